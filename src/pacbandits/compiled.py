@@ -1,0 +1,48 @@
+"""Compiled kernels and the two cores they run on.
+
+Kernels release the interpreter's lock and are called on ranges from a thread pool. That keeps them safe to call from
+several threads at once, quick to compile, and deterministic: how the work is cut never changes what is added to what.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from typing import TypeVar, cast
+
+import numba  # pyright: ignore[reportMissingTypeStubs]
+
+Function = TypeVar("Function", bound=Callable[..., object])
+
+
+def kernel(function: Function) -> Function:
+    """Compile `function` on first use, keep the machine code on disk, release the interpreter's lock."""
+    return cast(Function, numba.njit(cache=True, nogil=True)(function))
+
+
+def cores() -> int:
+    """How many cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return max(1, len(os.sched_getaffinity(0)))
+    return max(1, os.cpu_count() or 1)
+
+
+def over_cores(task: Callable[[int, int], None], *, count: int, chunks_per_core: int = 4) -> None:
+    """Call `task(start, stop)` on pieces of `range(count)`, all cores at once.
+
+    Pieces must write to places of their own. With one piece (or one core) the call is made in this thread.
+    """
+    pieces = min(count, cores() * chunks_per_core)
+    if pieces <= 1 or cores() == 1:
+        task(0, count)
+        return
+    edges = [count * i // pieces for i in range(pieces + 1)]
+    for done in [_pool().submit(task, a, b) for a, b in zip(edges[:-1], edges[1:], strict=True)]:
+        done.result()
+
+
+@cache
+def _pool() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(max_workers=cores(), thread_name_prefix="pacbandits")

@@ -1,0 +1,105 @@
+"""Errors that a user can act on, and the small checks that raise them."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+BoolArray = NDArray[np.bool_]
+
+
+class InputError(ValueError):
+    """The input is wrong; the message is one line that names the bad value and the remedy."""
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """`; did you mean 'x'?` when a known name is close to `name`, then the list of known names."""
+    names = sorted(known)
+    close = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
+    hint = f"; did you mean '{close[0]}'?" if close else ""
+    return f"{hint} (known: {', '.join(names)})"
+
+
+def floats(value: ArrayLike, *, name: str, shape: tuple[int | None, ...]) -> FloatArray:
+    """A read-only float64 copy of `value`, of the given shape (None: any length) and finite."""
+    try:
+        array = np.array(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f"{name} must be numbers, got {_kind(value)}") from None
+    check_shape(array, name=name, shape=shape)
+    bad = ~np.isfinite(array)
+    if bad.any():
+        where = tuple(int(i) for i in np.argwhere(bad)[0])
+        raise InputError(f"{name} must be finite, but entry {where} is {array[where]}; fill or drop it")
+    array.setflags(write=False)
+    return array
+
+
+def integers(value: ArrayLike, *, name: str, shape: tuple[int | None, ...], below: int | None = None) -> IntArray:
+    """A read-only int64 copy of `value`, of the given shape, with entries in [0, below)."""
+    raw = np.asarray(value)
+    if raw.dtype.kind == "b" or raw.dtype.kind not in "iuf":
+        raise InputError(f"{name} must be integers, got {raw.dtype}")
+    check_shape(raw, name=name, shape=shape)
+    if raw.dtype.kind == "f" and not np.array_equal(raw, np.floor(raw)):
+        where = tuple(int(i) for i in np.argwhere(~(raw == np.floor(raw)))[0])
+        raise InputError(f"{name} must be integers, but entry {where} is {raw[where]}")
+    array = np.array(raw, dtype=np.int64)
+    if array.size:
+        low, high = int(array.min()), int(array.max())
+        if low < 0 or (below is not None and high >= below):
+            bad = low if low < 0 else high
+            limit = "0 or more" if below is None else f"between 0 and {below - 1}"
+            raise InputError(f"{name} must be {limit}, got {bad}")
+    array.setflags(write=False)
+    return array
+
+
+def check_shape(array: NDArray[Any], *, name: str, shape: tuple[int | None, ...]) -> None:
+    """Raise unless `array` has the given shape; None matches any length."""
+    fits = array.ndim == len(shape) and all(
+        want is None or want == have for want, have in zip(shape, array.shape, strict=True)
+    )
+    if not fits:
+        wanted = "(" + ", ".join("any" if n is None else str(n) for n in shape) + ")"
+        raise InputError(f"{name} must have shape {wanted}, got {array.shape}")
+
+
+def probabilities(value: ArrayLike, *, name: str, size: int | None = None) -> FloatArray:
+    """A read-only vector of nonnegative weights that sum to one (to 1e-6; then normalised exactly)."""
+    array = floats(value, name=name, shape=(size,))
+    if array.size == 0:
+        raise InputError(f"{name} is empty; at least one entry is needed")
+    if array.min() < 0:
+        raise InputError(f"{name} must not be negative, but entry {int(array.argmin())} is {array.min()}")
+    total = float(array.sum())
+    if abs(total - 1.0) > 1e-6:
+        raise InputError(f"{name} must sum to 1, but sums to {total:.6g}; divide by the sum")
+    array = array / total
+    array.setflags(write=False)
+    return array
+
+
+def check_epsilon(epsilon: float) -> float:
+    """ε ≥ 0 and finite."""
+    if not (np.isfinite(epsilon) and epsilon >= 0):
+        raise InputError(f"epsilon must be 0 or more, got {epsilon}")
+    return float(epsilon)
+
+
+def check_delta(delta: float) -> float:
+    """0 < δ < 1."""
+    if not 0 < delta < 1:
+        raise InputError(f"delta must lie strictly between 0 and 1, got {delta}")
+    return float(delta)
+
+
+def _kind(value: object) -> str:
+    dtype = getattr(value, "dtype", None)
+    return f"dtype {dtype}" if dtype is not None else type(value).__name__

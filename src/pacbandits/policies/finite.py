@@ -1,0 +1,129 @@
+"""Finite classes: an explicit table of actions, one row a policy, one column a context of a finite set."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pacbandits.compiled import kernel, over_cores
+from pacbandits.errors import FloatArray, InputError, IntArray, check_shape, integers
+from pacbandits.policies.base import Frontier, check_scores, compact
+from pacbandits.policies.pareto import pareto
+from pacbandits.records import Contexts
+
+
+@dataclass(frozen=True, eq=False)
+class TablePolicy:
+    """The action (n_contexts,) for every element of a finite context set."""
+
+    table: IntArray
+    n_actions: int
+    name: str = "table"
+
+    kind = "table"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(
+            self, "table", integers(self.table, name="table of actions", shape=(None,), below=self.n_actions)
+        )
+
+    def __call__(self, contexts: Contexts) -> IntArray:
+        return self.table[contexts.require_ids(below=len(self.table))]
+
+    def describe(self) -> str:
+        actions, counts = np.unique(self.table, return_counts=True)
+        if len(actions) == 1:
+            return f"{self.name}: always action {actions[0]}"
+        if len(self.table) <= 12:
+            return f"{self.name}: " + ", ".join(f"context {c} → action {a}" for c, a in enumerate(self.table))
+        order = np.argsort(-counts, kind="stable")[:5]
+        parts = ", ".join(f"action {actions[i]} on {counts[i]}" for i in order)
+        rest = len(actions) - len(order)
+        more = f", {rest} other action{'s' if rest > 1 else ''} on the rest" if rest > 0 else ""
+        return f"{self.name}: of {len(self.table)} contexts, {parts}{more}"
+
+    def to_json(self) -> dict[str, Any]:
+        return {"kind": self.kind, "name": self.name, "n_actions": self.n_actions, "actions": self.table.tolist()}
+
+    @classmethod
+    def from_json(cls, value: dict[str, Any]) -> TablePolicy:
+        return cls(table=value["actions"], n_actions=int(value["n_actions"]), name=str(value["name"]))
+
+
+@kernel
+def total_scores(actions: np.ndarray[Any, Any], scores: FloatArray, out: FloatArray, start: int, stop: int) -> None:
+    """out[k] = Σ_c scores[c, actions[k, c]] for start ≤ k < stop."""
+    for k in range(start, stop):
+        total = 0.0
+        for c in range(actions.shape[1]):
+            total += scores[c, actions[k, c]]
+        out[k] = total
+
+
+class Finite:
+    """The policies in the rows of a table (policies × contexts of a finite set)."""
+
+    exact = True
+
+    def __init__(self, table: ArrayLike, *, n_actions: int, names: Sequence[str] | None = None) -> None:
+        raw = np.asarray(table)
+        check_shape(raw, name="policy_actions", shape=(None, None))
+        if 0 in raw.shape:
+            raise InputError(f"policy_actions has shape {raw.shape}; at least one policy and one context are needed")
+        if n_actions < 1:
+            raise InputError(f"n_actions must be 1 or more, got {n_actions}")
+        checked = integers(raw, name="policy_actions", shape=(None, None), below=n_actions)
+        self.table = np.ascontiguousarray(checked, dtype=compact(n_actions))
+        self.table.setflags(write=False)
+        self.n_actions = n_actions
+        if names is not None and len(names) != len(self.table):
+            raise InputError(f"{len(self.table)} policies need as many names, got {len(names)}")
+        self.names = None if names is None else tuple(names)
+
+    def __len__(self) -> int:
+        return self.table.shape[0]
+
+    @property
+    def log_size(self) -> float:
+        return math.log(len(self))
+
+    def policy(self, index: int) -> TablePolicy:
+        """The policy in the given row."""
+        name = f"policy {index}" if self.names is None else self.names[index]
+        return TablePolicy(table=self.table[index].astype(np.int64), n_actions=self.n_actions, name=name)
+
+    def actions(self, contexts: Contexts) -> np.ndarray[Any, Any]:
+        """The action (|Π|, n) of every policy on every context."""
+        ids = contexts.require_ids(below=self.table.shape[1])
+        if np.array_equal(ids, np.arange(self.table.shape[1])):
+            return self.table
+        return np.ascontiguousarray(self.table[:, ids])
+
+    def values(self, contexts: Contexts, scores: FloatArray) -> FloatArray:
+        """`Σ_i scores[i, π(c_i)]` for every policy, (|Π|,)."""
+        scores = check_scores(scores, contexts=contexts, n_actions=self.n_actions)
+        ids = contexts.require_ids(below=self.table.shape[1])
+        totals = sum_by_id(ids, scores, n=self.table.shape[1])
+        out = np.empty(len(self))
+        over_cores(lambda a, b: total_scores(self.table, totals, out, a, b), count=len(self))
+        return out
+
+    def argmax(self, contexts: Contexts, scores: FloatArray) -> TablePolicy:
+        return self.policy(int(np.argmax(self.values(contexts, scores))))
+
+    def frontier(self, contexts: Contexts, first: FloatArray, second: FloatArray) -> Frontier:
+        firsts, seconds = self.values(contexts, first), self.values(contexts, second)
+        keep = pareto(firsts, seconds)
+        return Frontier(firsts[keep], seconds[keep], exact=True, build=lambda i: self.policy(int(keep[i])))
+
+
+def sum_by_id(ids: IntArray, scores: FloatArray, *, n: int) -> FloatArray:
+    """Scores (rows, A) added up over the rows of each id: (n, A)."""
+    if np.array_equal(ids, np.arange(n)):
+        return np.ascontiguousarray(scores)
+    return np.stack([np.bincount(ids, weights=column, minlength=n) for column in scores.T], axis=1)

@@ -1,0 +1,90 @@
+"""The trivial class: every map from a finite context set to actions."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from pacbandits.errors import FloatArray, InputError, IntArray
+from pacbandits.policies.base import Frontier, check_scores
+from pacbandits.policies.finite import TablePolicy, sum_by_id
+from pacbandits.policies.pareto import pareto, pareto_of_sums
+from pacbandits.records import Contexts
+
+
+@dataclass(frozen=True)
+class Trivial:
+    """All |A|^|C| maps from contexts 0 … n_contexts − 1 to actions.
+
+    resolution: how many intervals the frontier's first score is cut into once its points outnumber them.
+    """
+
+    n_contexts: int
+    n_actions: int
+    resolution: int = 2048
+
+    exact = True
+
+    def __post_init__(self) -> None:
+        if self.n_contexts < 1 or self.n_actions < 1:
+            raise InputError(
+                f"the trivial class needs at least one context and one action, got {self.n_contexts} and {self.n_actions}"
+            )
+
+    @property
+    def log_size(self) -> float:
+        return self.n_contexts * math.log(self.n_actions)
+
+    def argmax(self, contexts: Contexts, scores: FloatArray) -> TablePolicy:
+        return self._policy(np.argmax(self._totals(contexts, scores), axis=1))
+
+    def frontier(self, contexts: Contexts, first: FloatArray, second: FloatArray) -> Frontier:
+        """Frontiers of the contexts, merged two by two; rounded outward once they outgrow the resolution."""
+        f, s = self._totals(contexts, first), self._totals(contexts, second)
+        level = [_leaf(f[c], s[c]) for c in range(self.n_contexts)]
+        while len(level) > 1:
+            pairs = [_merge(a, b, self.resolution) for a, b in zip(level[::2], level[1::2], strict=False)]
+            level = pairs + level[len(pairs) * 2 :]
+        root = level[0]
+        return Frontier(root.first, root.second, exact=root.exact, build=lambda i: self._policy(root.actions(i)))
+
+    def _totals(self, contexts: Contexts, scores: FloatArray) -> FloatArray:
+        scores = check_scores(scores, contexts=contexts, n_actions=self.n_actions)
+        return sum_by_id(contexts.require_ids(below=self.n_contexts), scores, n=self.n_contexts)
+
+    def _policy(self, actions: IntArray) -> TablePolicy:
+        return TablePolicy(table=actions, n_actions=self.n_actions, name="trivial")
+
+
+@dataclass(frozen=True, eq=False)
+class _Node:
+    """A frontier over a run of contexts, and for each point where it came from.
+
+    origin (m,): the action at a leaf, the pair of the children's points elsewhere.
+    """
+
+    first: FloatArray
+    second: FloatArray
+    origin: IntArray
+    exact: bool
+    children: tuple[_Node, _Node] | None = None
+
+    def actions(self, index: int) -> IntArray:
+        """The actions of the run's contexts at a point, in order."""
+        if self.children is None:
+            return self.origin[index : index + 1]
+        left, right = self.children
+        i, j = divmod(int(self.origin[index]), len(right.first))
+        return np.concatenate([left.actions(i), right.actions(j)])
+
+
+def _leaf(first: FloatArray, second: FloatArray) -> _Node:
+    keep = pareto(first, second)
+    return _Node(first[keep], second[keep], origin=keep, exact=True)
+
+
+def _merge(left: _Node, right: _Node, bins: int) -> _Node:
+    first, second, pairs, exact = pareto_of_sums(left.first, left.second, right.first, right.second, bins)
+    return _Node(first, second, pairs, exact=exact and left.exact and right.exact, children=(left, right))

@@ -1,0 +1,143 @@
+"""Contexts: who may be treated, with what weight, and what is known of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pacbandits.errors import FloatArray, InputError, IntArray, floats, integers, probabilities
+from pacbandits.records import parquet
+
+ID_COLUMN = "context_id"
+WEIGHT_COLUMN = "context_weight"
+
+
+@dataclass(frozen=True, eq=False)
+class Contexts:
+    """n contexts with d features each.
+
+    features (n, d): numbers; a categorical feature holds codes into its `categories`.
+    names (d,): one name a feature. categories (d,): the labels of a categorical feature, None for a number.
+    ids (n,) or None: which element of a finite context set each row is, for classes that are tables over that set.
+    weights (n,): probabilities of the rows; 1/n each for a sample.
+    """
+
+    features: FloatArray
+    names: tuple[str, ...]
+    categories: tuple[tuple[str, ...] | None, ...]
+    ids: IntArray | None
+    weights: FloatArray
+
+    def __post_init__(self) -> None:
+        features = floats(self.features, name="features", shape=(None, None))
+        n, d = features.shape
+        if n == 0:
+            raise InputError("there are no contexts; at least one row is needed")
+        if len(self.names) != d or len(set(self.names)) != d:
+            raise InputError(f"{d} features need {d} distinct names, got {list(self.names)}")
+        if len(self.categories) != d:
+            raise InputError(f"{d} features need {d} entries in categories, got {len(self.categories)}")
+        for j, labels in enumerate(self.categories):
+            if labels is not None:
+                integers(features[:, j], name=f"codes of feature '{self.names[j]}'", shape=(n,), below=len(labels))
+        object.__setattr__(self, "features", features)
+        object.__setattr__(self, "names", tuple(self.names))
+        object.__setattr__(self, "categories", tuple(self.categories))
+        object.__setattr__(self, "weights", probabilities(self.weights, name="context_weights", size=n))
+        if self.ids is not None:
+            object.__setattr__(self, "ids", integers(self.ids, name="context ids", shape=(n,)))
+
+    def __len__(self) -> int:
+        return self.features.shape[0]
+
+    @property
+    def n_features(self) -> int:
+        return self.features.shape[1]
+
+    @classmethod
+    def finite(cls, n: int, *, weights: ArrayLike | None = None) -> Contexts:
+        """The n elements of a finite context set, known by their number alone."""
+        return cls.of(np.empty((n, 0)), ids=np.arange(n), weights=weights)
+
+    @classmethod
+    def of(
+        cls,
+        features: ArrayLike,
+        *,
+        names: Sequence[str] | None = None,
+        categories: Sequence[Sequence[str] | None] | None = None,
+        ids: ArrayLike | None = None,
+        weights: ArrayLike | None = None,
+    ) -> Contexts:
+        """Contexts from an array of features (n, d); names default to x0, x1, …, weights to 1/n."""
+        array = floats(features, name="features", shape=(None, None))
+        n, d = array.shape
+        return cls(
+            features=array,
+            names=tuple(names) if names is not None else tuple(f"x{j}" for j in range(d)),
+            categories=_labels(categories, d),
+            ids=None if ids is None else integers(ids, name="context ids", shape=(n,)),
+            weights=np.full(n, 1.0 / max(n, 1)) if weights is None else np.asarray(weights, dtype=np.float64),
+        )
+
+    def take(self, rows: ArrayLike) -> Contexts:
+        """The given rows (with repetition), weighted equally: what a draw from a population looks like."""
+        index = integers(rows, name="rows", shape=(None,), below=len(self))
+        return Contexts(
+            features=self.features[index],
+            names=self.names,
+            categories=self.categories,
+            ids=None if self.ids is None else self.ids[index],
+            weights=np.full(len(index), 1.0 / max(len(index), 1)),
+        )
+
+    def require_ids(self, below: int) -> IntArray:
+        """Ids (n,) in [0, below), or a sentence that says what is missing."""
+        if self.ids is None:
+            raise InputError(
+                "this policy class is a table over a finite context set, but the contexts carry no ids; "
+                f"give Contexts ids, or a '{ID_COLUMN}' column"
+            )
+        high = int(self.ids.max())
+        if high >= below:
+            raise InputError(f"context id {high} is unknown: this policy class is a table over ids 0 to {below - 1}")
+        return self.ids
+
+    @classmethod
+    def read(cls, path: str | Path) -> Contexts:
+        """Contexts from a Parquet file: every column is a feature, but for `context_id` and `context_weight`."""
+        table = parquet.read(path)
+        return cls.from_columns(table, n=len(next(iter(table.values()))))
+
+    @classmethod
+    def from_columns(cls, columns: parquet.Columns, *, n: int) -> Contexts:
+        """Contexts from the n rows of a table's columns."""
+        columns = dict(columns)
+        ids = parquet.pop_integers(columns, ID_COLUMN)
+        weights = parquet.pop_floats(columns, WEIGHT_COLUMN)
+        features, names, categories = parquet.features(columns, n=n)
+        return cls.of(features, names=names, categories=categories, ids=ids, weights=weights)
+
+    def write(self, path: str | Path) -> None:
+        """Write to Parquet, so that `read` gives the same contexts back."""
+        parquet.write(path, self.columns() | {WEIGHT_COLUMN: self.weights})
+
+    def columns(self) -> dict[str, object]:
+        """The columns of a table that holds these contexts: features in their units and labels, and the ids."""
+        out: dict[str, object] = {}
+        for j, (name, labels) in enumerate(zip(self.names, self.categories, strict=True)):
+            column = self.features[:, j]
+            out[name] = column if labels is None else parquet.dictionary(column, labels)
+        if self.ids is not None:
+            out[ID_COLUMN] = self.ids
+        return out
+
+
+def _labels(categories: Sequence[Sequence[str] | None] | None, d: int) -> tuple[tuple[str, ...] | None, ...]:
+    if categories is None:
+        return (None,) * d
+    return tuple(None if labels is None else tuple(labels) for labels in categories)

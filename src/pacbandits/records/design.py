@@ -1,0 +1,58 @@
+"""Designs: how to explore, as a sparse weighting of policies against a reference."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from pacbandits.allocation import allocate
+from pacbandits.errors import FloatArray, InputError, floats
+from pacbandits.records.contexts import Contexts
+from pacbandits.records.policy import Policy
+
+
+@dataclass(frozen=True, eq=False)
+class Design:
+    """Sample `a` with probability `p(a|c) ∝ √x`, where x is the weight of the support that disagrees over `a`.
+
+        x_{c,a} = Σ_π κ_π · 1{exactly one of π(c), q(c) is a}
+
+    support: the policies π. weights (len(support),): κ_π ≥ 0, of any scale. reference: q. floor: the least probability
+    of any action, at most 1/A. A context on which the whole support agrees with the reference is played uniformly.
+    """
+
+    support: tuple[Policy, ...]
+    weights: FloatArray
+    reference: Policy
+    floor: float = 0.0
+
+    def __post_init__(self) -> None:
+        weights = floats(self.weights, name="design weights", shape=(len(self.support),))
+        if weights.size and weights.min() < 0:
+            raise InputError(f"design weights must not be negative, got {weights.min()}")
+        n_actions = self.n_actions
+        if any(policy.n_actions != n_actions for policy in self.support):
+            raise InputError("the policies of a design must have the same number of actions as its reference")
+        if not 0 <= self.floor <= 1 / n_actions:
+            raise InputError(f"floor must lie between 0 and 1/{n_actions} (one over the actions), got {self.floor}")
+        object.__setattr__(self, "weights", weights)
+
+    @property
+    def n_actions(self) -> int:
+        return self.reference.n_actions
+
+    def propensities(self, contexts: Contexts, *, noise: FloatArray | None = None) -> FloatArray:
+        """p(a|c) as (n, A) on any contexts; `noise` (n, A), when given, weighs each action by its noise variance."""
+        n = len(contexts)
+        rows = np.arange(n)
+        mass = np.zeros((n, self.n_actions))
+        reference = self.reference(contexts)
+        for weight, policy in zip(self.weights, self.support, strict=True):
+            if weight > 0:
+                mass[rows, policy(contexts)] += weight
+        mass[rows, reference] = 0.0
+        mass[rows, reference] = mass.sum(axis=1)
+        if noise is not None:
+            mass *= noise
+        return allocate(mass, floor=self.floor)[0]
