@@ -2,8 +2,8 @@
 
     min_p Σ_a x_a / p_a   over p in the simplex with p_a ≥ floor
 
-Without a floor the answer is `p_a ∝ √x_a` with value `(Σ_a √x_a)²` (mathematics of the ratio form; Lemma
-`est_design_2` of the paper). With a floor it is `p_a = max(floor, √x_a / τ)`, τ by water-filling: `p = (1 − κ) p₀ + κ/A`
+Without a floor the answer is `p_a ∝ √x_a` with value `(Σ_a √x_a)²` (Lemma `est_design_2` of the paper).
+With a floor it is `p_a = max(floor, √x_a / τ)`, τ by water-filling: `p = (1 − κ) p₀ + κ/A`
 with p₀ free is the same set as `p ≥ κ/A`, so the floor costs nothing to put inside the optimisation.
 """
 

@@ -10,16 +10,19 @@ import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
-from typing import TypeVar, cast
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, TypeVar, cast
 
-import numba  # pyright: ignore[reportMissingTypeStubs]
+import numba
 
 Function = TypeVar("Function", bound=Callable[..., object])
 
 
 def kernel(function: Function) -> Function:
     """Compile `function` on first use, keep the machine code on disk, release the interpreter's lock."""
-    return cast(Function, numba.njit(cache=True, nogil=True)(function))
+    jit: Any = numba.njit  # pyright: ignore[reportUnknownMemberType]
+    return cast(Function, jit(cache=True, nogil=True)(function))
 
 
 def cores() -> int:
@@ -39,10 +42,15 @@ def over_cores(task: Callable[[int, int], None], *, count: int, chunks_per_core:
         task(0, count)
         return
     edges = [count * i // pieces for i in range(pieces + 1)]
-    for done in [_pool().submit(task, a, b) for a, b in zip(edges[:-1], edges[1:], strict=True)]:
+    for done in [_pool().submit(task, a, b) for a, b in pairwise(edges)]:
         done.result()
 
 
 @cache
 def _pool() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(max_workers=cores(), thread_name_prefix="pacbandits")
+
+
+def compiled_before() -> bool:
+    """Whether machine code from an earlier run lies on disk, so that the first call will not have to compile."""
+    return any(Path(__file__).parent.rglob("*.nbi"))

@@ -18,6 +18,12 @@ class InputError(ValueError):
     """The input is wrong; the message is one line that names the bad value and the remedy."""
 
 
+def plain(value: object) -> str:
+    """The value as text on one line, printable and not too long, whatever was given."""
+    text = "".join(c if c.isprintable() else "?" for c in " ".join(str(value).split()))
+    return text if len(text) <= 80 else f"{text[:77]}…"
+
+
 def nearest(name: str, known: Iterable[str]) -> str:
     """`; did you mean 'x'?` when a known name is close to `name`, then the list of known names."""
     names = sorted(known)
@@ -28,9 +34,13 @@ def nearest(name: str, known: Iterable[str]) -> str:
 
 def floats(value: ArrayLike, *, name: str, shape: tuple[int | None, ...]) -> FloatArray:
     """A read-only float64 copy of `value`, of the given shape (None: any length) and finite."""
+    raw = _array(value, name=name, noun="numbers")
     try:
-        array = np.array(value, dtype=np.float64)
-    except (TypeError, ValueError):
+        if raw.dtype.kind not in "biufO":  # no text that spells numbers, no dates, no imaginary parts
+            raise TypeError
+        with np.errstate(over="ignore"):
+            array = np.array(raw, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
         raise InputError(f"{name} must be numbers, got {_kind(value)}") from None
     check_shape(array, name=name, shape=shape)
     bad = ~np.isfinite(array)
@@ -43,12 +53,15 @@ def floats(value: ArrayLike, *, name: str, shape: tuple[int | None, ...]) -> Flo
 
 def integers(value: ArrayLike, *, name: str, shape: tuple[int | None, ...], below: int | None = None) -> IntArray:
     """A read-only int64 copy of `value`, of the given shape, with entries in [0, below)."""
-    raw = np.asarray(value)
-    if raw.dtype.kind == "b" or raw.dtype.kind not in "iuf":
+    raw = _array(value, name=name, noun="integers")
+    if raw.dtype.kind not in "iuf":
         raise InputError(f"{name} must be integers, got {raw.dtype}")
     check_shape(raw, name=name, shape=shape)
-    if raw.dtype.kind == "f" and not np.array_equal(raw, np.floor(raw)):
-        where = tuple(int(i) for i in np.argwhere(~(raw == np.floor(raw)))[0])
+    # Beyond 2^53 floats skip integers, and beyond 2^63 nothing fits.
+    whole = np.abs(raw) < 2**53 if raw.dtype.kind == "f" else raw <= np.iinfo(np.int64).max
+    bad_entries = ~(whole & (raw == np.floor(raw)))
+    if bad_entries.any():
+        where = tuple(int(i) for i in np.argwhere(bad_entries)[0])
         raise InputError(f"{name} must be integers, but entry {where} is {raw[where]}")
     array = np.array(raw, dtype=np.int64)
     if array.size:
@@ -67,8 +80,8 @@ def check_shape(array: NDArray[Any], *, name: str, shape: tuple[int | None, ...]
         want is None or want == have for want, have in zip(shape, array.shape, strict=True)
     )
     if not fits:
-        wanted = "(" + ", ".join("any" if n is None else str(n) for n in shape) + ")"
-        raise InputError(f"{name} must have shape {wanted}, got {array.shape}")
+        wanted = ", ".join("any" if n is None else str(n) for n in shape) + ("," if len(shape) == 1 else "")
+        raise InputError(f"{name} must have shape ({wanted}), got {array.shape}")
 
 
 def probabilities(value: ArrayLike, *, name: str, size: int | None = None) -> FloatArray:
@@ -78,7 +91,8 @@ def probabilities(value: ArrayLike, *, name: str, size: int | None = None) -> Fl
         raise InputError(f"{name} is empty; at least one entry is needed")
     if array.min() < 0:
         raise InputError(f"{name} must not be negative, but entry {int(array.argmin())} is {array.min()}")
-    total = float(array.sum())
+    with np.errstate(over="ignore"):
+        total = float(array.sum())
     if abs(total - 1.0) > 1e-6:
         raise InputError(f"{name} must sum to 1, but sums to {total:.6g}; divide by the sum")
     array = array / total
@@ -88,7 +102,7 @@ def probabilities(value: ArrayLike, *, name: str, size: int | None = None) -> Fl
 
 def check_epsilon(epsilon: float) -> float:
     """ε ≥ 0 and finite."""
-    if not (np.isfinite(epsilon) and epsilon >= 0):
+    if not 0 <= epsilon < np.inf:
         raise InputError(f"epsilon must be 0 or more, got {epsilon}")
     return float(epsilon)
 
@@ -98,6 +112,13 @@ def check_delta(delta: float) -> float:
     if not 0 < delta < 1:
         raise InputError(f"delta must lie strictly between 0 and 1, got {delta}")
     return float(delta)
+
+
+def _array(value: ArrayLike, *, name: str, noun: str) -> NDArray[Any]:
+    try:
+        return np.asarray(value)
+    except ValueError:
+        raise InputError(f"{name} must be {noun} in rows of one length") from None
 
 
 def _kind(value: object) -> str:

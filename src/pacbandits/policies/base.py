@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
@@ -16,8 +16,8 @@ from pacbandits.records import Contexts, Policy
 class PolicyClass(Protocol):
     """A set Π of policies, known through its size and its argmax oracle.
 
-    n_actions: how many actions there are. log_size: log|Π|, or an upper bound on it. exact: whether `argmax` finds a
-    true maximiser, on which a guarantee may rest.
+    n_actions: how many actions there are. log_size: log|Π|, or an upper bound on it. exact: whether `argmax`
+    finds a true maximiser, on which a guarantee may rest.
     """
 
     @property
@@ -28,9 +28,10 @@ class PolicyClass(Protocol):
     def exact(self) -> bool: ...
 
     def argmax(self, contexts: Contexts, scores: FloatArray) -> Policy:
-        """A policy that maximises `Σ_i scores[i, π(c_i)]`, for scores (n, A) of any sign; ties break the same way always.
+        """A policy that maximises `Σ_i scores[i, π(c_i)]`, for scores (n, A) of any sign.
 
-        The weights of the contexts play no part: whoever makes the scores has multiplied them in.
+        Ties break the same way always. The weights of the contexts play no part: whoever makes the scores has
+        multiplied them in.
         """
         ...
 
@@ -55,19 +56,24 @@ class EnumeratedClass(PolicyClass, Protocol):
         ...
 
 
+Value = Callable[[FloatArray, FloatArray], FloatArray]  # of the first and the second score, rising with both
+
+
 @dataclass(frozen=True, eq=False)
 class Frontier:
     """Points that together dominate every policy of a class, and policies that reach them.
 
-    first (m,) strictly decreasing, second (m,) strictly increasing. When `exact`, `policy(i)` attains point i and no
-    policy attains more. Otherwise points were rounded outward: every policy is still dominated by some point, so the
-    maximum of a function monotone in both is a valid upper bound, and `policy(i)` comes close to point i from below.
+    first (m,) strictly decreasing, second (m,) strictly increasing. When `exact`, `policy(i)` attains point i
+    and no policy attains more. Otherwise points were rounded outward: every policy is still dominated by some
+    point, so the maximum of a function monotone in both is a valid upper bound, and `policy(i)` comes close
+    to point i from below.
     """
 
     first: FloatArray
     second: FloatArray
     exact: bool
     build: Callable[[int], Policy]
+    search: Callable[[Value, int], Sequence[Policy]] | None = None
 
     def __len__(self) -> int:
         return self.first.shape[0]
@@ -75,6 +81,20 @@ class Frontier:
     def policy(self, index: int) -> Policy:
         """A policy at (or, when rounded, near) the given point."""
         return self.build(int(index))
+
+    def large(self, value: Value, *, most: int) -> tuple[Policy, ...]:
+        """Up to `most` policies at which `value(first, second)`, a function that rises with both, is large.
+
+        The maximiser comes first. The others come from all over the class where it has a `search` of its own, and then
+        need not lie on the frontier; else from along the frontier.
+        """
+        values = value(self.first, self.second)
+        pieces = np.array_split(np.arange(len(values)), min(most, len(values)))
+        tops = sorted((int(piece[values[piece].argmax()]) for piece in pieces), key=lambda i: -values[i])
+        if self.search is None:
+            return tuple(self.policy(i) for i in tops)
+        few = max(1, most // 5)
+        return (*(self.policy(i) for i in tops[:few]), *self.search(value, most - few))
 
 
 def check_scores(scores: FloatArray, *, contexts: Contexts, n_actions: int, name: str = "scores") -> FloatArray:
@@ -90,3 +110,10 @@ def check_scores(scores: FloatArray, *, contexts: Contexts, n_actions: int, name
 def compact(n_actions: int) -> type[np.unsignedinteger]:
     """The smallest unsigned integer type that holds an action."""
     return np.uint8 if n_actions <= 256 else np.uint16 if n_actions <= 65536 else np.uint32
+
+
+def whole_number(value: object, *, name: str) -> int:
+    """An integer read from a file, or a sentence."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise InputError(f"{name} must be a whole number, got {value!r}")
+    return value

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from pacbandits.compiled import kernel, over_cores
 from pacbandits.errors import FloatArray, InputError, IntArray, check_shape, integers
-from pacbandits.policies.base import Frontier, check_scores, compact
+from pacbandits.policies.base import Frontier, check_scores, compact, whole_number
 from pacbandits.policies.pareto import pareto
 from pacbandits.records import Contexts
 
@@ -48,16 +48,28 @@ class TablePolicy:
         return f"{self.name}: of {len(self.table)} contexts, {parts}{more}"
 
     def to_json(self) -> dict[str, Any]:
-        return {"kind": self.kind, "name": self.name, "n_actions": self.n_actions, "actions": self.table.tolist()}
+        return {
+            "kind": self.kind,
+            "name": self.name,
+            "n_actions": self.n_actions,
+            "actions": self.table.tolist(),
+        }
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> TablePolicy:
-        return cls(table=value["actions"], n_actions=int(value["n_actions"]), name=str(value["name"]))
+        n_actions = whole_number(value["n_actions"], name="n_actions")
+        return cls(table=value["actions"], n_actions=n_actions, name=str(value["name"]))
+
+
+def sum_scores(actions: np.ndarray[Any, Any], scores: FloatArray) -> FloatArray:
+    """`Σ_c scores[c, actions[k, c]]` for every row k of a table of actions (K, N) and scores (N, A): (K,)."""
+    out = np.empty(actions.shape[0])
+    over_cores(lambda a, b: _sum_scores(actions, scores, out, a, b), count=actions.shape[0])
+    return out
 
 
 @kernel
-def total_scores(actions: np.ndarray[Any, Any], scores: FloatArray, out: FloatArray, start: int, stop: int) -> None:
-    """out[k] = Σ_c scores[c, actions[k, c]] for start ≤ k < stop."""
+def _sum_scores(actions: np.ndarray[Any, Any], scores: FloatArray, out: FloatArray, start: int, stop: int) -> None:
     for k in range(start, stop):
         total = 0.0
         for c in range(actions.shape[1]):
@@ -99,8 +111,9 @@ class Finite:
 
     def actions(self, contexts: Contexts) -> np.ndarray[Any, Any]:
         """The action (|Π|, n) of every policy on every context."""
-        ids = contexts.require_ids(below=self.table.shape[1])
-        if np.array_equal(ids, np.arange(self.table.shape[1])):
+        width: int = self.table.shape[1]
+        ids = contexts.require_ids(below=width)
+        if np.array_equal(ids, np.arange(width)):
             return self.table
         return np.ascontiguousarray(self.table[:, ids])
 
@@ -108,10 +121,7 @@ class Finite:
         """`Σ_i scores[i, π(c_i)]` for every policy, (|Π|,)."""
         scores = check_scores(scores, contexts=contexts, n_actions=self.n_actions)
         ids = contexts.require_ids(below=self.table.shape[1])
-        totals = sum_by_id(ids, scores, n=self.table.shape[1])
-        out = np.empty(len(self))
-        over_cores(lambda a, b: total_scores(self.table, totals, out, a, b), count=len(self))
-        return out
+        return sum_scores(self.table, sum_by_id(ids, scores, n=self.table.shape[1]))
 
     def argmax(self, contexts: Contexts, scores: FloatArray) -> TablePolicy:
         return self.policy(int(np.argmax(self.values(contexts, scores))))
@@ -126,4 +136,7 @@ def sum_by_id(ids: IntArray, scores: FloatArray, *, n: int) -> FloatArray:
     """Scores (rows, A) added up over the rows of each id: (n, A)."""
     if np.array_equal(ids, np.arange(n)):
         return np.ascontiguousarray(scores)
-    return np.stack([np.bincount(ids, weights=column, minlength=n) for column in scores.T], axis=1)
+    columns: list[FloatArray] = [
+        np.bincount(ids, weights=column, minlength=n).astype(np.float64) for column in scores.T
+    ]
+    return np.stack(columns, axis=1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 from pacbandits.errors import InputError, nearest
 from pacbandits.policies.finite import TablePolicy
@@ -18,12 +18,15 @@ KINDS: dict[str, Callable[[dict[str, Any]], Policy]] = {
 
 def policy_from_json(value: object) -> Policy:
     """The policy that `to_json` described."""
-    if not isinstance(value, dict) or not isinstance(value.get("kind"), str):  # pyright: ignore[reportUnknownMemberType]
+    if not isinstance(value, dict):
+        raise InputError(f"a policy in JSON must be an object, got {type(value).__name__}")
+    policy = cast(dict[str, Any], value)
+    kind = policy.get("kind")
+    if not isinstance(kind, str):
         raise InputError("a policy in JSON must be an object with a 'kind'")
-    kind: str = value["kind"]
     if kind not in KINDS:
         raise InputError(f"unknown kind of policy '{kind}'{nearest(kind, KINDS)}")
     try:
-        return KINDS[kind](value)  # pyright: ignore[reportUnknownArgumentType]
+        return KINDS[kind](policy)
     except KeyError as missing:
         raise InputError(f"a policy of kind '{kind}' in JSON lacks {missing}") from None

@@ -10,7 +10,7 @@ from pacbandits.errors import FloatArray, IntArray
 
 @kernel
 def pareto(first: FloatArray, second: FloatArray) -> IntArray:
-    """Indices of the maximal points, by falling `first` and rising `second`; of equal points the first one stands."""
+    """Indices of the maximal points, by falling `first`; of equal points the first one stands."""
     n = first.shape[0]
     order = np.argsort(-first, kind="mergesort")
     keep = np.empty(n, dtype=np.int64)
@@ -39,9 +39,10 @@ def pareto_of_sums(
 ) -> tuple[FloatArray, FloatArray, IntArray, bool]:
     """The frontier of all sums of a point of `a` and a point of `b`.
 
-    Exact while there are at most `bins` sums. Beyond, sums are gathered into `bins` intervals of `first`, and the
-    frontier holds, for each interval, the largest first and the largest second in it: every sum is dominated.
-    Returns first, second, pair (index of a · len(b) + index of b, the one with the largest second), and exactness.
+    Exact while there are at most `bins` sums. Beyond, sums are gathered into `bins` intervals of `first`, and
+    the frontier holds, for each interval, the largest first and the largest second in it: every sum is
+    dominated. Returns first, second, pair (index of a · len(b) + index of b, the one with the largest
+    second), and exactness.
     """
     na, nb = first_a.shape[0], first_b.shape[0]
     total = na * nb
@@ -57,6 +58,8 @@ def pareto_of_sums(
     low = first_a.min() + first_b.min()
     high = first_a.max() + first_b.max()
     scale = (bins - 1e-6) / (high - low) if high > low else 0.0
+    if not scale < np.inf:
+        scale = 0.0  # a range too narrow to divide is one interval
     most = np.full(bins, -np.inf)
     best = np.full(bins, -np.inf)
     reach = np.full(bins, -np.inf)  # the first of the pair that has the best second

@@ -30,7 +30,8 @@ class Trivial:
     def __post_init__(self) -> None:
         if self.n_contexts < 1 or self.n_actions < 1:
             raise InputError(
-                f"the trivial class needs at least one context and one action, got {self.n_contexts} and {self.n_actions}"
+                "the trivial class needs at least one context and one action, "
+                f"got {self.n_contexts} and {self.n_actions}"
             )
 
     @property

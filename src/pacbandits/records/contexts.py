@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pacbandits.errors import FloatArray, InputError, IntArray, floats, integers, probabilities
+from pacbandits.errors import BoolArray, FloatArray, InputError, IntArray, floats, integers, probabilities
 from pacbandits.records import parquet
 
 ID_COLUMN = "context_id"
@@ -44,6 +44,8 @@ class Contexts:
         for j, labels in enumerate(self.categories):
             if labels is not None:
                 integers(features[:, j], name=f"codes of feature '{self.names[j]}'", shape=(n,), below=len(labels))
+                if len(set(labels)) != len(labels):
+                    raise InputError(f"the labels of feature '{self.names[j]}' must differ, got {labels}")
         object.__setattr__(self, "features", features)
         object.__setattr__(self, "names", tuple(self.names))
         object.__setattr__(self, "categories", tuple(self.categories))
@@ -61,6 +63,8 @@ class Contexts:
     @classmethod
     def finite(cls, n: int, *, weights: ArrayLike | None = None) -> Contexts:
         """The n elements of a finite context set, known by their number alone."""
+        if n < 1:
+            raise InputError(f"a context set needs at least one context, got {n}")
         return cls.of(np.empty((n, 0)), ids=np.arange(n), weights=weights)
 
     @classmethod
@@ -76,12 +80,13 @@ class Contexts:
         """Contexts from an array of features (n, d); names default to x0, x1, …, weights to 1/n."""
         array = floats(features, name="features", shape=(None, None))
         n, d = array.shape
+        equal = np.full(n, 1.0 / max(n, 1))
         return cls(
             features=array,
             names=tuple(names) if names is not None else tuple(f"x{j}" for j in range(d)),
             categories=_labels(categories, d),
             ids=None if ids is None else integers(ids, name="context ids", shape=(n,)),
-            weights=np.full(n, 1.0 / max(n, 1)) if weights is None else np.asarray(weights, dtype=np.float64),
+            weights=equal if weights is None else floats(weights, name="context_weights", shape=(n,)),
         )
 
     def take(self, rows: ArrayLike) -> Contexts:
@@ -94,6 +99,20 @@ class Contexts:
             ids=None if self.ids is None else self.ids[index],
             weights=np.full(len(index), 1.0 / max(len(index), 1)),
         )
+
+    def of_positive_weight(self) -> tuple[Contexts, BoolArray]:
+        """The contexts that can occur, with their weights, and which rows (n,) they are."""
+        mask = self.weights > 0
+        if mask.all():
+            return self, mask
+        kept = Contexts(
+            features=self.features[mask],
+            names=self.names,
+            categories=self.categories,
+            ids=None if self.ids is None else self.ids[mask],
+            weights=self.weights[mask],
+        )
+        return kept, mask
 
     def require_ids(self, below: int) -> IntArray:
         """Ids (n,) in [0, below), or a sentence that says what is missing."""
@@ -128,6 +147,9 @@ class Contexts:
 
     def columns(self) -> dict[str, object]:
         """The columns of a table that holds these contexts: features in their units and labels, and the ids."""
+        for reserved in (ID_COLUMN, WEIGHT_COLUMN):
+            if reserved in self.names:
+                raise InputError(f"feature '{reserved}' has the name of a column of its own; rename it")
         out: dict[str, object] = {}
         for j, (name, labels) in enumerate(zip(self.names, self.categories, strict=True)):
             column = self.features[:, j]

@@ -54,5 +54,8 @@ class Design:
         mass[rows, reference] = 0.0
         mass[rows, reference] = mass.sum(axis=1)
         if noise is not None:
-            mass *= noise
+            variance = floats(noise, name="noise", shape=(n, self.n_actions))
+            if variance.min() < 0:
+                raise InputError(f"noise must not be negative, got {variance.min()}")
+            mass *= variance
         return allocate(mass, floor=self.floor)[0]

@@ -30,6 +30,8 @@ class Log:
     def __post_init__(self) -> None:
         n = len(self.contexts)
         propensities = floats(self.propensities, name="propensities", shape=(n, None))
+        if propensities.shape[1] == 0:
+            raise InputError("propensities have no columns; at least one action is needed")
         if propensities.min() < 0:
             raise InputError(f"propensities must not be negative, got {propensities.min()}")
         off = np.abs(propensities.sum(axis=1) - 1.0)

@@ -4,13 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
-import pyarrow as pa  # pyright: ignore[reportMissingTypeStubs]
-import pyarrow.parquet as pq  # pyright: ignore[reportMissingTypeStubs]
+import pyarrow
+import pyarrow.compute
+import pyarrow.parquet
 
 from pacbandits.errors import FloatArray, InputError, IntArray, integers
+
+# pyarrow ships no types: what enters from it is Any, and leaves this module typed.
+pa: Any = pyarrow
+pc: Any = pyarrow.compute
+pq: Any = pyarrow.parquet
+
+TEXT = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
 
 Columns = dict[str, Any]  # column name -> pyarrow array
 
@@ -65,11 +73,13 @@ def pop_matrix(columns: Columns, name: str) -> FloatArray | None:
     if name not in columns:
         return None
     column: Any = columns.pop(name)
-    if not (pa.types.is_list(column.type) or pa.types.is_fixed_size_list(column.type)):
-        raise InputError(f"column '{name}' must hold lists of numbers, got {column.type}")
+    kind = column.type
+    if not (pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)):
+        raise InputError(f"column '{name}' must hold lists of numbers, got {kind}")
     n = len(column)
     values = _numbers(column.flatten(), name)
-    if column.null_count or values.size % n or any(len(row) != values.size // n for row in column):
+    lengths: Any = pc.list_value_length(column)
+    if column.null_count or (lengths.to_numpy(zero_copy_only=False) * n != values.size).any():
         raise InputError(f"column '{name}' must hold lists of one length, without nulls")
     return values.reshape(n, -1)
 
@@ -85,7 +95,7 @@ def features(columns: Columns, *, n: int) -> tuple[FloatArray, list[str], list[t
         if column.null_count:
             raise InputError(f"column '{name}' has {column.null_count} missing values; fill or drop them")
         labels: tuple[str, ...] | None = None
-        if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+        if any(is_text(column.type) for is_text in TEXT):
             labels = tuple(sorted(set(column.to_pylist())))
             code = {label: i for i, label in enumerate(labels)}
             out.append(np.array([code[value] for value in column.to_pylist()], dtype=np.float64))
@@ -114,10 +124,16 @@ def _numbers(column: Any, name: str) -> FloatArray:
 
 
 def _arrow(values: object) -> object:
-    if isinstance(values, np.ndarray) and values.ndim == 2:
+    if isinstance(values, np.ndarray):
+        return _arrow_of_array(cast(np.ndarray[Any, Any], values))
+    return values
+
+
+def _arrow_of_array(values: np.ndarray[Any, Any]) -> object:
+    if values.ndim == 2:
         flat: Any = pa.array(np.ascontiguousarray(values).reshape(-1))
         return pa.FixedSizeListArray.from_arrays(flat, values.shape[1])
-    return pa.array(values) if isinstance(values, np.ndarray) else values
+    return pa.array(values)
 
 
 def _first_line(error: BaseException) -> str:

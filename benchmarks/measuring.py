@@ -1,0 +1,28 @@
+"""Measuring: each figure in a process of its own, so that its peak memory is its own."""
+
+from __future__ import annotations
+
+import multiprocessing
+import resource
+from collections.abc import Callable, Sequence
+from typing import Any
+
+
+def in_subprocess(function: Callable[..., Any], *arguments: object) -> tuple[Any, float]:
+    """The function's result and the peak memory of its process in MB."""
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        return pool.apply(_measured, (function, arguments))
+
+
+def print_table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """A Markdown table."""
+    print(f"\n**{title}**\n")
+    print("| " + " | ".join(head) + " |")
+    print("|" + "---|" * len(head))
+    for row in rows:
+        print("| " + " | ".join(row) + " |", flush=True)
+
+
+def _measured(function: Callable[..., Any], arguments: tuple[object, ...]) -> tuple[Any, float]:
+    result = function(*arguments)
+    return result, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024

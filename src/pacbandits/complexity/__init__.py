@@ -1,0 +1,19 @@
+"""What the theory says of a problem: gaps, ρ, bounds, disagreement coefficients."""
+
+from pacbandits.complexity.disagreement import Disagreement, measure_disagreement
+from pacbandits.complexity.gaps import Gaps, Truth, measure_gaps
+from pacbandits.complexity.measure import Complexity, measure
+from pacbandits.complexity.rho import measure_lower_rho, measure_rho, measure_uniform_rho
+
+__all__ = [
+    "Complexity",
+    "Disagreement",
+    "Gaps",
+    "Truth",
+    "measure",
+    "measure_disagreement",
+    "measure_gaps",
+    "measure_lower_rho",
+    "measure_rho",
+    "measure_uniform_rho",
+]

@@ -1,0 +1,115 @@
+"""Sample-complexity bounds: formulas only. Every δ, union bound and constant of the theory page stands here.
+
+The lower bounds are theorems with their constants. The upper bounds of the paper hold up to an absolute constant that
+it does not state; they are evaluated with constant 1 and say so.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from pacbandits.errors import BoolArray, FloatArray
+
+
+def confidence(delta: float) -> float:
+    """log(1/(2.4δ)), the least of kl(1 − δ, δ) (Kaufmann, Cappé and Garivier 2016); 0 where it would be negative."""
+    return max(math.log(1.0 / (2.4 * delta)), 0.0)
+
+
+def lower_bound(rho_sigma: float, *, delta: float) -> float:
+    """`E τ ≥ 2 ρ_σ log(1/2.4δ)` for Gaussian noise of variance σ²(c, a) (Theorem `lower_bound`; corrections, row 13).
+
+    Between an instance and the nearest one on which π beats π*, the divergence of n samples under the design p is
+    n Δ(π)²/(2 V_π(p)); so n ≥ 2 log(1/2.4δ) max_π V_π/Δ(π)². For ε > 0 it holds when π* is the only ε-optimal policy,
+    with (Δ(π) + ε)² in the place of Δ(π)².
+    """
+    return _times(2.0 * rho_sigma, confidence(delta))
+
+
+def paper_lower_bound(rho: float, *, delta: float) -> float:
+    """`E τ ≥ ρ_{Π,0} log(1/2.4δ)`, Theorem `lower_bound` as printed (unit noise, ε = 0)."""
+    return _times(rho, confidence(delta))
+
+
+def upper_bound(rho: float, *, log_size: float, delta: float, gap_floor: float) -> float:
+    """`ρ_{Π,ε} log(|Π| log₂(1/Δ_ε)/δ) log₂(1/Δ_ε)`, Theorem `sample_complexity`, with constant 1.
+
+    The number of rounds log₂(1/Δ_ε) is taken to be at least one.
+    """
+    if gap_floor <= 0:
+        return np.inf
+    rounds = max(math.log2(1.0 / gap_floor), 1.0)
+    return _times(rho, (log_size + math.log(rounds / delta)) * rounds)
+
+
+def minimax_bound(*, n_actions: int, log_size: float, delta: float, epsilon: float) -> float:
+    """`|A| (log|Π| + log(1/δ)) log(1/ε)/ε²`, second part of Theorem `upper_informal`, with constant 1.
+
+    log(1/ε) is taken to be at least log 2: one round.
+    """
+    if epsilon == 0:
+        return np.inf
+    rounds = max(math.log(1.0 / epsilon), math.log(2.0))
+    return n_actions * (log_size + math.log(1.0 / delta)) * rounds / epsilon**2
+
+
+def union_price(rho_sigma: float, *, log_size: float, delta: float) -> float:
+    """`2 ρ_{σ,ε} log(|Π|/δ)`: the price of a union bound paid in full. A yardstick, not a bound."""
+    return _times(2.0 * rho_sigma, log_size + math.log(1.0 / delta))
+
+
+def low_regret_bound(m: int, *, gap: float, delta: float) -> float:
+    """What any algorithm of minimax regret √(α|A|T), α = log m, needs on the hard instance.
+
+        E τ ≥ m² Δ⁻² log²(1/2.4δ)/(8α)
+
+    Theorem `inefficient-low-regret` has 4α: its last line loses the |A| = 2 under the root (corrections, row 19).
+    """
+    return m**2 / gap**2 * confidence(delta) ** 2 / (8.0 * math.log(m))
+
+
+def trivial_sum(gaps: FloatArray, weights: FloatArray) -> float:
+    """`max_c (1/ν_c) Σ_a Δ_{c,a}⁻²` over contexts that can occur, for gaps (N, A) whose best action has gap 0.
+
+    The sum of the trivial-class bounds. The best action enters with the least gap of the others (corrections, row 16),
+    as otherwise the sum is infinite; infinite all the same when another action ties.
+    """
+    matter: BoolArray = weights > 0
+    ordered = np.sort(gaps[matter], axis=1)
+    if ordered.shape[1] == 1:
+        return 0.0
+    ordered[:, 0] = ordered[:, 1]
+    with np.errstate(divide="ignore"):
+        return float(((ordered**-2.0).sum(axis=1) / weights[matter]).max())
+
+
+def trivial_upper_bound(
+    trivial: float, *, n_contexts: int, n_actions: int, epsilon: float, delta: float, gap_floor: float
+) -> float:
+    """`min{|A|ε⁻², max_c Σ_a Δ⁻²/ν_c} (|C| log|A| + log(1/δ)) log(1/Δ_ε)`: Corollary `trivial_upper`, constant 1."""
+    if gap_floor <= 0:
+        return np.inf
+    worst = n_actions / epsilon**2 if epsilon > 0 else np.inf
+    rounds = max(math.log(1.0 / gap_floor), math.log(2.0))
+    return _times(min(worst, trivial), (n_contexts * math.log(n_actions) + math.log(1.0 / delta)) * rounds)
+
+
+def trivial_lower_bound(trivial: float, *, delta: float) -> float:
+    """`E τ ≥ max_c (1/ν_c) Σ_a Δ_{c,a}⁻² log(1/2.4δ)` for ε = 0 and unit noise (Theorem `trivial-class-lower`)."""
+    return _times(trivial, confidence(delta))
+
+
+def _times(a: float, b: float) -> float:
+    """a·b with 0·∞ = 0."""
+    return 0.0 if a == 0 or b == 0 else a * b
+
+
+def round_confidence(delta: float, *, round_number: int, log_size: float) -> float:
+    """log(1/δ_l) with `δ_l = 3δ/(π² l² |Π|²)`, for a two-sided event on every pair of policies in round l = 1, 2, ….
+
+    As Σ 1/l² = π²/6, all those events together fail with probability at most Σ_l 2 |Π|² δ_l = δ. The paper's δ/(2l²|Π|)
+    leaves out pairs and both sides (corrections, row 6).
+    """
+    return math.log(math.pi**2 * round_number**2 / (3.0 * delta)) + 2.0 * log_size

@@ -1,0 +1,136 @@
+"""Gaps: how far each policy is from the best one, and how close the closest comes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from pacbandits.errors import FloatArray, InputError, IntArray
+from pacbandits.policies.base import EnumeratedClass, FrontierClass, PolicyClass
+from pacbandits.policies.finite import sum_scores
+from pacbandits.policies.trivial import Trivial
+from pacbandits.records import Contexts, Policy
+
+# Values are sums of up to 10⁵ products of doubles: differences below this are rounding, not gaps.
+TIE = 1e-12
+
+
+class Truth(Protocol):
+    """What theory needs to know of a problem, and no algorithm may: true means and noise.
+
+    population: contexts with their probabilities. mean_rewards (N, A). noise_variance (N, A).
+    """
+
+    @property
+    def population(self) -> Contexts: ...
+    @property
+    def mean_rewards(self) -> FloatArray: ...
+    @property
+    def noise_variance(self) -> FloatArray: ...
+
+
+@dataclass(frozen=True, eq=False)
+class Gaps:
+    """The best policy and the gaps of the others.
+
+    best: π*, one of the best. best_actions (N,). best_value: V(π*). scores (N, A): ν_c (r(c, π*(c)) − r(c, a)), whose
+    sum over π's actions is Δ(π). minimum: Δ_pol, over policies that differ from π* where contexts can occur (zero for a
+    tie; infinite when none differs; None when the class cannot tell). uniform: Δ_uniform = min over contexts that can
+    occur and a ≠ π*(c) of r(c, π*(c)) − r(c, a) (infinite with one action), negative when π* is not best everywhere.
+    """
+
+    best: Policy
+    best_actions: IntArray
+    best_value: float
+    scores: FloatArray
+    minimum: float | None
+    uniform: float
+
+    @property
+    def tied(self) -> bool:
+        """Whether another policy is as good as the best one."""
+        return self.minimum is not None and self.minimum <= TIE
+
+    def floor(self, epsilon: float) -> float:
+        """Δ_ε = max(ε, Δ_pol): every policy that differs has max(Δ, ε) ≥ this. ε alone when Δ_pol is unknown."""
+        if self.minimum is None or self.minimum == np.inf or self.tied:
+            return epsilon
+        return max(epsilon, self.minimum)
+
+
+def measure_gaps(truth: Truth, policies: PolicyClass) -> Gaps:
+    """The gaps of a class on a problem. Needs a class whose argmax is exact."""
+    if not policies.exact:
+        raise InputError("the argmax of this policy class is not exact, so its best policy is not known for sure")
+    contexts, rewards = truth.population, truth.mean_rewards
+    if rewards.shape != (len(contexts), policies.n_actions):
+        raise InputError(
+            f"mean_rewards has shape {rewards.shape}, but there are {len(contexts)} contexts "
+            f"and the policies have {policies.n_actions} actions"
+        )
+    worth = contexts.weights[:, None] * rewards
+    best = policies.argmax(contexts, worth)
+    actions = best(contexts)
+    rows = np.arange(len(contexts))
+    scores = worth[rows, actions][:, None] - worth
+    return Gaps(
+        best=best,
+        best_actions=actions,
+        best_value=float(worth[rows, actions].sum()),
+        scores=scores,
+        minimum=_least_gap(policies, contexts, actions, scores),
+        uniform=_uniform_gap(contexts, rewards, actions),
+    )
+
+
+def disagreement(contexts: Contexts, actions: IntArray, *, n_actions: int) -> FloatArray:
+    """Scores (N, A) whose sum over π's actions is P(π(c) ≠ π*(c))."""
+    scores = np.repeat(contexts.weights[:, None], n_actions, axis=1)
+    scores[np.arange(len(contexts)), actions] = 0.0
+    return scores
+
+
+def table_gaps(actions: np.ndarray[Any, Any], contexts: Contexts, gaps: Gaps) -> tuple[FloatArray, FloatArray]:
+    """Δ(π) and P(π ≠ π*) of every row of a table of actions (K, N): two (K,)."""
+    differ = disagreement(contexts, gaps.best_actions, n_actions=gaps.scores.shape[1])
+    return np.maximum(sum_scores(actions, gaps.scores), 0.0), sum_scores(actions, differ)
+
+
+def _least_gap(policies: PolicyClass, contexts: Contexts, best: IntArray, scores: FloatArray) -> float | None:
+    differ = disagreement(contexts, best, n_actions=policies.n_actions)
+    possible = differ > 0
+    if not possible.any():
+        return np.inf
+    if isinstance(policies, Trivial):
+        # The cheapest way to differ is on one context (of the set; several rows may be the same context).
+        ids = contexts.require_ids(below=policies.n_contexts)
+        worth = np.zeros((policies.n_contexts, policies.n_actions))
+        mass = np.zeros_like(worth)
+        np.add.at(worth, ids, scores)
+        np.add.at(mass, ids, differ)
+        return float(max(worth[mass > 0].min(), 0.0))
+    if isinstance(policies, EnumeratedClass):
+        table = np.asarray(policies.actions(contexts))
+        away = sum_scores(table, differ) > 0
+        return float(max(sum_scores(table, scores)[away].min(), 0.0)) if away.any() else np.inf
+    if isinstance(policies, FrontierClass):
+        # On the frontier of (disagreement, −gap) the policy of least gap that differs at all comes last: only policies
+        # of smaller gap could dominate it, and those do not differ. Its gap is added up anew, free of rounding.
+        frontier = policies.frontier(contexts, differ, -scores)
+        if not frontier.exact:
+            return None
+        away = np.flatnonzero(frontier.first > contexts.weights[contexts.weights > 0].min() / 2)
+        if away.size == 0:
+            return np.inf
+        actions = frontier.policy(int(away[-1]))(contexts)
+        return float(max(scores[np.arange(len(contexts)), actions].sum(), 0.0))
+    return None
+
+
+def _uniform_gap(contexts: Contexts, rewards: FloatArray, best: IntArray) -> float:
+    rows = np.arange(len(contexts))
+    gaps = rewards[rows, best][:, None] - rewards
+    gaps[rows, best] = np.inf
+    return float(gaps[contexts.weights > 0].min())

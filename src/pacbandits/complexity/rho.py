@@ -1,0 +1,106 @@
+"""The instance complexity ρ_{Π,ε}, its noise-weighted form ρ_σ, and what uniform exploration costs instead.
+
+    ρ_{Π,ε} = min_p max_π V_π(p; π*) / max(Δ(π), ε)²                  (paper, eq. `rho_star_combinatorial`)
+
+ρ_σ replaces 1/p by σ²/p in V. As every policy that differs from π* has Δ ≥ Δ_pol, ε may be replaced by
+Δ_ε = max(ε, Δ_pol) without changing the value; that keeps every step of the computation finite when ε = 0.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from pacbandits.complexity.gaps import Gaps
+from pacbandits.complexity.trivial import solve_trivial
+from pacbandits.design import Clipped, Scale, Shifted, Solution, price_propensities, solve_design
+from pacbandits.design.columns import Progress
+from pacbandits.errors import FloatArray, check_epsilon
+from pacbandits.policies.base import PolicyClass
+from pacbandits.policies.trivial import Trivial
+from pacbandits.records import Contexts, Design
+
+
+def measure_rho(
+    policies: PolicyClass,
+    contexts: Contexts,
+    gaps: Gaps,
+    *,
+    epsilon: float,
+    noise: FloatArray | None = None,
+    tolerance: float | None = None,
+    progress: Progress | None = None,
+) -> Solution:
+    """A bracket on ρ_{Π,ε} and the design that attains its upper end; with `noise` (N, A), on ρ_σ."""
+    epsilon = check_epsilon(epsilon)
+    if epsilon == 0 and gaps.tied:
+        return _tied(gaps)
+    if isinstance(policies, Trivial) and epsilon <= (gaps.minimum or 0.0):
+        return solve_trivial(policies, contexts, gaps, noise=noise)
+    return _solve(policies, contexts, gaps, Clipped(gaps.floor(epsilon)), noise, tolerance, progress)
+
+
+def measure_lower_rho(
+    policies: PolicyClass,
+    contexts: Contexts,
+    gaps: Gaps,
+    *,
+    epsilon: float,
+    noise: FloatArray | None = None,
+    tolerance: float | None = None,
+    progress: Progress | None = None,
+) -> Solution:
+    """A bracket on `min_p max_π V_π(p; π*)/(Δ(π) + ε)²`, which stands in the lower bound for ε > 0.
+
+    When π* is the only ε-optimal policy, an instance on which some π beats it by more than ε must move the difference
+    of the two from −Δ(π) to ε (see `bounds.lower_bound`).
+    """
+    return _solve(policies, contexts, gaps, Shifted(epsilon, slope=1.0), noise, tolerance, progress)
+
+
+def measure_uniform_rho(
+    policies: PolicyClass, contexts: Contexts, gaps: Gaps, *, epsilon: float, noise: FloatArray | None = None
+) -> float:
+    """`max_π V_π(p; π*)/max(Δ(π), ε)²` at p = 1/A: what a plain randomised trial has to resolve."""
+    if epsilon == 0 and gaps.tied:
+        return np.inf
+    n, n_actions = gaps.scores.shape
+    price = price_propensities(
+        policies,
+        contexts,
+        propensities=np.full((n, n_actions), 1.0 / n_actions),
+        reference=gaps.best,
+        gaps=gaps.scores,
+        scale=Clipped(gaps.floor(epsilon)),
+        noise=noise,
+    )
+    # Where the class prices exactly, the two agree to rounding; elsewhere only the upper end is safe.
+    return price.attained if price.upper <= price.attained * (1 + 1e-6) else price.upper
+
+
+def _solve(
+    policies: PolicyClass,
+    contexts: Contexts,
+    gaps: Gaps,
+    scale: Scale,
+    noise: FloatArray | None,
+    tolerance: float | None,
+    progress: Progress | None,
+) -> Solution:
+    return solve_design(
+        policies,
+        contexts,
+        reference=gaps.best,
+        gaps=gaps.scores,
+        scale=scale,
+        noise=noise,
+        tolerance=tolerance,
+        progress=progress,
+    )
+
+
+def _tied(gaps: Gaps) -> Solution:
+    design = Design((), np.empty(0), gaps.best)
+    solution = Solution(design, np.inf, np.inf, 0.0, iterations=0, oracle_calls=0)
+    return replace(solution, note="infinite: two policies tie for the best, and ε = 0 asks to tell them apart")

@@ -1,0 +1,21 @@
+"""Designs in ratio form: the closed form, the enumerated solver, column generation, and their brackets."""
+
+from pacbandits.design.objective import Objective
+from pacbandits.design.pricing import price_by_argmax, price_by_frontier
+from pacbandits.design.scale import Clipped, Scale, Shifted
+from pacbandits.design.solution import Solution
+from pacbandits.design.solve import price_propensities, solve_by_pricing, solve_design, solve_enumerated
+
+__all__ = [
+    "Clipped",
+    "Objective",
+    "Scale",
+    "Shifted",
+    "Solution",
+    "price_by_argmax",
+    "price_by_frontier",
+    "price_propensities",
+    "solve_by_pricing",
+    "solve_design",
+    "solve_enumerated",
+]

@@ -1,0 +1,149 @@
+"""The variance functional on a table of policies: masses, propensities, costs and values in one pass.
+
+Legend: K policies, N contexts, A actions; κ weights of policies; q reference; ν context weights; σ² noise variance.
+
+    V_π(p; q) = Σ_c ν_c (σ²_{c,π(c)}/p(π(c)|c) + σ²_{c,q(c)}/p(q(c)|c)) 1{π(c) ≠ q(c)}
+    x_{c,a}   = σ²_{c,a} Σ_π κ_π 1{exactly one of π(c), q(c) is a}
+    G(κ)      = min_p Σ_π κ_π V_π(p; q) = Σ_c ν_c Σ_a x_{c,a}/p(a|c)         (closed form in `pacbandits.allocation`)
+
+and by the envelope theorem ∂G/∂κ_π = V_π(p(κ); q).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from pacbandits.allocation import allocate, fill_row
+from pacbandits.compiled import kernel, over_cores
+from pacbandits.errors import FloatArray, IntArray
+
+# Contexts are processed in blocks of this many, so that their masses and costs stay in cache; sums are added up block
+# by block, in order, whatever the number of cores.
+BLOCK = 256
+
+
+@kernel
+def _evaluate(
+    actions: np.ndarray[Any, Any],
+    kappa: FloatArray,
+    reference: IntArray,
+    weights: FloatArray,
+    noise: FloatArray,
+    floor: float,
+    values: FloatArray,
+    totals: FloatArray,
+    start: int,
+    stop: int,
+) -> None:
+    """For blocks start … stop−1: values[b, k] = V_π's part, totals[b] = G's part."""
+    n_policies, n_contexts = actions.shape
+    n_actions = noise.shape[1]
+    mass = np.empty((BLOCK, n_actions))
+    p = np.empty(n_actions)
+    for b in range(start, stop):
+        first = b * BLOCK
+        size = min(BLOCK, n_contexts - first)
+        mass[:] = 0.0
+        for k in range(n_policies):
+            w = kappa[k]
+            if w > 0.0:
+                for i in range(size):
+                    mass[i, actions[k, first + i]] += w
+        total = 0.0
+        for i in range(size):
+            c = first + i
+            q = reference[c]
+            disagree = 0.0
+            for a in range(n_actions):
+                if a != q:
+                    disagree += mass[i, a]
+                    mass[i, a] *= noise[c, a]
+            mass[i, q] = disagree * noise[c, q]
+            total += weights[c] * fill_row(mass[i], floor, p)
+            _costs(p, noise[c], weights[c], q, mass[i])
+        totals[b] = total
+        for k in range(n_policies):
+            value = 0.0
+            for i in range(size):
+                value += mass[i, actions[k, first + i]]
+            values[b, k] = value
+
+
+@kernel
+def _costs(p: FloatArray, noise: FloatArray, weight: float, q: int, out: FloatArray) -> None:
+    """out[a] = ν (σ²_a/p_a + σ²_q/p_q) for a ≠ q, 0 for q; infinite where an action with noise has no probability."""
+    for a in range(p.shape[0]):
+        out[a] = 0.0
+    if weight > 0.0:
+        at_q = noise[q] / p[q] if p[q] > 0.0 else (np.inf if noise[q] > 0.0 else 0.0)
+        for a in range(p.shape[0]):
+            if a != q:
+                at_a = noise[a] / p[a] if p[a] > 0.0 else (np.inf if noise[a] > 0.0 else 0.0)
+                out[a] = weight * (at_a + at_q)
+
+
+@kernel
+def _all_costs(
+    p: FloatArray, noise: FloatArray, weights: FloatArray, reference: IntArray, out: FloatArray, start: int, stop: int
+) -> None:
+    for c in range(start, stop):
+        _costs(p[c], noise[c], weights[c], reference[c], out[c])
+
+
+@kernel
+def _add_mass(
+    actions: np.ndarray[Any, Any], kappa: FloatArray, reference: IntArray, mass: FloatArray, start: int, stop: int
+) -> None:
+    for c in range(start, stop):
+        for k in range(actions.shape[0]):
+            if actions[k, c] != reference[c]:
+                mass[c, actions[k, c]] += kappa[k]
+                mass[c, reference[c]] += kappa[k]
+
+
+@dataclass(frozen=True, eq=False)
+class Objective:
+    """The data of the design problem that do not change while it is solved.
+
+    reference (N,): q's actions. weights (N,): ν. noise (N, A): σ², ones for the plain ρ. floor: least probability.
+    """
+
+    reference: IntArray
+    weights: FloatArray
+    noise: FloatArray
+    floor: float = 0.0
+
+    @property
+    def n_actions(self) -> int:
+        return self.noise.shape[1]
+
+    def evaluate(self, actions: np.ndarray[Any, Any], kappa: FloatArray) -> tuple[float, FloatArray]:
+        """G(κ), and V_π(p(κ); q) for every policy of the table: a number and (K,), for actions (K, N), kappa (K,)."""
+        n_blocks = -(-actions.shape[1] // BLOCK)
+        values = np.empty((n_blocks, actions.shape[0]))
+        totals = np.empty(n_blocks)
+        over_cores(
+            lambda a, b: _evaluate(
+                actions, kappa, self.reference, self.weights, self.noise, self.floor, values, totals, a, b
+            ),
+            count=n_blocks,
+        )
+        return float(totals.sum()), values.sum(axis=0)
+
+    def propensities(self, actions: np.ndarray[Any, Any], kappa: FloatArray) -> FloatArray:
+        """p(κ), the best propensities (N, A) for a weighting of the table's policies."""
+        mass = np.zeros_like(self.noise)
+        over_cores(lambda a, b: _add_mass(actions, kappa, self.reference, mass, a, b), count=len(self.reference))
+        return allocate(mass * self.noise, floor=self.floor)[0]
+
+    def costs(self, propensities: FloatArray) -> FloatArray:
+        """Scores (N, A) whose sum over π's actions is V_π(p; q)."""
+        out = np.empty_like(self.noise)
+        over_cores(
+            lambda a, b: _all_costs(propensities, self.noise, self.weights, self.reference, out, a, b),
+            count=len(self.reference),
+        )
+        return out

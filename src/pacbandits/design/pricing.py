@@ -1,0 +1,182 @@
+"""Pricing: which policies of a class does a design serve worst, and how badly at the most?
+
+Given costs (N, A) whose sum over π's actions is V_π(p; q), and gap scores (N, A) whose sum is Δ_π, find policies of
+large `V_π / d(Δ_π)²` and an upper bound on its maximum over the whole class.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from pacbandits.design.scale import Scale
+from pacbandits.errors import FloatArray, IntArray
+from pacbandits.policies.base import FrontierClass, PolicyClass
+from pacbandits.records import Contexts, Policy
+
+# Sums over a hundred thousand contexts carry rounding of about this size, relative to their largest term; upper ends
+# are widened by it.
+ROUNDING = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class Price:
+    """upper: no policy of the class has a larger ratio. policies: some with large ratios, the worst served first.
+
+    attained: the largest ratio among `policies`, added up anew.
+    """
+
+    upper: float
+    attained: float
+    policies: tuple[Policy, ...]
+    oracle_calls: int
+
+
+Pricing = Callable[[Contexts, FloatArray, FloatArray, Scale], Price]
+
+
+def price_by_frontier(policies: FrontierClass, *, most: int = 60) -> Pricing:
+    """Exact pricing: the ratio rises with V and falls with Δ, so its maximum lies on the frontier of (V, −Δ)."""
+
+    def price(contexts: Contexts, costs: FloatArray, gaps: FloatArray, scale: Scale) -> Price:
+        frontier = policies.frontier(contexts, costs, -gaps)
+        least = _least(costs)
+
+        def ratio(variances: FloatArray, minus_gaps: FloatArray) -> FloatArray:
+            # What is smaller than any real difference is rounding.
+            return _ratios(np.where(variances < least / 2, 0.0, variances), -minus_gaps, scale)
+
+        upper = float(ratio(frontier.first, frontier.second).max()) * (1.0 + ROUNDING)
+        found = frontier.large(ratio, most=most)
+        return Price(upper, _attained(found[0], contexts, costs, gaps, scale), found, oracle_calls=1)
+
+    return price
+
+
+def price_by_argmax(policies: PolicyClass, *, max_calls: int = 30, precision: float = 1e-3) -> Pricing:
+    """Pricing through argmax alone: `max_π V_π − sΔ_π` for well-chosen slopes s.
+
+    A call with slope s finds a vertex of the upper hull of the points (Δ_π, V_π), and proves `V_π ≤ c_s + sΔ_π` for
+    every π. The largest value of `min_s (c_s + sΔ)/d(Δ)²` over Δ bounds the ratio. The next slope is that of the known
+    hull where that bound is attained, so the two close in on each other; what remains is the distance from the hull
+    to the points inside it, which an argmax cannot see.
+    """
+
+    def price(contexts: Contexts, costs: FloatArray, gaps: FloatArray, scale: Scale) -> Price:
+        hull = _Hull(scale)
+        found: list[Policy] = []
+        rows = np.arange(len(contexts))
+
+        def ask(slope: float) -> None:
+            scores = costs - slope * gaps
+            policy = policies.argmax(contexts, scores)
+            actions = policy(contexts)
+            hull.add(slope, gap=float(gaps[rows, actions].sum()), variance=float(costs[rows, actions].sum()))
+            found.append(policy)
+
+        ask(0.0)
+        upper = hull.bound()[0]
+        while len(found) < max_calls:
+            upper, where = hull.bound()
+            slope = hull.slope_at(where)
+            if slope is None or hull.reached(where) >= upper * (1.0 - precision):
+                break
+            ask(slope)
+            upper = min(upper, hull.bound()[0])
+        order: IntArray = np.argsort(-hull.ratios(), kind="stable")
+        ranked = tuple(found[int(i)] for i in order)
+        return Price(upper * (1.0 + ROUNDING), float(hull.ratios()[order[0]]), ranked, oracle_calls=len(found))
+
+    return price
+
+
+class _Hull:
+    """Points (Δ, V) found and lines V ≤ c + sΔ proven."""
+
+    def __init__(self, scale: Scale) -> None:
+        self.scale = scale
+        self.gaps: list[float] = []
+        self.variances: list[float] = []
+        self.slopes: list[float] = []
+        self.intercepts: list[float] = []
+
+    def add(self, slope: float, *, gap: float, variance: float) -> None:
+        self.gaps.append(gap)
+        self.variances.append(variance)
+        self.slopes.append(slope)
+        # The reference itself has V = Δ = 0, so no intercept is negative.
+        self.intercepts.append(max(variance - slope * gap, 0.0))
+
+    def bound(self) -> tuple[float, float]:
+        """The largest `min_s (c_s + sΔ)/d(Δ)²` over Δ ≥ 0, and the Δ where it is attained."""
+        c, s = np.array(self.intercepts), np.array(self.slopes)
+        i, j = np.triu_indices(len(c), k=1)
+        apart = s[i] != s[j]
+        crossings = (c[j] - c[i])[apart] / (s[i] - s[j])[apart]
+        where = np.concatenate([[0.0], crossings[crossings > 0], self.scale.peaks(c, s)])
+        ratios = _ratios((c[:, None] + s[:, None] * where).min(axis=0), where, self.scale)
+        top = int(ratios.argmax())
+        return float(ratios[top]), float(where[top])
+
+    def slope_at(self, where: float) -> float | None:
+        """The slope of the known points' upper hull (with the reference at the origin) just above Δ = where.
+
+        None when no new call can tell more there.
+        """
+        left, right = self._edge(where)
+        if right is None:
+            return None
+        slope = (right[1] - left[1]) / (right[0] - left[0])
+        return None if slope <= 0 or any(np.isclose(slope, s, rtol=1e-12) for s in self.slopes) else slope
+
+    def reached(self, where: float) -> float:
+        """The ratio of the known hull at Δ = where: what the bound can be brought down to."""
+        left, right = self._edge(where)
+        if right is None:
+            variance = left[1]
+        else:
+            share = (where - left[0]) / (right[0] - left[0])
+            variance = left[1] + share * (right[1] - left[1])
+        return float(_ratios(np.array([variance]), np.array([where]), self.scale)[0])
+
+    def ratios(self) -> FloatArray:
+        return _ratios(np.array(self.variances), np.array(self.gaps), self.scale)
+
+    def _edge(self, where: float) -> tuple[tuple[float, float], tuple[float, float] | None]:
+        """The hull's vertex at or before `where`, and the next one (None beyond the last)."""
+        points = sorted({(0.0, 0.0), *zip(np.maximum(self.gaps, 0.0), self.variances, strict=True)})
+        hull: list[tuple[float, float]] = []
+        for point in points:
+            while len(hull) > 1 and _turns_left(hull[-2], hull[-1], point):
+                hull.pop()
+            if len(hull) == 1 and hull[0][0] == point[0]:
+                hull.pop()
+            hull.append((float(point[0]), float(point[1])))
+        top = max(range(len(hull)), key=lambda i: hull[i][1])
+        hull = hull[: top + 1]
+        before = max((i for i, point in enumerate(hull) if point[0] <= where), default=0)
+        return hull[before], hull[before + 1] if before + 1 < len(hull) else None
+
+
+def _turns_left(a: tuple[float, float], b: tuple[float, float], c: tuple[float, float]) -> bool:
+    return (b[0] - a[0]) * (c[1] - a[1]) - (b[1] - a[1]) * (c[0] - a[0]) >= 0
+
+
+def _ratios(variances: FloatArray, gaps: FloatArray, scale: Scale) -> FloatArray:
+    """V/d(Δ)², with 0 where V = 0 (a policy that never differs) and infinity where only d vanishes."""
+    with np.errstate(divide="ignore"):
+        return np.divide(variances, scale(gaps) ** 2, out=np.zeros_like(variances), where=variances > 0)
+
+
+def _attained(policy: Policy, contexts: Contexts, costs: FloatArray, gaps: FloatArray, scale: Scale) -> float:
+    rows, actions = np.arange(len(contexts)), policy(contexts)
+    variance, gap = costs[rows, actions].sum(keepdims=True), gaps[rows, actions].sum(keepdims=True)
+    return float(_ratios(variance, gap, scale)[0])
+
+
+def _least(costs: FloatArray) -> float:
+    """The smallest variance a policy that differs at all can have."""
+    positive = costs[costs > 0]
+    return float(positive.min()) if positive.size else 0.0

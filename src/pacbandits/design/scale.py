@@ -1,0 +1,64 @@
+"""What a gap is worth: the accuracy `d(Δ)` to which a policy of gap Δ must be resolved.
+
+The ratio form minimises `max_π V_π(p; q) / d(Δ_π)²`. Two forms of d are in use; both rise with Δ.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from pacbandits.errors import FloatArray, InputError, check_epsilon
+
+
+class Scale(Protocol):
+    """An accuracy that grows with the gap."""
+
+    def __call__(self, gaps: FloatArray) -> FloatArray:
+        """d(Δ) for gaps of any shape."""
+        ...
+
+    def peaks(self, intercepts: FloatArray, slopes: FloatArray) -> FloatArray:
+        """Where `(c + sΔ)/d(Δ)²` may be largest over Δ ≥ 0, for each line c + sΔ with c, s ≥ 0."""
+        ...
+
+
+@dataclass(frozen=True)
+class Clipped:
+    """d(Δ) = max(Δ, ε): the form of ρ_{Π,ε} (paper, eq. `rho_star_combinatorial`)."""
+
+    epsilon: float
+
+    def __post_init__(self) -> None:
+        check_epsilon(self.epsilon)
+
+    def __call__(self, gaps: FloatArray) -> FloatArray:
+        return np.maximum(gaps, self.epsilon)
+
+    def peaks(self, intercepts: FloatArray, slopes: FloatArray) -> FloatArray:
+        # Rising up to ε, falling beyond: (c + sΔ)/Δ² has derivative −(2c + sΔ)/Δ³.
+        return np.full_like(intercepts, self.epsilon)
+
+
+@dataclass(frozen=True)
+class Shifted:
+    """d(Δ) = ε + aΔ: the form of the algorithms' sample sizes, where gaps are estimates."""
+
+    epsilon: float
+    slope: float
+
+    def __post_init__(self) -> None:
+        check_epsilon(self.epsilon)
+        if not self.slope > 0:
+            raise InputError(f"the slope of a shifted scale must be positive, got {self.slope}")
+
+    def __call__(self, gaps: FloatArray) -> FloatArray:
+        return self.epsilon + self.slope * np.maximum(gaps, 0.0)
+
+    def peaks(self, intercepts: FloatArray, slopes: FloatArray) -> FloatArray:
+        # The derivative of (c + sΔ)/(ε + aΔ)² has the sign of sε − 2ac − asΔ.
+        with np.errstate(divide="ignore", invalid="ignore"):
+            peak = self.epsilon / self.slope - 2.0 * intercepts / slopes
+        return np.where(slopes > 0, np.maximum(peak, 0.0), 0.0)

@@ -1,0 +1,207 @@
+"""Frontiers of two scores over the trees of depth 0 and 1, whole and on either side of every root."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pacbandits.compiled import kernel
+from pacbandits.errors import BoolArray, FloatArray, IntArray
+from pacbandits.policies.trees.pairs import climb, grow, keep_pairs, scan_pairs, settle, span
+from pacbandits.policies.trees.search import next_left, side_totals
+
+# Intervals of first for the trees of one side.
+INTERVALS = 1024
+
+
+@kernel
+def sort_leaf(values: FloatArray, order: IntArray) -> None:
+    """Sort the actions in `order` (A,) by falling first, then falling second, then rising action; values
+    (2A,).
+
+    Insertion sort: neighbouring splits order actions nearly alike, and `order` comes from the split before.
+    """
+    n = order.shape[0]
+    for i in range(1, n):
+        a = order[i]
+        f, s = values[a], values[n + a]
+        p = i
+        while p > 0:
+            b = order[p - 1]
+            g = values[b]
+            if g > f or (g == f and (values[n + b] > s or (values[n + b] == s and b < a))):
+                break
+            order[p] = b
+            p -= 1
+        order[p] = a
+
+
+@kernel
+def add_leaf(
+    values: FloatArray,
+    order: IntArray,
+    tie: float,
+    first: FloatArray,
+    second: FloatArray,
+    action: IntArray,
+    begin: int,
+) -> int:
+    """Append the frontier of a leaf over its actions at `begin`; return where it ends."""
+    n = order.shape[0]
+    sort_leaf(values, order)
+    best = -np.inf
+    for i in range(n):
+        a = order[i]
+        if values[n + a] > best + tie:
+            best = values[n + a]
+            first[begin], second[begin], action[begin] = values[a], best, a
+            begin += 1
+    return begin
+
+
+@kernel
+def leaf_fronts(
+    sums: FloatArray,
+    total: FloatArray,
+    starts: IntArray,
+    split_starts: IntArray,
+    ordered: BoolArray,
+    tie: float,
+) -> tuple[IntArray, FloatArray, FloatArray, IntArray]:
+    """Frontiers over actions of the two leaves of every split: edges (2 S + 3,), first, second, action.
+
+    First of all comes the leaf without a split, coupled with the point (0, 0), so that the simplest tree
+    comes first.
+    """
+    n_actions: int = total.shape[0] // 2
+    n_splits = split_starts[-1]
+    size = (2 * n_splits + 1) * n_actions + 1
+    first, second = np.empty(size), np.empty(size)
+    action = np.empty(size, dtype=np.int64)
+    edges = np.zeros(2 * n_splits + 3, dtype=np.int64)
+    order_left: IntArray = np.arange(n_actions)
+    order_right: IntArray = np.arange(n_actions)
+    left, right = np.empty(2 * n_actions), np.empty(2 * n_actions)
+    end = add_leaf(total, order_left, tie, first, second, action, 0)
+    edges[1] = end
+    first[end], second[end], action[end] = 0.0, 0.0, 0
+    end += 1
+    edges[2] = end
+    at = 2
+    for k in range(ordered.shape[0]):
+        left[:] = 0.0
+        for t in range(split_starts[k + 1] - split_starts[k]):
+            for a in range(2 * n_actions):
+                left[a] = sums[starts[k] + t, a] + (left[a] if ordered[k] else 0.0)
+                right[a] = total[a] - left[a]
+            end = add_leaf(left, order_left, tie, first, second, action, end)
+            edges[at + 1] = end
+            end = add_leaf(right, order_right, tie, first, second, action, end)
+            edges[at + 2] = end
+            at += 2
+    return edges, first, second, action
+
+
+@kernel
+def stump_front(
+    sums: FloatArray,
+    total: FloatArray,
+    starts: IntArray,
+    split_starts: IntArray,
+    ordered: BoolArray,
+    tie_first: float,
+    tie_second: float,
+) -> tuple[FloatArray, FloatArray, IntArray]:
+    """The exact frontier of trees of depth 0 and 1: first, second, origin (m, 3) = split (−1: none), actions.
+
+    sums (all bins, 2A) and total (2A,): columns of the first score, then of the second.
+    """
+    edges, first, second, action = leaf_fronts(sums, total, starts, split_starts, ordered, tie_second)
+    low, scale = span(edges, first, second, INTERVALS)
+    tops = np.full((INTERVALS, 3), -np.inf)
+    pairs = np.empty((INTERVALS, 2), dtype=np.int64)
+    above = np.empty(INTERVALS)
+    n = edges.shape[0] // 2
+    scan_pairs(edges, first, second, low, scale, tops, pairs, 0, n)
+    climb(tops, above)
+    fs, ss, lefts, rights = keep_pairs(edges, first, second, low, scale, tops, above, 1 << 62, 0, n)
+    keep = settle(fs, ss, tie_first, tie_second)
+    origin = np.empty((keep.shape[0], 3), dtype=np.int64)
+    for i in range(keep.shape[0]):
+        left, right = lefts[keep[i]], rights[keep[i]]
+        split = np.searchsorted(edges, left, side="right") // 2 - 1
+        origin[i, 0], origin[i, 1] = split, action[left]
+        origin[i, 2] = action[right] if split >= 0 else action[left]
+    return fs[keep], ss[keep], origin
+
+
+@kernel
+def thin(first: FloatArray, second: FloatArray, cap: int) -> IntArray:
+    """Ends of runs of neighbours of a frontier, at most `cap` runs, to be merged into their corners.
+
+    A run spans at most 2/(cap − 1) of the frontier's range, first and second added: the corner (largest
+    first, largest second) overstates neither score by more.
+    """
+    n = first.shape[0]
+    wide = first[0] - first[n - 1]
+    high = second[n - 1] - second[0]
+    longest = 2.0 / (cap - 1)
+    ends = np.empty(n, dtype=np.int64)
+    count = 0
+    begin = 0
+    for i in range(1, n + 1):
+        if i == n or (first[begin] - first[i]) / wide + (second[i] - second[begin]) / high > longest:
+            ends[count] = i
+            count += 1
+            begin = i
+    return ends[:count]
+
+
+@kernel
+def root_fronts(
+    block: FloatArray,
+    j: int,
+    starts: IntArray,
+    split_starts: IntArray,
+    ordered: BoolArray,
+    tie_first: float,
+    tie_second: float,
+    cap: int,
+) -> tuple[IntArray, FloatArray, FloatArray, IntArray, bool]:
+    """Frontiers of both sides of every split of feature j, one after the other: left, right, left, right, …
+
+    block (bins of j, all bins, 2A). Returns the length of each, their points, the origin (m, 3) of each
+    point, and whether all are exact; one of more than `cap` points is thinned.
+    """
+    n_splits = split_starts[j + 1] - split_starts[j]
+    lengths = np.empty(2 * n_splits, dtype=np.int64)
+    size = 4096
+    end = 0
+    first, second, origin = np.empty(size), np.empty(size), np.empty(3 * size, dtype=np.int64)
+    exact = True
+    whole = np.zeros((block.shape[1], block.shape[2]))
+    for b in range(block.shape[0]):
+        whole += block[b]
+    left = np.zeros_like(whole)
+    for s in range(2 * n_splits):
+        if s % 2 == 0:
+            next_left(left, block, s // 2, ordered[j])
+        side = left if s % 2 == 0 else whole - left
+        total = side_totals(side, starts[j], starts[j + 1])
+        f, g, o = stump_front(side, total, starts, split_starts, ordered, tie_first, tie_second)
+        n = f.shape[0]
+        if n > cap:
+            exact = False
+            ends = thin(f, g, cap)
+            n = ends.shape[0]
+            begin = 0
+            for i in range(n):
+                f[i], g[i], o[i] = f[begin], g[ends[i] - 1], o[(begin + ends[i]) // 2]
+                begin = ends[i]
+        while end + n > size:
+            size *= 2
+            first, second, origin = grow(first, size), grow(second, size), grow(origin, 3 * size)
+        first[end : end + n], second[end : end + n] = f[:n], g[:n]
+        origin[3 * end : 3 * (end + n)] = o[:n].reshape(-1)
+        lengths[s] = n
+        end += n
+    return lengths, first[:end].copy(), second[:end].copy(), origin[: 3 * end].copy().reshape((end, 3)), exact

@@ -1,0 +1,181 @@
+"""Decision trees as policies: tests in the units of the data, at the leaves one action each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+
+from pacbandits.errors import BoolArray, InputError, IntArray, nearest
+from pacbandits.policies.base import whole_number
+from pacbandits.records import Contexts
+
+# Deeper than any tree this package grows; a file that nests further was not written by it.
+DEEPEST = 32
+
+
+@dataclass(frozen=True)
+class AtMost:
+    """Whether a number is at most a threshold."""
+
+    feature: str
+    threshold: float
+
+    def __post_init__(self) -> None:
+        if not np.isfinite(self.threshold):
+            raise InputError(f"the threshold on '{self.feature}' must be finite, got {self.threshold}")
+
+    def __call__(self, contexts: Contexts) -> BoolArray:
+        column = column_of(contexts, self.feature, categorical=False)
+        return contexts.features[:, column] <= self.threshold
+
+    def describe(self) -> str:
+        # Six digits read well; large numbers (years, amounts, times) need all of theirs.
+        digits = 6 if abs(self.threshold) < 1e5 else 15
+        return f"{self.feature} ≤ {self.threshold:.{digits}g}"
+
+
+@dataclass(frozen=True)
+class Is:
+    """Whether a category has a given label; a label the contexts do not know is never met."""
+
+    feature: str
+    label: str
+
+    def __call__(self, contexts: Contexts) -> BoolArray:
+        column = column_of(contexts, self.feature, categorical=True)
+        labels = contexts.categories[column] or ()
+        if self.label not in labels:
+            return np.zeros(len(contexts), dtype=np.bool_)
+        return contexts.features[:, column] == labels.index(self.label)
+
+    def describe(self) -> str:
+        return f"{self.feature} is {self.label}"
+
+
+Test = AtMost | Is
+
+
+@dataclass(frozen=True)
+class Branch:
+    """A test and what follows when it holds and when it does not: another branch or an action."""
+
+    test: Test
+    then: Node
+    otherwise: Node
+
+
+Node = Branch | int
+
+
+def branch(test: Test, then: Node, otherwise: Node) -> Node:
+    """A branch, or its one outcome when the test makes no difference."""
+    return then if then == otherwise else Branch(test, then, otherwise)
+
+
+@dataclass(frozen=True)
+class TreePolicy:
+    """A decision tree with an action at each leaf; features are found by name on any contexts."""
+
+    root: Node
+    n_actions: int
+
+    kind = "tree"
+
+    def __post_init__(self) -> None:
+        for action in leaves(self.root):
+            if not 0 <= action < self.n_actions:
+                raise InputError(f"a leaf has action {action}, but actions go from 0 to {self.n_actions - 1}")
+
+    def __call__(self, contexts: Contexts) -> IntArray:
+        return act(self.root, contexts)
+
+    def describe(self) -> str:
+        if isinstance(self.root, int):
+            return f"always action {self.root}"
+        return "\n".join(lines(self.root))
+
+    def to_json(self) -> dict[str, Any]:
+        return {"kind": self.kind, "n_actions": self.n_actions, "root": to_json(self.root)}
+
+    @classmethod
+    def from_json(cls, value: dict[str, Any]) -> TreePolicy:
+        return cls(root=from_json(value["root"]), n_actions=whole_number(value["n_actions"], name="n_actions"))
+
+
+def column_of(contexts: Contexts, feature: str, *, categorical: bool) -> int:
+    """The column of the named feature, which must hold labels or numbers as asked."""
+    if feature not in contexts.names:
+        raise InputError(f"the contexts lack the feature '{feature}'{nearest(feature, contexts.names)}")
+    column = contexts.names.index(feature)
+    if (contexts.categories[column] is not None) != categorical:
+        want, have = ("labels", "numbers") if categorical else ("numbers", "labels")
+        raise InputError(f"the feature '{feature}' must hold {want}, but these contexts hold {have} there")
+    return column
+
+
+def leaves(node: Node) -> list[int]:
+    """The actions at the leaves, left to right."""
+    return [node] if isinstance(node, int) else leaves(node.then) + leaves(node.otherwise)
+
+
+def act(node: Node, contexts: Contexts) -> IntArray:
+    """The action (n,) of a node on each context."""
+    if isinstance(node, int):
+        return np.full(len(contexts), node, dtype=np.int64)
+    return np.where(node.test(contexts), act(node.then, contexts), act(node.otherwise, contexts))
+
+
+def lines(node: Branch) -> list[str]:
+    """The branch in words, one line a test or an outcome."""
+    out: list[str] = []
+    for head, child in ((f"if {node.test.describe()}:", node.then), ("else:", node.otherwise)):
+        if isinstance(child, int):
+            out.append(f"{head} action {child}")
+        else:
+            out.append(head)
+            out.extend("    " + line for line in lines(child))
+    return out
+
+
+def to_json(node: Node) -> dict[str, Any]:
+    """A node as plain JSON types."""
+    if isinstance(node, int):
+        return {"action": node}
+    test = node.test
+    how = {"at_most": test.threshold} if isinstance(test, AtMost) else {"is": test.label}
+    return {"feature": test.feature, **how, "then": to_json(node.then), "else": to_json(node.otherwise)}
+
+
+def from_json(value: object, depth: int = 0) -> Node:
+    """The node that `to_json` wrote, or a sentence that says what is wrong."""
+    if not isinstance(value, dict):
+        raise InputError(f"a node of a tree in JSON must be an object, got {type(value).__name__}")
+    node = cast(dict[str, Any], value)
+    if depth > DEEPEST:
+        raise InputError(f"a tree in JSON may be at most {DEEPEST} tests deep")
+    if "action" in node:
+        return whole_number(node["action"], name="the action of a leaf")
+    missing = [key for key in ("feature", "then", "else") if key not in node]
+    if missing or ("at_most" in node) == ("is" in node):
+        needs = "an 'action', or 'feature', 'then', 'else' and one of 'at_most' and 'is'"
+        raise InputError(f"a node of a tree in JSON needs {needs}; got {sorted(map(str, node))}")
+    return Branch(_test(node), from_json(node["then"], depth + 1), from_json(node["else"], depth + 1))
+
+
+def _test(node: dict[str, Any]) -> Test:
+    feature = node["feature"]
+    if not isinstance(feature, str):
+        raise InputError(f"the feature of a test must be a name, got {feature!r}")
+    if "is" in node:
+        if not isinstance(node["is"], str):
+            raise InputError(f"the label '{feature}' is compared with must be text, got {node['is']!r}")
+        return Is(feature, node["is"])
+    threshold = node["at_most"]
+    if isinstance(threshold, bool) or not isinstance(threshold, int | float):
+        raise InputError(f"the threshold on '{feature}' must be a number, got {threshold!r}")
+    try:
+        return AtMost(feature, float(threshold))
+    except OverflowError:
+        raise InputError(f"the threshold on '{feature}' must be finite, got a number beyond range") from None

@@ -1,0 +1,123 @@
+"""A problem: contexts, the true mean rewards, noise, and the policy class to search."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pacbandits.errors import FloatArray, InputError, floats, integers
+from pacbandits.policies.base import PolicyClass
+from pacbandits.policies.finite import Finite
+from pacbandits.policies.trivial import Trivial
+from pacbandits.problems.noise import Bernoulli, Gaussian
+from pacbandits.records import Contexts, Policy
+
+
+@dataclass(frozen=True, eq=False)
+class LinearTruth:
+    """Mean rewards that are linear in known features: `r(c, a) = ⟨φ(c, a), θ*⟩`.
+
+    features (N, A, d): φ. parameter (d,): θ*.
+    """
+
+    features: FloatArray
+    parameter: FloatArray
+
+    def __post_init__(self) -> None:
+        features = floats(self.features, name="linear features", shape=(None, None, None))
+        parameter = floats(self.parameter, name="linear parameter", shape=(features.shape[2],))
+        object.__setattr__(self, "features", features)
+        object.__setattr__(self, "parameter", parameter)
+
+    @property
+    def mean_rewards(self) -> FloatArray:
+        """⟨φ(c, a), θ*⟩ as (N, A)."""
+        return self.features @ self.parameter
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """A contextual bandit whose truth is known exactly, as its population of contexts is finite.
+
+    name: the spec or file it came from, every option spelled out. description: the same in words.
+    population: the N contexts, ids 0 … N − 1, weighted by ν. mean_rewards (N, A): r(c, a).
+    noise: how rewards scatter about their mean. policies: the class the problem suggests.
+    linear: φ and θ* where mean rewards are linear in features.
+    """
+
+    name: str
+    description: str
+    population: Contexts
+    mean_rewards: FloatArray
+    noise: Bernoulli | Gaussian
+    policies: PolicyClass
+    linear: LinearTruth | None = None
+
+    def __post_init__(self) -> None:
+        n = len(self.population)
+        if self.population.ids is None or not np.array_equal(self.population.ids, np.arange(n)):
+            raise InputError(f"the contexts of a problem must carry the ids 0 to {n - 1}, in order")
+        means = floats(self.mean_rewards, name="mean_rewards", shape=(n, None))
+        if means.shape[1] == 0:
+            raise InputError("mean_rewards has no columns; at least one action is needed")
+        self.noise.check(means)
+        if self.policies.n_actions != means.shape[1]:
+            raise InputError(
+                f"the policies have {self.policies.n_actions} actions, but mean_rewards has {means.shape[1]} columns"
+            )
+        size = _table_size(self.policies)
+        if size is not None and size != n:
+            raise InputError(f"the policies are tables over {size} contexts, but the problem has {n}")
+        if self.linear is not None:
+            linear = self.linear.mean_rewards
+            if linear.shape != means.shape or not np.allclose(linear, means, rtol=0, atol=1e-9):
+                raise InputError("mean_rewards must be the product of the linear features and parameter")
+        object.__setattr__(self, "mean_rewards", means)
+
+    @property
+    def n_actions(self) -> int:
+        return self.mean_rewards.shape[1]
+
+    @property
+    def noise_variance(self) -> FloatArray:
+        """σ²(c, a) as (N, A): `r(1 − r)` for Bernoulli rewards, as given for Gaussian ones."""
+        return self._noise_variance
+
+    @cached_property
+    def _noise_variance(self) -> FloatArray:
+        variance = self.noise.variances(self.mean_rewards)
+        variance.setflags(write=False)
+        return variance
+
+    def contexts(self, n: int, rng: np.random.Generator) -> Contexts:
+        """n contexts drawn independently from ν."""
+        if n < 1:
+            raise InputError(f"the number of contexts to draw must be 1 or more, got {n}")
+        weights = self.population.weights
+        return self.population.take(rng.choice(len(weights), size=n, p=weights))
+
+    def rewards(self, contexts: Contexts, actions: ArrayLike, rng: np.random.Generator) -> FloatArray:
+        """A reward (n,) for each of the contexts (by its id) under each of the actions (n,)."""
+        ids = contexts.require_ids(below=len(self.population))
+        played = integers(actions, name="actions", shape=(len(contexts),), below=self.n_actions)
+        means, variances = self.mean_rewards[ids, played], self.noise_variance[ids, played]
+        return self.noise.sample(means, variances=variances, rng=rng)
+
+    def value(self, policy: Policy) -> float:
+        """V(π) = Σ_c ν(c) r(c, π(c)), exactly."""
+        rows = np.arange(len(self.population))
+        return float(self.population.weights @ self.mean_rewards[rows, policy(self.population)])
+
+    def best_policy(self) -> Policy:
+        """π*: the class's own argmax over the true values."""
+        return self.policies.argmax(self.population, self.population.weights[:, None] * self.mean_rewards)
+
+
+def _table_size(policies: PolicyClass) -> int | None:
+    """How many contexts the policies are tables over; None for classes that read features."""
+    if isinstance(policies, Finite):
+        return policies.table.shape[1]
+    return policies.n_contexts if isinstance(policies, Trivial) else None

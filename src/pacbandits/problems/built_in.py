@@ -1,0 +1,95 @@
+"""What makes a function a built-in problem: declared options, checked, and a name that spells them out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Annotated, Generic, Literal, ParamSpec
+
+import numpy as np
+
+from pacbandits.errors import FloatArray, InputError, nearest, plain
+from pacbandits.problems.base import Problem
+from pacbandits.problems.noise import Bernoulli, Gaussian, Noise
+from pacbandits.problems.options import About, Option, Value, declared_options
+
+Parameters = ParamSpec("Parameters")
+
+MOST_ENTRIES = 10**8  # of any array of a built-in problem: what fits into an ordinary machine's memory
+
+Seed = Annotated[int, About("seed of its random numbers", least=0)]
+Skew = Annotated[float, About("how uneven the context weights are; 0 makes them equal", least=0, most=1000)]
+NoiseKind = Annotated[Literal["bernoulli", "gaussian"], About("how rewards scatter about their mean")]
+Variance = Annotated[float, About("variance of gaussian noise", least=0, when=("noise", "gaussian"))]
+
+
+@dataclass(frozen=True, eq=False)
+class BuiltIn(Generic[Parameters]):
+    """A built-in problem: call it with options to get the problem.
+
+    name: what a spec calls it. description: one line. options: what it takes.
+    """
+
+    name: str
+    description: str
+    options: tuple[Option, ...]
+    build: Callable[Parameters, Problem]
+
+    def __call__(self, *args: Parameters.args, **kwargs: Parameters.kwargs) -> Problem:
+        if args:
+            raise TypeError(f"the options of '{self.name}' are given by name")
+        known = {option.name: option for option in self.options}
+        self._refuse_unknown(kwargs)
+        return self._make({name: known[name].check(value) for name, value in kwargs.items()})
+
+    def from_text(self, given: Mapping[str, str]) -> Problem:
+        """The problem for options as a spec spells them."""
+        known = {option.name: option for option in self.options}
+        self._refuse_unknown(given)
+        return self._make({name: known[name].read(text) for name, text in given.items()})
+
+    def _refuse_unknown(self, given: Mapping[str, object]) -> None:
+        known = [option.name for option in self.options]
+        for name in given:
+            if name not in known:
+                raise InputError(f"problem '{self.name}' has no option '{plain(name)}'{nearest(name, known)}")
+
+    def _make(self, given: Mapping[str, Value]) -> Problem:
+        values = {option.name: given.get(option.name, option.default) for option in self.options}
+        spelled: list[str] = []
+        for option in self.options:
+            when = option.about.when
+            if when is None or values[when[0]] == when[1]:
+                spelled.append(f"{option.name}={values[option.name]}")
+            elif option.name in given:
+                raise InputError(f"{option.name} plays no part here: it needs {when[0]}={when[1]}")
+        build: Callable[..., Problem] = self.build
+        return replace(build(**values), name=f"{self.name}:{','.join(spelled)}")
+
+
+def built_in(name: str, *, description: str) -> Callable[[Callable[Parameters, Problem]], BuiltIn[Parameters]]:
+    """Turn a function with declared options into a built-in problem."""
+
+    def declare(function: Callable[Parameters, Problem]) -> BuiltIn[Parameters]:
+        return BuiltIn(name=name, description=description, options=declared_options(function), build=function)
+
+    return declare
+
+
+def noise_model(kind: str, *, variance: float) -> Noise:
+    """The noise that the options `noise` and `variance` ask for."""
+    return Gaussian(variance) if kind == "gaussian" else Bernoulli()
+
+
+def context_weights(n: int, *, skew: float, rng: np.random.Generator) -> FloatArray:
+    """Weights (n,) of contexts: equal at skew 0, else Dirichlet(1/skew) with every weight kept positive."""
+    if skew == 0:
+        return np.full(n, 1.0 / n)
+    return (1 - 1e-6) * rng.dirichlet(np.full(n, 1.0 / skew)) + 1e-6 / n
+
+
+def check_entries(**sizes: int) -> None:
+    """Raise when an array of these sizes would not fit into memory."""
+    if np.prod(list(sizes.values()), dtype=np.float64) > MOST_ENTRIES:
+        product = " × ".join(f"{name}={size}" for name, size in sizes.items())
+        raise InputError(f"{product} is too large: the product may be at most {MOST_ENTRIES}")

@@ -1,0 +1,38 @@
+"""Policy classes by name, for a problem's population: `trivial`, `trees:depth=2,bins=16`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated
+
+from pacbandits.errors import InputError, nearest
+from pacbandits.policies.base import PolicyClass
+from pacbandits.policies.trees import Trees
+from pacbandits.policies.trivial import Trivial
+from pacbandits.problems.base import Problem
+from pacbandits.problems.options import About, declared_options, parse_spec
+
+Depth = Annotated[int, About("how many questions a tree asks at the most", least=0, most=2)]
+Bins = Annotated[int, About("how many bins a number is cut into at the most", least=2, most=256)]
+
+
+def load_policies(spec: str, problem: Problem) -> PolicyClass:
+    """The policy class of a spec `name:key=value,…` on a problem's contexts."""
+
+    def trivial() -> PolicyClass:
+        return Trivial(len(problem.population), problem.n_actions)
+
+    def trees(depth: Depth = 2, bins: Bins = 32) -> PolicyClass:
+        if problem.population.n_features == 0:
+            raise InputError(f"trees ask about features, but the contexts of '{problem.name}' have none")
+        return Trees.learn(problem.population, n_actions=problem.n_actions, depth=depth, bins=bins)
+
+    classes: dict[str, Callable[..., PolicyClass]] = {"trivial": trivial, "trees": trees}
+    name, given = parse_spec(spec, of="policy class")
+    if name not in classes:
+        raise InputError(f"unknown policy class '{name[:80]}'{nearest(name, classes)}")
+    options = {option.name: option for option in declared_options(classes[name])}
+    for key in given:
+        if key not in options:
+            raise InputError(f"policy class '{name}' has no option '{key[:80]}'{nearest(key, options)}")
+    return classes[name](**{key: options[key].read(text) for key, text in given.items()})

@@ -1,0 +1,127 @@
+"""Problem files: a finite problem in an `.npz`, read without running anything that is in it.
+
+context_weights (N,)    ν, sums to one
+mean_rewards (N, A)     r(c, a)
+policy_actions (K, N)   integers: the action of policy k in context c
+noise_variance (N, A)   optional: Gaussian noise of this variance; without it rewards are Bernoulli
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pacbandits.errors import InputError, check_shape, nearest, plain, probabilities
+from pacbandits.policies.finite import Finite
+from pacbandits.problems.base import Problem
+from pacbandits.problems.noise import Bernoulli, Gaussian
+from pacbandits.records import Contexts
+
+NEEDED = ("context_weights", "mean_rewards", "policy_actions")
+OPTIONAL = ("noise_variance",)
+
+Arrays = dict[str, NDArray[Any]]
+
+
+def load_file(path: str | Path) -> Problem:
+    """The problem in a file."""
+    path = Path(path)
+    if not path.is_file():
+        raise InputError(f"{path} is not a file" if path.exists() else f"there is no file {path}")
+    try:
+        return _problem(_arrays(path), name=path.name)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror or error}") from None
+
+
+def save_problem(problem: Problem, path: str | Path) -> None:
+    """Write a problem with a finite class, so that `load_problem` gives it back.
+
+    What comes back is weights, means, noise and policies; features, names and descriptions are no part of it.
+    """
+    path = Path(path)
+    if path.suffix != ".npz":
+        raise InputError(f"a problem file ends in .npz, got {path}")
+    if not isinstance(problem.policies, Finite):
+        raise InputError(
+            f"only a problem with a finite policy class can be saved; {problem.name} has "
+            f"{type(problem.policies).__name__}"
+        )
+    arrays: Arrays = {
+        "context_weights": problem.population.weights,
+        "mean_rewards": problem.mean_rewards,
+        "policy_actions": problem.policies.table,
+    }
+    if isinstance(problem.noise, Gaussian):
+        arrays["noise_variance"] = problem.noise_variance
+    try:
+        np.savez_compressed(path, allow_pickle=False, **arrays)
+    except OSError as error:
+        raise InputError(f"cannot write {path}: {error.strerror or error}") from None
+
+
+def _arrays(path: Path) -> Arrays:
+    """The arrays of an archive, by name; nothing but plain arrays of a fixed type is read."""
+    with path.open("rb") as file:
+        try:
+            archive: Any = np.load(file, allow_pickle=False)
+        except Exception:
+            # Whatever a broken or foreign file raises, it means one thing to the reader.
+            raise InputError("not a readable .npz archive of arrays; write it with numpy.savez") from None
+        if not isinstance(archive, np.lib.npyio.NpzFile):
+            raise InputError("a single array, not an .npz archive; write it with numpy.savez")
+        with archive:
+            names: list[str] = list(archive.files)
+            _check_names(names)
+            return {name: _member(archive, name) for name in names}
+
+
+def _check_names(names: list[str]) -> None:
+    for name in NEEDED:
+        if name not in names:
+            there = ", ".join(plain(name) for name in sorted(names)) or "none"
+            raise InputError(f"array '{name}' is missing (there are: {there})")
+    for name in names:
+        if name not in NEEDED + OPTIONAL:
+            raise InputError(f"unknown array '{plain(name)}'{nearest(name, NEEDED + OPTIONAL)}")
+    if len(set(names)) != len(names):
+        raise InputError("two arrays have the same name")
+
+
+def _member(archive: Any, name: str) -> NDArray[Any]:
+    try:
+        array: object = archive[name]
+    except MemoryError:
+        raise InputError(f"array '{name}' does not fit into memory") from None
+    except Exception as error:
+        if "allow_pickle" in str(error):
+            raise InputError(f"array '{name}' holds Python objects, which are never loaded; store numbers") from None
+        raise InputError(f"array '{name}' is damaged or not an array") from None
+    if not isinstance(array, np.ndarray):
+        raise InputError(f"array '{name}' is damaged or not an array")
+    return cast(NDArray[Any], array)
+
+
+def _problem(arrays: Arrays, *, name: str) -> Problem:
+    weights = probabilities(arrays["context_weights"], name="context_weights")
+    n = len(weights)
+    means, table, variance = arrays["mean_rewards"], arrays["policy_actions"], arrays.get("noise_variance")
+    try:
+        check_shape(means, name="mean_rewards", shape=(n, None))
+        check_shape(table, name="policy_actions", shape=(None, n))
+    except InputError as error:
+        raise InputError(f"{error} (context_weights has shape {weights.shape})") from None
+    policies = Finite(table, n_actions=means.shape[1])
+    return Problem(
+        name=name,
+        description=f"{len(policies)} policies on {n} contexts and {means.shape[1]} actions, from a file.",
+        population=Contexts.finite(n, weights=weights),
+        mean_rewards=means,
+        noise=Bernoulli() if variance is None else Gaussian(variance),
+        policies=policies,
+    )

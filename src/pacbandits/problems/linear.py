@@ -1,0 +1,69 @@
+"""Mean rewards that are linear in known features."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import numpy as np
+
+from pacbandits.errors import FloatArray, IntArray
+from pacbandits.policies.finite import Finite
+from pacbandits.problems.base import LinearTruth, Problem
+from pacbandits.problems.built_in import NoiseKind, Seed, Variance, built_in, check_entries, noise_model
+from pacbandits.problems.options import About
+from pacbandits.problems.tables import first_of_each
+from pacbandits.records import Contexts
+
+REACH = 0.45  # the farthest a mean reward lies from 1/2
+
+
+@built_in("linear", description="mean rewards linear in features of context and action; linear policies")
+def linear(
+    *,
+    dimension: Annotated[int, About("features of a context and action, of which the first is constant", least=2)] = 5,
+    actions: Annotated[int, About("actions", least=1)] = 10,
+    contexts: Annotated[int, About("contexts", least=1)] = 200,
+    policies: Annotated[int, About("linear policies sampled; those that act alike count once", least=1)] = 200,
+    spread: Annotated[float, About("how far policies stray from the best direction, as a share of it", above=0)] = 1.0,
+    seed: Seed = 0,
+    noise: NoiseKind = "bernoulli",
+    variance: Variance = 0.25,
+) -> Problem:
+    """Rewards linear in features, and linear policies about and including the best one.
+
+        r(c, a) = ⟨φ(c, a), θ*⟩,   π_θ(c) = argmax_a ⟨φ(c, a), θ⟩
+
+    φ(c, a) = (1, z) with z standard normal; θ* = (1/2, w) with w scaled so that means lie within 0.45 of 1/2.
+    A policy's θ is θ* plus a normal step of relative length uniform in (0, spread].
+    """
+    check_entries(contexts=contexts, actions=actions, dimension=dimension)
+    check_entries(policies=policies, contexts=contexts)
+    rng = np.random.default_rng(seed)
+    features = np.concatenate(
+        [np.ones((contexts, actions, 1)), rng.standard_normal((contexts, actions, dimension - 1))], axis=2
+    )
+    direction = rng.standard_normal(dimension - 1)
+    direction *= REACH / np.abs(features[:, :, 1:] @ direction).max()
+    truth = LinearTruth(features=features, parameter=np.concatenate([[0.5], direction]))
+    steps = rng.standard_normal((policies, dimension - 1)) / np.sqrt(dimension - 1)
+    lengths = spread * (1 - rng.random((policies, 1)))
+    directions = direction + np.linalg.norm(direction) * lengths * steps
+    directions[0] = direction
+    table = first_of_each(_greedy(features[:, :, 1:], directions))
+    return Problem(
+        name="linear",
+        description=(
+            f"Mean rewards linear in {dimension} features of {contexts} contexts and {actions} actions, and "
+            f"{len(table)} distinct linear policies, the best possible one among them."
+        ),
+        population=Contexts.finite(contexts),
+        mean_rewards=truth.mean_rewards,
+        noise=noise_model(noise, variance=variance),
+        policies=Finite(table, n_actions=actions),
+        linear=truth,
+    )
+
+
+def _greedy(features: FloatArray, directions: FloatArray) -> IntArray:
+    """argmax_a ⟨φ(c, a), θ⟩ for each direction θ (K, d) and context: (K, N)."""
+    return np.stack([np.argmax(features @ direction, axis=1) for direction in directions])

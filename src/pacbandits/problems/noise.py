@@ -1,0 +1,67 @@
+"""Noise: how a reward scatters about its mean."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from pacbandits.errors import FloatArray, InputError, floats
+
+
+@dataclass(frozen=True)
+class Bernoulli:
+    """A reward of 1 with probability `r(c, a)`, else 0; its variance is `r(1 − r)`."""
+
+    def check(self, means: FloatArray) -> None:
+        """Raise unless the means (N, A) are probabilities."""
+        bad = (means < 0) | (means > 1)
+        if bad.any():
+            where = tuple(int(i) for i in np.argwhere(bad)[0])
+            raise InputError(
+                f"mean_rewards must lie in [0, 1] when no noise variance is given, but entry {where} is "
+                f"{means[where]:.6g}; give noise_variance, or rescale the rewards"
+            )
+
+    def variances(self, means: FloatArray) -> FloatArray:
+        """Variance (N, A) for means (N, A)."""
+        return means * (1.0 - means)
+
+    def sample(self, means: FloatArray, *, variances: FloatArray, rng: np.random.Generator) -> FloatArray:
+        """One reward (n,) for each mean (n,)."""
+        return (rng.random(means.shape) < means).astype(np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class Gaussian:
+    """A reward normal about its mean.
+
+    variance: one number, or one for each context and action (N, A); 0 means no noise.
+    """
+
+    variance: float | FloatArray
+
+    def __post_init__(self) -> None:
+        shape = (None,) * np.ndim(self.variance)
+        variance = floats(self.variance, name="noise_variance", shape=shape)
+        if variance.ndim not in (0, 2):
+            raise InputError(f"noise_variance must be one number or have shape (any, any), got {variance.shape}")
+        if variance.size and variance.min() < 0:
+            raise InputError(f"noise_variance must not be negative, got {variance.min():.6g}")
+        object.__setattr__(self, "variance", float(variance) if variance.ndim == 0 else variance)
+
+    def check(self, means: FloatArray) -> None:
+        """Raise unless the variance fits the means (N, A)."""
+        if np.ndim(self.variance) == 2 and np.shape(self.variance) != means.shape:
+            raise InputError(f"noise_variance has shape {np.shape(self.variance)}, but mean_rewards has {means.shape}")
+
+    def variances(self, means: FloatArray) -> FloatArray:
+        """Variance (N, A) for means (N, A)."""
+        return np.array(np.broadcast_to(self.variance, means.shape), dtype=np.float64)
+
+    def sample(self, means: FloatArray, *, variances: FloatArray, rng: np.random.Generator) -> FloatArray:
+        """One reward (n,) for each mean (n,) and variance (n,)."""
+        return means + np.sqrt(variances) * rng.standard_normal(means.shape)
+
+
+Noise = Bernoulli | Gaussian

@@ -1,0 +1,39 @@
+"""Every built-in problem, and the one door through which a problem is loaded."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pacbandits.errors import InputError, nearest, plain
+from pacbandits.problems.base import Problem
+from pacbandits.problems.built_in import BuiltIn
+from pacbandits.problems.files import load_file
+from pacbandits.problems.hard import hard
+from pacbandits.problems.linear import linear
+from pacbandits.problems.options import parse_spec
+from pacbandits.problems.random_policies import random_policies
+from pacbandits.problems.trees import trees
+from pacbandits.problems.trivial import trivial
+from pacbandits.problems.two_of_many import two_of_many
+
+BUILT_INS: dict[str, BuiltIn[...]] = {
+    problem.name: problem for problem in (hard, random_policies, two_of_many, trees, trivial, linear)
+}
+
+
+def load_problem(spec: str | Path) -> Problem:
+    """The problem of a spec `name:key=value,…`, or of a file whose path ends in `.npz`."""
+    text = str(spec)
+    if text.endswith(".npz"):
+        return load_file(text)
+    if Path(text).suffix and Path(text).is_file():
+        raise InputError(f"a problem file ends in .npz, got {text}")
+    name, options = parse_spec(text)
+    if name not in BUILT_INS:
+        raise InputError(f"unknown problem '{plain(name)}'{nearest(name, BUILT_INS)}; a problem file ends in .npz")
+    return BUILT_INS[name].from_text(options)
+
+
+def list_problems() -> tuple[BuiltIn[...], ...]:
+    """The built-in problems, each with its name, description and options."""
+    return tuple(BUILT_INS.values())

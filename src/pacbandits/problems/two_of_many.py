@@ -1,0 +1,73 @@
+"""Many actions, of which two matter in each context."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import numpy as np
+
+from pacbandits.policies.finite import Finite
+from pacbandits.problems.base import Problem
+from pacbandits.problems.built_in import NoiseKind, Seed, Variance, built_in, check_entries, noise_model
+from pacbandits.problems.options import About
+from pacbandits.problems.tables import distinct_rows
+from pacbandits.records import Contexts
+
+BETTER = (0.66, 0.70)  # mean reward of the better action of a context's pair
+LEAD = (0.02, 0.08)  # by how much it beats the other of the pair
+WORSE = (0.30, 0.36)  # mean reward of the actions outside the pair
+
+
+@built_in(
+    "two-of-many",
+    description="many actions, but good policies differ only between two of them in each context",
+)
+def two_of_many(
+    *,
+    actions: Annotated[int, About("actions", least=3)] = 20,
+    policies: Annotated[int, About("policies, all distinct", least=2)] = 500,
+    contexts: Annotated[int, About("contexts", least=2)] = 50,
+    good: Annotated[float, About("share of the policies that are good (at least two are)", least=0, most=1)] = 0.5,
+    seed: Seed = 0,
+    noise: NoiseKind = "bernoulli",
+    variance: Variance = 0.25,
+) -> Problem:
+    """Each context has a pair of good actions; good policies play one of the pair, the rest anything.
+
+    The best policy plays the better action of every pair. The other good policies choose by a fair coin and
+    are worse by about 0.025; policies that play any action are worse by about 0.3. Good policies are told
+    apart on two actions of each context alone, so that a design which plays those saves most samples of
+    a randomised trial: almost A/2 times fewer, which is the most any design can save.
+    """
+    check_entries(policies=policies, contexts=contexts)
+    check_entries(contexts=contexts, actions=actions)
+    rng = np.random.default_rng(seed)
+    rows = np.arange(contexts)
+    pairs = rng.random((contexts, actions)).argsort(axis=1)[:, :2]
+    means = rng.uniform(*WORSE, size=(contexts, actions))
+    means[rows, pairs[:, 0]] = rng.uniform(*BETTER, size=contexts)
+    means[rows, pairs[:, 1]] = means[rows, pairs[:, 0]] - rng.uniform(*LEAD, size=contexts)
+    n_good = min(policies, max(2, round(good * policies)))
+    table = distinct_rows(
+        lambda count: pairs[rows, rng.integers(2, size=(count, contexts))],
+        count=n_good,
+        choices=2,
+        besides=pairs[None, :, 0],
+    )
+    table = distinct_rows(
+        lambda count: rng.integers(actions, size=(count, contexts)),
+        count=policies,
+        choices=actions,
+        besides=table,
+    )
+    return Problem(
+        name="two-of-many",
+        description=(
+            f"{policies} policies on {contexts} contexts and {actions} actions; {n_good} good ones play one "
+            "of two good actions in each context and differ only between those, the rest play any action."
+        ),
+        population=Contexts.finite(contexts),
+        mean_rewards=means,
+        noise=noise_model(noise, variance=variance),
+        policies=Finite(rng.permutation(table), n_actions=actions),
+    )

@@ -1,0 +1,141 @@
+"""Pictures: what a problem costs and how its best design explores."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pacbandits.complexity import Complexity
+from pacbandits.complexity.gaps import table_gaps
+from pacbandits.design import Objective
+from pacbandits.errors import FloatArray, InputError
+from pacbandits.policies.base import EnumeratedClass, FrontierClass, PolicyClass
+from pacbandits.policies.finite import sum_scores
+from pacbandits.problems import Problem
+from pacbandits.report.numbers import show_bracket, show_samples
+
+FORMATS = ("png", "pdf", "svg")
+BEST, UNIFORM, GREY = "#1b6ca8", "#d1732e", "#8a8a8a"
+_MOST_ROWS = 400
+_MOST_POINTS = 4000
+
+
+def check_figure_path(path: Path) -> Path:
+    """A path a figure can be written to, or a sentence; checked before anything is computed."""
+    if path.suffix.lstrip(".").lower() not in FORMATS:
+        raise InputError(f"a figure must end in {', '.join('.' + f for f in FORMATS)}, got '{path}'")
+    if not path.parent.is_dir():
+        raise InputError(f"the folder of '{path}' does not exist; make it first")
+    if path.is_dir():
+        raise InputError(f"'{path}' is a folder")
+    return path
+
+
+def draw_complexity(problem: Problem, policies: PolicyClass, measured: Complexity, *, path: Path) -> None:
+    """Three panels: samples needed, each policy's variance against its gap, and the design's propensities."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    propensities = measured.solution.design.propensities(problem.population)
+    figure: Any
+    axes: Any
+    figure, axes = plt.subplots(1, 3, figsize=(16, 5.2), width_ratios=[1.05, 1.1, 1.0], layout="constrained")
+    _draw_samples(axes[0], measured)
+    _draw_policies(axes[1], problem, policies, measured, propensities)
+    _draw_design(figure, axes[2], problem, measured, propensities)
+    rho = show_bracket(measured.rho_lower, measured.rho_upper)
+    figure.suptitle(f"{problem.name}\nε = {measured.epsilon:g}, δ = {measured.delta:g}, ρ = {rho}", fontsize=11)
+    try:
+        figure.savefig(path, dpi=130)
+    except OSError as error:
+        raise InputError(f"cannot write '{path}': {error.strerror or error}") from None
+    finally:
+        plt.close(figure)
+
+
+def _draw_samples(axis: Any, m: Complexity) -> None:
+    bars = [
+        ("lower bound", m.lower_bound, GREY),
+        ("best design,\nunion bound", m.union_price, BEST),
+        ("randomised trial,\nunion bound", m.union_price_uniform, UNIFORM),
+        ("main theorem,\nconstant 1", m.upper_bound, GREY),
+        ("minimax,\nconstant 1", m.minimax_bound, GREY),
+    ]
+    shown = [(label, value, colour) for label, value, colour in bars if value is not None and 0 < value < np.inf]
+    axis.set_title("samples needed")
+    if not shown:
+        axis.text(0.5, 0.5, "no finite number of samples", ha="center", va="center", transform=axis.transAxes)
+        axis.set_axis_off()
+        return
+    for row, (_, value, colour) in enumerate(shown):
+        axis.barh(row, value, color=colour, height=0.62)
+        axis.text(value * 1.12, row, show_samples(value), va="center", fontsize=9)
+    axis.set_yticks(range(len(shown)), [label for label, _, _ in shown])
+    axis.set_xscale("log")
+    values = [value for _, value, _ in shown]
+    axis.set_xlim(min(values) / 4, max(values) * 8)
+    axis.invert_yaxis()
+    axis.spines[["top", "right"]].set_visible(False)
+
+
+def _draw_policies(axis: Any, problem: Problem, policies: PolicyClass, m: Complexity, propensities: FloatArray) -> None:
+    axis.set_title("policies: variance against gap")
+    axis.set_xlabel("gap to the best policy, Δ(π)")
+    axis.set_ylabel("variance of the difference, V_π")
+    highest = 0.0
+    for label, p, colour in (
+        ("uniform exploration", np.full_like(propensities, 1.0 / m.n_actions), UNIFORM),
+        ("best design", propensities, BEST),
+    ):
+        gaps, variances = _points(problem, policies, m, p)
+        axis.scatter(gaps, variances, s=9, color=colour, alpha=0.55, linewidths=0, label=label)
+        highest = max(highest, float(gaps.max(initial=0.0)))
+    if 0 < m.rho_upper < np.inf:
+        grid = np.linspace(0, highest * 1.03 if highest > 0 else 1.0, 300)
+        curve = m.rho_upper * np.maximum(grid, m.gap_epsilon) ** 2
+        axis.plot(grid, curve, color="black", linewidth=1, label="ρ · max(Δ, ε)²")
+    top = axis.get_ylim()[1]
+    axis.set_ylim(0, min(top, 4.0 * m.n_actions))
+    axis.legend(frameon=False, fontsize=9, loc="upper left")
+    axis.spines[["top", "right"]].set_visible(False)
+
+
+def _points(
+    problem: Problem, policies: PolicyClass, m: Complexity, propensities: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """(Δ, V) of every policy of an enumerated class (or of a sample), of the frontier's policies elsewhere."""
+    contexts = problem.population
+    ones = np.ones_like(propensities)
+    objective = Objective(reference=m.gaps.best_actions, weights=contexts.weights, noise=ones)
+    costs = objective.costs(propensities)
+    if isinstance(policies, EnumeratedClass):
+        table = np.asarray(policies.actions(contexts))
+        table = np.ascontiguousarray(table[np.linspace(0, len(table) - 1, min(len(table), _MOST_POINTS)).astype(int)])
+        gaps = table_gaps(table, contexts, m.gaps)[0]
+        variances = sum_scores(table, np.where(np.isfinite(costs), costs, 0.0))
+        lost = sum_scores(table, (~np.isfinite(costs)).astype(np.float64)) > 0
+        return gaps[~lost], variances[~lost]
+    if isinstance(policies, FrontierClass):
+        finite = np.where(np.isfinite(costs), costs, 0.0)
+        frontier = policies.frontier(contexts, finite, -m.gaps.scores)
+        return -frontier.second, frontier.first
+    return np.empty(0), np.empty(0)
+
+
+def _draw_design(figure: Any, axis: Any, problem: Problem, m: Complexity, propensities: FloatArray) -> None:
+    contexts = problem.population
+    order = np.lexsort((-propensities.max(axis=1), m.gaps.best_actions))
+    order = order[contexts.weights[order] > 0]
+    rows = order[np.linspace(0, len(order) - 1, min(len(order), _MOST_ROWS)).astype(int)]
+    image = axis.imshow(propensities[rows], aspect="auto", cmap="viridis", vmin=0, interpolation="nearest")
+    axis.set_title("best design: p(action | context)")
+    axis.set_xlabel("action")
+    axis.set_ylabel("contexts, grouped by the best policy's action")
+    if m.n_actions <= 20:
+        axis.set_xticks(range(m.n_actions))
+    axis.set_yticks([])
+    figure.colorbar(image, ax=axis, shrink=0.85)

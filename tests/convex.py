@@ -1,0 +1,60 @@
+"""The design problem handed to an independent convex solver (cvxpy with Clarabel)."""
+
+from __future__ import annotations
+
+import warnings
+
+import cvxpy as cp
+import numpy as np
+
+from pacbandits.errors import FloatArray, IntArray
+
+
+def convex_bracket(
+    table: IntArray,
+    reference: IntArray,
+    *,
+    urgency: FloatArray,
+    weights: FloatArray,
+    noise: FloatArray,
+    floor: float = 0.0,
+) -> tuple[float, float]:
+    """Both ends of `min_p max_π u_π V_π(p; q)` for a table (K, N), straight from the definition.
+
+    The upper end is the objective at the solver's p, the lower end the dual function at the solver's multipliers (where
+    there is a floor, the dual value is the solver's own word). On badly scaled instances the solver stops short of its
+    target; the two ends then say by how much.
+    """
+    n, a = noise.shape
+    parts = []
+    for policy in table:
+        part = np.zeros((n, a))
+        for c in range(n):
+            if policy[c] != reference[c]:
+                part[c, policy[c]] = weights[c] * noise[c, policy[c]]
+                part[c, reference[c]] = weights[c] * noise[c, reference[c]]
+        parts.append(part)
+    scaled = np.array(parts) * urgency[:, None, None]
+    scaled = scaled[scaled.any(axis=(1, 2))]
+    if len(scaled) == 0:
+        return 0.0, 0.0
+    unit = float(scaled.sum(axis=(1, 2)).max())  # so that the optimum is of the order of one
+    scaled = scaled / unit
+    p, t = cp.Variable((n, a)), cp.Variable()
+    inverse = cp.inv_pos(p)
+    rows = [cp.sum(cp.multiply(part, inverse)) <= t for part in scaled]
+    problem = cp.Problem(cp.Minimize(t), [*rows, cp.sum(p, axis=1) == 1, p >= max(floor, 1e-9)])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        problem.solve(solver=cp.CLARABEL)
+    # Move the solver's p a hair inside the feasible set, so that the upper end is one.
+    free = np.maximum(p.value - floor, 0)
+    q = floor + free / free.sum(axis=1, keepdims=True) * (1 - a * floor)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        upper = np.nansum(scaled / q, axis=(1, 2)).max()
+    multipliers = np.maximum([float(row.dual_value) for row in rows], 0)
+    multipliers = multipliers / multipliers.sum()
+    mass = np.einsum("k,kca->ca", multipliers, scaled)
+    present = weights > 0
+    lower = (np.sqrt(mass[present]).sum(axis=1) ** 2).sum() if floor == 0 else float(problem.value)
+    return float(lower) * unit, float(upper) * unit

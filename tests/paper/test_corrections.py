@@ -1,0 +1,133 @@
+"""Where the paper's text cannot be implemented as printed: a witness for each row of docs/corrections.md we use."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from instances import make_instance
+from pacbandits.complexity import measure_gaps, measure_rho
+from pacbandits.complexity.bounds import (
+    confidence,
+    low_regret_bound,
+    lower_bound,
+    paper_lower_bound,
+    round_confidence,
+    trivial_sum,
+)
+from pacbandits.policies.finite import Finite
+from pacbandits.problems import load_problem
+from pacbandits.records import Contexts
+
+
+def test_row_5_unit_noise_doubles_the_second_moment():
+    """Cov(O) = A⁻¹ needs E[r² | c, a] ≤ 1. With mean 1 and unit noise E r² = 2, and the variance is nearly twice V."""
+    rng = np.random.default_rng(5)
+    n, n_actions = 400_000, 20
+    actions = rng.integers(0, n_actions, size=n)
+    rewards = 1.0 + rng.standard_normal(n)
+    difference = n_actions * rewards * ((actions == 0).astype(float) - (actions == 1))
+    v = 2.0 * n_actions  # 1/p + 1/p on the one context, where the two policies differ
+    spread = difference.var()
+    error = 4 * difference.var() * math.sqrt(2 * n_actions / n)  # generous: heavy but bounded weights
+    assert spread == pytest.approx(2 * v, abs=error)
+    assert spread > 1.5 * v
+
+
+def test_row_6_the_split_of_delta():
+    """Σ δ/l² exceeds δ; ours, over rounds, pairs and both sides, adds up to δ."""
+    delta, log_size = 0.1, math.log(50)
+    rounds = np.arange(1, 200_001)
+    assert (delta / rounds**2).sum() > 1.6 * delta
+    split = np.array([round_confidence(delta, round_number=int(n), log_size=log_size) for n in rounds])
+    total = (2 * 50**2 * np.exp(-split)).sum()
+    assert total <= delta
+    assert total == pytest.approx(delta, rel=1e-4)  # and no more is given away than the tail of the series
+    printed = sum(50**2 * 2 * delta / (2 * n**2 * 50) for n in rounds)  # pairs and two sides, printed δ_l
+    assert printed > 50 * delta
+
+
+@pytest.mark.parametrize(("m", "gap"), [(3, 1.0), (10, 0.5), (50, 1.0)])
+def test_row_12_hard_instance_is_twice_as_hard(m, gap):
+    problem = load_problem(f"hard:m={m},gap={gap}")
+    gaps = measure_gaps(problem, problem.policies)
+    rho = measure_rho(problem.policies, problem.population, gaps, epsilon=0.0)
+    assert rho.lower > 1.99 * m / gap**2  # as printed: m/Δ²
+    assert rho.upper == pytest.approx(2 * m / gap**2, rel=1e-6)
+
+
+def test_row_13_the_lower_bound_may_be_doubled():
+    """For one context and two actions with unit noise, ρ = 4/Δ², and the divergence of n samples at p = 1/2 from the
+    nearest instance where the other action is best is nΔ²/8: so n ≥ (8/Δ²) log(1/2.4δ) = 2ρ log(1/2.4δ)."""
+    gap, delta = 0.3, 0.05
+    rewards = np.array([[gap, 0.0]])
+    nearest = np.array([[gap / 2, gap / 2]])
+    divergence = (0.5 * (rewards - nearest) ** 2 / 2).sum()
+    assert divergence == pytest.approx(gap**2 / 8)
+    needed = confidence(delta) / divergence
+    rho = 4 / gap**2
+    assert needed == pytest.approx(lower_bound(rho, delta=delta))
+    assert needed == pytest.approx(2 * paper_lower_bound(rho, delta=delta))
+
+
+def test_row_15_the_least_policy_gap_is_not_the_least_reward_gap():
+    """It lacks ν_c, and single-context deviations may not be in Π at all."""
+    weights = np.array([0.9, 0.1])
+    rewards = np.array([[0.8, 0.3], [0.2, 0.6]])
+
+    class Truth:
+        population = Contexts.finite(2, weights=weights)
+        mean_rewards = rewards
+        noise_variance = np.ones((2, 2))
+
+    least_reward_gap = 0.4
+    with_deviations = measure_gaps(Truth(), Finite([[0, 1], [0, 0], [1, 1]], n_actions=2))
+    assert with_deviations.minimum == pytest.approx(0.1 * 0.4)
+    without = measure_gaps(Truth(), Finite([[0, 1], [1, 0]], n_actions=2))
+    assert without.minimum == pytest.approx(0.9 * 0.5 + 0.1 * 0.4)
+    assert with_deviations.minimum < least_reward_gap < without.minimum
+
+
+def test_row_16_sums_and_minima_leave_out_the_best_action():
+    """Over all actions Δ_uniform is always 0 and the trivial-class sum always infinite; ours are neither."""
+    instance = make_instance(16, n_contexts=4, n_actions=3, awkward=False)
+    rewards, weights = instance.mean_rewards, instance.population.weights
+    by_action = rewards.max(axis=1, keepdims=True) - rewards
+    assert by_action.min() == 0.0
+    with np.errstate(divide="ignore"):
+        assert np.isinf((by_action**-2.0).sum(axis=1)).all()
+    assert np.isfinite(trivial_sum(by_action, weights))
+
+    class Truth:
+        population = instance.population
+        mean_rewards = rewards
+        noise_variance = instance.noise_variance
+
+    from pacbandits.policies.trivial import Trivial
+
+    assert measure_gaps(Truth(), Trivial(4, 3)).uniform == pytest.approx(np.sort(by_action, axis=1)[:, 1].min())
+
+
+def test_row_19_the_low_regret_bound_has_eight():
+    """From log(1/2.4δ) ≤ 2Δ²·(1/(mΔ))·√(α|A|τ) with |A| = 2 follows τ ≥ m²Δ⁻² log²(1/2.4δ)/(8α), not 4α."""
+    m, gap, delta = 20, 0.5, 0.01
+    alpha = math.log(m)
+    tau = low_regret_bound(m, gap=gap, delta=delta)
+    assert 2 * gap**2 / (m * gap) * math.sqrt(alpha * 2 * tau) == pytest.approx(confidence(delta))
+    printed = m**2 / gap**2 * confidence(delta) ** 2 / (4 * alpha)
+    assert 2 * gap**2 / (m * gap) * math.sqrt(alpha * 2 * printed) > 1.4 * confidence(delta)
+
+
+def test_row_20_the_alternative_of_the_low_regret_proof_only_ties():
+    """Raising r(c̄, 1) to 2Δ makes π_c̄ as good as π_1, not better; any amount above 2Δ does."""
+    m, gap = 6, 0.4
+    problem = load_problem(f"hard:m={m},gap={gap}")
+    policies = problem.policies
+    assert isinstance(policies, Finite)
+    for raised, better in ((2 * gap, False), (2 * gap + 1e-6, True)):
+        rewards = problem.mean_rewards.copy()
+        rewards[3, 1] = raised
+        values = np.array([rewards[np.arange(m), row].mean() for row in policies.table])
+        assert (values[3] > values[0] + 1e-12) is np.True_ if better else values[3] == pytest.approx(values[0])

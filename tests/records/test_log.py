@@ -1,0 +1,130 @@
+"""Logs: what cannot have happened is refused, and Parquet there and back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from pacbandits.errors import InputError
+from pacbandits.records import Contexts, Log
+
+CONTEXTS = Contexts.of([[1.5, 0], [2.5, 1], [3.5, 0]], names=["age", "place"], categories=[None, ["b", "a"]])
+
+
+def example(**changes: Any) -> Log:
+    parts: dict[str, Any] = {
+        "actions": [0, 1, 2],
+        "rewards": [0.0, 1.0, 0.25],
+        "propensities": [[1.0, 0.0, 0.0], [0.2, 0.3, 0.5], [0.1, 0.1, 0.8]],
+        "rounds": [0, 0, 1],
+    }
+    return Log.of(changes.pop("contexts", CONTEXTS), **(parts | changes))
+
+
+def test_holds_what_it_was_given() -> None:
+    log = example()
+    assert len(log) == 3
+    assert log.n_actions == 3
+    assert log.rounds.tolist() == [0, 0, 1]
+    assert example(rounds=None).rounds.tolist() == [0, 0, 0]
+    with pytest.raises(ValueError, match="read-only"):
+        log.rewards[0] = 1
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"actions": [0, 1]}, r"actions must have shape \(3,\), got \(2,\)"),
+        ({"actions": [0, 1, 3]}, "actions must be between 0 and 2, got 3"),
+        ({"actions": [0, 1, -1]}, "actions must be 0 or more, got -1"),
+        ({"actions": [1, 1, 2]}, "row 0 played action 1, whose propensity is 0"),
+        ({"rewards": [0, 1, np.nan]}, "rewards must be finite"),
+        ({"rewards": [0, 1]}, "rewards must have shape"),
+        (
+            {"propensities": [[1.0, 0.0], [0.5, 0.5]]},
+            r"propensities must have shape \(3, any\), got \(2, 2\)",
+        ),
+        ({"propensities": [[1.0, 0, 0], [0.2, 0.3, 0.4], [0, 0, 1]]}, "propensities of row 1 sum to 0.9"),
+        (
+            {"propensities": [[1.0, 0, 0], [0.2, 0.3, 0.5], [-0.5, 0.5, 1]]},
+            "propensities must not be negative",
+        ),
+        ({"propensities": np.zeros((3, 0))}, "propensities have no columns"),
+        ({"rounds": [0, 0, -1]}, "rounds must be 0 or more, got -1"),
+    ],
+)
+def test_refuses_what_cannot_have_happened(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        example(**changes)
+
+
+@pytest.mark.parametrize("contexts", [CONTEXTS, Contexts.finite(3), Contexts.of([[1.0], [2.0], [3.0]])])
+def test_parquet_there_and_back(contexts: Contexts, tmp_path: Path) -> None:
+    log = example(contexts=contexts)
+    log.write(tmp_path / "log.parquet")
+    again = Log.read(tmp_path / "log.parquet")
+    assert np.array_equal(again.actions, log.actions)
+    assert np.array_equal(again.rewards, log.rewards)
+    assert np.array_equal(again.propensities, log.propensities)
+    assert np.array_equal(again.rounds, log.rounds)
+    assert np.array_equal(again.contexts.features, contexts.features)
+    assert again.contexts.names == contexts.names
+    assert again.contexts.categories == contexts.categories
+    assert np.array_equal(again.contexts.ids, contexts.ids) if contexts.ids is not None else again.contexts.ids is None
+
+
+TABLE = {
+    "action": pa.array([0, 1]),
+    "reward": pa.array([0.5, 1.0]),
+    "propensities": pa.array([[0.5, 0.5], [0.25, 0.75]]),
+    "age": pa.array([20, 30]),
+}
+
+
+@pytest.mark.parametrize("kind", [pa.list_(pa.float64()), pa.large_list(pa.float32()), pa.list_(pa.float64(), 2)])
+def test_reads_every_kind_of_list(kind: pa.DataType, tmp_path: Path) -> None:
+    path = tmp_path / "log.parquet"
+    pq.write_table(pa.table(TABLE | {"propensities": TABLE["propensities"].cast(kind)}), path)
+    log = Log.read(path)
+    assert log.propensities.tolist() == [[0.5, 0.5], [0.25, 0.75]]
+    assert log.rounds.tolist() == [0, 0]
+    assert log.contexts.names == ("age",)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"action": None}, r"column 'action' is missing \(there are: reward, propensities, age\)"),
+        ({"reward": None}, "column 'reward' is missing"),
+        ({"propensities": None}, "column 'propensities' is missing"),
+        ({"action": pa.array([0.5, 1.0])}, "column 'action' must be integers"),
+        ({"action": pa.array([0, None])}, "column 'action' has 1 missing values"),
+        ({"reward": pa.array(["a", "b"])}, "column 'reward' must be numbers"),
+        (
+            {"propensities": pa.array([0.5, 0.5])},
+            "column 'propensities' must hold lists of numbers, got double",
+        ),
+        ({"propensities": pa.array([[1.0], [0.5, 0.5]])}, "lists of one length"),
+        ({"propensities": pa.array([[1.0], [0.5, 0.25, 0.25]])}, "lists of one length"),
+        ({"propensities": pa.array([[0.5, 0.5], None])}, "without nulls"),
+        ({"propensities": pa.array([[0.5, 0.5], [None, 1.0]])}, "has 1 missing values"),
+        ({"propensities": pa.array([["a"], ["b"]])}, "column 'propensities' must be numbers"),
+    ],
+)
+def test_each_bad_column_gets_one_line(changes: dict[str, Any], message: str, tmp_path: Path) -> None:
+    path = tmp_path / "log.parquet"
+    pq.write_table(pa.table({name: column for name, column in (TABLE | changes).items() if column is not None}), path)
+    with pytest.raises(InputError, match=message) as caught:
+        Log.read(path)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_feature_may_not_be_mistaken_for_a_column_of_the_log(tmp_path: Path) -> None:
+    contexts = Contexts.of(np.zeros((3, 1)), names=["reward"])
+    with pytest.raises(InputError, match="feature 'reward' has the name of a log column"):
+        example(contexts=contexts).write(tmp_path / "log.parquet")

@@ -1,0 +1,80 @@
+"""The closed-form design against an independent convex solver."""
+
+from __future__ import annotations
+
+import cvxpy as cp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pacbandits.allocation import allocate
+
+MASSES = st.lists(st.sampled_from([0.0, 1e-3, 0.1, 0.5, 1.0, 2.0, 30.0]), min_size=1, max_size=8)
+
+
+def check(mass: np.ndarray, propensities: np.ndarray, value: float, floor: float) -> None:
+    assert propensities.sum() == pytest.approx(1, rel=0, abs=1e-12)
+    assert propensities.min() >= floor
+    played = mass > 0
+    assert (propensities[played] > 0).all()
+    assert value == pytest.approx((mass[played] / propensities[played]).sum(), rel=1e-12)
+
+
+@settings(max_examples=60, deadline=None)
+@given(MASSES, st.sampled_from([0.0, 0.05, 0.5, 0.9, 1.0]))
+def test_agrees_with_a_convex_solver(masses: list[float], share: float) -> None:
+    mass = np.array(masses)
+    floor = share / len(mass)
+    propensities, value = allocate(mass[None, :], floor=floor)
+    check(mass, propensities[0], value[0], floor)
+    asked = mass > 0
+    if not asked.any():
+        assert value[0] == 0
+        return
+    p = cp.Variable(len(mass))
+    cost = cp.sum(cp.multiply(mass[asked] / mass.max(), cp.inv_pos(p[asked])))
+    problem = cp.Problem(cp.Minimize(cost), [cp.sum(p) == 1, p >= floor])
+    problem.solve(solver=cp.CLARABEL)
+    assert value[0] / mass.max() == pytest.approx(problem.value, rel=1e-5)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.integers(1, 30), st.floats(0, 1), st.integers(0, 2**32 - 1), st.floats(-100, 100))
+def test_meets_the_optimality_conditions(n_actions: int, share: float, seed: int, exponent: float) -> None:
+    """Above the floor `x/p²` is one constant; at the floor it is no larger: by convexity the optimum."""
+    rng = np.random.default_rng(seed)
+    mass = 10.0**exponent * 10.0 ** rng.uniform(-6, 0, size=n_actions) * rng.integers(0, 2, size=n_actions)
+    floor = share / n_actions
+    propensities, value = allocate(mass[None, :], floor=floor)
+    if not mass.any():
+        assert np.allclose(propensities, 1 / n_actions)
+        assert value[0] == 0
+        return
+    check(mass, propensities[0], value[0], floor)
+    above = propensities[0] > floor * (1 + 1e-9)
+    slope = np.divide(mass, propensities[0] ** 2, out=np.zeros(n_actions), where=mass > 0)
+    if above.any():
+        assert slope[above] == pytest.approx(slope[above].max(), rel=1e-6)
+        assert (slope[~above] <= slope[above].max() * (1 + 1e-6)).all()
+
+
+def test_without_a_floor_it_is_the_square_root() -> None:
+    mass = np.array([[1.0, 4.0, 0.0], [0.0, 0.0, 0.0], [9.0, 9.0, 9.0]])
+    propensities, value = allocate(mass)
+    assert np.allclose(propensities, [[1 / 3, 2 / 3, 0], [1 / 3] * 3, [1 / 3] * 3])
+    assert np.allclose(value, [9, 0, 81])
+
+
+def test_a_floor_of_one_over_the_actions_is_uniform() -> None:
+    propensities, value = allocate(np.array([[1.0, 100.0, 0.0]]), floor=1 / 3)
+    assert np.allclose(propensities, 1 / 3)
+    assert value[0] == pytest.approx(303)
+
+
+def test_rows_do_not_depend_on_how_the_work_is_cut() -> None:
+    mass = np.random.default_rng(0).exponential(size=(1001, 7))
+    together = allocate(mass, floor=0.05)
+    apart = [allocate(row[None, :], floor=0.05) for row in mass]
+    assert np.array_equal(together[0], np.concatenate([p for p, _ in apart]))
+    assert np.array_equal(together[1], np.concatenate([v for _, v in apart]))
