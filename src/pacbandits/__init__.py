@@ -1,3 +1,33 @@
 """Best-policy identification for contextual bandits: which policy is best, within ε, with probability 1 − δ."""
 
+from pacbandits.complexity import Complexity, measure
+from pacbandits.design import Clipped, Shifted, Solution, solve_design
+from pacbandits.errors import InputError
+from pacbandits.policies import Finite, Trees, Trivial, policy_from_json
+from pacbandits.problems import Bernoulli, Gaussian, Problem, load_problem, save_problem
+from pacbandits.records import Contexts, Design, Log, Policy
+
 __version__ = "0.1.0"
+
+__all__ = [
+    "Bernoulli",
+    "Clipped",
+    "Complexity",
+    "Contexts",
+    "Design",
+    "Finite",
+    "Gaussian",
+    "InputError",
+    "Log",
+    "Policy",
+    "Problem",
+    "Shifted",
+    "Solution",
+    "Trees",
+    "Trivial",
+    "load_problem",
+    "measure",
+    "policy_from_json",
+    "save_problem",
+    "solve_design",
+]

@@ -57,7 +57,7 @@ def complexity(
     tolerance: Annotated[
         float | None,
         typer.Option(
-            help="Relative width at which the bracket on ρ is narrow enough (1e-6 for listed classes, else 0.01)."
+            help="Relative width at which the bracket on ρ is narrow enough (1e-5 for listed classes, else 0.01)."
         ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")] = False,

@@ -55,6 +55,11 @@ def minimax_bound(*, n_actions: int, log_size: float, delta: float, epsilon: flo
     return n_actions * (log_size + math.log(1.0 / delta)) * rounds / epsilon**2
 
 
+def confidence_price(rho_sigma: float, *, delta: float) -> float:
+    """`2 ρ_{σ,ε} log(1/2.4δ)`: the price of confidence alone. The lower bound when ε = 0; for ε > 0 a yardstick."""
+    return _times(2.0 * rho_sigma, confidence(delta))
+
+
 def union_price(rho_sigma: float, *, log_size: float, delta: float) -> float:
     """`2 ρ_{σ,ε} log(|Π|/δ)`: the price of a union bound paid in full. A yardstick, not a bound."""
     return _times(2.0 * rho_sigma, log_size + math.log(1.0 / delta))

@@ -52,6 +52,7 @@ class Complexity:
     lower_bound_paper: float | None
     upper_bound: float
     minimax_bound: float
+    confidence_price: float
     union_price: float
     union_price_uniform: float
     trivial_lower_bound: float | None
@@ -90,7 +91,7 @@ def measure(
 ) -> Complexity:
     """Measure a problem for a policy class: gaps, ρ and ρ_σ with brackets, bounds, disagreement coefficients.
 
-    tolerance: relative gap at which the brackets on ρ stop; by default 1e-6 for enumerated classes, 0.01 for the rest.
+    tolerance: relative gap at which the brackets on ρ stop; by default 1e-5 for enumerated classes, 0.01 for the rest.
     """
     epsilon, delta = check_epsilon(epsilon), check_delta(delta)
     began = time.perf_counter()
@@ -163,6 +164,7 @@ def measure(
         minimax_bound=bounds.minimax_bound(
             n_actions=policies.n_actions, log_size=log_size, delta=delta, epsilon=epsilon
         ),
+        confidence_price=bounds.confidence_price(sigma.upper, delta=delta),
         union_price=bounds.union_price(sigma.upper, log_size=log_size, delta=delta),
         union_price_uniform=bounds.union_price(sigma_uniform, log_size=log_size, delta=delta),
         trivial_lower_bound=trivial[0],

@@ -13,13 +13,25 @@ from dataclasses import replace
 import numpy as np
 
 from pacbandits.complexity.gaps import Gaps
-from pacbandits.complexity.trivial import solve_trivial
-from pacbandits.design import Clipped, Scale, Shifted, Solution, price_propensities, solve_design
+from pacbandits.complexity.trivial import relax_trivial, solve_trivial
+from pacbandits.design import (
+    Clipped,
+    Scale,
+    Shifted,
+    Solution,
+    price_by_frontier,
+    price_propensities,
+    solve_by_pricing,
+    solve_design,
+)
 from pacbandits.design.columns import Progress
 from pacbandits.errors import FloatArray, check_epsilon
 from pacbandits.policies.base import PolicyClass
 from pacbandits.policies.trivial import Trivial
 from pacbandits.records import Contexts, Design
+
+# With fewer, the trivial class is small enough for column generation alone, and its relaxation loose.
+_FEW_CONTEXTS = 30
 
 
 def measure_rho(
@@ -38,7 +50,23 @@ def measure_rho(
         return _tied(gaps)
     if isinstance(policies, Trivial) and epsilon <= (gaps.minimum or 0.0):
         return solve_trivial(policies, contexts, gaps, noise=noise)
-    return _solve(policies, contexts, gaps, Clipped(gaps.floor(epsilon)), noise, tolerance, progress)
+    scale = Clipped(gaps.floor(epsilon))
+    if isinstance(policies, Trivial) and policies.n_contexts > _FEW_CONTEXTS and policies.n_actions > 1:
+        design, upper, seeds = relax_trivial(policies, contexts, gaps, epsilon=scale.epsilon, noise=noise)
+        return solve_by_pricing(
+            policies,
+            contexts,
+            pricing=price_by_frontier(policies),
+            reference=gaps.best,
+            gaps=gaps.scores,
+            scale=scale,
+            noise=noise,
+            tolerance=0.01 if tolerance is None else tolerance,
+            seeds=seeds,
+            known=None if design is None else (design, upper),
+            progress=progress,
+        )
+    return _solve(policies, contexts, gaps, scale, noise, tolerance, progress)
 
 
 def measure_lower_rho(

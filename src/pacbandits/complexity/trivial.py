@@ -1,17 +1,25 @@
-"""The trivial class at ε = 0, in closed form (up to one scalar root a context).
+"""The trivial class: in closed form at ε = 0, and for ε > 0 a relaxation that is nearly exact when contexts are many.
 
-Single-context deviations decide, because (a₁ + a₂)/(b₁ + b₂)² ≤ max(a₁/b₁², a₂/b₂²). With gaps Δ_a of the actions of
-a context and p_* = p(π*(c)|c), minimising t subject to `σ²_a/p_a + σ²_*/p_* ≤ tΔ_a²` and Σp = 1 gives, with
+**ε = 0.** Single-context deviations decide, because (a₁ + a₂)/(b₁ + b₂)² ≤ max(a₁/b₁², a₂/b₂²). With gaps Δ_a of the
+actions of a context and p_* = p(π*(c)|c), minimising t subject to `σ²_a/p_a + σ²_*/p_* ≤ tΔ_a²` and Σp = 1 gives, with
 w = 1/(t p_*),
 
     t = min_w  1/w + Σ_{a ≠ π*(c)} σ²_a / (Δ_a² − σ²_* w)          (convex in w on 0 < w < min_a Δ_a²/σ²_*)
 
 and ρ_{Π,0} = max_c t_c/ν_c. The paper's sums run over all a (corrections, row 16); ours over a ≠ π*(c).
+
+**ε > 0.** For any slope s ≥ 0, V_π ≤ sΔ_π + B with `B = Σ_c ν_c max_a (σ²_a/p_a + σ²_*/p_* − sΔ_a)₊`, so
+ρ ≤ (sε + B)/ε². The right-hand side is jointly convex in p and s, and splits into contexts for given s. Its minimiser
+loses at most what one context can add; the policies that attain B are the ones a lower end needs.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Any
+
 import numpy as np
+import scipy.optimize
 
 from pacbandits.complexity.gaps import Gaps
 from pacbandits.design import Solution
@@ -20,76 +28,153 @@ from pacbandits.policies.finite import TablePolicy
 from pacbandits.policies.trivial import Trivial
 from pacbandits.records import Contexts, Design, Policy
 
+optimize: Any = scipy.optimize  # it ships no complete types
+
 # Beyond this many entries in the table of single-context deviations, the design is not written out.
 _LARGEST_TABLE = 20_000_000
+_TINY = 1e-150
+
+
+@dataclass(frozen=True, eq=False)
+class Deviations:
+    """The actions other than π*(c) of every context that can occur, n contexts, A − 1 actions.
+
+    rows (n,): which context. actions (n, A − 1). weights (n,): ν. gaps (n, A − 1): Δ_{c,a}. noise (n, A − 1) and
+    best_noise (n,): σ² of the other actions and of π*(c).
+    """
+
+    policies: Trivial
+    best: Policy
+    ids: IntArray
+    actions: IntArray
+    weights: FloatArray
+    gaps: FloatArray
+    noise: FloatArray
+    best_noise: FloatArray
+
+    @classmethod
+    def of(cls, policies: Trivial, contexts: Contexts, gaps: Gaps, noise: FloatArray | None) -> Deviations:
+        ids = contexts.require_ids(below=policies.n_contexts)
+        if len(np.unique(ids)) != len(ids):
+            raise InputError("the population lists a context id twice; merge its rows and add up their weights")
+        variances = np.ones_like(gaps.scores) if noise is None else noise
+        rows: IntArray = np.flatnonzero(contexts.weights > 0)
+        best = gaps.best_actions[rows]
+        every = np.arange(policies.n_actions - 1)
+        actions = every + (every >= best[:, None])
+        weights = contexts.weights[rows]
+        return cls(
+            policies=policies,
+            best=gaps.best,
+            ids=ids[rows],
+            actions=actions,
+            weights=weights,
+            gaps=np.maximum(gaps.scores[rows[:, None], actions] / weights[:, None], 0.0),
+            noise=variances[rows[:, None], actions],
+            best_noise=variances[rows, best],
+        )
+
+    def design(self, propensities: FloatArray) -> Design | None:
+        """The design with the given propensities (n, A − 1) of the other actions, on policies that deviate once.
+
+        κ = p²/σ², as p ∝ √x; None when it would be too large to write out.
+        """
+        if self.actions.size * self.policies.n_contexts > _LARGEST_TABLE:
+            return None
+        base = self.best(Contexts.finite(self.policies.n_contexts))
+        support: list[Policy] = []
+        weights: list[float] = []
+        for i, k in np.argwhere(self.noise > 0):
+            table = base.copy()
+            table[self.ids[i]] = self.actions[i, k]
+            support.append(TablePolicy(table, n_actions=self.policies.n_actions, name="trivial"))
+            weights.append(propensities[i, k] ** 2 / self.noise[i, k])
+        return Design(tuple(support), np.array(weights), self.best)
 
 
 def solve_trivial(policies: Trivial, contexts: Contexts, gaps: Gaps, *, noise: FloatArray | None = None) -> Solution:
     """ρ_{Π,0} of the trivial class (ρ_σ with `noise` (N, A)) and its design of single-context deviations."""
-    ids = contexts.require_ids(below=policies.n_contexts)
-    if len(np.unique(ids)) != len(ids):
-        raise InputError("the population lists a context id twice; merge its rows and add up their weights")
-    variances = np.ones_like(gaps.scores) if noise is None else noise
-    matter: IntArray = np.flatnonzero(contexts.weights > 0)
-    others: BoolArray = np.ones(gaps.scores.shape, dtype=bool)
-    others[np.arange(len(contexts)), gaps.best_actions] = False
-    weights = contexts.weights[matter]
-    shape = (len(matter), policies.n_actions - 1)
-    deviation = gaps.scores[matter][others[matter]].reshape(shape) / weights[:, None]
-    noise_others = variances[matter][others[matter]].reshape(shape)
-    noise_best = variances[matter, gaps.best_actions[matter]]
+    here = Deviations.of(policies, contexts, gaps, noise)
     if policies.n_actions == 1:
-        value, propensities = np.zeros(len(matter)), np.ones((len(matter), 0))
-    else:
-        value, propensities = _hardness(deviation, noise_others, noise_best)
-    rho = float((value / weights).max())
-    design = Design((), np.empty(0), gaps.best)
-    note = ""
-    if shape[0] * shape[1] * policies.n_contexts <= _LARGEST_TABLE:
-        design = _deviations(policies, gaps, ids, matter, others, propensities, noise_others)
-    elif rho > 0:
-        note = "the design is not written out: it has one policy for every context and action"
+        return Solution(Design((), np.empty(0), gaps.best), 0.0, 0.0, 2e-12, 0, 0, note="there is one action only")
+    value, propensities = _solve_level(here.gaps**2, here.noise, here.best_noise)
+    rho = float((value / here.weights).max())
+    design = here.design(propensities)
+    note = "" if design is not None else "the design is not written out: it has a policy for every context and action"
     # Bisection leaves the root to the last digits of a double; the value, at a minimum, is better still.
+    design = design or Design((), np.empty(0), gaps.best)
     return Solution(design, rho * (1 - 1e-12), rho, 2e-12, iterations=0, oracle_calls=0, note=note)
 
 
-def _hardness(gaps: FloatArray, noise: FloatArray, noise_best: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """t (n,) and the propensities of the other actions (n, A − 1), for gaps (n, A − 1) that are positive."""
-    squares = gaps**2
-    best = noise_best[:, None]
-    noisy = noise_best > 0
-    tiny = np.finfo(np.float64).tiny
-    low: FloatArray = np.zeros(len(gaps))
-    high: FloatArray = squares.min(axis=1) / np.where(noisy, noise_best, 1.0)
-    for _ in range(200):
+def relax_trivial(
+    policies: Trivial, contexts: Contexts, gaps: Gaps, *, epsilon: float, noise: FloatArray | None = None
+) -> tuple[Design | None, float, tuple[Policy, ...]]:
+    """For ε > 0: a design, the upper end of ρ_{Π,ε} it proves, and policies that make the lower end nearly as large."""
+    here = Deviations.of(policies, contexts, gaps, noise)
+
+    def bound(log_slope: float) -> float:
+        slope = float(np.exp(log_slope))
+        levels, _ = _levels(here, slope)
+        return (slope * epsilon + float(here.weights @ levels)) / epsilon**2
+
+    # Slopes of interest lie between 0 and the steepest that any context can want: 4·A/ε is beyond it.
+    top = np.log(
+        16.0 * policies.n_actions * max(float(here.noise.max()), float(here.best_noise.max()), 1e-12) / epsilon
+    )
+    found = optimize.minimize_scalar(bound, bounds=(top - 20.0, top), method="bounded", options={"xatol": 1e-5})
+    slope = float(np.exp(found.x))
+    levels, propensities = _levels(here, slope)
+    upper = (slope * epsilon + float(here.weights @ levels)) / epsilon**2 * (1 + 1e-9)
+    return here.design(propensities), upper, _worst_policies(here, levels, propensities)
+
+
+def _levels(here: Deviations, slope: float) -> tuple[FloatArray, FloatArray]:
+    """`min_p max_a (σ²_a/p_a + σ²_*/p_* − sΔ_a)₊` of every context (n,), and the propensities (n, A − 1) there."""
+    rise = slope * here.gaps
+    low = np.zeros(len(rise))
+    high = np.full(len(rise), (np.sqrt(here.noise).sum(axis=1) + np.sqrt(here.best_noise)).max() ** 2 * 4 + _TINY)
+    for _ in range(60):
+        middle = (low + high) / 2
+        total, _ = _solve_level(middle[:, None] + rise, here.noise, here.best_noise)
+        low, high = np.where(total > 1.0, middle, low), np.where(total > 1.0, high, middle)
+    _, shares = _solve_level(high[:, None] + rise, here.noise, here.best_noise)
+    return high, shares
+
+
+def _solve_level(limits: FloatArray, noise: FloatArray, best_noise: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """The least total probability that keeps `σ²_a/p_a + σ²_*/p_* ≤ L_a`, and each other action's share of it.
+
+    min_w 1/w + Σ_a σ²_a/(L_a − σ²_* w) over w = 1/p_*, by bisection on the derivative. limits, noise (n, A − 1);
+    best_noise (n,). Returns (n,) and (n, A − 1).
+    """
+    best = best_noise[:, None]
+    noisy: BoolArray = best_noise > 0
+    low: FloatArray = np.zeros(len(limits))
+    high: FloatArray = limits.min(axis=1) / np.where(noisy, best_noise, 1.0)
+    for _ in range(100):
         middle: FloatArray = (low + high) / 2
-        left = np.maximum(squares - best * middle[:, None], 1e-150)
+        left = np.maximum(limits - best * middle[:, None], _TINY)
         falling: BoolArray = (noise * best / left**2).sum(axis=1) * middle**2 < 1.0
         low, high = np.where(falling, middle, low), np.where(falling, high, middle)
-    parts = noise / np.maximum(squares - best * low[:, None], tiny)
+    parts = noise / np.maximum(limits - best * low[:, None], _TINY)
     # Without noise on the best action, it needs no probability and w may be as large as we like.
-    value = parts.sum(axis=1) + np.where(noisy, 1.0 / np.maximum(low, tiny), 0.0)
-    return value, parts / np.maximum(value, tiny)[:, None]
+    total = parts.sum(axis=1) + np.where(noisy, 1.0 / np.maximum(low, _TINY), 0.0)
+    return total, parts / np.maximum(total, _TINY)[:, None]
 
 
-def _deviations(
-    policies: Trivial,
-    gaps: Gaps,
-    ids: IntArray,
-    matter: IntArray,
-    others: BoolArray,
-    propensities: FloatArray,
-    noise: FloatArray,
-) -> Design:
-    """The design as weights on policies that differ from the best on one context: κ = p²/σ², as p ∝ √x."""
-    base = gaps.best(Contexts.finite(policies.n_contexts)).copy()
-    support: list[Policy] = []
-    weights: list[float] = []
-    for i, row in enumerate(matter):
-        for k, action in enumerate(np.flatnonzero(others[row])):
-            if noise[i, k] > 0:
-                table = base.copy()
-                table[ids[row]] = action
-                support.append(TablePolicy(table, n_actions=policies.n_actions, name="trivial"))
-                weights.append(propensities[i, k] ** 2 / noise[i, k])
-    return Design(tuple(support), np.array(weights), gaps.best)
+def _worst_policies(
+    here: Deviations, levels: FloatArray, propensities: FloatArray, *, count: int = 400
+) -> tuple[Policy, ...]:
+    """Policies that deviate wherever the level is positive, each action as often as the worst case would: m ∝ p²/σ².
+
+    Systematic sampling: in each context the actions are dealt out evenly over the policies, in a shuffled order.
+    """
+    rng = np.random.default_rng(0)  # part of the solver, not of any experiment
+    base = here.best(Contexts.finite(here.policies.n_contexts))
+    tables = np.repeat(base[None, :], count, axis=0)
+    for i in np.flatnonzero(levels > 1e-9 * max(float(levels.max()), _TINY)):
+        share = np.where(here.noise[i] > 0, propensities[i] ** 2 / np.maximum(here.noise[i], _TINY), 0.0)
+        if share.sum() > 0:
+            dealt = np.searchsorted(np.cumsum(share / share.sum()), (np.arange(count) + 0.5) / count)
+            tables[:, here.ids[i]] = rng.permutation(here.actions[i, np.minimum(dealt, len(share) - 1)])
+    return tuple(TablePolicy(table, n_actions=here.policies.n_actions, name="trivial") for table in tables)

@@ -32,9 +32,12 @@ Progress = Callable[[str], None]
 
 _AVERAGING = 0.5
 _LARGEST_FLOOR = 0.3  # as a share of uniform exploration
-# A pool beyond this size sheds policies of negligible weight, unless they are as new as this many rounds.
-_LARGEST_POOL = 600
+# A pool beyond this size (smaller when contexts are many) sheds policies of negligible weight, unless they are as new
+# as this many rounds.
+_LARGEST_POOL = (600, 3000)
+_LARGEST_TABLE = 2_000_000
 _NEW = 3
+_PATIENCE = 12
 
 
 def solve_columns(
@@ -46,6 +49,7 @@ def solve_columns(
     pricing: Pricing,
     reference: Policy,
     seeds: tuple[Policy, ...],
+    known: tuple[Design, float] | None = None,
     tolerance: float = 0.01,
     max_rounds: int = 200,
     progress: Progress | None = None,
@@ -53,15 +57,17 @@ def solve_columns(
     """Solve the ratio form over a class known through `pricing`, to a relative gap of `tolerance`.
 
     gaps (N, A): scores whose sum over π's actions is Δ_π. seeds: policies to begin with; together they had better take
-    every action somewhere.
+    every action somewhere. known: a design, and an upper end that it is known to attain, to improve on.
     """
     pool = _Pool(objective, contexts, gaps=gaps, scale=scale)
     pool.add(seeds)
-    design = Design((), np.empty(0), reference, floor=objective.floor)
-    lower, upper = 0.0, np.inf
+    design, upper = known or (Design((), np.empty(0), reference, floor=objective.floor), np.inf)
+    lower = 0.0
     calls = 0
     precision = 0.02
+    fresh = 1
     note = f"stopped after {max_rounds} rounds of column generation"
+    progressed = _Progressed()
     for turn in range(max_rounds):
         gap = relative_gap(lower, upper)
         floor = float(np.clip(gap / 5, tolerance / 10, _LARGEST_FLOOR))
@@ -69,7 +75,7 @@ def solve_columns(
         if lower == np.inf:
             note = "infinite: a policy ties with the reference"
             break
-        weights = pool.average(precision=precision)
+        weights = pool.average(share=_AVERAGING if fresh else 1.0)
         price = pricing(contexts, pool.costs(weights), gaps, scale)
         calls += price.oracle_calls
         if price.upper < upper:
@@ -90,7 +96,11 @@ def solve_columns(
                     design, upper = pool.design(fewer, reference), price.upper
                     break
             break
-        if pool.add(price.policies):
+        if progressed.stalled(lower, upper):
+            note = f"no progress in the last {_PATIENCE} rounds of column generation"
+            break
+        fresh = pool.add(price.policies)
+        if fresh:
             precision = max(gap, tolerance) / 8
         elif precision > tolerance / 1000:
             precision /= 10  # nothing new: the pool itself must be solved more precisely
@@ -98,6 +108,20 @@ def solve_columns(
             note = "the oracle finds no policy that would narrow the bracket further"
             break
     return Solution(design, lower, upper, tolerance, iterations=pool.evaluations, oracle_calls=calls, note=note)
+
+
+class _Progressed:
+    """Whether either end of the bracket still moves."""
+
+    def __init__(self) -> None:
+        self.ends: list[tuple[float, float]] = []
+
+    def stalled(self, lower: float, upper: float) -> bool:
+        self.ends.append((lower, upper))
+        if len(self.ends) <= _PATIENCE:
+            return False
+        low, high = self.ends[-1 - _PATIENCE]
+        return lower <= low * (1 + 1e-4) and upper >= high * (1 - 1e-4)
 
 
 class _Pool:
@@ -163,11 +187,10 @@ class _Pool:
         value = hard.evaluate(self.actions, solved.weights * self.urgency)[0] * (1 - 1e-12)
         return max(solved.lower * discount, value * hard_discount)
 
-    def average(self, *, precision: float) -> FloatArray:
-        """Weights (pool,) halfway between the newest and the last ones priced."""
+    def average(self, *, share: float) -> FloatArray:
+        """Weights (pool,) between the last ones priced and the newest, of which they take the given share."""
         self._shed()
-        started = self.averaged.sum() > 0
-        share = _AVERAGING if started and precision > 1e-4 else 1.0
+        share = share if self.averaged.sum() > 0 else 1.0
         averaged = share * self.weights + (1.0 - share) * self.averaged
         self.averaged = averaged / averaged.sum()
         self.age += 1
@@ -191,7 +214,7 @@ class _Pool:
 
     def _shed(self) -> None:
         """Forget policies of negligible weight once the pool is large; the class offers them again if they matter."""
-        if len(self.policies) <= _LARGEST_POOL:
+        if len(self.policies) <= np.clip(_LARGEST_TABLE / len(self.contexts), *_LARGEST_POOL):
             return
         matter = np.maximum(self.weights, self.averaged) > 1e-4 * self.weights.max()
         keep = matter | (self.age < _NEW)

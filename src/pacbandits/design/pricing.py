@@ -50,9 +50,22 @@ def price_by_frontier(policies: FrontierClass, *, most: int = 60) -> Pricing:
 
         upper = float(ratio(frontier.first, frontier.second).max()) * (1.0 + ROUNDING)
         found = frontier.large(ratio, most=most)
-        return Price(upper, _attained(found[0], contexts, costs, gaps, scale), found, oracle_calls=1)
+        price = Price(upper, _attained(found[0], contexts, costs, gaps, scale), found, oracle_calls=1)
+        # A frontier rounded outward overstates the ratio; where points are many, their hull may say more.
+        return price if frontier.exact else _better(price, by_argmax(contexts, costs, gaps, scale))
 
+    by_argmax = price_by_argmax(policies)
     return price
+
+
+def _better(one: Price, two: Price) -> Price:
+    """What two prices of the same design say together."""
+    return Price(
+        min(one.upper, two.upper),
+        max(one.attained, two.attained),
+        (*one.policies, *two.policies),
+        one.oracle_calls + two.oracle_calls,
+    )
 
 
 def price_by_argmax(policies: PolicyClass, *, max_calls: int = 30, precision: float = 1e-3) -> Pricing:

@@ -33,11 +33,11 @@ def solve_design(
     """The best design `min_p max_π V_π(p; q)/d(Δ_π)²` over a class, by the strongest solver the class allows.
 
     gaps (n, A): scores whose sum over π's actions is Δ_π, context weights multiplied in. noise (n, A): variances, ones
-    by default. floor: least probability of every action. tolerance: relative gap to stop at; by default 1e-6 for
+    by default. floor: least probability of every action. tolerance: relative gap to stop at; by default 1e-5 for
     enumerated classes and 0.01 for the rest.
     """
     if isinstance(policies, EnumeratedClass):
-        tolerance = 1e-6 if tolerance is None else tolerance
+        tolerance = 1e-5 if tolerance is None else tolerance
         return solve_enumerated(
             policies,
             contexts,
@@ -72,8 +72,8 @@ def solve_enumerated(
     scale: Scale,
     noise: FloatArray | None = None,
     floor: float = 0.0,
-    tolerance: float = 1e-6,
-    max_evaluations: int = 20_000,
+    tolerance: float = 1e-5,
+    max_evaluations: int = 5_000,
 ) -> Solution:
     """The ratio form over every policy of a class that can be listed; shapes as in `solve_design`."""
     objective, contexts, gaps = _prepare(policies, contexts, reference, gaps, noise, floor, tolerance)
@@ -115,12 +115,17 @@ def solve_by_pricing(
     floor: float = 0.0,
     tolerance: float = 0.01,
     max_rounds: int = 200,
+    seeds: tuple[Policy, ...] = (),
+    known: tuple[Design, float] | None = None,
     progress: Progress | None = None,
 ) -> Solution:
-    """The ratio form through an oracle alone; shapes as in `solve_design`."""
+    """The ratio form through an oracle alone; shapes as in `solve_design`.
+
+    seeds: policies to begin with, beside some of each action. known: a design and an upper end that it attains.
+    """
     objective, contexts, gaps = _prepare(policies, contexts, reference, gaps, noise, floor, tolerance)
-    seeds = action_seekers(policies, contexts)
-    if all(np.array_equal(policy(contexts), objective.reference) for policy in seeds):
+    seekers = action_seekers(policies, contexts)
+    if all(np.array_equal(policy(contexts), objective.reference) for policy in seekers):
         return _nothing_to_learn(reference, floor, tolerance)
     return solve_columns(
         objective,
@@ -129,7 +134,8 @@ def solve_by_pricing(
         scale=scale,
         pricing=pricing,
         reference=reference,
-        seeds=seeds,
+        seeds=(*seekers, *seeds),
+        known=known,
         tolerance=tolerance,
         max_rounds=max_rounds,
         progress=progress,

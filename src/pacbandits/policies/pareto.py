@@ -33,20 +33,24 @@ def pareto(first: FloatArray, second: FloatArray) -> IntArray:
     return keep[:count]
 
 
+SORTED = 32  # sums to sort for each interval before they are gathered instead
+
+
 @kernel
 def pareto_of_sums(
     first_a: FloatArray, second_a: FloatArray, first_b: FloatArray, second_b: FloatArray, bins: int
 ) -> tuple[FloatArray, FloatArray, IntArray, bool]:
     """The frontier of all sums of a point of `a` and a point of `b`.
 
-    Exact while there are at most `bins` sums. Beyond, sums are gathered into `bins` intervals of `first`, and
-    the frontier holds, for each interval, the largest first and the largest second in it: every sum is
-    dominated. Returns first, second, pair (index of a · len(b) + index of b, the one with the largest
-    second), and exactness.
+    Exact while it has at most `bins` points (and the sums are not too many to sort). Beyond, sums are gathered into
+    `bins` intervals of `first`, and the frontier holds, for each interval, the largest first and the largest second in
+    it: every sum is dominated. The intervals are equal on the scale of the fourth root of `first` above its least, so
+    that small values keep their relative precision. Returns first, second, pair (index of a · len(b) + index of b, the
+    one with the largest second), and exactness.
     """
     na, nb = first_a.shape[0], first_b.shape[0]
     total = na * nb
-    if total <= bins:
+    if total <= SORTED * bins:
         first = np.empty(total)
         second = np.empty(total)
         for i in range(na):
@@ -54,12 +58,13 @@ def pareto_of_sums(
                 first[i * nb + j] = first_a[i] + first_b[j]
                 second[i * nb + j] = second_a[i] + second_b[j]
         keep = pareto(first, second)
-        return first[keep], second[keep], keep, True
+        if keep.shape[0] <= bins:
+            return first[keep], second[keep], keep, True
     low = first_a.min() + first_b.min()
     high = first_a.max() + first_b.max()
-    scale = (bins - 1e-6) / (high - low) if high > low else 0.0
-    if not scale < np.inf:
-        scale = 0.0  # a range too narrow to divide is one interval
+    unit = 1.0 / (high - low) if high > low else 0.0
+    if not unit < np.inf:
+        unit = 0.0  # a range too narrow to divide is one interval
     most = np.full(bins, -np.inf)
     best = np.full(bins, -np.inf)
     reach = np.full(bins, -np.inf)  # the first of the pair that has the best second
@@ -68,7 +73,7 @@ def pareto_of_sums(
         for j in range(nb):
             f = first_a[i] + first_b[j]
             s = second_a[i] + second_b[j]
-            k = int((f - low) * scale)
+            k = min(int(np.sqrt(np.sqrt((f - low) * unit)) * bins), bins - 1)
             if f > most[k]:
                 most[k] = f
             if s > best[k] or (s == best[k] and f > reach[k]):

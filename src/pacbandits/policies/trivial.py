@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import math
+import zlib
 from dataclasses import dataclass
 
 import numpy as np
 
 from pacbandits.errors import FloatArray, InputError, IntArray
-from pacbandits.policies.base import Frontier, check_scores
+from pacbandits.policies.base import Frontier, Value, check_scores
 from pacbandits.policies.finite import TablePolicy, sum_by_id
 from pacbandits.policies.pareto import pareto, pareto_of_sums
 from pacbandits.records import Contexts
+
+_JITTER = 0.5  # of the logarithm of a gain
 
 
 @dataclass(frozen=True)
@@ -49,7 +52,13 @@ class Trivial:
             pairs = [_merge(a, b, self.resolution) for a, b in zip(level[::2], level[1::2], strict=False)]
             level = pairs + level[len(pairs) * 2 :]
         root = level[0]
-        return Frontier(root.first, root.second, exact=root.exact, build=lambda i: self._policy(root.actions(i)))
+        return Frontier(
+            root.first,
+            root.second,
+            exact=root.exact,
+            build=lambda i: self._policy(root.actions(i)),
+            search=lambda value, most: [self._policy(actions) for actions in large_maps(f, s, value, most=most)],
+        )
 
     def _totals(self, contexts: Contexts, scores: FloatArray) -> FloatArray:
         scores = check_scores(scores, contexts=contexts, n_actions=self.n_actions)
@@ -57,6 +66,36 @@ class Trivial:
 
     def _policy(self, actions: IntArray) -> TablePolicy:
         return TablePolicy(table=actions, n_actions=self.n_actions, name="trivial")
+
+
+def large_maps(first: FloatArray, second: FloatArray, value: Value, *, most: int) -> list[IntArray]:
+    """Up to `most` maps (n_contexts,) at which `value` is large, different on purpose.
+
+    From the map of largest second, contexts are changed in the order of what a change gains in first for what it loses
+    in second, as far as `value` rises; gains are jittered, so that each pass changes other contexts.
+    """
+    # Part of the search, not of any experiment: the same scores give the same maps, other scores other jitter.
+    rng = np.random.default_rng(zlib.crc32(np.ascontiguousarray(first).tobytes()))
+    rows = np.arange(len(first))
+    base = np.argmax(second, axis=1)
+    gain = first - first[rows, base][:, None]
+    loss = second[rows, base][:, None] - second
+    tiny = 1e-12 * max(float(loss.max()), 1e-12)
+    found: list[IntArray] = []
+    for _ in range(most):
+        worth = gain * np.exp(_JITTER * rng.standard_normal(gain.shape)) / (loss + tiny)
+        change = np.argmax(worth, axis=1)
+        order = np.argsort(-worth[rows, change], kind="stable")
+        order = order[worth[rows, change][order] > 0]
+        if len(order) == 0:
+            break
+        firsts = first[rows, base].sum() + np.cumsum(gain[order, change[order]])
+        seconds = second[rows, base].sum() - np.cumsum(loss[order, change[order]])
+        until = int(np.argmax(value(firsts, seconds))) + 1
+        actions = base.copy()
+        actions[order[:until]] = change[order[:until]]
+        found.append(actions)
+    return found
 
 
 @dataclass(frozen=True, eq=False)

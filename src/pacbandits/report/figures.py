@@ -83,7 +83,8 @@ def _draw_samples(axis: Any, m: Complexity) -> None:
 
 
 def _draw_policies(axis: Any, problem: Problem, policies: PolicyClass, m: Complexity, propensities: FloatArray) -> None:
-    axis.set_title("policies: variance against gap")
+    listed = isinstance(policies, EnumeratedClass)
+    axis.set_title("policies: variance against gap" if listed else "worst policies: variance against gap")
     axis.set_xlabel("gap to the best policy, Δ(π)")
     axis.set_ylabel("variance of the difference, V_π")
     highest = 0.0
@@ -97,10 +98,10 @@ def _draw_policies(axis: Any, problem: Problem, policies: PolicyClass, m: Comple
     if 0 < m.rho_upper < np.inf:
         grid = np.linspace(0, highest * 1.03 if highest > 0 else 1.0, 300)
         curve = m.rho_upper * np.maximum(grid, m.gap_epsilon) ** 2
-        axis.plot(grid, curve, color="black", linewidth=1, label="ρ · max(Δ, ε)²")
+        axis.plot(grid, curve, color="black", linewidth=1, label="ρ max(Δ, ε)²: none of the best design's is above")
     top = axis.get_ylim()[1]
     axis.set_ylim(0, min(top, 4.0 * m.n_actions))
-    axis.legend(frameon=False, fontsize=9, loc="upper left")
+    axis.legend(frameon=False, fontsize=9, loc="lower right")
     axis.spines[["top", "right"]].set_visible(False)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 
 from rich.console import Group, RenderableType
@@ -19,94 +20,111 @@ Row = tuple[str, str, str]
 def complexity_table(problem: Problem, measured: Complexity) -> RenderableType:
     """What a problem costs: the instance, its complexity, its bounds, each number with a word on what it is."""
     m = measured
-    saving = m.rho_sigma_uniform / m.rho_sigma_upper if 0 < m.rho_sigma_upper < float("inf") else None
-    instance: list[Row] = [
-        ("policies", show_number(m.n_policies), f"log|Π| = {m.log_size:.4g}"),
+    head = Text.assemble((problem.name, "bold"), f"\n{problem.description}\nε = {m.epsilon:g}, δ = {m.delta:g}\n")
+    parts: list[RenderableType] = [
+        head,
+        _section("the instance", _instance_rows(m)),
+        _section("complexity", _rho_rows(m)),
+        _section("samples", _sample_rows(m)),
+        _section("disagreement", _disagreement_rows(m)),
+        Text.assemble(("best policy\n", "bold cyan"), m.gaps.best.describe(), (f"\n\n{m.seconds:.1f} s", "dim")),
+    ]
+    if not m.converged:
+        parts.append(Text("the requested precision was not reached: read the brackets", style="yellow"))
+    return Group(*parts)
+
+
+def _instance_rows(m: Complexity) -> list[Row]:
+    if m.n_policies is not None:
+        size = show_number(m.n_policies)
+    else:
+        size = f"about {math.exp(m.log_size):.2g}" if m.log_size < 700 else f"about 10^{m.log_size / math.log(10):,.0f}"
+    uniform = "least loss of one wrong action"
+    if m.gap_uniform is not None and m.gap_uniform < 0:
+        uniform += "; negative, as π* is not best in every context"
+    return [
+        ("policies", size, f"log|Π| = {m.log_size:.4g}"),
         ("contexts × actions", f"{m.n_contexts:,} × {m.n_actions}", ""),
         ("best value V(π*)", show_number(m.best_value), ""),
         ("least policy gap Δ_pol", show_number(m.min_gap), m.notes.get("min_gap", "")),
         ("Δ_ε = max(ε, Δ_pol)", show_number(m.gap_epsilon), ""),
-        ("Δ_uniform", show_number(m.gap_uniform), "least loss of one wrong action; negative: π* is not perfect"),
+        ("Δ_uniform", show_number(m.gap_uniform), uniform),
     ]
-    rho: list[Row] = [
+
+
+def _rho_rows(m: Complexity) -> list[Row]:
+    saving = ""
+    if 0 < m.rho_sigma_upper < math.inf:
+        saving = f"{m.rho_sigma_uniform / m.rho_sigma_upper:.3g} times the best design's"
+    calls = f", found in {m.oracle_calls} oracle calls" if m.oracle_calls else ""
+    return [
         ("ρ", show_bracket(m.rho_lower, m.rho_upper), m.notes.get("rho", _gap(m.solution.gap))),
         ("ρ of uniform exploration", show_number(m.rho_uniform), ""),
-        ("ρ_σ, weighted by noise", show_bracket(m.rho_sigma_lower, m.rho_sigma_upper), _sigma_word(m)),
-        ("ρ_σ of uniform exploration", show_number(m.rho_sigma_uniform), _saving(saving)),
-        ("policies in the design's support", show_number(m.support), f"{m.oracle_calls} oracle calls"),
+        (
+            "ρ_σ, weighted by noise",
+            show_bracket(m.rho_sigma_lower, m.rho_sigma_upper),
+            m.notes.get("rho_sigma", _gap(m.sigma_solution.gap)),
+        ),
+        ("ρ_σ of uniform exploration", show_number(m.rho_sigma_uniform), saving),
+        ("support of the best design", f"{m.support:,}", f"policies{calls}"),
     ]
-    samples: list[Row] = [
-        (
-            "lower bound",
-            show_samples(m.lower_bound),
-            m.notes.get("lower_bound", "2ρ_σ log(1/2.4δ), Gaussian noise of this size"),
-        ),
-        (
-            "lower bound, as in the paper",
-            show_samples(m.lower_bound_paper),
-            m.notes.get("lower_bound_paper", "ρ log(1/2.4δ), unit noise"),
-        ),
-        ("price of a union bound", show_samples(m.union_price), "2ρ_σ log(|Π|/δ), best design; a yardstick"),
-        ("the same, randomised trial", show_samples(m.union_price_uniform), "2ρ_σ log(|Π|/δ), uniform exploration"),
-        ("upper bound of the main theorem", show_samples(m.upper_bound), "with constant 1; the paper states none"),
-        ("minimax bound", show_samples(m.minimax_bound), "with constant 1" if m.epsilon > 0 else "needs ε > 0"),
+
+
+def _sample_rows(m: Complexity) -> list[Row]:
+    note = m.notes.get
+    rows = [
+        ("lower bound", m.lower_bound, note("lower_bound", _lower_formula(m.epsilon))),
+        ("lower bound of the paper", m.lower_bound_paper, note("lower_bound_paper", "ρ log(1/2.4δ), unit noise")),
+        ("price of confidence alone", m.confidence_price, "2ρ_σ log(1/2.4δ); a yardstick, not a bound"),
+        ("price with a union bound", m.union_price, "2ρ_σ log(|Π|/δ), best design; a yardstick"),
+        ("the same, randomised trial", m.union_price_uniform, "2ρ_σ log(|Π|/δ), uniform exploration"),
+        ("upper bound, main theorem", m.upper_bound, "order only: constant 1, as the paper states none"),
+        ("minimax bound", m.minimax_bound, "order only: constant 1" if m.epsilon > 0 else "needs ε > 0"),
     ]
-    for name, label in (
-        ("trivial_lower_bound", "trivial class, lower bound"),
-        ("trivial_upper_bound", "trivial class, upper bound"),
-        ("low_regret_bound", "for any low-regret algorithm"),
-    ):
-        value: float | None = getattr(m, name)
-        if value is not None:
-            samples.append((label, show_samples(value), "with constant 1" if "upper" in name else ""))
-    regions: list[Row] = [
-        ("policy disagreement C_pol(ε)", show_number(m.disagreement_policy), m.notes.get("disagreement_policy", "")),
+    if m.trivial_upper_bound is not None:
+        rows.append(("trivial class, lower bound", m.trivial_lower_bound, note("trivial_lower_bound", "unit noise")))
+        rows.append(("trivial class, upper bound", m.trivial_upper_bound, "order only: constant 1"))
+    if m.low_regret_bound is not None:
+        rows.append(("any low-regret algorithm", m.low_regret_bound, "at least; regret √(log(m)·|A|·T)"))
+    return [(label, show_samples(value), word) for label, value, word in rows]
+
+
+def _disagreement_rows(m: Complexity) -> list[Row]:
+    note = m.notes.get
+    if m.disagreement_policy is None:
+        return [("C_pol(ε), C_csc(ε)", "—", note("disagreement_policy", ""))]
+    return [
+        ("policy disagreement C_pol(ε)", show_number(m.disagreement_policy), ""),
+        ("  its bound on ρ", show_number(m.disagreement_policy_bound), note("disagreement_policy_bound", "")),
+        ("cost-sensitive C_csc(ε)", show_number(m.disagreement_cost_sensitive), ""),
         (
-            "  and its bound on ρ",
-            show_number(m.disagreement_policy_bound),
-            m.notes.get("disagreement_policy_bound", ""),
-        ),
-        (
-            "cost-sensitive C_csc(ε)",
-            show_number(m.disagreement_cost_sensitive),
-            m.notes.get("disagreement_cost_sensitive", ""),
-        ),
-        (
-            "  and its bound on ρ",
+            "  its bound on ρ",
             show_number(m.disagreement_cost_sensitive_bound),
-            m.notes.get("disagreement_cost_sensitive_bound", ""),
+            note("disagreement_cost_sensitive_bound", ""),
         ),
     ]
-    head = Text.assemble((problem.name, "bold"), f"\n{problem.description}\nε = {m.epsilon:g}, δ = {m.delta:g}")
-    parts: list[RenderableType] = [head]
-    for title, rows in (
-        ("the instance", instance),
-        ("complexity", rho),
-        ("samples", samples),
-        ("disagreement", regions),
-    ):
-        parts.append(_section(title, rows))
-    parts.append(Text.assemble(("best policy\n", "bold"), measured.gaps.best.describe()))
-    if not m.converged:
-        parts.append(Text("the requested precision was not reached: read the brackets", style="yellow"))
-    return Group(*parts)
+
+
+def _lower_formula(epsilon: float) -> str:
+    formula = "2ρ_σ log(1/2.4δ)" if epsilon == 0 else "with (Δ + ε)² in ρ_σ, as one policy alone is ε-optimal"
+    return f"{formula}; Gaussian noise of this size"
 
 
 def problems_table(problems: Iterable[BuiltIn[...]]) -> RenderableType:
     """The built-in problems and their options."""
     parts: list[RenderableType] = []
     for problem in problems:
-        table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2))
+        table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
         table.add_column(style="cyan", no_wrap=True)
-        table.add_column(no_wrap=True)
         table.add_column()
+        table.add_column(style="dim")
         for option in problem.options:
-            table.add_row(f"  {option.name}={option.default}", option.permitted, option.meaning)
+            table.add_row(f"  {option.name}={option.default}", option.meaning, option.permitted)
         parts += [Text.assemble((problem.name, "bold"), f"  {problem.description}"), table, Text()]
     parts.append(
         Text(
-            "write name:key=value,key=value, or the path of an .npz file with context_weights (N,), "
-            "mean_rewards (N, A), policy_actions (K, N) and optionally noise_variance (N, A)"
+            "Write name:key=value,key=value, or the path of an .npz file with context_weights (N,), "
+            "mean_rewards (N, A), policy_actions (K, N) and optionally noise_variance (N, A)."
         )
     )
     return Group(*parts)
@@ -114,10 +132,16 @@ def problems_table(problems: Iterable[BuiltIn[...]]) -> RenderableType:
 
 def _section(title: str, rows: list[Row]) -> Table:
     table = Table(
-        box=None, title=title, title_justify="left", title_style="bold cyan", show_header=False, pad_edge=False
+        box=None,
+        title=title,
+        title_justify="left",
+        title_style="bold cyan",
+        show_header=False,
+        pad_edge=False,
+        padding=(0, 2, 0, 0),
     )
-    table.add_column(min_width=34)
-    table.add_column(justify="right", min_width=22, no_wrap=True)
+    table.add_column(width=28)
+    table.add_column(justify="right", width=19, no_wrap=True)
     table.add_column(style="dim")
     for row in rows:
         table.add_row(*row)
@@ -125,12 +149,4 @@ def _section(title: str, rows: list[Row]) -> Table:
 
 
 def _gap(gap: float) -> str:
-    return f"bracket to {gap:.1e}" if 0 < gap < float("inf") else ""
-
-
-def _sigma_word(m: Complexity) -> str:
-    return m.notes.get("rho_sigma", _gap(m.sigma_solution.gap))
-
-
-def _saving(saving: float | None) -> str:
-    return "" if saving is None else f"{saving:.3g} times the best design's"
+    return f"bracket to {gap:.0e}" if 0 < gap < math.inf else ""

@@ -1,0 +1,113 @@
+"""The whole record, its notes and its consistency."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+from instances import epsilons, make_instance, seeds
+from pacbandits import InputError, Trees, Trivial, load_problem, measure
+from pacbandits.policies.finite import Finite
+
+
+@given(seed=seeds, epsilon=epsilons)
+@settings(max_examples=25, deadline=None)
+def test_numbers_are_consistent(seed, epsilon):
+    instance = make_instance(seed)
+    m = measure(instance, instance.policies, epsilon=epsilon, delta=0.05)
+    assert m.rho_lower <= m.rho_upper
+    assert m.rho_sigma_lower <= m.rho_sigma_upper
+    assert m.rho_sigma_upper <= m.rho_upper * (0.25 + 1e-6)  # Bernoulli variances are at most 1/4
+    assert m.rho_lower <= m.rho_uniform * (1 + 1e-9)
+    assert m.best_value == pytest.approx(instance.values.max())
+    if m.lower_bound is not None:
+        assert m.lower_bound <= m.confidence_price * (1 + 1e-6)
+    for name in ("lower_bound", "lower_bound_paper", "trivial_lower_bound", "low_regret_bound"):
+        assert (getattr(m, name) is None) == (name in m.notes)  # whatever is missing says why
+    assert json.loads(json.dumps(m.to_json(), allow_nan=False)) == m.to_json()
+
+
+def test_lower_bound_needs_a_single_right_answer():
+    instance = make_instance(4, n_contexts=6, n_actions=3, n_policies=8, awkward=False)
+    values = np.sort(instance.values)
+    gap = values[-1] - values[-2]
+    below = measure(instance, instance.policies, epsilon=gap / 2, delta=0.05)
+    above = measure(instance, instance.policies, epsilon=gap * 2, delta=0.05)
+    at_zero = measure(instance, instance.policies, epsilon=0.0, delta=0.05)
+    assert at_zero.lower_bound == pytest.approx(2 * at_zero.rho_sigma_lower * math.log(1 / 0.12))
+    assert at_zero.lower_bound_paper == pytest.approx(at_zero.rho_lower * math.log(1 / 0.12))
+    assert 0 < below.lower_bound < at_zero.lower_bound
+    assert above.lower_bound is None
+    assert "ε-optimal" in above.notes["lower_bound"]
+
+
+def test_large_delta_leaves_no_lower_bound():
+    problem = load_problem("hard:m=5")
+    assert measure(problem, problem.policies, epsilon=0.0, delta=0.9).lower_bound == 0.0
+
+
+def test_trees_agree_with_their_enumeration():
+    """A class of stumps small enough to list, measured both ways."""
+    problem = load_problem("trees:actions=3,features=2,contexts=60,bins=4,depth=1,seed=2")
+    trees = problem.policies
+    assert isinstance(trees, Trees)
+    rows = []
+    for split in range(trees.bins.n_splits):
+        left = trees.bins.test(split)(problem.population)
+        rows += [np.where(left, a, b) for a in range(3) for b in range(3)]
+    listed = Finite(np.unique(rows, axis=0), n_actions=3)
+    for epsilon in (0.0, 0.02, 0.2):
+        one = measure(problem, trees, epsilon=epsilon, delta=0.1)
+        two = measure(problem, listed, epsilon=epsilon, delta=0.1)
+        assert one.min_gap == pytest.approx(two.min_gap, abs=1e-12)
+        assert one.best_value == pytest.approx(two.best_value)
+        assert one.converged
+        assert one.rho_lower <= two.rho_upper * (1 + 1e-9)
+        assert two.rho_lower <= one.rho_upper * (1 + 1e-9)
+        assert one.rho_sigma_lower <= two.rho_sigma_upper * (1 + 1e-9)
+        assert two.rho_sigma_lower <= one.rho_sigma_upper * (1 + 1e-9)
+        assert one.rho_uniform == pytest.approx(two.rho_uniform, rel=1e-6)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_depth_two_trees_agree_with_their_enumeration(seed):
+    problem = load_problem(f"trees:actions=2,competitive=2,features=2,contexts=40,bins=3,depth=2,seed={seed}")
+    trees = problem.policies
+    assert isinstance(trees, Trees)
+    tests = [trees.bins.test(split)(problem.population) for split in range(trees.bins.n_splits)]
+    rows = set()
+    for root in tests:
+        for left in tests:
+            for right in tests:
+                for leaves in np.ndindex(2, 2, 2, 2):
+                    row = np.where(root, np.where(left, leaves[0], leaves[1]), np.where(right, leaves[2], leaves[3]))
+                    rows.add(tuple(row))
+    listed = Finite(sorted(rows), n_actions=2)
+    for epsilon in (0.0, 0.05):
+        one = measure(problem, trees, epsilon=epsilon, delta=0.1)
+        two = measure(problem, listed, epsilon=epsilon, delta=0.1)
+        assert one.min_gap == pytest.approx(two.min_gap, abs=1e-12)
+        assert one.converged
+        assert one.rho_lower <= two.rho_upper * (1 + 1e-9)
+        assert two.rho_lower <= one.rho_upper * (1 + 1e-9)
+
+
+def test_trivial_class_of_many_contexts():
+    problem = load_problem("trivial:contexts=200,actions=4,seed=1")
+    at_zero = measure(problem, problem.policies, epsilon=0.0, delta=0.05)
+    assert at_zero.converged
+    assert at_zero.trivial_lower_bound is not None
+    assert at_zero.trivial_lower_bound <= at_zero.lower_bound_paper * (1 + 1e-9)
+    loose = measure(problem, problem.policies, epsilon=0.05, delta=0.05, tolerance=0.05)
+    assert loose.converged, loose.notes
+    assert loose.rho_upper <= at_zero.rho_upper
+
+
+def test_rewards_must_fit_the_class():
+    problem = load_problem("hard:m=4")
+    with pytest.raises(InputError, match="mean_rewards has shape"):
+        measure(problem, Trivial(4, 3), epsilon=0.1, delta=0.1)
