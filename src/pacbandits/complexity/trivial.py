@@ -88,7 +88,7 @@ class Deviations:
             table = base.copy()
             table[self.ids[i]] = self.actions[i, k]
             support.append(TablePolicy(table, n_actions=self.policies.n_actions, name="trivial"))
-            weights.append(propensities[i, k] ** 2 / self.noise[i, k])
+            weights.append(float(propensities[i, k]) ** 2 / float(self.noise[i, k]))
         return Design(tuple(support), np.array(weights), self.best)
 
 
