@@ -38,12 +38,14 @@ def constrained_argmax(
 ) -> Policy:
     """The constrained oracle (C-AMO): maximise `Σ scores[i, π(c_i)]` subject to `Σ budget[i, π(c_i)] ≤ limit`.
 
-    Exact through the frontier of (scores, −budget): among the points that keep the limit, the one of largest score.
+    Exact through the frontier of (scores, −budget): among the points that keep the limit (to rounding), the one of
+    largest score.
     """
     frontier: Frontier = policies.frontier(contexts, scores, -np.asarray(budget))
     if not frontier.exact:
         raise InputError("the frontier was rounded, so the constrained argmax is not exact; raise its resolution")
-    allowed = np.flatnonzero(-frontier.second <= limit)
+    rounding = 1e-12 * float(np.abs(budget).sum())
+    allowed = np.flatnonzero(-frontier.second <= limit + rounding)
     if allowed.size == 0:
         raise InputError(f"no policy keeps the limit {limit:.6g}; the least possible is {-frontier.second[-1]:.6g}")
     return frontier.policy(int(allowed[0]))

@@ -202,3 +202,21 @@ def test_frontier_is_exact(case: Case, change: Callable[..., tuple[np.ndarray, n
 
 def assert_same(one: Callable[..., np.ndarray], other: Callable[..., np.ndarray], contexts: Contexts) -> None:
     np.testing.assert_array_equal(one(contexts), other(contexts))
+
+
+def test_many_large_policies(case: Case) -> None:
+    """The first is the maximiser over the class; all are of the class, and none is reported twice by a search."""
+
+    def ratio(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+        return (first + 40.0) / (40.0 - second) ** 2  # rises with both, and is not linear
+
+    known = {tuple(row) for row in case.behaviours}
+    for seed in range(4):
+        first, second = scores_for(case, seed), scores_for(case, seed + 100)
+        frontier = case.policies.frontier(case.contexts, first, second)
+        found = frontier.large(ratio, most=15)
+        assert 1 <= len(found) <= 15
+        got = [ratio(value(case, p, first), value(case, p, second)) for p in found]
+        best = ratio(values(case.behaviours, first), values(case.behaviours, second)).max()
+        assert got[0] == pytest.approx(best, rel=1e-9)
+        assert {tuple(policy(case.contexts)) for policy in found} <= known
