@@ -1,0 +1,27 @@
+"""The README's Python must run as printed."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+
+from pacbandits import Contexts
+
+BLOCKS = re.findall(r"```python\n(.*?)```", Path(__file__).parent.parent.joinpath("README.md").read_text(), re.DOTALL)
+
+
+def test_python_blocks_run(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    features = rng.normal(size=(200, 2))
+    Contexts.of(features, names=["age", "income"]).write("customers.parquet")
+    names = {"scores": (features @ rng.normal(size=(2, 4)) + rng.normal(size=4)) / 200}
+    assert len(BLOCKS) == 2
+    for block in BLOCKS:
+        exec(block, names)
+    solution = names["solution"]
+    assert solution.converged
+    assert solution.design.propensities(names["contexts"]).min() >= 0.01 - 1e-12
+    assert "if " in capsys.readouterr().out
