@@ -41,7 +41,7 @@ test: lint
 	$(BIN)/pytest -n auto -m 'not slow'
 
 test-slow: $(VENV)/.test
-	$(BIN)/pytest -n auto
+	PACBANDITS_HYPOTHESIS=explore $(BIN)/pytest -n auto
 
 benchmarks: $(VENV)/.test
 	$(BIN)/python -m benchmarks
