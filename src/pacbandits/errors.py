@@ -101,9 +101,11 @@ def probabilities(value: ArrayLike, *, name: str, size: int | None = None) -> Fl
 
 
 def check_epsilon(epsilon: float) -> float:
-    """ε ≥ 0 and finite."""
+    """ε ≥ 0 and finite, with a square that a double can hold."""
     if not 0 <= epsilon < np.inf:
         raise InputError(f"epsilon must be 0 or more, got {epsilon}")
+    if epsilon != 0 and not 1e-100 <= epsilon <= 1e100:
+        raise InputError(f"epsilon must be 0 or between 1e-100 and 1e100, got {epsilon}")
     return float(epsilon)
 
 

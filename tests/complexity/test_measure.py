@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from instances import epsilons, make_instance, seeds
+from instances import Instance, epsilons, make_instance, seeds
 from pacbandits import InputError, Trees, Trivial, load_problem, measure
 from pacbandits.policies.finite import Finite
+from pacbandits.records import Contexts
 
 
 @given(seed=seeds, epsilon=epsilons)
@@ -111,3 +112,40 @@ def test_rewards_must_fit_the_class():
     problem = load_problem("hard:m=4")
     with pytest.raises(InputError, match="mean_rewards has shape"):
         measure(problem, Trivial(4, 3), epsilon=0.1, delta=0.1)
+
+
+def test_nothing_to_learn_needs_no_samples():
+    problem = load_problem("hard:m=4")
+    m = measure(problem, Finite([[0, 1, 0, 1]], n_actions=2), epsilon=0.0, delta=0.1)
+    assert (m.rho_upper, m.lower_bound, m.upper_bound) == (0.0, 0.0, 0.0)
+
+
+def test_tiny_delta_is_finite():
+    problem = load_problem("hard:m=4")
+    m = measure(problem, problem.policies, epsilon=0.1, delta=1e-315)
+    assert math.isfinite(m.upper_bound)
+    assert math.isfinite(m.confidence_price)
+    assert math.isfinite(m.minimax_bound)
+
+
+@pytest.mark.parametrize("epsilon", [1e-200, 1e200])
+def test_epsilon_must_have_a_square(epsilon):
+    problem = load_problem("hard:m=4")
+    with pytest.raises(InputError, match="epsilon must be 0 or between"):
+        measure(problem, problem.policies, epsilon=epsilon, delta=0.1)
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.2])
+def test_trivial_class_wants_each_context_once(epsilon):
+    rewards = np.array([[0.9, 0.1], [0.2, 0.7], [0.3, 0.4]])
+    contexts = Contexts.of(np.empty((3, 0)), ids=[0, 0, 1], weights=[0.25, 0.25, 0.5])
+    instance = Instance(contexts, rewards, np.ones((3, 2)), Finite([[0, 0]], n_actions=2))
+    with pytest.raises(InputError, match="lists a context id twice"):
+        measure(instance, Trivial(2, 2), epsilon=epsilon, delta=0.1)
+
+
+def test_a_tie_costs_infinitely_much_whatever_delta():
+    instance = Instance(Contexts.finite(1), np.array([[0.5, 0.5]]), np.ones((1, 2)), Finite([[0], [1]], n_actions=2))
+    m = measure(instance, Trivial(1, 2), epsilon=0.0, delta=0.4)
+    assert m.lower_bound == m.trivial_lower_bound == math.inf
+    assert measure(instance, Trivial(1, 2), epsilon=0.0, delta=0.45).lower_bound == 0.0

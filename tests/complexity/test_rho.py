@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from convex import convex_bracket
 from instances import Instance, epsilons, make_instance, seeds
 from pacbandits.complexity import measure_gaps, measure_lower_rho, measure_rho, measure_uniform_rho
-from pacbandits.design import Clipped, price_by_argmax, price_by_frontier, solve_by_pricing
+from pacbandits.complexity.trivial import relax_trivial
+from pacbandits.design import Clipped, Objective, price_by_argmax, price_by_frontier, solve_by_pricing
 from pacbandits.policies.finite import Finite
 from pacbandits.policies.trivial import Trivial
 from pacbandits.problems import load_problem
@@ -213,3 +214,34 @@ def test_noiseless_rewards_cost_nothing_when_weighted_by_noise():
     instance = simple([[0, 0], [1, 1]], [[1.0, 0.0], [0.0, 0.0]])
     assert rho_of(instance, epsilon=0.0, noise=np.zeros((2, 2))).upper == 0
     assert rho_of(instance, Trivial(2, 2), epsilon=0.1, noise=np.zeros((2, 2))).upper == 0
+
+
+@given(seed=seeds)
+@settings(max_examples=25, deadline=None)
+def test_designs_of_the_trivial_class_attain_their_upper_end_without_noise_too(seed):
+    rng = np.random.default_rng(seed)
+    n, a = int(rng.integers(1, 4)), int(rng.integers(2, 5))
+    instance = make_instance(seed, n_contexts=n, n_actions=a, awkward=False)
+    noise = np.where(rng.random((n, a)) < 0.4, 0.0, instance.noise_variance)
+    contexts, trivial = instance.population, Trivial(n, a)
+    gaps = measure_gaps(instance, trivial)
+    relaxed = relax_trivial(trivial, contexts, gaps, epsilon=0.05, noise=noise)
+    closed = rho_of(instance, trivial, epsilon=0.0, noise=noise)
+    assert relaxed[0] is not None
+    rows, q = np.arange(n), gaps.best_actions
+    for design, upper, epsilon in ((closed.design, closed.upper, 0.0), (*relaxed[:2], 0.05)):
+        costs = Objective(q, contexts.weights, noise).costs(design.propensities(contexts, noise=noise))
+        for row in itertools.product(range(a), repeat=n):
+            if (np.array(row) != q).any():
+                accuracy = max(gaps.scores[rows, row].sum(), epsilon)
+                assert costs[rows, row].sum() <= upper * accuracy**2 * (1 + 1e-6)
+
+
+def test_a_tie_between_sure_rewards_is_not_called_infinite():
+    instance = simple([[0, 0], [1, 0], [0, 1]], [[1.0, 1.0], [0.5, 0.2]])
+    noise = np.array([[0.0, 0.0], [1.0, 1.0]])
+    for policies in (instance.policies, Trivial(2, 2)):
+        solution = rho_of(instance, policies, epsilon=0.0, noise=noise)
+        assert (solution.lower, solution.upper) == (0.0, np.inf)
+        assert "tie" in solution.note
+        assert rho_of(instance, policies, epsilon=0.0, noise=1 - noise).lower == np.inf

@@ -15,7 +15,7 @@ from pacbandits.errors import BoolArray, FloatArray
 
 def confidence(delta: float) -> float:
     """log(1/(2.4δ)), the least of kl(1 − δ, δ) (Kaufmann, Cappé and Garivier 2016); 0 where it would be negative."""
-    return max(math.log(1.0 / (2.4 * delta)), 0.0)
+    return max(-math.log(2.4) - math.log(delta), 0.0)
 
 
 def lower_bound(rho_sigma: float, *, delta: float) -> float:
@@ -24,6 +24,10 @@ def lower_bound(rho_sigma: float, *, delta: float) -> float:
     Between an instance and the nearest one on which π beats π*, the divergence of n samples under the design p is
     n Δ(π)²/(2 V_π(p)); so n ≥ 2 log(1/2.4δ) max_π V_π/Δ(π)². For ε > 0 it holds when π* is the only ε-optimal policy,
     with (Δ(π) + ε)² in the place of Δ(π)².
+
+    With a tie at ε = 0 it says ∞ for δ < 1/2.4, which is right for δ < 1/2: were E τ finite, instances near enough,
+    on which one or the other is the only best policy, could not be told apart, and both would have to be the answer
+    with probability 1 − δ.
     """
     return _times(2.0 * rho_sigma, confidence(delta))
 
@@ -38,10 +42,12 @@ def upper_bound(rho: float, *, log_size: float, delta: float, gap_floor: float) 
 
     The number of rounds log₂(1/Δ_ε) is taken to be at least one.
     """
+    if rho == 0:
+        return 0.0  # nothing to learn, and so no gap either
     if gap_floor <= 0:
         return np.inf
-    rounds = max(math.log2(1.0 / gap_floor), 1.0)
-    return _times(rho, (log_size + math.log(rounds / delta)) * rounds)
+    rounds = max(-math.log2(gap_floor), 1.0)
+    return _times(rho, (log_size + math.log(rounds) - math.log(delta)) * rounds)
 
 
 def minimax_bound(*, n_actions: int, log_size: float, delta: float, epsilon: float) -> float:
@@ -51,8 +57,8 @@ def minimax_bound(*, n_actions: int, log_size: float, delta: float, epsilon: flo
     """
     if epsilon == 0:
         return np.inf
-    rounds = max(math.log(1.0 / epsilon), math.log(2.0))
-    return n_actions * (log_size + math.log(1.0 / delta)) * rounds / epsilon**2
+    rounds = max(-math.log(epsilon), math.log(2.0))
+    return n_actions * (log_size - math.log(delta)) * rounds / epsilon**2
 
 
 def confidence_price(rho_sigma: float, *, delta: float) -> float:
@@ -62,7 +68,7 @@ def confidence_price(rho_sigma: float, *, delta: float) -> float:
 
 def union_price(rho_sigma: float, *, log_size: float, delta: float) -> float:
     """`2 ρ_{σ,ε} log(|Π|/δ)`: the price of a union bound paid in full. A yardstick, not a bound."""
-    return _times(2.0 * rho_sigma, log_size + math.log(1.0 / delta))
+    return _times(2.0 * rho_sigma, log_size - math.log(delta))
 
 
 def low_regret_bound(m: int, *, gap: float, delta: float) -> float:
@@ -94,11 +100,13 @@ def trivial_upper_bound(
     trivial: float, *, n_contexts: int, n_actions: int, epsilon: float, delta: float, gap_floor: float
 ) -> float:
     """`min{|A|ε⁻², max_c Σ_a Δ⁻²/ν_c} (|C| log|A| + log(1/δ)) log(1/Δ_ε)`: Corollary `trivial_upper`, constant 1."""
+    if trivial == 0:
+        return 0.0
     if gap_floor <= 0:
         return np.inf
     worst = n_actions / epsilon**2 if epsilon > 0 else np.inf
-    rounds = max(math.log(1.0 / gap_floor), math.log(2.0))
-    return _times(min(worst, trivial), (n_contexts * math.log(n_actions) + math.log(1.0 / delta)) * rounds)
+    rounds = max(-math.log(gap_floor), math.log(2.0))
+    return _times(min(worst, trivial), (n_contexts * math.log(n_actions) - math.log(delta)) * rounds)
 
 
 def trivial_lower_bound(trivial: float, *, delta: float) -> float:
@@ -117,4 +125,4 @@ def round_confidence(delta: float, *, round_number: int, log_size: float) -> flo
     As Σ 1/l² = π²/6, all those events together fail with probability at most Σ_l 2 |Π|² δ_l = δ. The paper's δ/(2l²|Π|)
     leaves out pairs and both sides (corrections, row 6).
     """
-    return math.log(math.pi**2 * round_number**2 / (3.0 * delta)) + 2.0 * log_size
+    return math.log(math.pi**2 * round_number**2 / 3.0) - math.log(delta) + 2.0 * log_size

@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 
 from pacbandits.compiled import kernel
-from pacbandits.complexity.gaps import Gaps, table_gaps
+from pacbandits.complexity.gaps import TIE, Gaps, table_gaps
+from pacbandits.complexity.trivial import require_distinct
 from pacbandits.errors import FloatArray, IntArray
 from pacbandits.policies.base import EnumeratedClass, PolicyClass
 from pacbandits.policies.trivial import Trivial
@@ -56,17 +57,18 @@ class Disagreement:
 def measure_disagreement(policies: PolicyClass, contexts: Contexts, gaps: Gaps) -> Disagreement | None:
     """The radii of every context; None for classes that would need a search a context."""
     if isinstance(policies, Trivial):
+        require_distinct(policies, contexts)
         others = np.ones(gaps.scores.shape, dtype=bool)
         others[np.arange(len(contexts)), gaps.best_actions] = False
         cost = np.where(others, gaps.scores, np.inf).min(axis=1)
         radius = contexts.weights.copy() if policies.n_actions > 1 else np.full(len(contexts), np.inf)
-        return Disagreement(radius, np.maximum(cost, 0.0), contexts.weights)
+        return Disagreement(radius, np.where(cost <= TIE, 0.0, cost), contexts.weights)
     if isinstance(policies, EnumeratedClass):
         table = np.asarray(policies.actions(contexts))
         cost, radius = table_gaps(table, contexts, gaps)
         return Disagreement(
             _least_where_differs(table, gaps.best_actions, radius),
-            _least_where_differs(table, gaps.best_actions, cost),
+            _least_where_differs(table, gaps.best_actions, np.where(cost <= TIE, 0.0, cost)),
             contexts.weights,
         )
     return None

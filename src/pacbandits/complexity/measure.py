@@ -14,6 +14,7 @@ from pacbandits.complexity import bounds
 from pacbandits.complexity.disagreement import measure_disagreement
 from pacbandits.complexity.gaps import Gaps, Truth, measure_gaps
 from pacbandits.complexity.rho import measure_lower_rho, measure_rho, measure_uniform_rho
+from pacbandits.complexity.trivial import require_distinct
 from pacbandits.design import Solution
 from pacbandits.errors import check_delta, check_epsilon
 from pacbandits.policies.base import EnumeratedClass, PolicyClass
@@ -97,6 +98,8 @@ def measure(
     began = time.perf_counter()
     tell = progress or _silent
     contexts, noise = truth.population, truth.noise_variance
+    if isinstance(policies, Trivial):
+        require_distinct(policies, contexts)
     notes: dict[str, str] = {}
 
     tell("gaps")
@@ -200,9 +203,6 @@ def _lower_bounds(
 ) -> tuple[float | None, float | None]:
     """The lower bound where it is a theorem, and the paper's own."""
     if epsilon == 0:
-        if gaps.tied and delta >= 1 / 3:
-            notes["lower_bound"] = notes["lower_bound_paper"] = "with a tie, proven only for δ < 1/3"
-            return None, None
         return bounds.lower_bound(sigma.lower, delta=delta), bounds.paper_lower_bound(rho.lower, delta=delta)
     notes["lower_bound_paper"] = "a theorem for ε = 0 only"
     if gaps.minimum is None or gaps.minimum <= epsilon:

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from pacbandits.complexity.gaps import Gaps
+from pacbandits.complexity.gaps import TIE, Gaps, disagreement
 from pacbandits.complexity.trivial import relax_trivial, solve_trivial
 from pacbandits.design import (
     Clipped,
@@ -26,7 +26,8 @@ from pacbandits.design import (
 )
 from pacbandits.design.columns import Progress
 from pacbandits.errors import FloatArray, check_epsilon
-from pacbandits.policies.base import PolicyClass
+from pacbandits.policies.base import EnumeratedClass, PolicyClass
+from pacbandits.policies.finite import sum_scores
 from pacbandits.policies.trivial import Trivial
 from pacbandits.records import Contexts, Design
 
@@ -47,7 +48,7 @@ def measure_rho(
     """A bracket on ρ_{Π,ε} and the design that attains its upper end; with `noise` (N, A), on ρ_σ."""
     epsilon = check_epsilon(epsilon)
     if epsilon == 0 and gaps.tied:
-        return _tied(gaps)
+        return _tied(policies, contexts, gaps, noise)
     if isinstance(policies, Trivial) and epsilon <= (gaps.minimum or 0.0):
         return solve_trivial(policies, contexts, gaps, noise=noise)
     scale = Clipped(gaps.floor(epsilon))
@@ -128,7 +129,28 @@ def _solve(
     )
 
 
-def _tied(gaps: Gaps) -> Solution:
+def _tied(policies: PolicyClass, contexts: Contexts, gaps: Gaps, noise: FloatArray | None) -> Solution:
     design = Design((), np.empty(0), gaps.best)
     solution = Solution(design, np.inf, np.inf, 0.0, iterations=0, oracle_calls=0)
-    return replace(solution, note="infinite: two policies tie for the best, and ε = 0 asks to tell them apart")
+    if _noisy_tie(policies, contexts, gaps, noise):
+        return replace(solution, note="infinite: two policies tie for the best, and ε = 0 asks to tell them apart")
+    return replace(solution, lower=0.0, note="unknown: two policies tie for the best, perhaps where rewards are sure")
+
+
+def _noisy_tie(policies: PolicyClass, contexts: Contexts, gaps: Gaps, noise: FloatArray | None) -> bool:
+    """Whether a policy ties with π* and is known to differ from it where one of the two has noise."""
+    if noise is None:
+        return True
+    rows = np.arange(len(contexts))
+    spread = noise + noise[rows, gaps.best_actions][:, None]
+    possible = disagreement(contexts, gaps.best_actions, n_actions=policies.n_actions) > 0
+    noisy = possible & (spread > 0)
+    if np.array_equal(noisy, possible):
+        return True
+    if isinstance(policies, Trivial):
+        return bool((noisy & (gaps.scores <= TIE)).any())
+    if isinstance(policies, EnumeratedClass):
+        table = np.asarray(policies.actions(contexts))
+        ties = sum_scores(table, gaps.scores) <= TIE
+        return bool((ties & (sum_scores(table, noisy.astype(np.float64)) > 0)).any())
+    return False

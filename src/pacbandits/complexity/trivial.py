@@ -35,6 +35,14 @@ _LARGEST_TABLE = 20_000_000
 _TINY = 1e-150
 
 
+def require_distinct(policies: Trivial, contexts: Contexts) -> IntArray:
+    """The ids (n,) of contexts of which each has one row, or a sentence."""
+    ids = contexts.require_ids(below=policies.n_contexts)
+    if len(np.unique(ids)) != len(ids):
+        raise InputError("the population lists a context id twice; merge its rows and add up their weights")
+    return ids
+
+
 @dataclass(frozen=True, eq=False)
 class Deviations:
     """The actions other than π*(c) of every context that can occur, n contexts, A − 1 actions.
@@ -54,9 +62,7 @@ class Deviations:
 
     @classmethod
     def of(cls, policies: Trivial, contexts: Contexts, gaps: Gaps, noise: FloatArray | None) -> Deviations:
-        ids = contexts.require_ids(below=policies.n_contexts)
-        if len(np.unique(ids)) != len(ids):
-            raise InputError("the population lists a context id twice; merge its rows and add up their weights")
+        ids = require_distinct(policies, contexts)
         variances = np.ones_like(gaps.scores) if noise is None else noise
         rows: IntArray = np.flatnonzero(contexts.weights > 0)
         best = gaps.best_actions[rows]
@@ -77,18 +83,25 @@ class Deviations:
     def design(self, propensities: FloatArray) -> Design | None:
         """The design with the given propensities (n, A − 1) of the other actions, on policies that deviate once.
 
-        κ = p²/σ², as p ∝ √x; None when it would be too large to write out.
+        κ = p²/σ², as p ∝ √x. An action without noise needs no probability, but may want more of π*(c) than the others
+        do: one of least gap gets what κ is missing. None when it would be too large to write out.
         """
         if self.actions.size * self.policies.n_contexts > _LARGEST_TABLE:
             return None
         base = self.best(Contexts.finite(self.policies.n_contexts))
         support: list[Policy] = []
         weights: list[float] = []
-        for i, k in np.argwhere(self.noise > 0):
+        noisy: BoolArray = self.noise > 0
+        kappa = np.divide(propensities**2, self.noise, out=np.zeros_like(propensities), where=noisy)
+        silent = np.where(noisy, np.inf, self.gaps)
+        for i in np.flatnonzero(~noisy.all(axis=1) & (self.best_noise > 0)):
+            of_best = max(1.0 - float(propensities[i].sum()), 0.0)
+            kappa[i, silent[i].argmin()] = max(of_best**2 / float(self.best_noise[i]) - float(kappa[i].sum()), 0.0)
+        for i, k in np.argwhere(kappa > 0):
             table = base.copy()
             table[self.ids[i]] = self.actions[i, k]
             support.append(TablePolicy(table, n_actions=self.policies.n_actions, name="trivial"))
-            weights.append(float(propensities[i, k]) ** 2 / float(self.noise[i, k]))
+            weights.append(float(kappa[i, k]))
         return Design(tuple(support), np.array(weights), self.best)
 
 

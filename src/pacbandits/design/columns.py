@@ -73,6 +73,7 @@ def solve_columns(
         floor = float(np.clip(gap / 5, tolerance / 10, _LARGEST_FLOOR))
         lower = max(lower, pool.solve(floor=floor, least_floor=min(tolerance / 10, 0.5), precision=precision))
         if lower == np.inf:
+            design, upper = Design((), np.empty(0), reference, floor=objective.floor), np.inf
             note = "infinite: a policy ties with the reference"
             break
         weights = pool.average(share=_AVERAGING if fresh else 1.0)
@@ -101,7 +102,7 @@ def solve_columns(
             break
         fresh = pool.add(price.policies)
         if fresh:
-            precision = max(gap, tolerance) / 8
+            precision = max(gap, tolerance) / 2.5 if upper < np.inf else 0.02
         elif precision > tolerance / 1000:
             precision /= 10  # nothing new: the pool itself must be solved more precisely
         else:

@@ -97,11 +97,15 @@ def _all_costs(
 def _add_mass(
     actions: np.ndarray[Any, Any], kappa: FloatArray, reference: IntArray, mass: FloatArray, start: int, stop: int
 ) -> None:
+    for k in range(actions.shape[0]):
+        w = kappa[k]
+        if w > 0.0:
+            for c in range(start, stop):
+                mass[c, actions[k, c]] += w
     for c in range(start, stop):
-        for k in range(actions.shape[0]):
-            if actions[k, c] != reference[c]:
-                mass[c, actions[k, c]] += kappa[k]
-                mass[c, reference[c]] += kappa[k]
+        q = reference[c]
+        mass[c, q] = 0.0
+        mass[c, q] = mass[c].sum()
 
 
 @dataclass(frozen=True, eq=False)

@@ -125,6 +125,9 @@ class _Hull:
     def bound(self) -> tuple[float, float]:
         """The largest `min_s (c_s + sΔ)/d(Δ)²` over Δ ≥ 0, and the Δ where it is attained."""
         c, s = np.array(self.intercepts), np.array(self.slopes)
+        if not self.scale(np.zeros(1))[0] > 0:
+            # With d(0) = 0 even sΔ/d(Δ)² grows without bound as Δ falls: lines alone prove nothing, unless V = 0.
+            return (np.inf, 0.0) if c.max() > 0 else (0.0, 0.0)
         i, j = np.triu_indices(len(c), k=1)
         apart = s[i] != s[j]
         crossings = (c[j] - c[i])[apart] / (s[i] - s[j])[apart]

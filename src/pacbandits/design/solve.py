@@ -124,8 +124,8 @@ def solve_by_pricing(
     seeds: policies to begin with, beside some of each action. known: a design and an upper end that it attains.
     """
     objective, contexts, gaps = _prepare(policies, contexts, reference, gaps, noise, floor, tolerance)
-    seekers = action_seekers(policies, contexts)
-    if all(np.array_equal(policy(contexts), objective.reference) for policy in seekers):
+    stranger = _stranger(policies, contexts, objective.reference)
+    if np.array_equal(stranger(contexts), objective.reference):
         return _nothing_to_learn(reference, floor, tolerance)
     return solve_columns(
         objective,
@@ -134,7 +134,7 @@ def solve_by_pricing(
         scale=scale,
         pricing=pricing,
         reference=reference,
-        seeds=(*seekers, *seeds),
+        seeds=(stranger, *action_seekers(policies, contexts), *seeds),
         known=known,
         tolerance=tolerance,
         max_rounds=max_rounds,
@@ -168,6 +168,13 @@ def action_seekers(policies: PolicyClass, contexts: Contexts) -> tuple[Policy, .
         scores[:, action] = contexts.weights
         seekers.append(policies.argmax(contexts, scores))
     return tuple(seekers)
+
+
+def _stranger(policies: PolicyClass, contexts: Contexts, reference: IntArray) -> Policy:
+    """A policy that differs from the reference's actions (n,) as often as the class allows."""
+    scores = np.repeat(contexts.weights[:, None], policies.n_actions, axis=1)
+    scores[np.arange(len(contexts)), reference] = 0.0
+    return policies.argmax(contexts, scores)
 
 
 def _prepare(
