@@ -15,25 +15,37 @@ import numpy as np
 
 from benchmarks.measuring import in_subprocess, print_table
 from pacbandits.complexity import measure_gaps
-from pacbandits.design import Clipped, price_by_argmax, price_by_frontier, solve_by_pricing, solve_enumerated
-from pacbandits.problems import load_problem
+from pacbandits.design import (
+    Clipped,
+    DesignTask,
+    price_by_argmax,
+    price_by_frontier,
+    solve_by_pricing,
+    solve_enumerated,
+)
+from pacbandits.problems import Problem, load_problem
 
 EPSILON = 0.05
 
 
+def task_of(problem: Problem) -> DesignTask:
+    """The design problem behind ρ."""
+    gaps = measure_gaps(problem, problem.policies)
+    return DesignTask(
+        problem.policies,
+        problem.population,
+        reference=gaps.best,
+        gaps=gaps.scores,
+        scale=Clipped(gaps.floor(EPSILON)),
+    )
+
+
 def solve_listed(spec: str, tolerance: float) -> dict[str, float]:
     """Seconds and bracket of the enumerated solver on a built-in problem with a finite class."""
-    problem = load_problem(spec)
-    gaps = measure_gaps(problem, problem.policies)
-    arguments = {
-        "reference": gaps.best,
-        "gaps": gaps.scores,
-        "scale": Clipped(gaps.floor(EPSILON)),
-        "tolerance": tolerance,
-    }
+    task = task_of(load_problem(spec))
     warm_up()
     began = time.perf_counter()
-    solution = solve_enumerated(problem.policies, problem.population, **arguments)
+    solution = solve_enumerated(task, tolerance=tolerance)
     seconds = time.perf_counter() - began
     return {"seconds": seconds, "lower": solution.lower, "upper": solution.upper, "iterations": solution.iterations}
 
@@ -79,21 +91,12 @@ def solve_trees(n_contexts: int, how: str, tolerance: float, max_rounds: int) ->
     """Column generation over depth-2 trees on 10 features × 32 bins and 10 actions."""
     problem = load_problem(f"trees:actions=10,features=10,contexts={n_contexts},bins=32,seed=1")
     began = time.perf_counter()
-    gaps = measure_gaps(problem, problem.policies)
+    task = task_of(problem)
     compiled = time.perf_counter() - began
     pricing = (price_by_frontier if how == "frontier" else price_by_argmax)(problem.policies)
     warm_up()
     began = time.perf_counter()
-    solution = solve_by_pricing(
-        problem.policies,
-        problem.population,
-        pricing=pricing,
-        reference=gaps.best,
-        gaps=gaps.scores,
-        scale=Clipped(gaps.floor(EPSILON)),
-        tolerance=tolerance,
-        max_rounds=max_rounds,
-    )
+    solution = solve_by_pricing(task, pricing=pricing, tolerance=tolerance, max_rounds=max_rounds)
     return {
         "seconds": time.perf_counter() - began,
         "first": compiled,
@@ -107,11 +110,7 @@ def solve_trees(n_contexts: int, how: str, tolerance: float, max_rounds: int) ->
 
 def warm_up() -> None:
     """Compile what will be timed."""
-    problem = load_problem("random:policies=5,contexts=300,actions=3")
-    gaps = measure_gaps(problem, problem.policies)
-    solve_enumerated(
-        problem.policies, problem.population, reference=gaps.best, gaps=gaps.scores, scale=Clipped(0.1), tolerance=0.1
-    )
+    solve_enumerated(task_of(load_problem("random:policies=5,contexts=300,actions=3")), tolerance=0.1)
 
 
 def compare_with_convex() -> None:

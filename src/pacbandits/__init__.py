@@ -1,7 +1,7 @@
 """Best-policy identification for contextual bandits: which policy is best, within ε, with probability 1 − δ."""
 
 from pacbandits.complexity import Complexity, measure
-from pacbandits.design import Clipped, Shifted, Solution, solve_design
+from pacbandits.design import Clipped, DesignTask, Shifted, Solution, solve_design
 from pacbandits.errors import InputError
 from pacbandits.policies import Finite, Trees, Trivial, policy_from_json
 from pacbandits.problems import Bernoulli, Gaussian, Problem, load_problem, save_problem
@@ -15,6 +15,7 @@ __all__ = [
     "Complexity",
     "Contexts",
     "Design",
+    "DesignTask",
     "Finite",
     "Gaussian",
     "InputError",

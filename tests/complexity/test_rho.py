@@ -12,7 +12,7 @@ from convex import convex_bracket
 from instances import Instance, epsilons, make_instance, seeds
 from pacbandits.complexity import measure_gaps, measure_lower_rho, measure_rho, measure_uniform_rho
 from pacbandits.complexity.trivial import relax_trivial
-from pacbandits.design import Clipped, Objective, price_by_argmax, price_by_frontier, solve_by_pricing
+from pacbandits.design import Clipped, DesignTask, Objective, price_by_argmax, price_by_frontier, solve_by_pricing
 from pacbandits.policies.finite import Finite
 from pacbandits.policies.trivial import Trivial
 from pacbandits.problems import load_problem
@@ -93,22 +93,18 @@ def test_brackets_from_either_oracle_hold_the_enumerated_value(seed, epsilon):
     listed = rho_of(instance, epsilon=epsilon)
     for pricing in (price_by_frontier(instance.policies), price_by_argmax(instance.policies)):
         solution = solve_by_pricing(
-            instance.policies,
-            instance.population,
+            DesignTask(
+                instance.policies, instance.population, reference=gaps.best, gaps=gaps.scores, scale=Clipped(epsilon)
+            ),
             pricing=pricing,
-            reference=gaps.best,
-            gaps=gaps.scores,
-            scale=Clipped(epsilon),
         )
         assert solution.lower <= listed.upper * (1 + 1e-9)
         assert listed.lower <= solution.upper * (1 + 1e-9)
     exact = solve_by_pricing(
-        instance.policies,
-        instance.population,
+        DesignTask(
+            instance.policies, instance.population, reference=gaps.best, gaps=gaps.scores, scale=Clipped(epsilon)
+        ),
         pricing=price_by_frontier(instance.policies),
-        reference=gaps.best,
-        gaps=gaps.scores,
-        scale=Clipped(epsilon),
     )
     assert exact.converged, exact.note
 

@@ -13,6 +13,7 @@ from pacbandits import load_problem
 from pacbandits.complexity import measure_gaps
 from pacbandits.design import (
     Clipped,
+    DesignTask,
     Objective,
     Shifted,
     price_by_argmax,
@@ -63,7 +64,7 @@ def test_the_design_attains_its_upper_end_over_all_trees(floor):
     problem, gaps, arguments = tree_problem("trees:actions=5,features=4,contexts=300,bins=8,seed=4", 0.05)
     pricing = price_by_frontier(problem.policies)
     solution = solve_by_pricing(
-        problem.policies, problem.population, pricing=pricing, tolerance=0.02, floor=floor, **arguments
+        DesignTask(problem.policies, problem.population, floor=floor, **arguments), pricing=pricing, tolerance=0.02
     )
     assert solution.converged, solution.note
     p = solution.design.propensities(problem.population)
@@ -77,19 +78,15 @@ def test_the_design_attains_its_upper_end_over_all_trees(floor):
 def test_argmax_alone_gives_a_wider_but_valid_bracket():
     problem, _, arguments = tree_problem("trees:actions=4,features=3,contexts=200,bins=6,seed=5", 0.05)
     exact = solve_by_pricing(
-        problem.policies,
-        problem.population,
+        DesignTask(problem.policies, problem.population, **arguments),
         pricing=price_by_frontier(problem.policies),
         tolerance=0.01,
-        **arguments,
     )
     hull = solve_by_pricing(
-        problem.policies,
-        problem.population,
+        DesignTask(problem.policies, problem.population, **arguments),
         pricing=price_by_argmax(problem.policies),
         tolerance=0.01,
         max_rounds=15,
-        **arguments,
     )
     assert exact.converged
     assert hull.lower <= exact.upper
@@ -106,8 +103,12 @@ def test_a_rounded_frontier_keeps_the_bracket_valid():
         coarse = Trivial(6, 3, resolution=4)
         gaps = measure_gaps(instance, coarse)
         arguments = {"reference": gaps.best, "gaps": gaps.scores, "scale": Clipped(0.05)}
-        listed = solve_enumerated(Finite(list(product(range(3), repeat=6)), n_actions=3), contexts, **arguments)
-        rounded = solve_by_pricing(coarse, contexts, pricing=price_by_frontier(coarse), max_rounds=20, **arguments)
+        listed = solve_enumerated(
+            DesignTask(Finite(list(product(range(3), repeat=6)), n_actions=3), contexts, **arguments)
+        )
+        rounded = solve_by_pricing(
+            DesignTask(coarse, contexts, **arguments), pricing=price_by_frontier(coarse), max_rounds=20
+        )
         assert rounded.lower <= listed.upper * (1 + 1e-9)
         assert listed.lower <= rounded.upper * (1 + 1e-9)
 
@@ -116,10 +117,8 @@ def test_a_rounded_frontier_keeps_the_bracket_valid():
 def test_a_hundred_thousand_contexts_to_five_per_cent():
     problem, _, arguments = tree_problem("trees:actions=10,features=10,contexts=100000,bins=32,seed=1", 0.05)
     solution = solve_by_pricing(
-        problem.policies,
-        problem.population,
+        DesignTask(problem.policies, problem.population, **arguments),
         pricing=price_by_frontier(problem.policies),
         tolerance=0.05,
-        **arguments,
     )
     assert solution.converged, solution.note

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 
 from convex import convex_bracket
 from instances import make_instance, seeds
-from pacbandits.design import Clipped, Objective, Shifted, solve_enumerated
+from pacbandits.design import Clipped, DesignTask, Objective, Shifted, solve_enumerated
 from pacbandits.design.enumerated import solve_weights
 from pacbandits.errors import InputError
 from pacbandits.policies.finite import Finite
@@ -35,13 +35,15 @@ def test_bracket_holds_the_convex_optimum(seed):
     noise = None if seed % 2 else instance.noise_variance
     floor = 0.0 if seed % 3 else 0.5 / instance.policies.n_actions
     solution = solve_enumerated(
-        instance.policies,
-        instance.population,
-        reference=best,
-        gaps=gap_scores(instance, best),
-        scale=Clipped(epsilon),
-        noise=noise,
-        floor=floor,
+        DesignTask(
+            instance.policies,
+            instance.population,
+            reference=best,
+            gaps=gap_scores(instance, best),
+            scale=Clipped(epsilon),
+            noise=noise,
+            floor=floor,
+        )
     )
     low, high = convex_bracket(
         instance.policies.table,
@@ -91,7 +93,9 @@ def test_the_design_attains_the_upper_end(seed):
     best = best_of(instance)
     contexts = instance.population
     solution = solve_enumerated(
-        instance.policies, contexts, reference=best, gaps=gap_scores(instance, best), scale=Shifted(0.1, 0.25)
+        DesignTask(
+            instance.policies, contexts, reference=best, gaps=gap_scores(instance, best), scale=Shifted(0.1, 0.25)
+        )
     )
     p = solution.design.propensities(contexts)
     q = best(contexts)
@@ -127,18 +131,27 @@ def test_policies_that_act_alike_leave_nothing_to_learn():
     contexts = Contexts.finite(2, weights=[1.0, 0.0])
     policies = Finite([[0, 0], [0, 1]], n_actions=2)  # they differ only where no context can occur
     solution = solve_enumerated(
-        policies, contexts, reference=policies.policy(0), gaps=np.zeros((2, 2)), scale=Clipped(0.1)
+        DesignTask(policies, contexts, reference=policies.policy(0), gaps=np.zeros((2, 2)), scale=Clipped(0.1))
     )
     assert (solution.lower, solution.upper) == (0.0, 0.0)
     assert solution.converged
     assert "nothing to learn" in solution.note
 
 
+def test_tolerance_must_be_positive():
+    policies = Finite([[0], [1]], n_actions=2)
+    task = DesignTask(
+        policies, Contexts.finite(1), reference=policies.policy(0), gaps=np.zeros((1, 2)), scale=Clipped(0.1)
+    )
+    with pytest.raises(InputError, match="tolerance must be positive"):
+        solve_enumerated(task, tolerance=0.0)
+
+
 def test_a_tie_at_zero_epsilon_is_infinite():
     contexts = Contexts.finite(1)
     policies = Finite([[0], [1]], n_actions=2)
     solution = solve_enumerated(
-        policies, contexts, reference=policies.policy(0), gaps=np.zeros((1, 2)), scale=Clipped(0.0)
+        DesignTask(policies, contexts, reference=policies.policy(0), gaps=np.zeros((1, 2)), scale=Clipped(0.0))
     )
     assert solution.lower == solution.upper == np.inf
     assert "ties" in solution.note
@@ -148,11 +161,9 @@ def test_an_unreached_tolerance_is_admitted():
     instance = make_instance(5, n_contexts=8, n_actions=5, n_policies=30, awkward=False)
     best = best_of(instance)
     solution = solve_enumerated(
-        instance.policies,
-        instance.population,
-        reference=best,
-        gaps=gap_scores(instance, best),
-        scale=Clipped(0.01),
+        DesignTask(
+            instance.policies, instance.population, reference=best, gaps=gap_scores(instance, best), scale=Clipped(0.01)
+        ),
         tolerance=1e-9,
         max_evaluations=5,
     )
@@ -165,14 +176,13 @@ def test_an_unreached_tolerance_is_admitted():
     ("change", "message"),
     [
         ({"floor": 0.6}, "floor must lie"),
-        ({"tolerance": 0.0}, "tolerance must be positive"),
         ({"gaps": np.zeros((3, 2))}, "gap scores must have shape"),
         ({"gaps": np.full((2, 2), np.nan)}, "must be finite"),
         ({"noise": -np.ones((2, 2))}, "must not be negative"),
     ],
 )
-def test_bad_input_gets_a_sentence(change, message):
+def test_bad_task_gets_a_sentence(change, message):
     policies = Finite([[0, 0], [1, 1]], n_actions=2)
     arguments = {"reference": policies.policy(0), "gaps": np.zeros((2, 2)), "scale": Clipped(0.1)} | change
     with pytest.raises(InputError, match=message):
-        solve_enumerated(policies, Contexts.finite(2), **arguments)
+        solve_enumerated(DesignTask(policies, Contexts.finite(2), **arguments))

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 
 from instances import make_instance, seeds
 from pacbandits.complexity import measure_gaps, measure_rho
-from pacbandits.design import Clipped, Shifted, price_by_argmax, price_by_frontier, solve_by_pricing
+from pacbandits.design import Clipped, DesignTask, Shifted, price_by_argmax, price_by_frontier, solve_by_pricing
 from pacbandits.policies.finite import Finite
 from pacbandits.records import Contexts
 
@@ -19,12 +19,8 @@ def test_policies_that_take_each_action_equally_often_differ_all_the_same(pricin
     policies = Finite([[0, 1], [1, 0]], n_actions=2)
     gaps = np.array([[0.0, 0.4], [-0.1, 0.0]])
     solution = solve_by_pricing(
-        policies,
-        contexts,
+        DesignTask(policies, contexts, reference=policies.policy(0), gaps=gaps, scale=Clipped(0.1)),
         pricing=pricing(policies),
-        reference=policies.policy(0),
-        gaps=gaps,
-        scale=Clipped(0.1),
         tolerance=1e-3,
     )
     assert solution.lower == pytest.approx(4 / 0.3**2, rel=2e-3)
@@ -41,12 +37,8 @@ def test_an_argmax_claims_no_more_than_it_knows_without_epsilon(seed):
     listed = measure_rho(instance.policies, instance.population, gaps, epsilon=0.0)
     for scale, factor in ((Clipped(0.0), 1.0), (Shifted(0.0, slope=0.5), 4.0)):
         solution = solve_by_pricing(
-            instance.policies,
-            instance.population,
+            DesignTask(instance.policies, instance.population, reference=gaps.best, gaps=gaps.scores, scale=scale),
             pricing=price_by_argmax(instance.policies),
-            reference=gaps.best,
-            gaps=gaps.scores,
-            scale=scale,
             max_rounds=10,
         )
         assert solution.lower <= factor * listed.upper * (1 + 1e-9)

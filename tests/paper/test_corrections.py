@@ -17,6 +17,7 @@ from pacbandits.complexity.bounds import (
     round_confidence,
     trivial_sum,
 )
+from pacbandits.design import Objective
 from pacbandits.policies.finite import Finite
 from pacbandits.problems import load_problem
 from pacbandits.records import Contexts
@@ -29,7 +30,9 @@ def test_row_5_unit_noise_doubles_the_second_moment():
     actions = rng.integers(0, n_actions, size=n)
     rewards = 1.0 + rng.standard_normal(n)
     difference = n_actions * rewards * ((actions == 0).astype(float) - (actions == 1))
-    v = 2.0 * n_actions  # 1/p + 1/p on the one context, where the two policies differ
+    objective = Objective(np.zeros(1, dtype=np.int64), np.ones(1), np.ones((1, n_actions)))
+    v = objective.costs(np.full((1, n_actions), 1 / n_actions))[0, 1]  # always 1 against always 0
+    assert v == pytest.approx(2 * n_actions)
     spread = difference.var()
     error = 4 * difference.var() * math.sqrt(2 * n_actions / n)  # generous: heavy but bounded weights
     assert spread == pytest.approx(2 * v, abs=error)

@@ -18,15 +18,14 @@ from pacbandits.complexity.bounds import (
     trivial_sum,
     upper_bound,
 )
+from pacbandits.design import Objective
 from pacbandits.policies.trivial import Trivial
 
 
 def variance(instance, row, q, p, noise=None):
-    """V_π(p; q) by its definition."""
-    rows = np.flatnonzero((row != q) & (instance.population.weights > 0))
-    s = np.ones_like(p) if noise is None else noise
-    terms = s[rows, row[rows]] / p[rows, row[rows]] + s[rows, q[rows]] / p[rows, q[rows]]
-    return float(instance.population.weights[rows] @ terms)
+    """V_π(p; q) as the package computes it."""
+    objective = Objective(q, instance.population.weights, np.ones_like(p) if noise is None else noise)
+    return float(objective.costs(p)[np.arange(len(p)), row].sum())
 
 
 def random_design(rng, instance):
@@ -39,9 +38,9 @@ def random_design(rng, instance):
 def test_variance_is_a_norm_of_features(seed):
     """Lemma `B_3`: ‖φ_π − φ_q‖² in A(w)⁻¹ with one-hot features equals V_π(p; q)."""
     rng = np.random.default_rng(seed)
-    instance = make_instance(seed)
+    instance = make_instance(seed, awkward=False)
     n, a = instance.mean_rewards.shape
-    weights = np.maximum(instance.population.weights, 1e-6)
+    weights = instance.population.weights
     p = random_design(rng, instance)
     covariance = np.diag((weights[:, None] * p).ravel())  # Σ w φφᵀ, φ(c, a) the unit vector of (c, a)
     row, q = instance.policies.table[1].astype(int), instance.policies.table[0].astype(int)
@@ -50,9 +49,7 @@ def test_variance_is_a_norm_of_features(seed):
     features[1, np.arange(n), q] = weights
     difference = (features[0] - features[1]).ravel()
     norm = difference @ np.linalg.solve(covariance, difference)
-    differ = np.flatnonzero(row != q)
-    expected = (weights[differ] * (1 / p[differ, row[differ]] + 1 / p[differ, q[differ]])).sum()
-    assert norm == pytest.approx(expected, rel=1e-9, abs=1e-12)
+    assert norm == pytest.approx(variance(instance, row, q, p), rel=1e-9, abs=1e-12)
 
 
 @given(seed=seeds, share=st.floats(0, 1))
@@ -174,8 +171,10 @@ def test_rho_is_finite_exactly_when_the_best_policy_is_unique(seed):
         instance.mean_rewards[:] = 0.5
     gaps = measure_gaps(instance, instance.policies)
     rho = measure_rho(instance.policies, instance.population, gaps, epsilon=0.0)
-    assert gaps.minimum is not None
-    assert math.isinf(rho.upper) == (gaps.minimum <= 1e-12)
+    weights, q = instance.population.weights, gaps.best_actions
+    others = [v for v, row in zip(instance.values, instance.policies.table, strict=True) if weights[row != q].sum() > 0]
+    unique = not others or max(others) < gaps.best_value - 1e-12
+    assert math.isfinite(rho.upper) == unique
 
 
 @given(seed=seeds)

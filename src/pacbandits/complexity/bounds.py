@@ -72,7 +72,7 @@ def union_price(rho_sigma: float, *, log_size: float, delta: float) -> float:
 
 
 def low_regret_bound(m: int, *, gap: float, delta: float) -> float:
-    """What any algorithm of minimax regret √(α|A|T), α = log m, needs on the hard instance.
+    """What any algorithm of minimax regret needs on the hard instance: √(α|A| E τ) when it stops, α = log m.
 
         E τ ≥ m² Δ⁻² log²(1/2.4δ)/(8α)
 

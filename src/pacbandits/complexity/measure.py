@@ -135,7 +135,7 @@ def measure(
     elif gaps.minimum == np.inf:
         notes["min_gap"] = "infinite: every policy acts alike wherever a context can occur"
     elif gaps.tied:
-        notes["min_gap"] = "zero: two policies tie for the best"
+        notes["min_gap"] = "zero, or too small for a double: two policies tie for the best"
 
     log_size = policies.log_size
     gap_floor = gaps.floor(epsilon)

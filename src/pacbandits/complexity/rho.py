@@ -16,6 +16,7 @@ from pacbandits.complexity.gaps import TIE, Gaps, disagreement
 from pacbandits.complexity.trivial import relax_trivial, solve_trivial
 from pacbandits.design import (
     Clipped,
+    DesignTask,
     Scale,
     Shifted,
     Solution,
@@ -51,23 +52,18 @@ def measure_rho(
         return _tied(policies, contexts, gaps, noise)
     if isinstance(policies, Trivial) and epsilon <= (gaps.minimum or 0.0):
         return solve_trivial(policies, contexts, gaps, noise=noise)
-    scale = Clipped(gaps.floor(epsilon))
+    task = _task(policies, contexts, gaps, Clipped(gaps.floor(epsilon)), noise)
     if isinstance(policies, Trivial) and policies.n_contexts > _FEW_CONTEXTS and policies.n_actions > 1:
-        design, upper, seeds = relax_trivial(policies, contexts, gaps, epsilon=scale.epsilon, noise=noise)
+        design, upper, seeds = relax_trivial(policies, contexts, gaps, epsilon=gaps.floor(epsilon), noise=noise)
         return solve_by_pricing(
-            policies,
-            contexts,
+            task,
             pricing=price_by_frontier(policies),
-            reference=gaps.best,
-            gaps=gaps.scores,
-            scale=scale,
-            noise=noise,
             tolerance=0.01 if tolerance is None else tolerance,
             seeds=seeds,
             known=None if design is None else (design, upper),
             progress=progress,
         )
-    return _solve(policies, contexts, gaps, scale, noise, tolerance, progress)
+    return solve_design(task, tolerance=tolerance, progress=progress)
 
 
 def measure_lower_rho(
@@ -78,14 +74,14 @@ def measure_lower_rho(
     epsilon: float,
     noise: FloatArray | None = None,
     tolerance: float | None = None,
-    progress: Progress | None = None,
 ) -> Solution:
     """A bracket on `min_p max_π V_π(p; π*)/(Δ(π) + ε)²`, which stands in the lower bound for ε > 0.
 
     When π* is the only ε-optimal policy, an instance on which some π beats it by more than ε must move the difference
     of the two from −Δ(π) to ε (see `bounds.lower_bound`).
     """
-    return _solve(policies, contexts, gaps, Shifted(epsilon, slope=1.0), noise, tolerance, progress)
+    task = _task(policies, contexts, gaps, Shifted(epsilon, slope=1.0), noise)
+    return solve_design(task, tolerance=tolerance)
 
 
 def measure_uniform_rho(
@@ -94,46 +90,23 @@ def measure_uniform_rho(
     """`max_π V_π(p; π*)/max(Δ(π), ε)²` at p = 1/A: what a plain randomised trial has to resolve."""
     if epsilon == 0 and gaps.tied:
         return np.inf
-    n, n_actions = gaps.scores.shape
-    price = price_propensities(
-        policies,
-        contexts,
-        propensities=np.full((n, n_actions), 1.0 / n_actions),
-        reference=gaps.best,
-        gaps=gaps.scores,
-        scale=Clipped(gaps.floor(epsilon)),
-        noise=noise,
-    )
+    task = _task(policies, contexts, gaps, Clipped(gaps.floor(epsilon)), noise)
+    price = price_propensities(task, np.full(gaps.scores.shape, 1.0 / policies.n_actions))
     # Where the class prices exactly, the two agree to rounding; elsewhere only the upper end is safe.
     return price.attained if price.upper <= price.attained * (1 + 1e-6) else price.upper
 
 
-def _solve(
-    policies: PolicyClass,
-    contexts: Contexts,
-    gaps: Gaps,
-    scale: Scale,
-    noise: FloatArray | None,
-    tolerance: float | None,
-    progress: Progress | None,
-) -> Solution:
-    return solve_design(
-        policies,
-        contexts,
-        reference=gaps.best,
-        gaps=gaps.scores,
-        scale=scale,
-        noise=noise,
-        tolerance=tolerance,
-        progress=progress,
-    )
+def _task(policies: PolicyClass, contexts: Contexts, gaps: Gaps, scale: Scale, noise: FloatArray | None) -> DesignTask:
+    return DesignTask(policies, contexts, reference=gaps.best, gaps=gaps.scores, scale=scale, noise=noise)
 
 
 def _tied(policies: PolicyClass, contexts: Contexts, gaps: Gaps, noise: FloatArray | None) -> Solution:
     design = Design((), np.empty(0), gaps.best)
     solution = Solution(design, np.inf, np.inf, 0.0, iterations=0, oracle_calls=0)
     if _noisy_tie(policies, contexts, gaps, noise):
-        return replace(solution, note="infinite: two policies tie for the best, and ε = 0 asks to tell them apart")
+        return replace(
+            solution, note="infinite: two policies tie for the best (to 1e-12), and ε = 0 asks to tell them apart"
+        )
     return replace(solution, lower=0.0, note="unknown: two policies tie for the best, perhaps where rewards are sure")
 
 

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 import scipy.optimize
 
+from pacbandits.compiled import kernel
 from pacbandits.complexity.gaps import Gaps
 from pacbandits.design import Solution
 from pacbandits.errors import BoolArray, FloatArray, InputError, IntArray
@@ -143,36 +144,66 @@ def relax_trivial(
 
 def _levels(here: Deviations, slope: float) -> tuple[FloatArray, FloatArray]:
     """`min_p max_a (σ²_a/p_a + σ²_*/p_* − sΔ_a)₊` of every context (n,), and the propensities (n, A − 1) there."""
-    rise = slope * here.gaps
-    low = np.zeros(len(rise))
-    high = np.full(len(rise), (np.sqrt(here.noise).sum(axis=1) + np.sqrt(here.best_noise)).max() ** 2 * 4 + _TINY)
-    for _ in range(60):
-        middle = (low + high) / 2
-        total, _ = _solve_level(middle[:, None] + rise, here.noise, here.best_noise)
-        low, high = np.where(total > 1.0, middle, low), np.where(total > 1.0, high, middle)
-    _, shares = _solve_level(high[:, None] + rise, here.noise, here.best_noise)
-    return high, shares
+    levels, shares = np.empty(len(here.gaps)), np.empty_like(here.gaps)
+    _level_rows(slope * here.gaps, here.noise, here.best_noise, levels, shares)
+    return levels, shares
 
 
 def _solve_level(limits: FloatArray, noise: FloatArray, best_noise: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """The least total probability that keeps `σ²_a/p_a + σ²_*/p_* ≤ L_a`, and each other action's share of it.
+    """The least total probability (n,) that keeps `σ²_a/p_a + σ²_*/p_* ≤ L_a`, and the shares (n, A − 1) of it."""
+    totals, shares = np.empty(len(limits)), np.empty_like(limits)
+    _total_rows(limits, noise, best_noise, totals, shares)
+    return totals, shares
 
-    min_w 1/w + Σ_a σ²_a/(L_a − σ²_* w) over w = 1/p_*, by bisection on the derivative. limits, noise (n, A − 1);
-    best_noise (n,). Returns (n,) and (n, A − 1).
-    """
-    best = best_noise[:, None]
-    noisy: BoolArray = best_noise > 0
-    low: FloatArray = np.zeros(len(limits))
-    high: FloatArray = limits.min(axis=1) / np.where(noisy, best_noise, 1.0)
+
+@kernel
+def _least_total(limits: FloatArray, rise: float, noise: FloatArray, best_noise: float, shares: FloatArray) -> float:
+    """min_w 1/w + Σ_a σ²_a/(L_a + rise − σ²_* w) over w = 1/p_*, by bisection on the derivative; fills `shares`."""
+    low = 0.0
+    high = (limits.min() + rise) / (best_noise if best_noise > 0.0 else 1.0)
     for _ in range(100):
-        middle: FloatArray = (low + high) / 2
-        left = np.maximum(limits - best * middle[:, None], _TINY)
-        falling: BoolArray = (noise * best / left**2).sum(axis=1) * middle**2 < 1.0
-        low, high = np.where(falling, middle, low), np.where(falling, high, middle)
-    parts = noise / np.maximum(limits - best * low[:, None], _TINY)
+        middle = (low + high) / 2
+        slope = 0.0
+        for a in range(limits.shape[0]):
+            left = max(limits[a] + rise - best_noise * middle, _TINY)
+            slope += noise[a] * best_noise / left**2
+        if slope * middle**2 < 1.0:
+            low = middle
+        else:
+            high = middle
     # Without noise on the best action, it needs no probability and w may be as large as we like.
-    total = parts.sum(axis=1) + np.where(noisy, 1.0 / np.maximum(low, _TINY), 0.0)
-    return total, parts / np.maximum(total, _TINY)[:, None]
+    total = 1.0 / max(low, _TINY) if best_noise > 0.0 else 0.0
+    for a in range(limits.shape[0]):
+        shares[a] = noise[a] / max(limits[a] + rise - best_noise * low, _TINY)
+        total += shares[a]
+    for a in range(limits.shape[0]):
+        shares[a] /= max(total, _TINY)
+    return total
+
+
+@kernel
+def _total_rows(
+    limits: FloatArray, noise: FloatArray, best_noise: FloatArray, totals: FloatArray, shares: FloatArray
+) -> None:
+    for i in range(limits.shape[0]):
+        totals[i] = _least_total(limits[i], 0.0, noise[i], best_noise[i], shares[i])
+
+
+@kernel
+def _level_rows(
+    limits: FloatArray, noise: FloatArray, best_noise: FloatArray, levels: FloatArray, shares: FloatArray
+) -> None:
+    for i in range(limits.shape[0]):
+        low = 0.0
+        high = 4.0 * (np.sqrt(noise[i]).sum() + np.sqrt(best_noise[i])) ** 2 + _TINY
+        for _ in range(60):
+            middle = (low + high) / 2
+            if _least_total(limits[i], middle, noise[i], best_noise[i], shares[i]) > 1.0:
+                low = middle
+            else:
+                high = middle
+        _least_total(limits[i], high, noise[i], best_noise[i], shares[i])
+        levels[i] = high
 
 
 def _worst_policies(

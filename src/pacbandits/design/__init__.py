@@ -5,9 +5,11 @@ from pacbandits.design.pricing import price_by_argmax, price_by_frontier
 from pacbandits.design.scale import Clipped, Scale, Shifted
 from pacbandits.design.solution import Solution
 from pacbandits.design.solve import price_propensities, solve_by_pricing, solve_design, solve_enumerated
+from pacbandits.design.task import DesignTask
 
 __all__ = [
     "Clipped",
+    "DesignTask",
     "Objective",
     "Scale",
     "Shifted",

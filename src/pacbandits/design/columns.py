@@ -24,9 +24,10 @@ from pacbandits.design.objective import Objective
 from pacbandits.design.pricing import Pricing
 from pacbandits.design.scale import Scale
 from pacbandits.design.solution import Solution
+from pacbandits.design.task import DesignTask, Possible
 from pacbandits.errors import FloatArray
 from pacbandits.policies.base import compact
-from pacbandits.records import Contexts, Design, Policy
+from pacbandits.records import Design, Policy
 
 Progress = Callable[[str], None]
 
@@ -41,13 +42,9 @@ _PATIENCE = 12
 
 
 def solve_columns(
-    objective: Objective,
-    contexts: Contexts,
+    task: DesignTask,
     *,
-    gaps: FloatArray,
-    scale: Scale,
     pricing: Pricing,
-    reference: Policy,
     seeds: tuple[Policy, ...],
     known: tuple[Design, float] | None = None,
     tolerance: float = 0.01,
@@ -56,12 +53,13 @@ def solve_columns(
 ) -> Solution:
     """Solve the ratio form over a class known through `pricing`, to a relative gap of `tolerance`.
 
-    gaps (N, A): scores whose sum over π's actions is Δ_π. seeds: policies to begin with; together they had better take
+    seeds: policies to begin with; together they had better take
     every action somewhere. known: a design, and an upper end that it is known to attain, to improve on.
     """
-    pool = _Pool(objective, contexts, gaps=gaps, scale=scale)
+    here = task.possible
+    pool = _Pool(here, scale=task.scale)
     pool.add(seeds)
-    design, upper = known or (Design((), np.empty(0), reference, floor=objective.floor), np.inf)
+    design, upper = known or (task.uniform_design(), np.inf)
     lower = 0.0
     calls = 0
     precision = 0.02
@@ -73,15 +71,15 @@ def solve_columns(
         floor = float(np.clip(gap / 5, tolerance / 10, _LARGEST_FLOOR))
         lower = max(lower, pool.solve(floor=floor, least_floor=min(tolerance / 10, 0.5), precision=precision))
         if lower == np.inf:
-            design, upper = Design((), np.empty(0), reference, floor=objective.floor), np.inf
+            design, upper = task.uniform_design(), np.inf
             note = "infinite: a policy ties with the reference"
             break
         weights = pool.average(share=_AVERAGING if fresh else 1.0)
-        price = pricing(contexts, pool.costs(weights), gaps, scale)
+        price = pricing(here.contexts, pool.costs(weights), here.gaps, task.scale)
         calls += price.oracle_calls
         if price.upper < upper:
             upper = price.upper
-            design = pool.design(weights, reference)
+            design = pool.design(weights, task.reference)
         if progress is not None:
             progress(
                 f"round {turn + 1}: between {lower:.5g} and {upper:.5g}, {len(pool.policies)} policies in the pool"
@@ -91,10 +89,10 @@ def solve_columns(
             note = ""
             for cut in (1e-2, 1e-3, 1e-4):  # fewer policies, if they keep the promise
                 fewer = np.where(weights > cut * weights.max(), weights, 0.0)
-                price = pricing(contexts, pool.costs(fewer), gaps, scale)
+                price = pricing(here.contexts, pool.costs(fewer), here.gaps, task.scale)
                 calls += price.oracle_calls
                 if relative_gap(lower, price.upper) <= tolerance:
-                    design, upper = pool.design(fewer, reference), price.upper
+                    design, upper = pool.design(fewer, task.reference), price.upper
                     break
             break
         if progressed.stalled(lower, upper):
@@ -128,16 +126,17 @@ class _Progressed:
 class _Pool:
     """The policies found so far, their table of actions, and two weightings: the newest and the averaged one."""
 
-    def __init__(self, objective: Objective, contexts: Contexts, *, gaps: FloatArray, scale: Scale) -> None:
+    def __init__(self, here: Possible, *, scale: Scale) -> None:
+        objective = here.objective
         self.objective = objective
         self.soft = objective
-        self.contexts = contexts
-        self.gaps = gaps
+        self.contexts = here.contexts
+        self.gaps = here.gaps
         self.scale = scale
         self.policies: list[Policy] = []
         self.keys: list[bytes] = []
         self.seen: set[bytes] = {objective.reference.astype(compact(objective.n_actions)).tobytes()}
-        self.actions = np.empty((0, len(contexts)), dtype=compact(objective.n_actions))
+        self.actions = np.empty((0, len(here.contexts)), dtype=compact(objective.n_actions))
         self.urgency = np.empty(0)
         self.weights = np.empty(0)
         self.averaged = np.empty(0)

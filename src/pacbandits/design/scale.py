@@ -51,8 +51,8 @@ class Shifted:
 
     def __post_init__(self) -> None:
         check_epsilon(self.epsilon)
-        if not self.slope > 0:
-            raise InputError(f"the slope of a shifted scale must be positive, got {self.slope}")
+        if not 0 < self.slope < np.inf:
+            raise InputError(f"the slope of a shifted scale must be positive and finite, got {self.slope}")
 
     def __call__(self, gaps: FloatArray) -> FloatArray:
         return self.epsilon + self.slope * np.maximum(gaps, 0.0)

@@ -1,0 +1,70 @@
+"""The design problem: a class, contexts, a reference, gaps, and to what accuracy each gap must be resolved."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from pacbandits.design.objective import Objective
+from pacbandits.design.scale import Scale
+from pacbandits.errors import FloatArray, InputError, floats
+from pacbandits.policies.base import PolicyClass
+from pacbandits.records import Contexts, Design, Policy
+
+
+@dataclass(frozen=True, eq=False)
+class DesignTask:
+    """`min_p max_π V_π(p; q)/d(Δ_π)²` over a class.
+
+    policies: Π. contexts: n rows with their weights. reference: q. gaps (n, A): scores whose sum over π's actions is
+    Δ_π, context weights multiplied in. scale: d. noise (n, A): variances σ², ones by default. floor: the least
+    probability of every action.
+    """
+
+    policies: PolicyClass
+    contexts: Contexts
+    reference: Policy = field(kw_only=True)
+    gaps: FloatArray = field(kw_only=True)
+    scale: Scale = field(kw_only=True)
+    noise: FloatArray | None = field(kw_only=True, default=None)
+    floor: float = field(kw_only=True, default=0.0)
+
+    def __post_init__(self) -> None:
+        shape = (len(self.contexts), self.policies.n_actions)
+        object.__setattr__(self, "gaps", floats(self.gaps, name="gap scores", shape=shape))
+        if self.noise is not None:
+            noise = floats(self.noise, name="noise variances", shape=shape)
+            if noise.min() < 0:
+                raise InputError(f"noise variances must not be negative, got {noise.min()}")
+            object.__setattr__(self, "noise", noise)
+        most = 1 / self.policies.n_actions
+        if not 0 <= self.floor <= most:
+            raise InputError(f"floor must lie between 0 and {most:.6g} (one over the actions), got {self.floor}")
+
+    @cached_property
+    def possible(self) -> Possible:
+        """The same on the contexts that can occur."""
+        contexts, rows = self.contexts.of_positive_weight()
+        noise = np.ones_like(self.gaps) if self.noise is None else self.noise
+        objective = Objective(
+            reference=self.reference(contexts),
+            weights=contexts.weights,
+            noise=np.ascontiguousarray(noise[rows]),
+            floor=self.floor,
+        )
+        return Possible(contexts, objective, np.ascontiguousarray(self.gaps[rows]))
+
+    def uniform_design(self) -> Design:
+        """The design of nothing to learn: uniform exploration."""
+        return Design((), np.empty(0), self.reference, floor=self.floor)
+
+
+@dataclass(frozen=True, eq=False)
+class Possible:
+    """What the solvers see: contexts of positive weight, the objective on them, and their gap scores (N, A)."""
+
+    contexts: Contexts
+    objective: Objective
+    gaps: FloatArray
