@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 
 from pacbandits.design.objective import Objective
-from pacbandits.errors import FloatArray
+from pacbandits.errors import FloatArray, IntArray
+from pacbandits.policies.finite import sum_scores
 
 # One extrapolation lowers no weight by more than this factor against the plain step. A policy sent to nothing would
 # need many plain steps to come back.
@@ -23,6 +24,8 @@ _LEAST_SHRINK = 1e-3
 _LEAST_WEIGHT = 1e-280
 # Sums of positive terms in doubles are right to about this much; both ends of a bracket are moved outward by it.
 ROUNDING = 1e-12
+# Tables of more policies than this are sifted.
+_SIFTED = 4000
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,6 +88,58 @@ def solve_weights(
             reach = max(2.0, min(reach, length) / 4.0)
             state = climb.at(two)
     return Weighting(climb.best, climb.lower, climb.upper, climb.evaluations)
+
+
+def sift_weights(
+    objective: Objective,
+    actions: np.ndarray[Any, Any],
+    urgency: FloatArray,
+    *,
+    tolerance: float = 1e-3,
+    max_evaluations: int = 3000,
+) -> Weighting:
+    """The same as `solve_weights` for tables of very many policies, of which few will matter.
+
+    A few are solved, all are evaluated at the design found, those served worst join, and so on. The lower end is that
+    of the few, the upper one that of all.
+    """
+    size = len(urgency)
+    if size <= _SIFTED:
+        return solve_weights(objective, actions, urgency, tolerance=tolerance, max_evaluations=max_evaluations)
+
+    def pulls(propensities: FloatArray) -> FloatArray:
+        return urgency * sum_scores(actions, objective.costs(propensities))
+
+    n_actions = objective.n_actions
+    active = _largest(pulls(np.full(objective.noise.shape, 1.0 / n_actions)), _SIFTED // 2)
+    start = np.ones(len(active))
+    lower, upper, evaluations = 0.0, np.inf, 0
+    best = np.full(size, 1.0 / size)
+    while evaluations < max_evaluations:
+        few, few_urgency = np.ascontiguousarray(actions[active]), urgency[active]
+        left = max_evaluations - evaluations
+        solved = solve_weights(objective, few, few_urgency, tolerance=tolerance / 3, max_evaluations=left, start=start)
+        evaluations += solved.evaluations
+        lower = max(lower, solved.lower)
+        pull = pulls(objective.propensities(few, solved.weights * few_urgency))
+        if pull.max() * (1.0 + ROUNDING) < upper:
+            upper = float(pull.max()) * (1.0 + ROUNDING)
+            best = np.zeros(size)
+            best[active] = solved.weights
+        if relative_gap(lower, upper) <= tolerance:
+            break
+        pull[active] = 0.0
+        fresh = _largest(pull, _SIFTED // 4)
+        fresh = fresh[pull[fresh] > lower]
+        if len(fresh) == 0:  # what is missing is precision on the few, and those are as precise as they get
+            break
+        active = np.concatenate([active, fresh])
+        start = np.concatenate([np.maximum(solved.weights, 1e-12), np.full(len(fresh), 0.1 / len(fresh))])
+    return Weighting(best, lower, upper, evaluations)
+
+
+def _largest(values: FloatArray, count: int) -> IntArray:
+    return np.argpartition(-values, count - 1)[:count] if count < len(values) else np.arange(len(values))
 
 
 def prune(

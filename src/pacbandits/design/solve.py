@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from pacbandits.design.columns import Progress, solve_columns
-from pacbandits.design.enumerated import prune, solve_weights
+from pacbandits.design.enumerated import prune, sift_weights
 from pacbandits.design.pricing import Price, Pricing, price_by_argmax, price_by_frontier
 from pacbandits.design.solution import Solution
 from pacbandits.design.task import DesignTask
@@ -48,7 +48,7 @@ def solve_enumerated(task: DesignTask, *, tolerance: float = 1e-5, max_evaluatio
         note = f"infinite: policy {tied} ties with the best one"
         return Solution(task.uniform_design(), np.inf, np.inf, tolerance, 0, 0, note=note)
     urgency = 1.0 / accuracy**2
-    solved = solve_weights(here.objective, actions, urgency, tolerance=tolerance, max_evaluations=max_evaluations)
+    solved = sift_weights(here.objective, actions, urgency, tolerance=tolerance, max_evaluations=max_evaluations)
     solved = prune(here.objective, actions, urgency, solved=solved, tolerance=tolerance)
     kappa = solved.weights * urgency
     used = kappa > 0

@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from pacbandits.complexity import Complexity
+from pacbandits.design import Solution
 from pacbandits.problems import Problem
 from pacbandits.problems.built_in import BuiltIn
 from pacbandits.report.numbers import show_bracket, show_number, show_samples
@@ -58,12 +59,12 @@ def _rho_rows(m: Complexity) -> list[Row]:
         saving = f"{m.rho_sigma_uniform / m.rho_sigma_upper:.3g} times the best design's"
     calls = f", found in {m.oracle_calls} oracle calls" if m.oracle_calls else ""
     return [
-        ("ρ", show_bracket(m.rho_lower, m.rho_upper), m.notes.get("rho", _gap(m.solution.gap))),
+        ("ρ", show_bracket(m.rho_lower, m.rho_upper), _bracket_word(m.solution, m.notes.get("rho", ""))),
         ("ρ of uniform exploration", show_number(m.rho_uniform), ""),
         (
             "ρ_σ, weighted by noise",
             show_bracket(m.rho_sigma_lower, m.rho_sigma_upper),
-            m.notes.get("rho_sigma", _gap(m.sigma_solution.gap)),
+            _bracket_word(m.sigma_solution, m.notes.get("rho_sigma", "")),
         ),
         ("ρ_σ of uniform exploration", show_number(m.rho_sigma_uniform), saving),
         ("support of the best design", f"{m.support:,}", f"policies{calls}"),
@@ -148,5 +149,6 @@ def _section(title: str, rows: list[Row]) -> Table:
     return table
 
 
-def _gap(gap: float) -> str:
-    return f"bracket to {gap:.0e}" if 0 < gap < math.inf else ""
+def _bracket_word(solution: Solution, note: str) -> str:
+    width = f"bracket to {solution.gap:.1%}" if solution.gap >= 1e-3 else f"bracket to {solution.gap:.0e}"
+    return "; ".join(word for word in (width if 0 < solution.gap < math.inf else "", note) if word)
