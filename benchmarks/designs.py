@@ -155,6 +155,7 @@ def grow() -> None:
         (2000, 2000, 20),
         (8000, 2000, 20),
         (2000, 8000, 20),
+        (100_000, 500, 10),
     ):
         spec = f"random:policies={policies},contexts={contexts},actions={actions},seed=1"
         loose, memory = in_subprocess(solve_listed, spec, 0.01)
