@@ -111,9 +111,10 @@ def test_one_policy_and_ties(run, tmp_path):
     assert code == 0
     assert "∞" in out
     np.savez(path, context_weights=[1.0], mean_rewards=[[0.5, 0.2]], policy_actions=[[1]])
-    code, out, _ = run("complexity", path, "--epsilon", 0)
+    code, out, _ = run("complexity", path, "--epsilon", 0, "--figure", tmp_path / "one.png")
     assert code == 0
     assert "nothing to learn" in out
+    assert (tmp_path / "one.png").stat().st_size > 1000
 
 
 @pytest.mark.parametrize(

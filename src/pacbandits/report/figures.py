@@ -68,8 +68,7 @@ def _draw_samples(axis: Any, m: Complexity) -> None:
     shown = [(label, value, colour) for label, value, colour in bars if value is not None and 0 < value < np.inf]
     axis.set_title("samples needed")
     if not shown:
-        axis.text(0.5, 0.5, "no finite number of samples", ha="center", va="center", transform=axis.transAxes)
-        axis.set_axis_off()
+        _say(axis, "no finite number of samples above zero")
         return
     for row, (_, value, colour) in enumerate(shown):
         axis.barh(row, value, color=colour, height=0.62)
@@ -87,22 +86,28 @@ def _draw_policies(axis: Any, problem: Problem, policies: PolicyClass, m: Comple
     axis.set_title("policies: variance against gap" if listed else "worst policies: variance against gap")
     axis.set_xlabel("gap to the best policy, Δ(π)")
     axis.set_ylabel("variance of the difference, V_π")
-    highest = 0.0
-    for label, p, colour in (
-        ("uniform exploration", np.full_like(propensities, 1.0 / m.n_actions), UNIFORM),
-        ("best design", propensities, BEST),
-    ):
+    uniform = np.full_like(propensities, 1.0 / m.n_actions)
+    highest = -1.0
+    for label, p, colour in (("uniform exploration", uniform, UNIFORM), ("best design", propensities, BEST)):
         gaps, variances = _points(problem, policies, m, p)
         axis.scatter(gaps, variances, s=9, color=colour, alpha=0.55, linewidths=0, label=label)
-        highest = max(highest, float(gaps.max(initial=0.0)))
+        highest = max(highest, float(gaps.max(initial=-1.0)))
+    if highest < 0:
+        _say(axis, "every policy acts alike")
+        return
     if 0 < m.rho_upper < np.inf:
         grid = np.linspace(0, highest * 1.03 if highest > 0 else 1.0, 300)
         curve = m.rho_upper * np.maximum(grid, m.gap_epsilon) ** 2
-        axis.plot(grid, curve, color="black", linewidth=1, label="ρ max(Δ, ε)²: none of the best design's is above")
-    top = axis.get_ylim()[1]
-    axis.set_ylim(0, min(top, 4.0 * m.n_actions))
-    axis.legend(frameon=False, fontsize=9, loc="lower right")
+        axis.plot(grid, curve, color="black", linewidth=1, label="ρ max(Δ, ε)²: the best design keeps below")
+    axis.set_yscale("log")
+    axis.legend(frameon=False, fontsize=9, loc="lower right", markerscale=2.5)
     axis.spines[["top", "right"]].set_visible(False)
+
+
+def _say(axis: Any, text: str) -> None:
+    axis.clear()
+    axis.text(0.5, 0.5, text, ha="center", va="center", transform=axis.transAxes)
+    axis.set_axis_off()
 
 
 def _points(
@@ -119,11 +124,14 @@ def _points(
         gaps = table_gaps(table, contexts, m.gaps)[0]
         variances = sum_scores(table, np.where(np.isfinite(costs), costs, 0.0))
         lost = sum_scores(table, (~np.isfinite(costs)).astype(np.float64)) > 0
-        return gaps[~lost], variances[~lost]
+        shown = ~lost & (variances > 0)
+        return gaps[shown], variances[shown]
     if isinstance(policies, FrontierClass):
         finite = np.where(np.isfinite(costs), costs, 0.0)
         frontier = policies.frontier(contexts, finite, -m.gaps.scores)
-        return -frontier.second, frontier.first
+        # What is smaller than any real difference is rounding.
+        shown = frontier.first > finite[finite > 0].min(initial=np.inf) / 2
+        return -frontier.second[shown], frontier.first[shown]
     return np.empty(0), np.empty(0)
 
 
