@@ -15,6 +15,7 @@ from pacbandits.complexity.bounds import (
     lower_bound,
     paper_lower_bound,
     round_confidence,
+    trivial_minimax_bound,
     trivial_sum,
 )
 from pacbandits.design import Objective
@@ -134,3 +135,17 @@ def test_row_20_the_alternative_of_the_low_regret_proof_only_ties():
         rewards[3, 1] = raised
         values = np.array([rewards[np.arange(m), row].mean() for row in policies.table])
         assert (values[3] > values[0] + 1e-12) is np.True_ if better else values[3] == pytest.approx(values[0])
+
+
+def test_row_23_the_constant_of_the_trivial_minimax_bound():
+    """E T ≥ 2 kl(p, 1/2)/(α²ε²) for each wrong action, with the p = 5/8 and α = 8 that the proof's first half needs."""
+
+    def divergence(p):
+        return p * math.log(p / 0.5) + (1 - p) * math.log((1 - p) / 0.5)
+
+    p, alpha, epsilon = 5 / 8, 8, 0.1
+    assert p / (1 - 1 / alpha - 1 / 8) == pytest.approx(5 / 6)  # the first half: δ < 1/6 then rules it out
+    assert divergence(5 / 6) >= 1 / 10 > divergence(p)  # the second half speaks of another p
+    per_action = 2 * divergence(p) / (alpha * epsilon) ** 2
+    printed = trivial_minimax_bound(n_contexts=50, n_actions=10, epsilon=epsilon, delta=0.1)
+    assert 50 * 9 * per_action < printed / 500

@@ -114,6 +114,14 @@ def trivial_lower_bound(trivial: float, *, delta: float) -> float:
     return _times(trivial, confidence(delta))
 
 
+def trivial_minimax_bound(*, n_contexts: int, n_actions: int, epsilon: float, delta: float) -> float:
+    """`|A| (|C| + log(1/δ))/ε²`: some instance of the trivial class needs this many (Theorem `trivial-class-lower`).
+
+    Order only: the proof's constants are far below the 1 of the statement (corrections, row 23).
+    """
+    return np.inf if epsilon == 0 else n_actions * (n_contexts - math.log(delta)) / epsilon**2
+
+
 def _times(a: float, b: float) -> float:
     """a·b with 0·∞ = 0."""
     return 0.0 if a == 0 or b == 0 else a * b

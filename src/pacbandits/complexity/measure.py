@@ -58,6 +58,7 @@ class Complexity:
     union_price_uniform: float
     trivial_lower_bound: float | None
     trivial_upper_bound: float | None
+    trivial_minimax_bound: float | None
     low_regret_bound: float | None
     disagreement_policy: float | None
     disagreement_cost_sensitive: float | None
@@ -172,6 +173,7 @@ def measure(
         union_price_uniform=bounds.union_price(sigma_uniform, log_size=log_size, delta=delta),
         trivial_lower_bound=trivial[0],
         trivial_upper_bound=trivial[1],
+        trivial_minimax_bound=trivial[2],
         low_regret_bound=_low_regret_bound(truth, policies, gaps, notes, delta=delta),
         disagreement_policy=disagreement[0],
         disagreement_cost_sensitive=disagreement[1],
@@ -218,10 +220,12 @@ def _lower_bounds(
 
 def _trivial_bounds(
     truth: Truth, policies: PolicyClass, gaps: Gaps, notes: dict[str, str], *, epsilon: float, delta: float
-) -> tuple[float | None, float | None]:
+) -> tuple[float | None, float | None, float | None]:
+    """Lower, upper and minimax bounds of the trivial class."""
     if not isinstance(policies, Trivial):
-        notes["trivial_lower_bound"] = notes["trivial_upper_bound"] = "for the trivial class only"
-        return None, None
+        names = ("trivial_lower_bound", "trivial_upper_bound", "trivial_minimax_bound")
+        notes.update(dict.fromkeys(names, "for the trivial class only"))
+        return None, None, None
     weights = truth.population.weights
     with np.errstate(divide="ignore", invalid="ignore"):
         by_action = np.where(weights[:, None] > 0, gaps.scores / weights[:, None], 0.0)
@@ -229,15 +233,9 @@ def _trivial_bounds(
     lower = bounds.trivial_lower_bound(total, delta=delta) if epsilon == 0 else None
     if lower is None:
         notes["trivial_lower_bound"] = "a theorem for ε = 0 only"
-    upper = bounds.trivial_upper_bound(
-        total,
-        n_contexts=policies.n_contexts,
-        n_actions=policies.n_actions,
-        epsilon=epsilon,
-        delta=delta,
-        gap_floor=gaps.floor(epsilon),
-    )
-    return lower, upper
+    sizes = {"n_contexts": policies.n_contexts, "n_actions": policies.n_actions}
+    upper = bounds.trivial_upper_bound(total, **sizes, epsilon=epsilon, delta=delta, gap_floor=gaps.floor(epsilon))
+    return lower, upper, bounds.trivial_minimax_bound(**sizes, epsilon=epsilon, delta=delta)
 
 
 def _disagreement(

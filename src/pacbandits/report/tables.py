@@ -85,6 +85,7 @@ def _sample_rows(m: Complexity) -> list[Row]:
     if m.trivial_upper_bound is not None:
         rows.append(("trivial class, lower bound", m.trivial_lower_bound, note("trivial_lower_bound", "unit noise")))
         rows.append(("trivial class, upper bound", m.trivial_upper_bound, "order only: constant 1"))
+        rows.append(("trivial class, worst instance", m.trivial_minimax_bound, "order only: constant 1"))
     if m.low_regret_bound is not None:
         rows.append(("any low-regret algorithm", m.low_regret_bound, "at least; regret √(log(m)·|A|·T)"))
     return [(label, show_samples(value), word) for label, value, word in rows]
