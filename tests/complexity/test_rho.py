@@ -115,7 +115,7 @@ def test_uniform_exploration(seed, epsilon):
     """By the definition; and never worse than |A|/2 times the optimum, never better than it."""
     instance = make_instance(seed)
     gaps = measure_gaps(instance, instance.policies)
-    uniform = measure_uniform_rho(instance.policies, instance.population, gaps, epsilon=epsilon)
+    low, uniform = measure_uniform_rho(instance.policies, instance.population, gaps, epsilon=epsilon)
     a = instance.policies.n_actions
     weights, values = instance.population.weights, instance.values
     q = instance.policies.table[int(np.argmax(values))]
@@ -123,7 +123,7 @@ def test_uniform_exploration(seed, epsilon):
         2 * a * weights[row != q].sum() / max(values.max() - value, epsilon) ** 2
         for row, value in zip(instance.policies.table, values, strict=True)
     )
-    assert uniform == pytest.approx(expected, rel=1e-6)
+    assert low == uniform == pytest.approx(expected, rel=1e-6)
     solution = rho_of(instance, epsilon=epsilon)
     assert solution.lower <= uniform * (1 + 1e-9)
     assert uniform <= a / 2 * solution.upper * (1 + 1e-6)
@@ -197,7 +197,7 @@ def test_one_policy_or_one_action_costs_nothing(table, rewards, n_actions):
     assert (solution.lower, solution.upper) == (0, 0)
     gaps = measure_gaps(instance, instance.policies)
     assert gaps.minimum == np.inf
-    assert measure_uniform_rho(instance.policies, instance.population, gaps, epsilon=0.0) == 0
+    assert measure_uniform_rho(instance.policies, instance.population, gaps, epsilon=0.0) == (0, 0)
 
 
 def test_one_action_in_the_trivial_class():

@@ -121,10 +121,12 @@ def measure(
             progress=_prefix(tell, "ρ_σ"),
         )
     tell("uniform exploration")
-    rho_uniform = measure_uniform_rho(policies, contexts, gaps, epsilon=epsilon)
-    sigma_uniform = (
-        rho_uniform if sigma is rho else measure_uniform_rho(policies, contexts, gaps, epsilon=epsilon, noise=noise)
-    )
+    uniform_lower, rho_uniform = measure_uniform_rho(policies, contexts, gaps, epsilon=epsilon)
+    sigma_uniform = rho_uniform
+    if sigma is not rho:
+        sigma_uniform = measure_uniform_rho(policies, contexts, gaps, epsilon=epsilon, noise=noise)[1]
+    if uniform_lower < rho_uniform:
+        notes["rho_uniform"] = f"an upper end; at least {uniform_lower:.6g}"
     for name, solution in (("rho", rho), ("rho_sigma", sigma)):
         if solution.note:
             notes[name] = solution.note

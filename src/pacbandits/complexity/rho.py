@@ -86,14 +86,17 @@ def measure_lower_rho(
 
 def measure_uniform_rho(
     policies: PolicyClass, contexts: Contexts, gaps: Gaps, *, epsilon: float, noise: FloatArray | None = None
-) -> float:
-    """`max_π V_π(p; π*)/max(Δ(π), ε)²` at p = 1/A: what a plain randomised trial has to resolve."""
+) -> tuple[float, float]:
+    """`max_π V_π(p; π*)/max(Δ(π), ε)²` at p = 1/A, what a plain randomised trial has to resolve: its two ends.
+
+    They are equal where the class prices exactly (and then free of the rounding that upper ends allow for).
+    """
     if epsilon == 0 and gaps.tied:
-        return np.inf
+        return np.inf, np.inf
     task = _task(policies, contexts, gaps, Clipped(gaps.floor(epsilon)), noise)
     price = price_propensities(task, np.full(gaps.scores.shape, 1.0 / policies.n_actions))
-    # Where the class prices exactly, the two agree to rounding; elsewhere only the upper end is safe.
-    return price.attained if price.upper <= price.attained * (1 + 1e-6) else price.upper
+    exact = price.upper <= price.attained * (1 + 1e-6)
+    return price.attained, price.attained if exact else price.upper
 
 
 def _task(policies: PolicyClass, contexts: Contexts, gaps: Gaps, scale: Scale, noise: FloatArray | None) -> DesignTask:

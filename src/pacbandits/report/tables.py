@@ -60,7 +60,7 @@ def _rho_rows(m: Complexity) -> list[Row]:
     calls = f", found in {m.oracle_calls} oracle calls" if m.oracle_calls else ""
     return [
         ("ρ", show_bracket(m.rho_lower, m.rho_upper), _bracket_word(m.solution, m.notes.get("rho", ""))),
-        ("ρ of uniform exploration", show_number(m.rho_uniform), ""),
+        ("ρ of uniform exploration", show_number(m.rho_uniform), m.notes.get("rho_uniform", "")),
         (
             "ρ_σ, weighted by noise",
             show_bracket(m.rho_sigma_lower, m.rho_sigma_upper),
