@@ -51,6 +51,11 @@ def _pool() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(max_workers=cores(), thread_name_prefix="pacbandits")
 
 
+# Threads do not survive a fork; a child that inherited the pool would wait for them for ever.
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_pool.cache_clear)
+
+
 def compiled_before() -> bool:
     """Whether machine code from an earlier run lies on disk, so that the first call will not have to compile."""
     return any(Path(__file__).parent.rglob("*.nbi"))
