@@ -53,7 +53,7 @@ def test_bracket_holds_the_convex_optimum(seed):
         noise=np.ones_like(instance.mean_rewards) if noise is None else noise,
         floor=floor,
     )
-    assert solution.gap <= 1e-4
+    assert solution.converged
     assert solution.lower <= solution.upper
     weights = instance.population.weights
     if weights[weights > 0].min() > 1e-3:
@@ -77,12 +77,12 @@ def test_bracket_holds_on_badly_scaled_instances(seed):
     urgency = 10 ** rng.uniform(0, 8, size=len(table))
     noise = np.ones_like(instance.mean_rewards)
     objective = Objective(reference, contexts.weights, noise)
-    solved = solve_weights(objective, np.ascontiguousarray(table), urgency, tolerance=1e-5)
+    solved = solve_weights(objective, np.ascontiguousarray(table), urgency, tolerance=1e-6)
     low, high = convex_bracket(table, reference, urgency=urgency, weights=contexts.weights, noise=noise)
-    assert solved.gap <= 1e-4
+    assert solved.gap <= 1e-6
     assert solved.lower <= high * (1 + 1e-9)
     assert low <= solved.upper * (1 + 1e-9)
-    assert solved.upper <= high * (1 + 1e-4)  # never worse than the other solver
+    assert solved.upper <= high * (1 + 1e-6)  # never worse than the other solver
 
 
 @given(seed=seeds)
@@ -208,3 +208,22 @@ def test_sifting_many_policies_agrees_with_solving_all(seed):
     value, variances = objective.evaluate(table, few.weights * urgency)
     assert (urgency * variances).max() <= few.upper * (1 + 1e-9)
     assert value == pytest.approx(few.lower, rel=1e-3)
+
+
+@pytest.mark.parametrize(("seed", "tolerance"), [(2346, 1e-6), (2718, 1e-6), (2824, 1e-5)])
+def test_near_copies_do_not_stall_the_last_digits(seed, tolerance):
+    """Policies told apart on contexts of tiny weight; without transfers these stop at 1.2e-4, 2.2e-4 and 1.1e-5."""
+    instance = make_instance(seed)
+    best = best_of(instance)
+    solution = solve_enumerated(
+        DesignTask(
+            instance.policies,
+            instance.population,
+            reference=best,
+            gaps=gap_scores(instance, best),
+            scale=Clipped([0.001, 0.05, 0.3][seed % 3]),
+            noise=instance.noise_variance,
+        ),
+        tolerance=tolerance,
+    )
+    assert solution.converged

@@ -128,3 +128,9 @@ def test_a_feature_may_not_be_mistaken_for_a_column_of_the_log(tmp_path: Path) -
     contexts = Contexts.of(np.zeros((3, 1)), names=["reward"])
     with pytest.raises(InputError, match="feature 'reward' has the name of a log column"):
         example(contexts=contexts).write(tmp_path / "log.parquet")
+
+
+def test_unequal_weights_survive_parquet(tmp_path: Path) -> None:
+    contexts = Contexts.of([[1.0], [2.0], [3.0]], weights=[0.5, 0.3, 0.2])
+    example(contexts=contexts).write(tmp_path / "log.parquet")
+    assert Log.read(tmp_path / "log.parquet").contexts.weights.tolist() == pytest.approx([0.5, 0.3, 0.2])

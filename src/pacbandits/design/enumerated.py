@@ -24,6 +24,9 @@ _LEAST_SHRINK = 1e-3
 _LEAST_WEIGHT = 1e-280
 # Sums of positive terms in doubles are right to about this much; both ends of a bracket are moved outward by it.
 ROUNDING = 1e-12
+# After this many evaluations without much progress, weight is moved between two policies, by a search of so many.
+_PATIENCE = 100
+_TRANSFERS = 30
 # Tables of more policies than this are sifted.
 _SIFTED = 4000
 
@@ -87,6 +90,8 @@ def solve_weights(
         else:
             reach = max(2.0, min(reach, length) / 4.0)
             state = climb.at(two)
+        if climb.stalled():
+            state = _transfer(climb, state)
     return Weighting(climb.best, climb.lower, climb.upper, climb.evaluations)
 
 
@@ -172,6 +177,34 @@ def _step(state: _State) -> FloatArray:
     return new / new.sum()
 
 
+def _transfer(climb: _Climb, state: _State) -> _State:
+    """Move weight from the policy served best to the one served worst, as much as raises G (bisection on the slope).
+
+    Near-copies, told apart only on contexts of tiny weight, have nearly equal pulls: plain steps shift weight between
+    them by that small difference at a time.
+    """
+    to = int(state.pull.argmax())
+    donors = state.weights > 1e-9 * state.weights.max()
+    donors[to] = False
+    if not donors.any():
+        return state
+    giver = int(np.where(donors, state.pull, np.inf).argmin())
+    low, high = np.log(state.weights[giver]) - 40.0, np.log(state.weights[giver]) - 1e-6
+    before = state.weights
+    for _ in range(_TRANSFERS):
+        middle = (low + high) / 2
+        moved = before.copy()
+        moved[giver] -= np.exp(middle)
+        moved[to] += np.exp(middle)
+        tried = climb.at(moved)
+        if tried.pull[to] > tried.pull[giver]:
+            low = middle
+            state = tried if tried.value >= state.value else state
+        else:
+            high = middle
+    return state
+
+
 def _norm(vector: FloatArray, weights: FloatArray) -> float:
     return float(np.sum(weights * vector**2))
 
@@ -187,6 +220,8 @@ class _Climb:
         self.upper = np.inf
         self.best = np.full(len(urgency), 1.0 / len(urgency))
         self.evaluations = 0
+        self.halved = np.inf
+        self.since = 0
 
     def at(self, weights: FloatArray) -> _State:
         weights = np.maximum(weights / weights.sum(), _LEAST_WEIGHT)
@@ -198,6 +233,16 @@ class _Climb:
             self.upper = float(pull.max()) * (1.0 + ROUNDING)
             self.best = weights
         return _State(weights, value, pull)
+
+    def stalled(self) -> bool:
+        """Whether the gap has not halved in the last _PATIENCE evaluations."""
+        gap = relative_gap(self.lower, self.upper)
+        if gap <= self.halved / 2:
+            self.halved, self.since = gap, self.evaluations
+        if self.evaluations - self.since < _PATIENCE:
+            return False
+        self.since = self.evaluations
+        return True
 
     def done(self, tolerance: float) -> bool:
         return relative_gap(self.lower, self.upper) <= tolerance

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from pacbandits.errors import FloatArray, InputError, IntArray, floats, integers
 from pacbandits.records import parquet
-from pacbandits.records.contexts import Contexts
+from pacbandits.records.contexts import WEIGHT_COLUMN, Contexts
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,4 +103,4 @@ class Log:
         clash = sorted(set(columns) & set(self.contexts.names))
         if clash:
             raise InputError(f"feature '{clash[0]}' has the name of a log column; rename the feature")
-        parquet.write(path, self.contexts.columns() | columns)
+        parquet.write(path, self.contexts.columns() | {WEIGHT_COLUMN: self.contexts.weights} | columns)
