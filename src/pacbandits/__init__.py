@@ -6,8 +6,8 @@ from pacbandits.errors import InputError
 from pacbandits.policies import Finite, Trees, Trivial, policy_from_json
 from pacbandits.problems import Bernoulli, Gaussian, Problem, load_problem, save_problem
 from pacbandits.records import Contexts, Design, Log, Policy
-
-__version__ = "0.1.0"
+from pacbandits.simulation import Run, run
+from pacbandits.version import __version__
 
 __all__ = [
     "Bernoulli",
@@ -22,13 +22,16 @@ __all__ = [
     "Log",
     "Policy",
     "Problem",
+    "Run",
     "Shifted",
     "Solution",
     "Trees",
     "Trivial",
+    "__version__",
     "load_problem",
     "measure",
     "policy_from_json",
+    "run",
     "save_problem",
     "solve_design",
 ]

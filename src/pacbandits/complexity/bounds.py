@@ -125,12 +125,3 @@ def trivial_minimax_bound(*, n_contexts: int, n_actions: int, epsilon: float, de
 def _times(a: float, b: float) -> float:
     """a·b with 0·∞ = 0."""
     return 0.0 if a == 0 or b == 0 else a * b
-
-
-def round_confidence(delta: float, *, round_number: int, log_size: float) -> float:
-    """log(1/δ_l) with `δ_l = 3δ/(π² l² |Π|²)`, for a two-sided event on every pair of policies in round l = 1, 2, ….
-
-    As Σ 1/l² = π²/6, all those events together fail with probability at most Σ_l 2 |Π|² δ_l = δ. The paper's δ/(2l²|Π|)
-    leaves out pairs and both sides (corrections, row 6).
-    """
-    return math.log(math.pi**2 * round_number**2 / 3.0) - math.log(delta) + 2.0 * log_size

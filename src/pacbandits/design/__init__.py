@@ -2,15 +2,22 @@
 
 from pacbandits.design.objective import Objective
 from pacbandits.design.pricing import price_by_argmax, price_by_frontier
-from pacbandits.design.scale import Clipped, Scale, Shifted
+from pacbandits.design.scale import Clipped, Product, Scale, Shifted
 from pacbandits.design.solution import Solution
-from pacbandits.design.solve import price_propensities, solve_by_pricing, solve_design, solve_enumerated
+from pacbandits.design.solve import (
+    price_propensities,
+    solve_by_pricing,
+    solve_design,
+    solve_enumerated,
+    solve_listed,
+)
 from pacbandits.design.task import DesignTask
 
 __all__ = [
     "Clipped",
     "DesignTask",
     "Objective",
+    "Product",
     "Scale",
     "Shifted",
     "Solution",
@@ -20,4 +27,5 @@ __all__ = [
     "solve_by_pricing",
     "solve_design",
     "solve_enumerated",
+    "solve_listed",
 ]

@@ -10,7 +10,7 @@ once, and is kept only when G does not fall. Every λ gives both ends of a brack
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -29,6 +29,12 @@ _PATIENCE = 100
 _TRANSFERS = 30
 # Tables of more policies than this are sifted.
 _SIFTED = 4000
+
+
+class Evaluates(Protocol):
+    """What `solve_weights` asks of an objective: G(κ), and its gradient (K,), for weights κ (K,) of a table's rows."""
+
+    def evaluate(self, actions: np.ndarray[Any, Any], kappa: FloatArray, /) -> tuple[float, FloatArray]: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +63,7 @@ def relative_gap(lower: float, upper: float) -> float:
 
 
 def solve_weights(
-    objective: Objective,
+    objective: Evaluates,
     actions: np.ndarray[Any, Any],
     urgency: FloatArray,
     *,
@@ -212,7 +218,7 @@ def _norm(vector: FloatArray, weights: FloatArray) -> float:
 class _Climb:
     """Evaluates weightings and remembers the best bracket seen."""
 
-    def __init__(self, objective: Objective, actions: np.ndarray[Any, Any], urgency: FloatArray) -> None:
+    def __init__(self, objective: Evaluates, actions: np.ndarray[Any, Any], urgency: FloatArray) -> None:
         self.objective = objective
         self.actions = actions
         self.urgency = urgency

@@ -1,6 +1,6 @@
 """What a gap is worth: the accuracy `d(Δ)` to which a policy of gap Δ must be resolved.
 
-The ratio form minimises `max_π V_π(p; q) / d(Δ_π)²`. Two forms of d are in use; both rise with Δ.
+The ratio form minimises `max_π V_π(p; q) / d(Δ_π)²`. Three forms of d are in use; all rise with Δ.
 """
 
 from __future__ import annotations
@@ -62,3 +62,25 @@ class Shifted:
         with np.errstate(divide="ignore", invalid="ignore"):
             peak = self.epsilon / self.slope - 2.0 * intercepts / slopes
         return np.where(slopes > 0, np.maximum(peak, 0.0), 0.0)
+
+
+@dataclass(frozen=True)
+class Product:
+    """d(Δ)² = ε(ε + aΔ): what can be resolved when all policies share one γ (or, later, one bet).
+
+    The ratio V/(ε(ε + aΔ)) is linear in V over linear in Δ, so its maximum is a vertex of the hull of the points
+    (Δ_π, V_π): pricing by argmax alone is exact.
+    """
+
+    epsilon: float
+    slope: float
+
+    def __post_init__(self) -> None:
+        Shifted(self.epsilon, self.slope)
+
+    def __call__(self, gaps: FloatArray) -> FloatArray:
+        return np.sqrt(self.epsilon * (self.epsilon + self.slope * np.maximum(gaps, 0.0)))
+
+    def peaks(self, intercepts: FloatArray, slopes: FloatArray) -> FloatArray:
+        # Monotone along every line, and falling along a level one: largest at 0 or where lines cross.
+        return np.zeros_like(intercepts)

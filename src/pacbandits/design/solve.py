@@ -8,6 +8,7 @@ import numpy as np
 
 from pacbandits.design.columns import Progress, solve_columns
 from pacbandits.design.enumerated import prune, sift_weights
+from pacbandits.design.objective import Objective
 from pacbandits.design.pricing import Price, Pricing, price_by_argmax, price_by_frontier
 from pacbandits.design.solution import Solution
 from pacbandits.design.task import DesignTask
@@ -37,24 +38,70 @@ def solve_enumerated(task: DesignTask, *, tolerance: float = 1e-5, max_evaluatio
     policies = task.policies
     if not isinstance(policies, EnumeratedClass):
         raise InputError(f"the class {type(policies).__name__} cannot be listed; use solve_design or solve_by_pricing")
-    _check_tolerance(tolerance)
     here = task.possible
-    rows, actions = _distinct(np.asarray(policies.actions(here.contexts)), here.objective.reference)
-    if len(rows) == 0:
-        return _nothing_to_learn(task, tolerance)
+    actions = np.asarray(policies.actions(here.contexts))
     accuracy = task.scale(sum_scores(actions, here.gaps))
-    if accuracy.min() <= 0:
-        tied = int(rows[accuracy.argmin()])
-        note = f"infinite: policy {tied} ties with the best one"
-        return Solution(task.uniform_design(), np.inf, np.inf, tolerance, 0, 0, note=note)
-    urgency = 1.0 / accuracy**2
-    solved = sift_weights(here.objective, actions, urgency, tolerance=tolerance, max_evaluations=max_evaluations)
-    solved = prune(here.objective, actions, urgency, solved=solved, tolerance=tolerance)
+    return _solve_listed(
+        policies,
+        actions,
+        accuracy,
+        objective=here.objective,
+        reference=task.reference,
+        tolerance=tolerance,
+        max_evaluations=max_evaluations,
+    )
+
+
+def solve_listed(
+    policies: EnumeratedClass,
+    contexts: Contexts,
+    *,
+    reference: Policy,
+    accuracy: FloatArray,
+    floor: float = 0.0,
+    tolerance: float = 1e-5,
+    max_evaluations: int = 5_000,
+) -> Solution:
+    """`min_p max_π V_π(p; q)/d_π²` for an accuracy d (|Π|,) of each policy's own, whatever it was made from."""
+    here = contexts.only(contexts.weights > 0)
+    objective = Objective(reference(here), here.weights, np.ones((len(here), policies.n_actions)), floor)
+    return _solve_listed(
+        policies,
+        np.asarray(policies.actions(here)),
+        accuracy,
+        objective=objective,
+        reference=reference,
+        tolerance=tolerance,
+        max_evaluations=max_evaluations,
+    )
+
+
+def _solve_listed(
+    policies: EnumeratedClass,
+    table: np.ndarray[Any, Any],
+    accuracy: FloatArray,
+    *,
+    objective: Objective,
+    reference: Policy,
+    tolerance: float,
+    max_evaluations: int,
+) -> Solution:
+    _check_tolerance(tolerance)
+    uniform = Design((), np.empty(0), reference, floor=objective.floor)
+    occur = objective.weights > 0
+    rows, actions, finest = _distinct(table, objective.reference, accuracy)
+    if not (actions[:, occur] != objective.reference[occur]).any():
+        return _nothing_to_learn(uniform, tolerance)
+    if finest.min() <= 0:
+        note = f"infinite: policy {int(rows[finest.argmin()])} ties with the best one"
+        return Solution(uniform, np.inf, np.inf, tolerance, 0, 0, note=note)
+    urgency = 1.0 / finest**2
+    solved = sift_weights(objective, actions, urgency, tolerance=tolerance, max_evaluations=max_evaluations)
+    solved = prune(objective, actions, urgency, solved=solved, tolerance=tolerance)
     kappa = solved.weights * urgency
     used = kappa > 0
-    support = tuple(policies.policy(int(rows[i])) for i in np.flatnonzero(used))
     return Solution(
-        Design(support, kappa[used], task.reference, floor=task.floor),
+        Design(tuple(policies.policy(int(i)) for i in rows[used]), kappa[used], reference, floor=objective.floor),
         solved.lower,
         solved.upper,
         tolerance,
@@ -81,8 +128,9 @@ def solve_by_pricing(
     _check_tolerance(tolerance)
     here = task.possible
     stranger = _stranger(task.policies, here.contexts, here.objective.reference)
-    if np.array_equal(stranger(here.contexts), here.objective.reference):
-        return _nothing_to_learn(task, tolerance)
+    differs = stranger(here.contexts) != here.objective.reference
+    if not (differs & (here.contexts.weights > 0)).any():
+        return _nothing_to_learn(task.uniform_design(), tolerance)
     return solve_columns(
         task,
         pricing=pricing,
@@ -97,7 +145,7 @@ def solve_by_pricing(
 def price_propensities(task: DesignTask, propensities: FloatArray) -> Price:
     """`max_π V_π(p; q)/d(Δ_π)²` for given propensities (n, A): exact for classes that can, else an upper end."""
     here = task.possible
-    possible = np.ascontiguousarray(propensities[task.contexts.weights > 0])
+    possible = np.ascontiguousarray(propensities[here.rows])
     return best_pricing(task.policies)(here.contexts, here.objective.costs(possible), here.gaps, task.scale)
 
 
@@ -128,19 +176,32 @@ def _check_tolerance(tolerance: float) -> None:
         raise InputError(f"tolerance must be positive, got {tolerance}")
 
 
-def _distinct(actions: np.ndarray[Any, Any], reference: IntArray) -> tuple[IntArray, np.ndarray[Any, Any]]:
-    """The first of each set of policies that act alike, without those that act like the reference: rows and table."""
-    seen = {reference.astype(actions.dtype).tobytes()}
+def _distinct(
+    actions: np.ndarray[Any, Any], reference: IntArray, accuracy: FloatArray
+) -> tuple[IntArray, np.ndarray[Any, Any], FloatArray]:
+    """The first of each set of policies that act alike, without those that act like the reference.
+
+    Rows, table, and the finest accuracy asked for within each set.
+    """
+    own = reference.astype(actions.dtype).tobytes()
+    sets: dict[bytes, int] = {}
     rows: list[int] = []
+    finest: list[float] = []
     for i, row in enumerate(actions):
         key = row.tobytes()
-        if key not in seen:
-            seen.add(key)
+        if key == own:
+            continue
+        if key in sets:
+            finest[sets[key]] = min(finest[sets[key]], accuracy[i])
+        else:
+            sets[key] = len(rows)
             rows.append(i)
+            finest.append(accuracy[i])
     kept = np.array(rows, dtype=np.int64)
-    return kept, actions if len(kept) == len(actions) else np.ascontiguousarray(actions[kept])
+    table = actions if len(kept) == len(actions) else np.ascontiguousarray(actions[kept])
+    return kept, table, np.array(finest)
 
 
-def _nothing_to_learn(task: DesignTask, tolerance: float) -> Solution:
+def _nothing_to_learn(uniform: Design, tolerance: float) -> Solution:
     note = "every policy acts alike: there is nothing to learn"
-    return Solution(task.uniform_design(), 0.0, 0.0, tolerance, 0, 0, note=note)
+    return Solution(uniform, 0.0, 0.0, tolerance, 0, 0, note=note)

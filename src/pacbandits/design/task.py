@@ -9,7 +9,7 @@ import numpy as np
 
 from pacbandits.design.objective import Objective
 from pacbandits.design.scale import Scale
-from pacbandits.errors import FloatArray, InputError, floats
+from pacbandits.errors import BoolArray, FloatArray, InputError, floats
 from pacbandits.policies.base import PolicyClass
 from pacbandits.records import Contexts, Design, Policy
 
@@ -45,8 +45,9 @@ class DesignTask:
 
     @cached_property
     def possible(self) -> Possible:
-        """The same on the contexts that can occur."""
-        contexts, rows = self.contexts.of_positive_weight()
+        """The same on the contexts that matter: those that can occur, and those that have a say in the gaps."""
+        rows: BoolArray = (self.contexts.weights > 0) | (self.gaps != 0).any(axis=1)
+        contexts = self.contexts.only(rows)
         noise = np.ones_like(self.gaps) if self.noise is None else self.noise
         objective = Objective(
             reference=self.reference(contexts),
@@ -54,7 +55,7 @@ class DesignTask:
             noise=np.ascontiguousarray(noise[rows]),
             floor=self.floor,
         )
-        return Possible(contexts, objective, np.ascontiguousarray(self.gaps[rows]))
+        return Possible(contexts, objective, np.ascontiguousarray(self.gaps[rows]), rows)
 
     def uniform_design(self) -> Design:
         """The design of nothing to learn: uniform exploration."""
@@ -63,8 +64,10 @@ class DesignTask:
 
 @dataclass(frozen=True, eq=False)
 class Possible:
-    """What the solvers see: contexts of positive weight, the objective on them, and their gap scores (N, A)."""
+    """What the solvers see: the contexts that matter, the objective on them, their gap scores (N, A), and
+    which rows of the task's contexts they are."""
 
     contexts: Contexts
     objective: Objective
     gaps: FloatArray
+    rows: BoolArray

@@ -13,7 +13,10 @@ from pacbandits.policies.base import PolicyClass
 from pacbandits.policies.finite import Finite
 from pacbandits.policies.trivial import Trivial
 from pacbandits.problems.noise import Bernoulli, Gaussian
-from pacbandits.records import Contexts, Policy
+from pacbandits.records import Contexts, Log, Policy, RewardBounds, Sampler
+
+# The largest log, in rows × actions, that is drawn row by row: about a gigabyte on its way.
+MOST_ROWS = 5 * 10**7
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,6 +108,50 @@ class Problem:
         played = integers(actions, name="actions", shape=(len(contexts),), below=self.n_actions)
         means, variances = self.mean_rewards[ids, played], self.noise_variance[ids, played]
         return self.noise.sample(means, variances=variances, rng=rng)
+
+    @property
+    def reward_bounds(self) -> RewardBounds:
+        """What an algorithm may be told of the rewards."""
+        return self.noise.bounds(self.mean_rewards)
+
+    def check_affordable(self, samples: int) -> None:
+        """Raise unless that many interactions of one round fit into memory; coin flips always do, as they are counted.
+
+        Other rewards are drawn one by one.
+        """
+        most = MOST_ROWS // self.n_actions
+        if samples > most and not isinstance(self.noise, Bernoulli):
+            raise InputError(
+                f"a round of {samples:.3g} interactions with Gaussian rewards would need about "
+                f"{samples * self.n_actions * 20 / 1e9:.3g} GB; at most {most:.3g} fit: "
+                "take a larger epsilon, or noise=bernoulli (whose rewards are counted, not stored)"
+            )
+
+    def interact(self, sampler: Sampler, *, samples: int, rng: np.random.Generator, round_number: int = 0) -> Log:
+        """A round of interactions: contexts from ν, actions from the sampler, rewards from the truth.
+
+        Drawn as counts of (context, action, reward), which have the law of independent draws; rows are in the order of
+        the contexts, not of time.
+        """
+        self.check_affordable(samples)
+        propensities = sampler.propensities(self.population)
+        visits = rng.multinomial(samples, self.population.weights)
+        plays = rng.multinomial(visits, propensities / propensities.sum(axis=1, keepdims=True))
+        context, action = np.nonzero(plays)
+        which, rewards, repeats = self.noise.tally(
+            plays[context, action],
+            means=self.mean_rewards[context, action],
+            variances=self.noise_variance[context, action],
+            rng=rng,
+        )
+        return Log.of(
+            self.population.take(context[which]),
+            actions=action[which],
+            rewards=rewards,
+            propensities=propensities[context[which]],
+            rounds=np.full(len(which), round_number),
+            repeats=repeats,
+        )
 
     def value(self, policy: Policy) -> float:
         """V(π) = Σ_c ν(c) r(c, π(c)), exactly."""

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pacbandits.errors import FloatArray, InputError, floats
+from pacbandits.errors import FloatArray, InputError, IntArray, floats
+from pacbandits.records import RewardBounds
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,21 @@ class Bernoulli:
     def sample(self, means: FloatArray, *, variances: FloatArray, rng: np.random.Generator) -> FloatArray:
         """One reward (n,) for each mean (n,)."""
         return (rng.random(means.shape) < means).astype(np.float64)
+
+    def bounds(self, means: FloatArray) -> RewardBounds:
+        """What may be assumed of the rewards without knowing their means."""
+        return RewardBounds()
+
+    def tally(
+        self, counts: IntArray, *, means: FloatArray, variances: FloatArray, rng: np.random.Generator
+    ) -> tuple[IntArray, FloatArray, IntArray]:
+        """The rewards of counts (k,) draws with means (k,): which of the k, the reward, and how often it came."""
+        ones = rng.binomial(counts, means)
+        which = np.tile(np.arange(len(counts)), 2)
+        repeats = np.concatenate([ones, counts - ones])
+        rewards = np.repeat([1.0, 0.0], len(counts))
+        came = repeats > 0
+        return which[came], rewards[came], repeats[came]
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,6 +78,23 @@ class Gaussian:
     def sample(self, means: FloatArray, *, variances: FloatArray, rng: np.random.Generator) -> FloatArray:
         """One reward (n,) for each mean (n,) and variance (n,)."""
         return means + np.sqrt(variances) * rng.standard_normal(means.shape)
+
+    def bounds(self, means: FloatArray) -> RewardBounds:
+        """What may be assumed of the rewards when the noise is known and the means are only known to lie in [0, 1]."""
+        if means.min() < 0 or means.max() > 1:
+            raise InputError(
+                "the algorithms need mean rewards in [0, 1], but here they range from "
+                f"{means.min():.6g} to {means.max():.6g}; rescale the rewards"
+            )
+        return RewardBounds(second_moment=1.0 + float(np.max(self.variance)), in_unit=False)
+
+    def tally(
+        self, counts: IntArray, *, means: FloatArray, variances: FloatArray, rng: np.random.Generator
+    ) -> tuple[IntArray, FloatArray, IntArray]:
+        """The rewards of counts (k,) draws with means and variances (k,): no two are alike."""
+        which = np.repeat(np.arange(len(counts)), counts)
+        rewards = self.sample(means[which], variances=variances[which], rng=rng)
+        return which, rewards, np.ones(len(which), dtype=np.int64)
 
 
 Noise = Bernoulli | Gaussian

@@ -1,8 +1,9 @@
-"""Frozen data, validated at the door: contexts, policies, designs and logs."""
+"""Frozen data, validated at the door: contexts, policies, designs, logs, and what is assumed of rewards."""
 
 from pacbandits.records.contexts import Contexts
-from pacbandits.records.design import Design
+from pacbandits.records.design import Design, Sampler
 from pacbandits.records.log import Log
 from pacbandits.records.policy import Policy
+from pacbandits.records.rewards import RewardBounds
 
-__all__ = ["Contexts", "Design", "Log", "Policy"]
+__all__ = ["Contexts", "Design", "Log", "Policy", "RewardBounds", "Sampler"]

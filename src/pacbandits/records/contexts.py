@@ -100,19 +100,54 @@ class Contexts:
             weights=np.full(len(index), 1.0 / max(len(index), 1)),
         )
 
-    def of_positive_weight(self) -> tuple[Contexts, BoolArray]:
-        """The contexts that can occur, with their weights, and which rows (n,) they are."""
-        mask = self.weights > 0
-        if mask.all():
-            return self, mask
-        kept = Contexts(
-            features=self.features[mask],
+    def only(self, rows: BoolArray) -> Contexts:
+        """The rows (n,) marked true, with the weights they have; what is left out should weigh nothing."""
+        if rows.all():
+            return self
+        return Contexts(
+            features=self.features[rows],
             names=self.names,
             categories=self.categories,
-            ids=None if self.ids is None else self.ids[mask],
-            weights=self.weights[mask],
+            ids=None if self.ids is None else self.ids[rows],
+            weights=self.weights[rows],
         )
-        return kept, mask
+
+    def tallied(self) -> Contexts:
+        """The same distribution with one row for each id: a sample of a finite set, counted."""
+        if self.ids is None:
+            return self
+        ids, first, which = np.unique(self.ids, return_index=True, return_inverse=True)
+        if len(ids) == len(self):
+            return self
+        weights = np.bincount(which, weights=self.weights)
+        return Contexts(self.features[first], self.names, self.categories, ids, weights / weights.sum())
+
+    def joined(self, other: Contexts) -> tuple[Contexts, IntArray]:
+        """These contexts and then, with weight 0, those of `other` that are not among them; and where other's rows are.
+
+        Contexts are the same when their ids are; without ids, all of other's are added.
+        """
+        if (self.names, self.categories) != (other.names, other.categories):
+            raise InputError(f"contexts with features {list(other.names)} cannot join those with {list(self.names)}")
+        if self.ids is None or other.ids is None:
+            fresh, where = np.arange(len(other)), len(self) + np.arange(len(other))
+        else:
+            known, first = np.unique(self.ids, return_index=True)
+            ids, new, which = np.unique(other.ids, return_index=True, return_inverse=True)
+            spot = np.minimum(np.searchsorted(known, ids), len(known) - 1)
+            among = known[spot] == ids
+            place = np.where(among, first[spot], len(self) + np.cumsum(~among) - 1)
+            fresh, where = new[~among], place[which]
+        if len(fresh) == 0:
+            return self, where
+        both = Contexts(
+            features=np.concatenate([self.features, other.features[fresh]]),
+            names=self.names,
+            categories=self.categories,
+            ids=None if self.ids is None or other.ids is None else np.concatenate([self.ids, other.ids[fresh]]),
+            weights=np.concatenate([self.weights, np.zeros(len(fresh))]),
+        )
+        return both, where
 
     def require_ids(self, below: int) -> IntArray:
         """Ids (n,) in [0, below), or a sentence that says what is missing."""

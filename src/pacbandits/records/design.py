@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
@@ -12,20 +13,33 @@ from pacbandits.records.contexts import Contexts
 from pacbandits.records.policy import Policy
 
 
+class Sampler(Protocol):
+    """Anything that says with what probability to play each action."""
+
+    @property
+    def n_actions(self) -> int: ...
+
+    def propensities(self, contexts: Contexts) -> FloatArray:
+        """p(a|c) as (n, A)."""
+        ...
+
+
 @dataclass(frozen=True, eq=False)
 class Design:
     """Sample `a` with probability `p(a|c) ∝ √x`, where x is the weight of the support that disagrees over `a`.
 
-        x_{c,a} = Σ_π κ_π · 1{exactly one of π(c), q(c) is a}
+        x_{c,a} = Σ_π κ_π · (1{exactly one of π(c), q(c) is a} + η)
 
     support: the policies π. weights (len(support),): κ_π ≥ 0, of any scale. reference: q. floor: the least probability
-    of any action, at most 1/A. A context on which the whole support agrees with the reference is played uniformly.
+    of any action, at most 1/A. smoothing: η ≥ 0, the paper's regulariser. A context on which the whole support agrees
+    with the reference is played uniformly.
     """
 
     support: tuple[Policy, ...]
     weights: FloatArray
     reference: Policy
     floor: float = 0.0
+    smoothing: float = 0.0
 
     def __post_init__(self) -> None:
         weights = floats(self.weights, name="design weights", shape=(len(self.support),))
@@ -36,6 +50,8 @@ class Design:
             raise InputError("the policies of a design must have the same number of actions as its reference")
         if not 0 <= self.floor <= 1 / n_actions:
             raise InputError(f"floor must lie between 0 and 1/{n_actions} (one over the actions), got {self.floor}")
+        if not 0 <= self.smoothing < np.inf:
+            raise InputError(f"smoothing must be 0 or more and finite, got {self.smoothing}")
         object.__setattr__(self, "weights", weights)
 
     @property
@@ -53,6 +69,7 @@ class Design:
                 mass[rows, policy(contexts)] += weight
         mass[rows, reference] = 0.0
         mass[rows, reference] = mass.sum(axis=1)
+        mass += self.smoothing * self.weights.sum()
         if noise is not None:
             variance = floats(noise, name="noise", shape=(n, self.n_actions))
             if variance.min() < 0:

@@ -15,10 +15,11 @@ from pacbandits.records.contexts import WEIGHT_COLUMN, Contexts
 
 @dataclass(frozen=True, eq=False)
 class Log:
-    """n interactions.
+    """n rows of interactions.
 
     contexts: n rows. actions (n,). rewards (n,). propensities (n, A): the probability of every action in that context
     at the time, of which the played one must be positive. rounds (n,): which round of the experiment, from 0.
+    repeats (n,): how often this very interaction occurred, 1 or more; a log of 10⁸ coin flips has few distinct rows.
     """
 
     contexts: Contexts
@@ -26,6 +27,7 @@ class Log:
     rewards: FloatArray
     propensities: FloatArray
     rounds: IntArray
+    repeats: IntArray
 
     def __post_init__(self) -> None:
         n = len(self.contexts)
@@ -47,9 +49,18 @@ class Log:
         object.__setattr__(self, "actions", actions)
         object.__setattr__(self, "rewards", floats(self.rewards, name="rewards", shape=(n,)))
         object.__setattr__(self, "rounds", integers(self.rounds, name="rounds", shape=(n,)))
+        repeats = integers(self.repeats, name="repeats", shape=(n,))
+        if repeats.min() < 1:
+            raise InputError(f"repeats must be 1 or more, got {repeats.min()}")
+        object.__setattr__(self, "repeats", repeats)
 
     def __len__(self) -> int:
         return len(self.contexts)
+
+    @property
+    def samples(self) -> int:
+        """How many interactions there were, repeats included."""
+        return int(self.repeats.sum())
 
     @property
     def n_actions(self) -> int:
@@ -64,8 +75,9 @@ class Log:
         rewards: ArrayLike,
         propensities: ArrayLike,
         rounds: ArrayLike | None = None,
+        repeats: ArrayLike | None = None,
     ) -> Log:
-        """A log from anything like arrays; without rounds, all in round 0."""
+        """A log from anything like arrays; without rounds, all in round 0; without repeats, each row occurred once."""
         n = len(contexts)
         return cls(
             contexts=contexts,
@@ -73,11 +85,15 @@ class Log:
             rewards=floats(rewards, name="rewards", shape=(n,)),
             propensities=floats(propensities, name="propensities", shape=(n, None)),
             rounds=np.zeros(n, dtype=np.int64) if rounds is None else integers(rounds, name="rounds", shape=(n,)),
+            repeats=np.ones(n, dtype=np.int64) if repeats is None else integers(repeats, name="repeats", shape=(n,)),
         )
 
     @classmethod
     def read(cls, path: str | Path) -> Log:
-        """A log from Parquet: `action`, `reward`, `propensities` (lists), optionally `round`; the rest are features."""
+        """A log from Parquet: `action`, `reward`, `propensities` (lists), optionally `round` and `repeats`.
+
+        The other columns are features.
+        """
         table = parquet.read(path)
         for needed in ("action", "reward", "propensities"):
             if needed not in table:
@@ -86,11 +102,14 @@ class Log:
         rewards = parquet.pop_floats(table, "reward")
         propensities = parquet.pop_matrix(table, "propensities")
         rounds = parquet.pop_integers(table, "round")
+        repeats = parquet.pop_integers(table, "repeats")
         assert actions is not None
         assert rewards is not None
         assert propensities is not None
         contexts = Contexts.from_columns(table, n=len(actions))
-        return cls.of(contexts, actions=actions, rewards=rewards, propensities=propensities, rounds=rounds)
+        return cls.of(
+            contexts, actions=actions, rewards=rewards, propensities=propensities, rounds=rounds, repeats=repeats
+        )
 
     def write(self, path: str | Path) -> None:
         """Write to Parquet, so that `read` gives the same log back."""
@@ -99,6 +118,7 @@ class Log:
             "reward": self.rewards,
             "propensities": self.propensities,
             "round": self.rounds,
+            "repeats": self.repeats,
         }
         clash = sorted(set(columns) & set(self.contexts.names))
         if clash:

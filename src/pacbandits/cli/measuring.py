@@ -1,43 +1,18 @@
-"""The command line: a thin shell over the package."""
+"""`pacbandits complexity` and `pacbandits problems`."""
 
 from __future__ import annotations
 
-import json
-import sys
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.console import Console
 
-from pacbandits import __version__
-from pacbandits.compiled import compiled_before
+from pacbandits.cli.shared import app, print_json, status
 from pacbandits.complexity import measure
 from pacbandits.errors import InputError, check_delta, check_epsilon
 from pacbandits.problems import list_problems, load_policies, load_problem
 from pacbandits.report import check_figure_path, complexity_table, draw_complexity, problems_table
-
-app = typer.Typer(
-    name="pacbandits",
-    help="Best-policy identification for contextual bandits: which policy is best, within ε, with probability 1 − δ.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode="rich",
-)
-
-BadInput = 2
-
-
-@app.callback(invoke_without_command=True)
-def _root(
-    version: Annotated[bool, typer.Option("--version", help="Print the version and leave.")] = False,
-) -> None:
-    if version:
-        print(__version__)
-        raise typer.Exit
 
 
 @app.command()
@@ -78,13 +53,13 @@ def complexity(
         check_figure_path(figure)
     loaded = load_problem(problem)
     chosen = loaded.policies if policies is None else load_policies(policies, loaded)
-    with _progress() as tell:
+    with status() as tell:
         measured = measure(loaded, chosen, epsilon=epsilon, delta=delta, tolerance=tolerance, progress=tell)
         if figure is not None:
             tell("drawing")
             draw_complexity(loaded, chosen, measured, path=figure)
     if as_json:
-        _print_json({"problem": loaded.name} | measured.to_json())
+        print_json({"problem": loaded.name} | measured.to_json())
     else:
         Console().print(complexity_table(loaded, measured))
 
@@ -95,7 +70,7 @@ def problems(
 ) -> None:
     """List the built-in problems and their options."""
     if as_json:
-        _print_json(
+        print_json(
             {
                 problem.name: {
                     "description": problem.description,
@@ -113,33 +88,3 @@ def problems(
         )
     else:
         Console().print(problems_table(list_problems()))
-
-
-def main() -> None:
-    """Run the command line; bad input ends in one line and exit code 2."""
-    try:
-        app()
-    except InputError as error:
-        print(f"pacbandits: {error}", file=sys.stderr)
-        sys.exit(BadInput)
-    except KeyboardInterrupt:
-        print("pacbandits: interrupted", file=sys.stderr)
-        sys.exit(130)
-
-
-@contextmanager
-def _progress() -> Generator[Callable[[str], None]]:
-    """A line on standard error that says what is going on, when someone is there to read it."""
-    console = Console(stderr=True)
-    if not compiled_before():
-        console.print("first run: compiling, once (less than a minute)", style="dim")
-    with console.status("starting") as status:
-        yield status.update
-
-
-def _print_json(value: dict[str, Any]) -> None:
-    print(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False))
-
-
-if __name__ == "__main__":
-    main()

@@ -1,0 +1,21 @@
+"""The algorithms: `start`, `design`, `absorb`, `result` over an immutable state. None of them can see the truth."""
+
+from pacbandits.algorithms.base import Algorithm, Answer, Plan, State
+from pacbandits.algorithms.coda_oracle import CodaOracle
+from pacbandits.algorithms.coda_paper import CodaPaper
+from pacbandits.algorithms.rage import Rage
+from pacbandits.algorithms.rage_free import RageFree
+from pacbandits.algorithms.registry import ALGORITHMS, make_algorithm
+
+__all__ = [
+    "ALGORITHMS",
+    "Algorithm",
+    "Answer",
+    "CodaOracle",
+    "CodaPaper",
+    "Plan",
+    "Rage",
+    "RageFree",
+    "State",
+    "make_algorithm",
+]

@@ -1,0 +1,107 @@
+"""Non-elimination Contextual RAGE (the paper's Algorithm `naive`): no set of survivors, only gaps.
+
+    π̂_0 arbitrary, Δ̂_0 ≡ 0                                                       (corrections, row 17)
+    for l = 1, 2, …, ⌈log₂(1/ε)⌉, with q = π̂_{l−1}:
+        n_l = least n with min_p max_π −Δ̂_{l−1}(π)/4 + 28 √(2 s² V_π(p; q) log(1/δ_l)/n) ≤ ε_l
+            = 1568 s² log(1/δ_l) min_p max_π V_π/(ε_l + Δ̂_{l−1}(π)/4)²              (corrections, row 7)
+        Δ̂_l(π, q) = Cat{r_i/p_i (1{q(c_i) = a_i} − 1{π(c_i) = a_i})}                (corrections, row 3)
+        π̂_l = argmin_π Δ̂_l(π, q)                                                  (corrections, row 4)
+        Δ̂_l(π) = Δ̂_l(π, q) − Δ̂_l(π̂_l, q) ≥ 0                                      (corrections, row 14)
+
+Gaps are cut to ± P(π ≠ q), which the truth never exceeds, so that a round may be as short as the formula says.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import numpy as np
+
+from pacbandits.algorithms.base import PaperAlgorithm, Plan, Progress, State
+from pacbandits.algorithms.listed import disagreements, listed, variances
+from pacbandits.confidence import RAGE_FACTOR, RAGE_SLOPE, catoni_scale, ratio_samples, round_epsilon
+from pacbandits.design import Shifted, solve_listed
+from pacbandits.errors import FloatArray
+from pacbandits.estimators import Cells, catoni_gaps
+from pacbandits.policies.base import EnumeratedClass, PolicyClass
+from pacbandits.records import Contexts, Log, Policy
+
+
+@dataclass(frozen=True, eq=False)
+class GapState(State):
+    """listing: Π as a list. gaps (|Π|,): Δ̂_{l−1} ≥ 0 against `policy`, which is π̂_{l−1}."""
+
+    listing: EnumeratedClass = field(kw_only=True)
+    gaps: FloatArray = field(kw_only=True)
+
+
+def start_without_gaps(listing: EnumeratedClass, contexts: Contexts, *, finished: bool) -> GapState:
+    """Δ̂_0 ≡ 0 against the first policy of the list."""
+    return GapState(
+        listing, contexts, listing.policy(0), finished=finished, listing=listing, gaps=np.zeros(len(listing))
+    )
+
+
+@dataclass(frozen=True)
+class RageFree(PaperAlgorithm):
+    """Non-elimination Contextual RAGE. precision: the relative gap to which designs are solved."""
+
+    name: ClassVar[str] = "rage-free"
+    precision: float = 1e-3
+
+    def start(self, policies: PolicyClass, contexts: Contexts) -> GapState:
+        listing = listed(policies, algorithm=self.name)
+        return start_without_gaps(listing, contexts, finished=self.rounds == 0)
+
+    def design(self, state: GapState, *, progress: Progress | None = None) -> Plan | None:
+        number = state.round_number + 1
+        if state.finished:
+            return None
+        solution = solve_listed(
+            state.listing,
+            state.contexts,
+            reference=state.policy,
+            accuracy=Shifted(round_epsilon(number), RAGE_SLOPE)(state.gaps),
+            floor=self.floor / state.listing.n_actions,
+            tolerance=self.precision,
+        )
+        samples = ratio_samples(
+            solution.upper,
+            factor=RAGE_FACTOR,
+            confidence=self.confidence(state.listing, number),
+            second_moment=self.rewards.second_moment,
+            scale=self.scale,
+        )
+        return self.plan(state, sampler=solution.design, samples=samples, details={"ratio": solution.upper})
+
+    def absorb(self, state: GapState, plan: Plan, log: Log) -> GapState:
+        gaps = self._estimate(state, plan, log, reference=state.policy)
+        best = int(gaps.argmin())
+        return self.advance(
+            state,
+            plan,
+            log,
+            policy=state.listing.policy(best),
+            finished=plan.round_number >= self.rounds,
+            details={},
+            gaps=gaps - gaps[best],
+        )
+
+    def _estimate(self, state: GapState, plan: Plan, log: Log, *, reference: Policy) -> FloatArray:
+        """Δ̂_l(π, q) (|Π|,)."""
+        cells = Cells.of(log)
+        table, own = np.ascontiguousarray(state.listing.actions(state.contexts)), reference(state.contexts)
+        spread = variances(table, reference=own, contexts=state.contexts, sampler=plan.sampler)
+        gaps = catoni_gaps(
+            cells,
+            np.ascontiguousarray(state.listing.actions(cells.contexts)),
+            reference=reference(cells.contexts),
+            alpha=catoni_scale(
+                self.rewards.second_moment * spread,
+                samples=log.samples,
+                confidence=self.confidence(state.listing, plan.round_number),
+            ),
+        )
+        most = disagreements(table, reference=own, contexts=state.contexts)
+        return np.clip(gaps, -most, most)

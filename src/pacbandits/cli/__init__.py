@@ -1,0 +1,25 @@
+"""The command line: a thin shell over the package."""
+
+from __future__ import annotations
+
+import sys
+
+from pacbandits.cli import measuring as _measuring
+from pacbandits.cli import running as _running
+from pacbandits.cli.shared import BAD_INPUT, INTERRUPTED, app
+from pacbandits.errors import InputError
+
+__all__ = ["app", "main"]
+_commands = (_measuring, _running)  # importing them puts their commands into the application
+
+
+def main() -> None:
+    """Run the command line; bad input ends in one line and exit code 2."""
+    try:
+        app()
+    except InputError as error:
+        print(f"pacbandits: {error}", file=sys.stderr)
+        sys.exit(BAD_INPUT)
+    except KeyboardInterrupt:
+        print("pacbandits: interrupted", file=sys.stderr)
+        sys.exit(INTERRUPTED)

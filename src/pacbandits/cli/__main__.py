@@ -1,0 +1,3 @@
+from pacbandits.cli import main
+
+main()

@@ -1,0 +1,142 @@
+"""`pacbandits run` and `pacbandits algorithms`."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+from pacbandits.algorithms import ALGORITHMS
+from pacbandits.cli.shared import INTERRUPTED, PARTIAL, app, console, print_json
+from pacbandits.errors import InputError, check_delta
+from pacbandits.problems import load_policies, load_problem
+from pacbandits.report import algorithms_table, run_table, runs_table
+from pacbandits.simulation import Stage, Watch, repeat
+
+
+@app.command()
+def run(
+    problem: Annotated[
+        str,
+        typer.Argument(help="A built-in [cyan]name:key=value,…[/] (see [cyan]pacbandits problems[/]) or an .npz file."),
+    ],
+    algorithm: Annotated[
+        str, typer.Option(help="Which algorithm to run; [cyan]pacbandits algorithms[/] lists them.")
+    ] = "coda-paper",
+    epsilon: Annotated[float, typer.Option(help="How far from the best policy is good enough, above 0.")] = 0.1,
+    delta: Annotated[float, typer.Option(help="The probability of being wrong, between 0 and 1.")] = 0.05,
+    policies: Annotated[
+        str | None,
+        typer.Option(
+            help="Another policy class than the problem's own: [cyan]trivial[/] or [cyan]trees:depth=2,bins=16[/]."
+        ),
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Seed of the random numbers; the same seed gives the same run.")] = 0,
+    repeat_: Annotated[
+        int, typer.Option("--repeat", help="How many runs, with seeds seed, seed + 1, …; JSON is then a list.")
+    ] = 1,
+    scale: Annotated[
+        float, typer.Option(help="Multiply every sample size; below 1 the guarantee is void, and the result says so.")
+    ] = 1.0,
+    max_samples: Annotated[
+        int | None,
+        typer.Option(
+            help="Begin no round that would exceed this many interactions; a partial result has code 3."
+        ),
+    ] = None,
+    offline: Annotated[
+        int | None,
+        typer.Option(help="Show the algorithm this many sampled contexts instead of their distribution."),
+    ] = None,
+    solver: Annotated[
+        str, typer.Option(help="Where coda-paper gets its designs from: [cyan]ratio[/] or the paper's [cyan]fw-gd[/].")
+    ] = "ratio",
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
+) -> None:
+    """Run a best-policy identification algorithm in simulation, and judge its answer by the truth.
+
+    [dim]Examples:
+    pacbandits run hard:m=10,gap=1 --algorithm rage --epsilon 0.2 --delta 0.1 --seed 1
+    pacbandits run two-of-many:actions=6,policies=40 --algorithm coda-paper --repeat 20 --json
+    pacbandits run trees:actions=8 --algorithm coda-paper --max-samples 1000000[/]
+    """
+    check_delta(delta)
+    for name, value in (("seed", seed), ("repeat", repeat_ - 1), ("max-samples", max_samples), ("offline", offline)):
+        if value is not None and value < (0 if name in ("seed", "repeat") else 1):
+            least = 0 if name == "seed" else 1
+            raise InputError(f"{name} must be {least} or more, got {value + 1 if name == 'repeat' else value}")
+    loaded = load_problem(problem)
+    chosen = loaded.policies if policies is None else load_policies(policies, loaded)
+    with _watch(repeat_) as watch:
+        runs = repeat(
+            loaded,
+            chosen,
+            runs=repeat_,
+            seed=seed,
+            algorithm=algorithm,
+            epsilon=epsilon,
+            delta=delta,
+            scale=scale,
+            max_samples=max_samples,
+            offline_contexts=offline,
+            solver=solver,
+            watch=watch,
+        )
+    if as_json:
+        print_json(runs[0].to_json() if repeat_ == 1 else [one.to_json() for one in runs])
+    else:
+        Console().print(run_table(runs[0]) if repeat_ == 1 else runs_table(runs, asked=repeat_))
+    stops = {one.stopped for one in runs}
+    if "interrupted" in stops:
+        raise typer.Exit(INTERRUPTED)
+    if stops != {"done"}:
+        raise typer.Exit(PARTIAL)
+
+
+@app.command()
+def algorithms(
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")] = False,
+) -> None:
+    """List the algorithms, and what each of them assumes and guarantees."""
+    if as_json:
+        print_json({about.name: asdict(about) for about in ALGORITHMS})
+    else:
+        Console().print(algorithms_table(ALGORITHMS))
+
+
+@contextmanager
+def _watch(runs: int) -> Generator[Watch]:
+    """A bar on standard error: rounds done, samples so far, the best policy, time left."""
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=20),
+        TextColumn("{task.fields[facts]}"),
+        TimeRemainingColumn(),
+    )
+    screen = console()
+    with Progress(*columns, console=screen, transient=True, disable=not screen.is_terminal) as bar:
+        task = bar.add_task("starting", total=runs, facts="")
+        done = 0
+        last = 0
+
+        def watch(stage: Stage) -> None:
+            nonlocal done, last
+            if stage.round_number < last:
+                done += 1
+            last = stage.round_number
+            share = (stage.round_number - 1) / max(stage.rounds, 1)
+            which = f"run {done + 1} of {runs}, " if runs > 1 else ""
+            best = stage.policy if len(stage.policy) <= 40 else stage.policy[:39] + "…"
+            bar.update(
+                task,
+                completed=min(done + share, runs),
+                description=f"{which}round {stage.round_number} of {stage.rounds}: {stage.doing}",
+                facts=f"{stage.samples:,} samples, best so far {best}",
+            )
+
+        yield watch

@@ -1,0 +1,56 @@
+"""What the commands share: the application, progress for whoever is watching, JSON for machines."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from pacbandits.compiled import compiled_before
+from pacbandits.version import __version__
+
+app = typer.Typer(
+    name="pacbandits",
+    help="Best-policy identification for contextual bandits: which policy is best, within ε, with probability 1 − δ.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+)
+
+BAD_INPUT = 2
+PARTIAL = 3
+INTERRUPTED = 130
+
+
+@app.callback(invoke_without_command=True)
+def root(
+    version: Annotated[bool, typer.Option("--version", help="Print the version and leave.")] = False,
+) -> None:
+    if version:
+        print(__version__)
+        raise typer.Exit
+
+
+def console() -> Console:
+    """Standard error, with a word before the first compilation."""
+    made = Console(stderr=True)
+    if not compiled_before():
+        made.print("first run: compiling, once (less than a minute)", style="dim")
+    return made
+
+
+@contextmanager
+def status() -> Generator[Callable[[str], None]]:
+    """A line on standard error that says what is going on, when someone is there to read it."""
+    with console().status("starting") as line:
+        yield line.update
+
+
+def print_json(value: dict[str, Any] | list[dict[str, Any]]) -> None:
+    """One JSON value on standard output; what is not a number is a string."""
+    print(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False))

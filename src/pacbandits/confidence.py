@@ -1,0 +1,122 @@
+"""Every split of δ, union bound, radius and sample size of the paper's algorithms, each with its lemma.
+
+Legend: l round, L = log(1/δ_l), V = V_π(p; q), n samples of the round, s² ≥ 1 a bound on E[r² | c, a] (so that the
+importance-weighted difference has second moment at most s²V). docs/algorithms.md has the proofs with these constants.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+import numpy as np
+
+from pacbandits.errors import FloatArray
+
+# n_l = ⌈4 ε_l⁻² ρ(Π_l) L⌉ of Elimination Contextual RAGE, as its proof has it (corrections, row 2).
+ELIMINATION = 4.0
+# max_π −aΔ̂ + 28 √(2VL/n) ≤ ε_l of Non-elimination Contextual RAGE: a, and b² = 2·28² (corrections, row 7).
+RAGE_SLOPE, RAGE_FACTOR = 1.0 / 4.0, 1568.0
+# max_π −aΔ̂ + 8γV + 8L/(γn) ≤ ε_l of CODA: a, and (2·8)² once γ is the best one (corrections, row 7).
+CODA_SLOPE, CODA_WIDTH = 1.0 / 8.0, 8.0
+CODA_FACTOR = (2.0 * CODA_WIDTH) ** 2
+# The same with one γ for every policy: 8L/(γn) = ε_l/2 fixes γ, and what is left asks for n ≥ 256 LV/(ε_l(ε_l + Δ̂/4)).
+COMMON_SLOPE = 2.0 * CODA_SLOPE
+
+
+def round_confidence(delta: float, *, round_number: int, log_size: float) -> float:
+    """log(1/δ_l) with `δ_l = 3δ/(π² l² |Π|²)`, for a two-sided event on every pair of policies in round l = 1, 2, ….
+
+    As Σ 1/l² = π²/6, all those events together fail with probability at most Σ_l 2 |Π|² δ_l = δ. The paper's δ/(2l²|Π|)
+    leaves out pairs and both sides (corrections, row 6).
+    """
+    return math.log(math.pi**2 * round_number**2 / 3.0) - math.log(delta) + 2.0 * log_size
+
+
+def catoni_radius(variance: FloatArray, *, samples: int, confidence: float) -> FloatArray:
+    """`√(2vL/(n − 2L))`: Catoni's mean of n values of variance ≤ v errs by more with probability at most 2e^{−L}.
+
+    Catoni (2012, Proposition 2.4); infinite when n ≤ 2L. The paper has n − L (corrections, row 25).
+    """
+    spare = samples - 2.0 * confidence
+    return np.sqrt(2.0 * variance * confidence / spare) if spare > 0 else np.full_like(variance, np.inf)
+
+
+def catoni_scale(variance: FloatArray, *, samples: int, confidence: float) -> FloatArray:
+    """The α for which Catoni's mean has `catoni_radius`: `√(2L (n − 2L)/(n² v))`.
+
+    With n < 4L there is no useful radius; α is then what n = 4L would ask for. Zero where v is.
+    """
+    spare = max(1.0 - 2.0 * confidence / samples, 0.5)
+    with np.errstate(divide="ignore"):
+        alpha = np.sqrt(2.0 * min(confidence, samples / 4.0) * spare / (samples * variance))
+    return np.where(variance > 0, alpha, 0.0)
+
+
+def regularised_radius(gamma: FloatArray, variance: FloatArray, *, samples: int, confidence: float) -> FloatArray:
+    """`2(γV + L/(γn))`: the regularised estimate of a gap errs by more with probability at most 2e^{−L} (Lemma `EE`).
+
+    Its bias is at most γV; Bernstein's inequality for terms of at most 1/γ and second moment V adds
+    √(2VL/n) + 2L/(3γn) ≤ (γV + L/(γn))/√2 + 2L/(3γn).
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        radius = 2.0 * (gamma * variance + confidence / (gamma * samples))
+    return np.where(variance > 0, radius, 0.0)
+
+
+def best_gamma(variance: FloatArray, *, samples: int, confidence: float) -> FloatArray:
+    """The γ that makes `γV + L/(γn)` least: `√(L/(nV))`; infinite for a policy that never differs."""
+    with np.errstate(divide="ignore"):
+        return np.sqrt(confidence / (samples * variance))
+
+
+def common_gamma(epsilon: float, *, samples: int, confidence: float) -> float:
+    """The γ for all policies at once: `8L/(γn) = ε_l/2`."""
+    return 2.0 * CODA_WIDTH * confidence / (samples * epsilon)
+
+
+def elimination_samples(rho: float, *, epsilon: float, confidence: float, second_moment: float, scale: float) -> int:
+    """`n_l = ⌈c · 4 s² ε_l⁻² ρ(Π_l) L⌉`, at least 1; `scale` c = 1 for the guarantee."""
+    return _whole(scale * ELIMINATION * second_moment * rho * confidence / epsilon**2)
+
+
+def ratio_samples(value: float, *, factor: float, confidence: float, second_moment: float, scale: float) -> int:
+    """`n_l = ⌈c · b² s² L · max_π V_π/d(Δ̂_π)²⌉`, at least 1, for the value of the ratio form that a design attains."""
+    return _whole(scale * factor * second_moment * value * confidence)
+
+
+# What the theorems say of n_l, constant and all: n_l ≤ C s² ρ_{Π,ε_l} L + 1 on the good event. By V_{π,q} ≤ 2V_{π,π*}
+# + 2V_{q,π*} ≤ 2ρ(max(Δ, ε_l)² + 4ε_l²), with x = Δ/ε_l and the lemmas' Δ̂ ≥ max(0, 3Δ/4 − 4ε_l):
+#   rage        4 · 4 · 16, as Π_l has gaps of at most 4ε_l and V_{π,π'} ≤ 4 max V_{π,π*}
+#   rage-free   1568 · max_x 2(max(x, 1)² + 4)/max(1, 3x/16)²,            largest at x = 16/3
+#   coda-paper   256 · max_x 2(max(x, 1)² + 4)/max(1, 1/2 + 3x/32)²,      largest as x → ∞
+RAGE_THEOREM = 256.0
+RAGE_FREE_THEOREM = RAGE_FACTOR * 2.0 * ((16.0 / 3.0) ** 2 + 4.0)
+CODA_THEOREM = CODA_FACTOR * 2.0 * (32.0 / 3.0) ** 2
+# With a common γ the same holds of the linear price ρ' = min_p max_π V_π/(ε_l max(Δ, ε_l)), as V_{π,q} ≤
+# 2ρ'ε_l(max(Δ, ε_l) + 2ε_l): 256 · max_x 2(max(x, 1) + 2)/max(1, 3x/16).
+COMMON_THEOREM = CODA_FACTOR * 2.0 * (16.0 / 3.0 + 2.0)
+
+
+def theorem_samples(
+    rhos: Iterable[float], *, constant: float, delta: float, log_size: float, second_moment: float
+) -> float:
+    """`Σ_l (C s² ρ_{Π,ε_l} log(1/δ_l) + 1)`: what the rounds l = 1, 2, … with complexities `rhos` may cost together."""
+    return sum(
+        constant * second_moment * rho * round_confidence(delta, round_number=number, log_size=log_size) + 1.0
+        for number, rho in enumerate(rhos, start=1)
+    )
+
+
+def round_epsilon(round_number: int) -> float:
+    """ε_l = 2^{−l}."""
+    return 0.5**round_number
+
+
+def rounds_needed(epsilon: float) -> int:
+    """⌈log₂(1/ε)⌉: the first round whose ε_l is at most ε; none when ε ≥ 1, as no gap is larger."""
+    return max(0, math.ceil(-math.log2(epsilon) - 1e-12))
+
+
+def _whole(n: float) -> int:
+    return max(1, math.ceil(n))

@@ -1,0 +1,48 @@
+"""A log sorted by context and action, so that a policy's share of it is found without a search."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from pacbandits.errors import FloatArray, IntArray
+from pacbandits.records import Contexts, Log
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """The rows of a log in the order of their cell (c, a).
+
+    contexts: the m distinct contexts. starts (m·A + 1,): rows starts[c·A + a] to starts[c·A + a + 1] belong to (c, a).
+    rewards, propensities, repeats (n,): of the rows, the propensity being that of the played action.
+    """
+
+    contexts: Contexts
+    n_actions: int
+    starts: IntArray
+    rewards: FloatArray
+    propensities: FloatArray
+    repeats: FloatArray
+
+    @property
+    def samples(self) -> int:
+        """How many interactions there were."""
+        return int(self.repeats.sum())
+
+    @classmethod
+    def of(cls, log: Log) -> Cells:
+        """Sort a log; contexts are told apart by id, or by features where there are no ids."""
+        key = log.contexts.features if log.contexts.ids is None else log.contexts.ids
+        _, first, which = np.unique(key, axis=0, return_index=True, return_inverse=True)
+        cell = which.reshape(-1) * log.n_actions + log.actions
+        order = np.argsort(cell, kind="stable")
+        sizes = np.bincount(cell, minlength=len(first) * log.n_actions)
+        return cls(
+            contexts=log.contexts.take(first),
+            n_actions=log.n_actions,
+            starts=np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
+            rewards=log.rewards[order],
+            propensities=log.propensities[order, log.actions[order]],
+            repeats=log.repeats[order].astype(np.float64),
+        )

@@ -1,0 +1,30 @@
+"""What is assumed of rewards."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pacbandits.errors import InputError
+
+
+@dataclass(frozen=True)
+class RewardBounds:
+    """Mean rewards lie in [0, 1], and `E[r² | c, a] ≤ second_moment`.
+
+    in_unit: whether every single reward lies in [0, 1], and not only its mean.
+    """
+
+    second_moment: float = 1.0
+    in_unit: bool = True
+
+    def __post_init__(self) -> None:
+        if not 1.0 <= self.second_moment < float("inf"):
+            raise InputError(f"the bound on E[r²] must be 1 or more and finite, got {self.second_moment}")
+        if self.in_unit and self.second_moment > 1.0:
+            raise InputError(f"rewards in [0, 1] have E[r²] ≤ 1; a bound of {self.second_moment} does not fit")
+
+    def describe(self) -> str:
+        """The assumption in words."""
+        if self.in_unit:
+            return "rewards lie in [0, 1]"
+        return f"mean rewards lie in [0, 1], and E[r² | c, a] ≤ {self.second_moment:g}"

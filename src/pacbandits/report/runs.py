@@ -1,0 +1,87 @@
+"""Runs for people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from pacbandits.algorithms.registry import About
+from pacbandits.report.numbers import show_number, show_samples
+from pacbandits.simulation import Run
+
+
+def run_table(run: Run) -> RenderableType:
+    """One run: its rounds, its policy in words, what is promised of it, and whether that was true."""
+    head = Text.assemble(
+        (run.algorithm, "bold"), f" on {run.problem}\nε = {run.epsilon:g}, δ = {run.delta:g}, seed {run.seed}\n"
+    )
+    rounds = Table(box=None, title="rounds", title_justify="left", title_style="bold cyan", pad_edge=False)
+    shown = [key for key in (run.history[0] if run.history else {}) if key != "policy"]
+    for key in shown:
+        rounds.add_column(key.replace("_", " "), justify="right")
+    for figures in run.history:
+        rounds.add_row(*(_figure(figures.get(key)) for key in shown))
+    verdict = "right" if run.correct else "wrong"
+    answer = Text.assemble(
+        ("policy\n", "bold cyan"),
+        f"{run.policy.describe()}\n\n",
+        ("samples  ", "bold cyan"),
+        f"{run.samples:,} in {run.rounds} round{'s' if run.rounds != 1 else ''}"
+        + (f", {run.oracle_calls:,} oracle calls" if run.oracle_calls else ""),
+        ("\ntruth    ", "bold cyan"),
+        (f"{show_number(run.value_gap)} below the best of the class: {verdict}", "" if run.correct else "yellow"),
+        ("\npromise  ", "bold cyan"),
+        run.guarantee,
+        (f"\n\n{run.seconds:.1f} s", "dim"),
+    )
+    if run.reason:
+        answer.append(f"\nstopped early ({run.stopped}): {run.reason}", style="yellow")
+    return Group(head, rounds, Text(), answer) if run.history else Group(head, answer)
+
+
+def runs_table(runs: Sequence[Run], *, asked: int) -> RenderableType:
+    """Several runs: how often they were right, and what they cost."""
+    first = runs[0]
+    samples = np.array([run.samples for run in runs])
+    wrong = sum(not run.correct for run in runs if run.stopped == "done")
+    done = sum(run.stopped == "done" for run in runs)
+    head = Text.assemble(
+        (first.algorithm, "bold"),
+        f" on {first.problem}\nε = {first.epsilon:g}, δ = {first.delta:g}, seeds {first.seed} to {runs[-1].seed}\n",
+    )
+    table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
+    table.add_column(width=31)
+    table.add_column()
+    table.add_row("runs that ended by themselves", f"{done} of {asked}")
+    table.add_row("of those, wrong by more than ε", f"{wrong}" + (f" (δ allows {first.delta:.0%})" if done else ""))
+    table.add_row("samples, median", show_samples(float(np.median(samples))))
+    table.add_row("samples, least and most", f"{samples.min():,} … {samples.max():,}")
+    table.add_row("largest distance to the best", show_number(max(run.value_gap for run in runs)))
+    table.add_row("seconds a run, median", f"{np.median([run.seconds for run in runs]):.2f}")
+    table.add_row("promise", first.guarantee)
+    reasons = [run.reason for run in runs if run.reason]
+    return Group(head, table, *([Text(f"stopped early: {reasons[0]}", style="yellow")] if reasons else []))
+
+
+def algorithms_table(algorithms: Iterable[About]) -> RenderableType:
+    """The algorithms, and what each assumes and guarantees."""
+    parts: list[RenderableType] = []
+    for about in algorithms:
+        table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
+        table.add_column(style="cyan", no_wrap=True)
+        table.add_column()
+        for key in ("classes", "assumes", "guarantees", "samples"):
+            table.add_row(f"  {key}", Text(getattr(about, key)))
+        parts += [Text.assemble((about.name, "bold"), f"  {about.source}"), table, Text()]
+    parts.append(Text("ε_l = 2^−l, δ_l = 3δ/(π² l² |Π|²), s² a bound on E[r²], V the variance under the design."))
+    return Group(*parts)
+
+
+def _figure(value: object) -> str:
+    if isinstance(value, int):
+        return f"{value:,}"
+    return show_number(value) if isinstance(value, float) else str(value)

@@ -1,0 +1,198 @@
+"""Run an algorithm against a problem whose truth is known, and judge what it says."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+
+from pacbandits.algorithms import Algorithm, Plan, State, make_algorithm
+from pacbandits.errors import InputError
+from pacbandits.policies.base import PolicyClass
+from pacbandits.problems import Problem
+from pacbandits.records import Policy
+
+Stopped = Literal["done", "budget", "memory", "interrupted"]
+
+
+@dataclass(frozen=True)
+class Stage:
+    """Where a run is: what it does, in which round of about how many, after how many samples, with which policy."""
+
+    doing: str
+    round_number: int
+    rounds: int
+    samples: int
+    policy: str
+
+
+Watch = Callable[[Stage], None]
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """What came of a run.
+
+    value_gap: `max V − V(policy)`, by the truth. correct: whether that is at most ε. stopped: why it ended, with
+    `reason` in words unless it was done. history: the figures of each round.
+    """
+
+    algorithm: str
+    problem: str
+    seed: int | None
+    epsilon: float
+    delta: float
+    policy: Policy
+    samples: int
+    rounds: int
+    oracle_calls: int
+    value_gap: float
+    correct: bool
+    stopped: Stopped
+    reason: str
+    guarantee: str
+    seconds: float
+    history: tuple[dict[str, Any], ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """Everything, as what JSON knows."""
+        return {
+            "algorithm": self.algorithm,
+            "problem": self.problem,
+            "seed": self.seed,
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+            "samples": self.samples,
+            "rounds": self.rounds,
+            "oracle_calls": self.oracle_calls,
+            "value_gap": self.value_gap,
+            "correct": self.correct,
+            "stopped": self.stopped,
+            "reason": self.reason,
+            "guarantee": self.guarantee,
+            "seconds": self.seconds,
+            "policy": self.policy.to_json(),
+            "words": self.policy.describe(),
+            "history": list(self.history),
+        }
+
+
+def run(
+    problem: Problem,
+    policies: PolicyClass | None = None,
+    *,
+    algorithm: str = "coda-paper",
+    epsilon: float,
+    delta: float,
+    rng: np.random.Generator | int,
+    scale: float = 1.0,
+    max_samples: int | None = None,
+    offline_contexts: int | None = None,
+    solver: str = "ratio",
+    watch: Watch | None = None,
+) -> Run:
+    """Run the named algorithm on a problem until it is done, or the budget is.
+
+    policies: the problem's own class by default. rng: a generator, or a seed for one. scale: multiplies sample sizes,
+    and voids the guarantee below 1. max_samples: no round is begun that would exceed it. offline_contexts: how many
+    contexts the algorithm may look at beforehand; None tells it the distribution. solver: ratio or fw-gd, for
+    coda-paper.
+    """
+    seed = None if isinstance(rng, np.random.Generator) else rng
+    rng = np.random.default_rng(rng)
+    if max_samples is not None and max_samples < 1:
+        raise InputError(f"max_samples must be 1 or more, got {max_samples}")
+    chosen = problem.policies if policies is None else policies
+    made = make_algorithm(
+        algorithm,
+        chosen,
+        epsilon=epsilon,
+        delta=delta,
+        rewards=problem.reward_bounds,
+        scale=scale,
+        sampled_contexts=offline_contexts,
+        solver=solver,
+    )
+    contexts = problem.population
+    if offline_contexts is not None:
+        contexts = problem.contexts(offline_contexts, rng).tallied()
+    began = time.perf_counter()
+    state, stopped, reason = _play(problem, made, made.start(chosen, contexts), rng, max_samples, watch)
+    answer = made.result(state)
+    best = chosen.argmax(problem.population, problem.population.weights[:, None] * problem.mean_rewards)
+    gap = max(problem.value(best) - problem.value(answer.policy), 0.0)
+    return Run(
+        algorithm=made.name,
+        problem=problem.name,
+        seed=seed,
+        epsilon=epsilon,
+        delta=delta,
+        policy=answer.policy,
+        samples=state.samples,
+        rounds=state.round_number,
+        oracle_calls=state.oracle_calls,
+        value_gap=gap,
+        correct=gap <= epsilon * (1 + 1e-12),
+        stopped=stopped,
+        reason=reason,
+        guarantee=answer.guarantee,
+        seconds=time.perf_counter() - began,
+        history=tuple(dict(figures) for figures in state.history),
+    )
+
+
+def repeat(problem: Problem, policies: PolicyClass | None = None, *, runs: int, seed: int, **options: Any) -> list[Run]:
+    """Runs with the seeds seed, seed + 1, …; the options are those of `run`. Ends early when one is interrupted."""
+    done: list[Run] = []
+    for i in range(runs):
+        done.append(run(problem, policies, rng=seed + i, **options))
+        if done[-1].stopped == "interrupted":
+            break
+    return done
+
+
+def _play(
+    problem: Problem,
+    algorithm: Algorithm[Any],
+    state: State,
+    rng: np.random.Generator,
+    max_samples: int | None,
+    watch: Watch | None,
+) -> tuple[State, Stopped, str]:
+    """Play rounds until the algorithm has its answer, or something else ends them."""
+
+    def tell(doing: str) -> None:
+        if watch is not None:
+            number = state.round_number + (0 if state.finished else 1)
+            watch(Stage(doing, number, max(algorithm.rounds, number), state.samples, state.policy.describe()))
+
+    try:
+        while True:
+            tell("designing")
+            plan = algorithm.design(state, progress=lambda text: tell(f"designing, {text}"))
+            if plan is None:
+                return state, "done", ""
+            refused = _refusal(problem, plan, state, max_samples)
+            if refused is not None:
+                return replace(state, oracle_calls=state.oracle_calls + plan.oracle_calls), *refused
+            tell(f"playing {plan.samples:,}")
+            log = problem.interact(plan.sampler, samples=plan.samples, rng=rng, round_number=state.round_number)
+            tell(f"learning from {plan.samples:,}")
+            state = algorithm.absorb(state, plan, log)
+    except KeyboardInterrupt:
+        return state, "interrupted", f"interrupted in round {state.round_number + 1}"
+
+
+def _refusal(problem: Problem, plan: Plan, state: State, max_samples: int | None) -> tuple[Stopped, str] | None:
+    """Why a round cannot be played, if it cannot."""
+    left = None if max_samples is None else max_samples - state.samples
+    if left is not None and plan.samples > left:
+        return "budget", f"round {plan.round_number} asks for {plan.samples:,} interactions, and {left:,} are left"
+    try:
+        problem.check_affordable(plan.samples)
+    except InputError as error:
+        return "memory", f"round {plan.round_number}: {error}"
+    return None
