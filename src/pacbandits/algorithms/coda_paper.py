@@ -132,11 +132,12 @@ class CodaPaper(PaperAlgorithm):
             ),
             epsilon=epsilon,
         )
-        support = np.flatnonzero(saddle.weights > 0)
+        support = np.flatnonzero(saddle.masses > 0)
         design = Design(
             tuple(state.listing.policy(int(i)) for i in support),
-            (saddle.weights * saddle.gamma)[support],
+            saddle.masses[support],
             state.policy,
+            floor=saddle.floor,
             smoothing=eta,
         )
         # What the proof needs is a width of at most ε_l/6 + Δ̂/64 for every policy: a saddle value of 4ε_l/3. The

@@ -36,6 +36,8 @@ _COLUMNS = 400  # pairs that may join in one round
 # The pool is solved to this share of the gap that is left, with a floor of half that share.
 _PRECISION = 0.4
 _FIRST_PRECISION = 0.1
+# No pair starts a round with less of the largest weight than this, so that it can come back.
+_LEAST_START = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -182,7 +184,7 @@ def _sift(objective: PairObjective, *, tolerance: float, max_rounds: int) -> Pai
         kappa = max(precision / 2, tolerance / 10)
         soft, discount = _soften(objective, min(kappa, 0.5))
         solved = solve_weights(soft, pairs, np.ones(len(pairs)), tolerance=precision, start=weights)
-        weights = np.maximum(solved.weights, 1e-12 * solved.weights.max())
+        weights = solved.weights
         bare = objective.evaluate(pairs, weights)[0] * (1.0 - ROUNDING)
         lower = max(best.lower, solved.lower * discount, bare)
         best = replace(best, lower=lower, iterations=best.iterations + solved.evaluations)
@@ -194,6 +196,7 @@ def _sift(objective: PairObjective, *, tolerance: float, max_rounds: int) -> Pai
             return _prune(objective, best, tolerance=tolerance)
         fresh = candidates[_largest(values, above=lower)]
         fresh = fresh[~np.isin(fresh @ [n_policies, 1], pairs @ [n_policies, 1])]
+        weights = np.maximum(weights, _LEAST_START * weights.max())
         if len(fresh) > 0:
             precision = _PRECISION * max(min(best.gap, 1.0), tolerance)
             pairs = np.concatenate([pairs, fresh])
@@ -201,7 +204,7 @@ def _sift(objective: PairObjective, *, tolerance: float, max_rounds: int) -> Pai
         elif precision > tolerance / 1000:
             precision /= 4  # nothing new: the pool itself must be solved more precisely
         else:
-            return replace(best, note="no pair would narrow the bracket further")
+            return replace(best, note="the pool of pairs could not be solved more precisely")
     return replace(best, note=f"stopped after {max_rounds} rounds")
 
 

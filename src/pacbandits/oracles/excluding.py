@@ -1,6 +1,6 @@
 """The best policy outside a given set, by argmax calls alone.
 
-The paper's Algorithm 3 (`c_csc`) asks a constrained oracle and can go round for ever when two policies to be avoided
+The paper's Algorithm `c_csc` asks a constrained oracle and can go round for ever when two policies to be avoided
 have equal values; see row 24 of the corrections. `best_outside` is what we use; `best_outside_as_printed` is the
 paper's loop, for small classes.
 """
