@@ -11,11 +11,9 @@ import pytest
 from hypothesis import given, settings
 
 from instances import make_instance, seeds
+from pacbandits.design import Objective, SaddleProblem, solve_frank_wolfe
 from pacbandits.design.descent import descend
 from pacbandits.design.enumerated import solve_weights
-from pacbandits.design.frank_wolfe import solve_frank_wolfe
-from pacbandits.design.objective import Objective
-from pacbandits.design.saddle import SaddleProblem
 from pacbandits.errors import InputError
 
 EPSILONS = [0.5, 0.1, 0.03, 0.005]

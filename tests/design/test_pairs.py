@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given, settings
 
 from instances import make_instance, seeds
+from pacbandits.design import pair_design, pair_variances, solve_pairs
 from pacbandits.design.enumerated import solve_weights
-from pacbandits.design.pairs import PairObjective, pair_design, pair_variances, solve_pairs
+from pacbandits.design.pair_objective import PairObjective
 from pacbandits.errors import InputError
 from pacbandits.policies.finite import Finite
 from pacbandits.problems import load_problem

@@ -6,15 +6,13 @@ import numpy as np
 import pytest
 
 from instances import make_instance
+from pacbandits.design import SaddleProblem, solve_frank_wolfe, solve_frank_wolfe_as_printed
 from pacbandits.design.descent import descend
-from pacbandits.design.frank_wolfe import solve_frank_wolfe
 from pacbandits.design.frank_wolfe_printed import (
     lipschitz_constant,
     printed_gamma,
     printed_iterations,
-    solve_frank_wolfe_as_printed,
 )
-from pacbandits.design.saddle import SaddleProblem
 from pacbandits.errors import InputError
 
 EPSILON = 0.25

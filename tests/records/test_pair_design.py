@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from pacbandits.errors import InputError
 from pacbandits.policies.finite import Finite
-from pacbandits.records import Contexts
-from pacbandits.records.pair_design import PairDesign
+from pacbandits.records import Contexts, PairDesign
 
 
 def direct(table: np.ndarray, pairs: np.ndarray, weights: np.ndarray, n_actions: int) -> np.ndarray:

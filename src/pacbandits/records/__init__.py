@@ -3,7 +3,8 @@
 from pacbandits.records.contexts import Contexts
 from pacbandits.records.design import Design, Sampler
 from pacbandits.records.log import Log
+from pacbandits.records.pair_design import PairDesign
 from pacbandits.records.policy import Policy
 from pacbandits.records.rewards import RewardBounds
 
-__all__ = ["Contexts", "Design", "Log", "Policy", "RewardBounds", "Sampler"]
+__all__ = ["Contexts", "Design", "Log", "PairDesign", "Policy", "RewardBounds", "Sampler"]
