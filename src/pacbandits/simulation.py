@@ -20,13 +20,17 @@ Stopped = Literal["done", "budget", "memory", "interrupted"]
 
 @dataclass(frozen=True)
 class Stage:
-    """Where a run is: what it does, in which round of about how many, after how many samples, with which policy."""
+    """Where a run is: what it does, in which round of about how many, after how many samples, with which policy.
+
+    run: which of several runs, from 0.
+    """
 
     doing: str
     round_number: int
     rounds: int
     samples: int
     policy: str
+    run: int = 0
 
 
 Watch = Callable[[Stage], None]
@@ -144,14 +148,27 @@ def run(
     )
 
 
-def repeat(problem: Problem, policies: PolicyClass | None = None, *, runs: int, seed: int, **options: Any) -> list[Run]:
+def repeat(
+    problem: Problem,
+    policies: PolicyClass | None = None,
+    *,
+    runs: int,
+    seed: int,
+    watch: Watch | None = None,
+    **options: Any,
+) -> list[Run]:
     """Runs with the seeds seed, seed + 1, …; the options are those of `run`. Ends early when one is interrupted."""
     done: list[Run] = []
     for i in range(runs):
-        done.append(run(problem, policies, rng=seed + i, **options))
+        done.append(run(problem, policies, rng=seed + i, watch=_numbered(watch, i), **options))
         if done[-1].stopped == "interrupted":
             break
     return done
+
+
+def _numbered(watch: Watch | None, number: int) -> Watch | None:
+    """A watch whose stages say which run they belong to."""
+    return None if watch is None else lambda stage: watch(replace(stage, run=number))
 
 
 def _play(
@@ -190,7 +207,8 @@ def _refusal(problem: Problem, plan: Plan, state: State, max_samples: int | None
     """Why a round cannot be played, if it cannot."""
     left = None if max_samples is None else max_samples - state.samples
     if left is not None and plan.samples > left:
-        return "budget", f"round {plan.round_number} asks for {plan.samples:,} interactions, and {left:,} are left"
+        asked = f"{plan.samples:,}" if plan.samples < 10**15 else f"{plan.samples:.3g}"
+        return "budget", f"round {plan.round_number} asks for {asked} interactions, and {left:,} are left"
     try:
         problem.check_affordable(plan.samples)
     except InputError as error:

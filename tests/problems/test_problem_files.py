@@ -185,6 +185,7 @@ _HUGE = _npy(np.zeros((3, 2))).replace(b"'shape': (3, 2), }" + b" " * 12, b"'sha
             "'mean_rewards' is damaged",
         ),
     ],
+    ids=range(10),  # an archive has the time in it, and tests must have the same names on all workers
 )
 def test_each_broken_file_gets_one_line(content: bytes, message: str, tmp_path: Path) -> None:
     path = tmp_path / "broken.npz"

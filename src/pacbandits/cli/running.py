@@ -45,9 +45,7 @@ def run(
     ] = 1.0,
     max_samples: Annotated[
         int | None,
-        typer.Option(
-            help="Begin no round that would exceed this many interactions; a partial result has code 3."
-        ),
+        typer.Option(help="Begin no round that would exceed this many interactions; a partial result has code 3."),
     ] = None,
     offline: Annotated[
         int | None,
@@ -121,20 +119,14 @@ def _watch(runs: int) -> Generator[Watch]:
     screen = console()
     with Progress(*columns, console=screen, transient=True, disable=not screen.is_terminal) as bar:
         task = bar.add_task("starting", total=runs, facts="")
-        done = 0
-        last = 0
 
         def watch(stage: Stage) -> None:
-            nonlocal done, last
-            if stage.round_number < last:
-                done += 1
-            last = stage.round_number
-            share = (stage.round_number - 1) / max(stage.rounds, 1)
-            which = f"run {done + 1} of {runs}, " if runs > 1 else ""
+            share = max(stage.round_number - 1, 0) / max(stage.rounds, 1)
+            which = f"run {stage.run + 1} of {runs}, " if runs > 1 else ""
             best = stage.policy if len(stage.policy) <= 40 else stage.policy[:39] + "…"
             bar.update(
                 task,
-                completed=min(done + share, runs),
+                completed=stage.run + share,
                 description=f"{which}round {stage.round_number} of {stage.rounds}: {stage.doing}",
                 facts=f"{stage.samples:,} samples, best so far {best}",
             )

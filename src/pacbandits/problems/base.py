@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pacbandits.errors import FloatArray, InputError, floats, integers
+from pacbandits.errors import FloatArray, InputError, IntArray, floats, integers
 from pacbandits.policies.base import PolicyClass
 from pacbandits.policies.finite import Finite
 from pacbandits.policies.trivial import Trivial
@@ -17,6 +17,8 @@ from pacbandits.records import Contexts, Log, Policy, RewardBounds, Sampler
 
 # The largest log, in rows × actions, that is drawn row by row: about a gigabyte on its way.
 MOST_ROWS = 5 * 10**7
+# The largest round that is counted: what is counted must fit into 64 bits.
+MOST_SAMPLES = 2**62
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,10 +117,15 @@ class Problem:
         return self.noise.bounds(self.mean_rewards)
 
     def check_affordable(self, samples: int) -> None:
-        """Raise unless that many interactions of one round fit into memory; coin flips always do, as they are counted.
+        """Raise unless that many interactions of one round fit into memory.
 
-        Other rewards are drawn one by one.
+        Coin flips are counted, and up to 2^62 of them do; other rewards are drawn one by one.
         """
+        if samples > MOST_SAMPLES:
+            raise InputError(
+                f"a round of {samples:.3g} interactions is more than can be counted (at most 2^62 = "
+                f"{MOST_SAMPLES:.3g}); take a larger epsilon or a smaller scale"
+            )
         most = MOST_ROWS // self.n_actions
         if samples > most and not isinstance(self.noise, Bernoulli):
             raise InputError(
@@ -135,8 +142,8 @@ class Problem:
         """
         self.check_affordable(samples)
         propensities = sampler.propensities(self.population)
-        visits = rng.multinomial(samples, self.population.weights)
-        plays = rng.multinomial(visits, propensities / propensities.sum(axis=1, keepdims=True))
+        visits = _multinomial(np.array(samples), self.population.weights, rng)
+        plays = _multinomial(visits, propensities / propensities.sum(axis=1, keepdims=True), rng)
         context, action = np.nonzero(plays)
         which, rewards, repeats = self.noise.tally(
             plays[context, action],
@@ -161,6 +168,19 @@ class Problem:
     def best_policy(self) -> Policy:
         """π*: the class's own argmax over the true values."""
         return self.policies.argmax(self.population, self.population.weights[:, None] * self.mean_rewards)
+
+
+def _multinomial(counts: IntArray, probabilities: FloatArray, rng: np.random.Generator) -> IntArray:
+    """Counts (…,) spread over the last axis of the probabilities (…, k).
+
+    numpy gives what rounding leaves over to the last category, whatever its probability: here the most probable one,
+    for which that is nothing. In numpy's own order an action of probability 0 could be played.
+    """
+    order = np.argsort(probabilities, axis=-1, kind="stable")
+    sorted_counts = rng.multinomial(counts, np.take_along_axis(probabilities, order, axis=-1))
+    out = np.empty_like(sorted_counts)
+    np.put_along_axis(out, order, sorted_counts, axis=-1)
+    return out
 
 
 def _table_size(policies: PolicyClass) -> int | None:

@@ -46,7 +46,7 @@ def run_table(run: Run) -> RenderableType:
 def runs_table(runs: Sequence[Run], *, asked: int) -> RenderableType:
     """Several runs: how often they were right, and what they cost."""
     first = runs[0]
-    samples = np.array([run.samples for run in runs])
+    samples = [run.samples for run in runs]
     wrong = sum(not run.correct for run in runs if run.stopped == "done")
     done = sum(run.stopped == "done" for run in runs)
     head = Text.assemble(
@@ -57,9 +57,11 @@ def runs_table(runs: Sequence[Run], *, asked: int) -> RenderableType:
     table.add_column(width=31)
     table.add_column()
     table.add_row("runs that ended by themselves", f"{done} of {asked}")
-    table.add_row("of those, wrong by more than ε", f"{wrong}" + (f" (δ allows {first.delta:.0%})" if done else ""))
-    table.add_row("samples, median", show_samples(float(np.median(samples))))
-    table.add_row("samples, least and most", f"{samples.min():,} … {samples.max():,}")
+    table.add_row(
+        "of those, wrong by more than ε", f"{wrong}" + (f" (δ allows {first.delta:g} of them)" if done else "")
+    )
+    table.add_row("samples, median", show_samples(float(np.median([float(n) for n in samples]))))
+    table.add_row("samples, least and most", f"{min(samples):,} … {max(samples):,}")
     table.add_row("largest distance to the best", show_number(max(run.value_gap for run in runs)))
     table.add_row("seconds a run, median", f"{np.median([run.seconds for run in runs]):.2f}")
     table.add_row("promise", first.guarantee)
