@@ -9,6 +9,7 @@ import sys
 
 import numpy as np
 import pytest
+from rich.progress import Progress
 
 from pacbandits import cli
 
@@ -167,3 +168,202 @@ def test_installed_command_and_version():
         [sys.executable, "-m", "pacbandits.cli", "--version"], capture_output=True, text=True, check=True
     )
     assert done.stdout.strip()
+
+
+RUN_KEYS = {
+    *("algorithm", "problem", "seed", "epsilon", "delta", "samples", "rounds", "oracle_calls", "value_gap", "correct"),
+    *("stopped", "guarantee", "seconds", "history", "reason", "policy", "words"),
+}
+SMALL = "hard:m=6,noise=bernoulli"
+
+
+@pytest.mark.parametrize("algorithm", ["rage", "rage-free", "coda-paper"])
+def test_a_run_in_json(run, algorithm):
+    arguments = ("run", SMALL, "--algorithm", algorithm, "--epsilon", 0.3, "--delta", 0.1, "--seed", 7, "--json")
+    code, out, _ = run(*arguments)
+    assert code == 0
+    got = json.loads(out)
+    assert set(got) >= RUN_KEYS
+    assert got["algorithm"] == algorithm
+    assert got["problem"] == "hard:m=6,gap=1.0,noise=bernoulli"
+    assert (got["seed"], got["epsilon"], got["delta"]) == (7, 0.3, 0.1)
+    assert got["stopped"] == "done"
+    assert got["correct"] is True
+    assert got["rounds"] == len(got["history"]) >= 1
+    assert got["samples"] == sum(figures["samples"] for figures in got["history"])
+    assert got["guarantee"].startswith("except with probability 0.1 the policy is within 0.3")
+    again = json.loads(run(*arguments)[1])
+    del got["seconds"], again["seconds"]
+    assert got == again
+
+
+def test_repeated_runs_are_a_list(run):
+    code, out, _ = run("run", SMALL, "--algorithm", "rage", "--epsilon", 0.3, "--repeat", 3, "--seed", 4, "--json")
+    assert code == 0
+    got = json.loads(out)
+    assert [one["seed"] for one in got] == [4, 5, 6]
+    assert all(set(one) >= RUN_KEYS for one in got)
+
+
+def test_tables_of_runs(run):
+    code, out, _ = run("run", SMALL, "--algorithm", "rage", "--epsilon", 0.3, "--seed", 1)
+    assert code == 0
+    for words in (
+        "rage on hard:m=6",
+        "ε = 0.3, δ = 0.05, seed 1",
+        "rounds",
+        "rho",
+        "policy 0",
+        "below the best",
+        "right",
+    ):
+        assert words in out
+    code, out, _ = run("run", SMALL, "--algorithm", "rage", "--epsilon", 0.3, "--repeat", 4)
+    assert code == 0
+    for words in ("seeds 0 to 3", "4 of 4", "δ allows 0.05 of them", "samples, median", "promise"):
+        assert words in out
+    code, out, _ = run("run", SMALL, "--algorithm", "rage", "--epsilon", 0.3, "--delta", 1e-20, "--repeat", 2)
+    assert code == 0
+    assert "δ allows 1e-20 of them" in out
+    assert "except with probability 1e-20" in " ".join(out.split())
+    code, out, _ = run("run", SMALL, "--epsilon", 2)
+    assert code == 0
+    assert "0 in 0 rounds" in out
+
+
+def test_runs_on_trees_and_files(run, problem_file):
+    spec = "trees:contexts=60,features=3,bins=4,actions=3,competitive=2,depth=1"
+    code, out, _ = run("run", spec, "--epsilon", 0.4, "--offline", 40, "--json")
+    assert code == 0
+    got = json.loads(out)
+    assert got["algorithm"] == "coda-paper"
+    assert got["oracle_calls"] > 0
+    assert "40 contexts stand well enough" in got["guarantee"]
+    code, out, _ = run("run", problem_file, "--algorithm", "rage", "--epsilon", 0.3, "--json")
+    assert code == 0
+    assert json.loads(out)["problem"].endswith(problem_file.name)
+    code, out, _ = run("run", SMALL, "--policies", "trivial", "--algorithm", "rage", "--epsilon", 0.9, "--json")
+    assert code == 0
+    assert json.loads(out)["correct"] is True
+    code, out, _ = run("run", SMALL, "--solver", "fw-gd", "--epsilon", 0.4, "--json")
+    assert code == 0
+    assert "solver_gap" in json.loads(out)["history"][0]
+
+
+def test_a_budget_ends_in_exit_code_3(run):
+    code, out, _ = run("run", SMALL, "--epsilon", 0.3, "--max-samples", 10, "--json")
+    assert code == 3
+    got = json.loads(out)
+    assert got["stopped"] == "budget"
+    assert got["samples"] == 0
+    assert got["guarantee"].startswith("none")
+    code, out, _ = run("run", SMALL, "--epsilon", 0.3, "--max-samples", 10)
+    assert code == 3
+    assert "stopped early (budget): round 1 asks for" in " ".join(out.split())
+    code, out, _ = run("run", SMALL, "--epsilon", 0.3, "--max-samples", 10, "--repeat", 2)
+    assert code == 3
+    assert "0 of 2" in out
+
+
+@pytest.mark.parametrize("algorithm", ["rage", "rage-free", "coda-paper"])
+def test_rounds_beyond_all_counting_end_in_words(run, algorithm):
+    code, out, err = run("run", SMALL, "--algorithm", algorithm, "--epsilon", 0.3, "--scale", 1e308, "--json")
+    assert (code, out) == (2, "")
+    assert "the round would need infinitely many interactions" in err
+    assert err.count("\n") == 1
+    code, out, _ = run("run", SMALL, "--algorithm", algorithm, "--epsilon", 0.3, "--scale", 1e50, "--json")
+    assert code == 3
+    got = json.loads(out)
+    assert got["stopped"] == "memory"
+    assert "more than can be counted" in got["reason"]
+    code, out, _ = run("run", SMALL, "--algorithm", algorithm, "--epsilon", 0.3, "--scale", 1e50, "--repeat", 2)
+    assert code == 3
+    assert "stopped early: round 1: a round of" in " ".join(out.split())
+
+
+def test_the_bar_counts_runs(run, monkeypatch):
+    """Also runs of one round, after which the round number does not fall."""
+    shown = []
+
+    class Recorded(Progress):
+        def update(self, task_id, **changes):
+            shown.append((changes["description"].split(",")[0], changes["completed"]))
+            super().update(task_id, **changes)
+
+    monkeypatch.setattr("pacbandits.cli.running.Progress", Recorded)
+    code, _, _ = run("run", SMALL, "--algorithm", "rage-free", "--epsilon", 0.6, "--repeat", 3, "--json")
+    assert code == 0
+    words = [description for description, _ in shown]
+    assert list(dict.fromkeys(words)) == ["run 1 of 3", "run 2 of 3", "run 3 of 3"]
+    assert [done for _, done in shown] == sorted(done for _, done in shown)
+    assert {int(done) for _, done in shown} == {0, 1, 2}
+    shown.clear()
+    assert run("run", SMALL, "--epsilon", 2, "--json")[0] == 0
+    assert [done for _, done in shown] == [0]
+
+
+def test_an_interruption_ends_in_exit_code_130_with_what_is_known(run, monkeypatch):
+    def interrupt(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("pacbandits.problems.base.Problem.interact", interrupt)
+    code, out, _ = run("run", SMALL, "--epsilon", 0.3, "--json")
+    assert code == 130
+    assert json.loads(out)["stopped"] == "interrupted"
+    code, out, _ = run("run", SMALL, "--epsilon", 0.3, "--repeat", 5, "--json")
+    assert code == 130
+    assert len(json.loads(out)) == 1
+
+
+def test_scale_voids_the_guarantee(run):
+    code, out, _ = run("run", SMALL, "--epsilon", 0.3, "--scale", 0.001, "--json")
+    assert code == 0
+    assert json.loads(out)["guarantee"].startswith("void: sample sizes were multiplied by 0.001")
+
+
+def test_algorithms_are_listed(run):
+    code, out, _ = run("algorithms")
+    assert code == 0
+    for words in ("rage", "rage-free", "coda-paper", "assumes", "guarantees", "(ε, δ)-PAC", "any: one γ a policy"):
+        assert words in out
+    code, out, _ = run("algorithms", "--json")
+    assert code == 0
+    got = json.loads(out)
+    assert set(got) >= {"rage", "rage-free", "coda-paper"}
+    assert set(got["rage"]) == {"name", "source", "classes", "assumes", "guarantees", "samples"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ([SMALL, "--algorithm", "rgae"], "unknown algorithm 'rgae'; did you mean 'rage'?"),
+        ([SMALL, "--algorithm", "coda-papr"], "did you mean 'coda-paper'?"),
+        (["trees", "--algorithm", "rage"], "coda-paper can run on it"),
+        (["trees", "--algorithm", "rage-free"], "coda-paper can run on it"),
+        (["hard"], "coda-paper needs rewards in [0, 1]"),
+        ([SMALL, "--delta", "0"], "delta must lie strictly between 0 and 1, got 0.0"),
+        ([SMALL, "--delta", "1.5"], "delta must lie strictly between 0 and 1, got 1.5"),
+        ([SMALL, "--delta", "nan"], "delta must lie strictly"),
+        ([SMALL, "--epsilon", "0"], "needs an epsilon above 0"),
+        ([SMALL, "--epsilon", "-1"], "needs an epsilon above 0"),
+        ([SMALL, "--epsilon", "nan"], "needs an epsilon above 0"),
+        ([SMALL, "--repeat", "0"], "repeat must be 1 or more, got 0"),
+        ([SMALL, "--seed", "-1"], "seed must be 0 or more, got -1"),
+        ([SMALL, "--max-samples", "0"], "max-samples must be 1 or more, got 0"),
+        ([SMALL, "--scale", "0"], "scale must be positive and finite, got 0.0"),
+        ([SMALL, "--scale", "inf"], "scale must be positive and finite, got inf"),
+        ([SMALL, "--solver", "bogus"], "solver must be ratio or fw-gd, got 'bogus'"),
+        ([SMALL, "--algorithm", "rage", "--solver", "fw-gd"], "is for coda-paper"),
+        (["trees", "--solver", "fw-gd"], "needs a class that can be listed, and Trees cannot"),
+        ([SMALL, "--offline", "0"], "offline must be 1 or more, got 0"),
+        (["hrad"], "did you mean 'hard'"),
+        ([SMALL, "--policies", "tree"], "did you mean 'trees'"),
+        (["missing.npz"], "missing.npz"),
+    ],
+)
+def test_a_bad_run_is_one_line_and_exit_code_2(run, arguments, words):
+    code, out, err = run("run", *arguments)
+    assert code == 2
+    assert out == ""
+    assert words in err
+    assert err.count("\n") == 1

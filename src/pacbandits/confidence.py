@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from pacbandits.errors import FloatArray
+from pacbandits.errors import FloatArray, InputError
 
 # n_l = ⌈4 ε_l⁻² ρ(Π_l) L⌉ of Elimination Contextual RAGE, as its proof has it (corrections, row 2).
 ELIMINATION = 4.0
@@ -36,16 +36,18 @@ def round_confidence(delta: float, *, round_number: int, log_size: float) -> flo
 def catoni_radius(variance: FloatArray, *, samples: int, confidence: float) -> FloatArray:
     """`√(2vL/(n − 2L))`: Catoni's mean of n values of variance ≤ v errs by more with probability at most 2e^{−L}.
 
-    Catoni (2012, Proposition 2.4); infinite when n ≤ 2L. The paper has n − L (corrections, row 25).
+    Catoni (2012, Proposition 2.4) with the α of `catoni_scale`, from n = 4L on. He has it for all n > 2L; below 4L we
+    rely on no radius (gaps are cut instead), and it is infinite. The paper has n − L (corrections, row 25).
     """
-    spare = samples - 2.0 * confidence
-    return np.sqrt(2.0 * variance * confidence / spare) if spare > 0 else np.full_like(variance, np.inf)
+    if samples < 4.0 * confidence:
+        return np.full_like(variance, np.inf)
+    return np.sqrt(2.0 * variance * confidence / (samples - 2.0 * confidence))
 
 
 def catoni_scale(variance: FloatArray, *, samples: int, confidence: float) -> FloatArray:
-    """The α for which Catoni's mean has `catoni_radius`: `√(2L (n − 2L)/(n² v))`.
+    """The α for which Catoni's mean has `catoni_radius`, from n = 4L on: `√(2L (n − 2L)/(n² v))`. Zero where v is.
 
-    With n < 4L there is no useful radius; α is then what n = 4L would ask for. Zero where v is.
+    With n < 4L, where we rely on no radius, α is what n = 4L would ask for, `√(1/(4v))`.
     """
     spare = max(1.0 - 2.0 * confidence / samples, 0.5)
     with np.errstate(divide="ignore"):
@@ -77,12 +79,12 @@ def common_gamma(epsilon: float, *, samples: int, confidence: float) -> float:
 
 def elimination_samples(rho: float, *, epsilon: float, confidence: float, second_moment: float, scale: float) -> int:
     """`n_l = ⌈c · 4 s² ε_l⁻² ρ(Π_l) L⌉`, at least 1; `scale` c = 1 for the guarantee."""
-    return _whole(scale * ELIMINATION * second_moment * rho * confidence / epsilon**2)
+    return whole_samples(scale * ELIMINATION * second_moment * rho * confidence / epsilon**2)
 
 
 def ratio_samples(value: float, *, factor: float, confidence: float, second_moment: float, scale: float) -> int:
     """`n_l = ⌈c · b² s² L · max_π V_π/d(Δ̂_π)²⌉`, at least 1, for the value of the ratio form that a design attains."""
-    return _whole(scale * factor * second_moment * value * confidence)
+    return whole_samples(scale * factor * second_moment * value * confidence)
 
 
 # What the theorems say of n_l, constant and all: n_l ≤ C s² ρ_{Π,ε_l} L + 1 on the good event. By V_{π,q} ≤ 2V_{π,π*}
@@ -118,5 +120,8 @@ def rounds_needed(epsilon: float) -> int:
     return max(0, math.ceil(-math.log2(epsilon) - 1e-12))
 
 
-def _whole(n: float) -> int:
+def whole_samples(n: float) -> int:
+    """⌈n⌉, at least 1, or a sentence when n is beyond what a double can hold."""
+    if not n < math.inf:
+        raise InputError("the round would need infinitely many interactions; take a larger epsilon or a smaller scale")
     return max(1, math.ceil(n))

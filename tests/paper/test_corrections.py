@@ -14,10 +14,10 @@ from pacbandits.complexity.bounds import (
     low_regret_bound,
     lower_bound,
     paper_lower_bound,
-    round_confidence,
     trivial_minimax_bound,
     trivial_sum,
 )
+from pacbandits.confidence import round_confidence
 from pacbandits.design import Objective
 from pacbandits.policies.finite import Finite
 from pacbandits.problems import load_problem

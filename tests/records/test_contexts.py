@@ -226,3 +226,73 @@ def test_a_feature_may_not_be_mistaken_for_a_column_of_its_own(name: str, tmp_pa
     with pytest.raises(InputError, match=f"feature '{name}' has the name of a column"):
         example(names=["age", name]).write(tmp_path / "a.parquet")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_only_keeps_rows_with_their_weights() -> None:
+    contexts = Contexts.of([[1.0], [2.0], [3.0]], ids=[7, 8, 9], weights=[0.25, 0.0, 0.75])
+    kept = contexts.only(contexts.weights > 0)
+    assert kept.features[:, 0].tolist() == [1.0, 3.0]
+    assert kept.ids.tolist() == [7, 9]
+    assert kept.weights.tolist() == [0.25, 0.75]
+    assert contexts.only(np.ones(3, dtype=bool)) is contexts
+    assert Contexts.of([[1.0], [2.0]], weights=[1.0, 0.0]).only(np.array([True, False])).ids is None
+    with pytest.raises(InputError, match="must sum to 1"):  # what is left out may not weigh anything
+        contexts.only(np.array([True, True, False]))
+
+
+def test_tallied_counts_each_id_once() -> None:
+    contexts = Contexts.of([[5.0], [6.0], [5.0], [5.0]], ids=[3, 1, 3, 3])
+    tally = contexts.tallied()
+    assert tally.ids.tolist() == [1, 3]
+    assert tally.features[:, 0].tolist() == [6.0, 5.0]
+    assert tally.weights.tolist() == [0.25, 0.75]
+    assert tally.tallied() is tally
+    without = Contexts.of([[5.0], [5.0]])
+    assert without.tallied() is without
+
+
+def test_tallied_is_the_same_distribution() -> None:
+    rng = np.random.default_rng(2)
+    weights = rng.dirichlet(np.ones(30))
+    ids = rng.integers(6, size=30)
+    tally = Contexts.of(ids[:, None].astype(float), ids=ids, weights=weights).tallied()
+    worth = rng.random(6)
+    assert tally.weights @ worth[tally.ids] == pytest.approx(weights @ worth[ids])
+
+
+def test_distinct_finds_each_context_once() -> None:
+    by_id = Contexts.of([[5.0], [6.0], [5.0], [5.0]], ids=[3, 1, 3, 2])
+    first, which = by_id.distinct()
+    assert first.tolist() == [1, 3, 0]
+    assert which.tolist() == [2, 0, 2, 1]
+    by_features = Contexts.of([[5.0, 1.0], [6.0, 0.0], [5.0, 1.0], [5.0, 2.0]])
+    first, which = by_features.distinct()
+    assert first.tolist() == [0, 3, 1]
+    assert which.tolist() == [0, 2, 0, 1]
+
+
+def test_joined_adds_strangers_with_weight_0() -> None:
+    known = Contexts.of([[20.0], [10.0]], ids=[2, 1], weights=[0.4, 0.6])
+    other = Contexts.of([[10.0], [50.0], [40.0], [50.0], [20.0]], ids=[1, 5, 4, 5, 2])
+    both, where = known.joined(other)
+    assert both.ids.tolist() == [2, 1, 4, 5]
+    assert both.weights.tolist() == pytest.approx([0.4, 0.6, 0.0, 0.0])
+    assert np.array_equal(both.ids[where], other.ids)
+    assert np.array_equal(both.features[where], other.features)
+    same_again, where = known.joined(other.take([0, 4, 0]))
+    assert same_again is known
+    assert where.tolist() == [1, 0, 1]
+
+
+def test_joined_without_ids_adds_every_row() -> None:
+    known = Contexts.of([[1.0], [2.0]], weights=[0.5, 0.5])
+    both, where = known.joined(Contexts.of([[1.0], [3.0]]))
+    assert both.features[:, 0].tolist() == [1.0, 2.0, 1.0, 3.0]
+    assert both.weights.tolist() == [0.5, 0.5, 0.0, 0.0]
+    assert both.ids is None
+    assert where.tolist() == [2, 3]
+
+
+def test_joined_refuses_other_features() -> None:
+    with pytest.raises(InputError, match=r"features \['y'\] cannot join those with \['x0'\]"):
+        Contexts.of([[1.0]]).joined(Contexts.of([[1.0]], names=["y"]))

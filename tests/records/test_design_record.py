@@ -123,3 +123,26 @@ def test_refuses_what_does_not_fit(changes: dict[str, Any], message: str) -> Non
     }
     with pytest.raises(InputError, match=message):
         Design(**(parts | changes))
+
+
+@pytest.mark.parametrize("eta", [0.0, 1e-6, 0.3, 10.0])
+def test_smoothing_is_added_to_every_policy_and_action(eta: float) -> None:
+    """x_{c,a} = Σ_π κ_π (1{exactly one of π(c), q(c) is a} + η): the paper's (λ⊙γ)ᵀ(t_a + η)."""
+    rng = np.random.default_rng(4)
+    policies = Finite(rng.integers(4, size=(5, 6)), n_actions=4)
+    weights = rng.exponential(size=4)
+    support = tuple(policies.policy(i) for i in range(1, 5))
+    design = Design(support=support, weights=weights, reference=policies.policy(0), smoothing=eta)
+    mass = direct(policies.table[1:], weights, policies.table[0], 4) + eta * weights.sum()
+    root = np.sqrt(mass)
+    contexts = Contexts.finite(6)
+    assert np.allclose(design.propensities(contexts), root / root.sum(axis=1, keepdims=True), rtol=1e-12)
+    if eta > 0:
+        assert design.propensities(contexts).min() > 0
+
+
+@pytest.mark.parametrize("eta", [-1.0, np.inf, np.nan])
+def test_refuses_a_bad_smoothing(eta: float) -> None:
+    policy = Finite([[0, 1]], n_actions=2).policy(0)
+    with pytest.raises(InputError, match="smoothing must be 0 or more and finite"):
+        Design((), np.empty(0), policy, smoothing=eta)

@@ -134,3 +134,38 @@ def test_unequal_weights_survive_parquet(tmp_path: Path) -> None:
     contexts = Contexts.of([[1.0], [2.0], [3.0]], weights=[0.5, 0.3, 0.2])
     example(contexts=contexts).write(tmp_path / "log.parquet")
     assert Log.read(tmp_path / "log.parquet").contexts.weights.tolist() == pytest.approx([0.5, 0.3, 0.2])
+
+
+def test_repeats_count_interactions(tmp_path: Path) -> None:
+    log = example(repeats=[1, 10**12, 3])
+    assert len(log) == 3
+    assert log.samples == 10**12 + 4
+    assert example().repeats.tolist() == [1, 1, 1]
+    assert example().samples == 3
+    log.write(tmp_path / "log.parquet")
+    again = Log.read(tmp_path / "log.parquet")
+    assert again.repeats.tolist() == [1, 10**12, 3]
+    assert again.samples == log.samples
+
+
+def test_a_file_without_repeats_has_one_of_each(tmp_path: Path) -> None:
+    pq.write_table(pa.table(TABLE), tmp_path / "log.parquet")
+    assert Log.read(tmp_path / "log.parquet").repeats.tolist() == [1, 1]
+    pq.write_table(pa.table(TABLE | {"repeats": pa.array([2, 5])}), tmp_path / "log.parquet")
+    log = Log.read(tmp_path / "log.parquet")
+    assert log.repeats.tolist() == [2, 5]
+    assert log.contexts.names == ("age",)  # and is no feature
+
+
+@pytest.mark.parametrize(
+    ("repeats", "message"),
+    [
+        ([1, 0, 1], "repeats must be 1 or more, got 0"),
+        ([1, -1, 1], "repeats must be 0 or more, got -1"),
+        ([1, 1.5, 1], "repeats must be integers"),
+        ([1, 1], r"repeats must have shape \(3,\)"),
+    ],
+)
+def test_refuses_repeats_that_are_no_counts(repeats: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        example(repeats=repeats)

@@ -15,10 +15,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Protocol, TypeVar
 
+import numpy as np
+
 from pacbandits.confidence import round_confidence, round_epsilon, rounds_needed
 from pacbandits.errors import InputError, check_delta
 from pacbandits.policies.base import PolicyClass
 from pacbandits.records import Contexts, Log, Policy, RewardBounds, Sampler
+
+# Logged propensities may differ from the planned ones by rounding, but not by more than this.
+_SAME_PROPENSITY = 1e-9
+_BLOCK = 2**18  # rows compared at a time
 
 Progress = Callable[[str], None]
 Details = Mapping[str, float | int | str]
@@ -157,7 +163,6 @@ class PaperAlgorithm:
 
         calls: how often the oracle was asked since the plan. changes: to the fields of the algorithm's own state.
         """
-        _check_played(plan, log)
         figures = {"round": plan.round_number, "epsilon": plan.epsilon, "samples": log.samples}
         return replace(
             state,
@@ -181,18 +186,54 @@ class PaperAlgorithm:
         if self.scale < 1:
             return f"void: sample sizes were multiplied by {self.scale:g}, and the proof needs 1"
         words = (
-            f"with probability at least {1 - self.delta:g} the policy is within {self.epsilon:g} of the best of its "
-            f"class; assumes that contexts are independent, that {self.rewards.describe()}"
+            f"except with probability {self.delta:g} the policy is within {self.epsilon:g} of the best of its class; "
+            f"assumes that contexts are independent, that {self.rewards.describe()}"
         )
         if self.sampled_contexts is None:
             words += ", and that the distribution of contexts is known"
         else:
-            words += f", and that {self.sampled_contexts:,} contexts stand well enough for their distribution"
+            words += (
+                f", and that {self.sampled_contexts:,} contexts stand well enough for their distribution "
+                "(policies that act alike on them are not told apart)"
+            )
         return words if state.policies.exact else words + ", and that the argmax oracle, which is not exact, was right"
 
 
-def _check_played(plan: Plan, log: Log) -> None:
-    if log.samples != plan.samples:
+def check_played(state: State, plan: Plan, log: Log, *, rewards: RewardBounds) -> None:
+    """Raise unless the log can have come from playing the plan after the state, with rewards as assumed."""
+    number, n_actions = plan.round_number, state.policies.n_actions
+    if number != state.round_number + 1:
         raise InputError(
-            f"round {plan.round_number} asks for {plan.samples} interactions, but the log has {log.samples}"
+            f"the plan is for round {number}, but round {state.round_number + 1} comes next; "
+            "design and absorb from the same state"
         )
+    if not n_actions == log.n_actions == plan.sampler.n_actions:
+        raise InputError(
+            f"the policies have {n_actions} actions, the plan of round {number} has {plan.sampler.n_actions} and the "
+            f"log {log.n_actions}; log a propensity for each action of the class"
+        )
+    if log.samples != plan.samples:
+        raise InputError(f"round {number} asks for {plan.samples} interactions, but the log has {log.samples}")
+    if rewards.in_unit and (log.rewards.min() < 0 or log.rewards.max() > 1):
+        row = int(np.argmax((log.rewards < 0) | (log.rewards > 1)))
+        raise InputError(
+            f"rewards are assumed to lie in [0, 1], but row {row} of the log has {log.rewards[row]:.6g}; rescale them, "
+            "or state other RewardBounds"
+        )
+    _check_propensities(plan, log)
+
+
+def _check_propensities(plan: Plan, log: Log) -> None:
+    """Compare every row with the plan, whose propensities are computed once for each context."""
+    first, which = log.contexts.distinct()
+    planned = plan.sampler.propensities(log.contexts.take(first))
+    for start in range(0, len(log), _BLOCK):
+        rows = slice(start, start + _BLOCK)
+        off = np.abs(log.propensities[rows] - planned[which[rows]])
+        if off.max() > _SAME_PROPENSITY:
+            row, action = (int(i) for i in np.unravel_index(off.argmax(), off.shape))
+            raise InputError(
+                f"row {start + row} of the log has propensity {log.propensities[start + row, action]:.6g} for action "
+                f"{action}, but the plan of round {plan.round_number} has {planned[which[start + row], action]:.6g}; "
+                "play each round with its own plan"
+            )

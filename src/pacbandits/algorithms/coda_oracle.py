@@ -19,8 +19,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from pacbandits.algorithms.base import PaperAlgorithm, Plan, Progress, State
+from pacbandits.algorithms.base import PaperAlgorithm, Plan, Progress, State, check_played
 from pacbandits.algorithms.coda_paper import check_bounded
+from pacbandits.algorithms.listed import all_alike
 from pacbandits.confidence import CODA_FACTOR, COMMON_SLOPE, common_gamma, ratio_samples, round_epsilon
 from pacbandits.design import DesignTask, Product, solve_design
 from pacbandits.errors import FloatArray
@@ -53,8 +54,13 @@ class CodaOracle(PaperAlgorithm):
     def start(self, policies: PolicyClass, contexts: Contexts) -> ScoreState:
         nothing = np.zeros((len(contexts), policies.n_actions))
         first = policies.argmax(contexts, nothing)
+        # The policy that differs most from the first: when it does not differ at all, nothing is left to do.
+        elsewhere = np.repeat(contexts.weights[:, None], policies.n_actions, axis=1)
+        elsewhere[np.arange(len(contexts)), first(contexts)] = 0.0
+        other = policies.argmax(contexts, elsewhere)
+        alike = policies.exact and all_alike(np.stack([first(contexts), other(contexts)]), contexts)
         return ScoreState(
-            policies, contexts, first, oracle_calls=1, finished=self.rounds == 0, seen=contexts, values=nothing
+            policies, contexts, first, oracle_calls=2, finished=alike or self.rounds == 0, seen=contexts, values=nothing
         )
 
     def design(self, state: ScoreState, *, progress: Progress | None = None) -> Plan | None:
@@ -88,6 +94,7 @@ class CodaOracle(PaperAlgorithm):
         )
 
     def absorb(self, state: ScoreState, plan: Plan, log: Log) -> ScoreState:
+        check_played(state, plan, log, rewards=self.rewards)
         confidence = self.confidence(state.policies, plan.round_number)
         gamma = common_gamma(plan.epsilon, samples=log.samples, confidence=confidence)
         seen, where = state.contexts.joined(log.contexts)

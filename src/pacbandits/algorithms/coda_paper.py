@@ -15,13 +15,12 @@ with the least n as its value and needs neither: n_l = 256 log(1/δ_l) min_p max
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import numpy as np
 
-from pacbandits.algorithms.base import PaperAlgorithm, Plan, Progress
+from pacbandits.algorithms.base import Details, PaperAlgorithm, Plan, Progress, check_played
 from pacbandits.algorithms.listed import listed, variances
 from pacbandits.algorithms.rage_free import GapState, start_without_gaps
 from pacbandits.confidence import (
@@ -32,10 +31,9 @@ from pacbandits.confidence import (
     ratio_samples,
     regularised_radius,
     round_epsilon,
+    whole_samples,
 )
-from pacbandits.design import Shifted, solve_listed
-from pacbandits.design.frank_wolfe import solve_frank_wolfe
-from pacbandits.design.saddle import SaddleProblem
+from pacbandits.design import SaddleProblem, Shifted, solve_frank_wolfe, solve_listed
 from pacbandits.errors import InputError
 from pacbandits.estimators import Cells, regularised_gaps
 from pacbandits.policies.base import PolicyClass
@@ -65,7 +63,7 @@ class CodaPaper(PaperAlgorithm):
 
     def start(self, policies: PolicyClass, contexts: Contexts) -> GapState:
         listing = listed(policies, algorithm=self.name)
-        return start_without_gaps(listing, contexts, finished=self.rounds == 0)
+        return start_without_gaps(listing, contexts, rounds=self.rounds)
 
     def design(self, state: GapState, *, progress: Progress | None = None) -> Plan | None:
         if state.finished:
@@ -73,6 +71,7 @@ class CodaPaper(PaperAlgorithm):
         return self._by_ratio(state) if self.solver == "ratio" else self._by_frank_wolfe(state)
 
     def absorb(self, state: GapState, plan: Plan, log: Log) -> GapState:
+        check_played(state, plan, log, rewards=self.rewards)
         confidence = self.confidence(state.listing, plan.round_number)
         spread = variances(
             np.ascontiguousarray(state.listing.actions(state.contexts)),
@@ -145,11 +144,9 @@ class CodaPaper(PaperAlgorithm):
         spread = variances(table, reference=state.policy(state.contexts), contexts=state.contexts, sampler=design)
         ratio = float((spread / Shifted(4.0 / 3.0 * epsilon, CODA_SLOPE)(state.gaps) ** 2).max())
         details = {"support": len(support), "iterations": saddle.iterations, "solver_gap": saddle.gap}
-        return self._plan(state, design, ratio=ratio, least=math.ceil(self.scale * saddle.samples), details=details)
+        return self._plan(state, design, ratio=ratio, least=whole_samples(self.scale * saddle.samples), details=details)
 
-    def _plan(
-        self, state: GapState, design: Design, *, ratio: float, least: int, details: dict[str, float | int | str]
-    ) -> Plan:
+    def _plan(self, state: GapState, design: Design, *, ratio: float, least: int, details: Details) -> Plan:
         samples = ratio_samples(
             ratio,
             factor=CODA_FACTOR,

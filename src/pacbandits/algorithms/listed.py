@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from itertools import product
+from typing import Any, TypeGuard
 
 import numpy as np
 
@@ -20,13 +21,27 @@ def listed(policies: PolicyClass, *, algorithm: str) -> EnumeratedClass:
     """The class as one that can be listed, or a sentence that names an algorithm for it."""
     if isinstance(policies, EnumeratedClass):
         return policies
-    if isinstance(policies, Trivial) and policies.log_size <= np.log(MOST_MAPS):
-        maps = np.indices((policies.n_actions,) * policies.n_contexts).reshape(policies.n_contexts, -1).T
+    if _few_maps(policies):
+        maps = list(product(range(policies.n_actions), repeat=policies.n_contexts))
         return Finite(maps, n_actions=policies.n_actions)
     raise InputError(
         f"{algorithm} visits every policy, and the class {type(policies).__name__} has about "
         f"10^{policies.log_size / np.log(10):.1f}, too many to list; coda-paper can run on it"
     )
+
+
+def can_be_listed(policies: PolicyClass) -> bool:
+    """Whether `listed` has a list of the class."""
+    return isinstance(policies, EnumeratedClass) or _few_maps(policies)
+
+
+def _few_maps(policies: PolicyClass) -> TypeGuard[Trivial]:
+    return isinstance(policies, Trivial) and policies.log_size <= np.log(MOST_MAPS)
+
+
+def all_alike(actions: np.ndarray[Any, Any], contexts: Contexts) -> bool:
+    """Whether all policies of a table (K, n) act alike on the contexts that can occur: then any of them is best."""
+    return bool((actions == actions[0])[:, contexts.weights > 0].all())
 
 
 def variances(

@@ -19,10 +19,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from pacbandits.algorithms.base import PaperAlgorithm, Plan, Progress, State
+from pacbandits.algorithms.base import PaperAlgorithm, Plan, Progress, State, check_played
 from pacbandits.algorithms.listed import listed
 from pacbandits.confidence import catoni_scale, elimination_samples, round_epsilon
-from pacbandits.design.pairs import pair_design, pair_variances, solve_pairs
+from pacbandits.design import pair_design, pair_variances, solve_pairs
 from pacbandits.errors import FloatArray, InputError, IntArray
 from pacbandits.estimators import Cells, catoni_leads
 from pacbandits.policies.base import EnumeratedClass, PolicyClass
@@ -48,7 +48,7 @@ class Rage(PaperAlgorithm):
 
     def start(self, policies: PolicyClass, contexts: Contexts) -> RageState:
         listing = listed(policies, algorithm=self.name)
-        _, first = np.unique(_table(listing, contexts), axis=0, return_index=True)
+        _, first = np.unique(_table(listing, contexts)[:, contexts.weights > 0], axis=0, return_index=True)
         if len(first) > MOST_POLICIES:
             raise InputError(
                 f"rage compares all pairs of policies, and {len(first)} are too many (at most {MOST_POLICIES}); "
@@ -87,6 +87,7 @@ class Rage(PaperAlgorithm):
         )
 
     def absorb(self, state: RageState, plan: Plan, log: Log) -> RageState:
+        check_played(state, plan, log, rewards=self.rewards)
         listing, alive = state.listing, state.alive
         cells = Cells.of(log)
         lead = catoni_leads(

@@ -18,8 +18,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from pacbandits.algorithms.base import PaperAlgorithm, Plan, Progress, State
-from pacbandits.algorithms.listed import disagreements, listed, variances
+from pacbandits.algorithms.base import PaperAlgorithm, Plan, Progress, State, check_played
+from pacbandits.algorithms.listed import all_alike, disagreements, listed, variances
 from pacbandits.confidence import RAGE_FACTOR, RAGE_SLOPE, catoni_scale, ratio_samples, round_epsilon
 from pacbandits.design import Shifted, solve_listed
 from pacbandits.errors import FloatArray
@@ -36,8 +36,9 @@ class GapState(State):
     gaps: FloatArray = field(kw_only=True)
 
 
-def start_without_gaps(listing: EnumeratedClass, contexts: Contexts, *, finished: bool) -> GapState:
-    """Δ̂_0 ≡ 0 against the first policy of the list."""
+def start_without_gaps(listing: EnumeratedClass, contexts: Contexts, *, rounds: int) -> GapState:
+    """Δ̂_0 ≡ 0 against the first policy of the list; nothing is left to do when all act alike."""
+    finished = rounds == 0 or all_alike(np.asarray(listing.actions(contexts)), contexts)
     return GapState(
         listing, contexts, listing.policy(0), finished=finished, listing=listing, gaps=np.zeros(len(listing))
     )
@@ -52,7 +53,7 @@ class RageFree(PaperAlgorithm):
 
     def start(self, policies: PolicyClass, contexts: Contexts) -> GapState:
         listing = listed(policies, algorithm=self.name)
-        return start_without_gaps(listing, contexts, finished=self.rounds == 0)
+        return start_without_gaps(listing, contexts, rounds=self.rounds)
 
     def design(self, state: GapState, *, progress: Progress | None = None) -> Plan | None:
         number = state.round_number + 1
@@ -76,6 +77,7 @@ class RageFree(PaperAlgorithm):
         return self.plan(state, sampler=solution.design, samples=samples, details={"ratio": solution.upper})
 
     def absorb(self, state: GapState, plan: Plan, log: Log) -> GapState:
+        check_played(state, plan, log, rewards=self.rewards)
         gaps = self._estimate(state, plan, log, reference=state.policy)
         best = int(gaps.argmin())
         return self.advance(

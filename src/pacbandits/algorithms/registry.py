@@ -9,6 +9,7 @@ from typing import Any
 from pacbandits.algorithms.base import Algorithm
 from pacbandits.algorithms.coda_oracle import CodaOracle
 from pacbandits.algorithms.coda_paper import CodaPaper
+from pacbandits.algorithms.listed import can_be_listed
 from pacbandits.algorithms.rage import Rage
 from pacbandits.algorithms.rage_free import RageFree
 from pacbandits.errors import InputError, nearest, plain
@@ -67,7 +68,10 @@ def make_algorithm(
     sampled_contexts: int | None = None,
     solver: str = "ratio",
 ) -> Algorithm[Any]:
-    """The algorithm of that name for a policy class; `solver` (ratio or fw-gd) is for coda-paper on listed classes."""
+    """The algorithm of that name for a policy class; `solver` is for coda-paper.
+
+    solver: ratio, or fw-gd where the class can be listed (a small trivial class then is).
+    """
     known = [about.name for about in ALGORITHMS]
     if name not in known:
         raise InputError(f"unknown algorithm '{plain(name)}'{nearest(name, known)}")
@@ -80,7 +84,7 @@ def make_algorithm(
     }
     makers: dict[str, Callable[..., Algorithm[Any]]] = {"rage": Rage, "rage-free": RageFree, "coda-paper": CodaPaper}
     if name == "coda-paper":
-        if isinstance(policies, EnumeratedClass):
+        if isinstance(policies, EnumeratedClass) or (solver != "ratio" and can_be_listed(policies)):
             options["solver"] = solver
         elif solver != "ratio":
             raise InputError(

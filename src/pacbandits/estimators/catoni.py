@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from pacbandits.compiled import kernel, over_cores
-from pacbandits.errors import FloatArray, IntArray, floats
+from pacbandits.errors import FloatArray, InputError, IntArray, floats
 from pacbandits.estimators.cells import Cells
 
 _PASSES = 200  # bisection alone would need about 60
@@ -28,7 +28,7 @@ def catoni_means(values: FloatArray, *, alpha: FloatArray, repeats: FloatArray |
     """Catoni's mean (K,) of each row of values (K, n) with α (K,) ≥ 0; `repeats` (n,) counts the columns."""
     values = floats(values, name="values", shape=(None, None))
     counts = np.ones(values.shape[1]) if repeats is None else floats(repeats, name="repeats", shape=(values.shape[1],))
-    scales = floats(alpha, name="alpha", shape=(len(values),))
+    scales = _scales(alpha, shape=(len(values),))
     out = np.empty(len(values))
     over_cores(lambda a, b: _means(values, counts, scales, out, a, b), count=len(values))
     return out
@@ -36,11 +36,14 @@ def catoni_means(values: FloatArray, *, alpha: FloatArray, repeats: FloatArray |
 
 def catoni_gaps(cells: Cells, actions: np.ndarray[Any, Any], *, reference: IntArray, alpha: FloatArray) -> FloatArray:
     """Δ̂(π, q) (K,), positive when q is better (corrections, row 3), for actions (K, m), q's (m,) and α (K,)."""
+    cells.check_actions(actions, name="actions", shape=(None, len(cells.contexts)))
+    cells.check_actions(reference, name="reference", shape=(len(cells.contexts),))
+    scales = _scales(alpha, shape=(len(actions),))
     out = np.empty(len(actions))
     weighted = cells.rewards / cells.propensities
     over_cores(
         lambda a, b: _gaps(
-            cells.starts, weighted, cells.repeats, actions, reference, cells.n_actions, alpha, out, a, b
+            cells.starts, weighted, cells.repeats, actions, reference, cells.n_actions, scales, out, a, b
         ),
         count=len(actions),
     )
@@ -49,7 +52,9 @@ def catoni_gaps(cells: Cells, actions: np.ndarray[Any, Any], *, reference: IntAr
 
 def catoni_leads(cells: Cells, actions: np.ndarray[Any, Any], *, alpha: FloatArray) -> FloatArray:
     """lead (K, K): by how much policy i seems to beat policy j, for actions (K, m) and α (K, K); lead[j, i] = −lead."""
+    cells.check_actions(actions, name="actions", shape=(None, len(cells.contexts)))
     size = len(actions)
+    alpha = _scales(alpha, shape=(size, size))
     out = np.zeros((size, size))
     weighted = cells.rewards / cells.propensities
     first, second = np.triu_indices(size, k=1)
@@ -64,6 +69,13 @@ def catoni_leads(cells: Cells, actions: np.ndarray[Any, Any], *, alpha: FloatArr
     out[first, second] = leads
     out[second, first] = -leads
     return out
+
+
+def _scales(alpha: FloatArray, *, shape: tuple[int, ...]) -> FloatArray:
+    scales = floats(alpha, name="alpha", shape=shape)
+    if scales.size and scales.min() < 0:
+        raise InputError(f"alpha must be 0 or more, got {scales.min()}")
+    return scales
 
 
 @kernel
@@ -83,15 +95,15 @@ def _root(values: FloatArray, counts: FloatArray, size: int, zeros: float, alpha
     narrow = 1e-13 * (high - low)
     for _ in range(_PASSES):
         far = abs(alpha * theta)
-        whole = 1.0 + far + 0.5 * far * far
-        value = zeros * (-math.log(whole) if theta >= 0 else math.log(whole))
-        slope = zeros * (1.0 + far) / whole
+        more = far + 0.5 * far * far
+        value = zeros * (-math.log1p(more) if theta >= 0 else math.log1p(more))
+        slope = zeros * (1.0 + far) / (1.0 + more)
         for i in range(size):
             x = alpha * (values[i] - theta)
             far = abs(x)
-            whole = 1.0 + far + 0.5 * far * far
-            value += counts[i] * (math.log(whole) if x >= 0 else -math.log(whole))
-            slope += counts[i] * (1.0 + far) / whole
+            more = far + 0.5 * far * far
+            value += counts[i] * (math.log1p(more) if x >= 0 else -math.log1p(more))
+            slope += counts[i] * (1.0 + far) / (1.0 + more)
         if value > 0:
             low = theta
         else:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from pacbandits.errors import FloatArray, IntArray
+from pacbandits.errors import FloatArray, InputError, IntArray, check_shape
 from pacbandits.records import Contexts, Log
 
 
@@ -30,12 +31,20 @@ class Cells:
         """How many interactions there were."""
         return int(self.repeats.sum())
 
+    def check_actions(self, actions: np.ndarray[Any, Any], *, name: str, shape: tuple[int | None, ...]) -> None:
+        """Raise unless these are actions of the cells: kernels look them up in `starts` without a further check."""
+        if actions.dtype.kind not in "iu":
+            raise InputError(f"{name} must be integers, got {actions.dtype}")
+        check_shape(actions, name=name, shape=shape)
+        if actions.size and (actions.min() < 0 or actions.max() >= self.n_actions):
+            bad = actions.min() if actions.min() < 0 else actions.max()
+            raise InputError(f"{name} must be between 0 and {self.n_actions - 1}, as in the log; got {bad}")
+
     @classmethod
     def of(cls, log: Log) -> Cells:
         """Sort a log; contexts are told apart by id, or by features where there are no ids."""
-        key = log.contexts.features if log.contexts.ids is None else log.contexts.ids
-        _, first, which = np.unique(key, axis=0, return_index=True, return_inverse=True)
-        cell = which.reshape(-1) * log.n_actions + log.actions
+        first, which = log.contexts.distinct()
+        cell = which * log.n_actions + log.actions
         order = np.argsort(cell, kind="stable")
         sizes = np.bincount(cell, minlength=len(first) * log.n_actions)
         return cls(

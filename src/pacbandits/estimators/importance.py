@@ -37,9 +37,11 @@ def regularised_gaps(
 
     γ_π may be infinite, which makes the estimate 0.
     """
+    cells.check_actions(actions, name="actions", shape=(None, len(cells.contexts)))
+    cells.check_actions(reference, name="reference", shape=(len(cells.contexts),))
     gamma = np.asarray(gamma, dtype=np.float64)
     floats(np.where(np.isinf(gamma), 0.0, gamma), name="gamma", shape=(len(actions),))
-    if gamma.min() < 0:
+    if gamma.size and gamma.min() < 0:
         raise InputError(f"gamma must be 0 or more, got {gamma.min()}")
     out = np.empty(len(actions))
     over_cores(

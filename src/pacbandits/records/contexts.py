@@ -122,6 +122,15 @@ class Contexts:
         weights = np.bincount(which, weights=self.weights)
         return Contexts(self.features[first], self.names, self.categories, ids, weights / weights.sum())
 
+    def distinct(self) -> tuple[IntArray, IntArray]:
+        """The first row of each of the m contexts there are (m,), and which of them every row is (n,).
+
+        Contexts are the same when their ids are, or where there are no ids their features.
+        """
+        key = self.features if self.ids is None else self.ids
+        _, first, which = np.unique(key, axis=0, return_index=True, return_inverse=True)
+        return first, which.reshape(-1)
+
     def joined(self, other: Contexts) -> tuple[Contexts, IntArray]:
         """These contexts and then, with weight 0, those of `other` that are not among them; and where other's rows are.
 

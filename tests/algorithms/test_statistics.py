@@ -1,0 +1,179 @@
+"""What the theorems promise, on runs: right with probability 1 − δ, within the sample complexity with its constant."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+from pacbandits.algorithms import CodaOracle
+from pacbandits.algorithms.listed import listed
+from pacbandits.complexity import measure_gaps, measure_rho
+from pacbandits.confidence import (
+    CODA_THEOREM,
+    COMMON_THEOREM,
+    RAGE_FREE_THEOREM,
+    RAGE_THEOREM,
+    round_epsilon,
+    theorem_samples,
+)
+from pacbandits.design import solve_listed
+from pacbandits.policies.finite import Finite, sum_scores
+from pacbandits.problems import load_problem
+from pacbandits.simulation import repeat, run
+from tests.algorithms.cases import LISTED, NAMES, make
+
+RARE = 1e-6
+DELTA = 0.1
+CONSTANT = {"rage": RAGE_THEOREM, "rage-free": RAGE_FREE_THEOREM, "coda-paper": CODA_THEOREM}
+CLOSE = (
+    "hard:m=6,gap=0.5,noise=bernoulli",
+    "random:policies=8,contexts=4,actions=3,seed=5",
+    "two-of-many:actions=3,policies=6,contexts=4,seed=2",
+)
+
+
+@cache
+def adverse(spec):
+    """A problem, its policies with the best one last, and the least gap of another: with an ε below it only the best
+    policy is right, and it is not the one that ties and arbitrary choices fall on."""
+    problem = load_problem(spec)
+    policies = problem.policies
+    assert isinstance(policies, Finite)
+    values = [problem.value(policies.policy(i)) for i in range(len(policies))]
+    table = policies.table[np.argsort(values, kind="stable")]
+    return problem, Finite(table, n_actions=policies.n_actions), measure_gaps(problem, policies).minimum
+
+
+def errors(spec, name, *, runs, **options):
+    problem, policies, gap = adverse(spec)
+    options |= {"algorithm": name, "epsilon": 0.95 * gap, "delta": DELTA}
+    done = repeat(problem, policies, runs=runs, seed=1000, **options)
+    assert all(one.stopped == "done" for one in done)
+    assert all(one.correct == (one.value_gap <= 0.95 * gap) for one in done)
+    return sum(not one.correct for one in done)
+
+
+@pytest.mark.parametrize("spec", CLOSE)
+@pytest.mark.parametrize("name", NAMES)
+def test_errors_are_as_rare_as_delta_says(name, spec):
+    """Gaps just above ε, so that every policy but one is an error."""
+    assert errors(spec, name, runs=40) <= binom.ppf(1 - RARE, 40, DELTA)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("spec", CLOSE)
+@pytest.mark.parametrize("name", NAMES)
+def test_errors_are_as_rare_as_delta_says_over_many_runs(name, spec):
+    assert errors(spec, name, runs=200) <= binom.ppf(0.99, 200, DELTA)
+
+
+@pytest.mark.parametrize("spec", CLOSE)
+@pytest.mark.parametrize("name", NAMES)
+def test_with_too_few_samples_errors_do_occur(name, spec):
+    """Or the tests above could not fail."""
+    assert errors(spec, name, runs=40, scale=1e-4 if name == "rage" else 1e-6) > binom.ppf(1 - RARE, 40, DELTA)
+
+
+@pytest.mark.parametrize("noise", ["gaussian,variance=0.25", "gaussian,variance=1"])
+def test_errors_are_rare_with_gaussian_rewards(noise):
+    spec = f"hard:m=4,gap=0.9,noise={noise}"
+    assert errors(spec, "rage", runs=20) <= binom.ppf(1 - RARE, 20, DELTA)
+    assert errors(spec, "rage", runs=20, scale=1e-3) > binom.ppf(1 - RARE, 20, DELTA)
+
+
+@cache
+def complexities(spec, rounds):
+    """ρ_{Π,ε_l} of rounds 1, 2, …: their lower ends, so that the bound is not helped."""
+    problem = load_problem(spec)
+    gaps = measure_gaps(problem, problem.policies)
+    return [
+        measure_rho(problem.policies, problem.population, gaps, epsilon=round_epsilon(number)).lower
+        for number in range(1, rounds + 1)
+    ]
+
+
+@pytest.mark.parametrize("epsilon", [0.3, 0.04])
+@pytest.mark.parametrize("spec", [*LISTED[:3], *CLOSE])
+@pytest.mark.parametrize("name", NAMES)
+def test_runs_stay_within_the_theorem(name, spec, epsilon):
+    """τ ≤ Σ_l (C ρ_{Π,ε_l} log(1/δ_l) + 1) with the true complexity of every round."""
+    problem = load_problem(spec)
+    for seed in (1, 2):
+        done = run(problem, algorithm=name, epsilon=epsilon, delta=DELTA, rng=seed)
+        assert done.correct
+        bound = theorem_samples(
+            complexities(spec, done.rounds),
+            constant=CONSTANT[name],
+            delta=DELTA,
+            log_size=problem.policies.log_size,
+            second_moment=1.0,
+        )
+        assert done.samples <= bound
+        assert done.samples >= bound / 3000  # and the bound is not empty
+
+
+def linear_complexity(problem, epsilon):
+    """ρ' = min_p max_π V_π/(ε max(Δ, ε)), over the class as a list."""
+    listing = listed(problem.policies, algorithm="test")
+    assert isinstance(listing, Finite)
+    gaps = measure_gaps(problem, problem.policies)
+    true = np.maximum(sum_scores(listing.table, gaps.scores), epsilon)
+    accuracy = np.sqrt(epsilon * true)
+    return solve_listed(listing, problem.population, reference=gaps.best, accuracy=accuracy).lower
+
+
+@pytest.mark.parametrize("epsilon", [0.3, 0.06])
+def test_runs_through_the_oracle_stay_within_their_theorem(epsilon):
+    problem = load_problem("trivial:contexts=3,actions=3,gap=0.1")
+    assert isinstance(make("coda-paper", problem), CodaOracle)
+    for seed in (1, 2):
+        done = run(problem, algorithm="coda-paper", epsilon=epsilon, delta=DELTA, rng=seed)
+        assert done.correct
+        bound = theorem_samples(
+            [linear_complexity(problem, round_epsilon(number)) for number in range(1, done.rounds + 1)],
+            constant=1.05 * COMMON_THEOREM,  # as designs are solved to 5 %
+            delta=DELTA,
+            log_size=problem.policies.log_size,
+            second_moment=1.0,
+        )
+        assert bound / 3000 <= done.samples <= bound
+
+
+def test_through_the_oracle_errors_are_as_rare_as_delta_says():
+    problem = load_problem("trivial:contexts=2,actions=3,gap=0.2,seed=1")
+    epsilon = 0.95 * measure_gaps(problem, problem.policies).minimum
+    most = binom.ppf(1 - RARE, 30, DELTA)
+    done = repeat(problem, runs=30, seed=0, algorithm="coda-paper", epsilon=epsilon, delta=DELTA)
+    assert sum(not one.correct for one in done) <= most
+    done = repeat(problem, runs=30, seed=0, algorithm="coda-paper", epsilon=epsilon, delta=DELTA, scale=1e-6)
+    assert sum(not one.correct for one in done) > most
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("spec", LISTED)
+def test_every_round_is_as_accurate_as_it_says(name, spec):
+    """After round l: rage keeps the best policy and drops what is worse than 2ε_l; the others have an ε_l-good one,
+    and gaps within 2ε_l + Δ/4 of the truth."""
+    problem = load_problem(spec)
+    algorithm = make(name, problem, epsilon=0.1, delta=0.01)
+    listing = listed(problem.policies, algorithm="test")
+    gaps = measure_gaps(problem, problem.policies)
+    true = np.maximum(sum_scores(np.asarray(listing.actions(problem.population)), gaps.scores), 0.0)
+    rng = np.random.default_rng(11)
+    state = algorithm.start(problem.policies, problem.population)
+    while (plan := algorithm.design(state)) is not None:
+        state = algorithm.absorb(state, plan, problem.interact(plan.sampler, samples=plan.samples, rng=rng))
+        short = gaps.best_value - problem.value(state.policy)
+        if name == "rage":
+            assert true[state.alive].min() <= 1e-12
+            assert true[state.alive].max() <= 2 * plan.epsilon
+            assert short <= 2 * plan.epsilon
+        else:
+            assert short <= plan.epsilon
+        if hasattr(state, "gaps"):
+            assert state.gaps.min() >= 0
+            assert (np.abs(state.gaps - true) <= 2 * plan.epsilon + true / 4).all()
+    assert short <= 0.1

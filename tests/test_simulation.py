@@ -1,0 +1,190 @@
+"""Runs against a truth: reproducible, stopped for a stated reason, and judged by that truth."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from pacbandits.errors import InputError
+from pacbandits.policies import Finite, policy_from_json
+from pacbandits.problems import Bernoulli, Problem, load_problem
+from pacbandits.records import Contexts
+from pacbandits.simulation import repeat, run
+from tests.algorithms.cases import CASES, LISTED, NAMES, TREES
+
+OPTIONS = {"epsilon": 0.3, "delta": 0.1}
+
+
+def without_time(done):
+    return {key: value for key, value in done.to_json().items() if key != "seconds"}
+
+
+@pytest.mark.parametrize(("name", "spec"), CASES)
+def test_the_same_seed_gives_the_same_run_and_another_seed_another(name, spec):
+    problem = load_problem(spec)
+    options = OPTIONS | {"scale": 0.002}  # so few samples that luck shows
+    one, two = (run(problem, algorithm=name, rng=5, **options) for _ in range(2))
+    assert without_time(one) == without_time(two)
+    by_generator = run(problem, algorithm=name, rng=np.random.default_rng(5), **options)
+    assert without_time(by_generator) == without_time(one) | {"seed": None}
+    others = [run(problem, algorithm=name, rng=seed, **options) for seed in range(6, 14)]
+    assert any(other.history != one.history for other in others)
+
+
+@pytest.mark.parametrize(("name", "spec"), CASES)
+def test_a_run_as_json(name, spec):
+    problem = load_problem(spec)
+    done = run(problem, algorithm=name, rng=5, **OPTIONS)
+    value = json.loads(json.dumps(done.to_json(), allow_nan=False))
+    assert value["algorithm"] == name
+    assert value["problem"] == problem.name
+    assert value["seed"] == 5
+    assert value["correct"] is True
+    assert value["samples"] == sum(figures["samples"] for figures in value["history"])
+    again = policy_from_json(value["policy"])
+    assert problem.value(again) == problem.value(done.policy)
+    assert value["value_gap"] == pytest.approx(problem.value(problem.best_policy()) - problem.value(again), abs=1e-12)
+    assert value["words"] == done.policy.describe()
+
+
+@pytest.mark.parametrize(("name", "spec"), [*[(name, LISTED[1]) for name in NAMES], ("coda-paper", TREES)])
+def test_a_budget_ends_a_run_with_what_is_known(name, spec):
+    problem = load_problem(spec)
+    full = run(problem, algorithm=name, rng=2, **OPTIONS)
+    first = full.history[0]["samples"]
+    for budget, rounds in ((first - 1, 0), (first, 1), (first + full.history[1]["samples"] - 1, 1)):
+        part = run(problem, algorithm=name, rng=2, max_samples=budget, **OPTIONS)
+        assert part.stopped == "budget"
+        assert part.rounds == rounds
+        assert part.samples == (first if rounds else 0) <= budget
+        assert part.history == full.history[:rounds]
+        assert f"and {budget - part.samples:,} are left" in part.reason
+        assert part.guarantee.startswith(f"none: stopped after {rounds} of about")
+        assert isinstance(part.correct, bool)
+    assert run(problem, algorithm=name, rng=2, max_samples=full.samples, **OPTIONS).stopped == "done"
+    with pytest.raises(InputError, match="max_samples must be 1 or more, got 0"):
+        run(problem, algorithm=name, rng=2, max_samples=0, **OPTIONS)
+
+
+def test_a_round_that_does_not_fit_into_memory_ends_a_run(monkeypatch):
+    monkeypatch.setattr("pacbandits.problems.base.MOST_ROWS", 20_000)
+    done = run(load_problem("hard:m=8,gap=0.05"), algorithm="rage", epsilon=0.002, delta=0.1, rng=0)
+    assert done.stopped == "memory"
+    assert done.rounds >= 1
+    assert done.reason.startswith(f"round {done.rounds + 1}: a round of ")
+    assert "GB" in done.reason
+    assert done.guarantee.startswith("none")
+
+
+@pytest.mark.parametrize(("name", "spec"), [*[(name, LISTED[1]) for name in NAMES], ("coda-paper", TREES)])
+def test_an_interrupted_run_says_what_is_known(name, spec, monkeypatch):
+    problem = load_problem(spec)
+    full = run(problem, algorithm=name, rng=2, **OPTIONS)
+    calls = 0
+    interact = Problem.interact
+
+    def interrupted(self, *arguments, **options):
+        nonlocal calls
+        calls += 1
+        if calls > 1:
+            raise KeyboardInterrupt
+        return interact(self, *arguments, **options)
+
+    monkeypatch.setattr(Problem, "interact", interrupted)
+    part = run(problem, algorithm=name, rng=2, **OPTIONS)
+    assert part.stopped == "interrupted"
+    assert part.reason == "interrupted in round 2"
+    assert part.rounds == 1
+    assert part.samples == full.history[0]["samples"]
+    assert part.history == full.history[:1]
+    assert part.guarantee.startswith("none: stopped after 1 of about")
+    calls = 0
+    assert [one.stopped for one in repeat(problem, runs=5, seed=2, algorithm=name, **OPTIONS)] == ["interrupted"]
+
+
+def test_repeat_uses_one_seed_after_the_other():
+    problem = load_problem(LISTED[0])
+    runs = repeat(problem, runs=3, seed=7, algorithm="rage", **OPTIONS)
+    assert [one.seed for one in runs] == [7, 8, 9]
+    assert without_time(runs[1]) == without_time(run(problem, algorithm="rage", rng=8, **OPTIONS))
+
+
+@pytest.mark.parametrize("epsilon", [0.3, 0.6, 2.0])  # with one round or none, round numbers do not fall
+def test_stages_say_which_run_they_belong_to(epsilon):
+    stages = []
+    problem = load_problem(LISTED[1])
+    runs = repeat(problem, runs=4, seed=7, algorithm="rage-free", epsilon=epsilon, delta=0.1, watch=stages.append)
+    order = [stage.run for stage in stages]
+    assert order == sorted(order)
+    assert set(order) == {0, 1, 2, 3}
+    for number, done in enumerate(runs):
+        mine = [stage for stage in stages if stage.run == number]
+        assert mine[0].samples == 0
+        assert mine[-1].samples == done.samples
+
+
+NEVER_ENDING = [("rage", "ratio"), ("rage-free", "ratio"), ("coda-paper", "ratio"), ("coda-paper", "fw-gd")]
+
+
+@pytest.mark.parametrize(("name", "solver"), NEVER_ENDING)
+def test_a_round_that_cannot_be_counted_ends_a_run(name, solver):
+    """Two policies of equal value and a tiny ε: samples grow until no computer can count them."""
+    problem = Problem(
+        name="tie",
+        description="Two actions of equal worth.",
+        population=Contexts.finite(1),
+        mean_rewards=np.array([[0.5, 0.5, 0.1]]),
+        noise=Bernoulli(),
+        policies=Finite([[0], [1], [2]], n_actions=3),
+    )
+    done = run(problem, algorithm=name, solver=solver, epsilon=1e-9, delta=0.1, rng=0)
+    assert done.stopped == "memory"
+    assert done.rounds > 10
+    assert 2**50 < done.samples == sum(figures["samples"] for figures in done.history)
+    assert f"round {done.rounds + 1}: a round of " in done.reason
+    assert "more than can be counted" in done.reason
+    assert done.guarantee.startswith(f"none: stopped after {done.rounds} of about")
+    huge = run(problem, algorithm=name, solver=solver, epsilon=0.3, delta=0.1, rng=0, scale=1e290)
+    assert huge.stopped == "memory"
+    assert huge.samples == 0
+    assert len(huge.reason) < 200
+    budget = run(problem, algorithm=name, solver=solver, epsilon=0.3, delta=0.1, rng=0, scale=1e290, max_samples=5)
+    assert budget.stopped == "budget"
+    assert len(budget.reason) < 200
+    with pytest.raises(InputError, match="infinitely many interactions"):
+        run(problem, algorithm=name, solver=solver, epsilon=0.3, delta=0.1, rng=0, scale=1e308)
+
+
+@pytest.mark.parametrize(("name", "spec"), CASES)
+def test_stages_are_told_in_order(name, spec):
+    stages = []
+    done = run(load_problem(spec), algorithm=name, rng=0, watch=stages.append, **OPTIONS)
+    assert [stage.round_number for stage in stages] == sorted(stage.round_number for stage in stages)
+    played = [stage for stage in stages if stage.doing.startswith("playing")]
+    assert len(played) == done.rounds
+    assert sum(int(stage.doing.split()[1].replace(",", "")) for stage in played) == done.samples
+    assert stages[0].samples == 0
+    assert stages[-1].samples == done.samples
+    assert all(1 <= stage.round_number <= stage.rounds for stage in stages)
+    assert stages[-1].policy == done.policy.describe()
+
+
+@pytest.mark.parametrize(("name", "spec"), [*[(name, LISTED[1]) for name in NAMES], ("coda-paper", TREES)])
+def test_sampled_contexts_stand_for_their_distribution(name, spec):
+    """With few of them some contexts are never seen beforehand; the log may still hold them."""
+    problem = load_problem(spec)
+    for offline in (1, 3, 500):
+        done = run(problem, algorithm=name, rng=4, offline_contexts=offline, **OPTIONS)
+        assert done.stopped == "done"
+        assert f"{offline} contexts stand well enough" in done.guarantee
+    assert done.correct  # with 500, as good as knowing it
+
+
+def test_another_class_is_judged_by_its_own_best():
+    problem = load_problem("trees:contexts=60,features=3,bins=4,actions=3,competitive=2,depth=2")
+    small = load_problem(TREES).policies
+    done = run(problem, small, epsilon=0.3, delta=0.1, rng=0)
+    best = small.argmax(problem.population, problem.population.weights[:, None] * problem.mean_rewards)
+    assert done.value_gap == pytest.approx(max(problem.value(best) - problem.value(done.policy), 0.0))
