@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from benchmarks import designs, trees
+from benchmarks import constants, designs, offline, rage_on_hard, trees
 
 designs.main()
 trees.main()
+rage_on_hard.main()
+constants.main()
+offline.main()
