@@ -1,5 +1,6 @@
 """Best-policy identification for contextual bandits: which policy is best, within ε, with probability 1 − δ."""
 
+from pacbandits.certificate import Certificate, certify, verify
 from pacbandits.complexity import Complexity, measure
 from pacbandits.design import Clipped, DesignTask, Shifted, Solution, solve_design
 from pacbandits.errors import InputError
@@ -11,6 +12,7 @@ from pacbandits.version import __version__
 
 __all__ = [
     "Bernoulli",
+    "Certificate",
     "Clipped",
     "Complexity",
     "Contexts",
@@ -28,10 +30,12 @@ __all__ = [
     "Trees",
     "Trivial",
     "__version__",
+    "certify",
     "load_problem",
     "measure",
     "policy_from_json",
     "run",
     "save_problem",
     "solve_design",
+    "verify",
 ]

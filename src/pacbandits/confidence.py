@@ -110,6 +110,17 @@ def theorem_samples(
     )
 
 
+def certificate_threshold(*, log_size: float, experts: int, delta: float) -> float:
+    """`log(|Π| K/δ)`: the log-wealth at which every policy must have been refuted for q to be certified.
+
+    Fix π* and a q with V(π*) > V(q) + ε. Certifying q means refuting π* too, by one of K experts; each one's wealth
+    against the pair (π*, q) is a nonnegative supermartingale that starts at 1, so by Ville's inequality it ever reaches
+    |Π|K/δ with probability at most δ/(|Π|K). A union over the experts and over q gives δ. No union over π is needed:
+    whatever the others do, π* must be among the refuted.
+    """
+    return log_size + math.log(experts) - math.log(delta)
+
+
 def round_epsilon(round_number: int) -> float:
     """ε_l = 2^{−l}."""
     return 0.5**round_number

@@ -10,10 +10,12 @@ from typing import Any, Literal
 import numpy as np
 
 from pacbandits.algorithms import Algorithm, Plan, State, make_algorithm
+from pacbandits.algorithms.trial import TrialState
+from pacbandits.certificate import Certificate
 from pacbandits.errors import InputError
 from pacbandits.policies.base import PolicyClass
 from pacbandits.problems import Problem
-from pacbandits.records import Policy
+from pacbandits.records import Log, Policy
 
 Stopped = Literal["done", "budget", "memory", "interrupted"]
 
@@ -41,7 +43,8 @@ class Run:
     """What came of a run.
 
     value_gap: `max V − V(policy)`, by the truth. correct: whether that is at most ε. stopped: why it ended, with
-    `reason` in words unless it was done. history: the figures of each round.
+    `reason` in words unless it was done. history: the figures of each round. certificate, log: of the algorithms that
+    certify.
     """
 
     algorithm: str
@@ -60,6 +63,8 @@ class Run:
     guarantee: str
     seconds: float
     history: tuple[dict[str, Any], ...]
+    certificate: Certificate | None = None
+    log: Log | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Everything, as what JSON knows."""
@@ -80,6 +85,7 @@ class Run:
             "seconds": self.seconds,
             "policy": self.policy.to_json(),
             "words": self.policy.describe(),
+            "certificate": None if self.certificate is None else self.certificate.to_json(),
             "history": list(self.history),
         }
 
@@ -88,7 +94,7 @@ def run(
     problem: Problem,
     policies: PolicyClass | None = None,
     *,
-    algorithm: str = "coda-paper",
+    algorithm: str = "coda",
     epsilon: float,
     delta: float,
     rng: np.random.Generator | int,
@@ -145,6 +151,8 @@ def run(
         guarantee=answer.guarantee,
         seconds=time.perf_counter() - began,
         history=tuple(dict(figures) for figures in state.history),
+        certificate=answer.certificate,
+        log=state.log if isinstance(state, TrialState) else None,
     )
 
 

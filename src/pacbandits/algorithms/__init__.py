@@ -1,6 +1,7 @@
 """The algorithms: `start`, `design`, `absorb`, `result` over an immutable state. None of them can see the truth."""
 
 from pacbandits.algorithms.base import Algorithm, Answer, Plan, State
+from pacbandits.algorithms.coda import Coda, Uniform
 from pacbandits.algorithms.coda_oracle import CodaOracle
 from pacbandits.algorithms.coda_paper import CodaPaper
 from pacbandits.algorithms.rage import Rage
@@ -11,11 +12,13 @@ __all__ = [
     "ALGORITHMS",
     "Algorithm",
     "Answer",
+    "Coda",
     "CodaOracle",
     "CodaPaper",
     "Plan",
     "Rage",
     "RageFree",
     "State",
+    "Uniform",
     "make_algorithm",
 ]

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pacbandits.algorithms.base import Algorithm
+from pacbandits.algorithms.coda import Coda, Uniform
 from pacbandits.algorithms.coda_oracle import CodaOracle
 from pacbandits.algorithms.coda_paper import CodaPaper
 from pacbandits.algorithms.listed import can_be_listed
@@ -30,6 +31,22 @@ class About:
 
 
 ALGORITHMS = (
+    About(
+        name="coda",
+        source="CODA that people can afford: optimal designs for the gaps seen so far, and a certificate by betting",
+        classes="any",
+        assumes="rewards in [0, 1]; contexts, known or sampled, only make it faster",
+        guarantees="(ε, δ)-PAC at any stopping time, with a certificate that `verify` rechecks",
+        samples="until the certificate holds",
+    ),
+    About(
+        name="uniform",
+        source="the plain randomised trial with the same certificate",
+        classes="any",
+        assumes="rewards in [0, 1]",
+        guarantees="(ε, δ)-PAC at any stopping time, with a certificate that `verify` rechecks",
+        samples="until the certificate holds",
+    ),
     About(
         name="rage",
         source="Elimination Contextual RAGE: drop every policy that another clearly beats",
@@ -56,6 +73,8 @@ ALGORITHMS = (
     ),
 )
 
+TRIALS: dict[str, Callable[..., Algorithm[Any]]] = {"coda": Coda, "uniform": Uniform}
+
 
 def make_algorithm(
     name: str,
@@ -75,6 +94,10 @@ def make_algorithm(
     known = [about.name for about in ALGORITHMS]
     if name not in known:
         raise InputError(f"unknown algorithm '{plain(name)}'{nearest(name, known)}")
+    if name in TRIALS:
+        if solver != "ratio" or scale != 1.0:
+            raise InputError(f"{name} has no sample sizes to scale and no choice of solver; leave --scale and --solver")
+        return TRIALS[name](epsilon, delta, rewards=rewards)
     options: dict[str, Any] = {
         "rewards": rewards,
         "scale": scale,

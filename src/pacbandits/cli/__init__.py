@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import sys
 
+from pacbandits.cli import certifying as _certifying
 from pacbandits.cli import measuring as _measuring
 from pacbandits.cli import running as _running
 from pacbandits.cli.shared import BAD_INPUT, INTERRUPTED, app
 from pacbandits.errors import InputError
 
 __all__ = ["app", "main"]
-_commands = (_measuring, _running)  # importing them puts their commands into the application
+_commands = (_certifying, _measuring, _running)  # importing them puts their commands into the application
 
 
 def main() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import asdict
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -12,11 +13,13 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from pacbandits.algorithms import ALGORITHMS
+from pacbandits.cli.certifying import write_certificate
 from pacbandits.cli.shared import INTERRUPTED, PARTIAL, app, console, print_json
 from pacbandits.errors import InputError, check_delta
+from pacbandits.policies.base import PolicyClass
 from pacbandits.problems import load_policies, load_problem
 from pacbandits.report import algorithms_table, run_table, runs_table
-from pacbandits.simulation import Stage, Watch, repeat
+from pacbandits.simulation import Run, Stage, Watch, repeat
 
 
 @app.command()
@@ -27,7 +30,7 @@ def run(
     ],
     algorithm: Annotated[
         str, typer.Option(help="Which algorithm to run; [cyan]pacbandits algorithms[/] lists them.")
-    ] = "coda-paper",
+    ] = "coda",
     epsilon: Annotated[float, typer.Option(help="How far from the best policy is good enough, above 0.")] = 0.1,
     delta: Annotated[float, typer.Option(help="The probability of being wrong, between 0 and 1.")] = 0.05,
     policies: Annotated[
@@ -54,16 +57,23 @@ def run(
     solver: Annotated[
         str, typer.Option(help="Where coda-paper gets its designs from: [cyan]ratio[/] or the paper's [cyan]fw-gd[/].")
     ] = "ratio",
+    certificate: Annotated[
+        Path | None, typer.Option(help="Write the certificate of coda or uniform here, for [cyan]pacbandits verify[/].")
+    ] = None,
+    log: Annotated[Path | None, typer.Option(help="Write what was seen and done here, as Parquet.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
 ) -> None:
     """Run a best-policy identification algorithm in simulation, and judge its answer by the truth.
 
     [dim]Examples:
+    pacbandits run trees:actions=8 --epsilon 0.05 --certificate proof.json --log log.parquet
     pacbandits run hard:m=10,gap=1 --algorithm rage --epsilon 0.2 --delta 0.1 --seed 1
     pacbandits run two-of-many:actions=6,policies=40 --algorithm coda-paper --repeat 20 --json
     pacbandits run trees:actions=8 --algorithm coda-paper --max-samples 1000000[/]
     """
     check_delta(delta)
+    if repeat_ > 1 and (certificate is not None or log is not None):
+        raise InputError("a certificate and a log are of one run; leave --repeat")
     for name, value in (("seed", seed), ("repeat", repeat_ - 1), ("max-samples", max_samples), ("offline", offline)):
         if value is not None and value < (0 if name in ("seed", "repeat") else 1):
             least = 0 if name == "seed" else 1
@@ -85,6 +95,10 @@ def run(
             solver=solver,
             watch=watch,
         )
+    if certificate is not None:
+        _save_certificate(certificate, runs[0], chosen)
+    if log is not None:
+        _save_log(log, runs[0])
     if as_json:
         print_json(runs[0].to_json() if repeat_ == 1 else [one.to_json() for one in runs])
     else:
@@ -94,6 +108,18 @@ def run(
         raise typer.Exit(INTERRUPTED)
     if stops != {"done"}:
         raise typer.Exit(PARTIAL)
+
+
+def _save_certificate(path: Path, one: Run, policies: PolicyClass) -> None:
+    if one.certificate is None:
+        raise InputError(f"{one.algorithm} makes no certificate; coda and uniform do")
+    write_certificate(path, one.certificate, policies)
+
+
+def _save_log(path: Path, one: Run) -> None:
+    if one.log is None:
+        raise InputError(f"{one.algorithm} keeps no log; coda and uniform do")
+    one.log.write(path)
 
 
 @app.command()

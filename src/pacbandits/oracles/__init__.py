@@ -1,6 +1,6 @@
 """What can be built on any argmax or frontier oracle: counting calls, constraints, excluding a set, CODA's steps."""
 
-from pacbandits.oracles.choice import Choice
+from pacbandits.oracles.choice import Choice, total
 from pacbandits.oracles.constrained import constrained_argmax, relaxed_argmax
 from pacbandits.oracles.counting import Counting, CountingEnumerated, CountingFrontier, counting
 from pacbandits.oracles.excluding import PrintedWalk, best_outside, best_outside_as_printed
@@ -22,4 +22,5 @@ __all__ = [
     "frank_wolfe_step_free",
     "frank_wolfe_step_free_by_argmax",
     "relaxed_argmax",
+    "total",
 ]

@@ -2,7 +2,7 @@
 
 from pacbandits.policies.base import EnumeratedClass, Frontier, FrontierClass, PolicyClass
 from pacbandits.policies.finite import Finite, TablePolicy
-from pacbandits.policies.json import policy_from_json
+from pacbandits.policies.json import class_from_json, class_to_json, policy_from_json
 from pacbandits.policies.trees import Bins, TreePolicy, Trees
 from pacbandits.policies.trivial import Trivial
 
@@ -17,5 +17,7 @@ __all__ = [
     "TreePolicy",
     "Trees",
     "Trivial",
+    "class_from_json",
+    "class_to_json",
     "policy_from_json",
 ]

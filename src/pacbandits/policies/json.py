@@ -1,4 +1,4 @@
-"""Policies to JSON and back, by kind; no code is ever loaded from a file."""
+"""Policies and policy classes to JSON and back, by kind; no code is ever loaded from a file."""
 
 from __future__ import annotations
 
@@ -6,8 +6,11 @@ from collections.abc import Callable
 from typing import Any, cast
 
 from pacbandits.errors import InputError, nearest
-from pacbandits.policies.finite import TablePolicy
-from pacbandits.policies.trees import TreePolicy
+from pacbandits.policies.base import PolicyClass, whole_number
+from pacbandits.policies.finite import Finite, TablePolicy
+from pacbandits.policies.trees import TreePolicy, Trees
+from pacbandits.policies.trees.bins import Bins, Cuts, Labels
+from pacbandits.policies.trivial import Trivial
 from pacbandits.records import Policy
 
 KINDS: dict[str, Callable[[dict[str, Any]], Policy]] = {
@@ -30,3 +33,43 @@ def policy_from_json(value: object) -> Policy:
         return KINDS[kind](policy)
     except KeyError as missing:
         raise InputError(f"a policy of kind '{kind}' in JSON lacks {missing}") from None
+
+
+def class_to_json(policies: PolicyClass) -> dict[str, Any]:
+    """A policy class as what JSON knows; a sentence for one that has no such form."""
+    if isinstance(policies, Finite):
+        return {"kind": "finite", "n_actions": policies.n_actions, "table": policies.table.tolist()}
+    if isinstance(policies, Trivial):
+        return {"kind": "trivial", "n_actions": policies.n_actions, "n_contexts": policies.n_contexts}
+    if isinstance(policies, Trees):
+        features = [
+            {"name": f.name, "thresholds": list(f.thresholds)}
+            if isinstance(f, Cuts)
+            else {"name": f.name, "labels": list(f.labels)}
+            for f in policies.bins.features
+        ]
+        return {"kind": "trees", "n_actions": policies.n_actions, "depth": policies.depth, "features": features}
+    raise InputError(f"the policy class {type(policies).__name__} has no description in JSON")
+
+
+def class_from_json(value: object) -> PolicyClass:
+    """The policy class that `class_to_json` described."""
+    given = cast(dict[str, Any], value) if isinstance(value, dict) else {}
+    try:
+        if given.get("kind") == "finite":
+            return Finite(given["table"], n_actions=whole_number(given["n_actions"], name="n_actions"))
+        if given.get("kind") == "trivial":
+            size, n_actions = given["n_contexts"], given["n_actions"]
+            return Trivial(whole_number(size, name="n_contexts"), whole_number(n_actions, name="n_actions"))
+        if given.get("kind") == "trees":
+            features = tuple(
+                Cuts(str(f["name"]), tuple(float(x) for x in f["thresholds"]))
+                if "thresholds" in f
+                else Labels(str(f["name"]), tuple(str(x) for x in f["labels"]))
+                for f in given["features"]
+            )
+            n_actions, depth = given["n_actions"], given["depth"]
+            return Trees(Bins(features), n_actions=whole_number(n_actions, name="n_actions"), depth=depth)
+    except (KeyError, TypeError, ValueError) as error:
+        raise InputError(f"the policy class in JSON cannot be read: {error}") from None
+    raise InputError("a policy class in JSON must be an object of kind finite, trivial or trees")

@@ -11,6 +11,7 @@ from pacbandits.policies.trees import Trees
 from pacbandits.policies.trivial import Trivial
 from pacbandits.problems.base import Problem
 from pacbandits.problems.options import About, declared_options, parse_spec
+from pacbandits.records import Contexts
 
 Depth = Annotated[int, About("how many questions a tree asks at the most", least=0, most=2)]
 Bins = Annotated[int, About("how many bins a number is cut into at the most", least=2, most=256)]
@@ -18,14 +19,21 @@ Bins = Annotated[int, About("how many bins a number is cut into at the most", le
 
 def load_policies(spec: str, problem: Problem) -> PolicyClass:
     """The policy class of a spec `name:key=value,…` on a problem's contexts."""
+    return load_policies_for(spec, problem.population, n_actions=problem.n_actions, of=f"of '{problem.name}' ")
+
+
+def load_policies_for(spec: str, contexts: Contexts, *, n_actions: int, of: str = "") -> PolicyClass:
+    """The policy class of a spec `name:key=value,…` on given contexts."""
 
     def trivial() -> PolicyClass:
-        return Trivial(len(problem.population), problem.n_actions)
+        if contexts.ids is None:
+            raise InputError(f"the trivial class is over a finite context set, but the contexts {of}have no ids")
+        return Trivial(int(contexts.ids.max()) + 1, n_actions)
 
     def trees(depth: Depth = 2, bins: Bins = 32) -> PolicyClass:
-        if problem.population.n_features == 0:
-            raise InputError(f"trees ask about features, but the contexts of '{problem.name}' have none")
-        return Trees.learn(problem.population, n_actions=problem.n_actions, depth=depth, bins=bins)
+        if contexts.n_features == 0:
+            raise InputError(f"trees ask about features, but the contexts {of}have none")
+        return Trees.learn(contexts, n_actions=n_actions, depth=depth, bins=bins)
 
     classes: dict[str, Callable[..., PolicyClass]] = {"trivial": trivial, "trees": trees}
     name, given = parse_spec(spec, of="policy class")

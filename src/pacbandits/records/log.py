@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pacbandits.errors import FloatArray, InputError, IntArray, floats, integers
+from pacbandits.errors import BoolArray, FloatArray, InputError, IntArray, floats, integers
 from pacbandits.records import parquet
 from pacbandits.records.contexts import WEIGHT_COLUMN, Contexts
 
@@ -65,6 +65,42 @@ class Log:
     @property
     def n_actions(self) -> int:
         return self.propensities.shape[1]
+
+    def only(self, rows: BoolArray) -> Log:
+        """The rows (n,) marked true."""
+        return self.take(np.flatnonzero(rows))
+
+    def take(self, rows: IntArray) -> Log:
+        """The given rows."""
+        return Log(
+            self.contexts.take(rows),
+            self.actions[rows],
+            self.rewards[rows],
+            self.propensities[rows],
+            self.rounds[rows],
+            self.repeats[rows],
+        )
+
+    def followed_by(self, later: Log) -> Log:
+        """This log and then the other."""
+        mine, theirs = self.contexts, later.contexts
+        if (mine.names, mine.categories, mine.ids is None) != (theirs.names, theirs.categories, theirs.ids is None):
+            raise InputError("the contexts of the two logs differ in their features")
+        n = len(self) + len(later)
+        return Log(
+            Contexts(
+                features=np.concatenate([mine.features, theirs.features]),
+                names=mine.names,
+                categories=mine.categories,
+                ids=None if mine.ids is None or theirs.ids is None else np.concatenate([mine.ids, theirs.ids]),
+                weights=np.full(n, 1.0 / n),
+            ),
+            np.concatenate([self.actions, later.actions]),
+            np.concatenate([self.rewards, later.rewards]),
+            np.concatenate([self.propensities, later.propensities]),
+            np.concatenate([self.rounds, later.rounds]),
+            np.concatenate([self.repeats, later.repeats]),
+        )
 
     @classmethod
     def of(

@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from pacbandits.algorithms.registry import About
+from pacbandits.certificate import Certificate
 from pacbandits.report.numbers import show_number, show_samples
 from pacbandits.simulation import Run
 
@@ -81,6 +82,23 @@ def algorithms_table(algorithms: Iterable[About]) -> RenderableType:
         parts += [Text.assemble((about.name, "bold"), f"  {about.source}"), table, Text()]
     parts.append(Text("ε_l = 2^−l, δ_l = 3δ/(π² l² |Π|²), s² a bound on E[r²], V the variance under the design."))
     return Group(*parts)
+
+
+def certificate_table(certificate: Certificate) -> RenderableType:
+    """What a log proves: the policy in words, the claim, and the figures behind it."""
+    c = certificate
+    table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
+    table.add_column(width=31)
+    table.add_column()
+    table.add_row("certified", "yes" if c.certified else "no")
+    table.add_row("smallest ε the data certify", show_number(c.certified_epsilon) if c.certified_epsilon < 1 else "—")
+    table.add_row("interactions", f"{c.samples:,}")
+    table.add_row("least evidence, and needed", f"{c.value:.2f} of {c.threshold:.2f} nats")
+    words = Text.assemble(
+        ("policy\n", "bold cyan"), f"{c.policy.describe()}\n\n", ("claim\n", "bold cyan"), f"{c.describe()}\n"
+    )
+    assuming = Text("assuming that " + "; that ".join(c.assumptions), style="dim")
+    return Group(words, table, Text(), assuming)
 
 
 def _figure(value: object) -> str:

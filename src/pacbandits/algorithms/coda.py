@@ -1,0 +1,151 @@
+"""CODA that people can afford: optimal designs, pooled data, a betting certificate.
+
+Each round's propensities solve the ratio form for the gaps seen so far,
+
+    min_p max_π V_π(p; q)/(ε + aΔ̂_π)²,     V weighted by the model's guess of each action's reward variance,
+
+through the class's oracles, with the probability floor inside. Gaps are believed less the larger their error is. The
+slope a is below 1 for another reason: to refute a policy the data must show a gap that chance alone would not, for the
+unluckiest of many policies of that gap; near the best policy that costs nothing, as q is the luckiest there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import numpy as np
+
+from pacbandits.algorithms.base import Progress
+from pacbandits.algorithms.trial import Exploration, Trial, TrialState, fit, mixture, uniform_design
+from pacbandits.certificate import Ledger
+from pacbandits.design import (
+    DesignTask,
+    Shifted,
+    best_pricing,
+    price_propensities,
+    solve_by_pricing,
+    solve_enumerated,
+)
+from pacbandits.errors import FloatArray
+from pacbandits.estimators.models import Fitted
+from pacbandits.oracles import counting
+from pacbandits.policies.base import EnumeratedClass
+from pacbandits.policies.finite import sum_by_id
+from pacbandits.records import Contexts, Design
+
+LEAST_VARIANCE = 0.08  # of a reward, however sure the model is
+SLOPE = 0.6  # how much of a gap counts
+DOUBT = 1.0  # how many standard errors a gap is marked down by
+PATIENCE = 1.5  # a design is kept until the data have grown by this factor
+MOST_COLUMNS_KEPT = 200  # of one design, to start the next from
+
+
+@dataclass(frozen=True, eq=False)
+class NoisyDesign:
+    """A design that weighs each action by a model's guess of its reward variance."""
+
+    design: Design
+    fitted: Fitted
+
+    @property
+    def n_actions(self) -> int:
+        return self.design.n_actions
+
+    def propensities(self, contexts: Contexts) -> FloatArray:
+        """p(a|c) as (n, A)."""
+        return self.design.propensities(contexts, noise=variances(self.fitted.predict(contexts)))
+
+
+@dataclass(frozen=True)
+class Coda(Trial):
+    """CODA with a betting certificate.
+
+    floor: the least probability of an action, as a share of uniform exploration. precision: the relative gap to which
+    designs are solved through oracles.
+    """
+
+    name: ClassVar[str] = "coda"
+
+    floor: float = field(default=0.2, kw_only=True)
+    precision: float = field(default=0.1, kw_only=True)
+
+    def explore(self, state: TrialState, *, progress: Progress | None = None) -> Exploration:
+        """The design for the gaps seen so far, or the last one while that is recent enough."""
+        if (recent := _recent(state)) is not None:
+            return recent
+        fitted = fit(state)
+        task = design_task(state, fitted, epsilon=self.epsilon, floor=self.floor)
+        if isinstance(state.policies, EnumeratedClass):
+            solution, calls = solve_enumerated(task, tolerance=0.01), 0
+        else:
+            counted = counting(state.policies)
+            solution = solve_by_pricing(
+                task,
+                pricing=best_pricing(counted),
+                tolerance=self.precision,
+                max_rounds=25,
+                seeds=state.pool,
+                progress=progress,
+            )
+            calls = counted.calls
+        return Exploration(
+            NoisyDesign(solution.design, fitted),
+            solution.upper,
+            state.samples,
+            pool=() if isinstance(state.policies, EnumeratedClass) else solution.design.support[:MOST_COLUMNS_KEPT],
+            oracle_calls=calls,
+        )
+
+
+@dataclass(frozen=True)
+class Uniform(Trial):
+    """The plain randomised trial with the same certificate: every action equally likely, all the time."""
+
+    name: ClassVar[str] = "uniform"
+
+    def explore(self, state: TrialState, *, progress: Progress | None = None) -> Exploration:
+        """Uniform exploration; only the scale of the bets is found anew."""
+        if (recent := _recent(state)) is not None:
+            return recent
+        task = design_task(state, fit(state), epsilon=self.epsilon, floor=0.0)
+        n_actions = state.policies.n_actions
+        price = price_propensities(task, np.full((len(task.contexts), n_actions), 1.0 / n_actions))
+        return Exploration(uniform_design(state.policy), price.upper, state.samples, oracle_calls=price.oracle_calls)
+
+
+def design_task(state: TrialState, fitted: Fitted, *, epsilon: float, floor: float) -> DesignTask:
+    """The ratio form for the gaps that the data show against the best policy, less some standard errors.
+
+    A standard error √v is no sum over contexts, but v is one, and √v ≤ (v/η + η)/2 for any η > 0.
+    """
+    assert state.log is not None
+    assert state.predictions is not None
+    assert state.current is not None
+    ledger = Ledger.of(state.log, state.predictions)
+    mixed = mixture(state.played, ledger.contexts)
+    gaps, squares = ledger.gaps(mixed, reference=state.policy(ledger.contexts))
+    seen, where = state.contexts.joined(ledger.contexts)
+    eta = 1.5 * epsilon * min(1.0, np.sqrt(state.current.price / state.samples))  # the error of policies that matter
+    scores = sum_by_id(where, gaps - DOUBT / (2.0 * eta) * squares, n=len(seen))
+    return DesignTask(
+        state.policies,
+        seen,
+        reference=state.policy,
+        gaps=scores - DOUBT * eta / 2.0 / len(seen),
+        scale=Shifted(epsilon, SLOPE),
+        noise=variances(fitted.predict(seen)),
+        floor=floor / state.policies.n_actions,
+    )
+
+
+def variances(means: FloatArray) -> FloatArray:
+    """Of rewards in [0, 1] with these means: at most m(1 − m), and never below a floor."""
+    return np.maximum(means * (1.0 - means), LEAST_VARIANCE)
+
+
+def _recent(state: TrialState) -> Exploration | None:
+    """What is being played, unless it is the pilot or the data have outgrown it."""
+    current = state.current
+    fresh = current is not None and current.since > 0 and state.samples < PATIENCE * current.since
+    return current if fresh else None

@@ -1,0 +1,219 @@
+"""The certificate: "with probability 1 − δ this policy is within ε of the best of its class", and all it rests on."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+
+from pacbandits.certificate.bets import Bets
+from pacbandits.certificate.ledger import Ledger
+from pacbandits.certificate.search import Least, least_of_all, least_of_one, least_of_two, least_wealth
+from pacbandits.confidence import certificate_threshold
+from pacbandits.errors import FloatArray, InputError
+from pacbandits.policies import policy_from_json
+from pacbandits.policies.base import EnumeratedClass, FrontierClass, PolicyClass
+from pacbandits.records import Log, Policy
+
+KIND = "pacbandits certificate"
+ASSUMPTIONS = (
+    "contexts are independent draws from one distribution",
+    "the logged propensities are those with which actions were drawn",
+    "rewards lie in [0, 1]",
+    "predictions and bets were fixed before the round they were used in",
+)
+INEXACT = "the argmax oracle, which is not exact, found the least refuted policy"
+_STEPS = 9  # of the bisection for the certified epsilon
+
+
+@dataclass(frozen=True, eq=False)
+class Certificate:
+    """What was certified, from what, and how to check it again.
+
+    policy: q. certified: whether every policy is refuted at ε. value: the least log-wealth found, to be compared with
+    threshold. certified_epsilon: the smallest ε at which the same data refute every policy, 1 if none below does; it
+    bounds V* − V(q) at all times together. experts, share: which of the bets were used (see `search.Least`). model: the
+    reward model in JSON. digest: of the log. exact: whether the oracle is.
+    """
+
+    policy: Policy
+    epsilon: float
+    delta: float
+    certified: bool
+    certified_epsilon: float
+    value: float
+    threshold: float
+    log_size: float
+    samples: int
+    rows: int
+    bets: Bets
+    experts: tuple[int, ...]
+    share: float | None
+    model: dict[str, Any]
+    digest: str
+    exact: bool
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """Everything the claim rests on."""
+        return ASSUMPTIONS if self.exact else (*ASSUMPTIONS, INEXACT)
+
+    def to_json(self) -> dict[str, Any]:
+        """Everything, as what JSON knows."""
+        return {
+            "kind": KIND,
+            "claim": self.describe(),
+            "certified": self.certified,
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+            "certified_epsilon": self.certified_epsilon,
+            "value": self.value,
+            "threshold": self.threshold,
+            "log_size": self.log_size,
+            "samples": self.samples,
+            "rows": self.rows,
+            "score": "capped doubly robust difference, log(1 + bet (epsilon - score))",
+            "multipliers": list(self.bets.multipliers),
+            "scales": list(self.bets.scales),
+            "cap_share": self.bets.share,
+            "experts": list(self.experts),
+            "expert_share": self.share,
+            "model": self.model,
+            "digest": self.digest,
+            "exact": self.exact,
+            "assumptions": list(self.assumptions),
+            "policy": self.policy.to_json(),
+            "words": self.policy.describe(),
+        }
+
+    @classmethod
+    def from_json(cls, value: object) -> Certificate:
+        """The certificate that `to_json` wrote."""
+        if not isinstance(value, dict) or cast(dict[str, Any], value).get("kind") != KIND:
+            raise InputError("this is not a pacbandits certificate")
+        given = cast(dict[str, Any], value)
+        try:
+            return cls(
+                policy=policy_from_json(given["policy"]),
+                epsilon=float(given["epsilon"]),
+                delta=float(given["delta"]),
+                certified=bool(given["certified"]),
+                certified_epsilon=float(given["certified_epsilon"]),
+                value=float(given["value"]),
+                threshold=float(given["threshold"]),
+                log_size=float(given["log_size"]),
+                samples=int(given["samples"]),
+                rows=int(given["rows"]),
+                bets=Bets(tuple(given["multipliers"]), tuple(given["scales"]), float(given["cap_share"])),
+                experts=tuple(int(k) for k in given["experts"]),
+                share=None if given["expert_share"] is None else float(given["expert_share"]),
+                model=dict(given["model"]),
+                digest=str(given["digest"]),
+                exact=bool(given["exact"]),
+            )
+        except KeyError as missing:
+            raise InputError(f"the certificate lacks {missing}") from None
+        except (TypeError, ValueError) as error:
+            raise InputError(f"the certificate cannot be read: {error}") from None
+
+    def describe(self) -> str:
+        """The claim in a sentence."""
+        if self.certified:
+            return f"with probability at least {1 - self.delta:g} the policy is within {self.epsilon:g} of the best"
+        if self.certified_epsilon < 1:
+            return (
+                f"not certified at {self.epsilon:g}; with probability at least {1 - self.delta:g} the policy is "
+                f"within {self.certified_epsilon:.3g} of the best"
+            )
+        return f"not certified at {self.epsilon:g}, nor at any smaller distance than 1"
+
+
+def make_certificate(
+    log: Log,
+    ledger: Ledger,
+    policies: PolicyClass,
+    *,
+    reference: Policy,
+    epsilon: float,
+    delta: float,
+    bets: Bets,
+    model: dict[str, Any],
+) -> tuple[Certificate, int]:
+    """What the data say of `reference`, and how many oracle calls it took to know."""
+    threshold = certificate_threshold(log_size=policies.log_size, experts=len(bets), delta=delta)
+    own = reference(ledger.contexts)
+    scores = [wealth(ledger, bets, expert, reference=own, epsilon=epsilon) for expert in range(len(bets))]
+    least = least_wealth(policies, ledger.contexts, scores)
+    smallest, calls = _certified_epsilon(ledger, policies, least, reference=own, bets=bets, threshold=threshold)
+    certificate = Certificate(
+        policy=reference,
+        epsilon=epsilon,
+        delta=delta,
+        certified=least.value >= threshold,
+        certified_epsilon=min(smallest, epsilon) if least.value >= threshold else smallest,
+        value=least.value,
+        threshold=threshold,
+        log_size=policies.log_size,
+        samples=ledger.samples,
+        rows=len(log),
+        bets=bets,
+        experts=least.experts,
+        share=least.share,
+        model=model,
+        digest=digest(log),
+        exact=policies.exact,
+    )
+    return certificate, least.oracle_calls + calls
+
+
+def wealth(ledger: Ledger, bets: Bets, expert: int, *, reference: Any, epsilon: float) -> FloatArray:
+    """The log-wealth scores (m, A) of one expert."""
+    return ledger.log_wealth(reference=reference, bets=bets.stakes(expert), caps=bets.caps(expert), epsilon=epsilon)
+
+
+def digest(log: Log) -> str:
+    """SHA-256 of everything in a log that a certificate rests on."""
+    sha = hashlib.sha256()
+    parts: Sequence[Any] = (
+        log.contexts.features,
+        np.empty(0) if log.contexts.ids is None else log.contexts.ids,
+        log.actions,
+        log.rewards,
+        log.propensities,
+        log.rounds,
+        log.repeats,
+    )
+    for part in parts:
+        sha.update(str(part.shape).encode())
+        sha.update(np.ascontiguousarray(part).tobytes())
+    return sha.hexdigest()
+
+
+def _certified_epsilon(
+    ledger: Ledger, policies: PolicyClass, least: Least, *, reference: Any, bets: Bets, threshold: float
+) -> tuple[float, int]:
+    """The smallest ε at which the same experts refute every policy, to about 1 % above; wealth rises with ε."""
+
+    def refuted(epsilon: float) -> bool:
+        used = [wealth(ledger, bets, expert, reference=reference, epsilon=epsilon) for expert in least.experts]
+        if isinstance(policies, EnumeratedClass):
+            value = least_of_all(policies, ledger.contexts, used)
+        elif len(used) == 1:
+            value = least_of_one(policies, ledger.contexts, used[0])
+        elif least.share is None and isinstance(policies, FrontierClass):
+            value = least_of_two(policies, ledger.contexts, used[0], used[1])
+        else:
+            share = 0.5 if least.share is None else least.share
+            value = least_of_one(policies, ledger.contexts, share * used[0] + (1.0 - share) * used[1])
+        return value >= threshold
+
+    if not refuted(1.0):
+        return 1.0, 1
+    low, high = np.log(1e-3), 0.0
+    for _ in range(_STEPS):
+        middle = (low + high) / 2
+        low, high = (low, middle) if refuted(float(np.exp(middle))) else (middle, high)
+    return float(np.exp(high)), _STEPS + 1

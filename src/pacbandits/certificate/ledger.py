@@ -1,0 +1,262 @@
+"""A log with its predictions, laid out for the wealth of every policy at once.
+
+For a pair (π, q), a row with context c, played action a, reward r and propensities p gives the score
+
+    X(π) = f₁(c, π) − f₂(c, q) + (r − f₁)/p · 1{π = a} − (r − f₂)/p · 1{q = a}     when π(c) ≠ q(c), else 0
+    f₁ = max(g(f, λ/p), 1 − p·M),   f₂ = min(1 − g(1 − f, λ/p), p·M)               (f a prediction, M a cap)
+
+It is unbiased for V(π) − V(q) whatever f₁ and f₂ are, as they were fixed before the row, and never exceeds 1 + M
+however small p is: the cap acts through the control variate, not on the score. An action that is never played (p = 0)
+gets f₁ = 1, which can only make π look better.
+
+The best control variate for a bet λ is not the mean f itself but the g that maximises the expected logarithm of the
+factor of a reward of mean f played with probability p, for small λ and any stake k = λ/p,
+
+    k(μ − g) + f log(1 − k(1 − g)) + (1 − f) log(1 + kg),
+
+whose maximiser does not depend on μ: with w = ((1 − k) + √((1 − k)² + 4fk))/2, g = 1 − (1 − w)/k. For small stakes that
+is f, which makes the variance least; for large ones it moves to where a single reward cannot ruin the expert.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from pacbandits.compiled import kernel, over_cores
+from pacbandits.errors import FloatArray, InputError, IntArray
+from pacbandits.records import Contexts, Log
+
+
+@dataclass(frozen=True, eq=False)
+class Ledger:
+    """Rows sorted by context; rows starts[c] to starts[c + 1] belong to context c of the m distinct ones.
+
+    actions, rewards, repeats, rounds, played (n,): of each row, `played` the propensity of its action; rounds count
+    from 0 without gaps. propensities, predictions (n, A): what the caps and the control variates are made from.
+    """
+
+    contexts: Contexts
+    starts: IntArray
+    actions: IntArray
+    rewards: FloatArray
+    repeats: FloatArray
+    rounds: IntArray
+    played: FloatArray
+    propensities: FloatArray
+    predictions: FloatArray
+
+    @property
+    def n_rounds(self) -> int:
+        return int(self.rounds.max()) + 1
+
+    @property
+    def samples(self) -> int:
+        return int(self.repeats.sum())
+
+    @classmethod
+    def of(cls, log: Log, predictions: FloatArray) -> Ledger:
+        """Lay out a log; predictions (n, A) were made before each row's round."""
+        if log.rewards.min() < 0 or log.rewards.max() > 1:
+            raise InputError(
+                f"rewards must lie in [0, 1], but they range from {log.rewards.min():.6g} to {log.rewards.max():.6g}; "
+                "rescale them"
+            )
+        if predictions.shape != log.propensities.shape or predictions.min() < 0 or predictions.max() > 1:
+            raise InputError("predictions must have one number in [0, 1] for each row and action")
+        ids = log.contexts.ids
+        if ids is None:
+            first, which = np.arange(len(log)), np.arange(len(log))
+        else:
+            _, first, which = np.unique(ids, return_index=True, return_inverse=True)
+        order = np.argsort(which, kind="stable")
+        _, rounds = np.unique(log.rounds, return_inverse=True)
+        n = np.arange(len(log))
+        return cls(
+            contexts=log.contexts.take(first),
+            starts=np.concatenate([[0], np.cumsum(np.bincount(which))]).astype(np.int64),
+            actions=log.actions[order],
+            rewards=log.rewards[order],
+            repeats=log.repeats[order].astype(np.float64),
+            rounds=rounds[order].astype(np.int64),
+            played=log.propensities[n, log.actions][order],
+            propensities=np.ascontiguousarray(log.propensities[order]),
+            predictions=np.ascontiguousarray(predictions[order]),
+        )
+
+    def log_wealth(self, *, reference: IntArray, bets: FloatArray, caps: FloatArray, epsilon: float) -> FloatArray:
+        """Scores (m, A) that sum to `Σ_i log(1 + λ(ε − X_i(π)))` over a policy's actions.
+
+        reference (m,): q's actions. bets, caps (rounds,): λ and M of each round, with λ(1 + M) < 1.
+        """
+        if (bets < 0).any() or (caps < 0).any() or (bets * (1.0 + caps) >= 1.0).any():
+            raise InputError("bets and caps must not be negative, and bet·(1 + cap) must stay below 1")
+        out = np.zeros((len(self.contexts), self.propensities.shape[1]))
+        over_cores(
+            lambda a, b: _log_wealth(
+                self.starts,
+                self.actions,
+                self.rewards,
+                self.repeats,
+                self.rounds,
+                self.played,
+                self.propensities,
+                self.predictions,
+                reference,
+                bets,
+                caps,
+                epsilon,
+                out,
+                a,
+                b,
+            ),
+            count=len(self.contexts),
+            chunks_per_core=16,
+        )
+        return out
+
+    def gaps(self, mixture: FloatArray, *, reference: IntArray) -> tuple[FloatArray, FloatArray]:
+        """Scores (m, A) that sum to a policy's estimated gap against the reference (m,), and to its squared error.
+
+        Doubly robust differences, with the propensities (m, A) of all rounds mixed: as if every row had been played by
+        a round drawn at random, so that no round's rare actions weigh more than the others' common ones.
+        """
+        gaps, squares = (np.zeros((len(self.contexts), self.propensities.shape[1])) for _ in range(2))
+        over_cores(
+            lambda a, b: _gaps(
+                self.starts,
+                self.actions,
+                self.rewards,
+                self.repeats,
+                mixture,
+                self.predictions,
+                reference,
+                gaps,
+                squares,
+                a,
+                b,
+            ),
+            count=len(self.contexts),
+            chunks_per_core=16,
+        )
+        return gaps / self.samples, squares / self.samples**2
+
+    def values(self, weights: FloatArray) -> FloatArray:
+        """Doubly robust scores (m, A) whose sum over a policy's actions is V̂(π) up to a constant factor.
+
+        weights (rounds,): how much each round counts.
+        """
+        out = np.zeros((len(self.contexts), self.propensities.shape[1]))
+        over_cores(
+            lambda a, b: _values(
+                self.starts,
+                self.actions,
+                self.rewards,
+                self.repeats * weights[self.rounds],
+                self.played,
+                self.predictions,
+                out,
+                a,
+                b,
+            ),
+            count=len(self.contexts),
+            chunks_per_core=16,
+        )
+        return out
+
+
+@kernel
+def _gaps(
+    starts: IntArray,
+    actions: IntArray,
+    rewards: FloatArray,
+    repeats: FloatArray,
+    mixture: FloatArray,
+    predictions: FloatArray,
+    reference: IntArray,
+    gaps: FloatArray,
+    squares: FloatArray,
+    start: int,
+    stop: int,
+) -> None:
+    for c in range(start, stop):
+        q = reference[c]
+        for i in range(starts[c], starts[c + 1]):
+            a = actions[i]
+            base = predictions[i, q] + ((rewards[i] - predictions[i, q]) / mixture[c, q] if a == q else 0.0)
+            for x in range(predictions.shape[1]):
+                if x != q:
+                    f = predictions[i, x]
+                    gap = base - f - ((rewards[i] - f) / mixture[c, x] if a == x else 0.0)
+                    gaps[c, x] += repeats[i] * gap
+                    squares[c, x] += repeats[i] * gap**2
+
+
+@kernel
+def _centre(mean: float, stake: float) -> float:
+    """g(f, k): the control variate that makes a bet on an action of this mean grow fastest."""
+    if stake > 1e6:
+        return 1.0
+    if stake < 1e-6:
+        return mean
+    left = 0.5 * ((1.0 - stake) + math.sqrt((1.0 - stake) ** 2 + 4.0 * mean * stake))
+    return min(max(1.0 - (1.0 - left) / stake, mean), 1.0)
+
+
+@kernel
+def _log_wealth(
+    starts: IntArray,
+    actions: IntArray,
+    rewards: FloatArray,
+    repeats: FloatArray,
+    rounds: IntArray,
+    played: FloatArray,
+    propensities: FloatArray,
+    predictions: FloatArray,
+    reference: IntArray,
+    bets: FloatArray,
+    caps: FloatArray,
+    epsilon: float,
+    out: FloatArray,
+    start: int,
+    stop: int,
+) -> None:
+    n_actions = propensities.shape[1]
+    for c in range(start, stop):
+        q = reference[c]
+        for i in range(starts[c], starts[c + 1]):
+            bet, cap = float(bets[rounds[i]]), float(caps[rounds[i]])
+            a, r = actions[i], rewards[i]
+            stake = bet / max(propensities[i, q], 1e-12)
+            low = min(1.0 - _centre(1.0 - predictions[i, q], stake), propensities[i, q] * cap)
+            base = low + ((r - low) / played[i] if a == q else 0.0)
+            for x in range(n_actions):
+                if x == q:
+                    out[c, x] += repeats[i] * math.log1p(bet * epsilon)
+                else:
+                    stake = bet / max(propensities[i, x], 1e-12)
+                    high = max(_centre(predictions[i, x], stake), 1.0 - propensities[i, x] * cap)
+                    score = high + ((r - high) / played[i] if a == x else 0.0) - base
+                    out[c, x] += repeats[i] * math.log1p(bet * (epsilon - score))
+
+
+@kernel
+def _values(
+    starts: IntArray,
+    actions: IntArray,
+    rewards: FloatArray,
+    weights: FloatArray,
+    played: FloatArray,
+    predictions: FloatArray,
+    out: FloatArray,
+    start: int,
+    stop: int,
+) -> None:
+    for c in range(start, stop):
+        for i in range(starts[c], starts[c + 1]):
+            for x in range(predictions.shape[1]):
+                out[c, x] += weights[i] * predictions[i, x]
+            a = actions[i]
+            out[c, a] += weights[i] * (rewards[i] - predictions[i, a]) / played[i]

@@ -1,0 +1,142 @@
+"""Check a certificate against its log, without the code that made it.
+
+Scores and wealth are computed again, slowly and plainly, from the definition in `pacbandits.certificate.ledger`; the
+minimum over the class by the class's own oracle. What cannot be checked from a log is what the certificate lists as its
+assumptions.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from pacbandits.certificate.certificate import Certificate, digest
+from pacbandits.certificate.certify import in_blocks
+from pacbandits.errors import FloatArray, IntArray
+from pacbandits.estimators.models import RewardModel, model_from_json, predict_by_round
+from pacbandits.policies.base import EnumeratedClass, FrontierClass, PolicyClass
+from pacbandits.records import Contexts, Log
+
+_ROUNDING = 1e-6  # relative: how far a value computed anew may lie from the one in the certificate
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """faults: what does not hold, in words; none when the certificate is good. value: the least log-wealth, anew."""
+
+    faults: tuple[str, ...]
+    value: float | None
+
+    @property
+    def good(self) -> bool:
+        return not self.faults
+
+
+def verify(certificate: Certificate, log: Log, policies: PolicyClass, *, model: RewardModel | None = None) -> Verdict:
+    """Recheck every claim of a certificate; `model` is for those whose own cannot be made from its description.
+
+    A log without rounds is cut into blocks as `certify` does.
+    """
+    log = in_blocks(log)
+    faults = _faults_on_sight(certificate, log, policies)
+    if faults:
+        return Verdict(tuple(faults), None)
+    made = model_from_json(certificate.model) if model is None else model
+    predictions = predict_by_round(log, made)
+    if not _belongs(certificate.policy(log.contexts), log.contexts, policies):
+        return Verdict(("the certified policy is not one of the class",), None)
+    value = _least(certificate, log, policies, predictions, certificate.epsilon)
+    if abs(value - certificate.value) > _ROUNDING * max(1.0, abs(value)):
+        faults.append(f"the least log-wealth is {value:.6g}, not {certificate.value:.6g}")
+    if certificate.certified and value < certificate.threshold:
+        faults.append(f"a log-wealth of {value:.6g} does not reach {certificate.threshold:.6g}: nothing is certified")
+    if certificate.certified_epsilon < 1.0:
+        smallest = _least(certificate, log, policies, predictions, certificate.certified_epsilon)
+        if smallest < certificate.threshold - _ROUNDING:
+            faults.append(f"the data do not certify {certificate.certified_epsilon:.6g}")
+    return Verdict(tuple(faults), value)
+
+
+def _faults_on_sight(certificate: Certificate, log: Log, policies: PolicyClass) -> list[str]:
+    """What is wrong without a computation."""
+    c, faults = certificate, list[str]()
+    if digest(log) != c.digest:
+        faults.append("the log is not the one that was certified: its digest differs")
+    if log.samples != c.samples or len(log) != c.rows:
+        faults.append(f"the log has {log.samples} interactions, the certificate speaks of {c.samples}")
+    if log.n_actions != policies.n_actions:
+        faults.append(f"the log has {log.n_actions} actions, the policy class {policies.n_actions}")
+    if abs(policies.log_size - c.log_size) > 1e-9 * max(1.0, policies.log_size):
+        faults.append(f"the policy class has log size {policies.log_size:.6g}, the certificate {c.log_size:.6g}")
+    if policies.exact is not c.exact:
+        faults.append("the certificate and the policy class disagree on whether the oracle is exact")
+    if log.rewards.min() < 0 or log.rewards.max() > 1:
+        faults.append("rewards must lie in [0, 1]")
+    if not 0 < c.delta < 1 or not c.epsilon >= 0:
+        faults.append(f"epsilon {c.epsilon} and delta {c.delta} are no confidence statement")
+    elif abs(c.threshold - (c.log_size + np.log(len(c.bets)) - np.log(c.delta))) > 1e-9 * max(1.0, abs(c.threshold)):
+        faults.append(f"the threshold {c.threshold:.6g} is not log(|Π| · experts / δ)")
+    rounds = len(np.unique(log.rounds))
+    if len(c.bets.scales) != rounds:
+        faults.append(f"bets were made for {len(c.bets.scales)} rounds, but the log has {rounds}")
+    if not c.experts or min(c.experts) < 0 or max(c.experts) >= len(c.bets):
+        faults.append("the certificate names experts that do not exist")
+    if c.share is not None and not 0 <= c.share <= 1:
+        faults.append(f"the weight of an expert must lie in [0, 1], got {c.share}")
+    for k in range(len(c.bets)):
+        if (c.bets.stakes(k) * (1.0 + c.bets.caps(k)) >= 1.0).any():
+            faults.append(f"expert {k} stakes so much that a single row could ruin it")
+    return faults
+
+
+def _belongs(actions: IntArray, contexts: Contexts, policies: PolicyClass) -> bool:
+    """Whether some policy of the class acts this way on every context of the log: one argmax call."""
+    agree = np.zeros((len(contexts), policies.n_actions))
+    agree[np.arange(len(contexts)), actions] = 1.0
+    return bool(np.array_equal(policies.argmax(contexts, agree)(contexts), actions))
+
+
+def _least(certificate: Certificate, log: Log, policies: PolicyClass, predictions: FloatArray, epsilon: float) -> float:
+    """The least log-wealth over the class, of the experts that the certificate used."""
+    scores = [_wealth(certificate, log, predictions, expert, epsilon) for expert in certificate.experts]
+    contexts, rows = log.contexts, np.arange(len(log))
+    if isinstance(policies, EnumeratedClass):
+        worst = np.inf
+        for actions in np.asarray(policies.actions(contexts)):
+            worst = min(worst, max(float(score[rows, actions].sum()) for score in scores))
+        return worst
+    if len(scores) == 2 and certificate.share is None and isinstance(policies, FrontierClass):
+        frontier = policies.frontier(contexts, -scores[0], -scores[1])
+        return float(-np.minimum(frontier.first, frontier.second).max())
+    share = 1.0 if certificate.share is None else certificate.share
+    mixed = share * scores[0] + (1.0 - share) * scores[-1]
+    return float(mixed[rows, policies.argmax(contexts, -mixed)(contexts)].sum())
+
+
+def _wealth(certificate: Certificate, log: Log, predictions: FloatArray, expert: int, epsilon: float) -> FloatArray:
+    """repeats · log(1 + λ(ε − X)) for every row and action (n, A)."""
+    _, rounds = np.unique(log.rounds, return_inverse=True)
+    bet = certificate.bets.stakes(expert)[rounds][:, None]
+    cap = certificate.bets.caps(expert)[rounds][:, None]
+    rows = np.arange(len(log))
+    reference = certificate.policy(log.contexts)
+    p, played = log.propensities, log.propensities[rows, log.actions][:, None]
+    stake = bet / np.maximum(p, 1e-12)
+    high = np.maximum(_centre(predictions, stake), 1.0 - p * cap)
+    low = np.minimum(1.0 - _centre(1.0 - predictions, stake), p * cap)[rows, reference][:, None]
+    mine = np.zeros_like(p, dtype=bool)
+    mine[rows, log.actions] = True
+    theirs = (log.actions == reference)[:, None]
+    reward = log.rewards[:, None]
+    score = high + mine * (reward - high) / played - low - theirs * (reward - low) / played
+    score[rows, reference] = 0.0
+    return log.repeats[:, None] * np.log1p(bet * (epsilon - score))
+
+
+def _centre(mean: FloatArray, stake: FloatArray) -> FloatArray:
+    """g(f, k) of `pacbandits.certificate.ledger`."""
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        left = ((1.0 - stake) + np.sqrt((1.0 - stake) ** 2 + 4.0 * mean * stake)) / 2.0
+        best = np.clip(1.0 - (1.0 - left) / stake, mean, 1.0)
+    return np.where(stake > 1e6, 1.0, np.where(stake < 1e-6, mean, best))

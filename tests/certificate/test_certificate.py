@@ -1,0 +1,216 @@
+"""Certificates: what they say, what they rest on, and that they say no more than the data do."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import fields, replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pacbandits.certificate import Bets, Certificate, Ledger, make_certificate
+from pacbandits.certificate.certificate import ASSUMPTIONS, INEXACT, digest, wealth
+from pacbandits.certificate.search import least_of_all, least_of_one, least_of_two, least_wealth
+from pacbandits.confidence import certificate_threshold
+from pacbandits.errors import InputError
+from pacbandits.estimators.models import CellMeans, predict_by_round
+from pacbandits.policies import policy_from_json
+from pacbandits.policies.base import EnumeratedClass, FrontierClass
+from pacbandits.problems import load_problem
+from pacbandits.records import Contexts, Design, Log
+from tests.certificate import plain
+from tests.certificate.test_search import ArgmaxOnly, FrontierOnly
+from tests.instances import seeds
+
+MULTIPLIERS = (0.25, 0.5, 1.0, 2.0)
+
+
+def played(seed, *, rounds=3, samples=150, spec="random:policies=12,contexts=5,actions=3,skew=1,seed=3"):
+    """A problem, a log of rounds of uniform exploration, and the ledger of it."""
+    problem = load_problem(spec)
+    rng = np.random.default_rng(seed)
+    uniform = Design((), np.empty(0), problem.best_policy())
+    log = None
+    for number in range(rounds):
+        new = problem.interact(uniform, samples=samples, rng=rng, round_number=number)
+        log = new if log is None else log.followed_by(new)
+    return problem, log, Ledger.of(log, predict_by_round(log, CellMeans()))
+
+
+def certify(problem, log, ledger, *, policies=None, epsilon=0.2, delta=0.1, reference=None, scale=0.1):
+    policies = problem.policies if policies is None else policies
+    return make_certificate(
+        log,
+        ledger,
+        policies,
+        reference=problem.best_policy() if reference is None else reference,
+        epsilon=epsilon,
+        delta=delta,
+        bets=Bets(MULTIPLIERS, (scale,) * ledger.n_rounds),
+        model=CellMeans().to_json(),
+    )
+
+
+@given(st.floats(0, 100), st.integers(1, 50), st.floats(1e-12, 0.999))
+def test_the_threshold_is_a_union_over_references_and_experts(log_size, experts, delta):
+    found = certificate_threshold(log_size=log_size, experts=experts, delta=delta)
+    assert found == pytest.approx(math.log(math.exp(log_size) * experts / delta))
+    problem, log, ledger = played(0, rounds=1, samples=5)
+    made = certify(problem, log, ledger, delta=delta)[0].threshold
+    assert made == pytest.approx(math.log(12 * len(MULTIPLIERS) / delta))
+
+
+@settings(max_examples=25)
+@given(seeds, st.sampled_from(["listed", "frontier", "argmax"]), st.sampled_from([60, 300, 3000]))
+def test_the_certified_epsilon_is_the_smallest_to_two_percent(seed, kind, samples):
+    """At it the experts named refute every policy; at 2 % less they do not."""
+    problem, log, ledger = played(seed, samples=samples)
+    kinds = {"listed": lambda x: x, "frontier": FrontierOnly, "argmax": ArgmaxOnly}
+    policies = kinds[kind](problem.policies)
+    made, _ = certify(problem, log, ledger, policies=policies)
+    own = made.policy(ledger.contexts)
+
+    def value(epsilon):
+        used = [wealth(ledger, made.bets, k, reference=own, epsilon=epsilon) for k in made.experts]
+        if isinstance(policies, EnumeratedClass):
+            return least_of_all(policies, ledger.contexts, used)
+        if len(used) == 1:
+            return least_of_one(policies, ledger.contexts, used[0])
+        if isinstance(policies, FrontierClass):
+            return least_of_two(policies, ledger.contexts, *used)
+        return least_of_one(policies, ledger.contexts, made.share * used[0] + (1 - made.share) * used[1])
+
+    assert value(made.epsilon) == pytest.approx(made.value, rel=1e-12)
+    assert made.certified == (made.value >= made.threshold)
+    assert made.certified == (made.certified_epsilon <= made.epsilon)
+    if made.certified_epsilon < 1:
+        assert value(made.certified_epsilon) >= made.threshold
+        if made.certified_epsilon > 1.1e-3:
+            assert value(made.certified_epsilon * 0.98) < made.threshold
+    else:
+        assert value(0.98) < made.threshold
+    # Nothing is lost by leaving out experts: all of them certify no more than a little less.
+    scores = [wealth(ledger, made.bets, k, reference=own, epsilon=made.epsilon) for k in range(len(made.bets))]
+    assert made.value == least_wealth(policies, ledger.contexts, scores).value
+
+
+def test_an_epsilon_of_the_bisections_kind_is_certified_itself():
+    """What is certified at ε' is certified when ε' is asked for."""
+    problem, log, ledger = played(1, samples=500)
+    first = certify(problem, log, ledger)[0]
+    assert first.certified
+    assert first.certified_epsilon < first.epsilon
+    again = certify(problem, log, ledger, epsilon=first.certified_epsilon)[0]
+    assert again.certified
+    assert not certify(problem, log, ledger, epsilon=first.certified_epsilon * 0.98)[0].certified
+    # A policy that is worse is certified only further off.
+    values = [problem.value(problem.policies.policy(i)) for i in range(12)]
+    worst = certify(problem, log, ledger, reference=problem.policies.policy(int(np.argmin(values))))[0]
+    assert worst.certified_epsilon > max(values) - min(values)
+
+
+def test_more_confidence_needs_more():
+    problem, log, ledger = played(2, samples=300)
+    found = [certify(problem, log, ledger, delta=d)[0] for d in (0.5, 0.05, 1e-3, 1e-9)]
+    assert all(one.value == found[0].value for one in found)
+    assert np.all(np.diff([one.threshold for one in found]) > 0)
+    assert np.all(np.diff([one.certified_epsilon for one in found]) >= 0)
+
+
+def test_words_and_json_are_complete():
+    problem, log, ledger = played(3)
+    made, _ = certify(problem, log, ledger)
+    text = json.dumps(made.to_json(), allow_nan=False)
+    back = json.loads(text)
+    assert back == made.to_json()
+    names = {"bets": ("multipliers", "scales", "cap_share"), "experts": ("experts",), "share": ("expert_share",)}
+    for field in fields(Certificate):
+        for name in names.get(field.name, (field.name,)):
+            assert name in back
+    assert back["assumptions"] == list(ASSUMPTIONS)
+    assert back["claim"] == made.describe()
+    rebuilt = policy_from_json(back["policy"])
+    assert np.array_equal(rebuilt(problem.population), made.policy(problem.population))
+    assert Bets(tuple(back["multipliers"]), tuple(back["scales"]), back["cap_share"]) == made.bets
+    assert back["digest"] == digest(log)
+    assert (back["samples"], back["rows"]) == (450, len(log))
+    inexact = ArgmaxOnly(problem.policies)
+    inexact.exact = False
+    told = certify(problem, log, ledger, policies=inexact)[0]
+    assert not told.exact
+    assert told.assumptions == (*ASSUMPTIONS, INEXACT)
+    assert told.to_json()["assumptions"][-1] == INEXACT
+
+
+def test_the_claim_says_what_was_certified():
+    problem, log, ledger = played(4, samples=400)
+    certified = certify(problem, log, ledger, epsilon=0.5)[0]
+    assert certified.describe() == "with probability at least 0.9 the policy is within 0.5 of the best"
+    near = certify(problem, log, ledger, epsilon=1e-3)[0]
+    assert not near.certified
+    assert near.describe().startswith("not certified at 0.001; with probability at least 0.9 the policy is within 0.")
+    few = certify(*played(4, rounds=1, samples=3), epsilon=0.01)[0]
+    assert few.certified_epsilon == 1
+    assert few.describe() == "not certified at 0.01, nor at any smaller distance than 1"
+
+
+@settings(max_examples=30)
+@given(seeds)
+def test_the_digest_is_of_everything(seed):
+    log, _ = plain.draw_log(seed)
+    row = len(log) - 1
+    changed = [
+        replace(log, rewards=np.where(np.arange(len(log)) == row, 0.123456, log.rewards)),
+        replace(log, rounds=log.rounds + (np.arange(len(log)) == row)),
+        replace(log, repeats=log.repeats + (np.arange(len(log)) == row)),
+        replace(log, contexts=replace(log.contexts, ids=log.contexts.ids + (np.arange(len(log)) == row))),
+        replace(log, contexts=replace(log.contexts, ids=None)),
+        replace(log, contexts=replace(log.contexts, features=log.contexts.features + 1e-12)),
+        log.followed_by(log),
+        log.take(np.append(np.arange(len(log)), 0)),
+    ]
+    nudged = log.propensities.copy()
+    nudged[row, log.actions[row]] -= 1e-8
+    changed.append(replace(log, propensities=nudged))
+    other = int((log.actions[row] + 1) % log.n_actions)
+    if log.propensities[row, other] > 0:
+        changed.append(replace(log, actions=np.where(np.arange(len(log)) == row, other, log.actions)))
+    digests = [digest(log), *map(digest, changed)]
+    assert len(set(digests)) == len(digests)
+    same = Log(log.contexts, log.actions, log.rewards, log.propensities, log.rounds, log.repeats)
+    assert digest(same) == digest(log)
+    assert digest(replace(log, contexts=replace(log.contexts, weights=np.eye(len(log))[0]))) == digest(log)
+    assert len(digest(log)) == 64
+
+
+@pytest.mark.xfail(strict=True, reason="names and categories are left out, yet trees test features by name and label")
+@pytest.mark.parametrize("change", [{"names": ("dose", "age")}, {"categories": (None, ("yes", "no"))}])
+def test_the_digest_is_of_what_features_mean(change):
+    """Swap two names, and a tree of them is another policy on the same numbers."""
+    contexts = Contexts.of([[0.5, 1.0], [0.1, 0.0]], names=["age", "dose"], categories=[None, ("no", "yes")])
+    log = Log.of(contexts, actions=[0, 1], rewards=[0, 1], propensities=np.full((2, 2), 0.5))
+    if "names" in change:
+        change = change | {"categories": contexts.categories}
+    assert digest(replace(log, contexts=replace(contexts, **change))) != digest(log)
+
+
+def test_rewards_outside_the_unit_interval_are_refused():
+    problem, log, _ = played(5, spec="hard:m=4,noise=gaussian")
+    with pytest.raises(InputError, match=r"rewards must lie in \[0, 1\], but they range from -.* rescale them"):
+        Ledger.of(log, np.full(log.propensities.shape, 0.5))
+
+
+@pytest.mark.xfail(strict=True, reason="make_certificate checks neither")
+@pytest.mark.parametrize("bad", [{"delta": 5.0}, {"delta": 0.0}, {"delta": math.nan}, {"epsilon": -0.5}])
+def test_epsilon_and_delta_must_make_sense(bad):
+    """A δ above 1 lowers the threshold without end."""
+    with pytest.raises(InputError):
+        certify(*played(6), **bad)
+
+
+@pytest.mark.xfail(strict=True, reason="a listed class is asked nothing, but the bisection is counted")
+def test_no_calls_are_counted_where_none_are_made():
+    assert certify(*played(7))[1] == 0
