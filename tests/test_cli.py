@@ -6,12 +6,14 @@ import json
 import math
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from rich.progress import Progress
 
 from pacbandits import cli
+from pacbandits.records import Log
 
 KEYS = {
     *("n_policies", "log_size", "n_contexts", "n_actions", "epsilon", "delta", "best_value", "min_gap"),
@@ -233,7 +235,7 @@ def test_tables_of_runs(run):
 
 def test_runs_on_trees_and_files(run, problem_file):
     spec = "trees:contexts=60,features=3,bins=4,actions=3,competitive=2,depth=1"
-    code, out, _ = run("run", spec, "--epsilon", 0.4, "--offline", 40, "--json")
+    code, out, _ = run("run", spec, "--algorithm", "coda-paper", "--epsilon", 0.4, "--offline", 40, "--json")
     assert code == 0
     got = json.loads(out)
     assert got["algorithm"] == "coda-paper"
@@ -245,7 +247,7 @@ def test_runs_on_trees_and_files(run, problem_file):
     code, out, _ = run("run", SMALL, "--policies", "trivial", "--algorithm", "rage", "--epsilon", 0.9, "--json")
     assert code == 0
     assert json.loads(out)["correct"] is True
-    code, out, _ = run("run", SMALL, "--solver", "fw-gd", "--epsilon", 0.4, "--json")
+    code, out, _ = run("run", SMALL, "--algorithm", "coda-paper", "--solver", "fw-gd", "--epsilon", 0.4, "--json")
     assert code == 0
     assert "solver_gap" in json.loads(out)["history"][0]
 
@@ -316,7 +318,7 @@ def test_an_interruption_ends_in_exit_code_130_with_what_is_known(run, monkeypat
 
 
 def test_scale_voids_the_guarantee(run):
-    code, out, _ = run("run", SMALL, "--epsilon", 0.3, "--scale", 0.001, "--json")
+    code, out, _ = run("run", SMALL, "--algorithm", "rage", "--epsilon", 0.3, "--scale", 0.001, "--json")
     assert code == 0
     assert json.loads(out)["guarantee"].startswith("void: sample sizes were multiplied by 0.001")
 
@@ -340,7 +342,8 @@ def test_algorithms_are_listed(run):
         ([SMALL, "--algorithm", "coda-papr"], "did you mean 'coda-paper'?"),
         (["trees", "--algorithm", "rage"], "coda-paper can run on it"),
         (["trees", "--algorithm", "rage-free"], "coda-paper can run on it"),
-        (["hard"], "coda-paper needs rewards in [0, 1]"),
+        (["hard"], "coda needs rewards in [0, 1]"),
+        (["hard", "--algorithm", "coda-paper"], "coda-paper needs rewards in [0, 1]"),
         ([SMALL, "--delta", "0"], "delta must lie strictly between 0 and 1, got 0.0"),
         ([SMALL, "--delta", "1.5"], "delta must lie strictly between 0 and 1, got 1.5"),
         ([SMALL, "--delta", "nan"], "delta must lie strictly"),
@@ -350,11 +353,16 @@ def test_algorithms_are_listed(run):
         ([SMALL, "--repeat", "0"], "repeat must be 1 or more, got 0"),
         ([SMALL, "--seed", "-1"], "seed must be 0 or more, got -1"),
         ([SMALL, "--max-samples", "0"], "max-samples must be 1 or more, got 0"),
-        ([SMALL, "--scale", "0"], "scale must be positive and finite, got 0.0"),
-        ([SMALL, "--scale", "inf"], "scale must be positive and finite, got inf"),
-        ([SMALL, "--solver", "bogus"], "solver must be ratio or fw-gd, got 'bogus'"),
+        ([SMALL, "--algorithm", "rage", "--scale", "0"], "scale must be positive and finite, got 0.0"),
+        ([SMALL, "--algorithm", "rage", "--scale", "inf"], "scale must be positive and finite, got inf"),
+        ([SMALL, "--scale", "0.5"], "leave --scale and --solver"),
+        ([SMALL, "--certificate", "x.json", "--repeat", "2"], "leave --repeat"),
+        ([SMALL, "--algorithm", "coda-paper", "--solver", "bogus"], "solver must be ratio or fw-gd, got 'bogus'"),
         ([SMALL, "--algorithm", "rage", "--solver", "fw-gd"], "is for coda-paper"),
-        (["trees", "--solver", "fw-gd"], "needs a class that can be listed, and Trees cannot"),
+        (
+            ["trees", "--algorithm", "coda-paper", "--solver", "fw-gd"],
+            "needs a class that can be listed, and Trees cannot",
+        ),
         ([SMALL, "--offline", "0"], "offline must be 1 or more, got 0"),
         (["hrad"], "did you mean 'hard'"),
         ([SMALL, "--policies", "tree"], "did you mean 'trees'"),
@@ -367,3 +375,55 @@ def test_a_bad_run_is_one_line_and_exit_code_2(run, arguments, words):
     assert out == ""
     assert words in err
     assert err.count("\n") == 1
+
+
+def test_a_run_its_certificate_and_who_checks_it(run, tmp_path):
+    """Run, verify; certify the same log, verify; and what is altered is refused."""
+    proof, log = tmp_path / "proof.json", tmp_path / "log.parquet"
+    spec = "trees:contexts=80,features=3,bins=4,actions=3,competitive=2"
+    code, out, _ = run("run", spec, "--epsilon", 0.3, "--certificate", proof, "--log", log, "--json")
+    assert code == 0
+    got = json.loads(out)
+    assert got["algorithm"] == "coda"
+    assert got["certificate"]["certified"] is True
+    assert run("verify", proof, log)[:2][0] == 0
+    code, out, _ = run("verify", proof, log, "--json")
+    assert (code, json.loads(out)["good"]) == (0, True)
+    second = tmp_path / "second.json"
+    code, out, _ = run(
+        "certify", log, "--policies", "trees:bins=4", "--epsilon", 0.4, "--certificate", second, "--json"
+    )
+    assert code in (0, 3)
+    assert json.loads(out)["certified"] is (code == 0)
+    assert run("verify", second, log)[0] == 0
+    altered = json.loads(proof.read_text())
+    altered["epsilon"] = 0.01
+    (tmp_path / "altered.json").write_text(json.dumps(altered))
+    code, out, _ = run("verify", tmp_path / "altered.json", log)
+    assert code == 3
+    assert "nothing is certified" in out
+    table = Log.read(log)
+    rewards = table.rewards.copy()
+    rewards[0] = 1 - rewards[0]
+    replace(table, rewards=rewards).write(tmp_path / "other.parquet")
+    code, out, _ = run("verify", proof, tmp_path / "other.parquet")
+    assert code == 3
+    assert "its digest differs" in out
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "words"),
+    [
+        ("empty.json", "", "is not JSON"),
+        ("other.json", "{}", "not a pacbandits certificate"),
+        ("half.json", '{"kind": "pacbandits certificate"}', "the certificate lacks 'policy'"),
+    ],
+)
+def test_a_bad_certificate_is_one_line(run, tmp_path, name, text, words):
+    (tmp_path / name).write_text(text)
+    code, out, err = run("verify", tmp_path / name, tmp_path / "log.parquet")
+    assert (code, out) == (2, "")
+    assert words in err
+    code, _, err = run("certify", tmp_path / "none.parquet")
+    assert code == 2
+    assert "no file" in err

@@ -18,11 +18,11 @@ def test_python_blocks_run(tmp_path, monkeypatch, capsys):
     features = rng.normal(size=(200, 2))
     Contexts.of(features, names=["age", "income"]).write("customers.parquet")
     names = {"scores": (features @ rng.normal(size=(2, 4)) + rng.normal(size=4)) / 200}
-    assert len(BLOCKS) == 3
+    assert len(BLOCKS) == 4
     for block in BLOCKS:
         exec(block, names)
     assert names["done"].correct
-    assert names["done"].guarantee.startswith("except with probability 0.1 the policy is within 0.1")
+    assert names["done"].guarantee.startswith("except with probability 0.05 the policy is within 0.1")
     solution = names["solution"]
     assert solution.converged
     assert solution.design.propensities(names["contexts"]).min() >= 0.01 - 1e-12

@@ -148,10 +148,12 @@ def test_words_and_json_are_complete():
 def test_the_claim_says_what_was_certified():
     problem, log, ledger = played(4, samples=400)
     certified = certify(problem, log, ledger, epsilon=0.5)[0]
-    assert certified.describe() == "with probability at least 0.9 the policy is within 0.5 of the best"
+    assert certified.certified
+    assert "the policy is within 0.5 of the best" in certified.describe()
     near = certify(problem, log, ledger, epsilon=1e-3)[0]
     assert not near.certified
-    assert near.describe().startswith("not certified at 0.001; with probability at least 0.9 the policy is within 0.")
+    assert near.describe().startswith("not certified at 0.001")
+    assert f"within {near.certified_epsilon:.3g} of the best" in near.describe()
     few = certify(*played(4, rounds=1, samples=3), epsilon=0.01)[0]
     assert few.certified_epsilon == 1
     assert few.describe() == "not certified at 0.01, nor at any smaller distance than 1"
@@ -178,15 +180,13 @@ def test_the_digest_is_of_everything(seed):
     other = int((log.actions[row] + 1) % log.n_actions)
     if log.propensities[row, other] > 0:
         changed.append(replace(log, actions=np.where(np.arange(len(log)) == row, other, log.actions)))
-    digests = [digest(log), *map(digest, changed)]
-    assert len(set(digests)) == len(digests)
+    assert all(digest(one) != digest(log) for one in changed)
     same = Log(log.contexts, log.actions, log.rewards, log.propensities, log.rounds, log.repeats)
     assert digest(same) == digest(log)
     assert digest(replace(log, contexts=replace(log.contexts, weights=np.eye(len(log))[0]))) == digest(log)
     assert len(digest(log)) == 64
 
 
-@pytest.mark.xfail(strict=True, reason="names and categories are left out, yet trees test features by name and label")
 @pytest.mark.parametrize("change", [{"names": ("dose", "age")}, {"categories": (None, ("yes", "no"))}])
 def test_the_digest_is_of_what_features_mean(change):
     """Swap two names, and a tree of them is another policy on the same numbers."""
@@ -198,12 +198,10 @@ def test_the_digest_is_of_what_features_mean(change):
 
 
 def test_rewards_outside_the_unit_interval_are_refused():
-    problem, log, _ = played(5, spec="hard:m=4,noise=gaussian")
     with pytest.raises(InputError, match=r"rewards must lie in \[0, 1\], but they range from -.* rescale them"):
-        Ledger.of(log, np.full(log.propensities.shape, 0.5))
+        played(5, spec="hard:m=4,noise=gaussian")
 
 
-@pytest.mark.xfail(strict=True, reason="make_certificate checks neither")
 @pytest.mark.parametrize("bad", [{"delta": 5.0}, {"delta": 0.0}, {"delta": math.nan}, {"epsilon": -0.5}])
 def test_epsilon_and_delta_must_make_sense(bad):
     """A δ above 1 lowers the threshold without end."""
@@ -211,6 +209,5 @@ def test_epsilon_and_delta_must_make_sense(bad):
         certify(*played(6), **bad)
 
 
-@pytest.mark.xfail(strict=True, reason="a listed class is asked nothing, but the bisection is counted")
 def test_no_calls_are_counted_where_none_are_made():
     assert certify(*played(7))[1] == 0

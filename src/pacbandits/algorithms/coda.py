@@ -27,7 +27,7 @@ from pacbandits.design import (
     solve_by_pricing,
     solve_enumerated,
 )
-from pacbandits.errors import FloatArray
+from pacbandits.errors import FloatArray, InputError
 from pacbandits.estimators.models import Fitted
 from pacbandits.oracles import counting
 from pacbandits.policies.base import EnumeratedClass
@@ -35,6 +35,7 @@ from pacbandits.policies.finite import sum_by_id
 from pacbandits.records import Contexts, Design
 
 LEAST_VARIANCE = 0.08  # of a reward, however sure the model is
+LEAST_PRICE = 1.0  # of a design; it would be 0 where there is nothing to tell apart
 SLOPE = 0.6  # how much of a gap counts
 DOUBT = 1.0  # how many standard errors a gap is marked down by
 PATIENCE = 1.5  # a design is kept until the data have grown by this factor
@@ -70,6 +71,13 @@ class Coda(Trial):
     floor: float = field(default=0.2, kw_only=True)
     precision: float = field(default=0.1, kw_only=True)
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0 <= self.floor <= 1:
+            raise InputError(f"floor is a share of uniform exploration, from 0 to 1; got {self.floor}")
+        if not 0 < self.precision < float("inf"):
+            raise InputError(f"precision must be positive and finite, got {self.precision}")
+
     def explore(self, state: TrialState, *, progress: Progress | None = None) -> Exploration:
         """The design for the gaps seen so far, or the last one while that is recent enough."""
         if (recent := _recent(state)) is not None:
@@ -91,7 +99,7 @@ class Coda(Trial):
             calls = counted.calls
         return Exploration(
             NoisyDesign(solution.design, fitted),
-            solution.upper,
+            max(solution.upper, LEAST_PRICE),
             state.samples,
             pool=() if isinstance(state.policies, EnumeratedClass) else solution.design.support[:MOST_COLUMNS_KEPT],
             oracle_calls=calls,
@@ -111,7 +119,12 @@ class Uniform(Trial):
         task = design_task(state, fit(state), epsilon=self.epsilon, floor=0.0)
         n_actions = state.policies.n_actions
         price = price_propensities(task, np.full((len(task.contexts), n_actions), 1.0 / n_actions))
-        return Exploration(uniform_design(state.policy), price.upper, state.samples, oracle_calls=price.oracle_calls)
+        return Exploration(
+            uniform_design(state.policy),
+            max(price.upper, LEAST_PRICE),
+            state.samples,
+            oracle_calls=price.oracle_calls,
+        )
 
 
 def design_task(state: TrialState, fitted: Fitted, *, epsilon: float, floor: float) -> DesignTask:

@@ -92,6 +92,10 @@ class Trial:
         if not 0 < self.epsilon < float("inf"):
             raise InputError(f"{self.name} needs an epsilon above 0; got {self.epsilon}")
         check_delta(self.delta)
+        if self.pilot is not None and not (self.pilot >= 1 and self.pilot == int(self.pilot)):
+            raise InputError(f"pilot must be a whole number, 1 or more; got {self.pilot}")
+        if not 0 < self.growth < float("inf"):
+            raise InputError(f"growth must be positive and finite, got {self.growth}")
         if not self.rewards.in_unit:
             raise InputError(
                 f"{self.name} needs rewards in [0, 1], and these are not known to be; rescale them, or use rage or "

@@ -8,6 +8,7 @@ import numpy as np
 
 from pacbandits.errors import FloatArray, InputError
 
+_LEAST = 1e-12
 _LARGEST = 0.45  # stake; more would leave no room for a cap
 
 
@@ -24,8 +25,9 @@ class Bets:
     share: float = 0.9
 
     def __post_init__(self) -> None:
-        if not self.multipliers or min(self.multipliers) <= 0 or any(scale <= 0 for scale in self.scales):
-            raise InputError("an expert's multiplier and a round's scale must be positive")
+        for name, given in (("multipliers", self.multipliers), ("scales", self.scales)):
+            if not given or not all(_LEAST < value < np.inf for value in given):
+                raise InputError(f"the {name} of bets must be positive and finite (above {_LEAST:g}), got {given}")
         if not 0 < self.share < 1:
             raise InputError(f"share must lie between 0 and 1, got {self.share}")
 

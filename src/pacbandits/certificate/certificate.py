@@ -1,4 +1,4 @@
-"""The certificate: "with probability 1 − δ this policy is within ε of the best of its class", and all it rests on."""
+"""The certificate: "except with probability δ, this policy is within ε of the best", and all that it rests on."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pacbandits.certificate.bets import Bets
 from pacbandits.certificate.ledger import Ledger
 from pacbandits.certificate.search import Least, least_of_all, least_of_one, least_of_two, least_wealth
 from pacbandits.confidence import certificate_threshold
-from pacbandits.errors import FloatArray, InputError
+from pacbandits.errors import FloatArray, InputError, check_delta, check_epsilon
 from pacbandits.policies import policy_from_json
 from pacbandits.policies.base import EnumeratedClass, FrontierClass, PolicyClass
 from pacbandits.records import Log, Policy
@@ -122,11 +122,13 @@ class Certificate:
     def describe(self) -> str:
         """The claim in a sentence."""
         if self.certified:
-            return f"with probability at least {1 - self.delta:g} the policy is within {self.epsilon:g} of the best"
+            return (
+                f"except with probability {self.delta:g} the policy is within {self.epsilon:g} of the best of its class"
+            )
         if self.certified_epsilon < 1:
             return (
-                f"not certified at {self.epsilon:g}; with probability at least {1 - self.delta:g} the policy is "
-                f"within {self.certified_epsilon:.3g} of the best"
+                f"not certified at {self.epsilon:g}; except with probability {self.delta:g} the policy is "
+                f"within {self.certified_epsilon:.3g} of the best of its class"
             )
         return f"not certified at {self.epsilon:g}, nor at any smaller distance than 1"
 
@@ -143,6 +145,8 @@ def make_certificate(
     model: dict[str, Any],
 ) -> tuple[Certificate, int]:
     """What the data say of `reference`, and how many oracle calls it took to know."""
+    check_epsilon(epsilon)
+    check_delta(delta)
     threshold = certificate_threshold(log_size=policies.log_size, experts=len(bets), delta=delta)
     own = reference(ledger.contexts)
     scores = [wealth(ledger, bets, expert, reference=own, epsilon=epsilon) for expert in range(len(bets))]
@@ -186,6 +190,7 @@ def digest(log: Log) -> str:
         log.rounds,
         log.repeats,
     )
+    sha.update(repr((log.contexts.names, log.contexts.categories)).encode())
     for part in parts:
         sha.update(str(part.shape).encode())
         sha.update(np.ascontiguousarray(part).tobytes())
@@ -210,10 +215,11 @@ def _certified_epsilon(
             value = least_of_one(policies, ledger.contexts, share * used[0] + (1.0 - share) * used[1])
         return value >= threshold
 
+    asked = 0 if isinstance(policies, EnumeratedClass) else 1
     if not refuted(1.0):
-        return 1.0, 1
+        return 1.0, asked
     low, high = np.log(1e-3), 0.0
     for _ in range(_STEPS):
         middle = (low + high) / 2
         low, high = (low, middle) if refuted(float(np.exp(middle))) else (middle, high)
-    return float(np.exp(high)), _STEPS + 1
+    return float(np.exp(high)), asked * (_STEPS + 1)

@@ -64,7 +64,7 @@ class Ledger:
                 f"rewards must lie in [0, 1], but they range from {log.rewards.min():.6g} to {log.rewards.max():.6g}; "
                 "rescale them"
             )
-        if predictions.shape != log.propensities.shape or predictions.min() < 0 or predictions.max() > 1:
+        if predictions.shape != log.propensities.shape or not ((predictions >= 0) & (predictions <= 1)).all():
             raise InputError("predictions must have one number in [0, 1] for each row and action")
         ids = log.contexts.ids
         if ids is None:
@@ -91,7 +91,10 @@ class Ledger:
 
         reference (m,): q's actions. bets, caps (rounds,): λ and M of each round, with λ(1 + M) < 1.
         """
-        if (bets < 0).any() or (caps < 0).any() or (bets * (1.0 + caps) >= 1.0).any():
+        self._check(reference)
+        if bets.shape != (self.n_rounds,) or caps.shape != (self.n_rounds,):
+            raise InputError(f"bets and caps must have one number for each of {self.n_rounds} rounds")
+        if not ((bets >= 0) & (caps >= 0) & (bets * (1.0 + caps) < 1.0)).all():
             raise InputError("bets and caps must not be negative, and bet·(1 + cap) must stay below 1")
         out = np.zeros((len(self.contexts), self.propensities.shape[1]))
         over_cores(
@@ -121,8 +124,12 @@ class Ledger:
         """Scores (m, A) that sum to a policy's estimated gap against the reference (m,), and to its squared error.
 
         Doubly robust differences, with the propensities (m, A) of all rounds mixed: as if every row had been played by
-        a round drawn at random, so that no round's rare actions weigh more than the others' common ones.
+        a round drawn at random, so that no round's rare actions weigh more than the others' common ones. Where the
+        rounds' predictions differ this has a small bias; it serves to choose, never to certify.
         """
+        self._check(reference)
+        if mixture.shape != (len(self.contexts), self.propensities.shape[1]):
+            raise InputError(f"mixed propensities must have a row for each of {len(self.contexts)} contexts")
         gaps, squares = (np.zeros((len(self.contexts), self.propensities.shape[1])) for _ in range(2))
         over_cores(
             lambda a, b: _gaps(
@@ -143,11 +150,21 @@ class Ledger:
         )
         return gaps / self.samples, squares / self.samples**2
 
+    def _check(self, reference: IntArray) -> None:
+        """Raise unless the reference has an action for every context."""
+        if (
+            reference.shape != (len(self.contexts),)
+            or not ((reference >= 0) & (reference < self.propensities.shape[1])).all()
+        ):
+            raise InputError(f"the reference must have one action for each of {len(self.contexts)} contexts")
+
     def values(self, weights: FloatArray) -> FloatArray:
         """Doubly robust scores (m, A) whose sum over a policy's actions is V̂(π) up to a constant factor.
 
         weights (rounds,): how much each round counts.
         """
+        if weights.shape != (self.n_rounds,):
+            raise InputError(f"weights must have one number for each of {self.n_rounds} rounds")
         out = np.zeros((len(self.contexts), self.propensities.shape[1]))
         over_cores(
             lambda a, b: _values(

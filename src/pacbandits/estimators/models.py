@@ -95,10 +95,10 @@ class _Cells:
 class Additive:
     """For contexts with features: for each action a sum of one step function a feature, by ridge regression.
 
-    cuts: where each feature is cut; None for a categorical one, which has one step a label. strength: of the ridge.
+    cuts: where each feature is cut, or how many labels a categorical one has, one step each. strength: of the ridge.
     """
 
-    cuts: tuple[tuple[float, ...] | None, ...]
+    cuts: tuple[tuple[float, ...] | int, ...]
     strength: float = 20.0
 
     @classmethod
@@ -107,7 +107,7 @@ class Additive:
         bins = int(np.clip(_MOST_COLUMNS // max(contexts.n_features, 1), 2, 16))
         return cls(
             tuple(
-                cut(contexts.features[:, j], contexts.weights, bins=bins) if labels is None else None
+                cut(contexts.features[:, j], contexts.weights, bins=bins) if labels is None else len(labels)
                 for j, labels in enumerate(contexts.categories)
             ),
             strength,
@@ -127,7 +127,7 @@ class Additive:
         return _Sum(self, means, slopes)
 
     def to_json(self) -> dict[str, Any]:
-        cuts = [None if c is None else list(c) for c in self.cuts]
+        cuts = [c if isinstance(c, int) else list(c) for c in self.cuts]
         return {"kind": "additive", "cuts": cuts, "strength": self.strength}
 
     def _steps(self, contexts: Contexts) -> FloatArray:
@@ -137,8 +137,14 @@ class Additive:
         blocks: list[FloatArray] = []
         for j, (cuts, labels) in enumerate(zip(self.cuts, contexts.categories, strict=True)):
             values = contexts.features[:, j]
-            size = (len(labels) if labels is not None else int(values.max()) + 1) if cuts is None else len(cuts) + 1
-            codes = values.astype(np.int64) if cuts is None else np.searchsorted(np.array(cuts), values, side="left")
+            known = cuts if isinstance(cuts, int) else None
+            if known != (None if labels is None else len(labels)):
+                raise InputError(f"feature '{contexts.names[j]}' has other labels than those the model was made for")
+            size = cuts if isinstance(cuts, int) else len(cuts) + 1
+            if isinstance(cuts, int):
+                codes = values.astype(np.int64)
+            else:
+                codes = np.searchsorted(np.array(cuts), values, side="left")
             blocks.append((codes[:, None] == np.arange(size)).astype(np.float64))
         return np.concatenate(blocks, axis=1)
 
@@ -203,7 +209,7 @@ def model_from_json(value: dict[str, Any]) -> RewardModel:
     if value.get("kind") == "cell-means":
         return CellMeans(float(value["strength"]))
     if value.get("kind") == "additive":
-        cuts = tuple(None if c is None else tuple(float(x) for x in c) for c in value["cuts"])
+        cuts = tuple(c if isinstance(c, int) else tuple(float(x) for x in c) for c in value["cuts"])
         return Additive(cuts, float(value["strength"]))
     raise InputError(f"a reward model of kind '{value.get('kind')}' cannot be made again from a file; pass it")
 
