@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from benchmarks import constants, designs, offline, rage_on_hard, trees
+from benchmarks import constants, designs, offline, rage_on_hard, trees, trials
 
 designs.main()
 trees.main()
 rage_on_hard.main()
 constants.main()
 offline.main()
+trials.main(5)
