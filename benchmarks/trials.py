@@ -1,6 +1,6 @@
 """What coda saves against the plain randomised trial with the same certificate: medians over seeds.
 
-    python -m benchmarks.trials [runs]
+python -m benchmarks.trials [runs]
 """
 
 from __future__ import annotations
