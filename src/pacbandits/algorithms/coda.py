@@ -6,12 +6,13 @@ Each round's propensities solve the ratio form for the gaps seen so far,
 
 through the class's oracles, with the probability floor inside. Gaps are believed less the larger their error is. The
 slope a is below 1 for another reason: to refute a policy the data must show a gap that chance alone would not, for the
-unluckiest of many policies of that gap; near the best policy that costs nothing, as q is the luckiest there.
+unluckiest of many policies of that gap; near the best policy that costs nothing, as q is the luckiest there. A design
+that does not seem clearly cheaper than uniform exploration is not played: the difference would be noise.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 import numpy as np
@@ -36,6 +37,7 @@ from pacbandits.records import Contexts, Design
 
 LEAST_VARIANCE = 0.08  # of a reward, however sure the model is
 LEAST_PRICE = 1.0  # of a design; it would be 0 where there is nothing to tell apart
+WORTH = 1.5  # times cheaper than uniform exploration a design must seem to be played
 SLOPE = 0.6  # how much of a gap counts
 DOUBT = 1.0  # how many standard errors a gap is marked down by
 PATIENCE = 1.5  # a design is kept until the data have grown by this factor
@@ -97,6 +99,9 @@ class Coda(Trial):
                 progress=progress,
             )
             calls = counted.calls
+        even = _uniformly(state, task)
+        if even.price < WORTH * solution.upper:
+            return replace(even, oracle_calls=calls + even.oracle_calls)
         return Exploration(
             NoisyDesign(solution.design, fitted),
             max(solution.upper, LEAST_PRICE),
@@ -117,14 +122,19 @@ class Uniform(Trial):
         if (recent := _recent(state)) is not None:
             return recent
         task = design_task(state, fit(state), epsilon=self.epsilon, floor=0.0)
-        n_actions = state.policies.n_actions
-        price = price_propensities(task, np.full((len(task.contexts), n_actions), 1.0 / n_actions))
-        return Exploration(
-            uniform_design(state.policy),
-            max(price.upper, LEAST_PRICE),
-            state.samples,
-            oracle_calls=price.oracle_calls,
-        )
+        return _uniformly(state, task)
+
+
+def _uniformly(state: TrialState, task: DesignTask) -> Exploration:
+    """Uniform exploration, and its price for the task."""
+    n_actions = state.policies.n_actions
+    price = price_propensities(task, np.full((len(task.contexts), n_actions), 1.0 / n_actions))
+    return Exploration(
+        uniform_design(state.policy),
+        max(price.upper, LEAST_PRICE),
+        state.samples,
+        oracle_calls=price.oracle_calls,
+    )
 
 
 def design_task(state: TrialState, fitted: Fitted, *, epsilon: float, floor: float) -> DesignTask:
