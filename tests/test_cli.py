@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 from rich.progress import Progress
 
-from pacbandits import cli
+from pacbandits import Certificate, cli
+from pacbandits.problems import load_problem
 from pacbandits.records import Log
 
 KEYS = {
@@ -396,8 +397,17 @@ def test_a_run_its_certificate_and_who_checks_it(run, tmp_path):
     assert code in (0, 3)
     assert json.loads(out)["certified"] is (code == 0)
     assert run("verify", second, log)[0] == 0
+    assert any("learnt from the contexts of the log" in words for words in json.loads(out)["assumptions"])
+    before = tmp_path / "before.parquet"
+    load_problem(spec).population.write(before)
+    out = run("certify", log, "--policies", "trees:bins=4", "--contexts", before, "--epsilon", 0.4, "--json")[1]
+    assert not any("learnt from" in words for words in json.loads(out)["assumptions"])
     altered = json.loads(proof.read_text())
-    altered["epsilon"] = 0.01
+    (tmp_path / "altered.json").write_text(json.dumps(altered | {"epsilon": 0.01}))
+    code, _, err = run("verify", tmp_path / "altered.json", log)
+    assert code == 2
+    assert "does not follow from its figures" in err
+    altered |= replace(Certificate.from_json(altered), epsilon=0.01).to_json()
     (tmp_path / "altered.json").write_text(json.dumps(altered))
     code, out, _ = run("verify", tmp_path / "altered.json", log)
     assert code == 3

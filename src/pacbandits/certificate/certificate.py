@@ -24,7 +24,9 @@ ASSUMPTIONS = (
     "the logged propensities are those with which actions were drawn",
     "rewards lie in [0, 1]",
     "predictions and bets were fixed before the round they were used in",
+    "the policy class was fixed before the log was seen",
 )
+ORDERED = "the rows of the log stand in the order in which they occurred"
 INEXACT = "the argmax oracle, which is not exact, found the least refuted policy"
 _STEPS = 9  # of the bisection for the certified epsilon
 
@@ -36,7 +38,8 @@ class Certificate:
     policy: q. certified: whether every policy is refuted at ε. value: the least log-wealth found, to be compared with
     threshold. certified_epsilon: the smallest ε at which the same data refute every policy, 1 if none below does; it
     bounds V* − V(q) at all times together. experts, share: which of the bets were used (see `search.Least`). model: the
-    reward model in JSON. digest: of the log. exact: whether the oracle is.
+    reward model in JSON. digest: of the log. exact: whether the oracle is. ordered: whether a log of one round was cut
+    into blocks, in the order of its rows. remarks: what else was assumed, in words.
     """
 
     policy: Policy
@@ -55,11 +58,14 @@ class Certificate:
     model: dict[str, Any]
     digest: str
     exact: bool
+    ordered: bool = False
+    remarks: tuple[str, ...] = ()
 
     @property
     def assumptions(self) -> tuple[str, ...]:
         """Everything the claim rests on."""
-        return ASSUMPTIONS if self.exact else (*ASSUMPTIONS, INEXACT)
+        asked = ((ORDERED, self.ordered), (INEXACT, not self.exact))
+        return (*ASSUMPTIONS, *(words for words, needed in asked if needed), *self.remarks)
 
     def to_json(self) -> dict[str, Any]:
         """Everything, as what JSON knows."""
@@ -84,6 +90,8 @@ class Certificate:
             "model": self.model,
             "digest": self.digest,
             "exact": self.exact,
+            "ordered": self.ordered,
+            "remarks": list(self.remarks),
             "assumptions": list(self.assumptions),
             "policy": self.policy.to_json(),
             "words": self.policy.describe(),
@@ -96,7 +104,7 @@ class Certificate:
             raise InputError("this is not a pacbandits certificate")
         given = cast(dict[str, Any], value)
         try:
-            return cls(
+            made = cls(
                 policy=policy_from_json(given["policy"]),
                 epsilon=float(given["epsilon"]),
                 delta=float(given["delta"]),
@@ -113,11 +121,17 @@ class Certificate:
                 model=dict(given["model"]),
                 digest=str(given["digest"]),
                 exact=bool(given["exact"]),
+                ordered=bool(given["ordered"]),
+                remarks=tuple(str(words) for words in given["remarks"]),
             )
         except KeyError as missing:
             raise InputError(f"the certificate lacks {missing}") from None
         except (TypeError, ValueError) as error:
             raise InputError(f"the certificate cannot be read: {error}") from None
+        for name, words in made.to_json().items():
+            if name in ("claim", "words", "score", "assumptions") and given.get(name) != words:
+                raise InputError(f"the '{name}' of the certificate does not follow from its figures; it was altered")
+        return made
 
     def describe(self) -> str:
         """The claim in a sentence."""
@@ -143,8 +157,12 @@ def make_certificate(
     delta: float,
     bets: Bets,
     model: dict[str, Any],
+    ordered: bool = False,
 ) -> tuple[Certificate, int]:
-    """What the data say of `reference`, and how many oracle calls it took to know."""
+    """What the data say of `reference`, and how many oracle calls it took to know.
+
+    ordered: whether the log's rounds are blocks of a log that had none.
+    """
     check_epsilon(epsilon)
     check_delta(delta)
     threshold = certificate_threshold(log_size=policies.log_size, experts=len(bets), delta=delta)
@@ -169,6 +187,7 @@ def make_certificate(
         model=model,
         digest=digest(log),
         exact=policies.exact,
+        ordered=ordered,
     )
     return certificate, least.oracle_calls + calls
 

@@ -21,20 +21,28 @@ _FIRST_BLOCK = 1.0 / 64.0  # of the log; blocks double from there
 
 
 def certify(
-    log: Log, policies: PolicyClass, *, epsilon: float, delta: float, model: RewardModel | None = None
+    log: Log,
+    policies: PolicyClass,
+    *,
+    epsilon: float,
+    delta: float,
+    model: RewardModel | None = None,
+    ordered: bool = False,
 ) -> Certificate:
     """What the log proves of the policy it favours.
 
-    A log of a single round is cut into blocks, in its order: the first 64th, then as much again as before, and so on.
-    The reward model of a block is fitted on the earlier ones.
+    The reward model of a round is fitted on the earlier ones, so a log of a single round goes without. When its rows
+    are known to stand in the order in which they occurred, say so (`ordered`): it is then cut into blocks, the first
+    64th, then as much again as before, and so on. The order matters: a log sorted by its rewards would let the model of
+    a block see what it should predict. (Rows independent of each other may be shuffled, and are then in order.)
     """
     if not 0 < epsilon < float("inf"):
         raise InputError(f"epsilon must be positive and finite, got {epsilon}")
     check_delta(delta)
     if log.n_actions != policies.n_actions:
         raise InputError(f"the log has {log.n_actions} actions, but the policies have {policies.n_actions}")
-    blocks = in_blocks(log)
-    used = default_model(log.contexts) if model is None else model
+    blocks = in_blocks(log) if ordered else log
+    used = default_model(blocks.only(blocks.rounds == blocks.rounds.min()).contexts) if model is None else model
     ledger = Ledger.of(blocks, predict_by_round(blocks, used))
     best = policies.argmax(ledger.contexts, _cautious_values(ledger, policies, epsilon=epsilon))
     certificate, _ = make_certificate(
@@ -46,15 +54,21 @@ def certify(
         delta=delta,
         bets=Bets(STAKES, (1.0,) * ledger.n_rounds),
         model=used.to_json(),
+        ordered=blocks is not log,
     )
     return certificate
 
 
 def in_blocks(log: Log) -> Log:
-    """The log itself if it has rounds, else with its rows numbered by block."""
+    """The log itself if it has rounds, else with its rows, in their order, numbered by block."""
     if len(np.unique(log.rounds)) > 1:
         return log
-    share = (np.cumsum(log.repeats) - log.repeats) / log.samples
+    if log.repeats.max() > 1:
+        raise InputError(
+            "the log counts repeated interactions, so its rows cannot stand in the order in which they occurred; "
+            "certify it without that assumption"
+        )
+    share = np.arange(len(log)) / len(log)
     blocks: IntArray = np.where(share < _FIRST_BLOCK, 0, 1 + np.floor(np.log2(np.maximum(share, _FIRST_BLOCK)) + 6))
     return replace(log, rounds=blocks.astype(np.int64))
 

@@ -34,11 +34,9 @@ class Verdict:
 
 
 def verify(certificate: Certificate, log: Log, policies: PolicyClass, *, model: RewardModel | None = None) -> Verdict:
-    """Recheck every claim of a certificate; `model` is for those whose own cannot be made from its description.
-
-    A log without rounds is cut into blocks as `certify` does.
-    """
-    log = in_blocks(log)
+    """Recheck every claim of a certificate; `model` is for those whose own cannot be made from its description."""
+    if certificate.ordered:
+        log = in_blocks(log)
     faults = _faults_on_sight(certificate, log, policies)
     if faults:
         return Verdict(tuple(faults), None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,8 +16,10 @@ from pacbandits.errors import InputError, check_delta
 from pacbandits.policies import class_from_json, class_to_json
 from pacbandits.policies.base import PolicyClass
 from pacbandits.problems.classes import load_policies_for
-from pacbandits.records import Log
+from pacbandits.records import Contexts, Log
 from pacbandits.report import certificate_table
+
+LEARNT = "the policy class may count as fixed, though it was learnt from the contexts of the log"
 
 
 @app.command("certify")
@@ -33,6 +36,21 @@ def certify_log(
     ] = "trees:depth=2",
     epsilon: Annotated[float, typer.Option(help="How far from the best policy is good enough, above 0.")] = 0.05,
     delta: Annotated[float, typer.Option(help="The probability of being wrong, between 0 and 1.")] = 0.05,
+    contexts: Annotated[
+        Path | None,
+        typer.Option(
+            help="Contexts from before the experiment, in Parquet, to learn the policy class from. Without them it is "
+            "learnt from the log's own contexts, and the certificate says so."
+        ),
+    ] = None,
+    ordered: Annotated[
+        bool,
+        typer.Option(
+            "--ordered",
+            help="The rows stand in the order in which they occurred. A log without rounds can then be learnt from as "
+            "it goes, which proves more; the certificate says that it relies on the order.",
+        ),
+    ] = False,
     certificate: Annotated[
         Path | None, typer.Option(help="Write the certificate here, for [cyan]pacbandits verify[/].")
     ] = None,
@@ -45,10 +63,13 @@ def certify_log(
     """
     check_delta(delta)
     read = Log.read(log)
-    chosen = load_policies_for(policies, read.contexts, n_actions=read.n_actions)
+    before = read.contexts if contexts is None else Contexts.read(contexts)
+    chosen = load_policies_for(policies, before, n_actions=read.n_actions)
     with status() as tell:
         tell(f"certifying {read.samples:,} interactions")
-        made = certify(read, chosen, epsilon=epsilon, delta=delta)
+        made = certify(read, chosen, epsilon=epsilon, delta=delta, ordered=ordered)
+    if contexts is None:
+        made = replace(made, remarks=(*made.remarks, LEARNT))
     if certificate is not None:
         write_certificate(certificate, made, chosen)
     if as_json:

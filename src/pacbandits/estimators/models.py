@@ -7,17 +7,19 @@ as it was fitted on earlier rounds only.
 from __future__ import annotations
 
 import copy
+import inspect
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 
-from pacbandits.errors import FloatArray, InputError
+from pacbandits.errors import FloatArray, InputError, IntArray
 from pacbandits.policies.trees.bins import cut
 from pacbandits.records import Contexts, Log
 
 _EDGE = 0.02  # predictions stay this far inside [0, 1]
 _MOST_COLUMNS = 400
+_MOST_ROWS = 10**7  # given to an estimator that takes no weights
 
 
 class Fitted(Protocol):
@@ -173,17 +175,31 @@ class PerAction:
         fitted: list[Any] = []
         for action in range(log.n_actions):
             mine = np.flatnonzero(log.actions == action)
-            mine = np.repeat(mine, log.repeats[mine])
-            if len(mine) < self.least:
+            if log.repeats[mine].sum() < self.least:
                 fitted.append(None)
             else:
                 own = copy.deepcopy(self.estimator)
-                own.fit(log.contexts.features[mine], log.rewards[mine])
+                _fit_counted(own, log.contexts.features[mine], log.rewards[mine], log.repeats[mine])
                 fitted.append(own)
         return _Each(tuple(fitted), action_means(log))
 
     def to_json(self) -> dict[str, Any]:
         return {"kind": "given", "estimator": type(self.estimator).__name__}
+
+
+def _fit_counted(estimator: Any, features: FloatArray, rewards: FloatArray, repeats: IntArray) -> None:
+    """Fit to rows that occurred so many times: by weights if it takes them, else row by row."""
+    if repeats.max() == 1:
+        estimator.fit(features, rewards)
+    elif "sample_weight" in inspect.signature(estimator.fit).parameters:
+        estimator.fit(features, rewards, sample_weight=repeats)
+    elif repeats.sum() <= _MOST_ROWS:
+        estimator.fit(np.repeat(features, repeats, axis=0), np.repeat(rewards, repeats))
+    else:
+        raise InputError(
+            f"{type(estimator).__name__} takes no sample_weight, and {repeats.sum():,} interactions are too many to "
+            "fit one by one; give a model that takes weights"
+        )
 
 
 @dataclass(frozen=True, eq=False)

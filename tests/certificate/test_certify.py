@@ -1,0 +1,228 @@
+"""Anyone's log: what `certify` claims of it holds, and `verify` accepts that and nothing else."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+import pacbandits as pb
+from pacbandits.certificate import Bets, Ledger, in_blocks, make_certificate
+from pacbandits.certificate.certificate import ORDERED
+from pacbandits.certificate.certify import STAKES
+from pacbandits.estimators.models import CellMeans, PerAction, predict_by_round
+from pacbandits.records import Design
+from tests.certificate.test_validity import ADVERSARIES, RARE, Table, make_problem, uneven
+
+CONTEXTS = 40
+
+
+def lure():
+    """Two policies that never agree, the second better by 0.22; forty contexts, so that cells have few rows."""
+    return make_problem(np.tile([0.5, 0.72], (CONTEXTS, 1)), table=[[0] * CONTEXTS, [1] * CONTEXTS])
+
+
+def shuffled(log, seed):
+    """The same interactions, one a row, in random order."""
+    single = log.take(np.repeat(np.arange(len(log)), log.repeats))
+    single = replace(single, repeats=np.ones(len(single), dtype=np.int64))
+    return single.take(np.random.default_rng(seed).permutation(len(single)))
+
+
+def uniform_log(problem, *, samples, seed):
+    uniform = Design((), np.empty(0), problem.best_policy())
+    return problem.interact(uniform, samples=samples, rng=np.random.default_rng(seed))
+
+
+def wrongly_certified(problem, log, *, epsilon, delta, ordered=False):
+    """Whether the policy that is worse by more than ε could be certified, if that were the one to be looked at."""
+    blocks = in_blocks(log) if ordered else log
+    ledger = Ledger.of(blocks, predict_by_round(blocks, CellMeans()))
+    made, _ = make_certificate(
+        blocks,
+        ledger,
+        problem.policies,
+        reference=problem.policies.policy(0),
+        epsilon=epsilon,
+        delta=delta,
+        bets=Bets(STAKES, (1.0,) * ledger.n_rounds),
+        model=CellMeans().to_json(),
+    )
+    return made.certified
+
+
+@pytest.mark.parametrize("ordered", [False, True])
+def test_a_log_of_one_round_gives_no_wrong_certificate(ordered):
+    problem, runs = lure(), 60
+    wrong = 0
+    for seed in range(runs):
+        log = uniform_log(problem, samples=400, seed=seed)
+        log = shuffled(log, seed) if ordered else log
+        wrong += wrongly_certified(problem, log, epsilon=0.2, delta=0.05, ordered=ordered)
+    assert wrong <= binom.ppf(1 - RARE, runs, 0.05)
+
+
+def test_sorted_rows_that_claim_an_order_would_give_wrong_certificates():
+    """So the order is an assumption, and one that matters."""
+    problem, wrong = lure(), 0
+    for seed in range(20):
+        log = shuffled(uniform_log(problem, samples=2000, seed=seed), seed)
+        log = log.take(np.lexsort([-log.rewards, -log.actions]))
+        wrong += wrongly_certified(problem, log, epsilon=0.2, delta=0.05, ordered=True)
+    assert wrong > binom.ppf(1 - RARE, 20, 0.05)
+
+
+@pytest.mark.parametrize("delta", [0.2, 0.05])
+@pytest.mark.parametrize("adversary", ADVERSARIES)
+def test_what_is_certified_holds_whoever_collected_the_log(adversary, delta):
+    problem, runs, wrong = uneven(), 60, 0
+    best = problem.value(problem.best_policy())
+    for seed in range(runs):
+        rng, log = np.random.default_rng(seed), None
+        history = np.zeros((2, *problem.mean_rewards.shape))
+        for number in range(6):
+            table = Table(ADVERSARIES[adversary](history, rng))
+            new = problem.interact(table, samples=40, rng=rng, round_number=number)
+            np.add.at(history[0], (new.contexts.ids, new.actions), new.repeats * new.rewards)
+            np.add.at(history[1], (new.contexts.ids, new.actions), new.repeats)
+            log = new if log is None else log.followed_by(new)
+        made = pb.certify(log, problem.policies, epsilon=0.3, delta=delta)
+        wrong += best - problem.value(made.policy) > made.certified_epsilon
+    assert wrong <= binom.ppf(1 - RARE, runs, delta)
+
+
+def test_only_a_log_in_order_is_learnt_from_as_it_goes_and_its_certificate_says_so():
+    problem = pb.load_problem("trees:contexts=80,features=3,bins=4,actions=3,competitive=2")
+    counted = uniform_log(problem, samples=3000, seed=0)
+    plain = pb.certify(counted, problem.policies, epsilon=0.3, delta=0.1)
+    assert not plain.ordered
+    assert ORDERED not in plain.assumptions
+    with pytest.raises(pb.InputError, match="counts repeated interactions"):
+        pb.certify(counted, problem.policies, epsilon=0.3, delta=0.1, ordered=True)
+    log = shuffled(counted, 0)
+    learnt = pb.certify(log, problem.policies, epsilon=0.3, delta=0.1, ordered=True)
+    assert ORDERED in learnt.assumptions
+    assert learnt.value > plain.value  # the model is worth something
+    assert pb.verify(plain, counted, problem.policies).good
+    assert pb.verify(learnt, log, problem.policies).good
+    assert not pb.verify(replace(learnt, ordered=False), log, problem.policies).good
+    assert not pb.verify(learnt, log.take(np.arange(len(log))[::-1]), problem.policies).good
+
+
+def test_the_model_of_a_block_sees_earlier_rows_alone():
+    """Later rewards, and later contexts, change nothing of a block's predictions, nor how features are cut."""
+    problem = pb.load_problem("trees:contexts=80,features=3,bins=4,actions=3,competitive=2")
+    log = shuffled(uniform_log(problem, samples=640, seed=1), 1)
+    early = np.arange(len(log)) < 320
+    other = replace(log, rewards=np.where(early, log.rewards, 1 - log.rewards))
+    made = [pb.certify(one, problem.policies, epsilon=0.3, delta=0.1, ordered=True) for one in (log, other)]
+    assert made[0].model == made[1].model
+    later = replace(log, rounds=np.where(early, 0, 1))
+    moved = replace(later, contexts=replace(log.contexts, features=log.contexts.features + ~early[:, None]))
+    cuts = [pb.certify(one, problem.policies, epsilon=0.3, delta=0.1).model["cuts"] for one in (later, moved)]
+    assert cuts[0] == cuts[1]
+
+
+def test_a_run_that_ends_in_its_first_round_can_be_verified():
+    problem = make_problem(np.tile([0.0, 1.0], (3, 1)), table=[[0, 0, 0], [1, 1, 1]])
+    done = pb.run(problem, algorithm="uniform", epsilon=0.5, delta=0.2, rng=0)
+    assert done.rounds == 1
+    assert done.certificate.certified
+    assert pb.verify(done.certificate, done.log, problem.policies).good
+
+
+@pytest.fixture(scope="module")
+def proven():
+    problem = pb.load_problem("trees:contexts=80,features=3,bins=4,actions=3,competitive=2")
+    done = pb.run(problem, epsilon=0.15, delta=0.1, rng=0)
+    assert pb.verify(done.certificate, done.log, problem.policies).good
+    return problem.policies, done.certificate, done.log
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "words"),
+    [
+        ("value", lambda c: c.value + 1, "least log-wealth"),
+        ("threshold", lambda c: c.threshold - 1, "is not log"),
+        ("epsilon", lambda c: c.epsilon / 3, "nothing is certified"),
+        ("certified_epsilon", lambda c: c.certified_epsilon / 2, "do not certify"),
+        ("delta", lambda c: c.delta / 10, "is not log"),
+        ("samples", lambda c: c.samples + 1, "interactions"),
+        ("log_size", lambda c: c.log_size - 1, "log size"),
+        ("experts", lambda c: (99,), "do not exist"),
+        ("exact", lambda c: not c.exact, "exact"),
+        ("digest", lambda c: "0" * 64, "digest"),
+        ("bets", lambda c: replace(c.bets, multipliers=tuple(m / 2 for m in c.bets.multipliers)), "log-wealth"),
+        ("bets", lambda c: replace(c.bets, scales=c.bets.scales[:-1]), "bets were made for"),
+        ("bets", lambda c: replace(c.bets, share=0.5), "log-wealth"),
+        ("model", lambda c: c.model | {"strength": 1.0}, "log-wealth"),
+    ],
+)
+def test_a_certificate_that_was_altered_is_refused(proven, name, change, words):
+    policies, made, log = proven
+    verdict = pb.verify(replace(made, **{name: change(made)}), log, policies)
+    assert not verdict.good
+    assert any(words in fault for fault in verdict.faults), verdict.faults
+
+
+def test_another_policy_is_refused(proven):
+    policies, made, log = proven
+    other = policies.argmax(log.contexts, -np.ones((len(log), 3)) * np.array([0, 1, 1]))
+    verdict = pb.verify(replace(made, policy=other), log, policies)
+    assert not verdict.good
+    stranger = pb.Finite([[0, 1] * 40], n_actions=3).policy(0)
+    verdict = pb.verify(replace(made, policy=stranger), log, policies)
+    assert "not one of the class" in verdict.faults[0]
+
+
+@pytest.mark.parametrize("part", ["rewards", "actions", "propensities", "rounds", "contexts"])
+def test_another_log_is_refused(proven, part):
+    policies, made, log = proven
+    row = np.arange(len(log)) == 0
+    changes = {
+        "rewards": np.where(row, 1 - log.rewards, log.rewards),
+        "actions": np.where(row, (log.actions + 1) % 3, log.actions),
+        "propensities": np.where(row[:, None], 1 / 3 + np.array([1e-9, 0, -1e-9]), log.propensities),
+        "rounds": np.where(row, log.rounds + 1, log.rounds),
+        "contexts": replace(log.contexts, features=log.contexts.features + 1e-9 * row[:, None]),
+    }
+    verdict = pb.verify(made, replace(log, **{part: changes[part]}), policies)
+    assert "digest differs" in verdict.faults[0]
+
+
+@pytest.mark.parametrize("name", ["claim", "words", "assumptions", "score"])
+def test_words_that_were_altered_are_refused(proven, name):
+    _, made, _ = proven
+    with pytest.raises(pb.InputError, match=f"the '{name}' of the certificate does not follow"):
+        pb.Certificate.from_json(made.to_json() | {name: "all is well"})
+
+
+class Weighted:
+    """The weighted mean."""
+
+    def fit(self, features, rewards, sample_weight=None):
+        self.mean = np.average(rewards, weights=sample_weight)
+        return self
+
+    def predict(self, features):
+        return np.full(len(features), self.mean)
+
+
+class Unweighted(Weighted):
+    def fit(self, features, rewards):
+        return super().fit(features, rewards)
+
+
+def test_a_given_model_counts_repeated_rows():
+    problem = pb.load_problem("trees:contexts=80,features=3,bins=4,actions=3,competitive=2")
+    counted = uniform_log(problem, samples=3000, seed=0)
+    single = shuffled(counted, 0)
+    want = PerAction(Unweighted()).fit(single).predict(single.contexts)[0]
+    for model in (Weighted(), Unweighted()):
+        assert PerAction(model).fit(counted).predict(counted.contexts)[0] == pytest.approx(want)
+    many = replace(counted, repeats=counted.repeats * 10**8)
+    assert PerAction(Weighted()).fit(many).predict(counted.contexts)[0] == pytest.approx(want)
+    with pytest.raises(pb.InputError, match="Unweighted takes no sample_weight"):
+        PerAction(Unweighted()).fit(many)
