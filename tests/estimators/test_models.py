@@ -15,6 +15,7 @@ from pacbandits.errors import InputError
 from pacbandits.estimators.models import (
     Additive,
     CellMeans,
+    Either,
     PerAction,
     action_means,
     default_model,
@@ -22,6 +23,7 @@ from pacbandits.estimators.models import (
     no_idea,
     predict_by_round,
 )
+from pacbandits.estimators.regions import Regions
 from pacbandits.records import Contexts, Log
 
 LABELS = ("north", "south", "west")
@@ -65,11 +67,12 @@ def models(log):
     return {
         "cells": CellMeans(),
         "additive": Additive.learn(log.contexts),
+        "regions": Regions.learn(log.contexts, strength=2.0),
         "given": PerAction(Line(), least=3),
     }
 
 
-KINDS = ("cells", "additive", "given")
+KINDS = ("cells", "additive", "regions", "given")
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -250,7 +253,7 @@ def test_per_action_takes_the_mean_of_what_was_seen_too_seldom():
 
 def test_models_come_back_from_json():
     log = draw(6)
-    for model in (CellMeans(), CellMeans(3.5), Additive.learn(log.contexts, strength=7.0)):
+    for model in (CellMeans(), CellMeans(3.5), Additive.learn(log.contexts, strength=7.0), default_model(log.contexts)):
         told = json.loads(json.dumps(model.to_json(), allow_nan=False))
         back = model_from_json(told)
         assert back == model
@@ -264,4 +267,86 @@ def test_models_come_back_from_json():
 
 def test_the_default_model_fits_the_contexts():
     assert default_model(Contexts.finite(3)) == CellMeans()
-    assert isinstance(default_model(draw(0).contexts), Additive)
+    assert isinstance(default_model(draw(0).contexts), Either)
+
+
+def uniform_log(means, features, *, seed, categories=None):
+    """Every action equally likely; rewards of the given means (n, A)."""
+    rng = np.random.default_rng(seed)
+    n, n_actions = means.shape
+    actions = rng.integers(n_actions, size=n)
+    return Log.of(
+        Contexts.of(features, categories=categories),
+        actions=actions,
+        rewards=rng.random(n) < means[np.arange(n), actions],
+        propensities=np.full((n, n_actions), 1 / n_actions),
+    )
+
+
+def error(fitted, contexts, means):
+    return np.sqrt(((fitted.predict(contexts) - means) ** 2).mean())
+
+
+def by_region(x):
+    """Two actions that change places in one quarter, which no sum of steps can tell."""
+    corner = (x[:, 0] > 0) & (x[:, 1] > 0)
+    return np.column_stack([np.where(corner, 0.8, 0.3), np.where(corner, 0.3, 0.6)])
+
+
+def by_sum(x):
+    return np.clip(0.5 + 0.12 * x @ np.array([[1, -1], [1, 1], [-1, 1]]), 0.02, 0.98)
+
+
+def test_regions_find_what_depends_on_two_features_together():
+    x = np.random.default_rng(0).normal(size=(4000, 3))
+    log = uniform_log(by_region(x), x, seed=1)
+    regions = Regions.learn(log.contexts).fit(log)
+    assert error(regions, log.contexts, by_region(x)) < 0.05
+    assert error(regions, log.contexts, by_region(x)) < 0.5 * error(
+        Additive.learn(log.contexts).fit(log), log.contexts, by_region(x)
+    )
+    assert 3 <= len(regions.root) <= 6
+
+
+def test_regions_see_labels():
+    rng = np.random.default_rng(0)
+    x = np.column_stack([rng.integers(3, size=3000), rng.normal(size=3000)])
+    means = np.column_stack([np.where(x[:, 0] == 1, 0.8, 0.3), np.full(3000, 0.5)])
+    log = uniform_log(means, x, seed=1, categories=[LABELS, None])
+    fitted = Regions.learn(log.contexts).fit(log)
+    assert len(fitted.root) == 2
+    assert error(fitted, log.contexts, means) < 0.03
+
+
+def test_there_is_one_region_where_there_is_nothing_to_see():
+    x = np.random.default_rng(0).normal(size=(2000, 6))
+    many = [len(Regions.learn(log.contexts).fit(log).root) for log in _of_noise(x)]
+    assert sum(size > 1 for size in many) <= 2
+
+
+def _of_noise(x):
+    return [uniform_log(np.full((len(x), 8), 0.5), x, seed=seed) for seed in range(10)]
+
+
+def test_an_action_seldom_seen_in_a_region_borrows_from_the_region_above():
+    x = np.random.default_rng(0).normal(size=(4000, 3))
+    log = uniform_log(by_region(x), x, seed=1)
+    corner = (x[:, 0] > 0) & (x[:, 1] > 0)
+    rare = log.only(~(corner & (log.actions == 1)))
+    found = Regions.learn(rare.contexts).fit(rare).predict(log.contexts)[corner, 1]
+    assert 0.5 < found.mean() < 0.7  # of action 1 everywhere else: 0.6
+
+
+@pytest.mark.parametrize(("means", "better"), [(by_region, Regions), (by_sum, Additive)])
+def test_of_two_models_the_better_one_is_kept(means, better):
+    x = np.random.default_rng(0).normal(size=(4000, 3))
+    log = uniform_log(means(x), x, seed=1)
+    model = default_model(log.contexts)
+    assert np.array_equal(
+        model.fit(log).predict(log.contexts), better.learn(log.contexts).fit(log).predict(log.contexts)
+    )
+
+
+def test_a_single_row_can_be_fitted():
+    log = draw(0, n=1)
+    assert default_model(log.contexts).fit(log).predict(log.contexts).shape == (1, 3)

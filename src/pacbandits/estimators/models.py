@@ -13,12 +13,21 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from pacbandits.errors import FloatArray, InputError, IntArray
-from pacbandits.policies.trees.bins import cut
+from pacbandits.errors import BoolArray, FloatArray, InputError, IntArray
+from pacbandits.estimators.regions import Regions
+from pacbandits.estimators.steps import (
+    Cuts,
+    action_means,
+    codes_of,
+    cuts_from_json,
+    cuts_to_json,
+    inside,
+    learn_cuts,
+    steps_of,
+)
 from pacbandits.records import Contexts, Log
 
-_EDGE = 0.02  # predictions stay this far inside [0, 1]
-_MOST_COLUMNS = 400
+_BLOCK = 2**15  # rows at a time
 _MOST_ROWS = 10**7  # given to an estimator that takes no weights
 
 
@@ -75,7 +84,7 @@ class CellMeans:
         counts = np.bincount(cell, weights=log.repeats, minlength=shape[0] * shape[1]).reshape(shape)
         totals = np.bincount(cell, weights=log.repeats * log.rewards, minlength=shape[0] * shape[1]).reshape(shape)
         means = action_means(log)
-        return _Cells(ids, _inside((totals + self.strength * means) / (counts + self.strength)), _inside(means))
+        return _Cells(ids, inside((totals + self.strength * means) / (counts + self.strength)), inside(means))
 
     def to_json(self) -> dict[str, Any]:
         return {"kind": "cell-means", "strength": self.strength}
@@ -100,55 +109,43 @@ class Additive:
     cuts: where each feature is cut, or how many labels a categorical one has, one step each. strength: of the ridge.
     """
 
-    cuts: tuple[tuple[float, ...] | int, ...]
+    cuts: Cuts
     strength: float = 20.0
 
     @classmethod
     def learn(cls, contexts: Contexts, *, strength: float = 20.0) -> Additive:
-        """Cuts at the quantiles of these contexts: up to 15 a feature, fewer when there are many features."""
-        bins = int(np.clip(_MOST_COLUMNS // max(contexts.n_features, 1), 2, 16))
-        return cls(
-            tuple(
-                cut(contexts.features[:, j], contexts.weights, bins=bins) if labels is None else len(labels)
-                for j, labels in enumerate(contexts.categories)
-            ),
-            strength,
-        )
+        """Cuts at the quantiles of these contexts."""
+        return cls(learn_cuts(contexts), strength)
 
     def fit(self, log: Log) -> Fitted:
-        steps = self._steps(log.contexts)
         means = action_means(log)
-        slopes = np.zeros((steps.shape[1], log.n_actions))
-        for action in range(log.n_actions):
-            mine = log.actions == action
-            if not mine.any():
-                continue
-            rows, weights = steps[mine], log.repeats[mine, None]
-            gram = (rows * weights).T @ rows + self.strength * np.eye(steps.shape[1])
-            slopes[:, action] = np.linalg.solve(gram, (rows * weights).T @ (log.rewards[mine] - means[action]))
+        size = self._size
+        gram = np.tile(self.strength * np.eye(size), (log.n_actions, 1, 1))
+        pull = np.zeros((log.n_actions, size))
+        for start in range(0, len(log), _BLOCK):
+            part = log.take(np.arange(start, min(start + _BLOCK, len(log))))
+            steps = self.steps(part.contexts)
+            residuals = part.repeats * (part.rewards - means[part.actions])
+            for action in np.unique(part.actions):
+                mine = part.actions == action
+                gram[action] += (steps[mine] * part.repeats[mine, None]).T @ steps[mine]
+                pull[action] += residuals[mine] @ steps[mine]
+        slopes: FloatArray = np.linalg.solve(gram, pull[:, :, None])[:, :, 0].T.astype(np.float64)
         return _Sum(self, means, slopes)
 
     def to_json(self) -> dict[str, Any]:
-        cuts = [c if isinstance(c, int) else list(c) for c in self.cuts]
-        return {"kind": "additive", "cuts": cuts, "strength": self.strength}
+        return {"kind": "additive", "cuts": cuts_to_json(self.cuts), "strength": self.strength}
 
-    def _steps(self, contexts: Contexts) -> FloatArray:
+    @property
+    def _size(self) -> int:
+        return sum(steps_of(cuts) for cuts in self.cuts)
+
+    def steps(self, contexts: Contexts) -> FloatArray:
         """Which step of each feature a context is on, one column a step."""
-        if len(self.cuts) != contexts.n_features:
-            raise InputError(f"the model is of {len(self.cuts)} features, but the contexts have {contexts.n_features}")
-        blocks: list[FloatArray] = []
-        for j, (cuts, labels) in enumerate(zip(self.cuts, contexts.categories, strict=True)):
-            values = contexts.features[:, j]
-            known = cuts if isinstance(cuts, int) else None
-            if known != (None if labels is None else len(labels)):
-                raise InputError(f"feature '{contexts.names[j]}' has other labels than those the model was made for")
-            size = cuts if isinstance(cuts, int) else len(cuts) + 1
-            if isinstance(cuts, int):
-                codes = values.astype(np.int64)
-            else:
-                codes = np.searchsorted(np.array(cuts), values, side="left")
-            blocks.append((codes[:, None] == np.arange(size)).astype(np.float64))
-        return np.concatenate(blocks, axis=1)
+        starts = np.cumsum([0] + [steps_of(cuts) for cuts in self.cuts[:-1]])
+        out = np.zeros((len(contexts), self._size))
+        np.put_along_axis(out, codes_of(self.cuts, contexts) + starts, 1.0, axis=1)
+        return out
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,7 +155,50 @@ class _Sum:
     slopes: FloatArray
 
     def predict(self, contexts: Contexts) -> FloatArray:
-        return _inside(self.means + self.model._steps(contexts) @ self.slopes)  # pyright: ignore[reportPrivateUsage]
+        out = np.empty((len(contexts), len(self.means)))
+        for start in range(0, len(contexts), _BLOCK):
+            rows = np.arange(start, min(start + _BLOCK, len(contexts)))
+            out[rows] = self.means + self.model.steps(contexts.take(rows)) @ self.slopes
+        return inside(out)
+
+
+@dataclass(frozen=True)
+class Either:
+    """Whichever of two models, fitted to half of the rows, predicts the other half better."""
+
+    first: RewardModel
+    second: RewardModel
+
+    def fit(self, log: Log) -> Fitted:
+        coins = _coins(len(log))
+        if coins.all() or not coins.any():
+            return self.first.fit(log)
+        halves = log.only(coins), log.only(~coins)
+        errors = [
+            sum(_error(model.fit(one), other) for one, other in (halves, halves[::-1]))
+            for model in (self.first, self.second)
+        ]
+        return (self.second if errors[1] < errors[0] else self.first).fit(log)
+
+    def to_json(self) -> dict[str, Any]:
+        return {"kind": "either", "first": self.first.to_json(), "second": self.second.to_json()}
+
+
+def _coins(n: int) -> BoolArray:
+    """n coins, the same everywhere and always, as what is chosen by them must be checked by others.
+
+    They are the top bits of scrambled row numbers (splitmix64), as rows may come in patterns.
+    """
+    bits = np.arange(1, n + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return (bits >> np.uint64(63)).astype(np.bool_)
+
+
+def _error(fitted: Fitted, log: Log) -> float:
+    """The squared error of the predictions of what was played."""
+    guesses = fitted.predict(log.contexts)[np.arange(len(log)), log.actions]
+    return float((log.repeats * (log.rewards - guesses) ** 2).sum())
 
 
 @dataclass(frozen=True, eq=False)
@@ -212,12 +252,12 @@ class _Each:
             np.full(len(contexts), mean) if own is None else np.asarray(own.predict(contexts.features), dtype=float)
             for own, mean in zip(self.fitted, self.means, strict=True)
         ]
-        return _inside(np.stack(columns, axis=1))
+        return inside(np.stack(columns, axis=1))
 
 
 def default_model(contexts: Contexts) -> RewardModel:
-    """The model for these contexts: additive where there are features, else cell means."""
-    return Additive.learn(contexts) if contexts.n_features else CellMeans()
+    """The model for these contexts: regions or additive steps where there are features, else cell means."""
+    return Either(Regions.learn(contexts), Additive.learn(contexts)) if contexts.n_features else CellMeans()
 
 
 def model_from_json(value: dict[str, Any]) -> RewardModel:
@@ -225,8 +265,11 @@ def model_from_json(value: dict[str, Any]) -> RewardModel:
     if value.get("kind") == "cell-means":
         return CellMeans(float(value["strength"]))
     if value.get("kind") == "additive":
-        cuts = tuple(c if isinstance(c, int) else tuple(float(x) for x in c) for c in value["cuts"])
-        return Additive(cuts, float(value["strength"]))
+        return Additive(cuts_from_json(value["cuts"]), float(value["strength"]))
+    if value.get("kind") == "either":
+        return Either(model_from_json(dict(value["first"])), model_from_json(dict(value["second"])))
+    if value.get("kind") == "regions":
+        return Regions.from_json(value)
     raise InputError(f"a reward model of kind '{value.get('kind')}' cannot be made again from a file; pass it")
 
 
@@ -238,15 +281,3 @@ def predict_by_round(log: Log, model: RewardModel) -> FloatArray:
         fitted = model.fit(log.only(before)) if before.any() else no_idea(log.n_actions)
         out[now] = fitted.predict(log.only(now).contexts)
     return out
-
-
-def action_means(log: Log) -> FloatArray:
-    """The mean reward of each action (A,), pulled a little toward the mean of all."""
-    counts = np.bincount(log.actions, weights=log.repeats, minlength=log.n_actions)
-    totals = np.bincount(log.actions, weights=log.repeats * log.rewards, minlength=log.n_actions)
-    overall = (totals.sum() + 0.5) / (counts.sum() + 1.0)
-    return (totals + 2.0 * overall) / (counts + 2.0)
-
-
-def _inside(values: FloatArray) -> FloatArray:
-    return np.clip(values, _EDGE, 1.0 - _EDGE)

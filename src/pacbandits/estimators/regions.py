@@ -1,0 +1,172 @@
+"""A reward model for contexts with features: regions cut out by a decision tree that all actions share.
+
+In each region every action has its mean, pulled toward that of the region above, so that an action seldom seen there
+borrows from what is known of it elsewhere. A region is split where that makes the data likelier,
+
+    Σ_a ½ S²/(v(n + k)) − ½ log(1 + n/k)      of both parts, less that of the whole; more than log(20 × splits),
+
+the evidence for normal rewards of variance v whose means lie v/k around the region's own (S the sum of an action's n
+residuals in a part). So the tree grows with the data and stays a single region where there is nothing to see.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from pacbandits.errors import FloatArray, IntArray
+from pacbandits.estimators.steps import (
+    Cuts,
+    action_means,
+    codes_of,
+    cuts_from_json,
+    cuts_to_json,
+    inside,
+    learn_cuts,
+    steps_of,
+)
+from pacbandits.records import Contexts, Log
+
+LEAST_VARIANCE = 0.01
+LEAST_REGION = 40  # observations
+ODDS = 20.0  # by which a split must be likelier than none
+
+
+@dataclass(frozen=True)
+class Regions:
+    """cuts: where each feature may be cut, or how many labels it has. strength: of the pull, in observations.
+
+    depth: how many questions lead to a region at the most.
+    """
+
+    cuts: Cuts
+    strength: float = 30.0
+    depth: int = 4
+
+    @classmethod
+    def learn(cls, contexts: Contexts, *, strength: float = 30.0, depth: int = 4) -> Regions:
+        """Cuts at the quantiles of these contexts."""
+        return cls(learn_cuts(contexts), strength, depth)
+
+    def fit(self, log: Log) -> FittedRegions:
+        codes = codes_of(self.cuts, log.contexts)
+        means = action_means(log)
+        variance = max(float(np.average((log.rewards - means[log.actions]) ** 2, weights=log.repeats)), LEAST_VARIANCE)
+        return FittedRegions(self.cuts, self._grow(log, codes, np.arange(len(log)), means, variance, self.depth))
+
+    def to_json(self) -> dict[str, Any]:
+        return {"kind": "regions", "cuts": cuts_to_json(self.cuts), "strength": self.strength, "depth": self.depth}
+
+    @classmethod
+    def from_json(cls, value: dict[str, Any]) -> Regions:
+        return cls(cuts_from_json(value["cuts"]), float(value["strength"]), int(value["depth"]))
+
+    def _grow(
+        self, log: Log, codes: IntArray, rows: IntArray, above: FloatArray, variance: float, depth: int
+    ) -> Region:
+        actions, rewards = log.actions[rows], log.rewards[rows]
+        weights = log.repeats[rows].astype(np.float64)
+        counts = np.bincount(actions, weights=weights, minlength=log.n_actions)
+        totals = np.bincount(actions, weights=weights * rewards, minlength=log.n_actions)
+        means = (totals + self.strength * above) / (counts + self.strength)
+        if depth == 0 or counts.sum() < LEAST_REGION:
+            return Region(means)
+        question = self._best_question(
+            codes[rows], actions, weights, weights * (rewards - means[actions]), log.n_actions, variance
+        )
+        if question is None:
+            return Region(means)
+        yes = question.holds(codes[rows])
+        parts = (self._grow(log, codes, rows[part], means, variance, depth - 1) for part in (yes, ~yes))
+        return Region(means, question, *parts)
+
+    def _best_question(
+        self,
+        codes: IntArray,
+        actions: IntArray,
+        weights: FloatArray,
+        residuals: FloatArray,
+        n_actions: int,
+        variance: float,
+    ) -> Question | None:
+        """The split with the most evidence for it, if that outweighs how many there are to choose from."""
+
+        def evidence(sums: FloatArray, counts: FloatArray) -> FloatArray:
+            fits = sums**2 / (2.0 * variance * (counts + self.strength)) - 0.5 * np.log1p(counts / self.strength)
+            return fits.sum(axis=-1)
+
+        best, found, tried = -math.inf, None, 0
+        for j, cuts in enumerate(self.cuts):
+            labels = isinstance(cuts, int)
+            cell = codes[:, j] * n_actions + actions
+            shape = (steps_of(cuts), n_actions)
+            sums = _binned(cell, residuals, shape)
+            counts = _binned(cell, weights, shape)
+            whole, number = sums.sum(axis=0), counts.sum(axis=0)
+            if not labels:
+                sums, counts = np.cumsum(sums, axis=0)[:-1], np.cumsum(counts, axis=0)[:-1]
+            if not len(sums):
+                continue
+            tried += len(sums)
+            gain = evidence(sums, counts) + evidence(whole - sums, number - counts) - evidence(whole, number)
+            place = int(np.argmax(gain))
+            if gain[place] > best:
+                best, found = float(gain[place]), Question(j, place, labels)
+        return found if found is not None and best > math.log(ODDS * tried) else None
+
+
+def _binned(cell: IntArray, values: FloatArray, shape: tuple[int, int]) -> FloatArray:
+    """Sums of values (n,) by cell, as a table."""
+    return np.bincount(cell, weights=values, minlength=shape[0] * shape[1]).astype(np.float64).reshape(shape)
+
+
+@dataclass(frozen=True)
+class Question:
+    """Whether the code of a feature is at most a value, or for labels whether it is that value."""
+
+    feature: int
+    value: int
+    label: bool
+
+    def holds(self, codes: IntArray) -> Any:
+        column = codes[:, self.feature]
+        return column == self.value if self.label else column <= self.value
+
+
+@dataclass(frozen=True, eq=False)
+class Region:
+    """The mean of each action (A,), and the question that splits the region, if one does."""
+
+    means: FloatArray
+    question: Question | None = None
+    yes: Region | None = None
+    no: Region | None = None
+
+    def __len__(self) -> int:
+        """How many regions it is split into in the end."""
+        return 1 if self.yes is None or self.no is None else len(self.yes) + len(self.no)
+
+    def fill(self, codes: IntArray, rows: IntArray, out: FloatArray) -> None:
+        """Write the means of each row's region to out (n, A)."""
+        if self.question is None or self.yes is None or self.no is None:
+            out[rows] = self.means
+            return
+        holds = self.question.holds(codes[rows])
+        self.yes.fill(codes, rows[holds], out)
+        self.no.fill(codes, rows[~holds], out)
+
+
+@dataclass(frozen=True, eq=False)
+class FittedRegions:
+    """A fitted tree of regions."""
+
+    cuts: Cuts
+    root: Region
+
+    def predict(self, contexts: Contexts) -> FloatArray:
+        out = np.empty((len(contexts), len(self.root.means)))
+        self.root.fill(codes_of(self.cuts, contexts), np.arange(len(contexts)), out)
+        return inside(out)

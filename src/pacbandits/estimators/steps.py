@@ -1,0 +1,66 @@
+"""Features as steps: where the reward models cut them, and what they share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pacbandits.errors import FloatArray, InputError, IntArray
+from pacbandits.policies.trees.bins import cut
+from pacbandits.records import Contexts, Log
+
+# For each feature where it is cut, or how many labels it has.
+Cuts = tuple[tuple[float, ...] | int, ...]
+
+_EDGE = 0.02  # predictions stay this far inside [0, 1]
+_MOST_STEPS = 400
+
+
+def learn_cuts(contexts: Contexts) -> Cuts:
+    """Cuts at the quantiles of these contexts: up to 15 a feature, fewer when there are many features."""
+    bins = int(np.clip(_MOST_STEPS // max(contexts.n_features, 1), 2, 16))
+    return tuple(
+        cut(contexts.features[:, j], contexts.weights, bins=bins) if labels is None else len(labels)
+        for j, labels in enumerate(contexts.categories)
+    )
+
+
+def steps_of(cuts: tuple[float, ...] | int) -> int:
+    """How many steps a feature has."""
+    return cuts if isinstance(cuts, int) else len(cuts) + 1
+
+
+def codes_of(cuts: Cuts, contexts: Contexts) -> IntArray:
+    """Which step (n, d) of each feature a context is on."""
+    if len(cuts) != contexts.n_features:
+        raise InputError(f"the model is of {len(cuts)} features, but the contexts have {contexts.n_features}")
+    codes = np.empty((len(contexts), len(cuts)), dtype=np.int64)
+    for j, (steps, labels) in enumerate(zip(cuts, contexts.categories, strict=True)):
+        known = steps if isinstance(steps, int) else None
+        if known != (None if labels is None else len(labels)):
+            raise InputError(f"feature '{contexts.names[j]}' has other labels than those the model was made for")
+        values = contexts.features[:, j]
+        codes[:, j] = values if isinstance(steps, int) else np.searchsorted(np.array(steps), values, side="left")
+    return codes
+
+
+def cuts_to_json(cuts: Cuts) -> list[Any]:
+    return [steps if isinstance(steps, int) else list(steps) for steps in cuts]
+
+
+def cuts_from_json(value: Any) -> Cuts:
+    return tuple(steps if isinstance(steps, int) else tuple(float(x) for x in steps) for steps in value)
+
+
+def action_means(log: Log) -> FloatArray:
+    """The mean reward of each action (A,), pulled a little toward the mean of all."""
+    counts = np.bincount(log.actions, weights=log.repeats, minlength=log.n_actions)
+    totals = np.bincount(log.actions, weights=log.repeats * log.rewards, minlength=log.n_actions)
+    overall = (totals.sum() + 0.5) / (counts.sum() + 1.0)
+    return (totals + 2.0 * overall) / (counts + 2.0)
+
+
+def inside(values: FloatArray) -> FloatArray:
+    """Predictions in [0, 1], a little away from its ends."""
+    return np.clip(values, _EDGE, 1.0 - _EDGE)
