@@ -214,6 +214,11 @@ def check_played(state: State, plan: Plan, log: Log, *, rewards: RewardBounds) -
             f"the policies have {n_actions} actions, the plan of round {number} has {plan.sampler.n_actions} and the "
             f"log {log.n_actions}; log a propensity for each action of the class"
         )
+    if log.least is not None:
+        raise InputError(
+            f"the log of round {number} tells the propensity of the played action alone; log that of every action, as "
+            "the plan has it"
+        )
     if log.samples != plan.samples:
         raise InputError(f"round {number} asks for {plan.samples} interactions, but the log has {log.samples}")
     if rewards.in_unit and (log.rewards.min() < 0 or log.rewards.max() > 1):

@@ -188,6 +188,7 @@ def make_certificate(
         digest=digest(log),
         exact=policies.exact,
         ordered=ordered,
+        remarks=log.assumed,
     )
     return certificate, least.oracle_calls + calls
 
@@ -208,6 +209,7 @@ def digest(log: Log) -> str:
         log.propensities,
         log.rounds,
         log.repeats,
+        *(() if log.least is None else (log.least,)),
     )
     sha.update(repr((log.contexts.names, log.contexts.categories)).encode())
     for part in parts:

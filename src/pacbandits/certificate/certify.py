@@ -44,7 +44,9 @@ def certify(
     blocks = in_blocks(log) if ordered else log
     used = default_model(blocks.only(blocks.rounds == blocks.rounds.min()).contexts) if model is None else model
     ledger = Ledger.of(blocks, predict_by_round(blocks, used))
-    best = policies.argmax(ledger.contexts, _cautious_values(ledger, policies, epsilon=epsilon))
+    best = policies.argmax(
+        ledger.contexts, _cautious_values(ledger, policies, epsilon=epsilon, known=blocks.least is None)
+    )
     certificate, _ = make_certificate(
         blocks,
         ledger,
@@ -73,10 +75,28 @@ def in_blocks(log: Log) -> Log:
     return replace(log, rounds=blocks.astype(np.int64))
 
 
-def _cautious_values(ledger: Ledger, policies: PolicyClass, *, epsilon: float) -> np.ndarray:
-    """Scores (m, A): the value a policy seems to have, less a standard error (see `Ledger.gaps`)."""
+def _cautious_values(ledger: Ledger, policies: PolicyClass, *, epsilon: float, known: bool) -> np.ndarray:
+    """Scores (m, A): the value a policy seems to have, less a standard error (see `Ledger.gaps`).
+
+    known: whether the ledger has the propensities of all actions.
+    """
     weights = np.add.reduceat(ledger.repeats, ledger.starts[:-1])
-    mixed = np.add.reduceat(ledger.repeats[:, None] * ledger.propensities, ledger.starts[:-1]) / weights[:, None]
+    if known:
+        mixed = np.add.reduceat(ledger.repeats[:, None] * ledger.propensities, ledger.starts[:-1]) / weights[:, None]
+    else:
+        mixed = _harmonic(ledger)
     first = policies.argmax(ledger.contexts, ledger.values(np.ones(ledger.n_rounds)))
     gaps, squares = ledger.gaps(mixed, reference=first(ledger.contexts))
     return -gaps - squares / (2.0 * epsilon)
+
+
+def _harmonic(ledger: Ledger) -> np.ndarray:
+    """The harmonic mean (m, A) of an action's propensities in the rows that played it, 1 where none did.
+
+    Weights 1/p of these rows then add up to what they are.
+    """
+    context = np.repeat(np.arange(len(ledger.contexts)), np.diff(ledger.starts))
+    counts, inverse = (np.zeros((len(ledger.contexts), ledger.propensities.shape[1])) for _ in range(2))
+    np.add.at(counts, (context, ledger.actions), ledger.repeats)
+    np.add.at(inverse, (context, ledger.actions), ledger.repeats / ledger.played)
+    return np.divide(counts, inverse, out=np.ones_like(counts), where=counts > 0)

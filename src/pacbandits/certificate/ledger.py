@@ -9,6 +9,11 @@ It is unbiased for V(π) − V(q) whatever f₁ and f₂ are, as they were fixed
 however small p is: the cap acts through the control variate, not on the score. An action that is never played (p = 0)
 gets f₁ = 1, which can only make π look better.
 
+Unbiased means: on average over the action that is drawn. So f₁ and f₂ may be made only from what is known whichever it
+is. Where a log tells the propensity of the played action alone, that is a number b ≤ p, declared beforehand: b takes
+the place of p in f₁ and f₂, and the weights 1/p remain. X ≤ 1 + M still, as (1 − f₁)/p ≤ (1 − f₁)/b ≤ M; and b = 0 is
+always right, with f₁ = 1 and f₂ = 0.
+
 The best control variate for a bet λ is not the mean f itself but the g that maximises the expected logarithm of the
 factor of a reward of mean f played with probability p, for small λ and any stake k = λ/p,
 
@@ -35,7 +40,8 @@ class Ledger:
     """Rows sorted by context; rows starts[c] to starts[c + 1] belong to context c of the m distinct ones.
 
     actions, rewards, repeats, rounds, played (n,): of each row, `played` the propensity of its action; rounds count
-    from 0 without gaps. propensities, predictions (n, A): what the caps and the control variates are made from.
+    from 0 without gaps. propensities, predictions (n, A): what the caps and the control variates are made from; where
+    the log tells the played propensity alone, what all of them were at least.
     """
 
     contexts: Contexts
@@ -73,7 +79,6 @@ class Ledger:
             _, first, which = np.unique(ids, return_index=True, return_inverse=True)
         order = np.argsort(which, kind="stable")
         _, rounds = np.unique(log.rounds, return_inverse=True)
-        n = np.arange(len(log))
         return cls(
             contexts=log.contexts.take(first),
             starts=np.concatenate([[0], np.cumsum(np.bincount(which))]).astype(np.int64),
@@ -81,8 +86,8 @@ class Ledger:
             rewards=log.rewards[order],
             repeats=log.repeats[order].astype(np.float64),
             rounds=rounds[order].astype(np.int64),
-            played=log.propensities[n, log.actions][order],
-            propensities=np.ascontiguousarray(log.propensities[order]),
+            played=log.played_propensities[order],
+            propensities=np.ascontiguousarray(log.bounds[order]),
             predictions=np.ascontiguousarray(predictions[order]),
         )
 

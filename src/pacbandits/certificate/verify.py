@@ -75,6 +75,7 @@ def _faults_on_sight(certificate: Certificate, log: Log, policies: PolicyClass) 
         faults.append(f"epsilon {c.epsilon} and delta {c.delta} are no confidence statement")
     elif abs(c.threshold - (c.log_size + np.log(len(c.bets)) - np.log(c.delta))) > 1e-9 * max(1.0, abs(c.threshold)):
         faults.append(f"the threshold {c.threshold:.6g} is not log(|Π| · experts / δ)")
+    faults.extend(f"the certificate does not say that it assumes: {w}" for w in log.assumed if w not in c.remarks)
     rounds = len(np.unique(log.rounds))
     if len(c.bets.scales) != rounds:
         faults.append(f"bets were made for {len(c.bets.scales)} rounds, but the log has {rounds}")
@@ -119,7 +120,7 @@ def _wealth(certificate: Certificate, log: Log, predictions: FloatArray, expert:
     cap = certificate.bets.caps(expert)[rounds][:, None]
     rows = np.arange(len(log))
     reference = certificate.policy(log.contexts)
-    p, played = log.propensities, log.propensities[rows, log.actions][:, None]
+    p, played = log.bounds, log.played_propensities[:, None]
     stake = bet / np.maximum(p, 1e-12)
     high = np.maximum(_centre(predictions, stake), 1.0 - p * cap)
     low = np.minimum(1.0 - _centre(1.0 - predictions, stake), p * cap)[rows, reference][:, None]

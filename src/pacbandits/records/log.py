@@ -12,6 +12,8 @@ from pacbandits.errors import BoolArray, FloatArray, InputError, IntArray, float
 from pacbandits.records import parquet
 from pacbandits.records.contexts import WEIGHT_COLUMN, Contexts
 
+SUM_ROUNDING = 1e-6  # how far the propensities of a row may sum from 1
+
 
 @dataclass(frozen=True, eq=False)
 class Log:
@@ -20,6 +22,9 @@ class Log:
     contexts: n rows. actions (n,). rewards (n,). propensities (n, A): the probability of every action in that context
     at the time, of which the played one must be positive. rounds (n,): which round of the experiment, from 0.
     repeats (n,): how often this very interaction occurred, 1 or more; a log of 10⁸ coin flips has few distinct rows.
+    least (n, A) or None: for logs that know the propensity of the played action alone, what every action's was at
+    least, as declared; `propensities` then holds these, but for the played action. remarks: what else is assumed of the
+    log, in words; its certificates repeat them.
     """
 
     contexts: Contexts
@@ -28,6 +33,8 @@ class Log:
     propensities: FloatArray
     rounds: IntArray
     repeats: IntArray
+    least: FloatArray | None = None
+    remarks: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         n = len(self.contexts)
@@ -37,7 +44,7 @@ class Log:
         if propensities.min() < 0:
             raise InputError(f"propensities must not be negative, got {propensities.min()}")
         off = np.abs(propensities.sum(axis=1) - 1.0)
-        if off.max() > 1e-6:
+        if self.least is None and off.max() > SUM_ROUNDING:
             row = int(off.argmax())
             raise InputError(f"propensities of row {row} sum to {propensities[row].sum():.6g}; they must sum to 1")
         actions = integers(self.actions, name="actions", shape=(n,), below=propensities.shape[1])
@@ -45,6 +52,11 @@ class Log:
         if played.min() <= 0:
             row = int(played.argmin())
             raise InputError(f"row {row} played action {actions[row]}, whose propensity is 0; that cannot happen")
+        if self.least is not None:
+            least = floats(self.least, name="least propensities", shape=propensities.shape)
+            _check_least(least, propensities, actions)
+            object.__setattr__(self, "least", least)
+        object.__setattr__(self, "remarks", tuple(self.remarks))
         object.__setattr__(self, "propensities", propensities)
         object.__setattr__(self, "actions", actions)
         object.__setattr__(self, "rewards", floats(self.rewards, name="rewards", shape=(n,)))
@@ -66,6 +78,21 @@ class Log:
     def n_actions(self) -> int:
         return self.propensities.shape[1]
 
+    @property
+    def played_propensities(self) -> FloatArray:
+        """The propensity of the played action (n,): what rewards are divided by."""
+        return self.propensities[np.arange(len(self)), self.actions]
+
+    @property
+    def bounds(self) -> FloatArray:
+        """What was known of each action's propensity before one was drawn (n, A): all, or what it was at least."""
+        return self.propensities if self.least is None else self.least
+
+    @property
+    def assumed(self) -> tuple[str, ...]:
+        """The remarks, and what was declared of propensities that the log does not tell."""
+        return self.remarks if self.least is None else (*self.remarks, *_declared(self.least))
+
     def only(self, rows: BoolArray) -> Log:
         """The rows (n,) marked true."""
         return self.take(np.flatnonzero(rows))
@@ -79,6 +106,8 @@ class Log:
             self.propensities[rows],
             self.rounds[rows],
             self.repeats[rows],
+            None if self.least is None else self.least[rows],
+            self.remarks,
         )
 
     def followed_by(self, later: Log) -> Log:
@@ -87,6 +116,7 @@ class Log:
         if (mine.names, mine.categories, mine.ids is None) != (theirs.names, theirs.categories, theirs.ids is None):
             raise InputError("the contexts of the two logs differ in their features")
         n = len(self) + len(later)
+        known = self.least is None and later.least is None
         return Log(
             Contexts(
                 features=np.concatenate([mine.features, theirs.features]),
@@ -100,6 +130,8 @@ class Log:
             np.concatenate([self.propensities, later.propensities]),
             np.concatenate([self.rounds, later.rounds]),
             np.concatenate([self.repeats, later.repeats]),
+            None if known else np.concatenate([self.bounds, later.bounds]),
+            tuple(dict.fromkeys((*self.remarks, *later.remarks))),
         )
 
     @classmethod
@@ -112,6 +144,7 @@ class Log:
         propensities: ArrayLike,
         rounds: ArrayLike | None = None,
         repeats: ArrayLike | None = None,
+        remarks: tuple[str, ...] = (),
     ) -> Log:
         """A log from anything like arrays; without rounds, all in round 0; without repeats, each row occurred once."""
         n = len(contexts)
@@ -122,41 +155,139 @@ class Log:
             propensities=floats(propensities, name="propensities", shape=(n, None)),
             rounds=np.zeros(n, dtype=np.int64) if rounds is None else integers(rounds, name="rounds", shape=(n,)),
             repeats=np.ones(n, dtype=np.int64) if repeats is None else integers(repeats, name="repeats", shape=(n,)),
+            remarks=remarks,
+        )
+
+    @classmethod
+    def of_played(
+        cls,
+        contexts: Contexts,
+        *,
+        actions: ArrayLike,
+        rewards: ArrayLike,
+        played: ArrayLike,
+        least: ArrayLike,
+        rounds: ArrayLike | None = None,
+        repeats: ArrayLike | None = None,
+        remarks: tuple[str, ...] = (),
+    ) -> Log:
+        """A log that knows the propensity of the played action alone.
+
+        played (n,): that. least (n, A): what every action's was at least, as was known before the action was drawn; 0
+        where nothing was known, which proves less.
+        """
+        n = len(contexts)
+        bounds = floats(least, name="least propensities", shape=(n, None))
+        own = integers(actions, name="actions", shape=(n,), below=bounds.shape[1])
+        propensities = bounds.copy()
+        propensities[np.arange(n), own] = floats(played, name="played propensities", shape=(n,))
+        return cls(
+            contexts=contexts,
+            actions=own,
+            rewards=floats(rewards, name="rewards", shape=(n,)),
+            propensities=propensities,
+            rounds=np.zeros(n, dtype=np.int64) if rounds is None else integers(rounds, name="rounds", shape=(n,)),
+            repeats=np.ones(n, dtype=np.int64) if repeats is None else integers(repeats, name="repeats", shape=(n,)),
+            least=bounds,
+            remarks=remarks,
         )
 
     @classmethod
     def read(cls, path: str | Path) -> Log:
-        """A log from Parquet: `action`, `reward`, `propensities` (lists), optionally `round` and `repeats`.
+        """A log as `write` writes it: `action`, `reward`, `propensities` (lists), optionally `round` and `repeats`.
 
-        The other columns are features.
+        Instead of propensities there may be `propensity`, of the played action, and `least_propensity` (lists). The
+        other columns are features. For logs in other forms see `read_log`.
         """
         table = parquet.read(path)
-        for needed in ("action", "reward", "propensities"):
+        alone = "propensities" not in table and "propensity" in table and "least_propensity" in table
+        for needed in ("action", "reward", *(() if alone else ("propensities",))):
             if needed not in table:
                 raise InputError(f"{path}: column '{needed}' is missing (there are: {', '.join(table)})")
         actions = parquet.pop_integers(table, "action")
         rewards = parquet.pop_floats(table, "reward")
-        propensities = parquet.pop_matrix(table, "propensities")
+        played = parquet.pop_floats(table, "propensity") if alone else None
+        least = parquet.pop_matrix(table, "least_propensity") if alone else None
+        propensities = None if alone else parquet.pop_matrix(table, "propensities")
         rounds = parquet.pop_integers(table, "round")
         repeats = parquet.pop_integers(table, "repeats")
         assert actions is not None
         assert rewards is not None
-        assert propensities is not None
         contexts = Contexts.from_columns(table, n=len(actions))
+        remarks = parquet.read_remarks(path)
+        if played is not None and least is not None:
+            return cls.of_played(
+                contexts,
+                actions=actions,
+                rewards=rewards,
+                played=played,
+                least=least,
+                rounds=rounds,
+                repeats=repeats,
+                remarks=remarks,
+            )
+        assert propensities is not None
         return cls.of(
-            contexts, actions=actions, rewards=rewards, propensities=propensities, rounds=rounds, repeats=repeats
+            contexts,
+            actions=actions,
+            rewards=rewards,
+            propensities=propensities,
+            rounds=rounds,
+            repeats=repeats,
+            remarks=remarks,
         )
 
     def write(self, path: str | Path) -> None:
         """Write to Parquet, so that `read` gives the same log back."""
+        known = {"propensities": self.propensities}
+        alone = {"propensity": self.played_propensities, "least_propensity": self.bounds}
         columns = {
             "action": self.actions,
             "reward": self.rewards,
-            "propensities": self.propensities,
+            **(known if self.least is None else alone),
             "round": self.rounds,
             "repeats": self.repeats,
         }
         clash = sorted(set(columns) & set(self.contexts.names))
         if clash:
             raise InputError(f"feature '{clash[0]}' has the name of a log column; rename the feature")
-        parquet.write(path, self.contexts.columns() | {WEIGHT_COLUMN: self.contexts.weights} | columns)
+        own = self.contexts.columns() | {WEIGHT_COLUMN: self.contexts.weights}
+        parquet.write(path, own | columns, remarks=self.remarks)
+
+
+def _check_least(least: FloatArray, propensities: FloatArray, actions: IntArray) -> None:
+    """Raise unless the log's propensities can have been at least these, and hold them but for the played action."""
+    rows = np.arange(len(actions))
+    if least.min() < 0:
+        raise InputError(f"least propensities must not be negative, got {least.min()}")
+    others = propensities.copy()
+    others[rows, actions] = least[rows, actions]
+    if not np.array_equal(others, least):
+        raise InputError("propensities must be the least ones, but for those of played actions")
+    played = propensities[rows, actions]
+    below = least[rows, actions] - played
+    if below.max() > 0:
+        row = int(below.argmax())
+        raise InputError(
+            f"row {row} played action {actions[row]} with propensity {played[row]:.6g}, below the least propensity "
+            f"{least[row, actions[row]]:.6g} that was declared; declare a smaller one"
+        )
+    totals = propensities.sum(axis=1)
+    if totals.max() > 1.0 + SUM_ROUNDING:
+        row = int(totals.argmax())
+        raise InputError(
+            f"row {row} played action {actions[row]} with propensity {played[row]:.6g}, which leaves less for the "
+            f"{propensities.shape[1] - 1} others than the least propensity that was declared; declare a smaller one"
+        )
+
+
+def _declared(least: FloatArray) -> tuple[str, ...]:
+    low, high = float(least.min()), float(least.max())
+    if high == 0:
+        return ()
+    if low == high:
+        return (f"every action was always played with probability {low:g} or more",)
+    return (
+        f"every action was played with at least the least propensity that its row declares ({low:g} to {high:g}), "
+        "and that was known before the action was drawn",
+    )

@@ -1,7 +1,8 @@
-"""Tables on disk: the one place that speaks Parquet."""
+"""Tables on disk: the one place that speaks Parquet and CSV."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
@@ -9,29 +10,35 @@ from typing import Any, cast
 import numpy as np
 import pyarrow
 import pyarrow.compute
+import pyarrow.csv
 import pyarrow.parquet
 
-from pacbandits.errors import FloatArray, InputError, IntArray, integers
+from pacbandits.errors import FloatArray, InputError, IntArray, integers, plain
 
 # pyarrow ships no types: what enters from it is Any, and leaves this module typed.
 pa: Any = pyarrow
 pc: Any = pyarrow.compute
+csv: Any = pyarrow.csv
 pq: Any = pyarrow.parquet
 
 TEXT = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
 
 Columns = dict[str, Any]  # column name -> pyarrow array
+DELIMITERS = {".csv": ",", ".tsv": "\t"}
+_REMARKS = b"pacbandits remarks"  # in the metadata of a Parquet file
 
 
 def read(path: str | Path) -> Columns:
-    """The columns of a Parquet file, in order."""
+    """The columns of a table, in order: of CSV if the name ends in .csv or .tsv (or these and .gz), else of Parquet."""
     path = Path(path)
     if not path.is_file():
         raise InputError(f"no file at {path}")
+    delimiter = DELIMITERS.get(suffix(path))
     try:
-        table: Any = pq.read_table(path)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as error:
-        raise InputError(f"{path} is not a readable Parquet file: {_first_line(error)}") from None
+        table: Any = pq.read_table(path) if delimiter is None else _read_csv(path, delimiter)
+    except (pa.ArrowException, UnicodeError, OSError) as error:
+        kind = "Parquet" if delimiter is None else "CSV"
+        raise InputError(f"{path} is not a readable {kind} file: {plain(_first_line(error))}") from None
     if table.num_rows == 0:
         raise InputError(f"{path} has no rows")
     names: list[str] = table.column_names
@@ -40,11 +47,29 @@ def read(path: str | Path) -> Columns:
     return {name: table.column(name).combine_chunks() for name in names}
 
 
-def write(path: str | Path, columns: Mapping[str, object]) -> None:
-    """Write columns (numpy or pyarrow arrays) to a Parquet file."""
-    arrays: Any = {name: _arrow(values) for name, values in columns.items()}
+def suffix(path: Path) -> str:
+    """The end of a file's name in small letters, without .gz."""
+    name = path.name.lower().removesuffix(".gz")
+    return Path(name).suffix
+
+
+def read_remarks(path: str | Path) -> tuple[str, ...]:
+    """The remarks that `write` put into a Parquet file; none in any other."""
     try:
-        pq.write_table(pa.table(arrays), path)
+        metadata: dict[bytes, bytes] = pq.read_schema(path).metadata or {}
+        return tuple(str(words) for words in json.loads(metadata.get(_REMARKS, b"[]")))
+    except (pa.ArrowException, OSError, ValueError, TypeError):
+        return ()
+
+
+def write(path: str | Path, columns: Mapping[str, object], *, remarks: Sequence[str] = ()) -> None:
+    """Write columns (numpy or pyarrow arrays) to a Parquet file, and remarks on them into its metadata."""
+    arrays: Any = {name: _arrow(values) for name, values in columns.items()}
+    table: Any = pa.table(arrays)
+    if remarks:
+        table = table.replace_schema_metadata({_REMARKS: json.dumps(list(remarks))})
+    try:
+        pq.write_table(table, path)
     except OSError as error:
         raise InputError(f"cannot write {path}: {_first_line(error)}") from None
 
@@ -73,15 +98,24 @@ def pop_matrix(columns: Columns, name: str) -> FloatArray | None:
     if name not in columns:
         return None
     column: Any = columns.pop(name)
-    kind = column.type
-    if not (pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)):
-        raise InputError(f"column '{name}' must hold lists of numbers, got {kind}")
+    if not is_list(column.type):
+        raise InputError(f"column '{name}' must hold lists of numbers, got {column.type}")
     n = len(column)
     values = _numbers(column.flatten(), name)
     lengths: Any = pc.list_value_length(column)
     if column.null_count or (lengths.to_numpy(zero_copy_only=False) * n != values.size).any():
         raise InputError(f"column '{name}' must hold lists of one length, without nulls")
     return values.reshape(n, -1)
+
+
+def is_list(kind: Any) -> bool:
+    """Whether a column of this type holds lists."""
+    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind))
+
+
+def is_text(kind: Any) -> bool:
+    """Whether a column of this type holds text, written out or coded."""
+    return bool(pa.types.is_dictionary(kind) or any(is_kind(kind) for is_kind in TEXT))
 
 
 def features(columns: Columns, *, n: int) -> tuple[FloatArray, list[str], list[tuple[str, ...] | None]]:
@@ -95,7 +129,7 @@ def features(columns: Columns, *, n: int) -> tuple[FloatArray, list[str], list[t
         if column.null_count:
             raise InputError(f"column '{name}' has {column.null_count} missing values; fill or drop them")
         labels: tuple[str, ...] | None = None
-        if any(is_text(column.type) for is_text in TEXT):
+        if any(is_kind(column.type) for is_kind in TEXT):
             labels = tuple(sorted(set(column.to_pylist())))
             code = {label: i for i, label in enumerate(labels)}
             out.append(np.array([code[value] for value in column.to_pylist()], dtype=np.float64))
@@ -112,6 +146,14 @@ def dictionary(codes: FloatArray, labels: Sequence[str]) -> object:
     """A dictionary column from codes (n,) into labels."""
     indices: Any = pa.array(codes.astype(np.int32))
     return pa.DictionaryArray.from_arrays(indices, pa.array(list(labels), type=pa.string()))
+
+
+def _read_csv(path: Path, delimiter: str) -> Any:
+    return csv.read_csv(
+        path,
+        parse_options=csv.ParseOptions(delimiter=delimiter),
+        convert_options=csv.ConvertOptions(strings_can_be_null=True, quoted_strings_can_be_null=False),
+    )
 
 
 def _numbers(column: Any, name: str) -> FloatArray:

@@ -1,0 +1,317 @@
+"""Logs that tell the propensity of the played action alone: certificates as valid as any, with what they assume."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import binom
+
+import pacbandits as pb
+from pacbandits.algorithms.coda import Uniform
+from pacbandits.certificate import Bets, Ledger, make_certificate
+from pacbandits.certificate.certify import STAKES
+from pacbandits.estimators.importance import regularised_scores
+from pacbandits.estimators.models import CellMeans, predict_by_round
+from pacbandits.records import Design, Log
+from tests.certificate import plain
+from tests.certificate.test_certify import shuffled
+from tests.certificate.test_validity import ADVERSARIES, EPSILON, RARE, Table, uneven
+from tests.instances import seeds
+
+# What the adversaries of `test_validity` play every action with, at least; some play some actions never.
+LEAST = {"chase": 0.001, "stop": 0.02, "rare": 0.001, "restless": 0.0}
+
+
+def forget(log, least):
+    """The same log without the propensities of actions that were not played, but with what they were at least."""
+    return Log.of_played(
+        log.contexts,
+        actions=log.actions,
+        rewards=log.rewards,
+        played=log.played_propensities,
+        least=np.broadcast_to(least, log.propensities.shape),
+        rounds=log.rounds,
+        repeats=log.repeats,
+    )
+
+
+def draw_bounded(rng, n, a):
+    """Propensities (n, A), and what those of each row are at least (n, 1): nothing, a little, or all."""
+    least = rng.choice([0.0, 0.0, 1e-3, 1e-2, 0.3, 0.999, 1.0], size=(n, 1)) / a
+    rest = plain.draw_propensities(rng, (n, a), least=1e-4, zeros=bool(rng.integers(2)))
+    return least + (1 - a * least) * rest, least
+
+
+def score_by_hand(x, q, *, action, reward, played, bound, f, bet, cap):
+    if x == q:
+        return 0.0
+    high = 1.0 if bound == 0 else max(plain.centre(f[x], bet / bound), 1 - bound * cap)
+    low = 0.0 if bound == 0 else min(1 - plain.centre(1 - f[q], bet / bound), bound * cap)
+    return high - low + (action == x) * (reward - high) / played - (action == q) * (reward - low) / played
+
+
+@settings(max_examples=150)
+@given(seeds)
+def test_scores_are_unbiased_and_bounded_whatever_the_other_propensities_were(seed):
+    """Over all actions and rewards: E[X] = V(π) − V(q), no less where an action is never played; X ≤ 1 + M."""
+    rng = np.random.default_rng(seed)
+    n, a = int(rng.integers(1, 4)), int(rng.integers(2, 5))
+    propensities, least = draw_bounded(rng, n, a)
+    means, weights = rng.choice([0.0, 1.0, rng.random(), rng.random()], size=(n, a)), rng.dirichlet(np.ones(n))
+    full, which = plain.every_outcome(propensities)
+    log = forget(full, least[which])
+    predictions = plain.draw_predictions(rng, (n, a))[which]
+    bets, caps = plain.draw_bets(rng, 1)
+    bet, cap = float(bets[0]), float(caps[0])
+    epsilon = float(rng.choice([0.0, 0.01, 0.3]))
+    mean = means[which, log.actions]
+    chance = weights[which] * log.played_propensities * np.where(log.rewards == 1, mean, 1 - mean)
+    ledger = Ledger.of(log, predictions)
+    for q in range(a):
+        wealth = ledger.log_wealth(reference=np.full(len(log), q), bets=bets, caps=caps, epsilon=epsilon)
+        assert np.exp(wealth).min() >= 1 - bet * (1 + cap) - 1e-9 > -1e-9
+        for x in range(a):
+            scores = np.array(
+                [
+                    score_by_hand(
+                        x,
+                        q,
+                        action=int(log.actions[i]),
+                        reward=float(log.rewards[i]),
+                        played=float(log.played_propensities[i]),
+                        bound=float(least[which[i], 0]),
+                        f=predictions[i],
+                        bet=bet,
+                        cap=cap,
+                    )
+                    for i in range(len(log))
+                ]
+            )
+            assert scores.max() <= 1 + cap + 1e-9
+            np.testing.assert_allclose(wealth[:, x], np.log1p(bet * (epsilon - scores)), rtol=1e-9, atol=1e-11)
+            expected = np.bincount(which, weights=chance * scores, minlength=n)
+            truth = weights * (means[:, x] - means[:, q]) * (x != q)
+            both = (propensities[:, x] > 0) & (propensities[:, q] > 0)
+            np.testing.assert_allclose(expected[both], truth[both], atol=1e-9)
+            assert (expected >= truth - 1e-9).all()
+            if bet > 0.01:  # the same from what the wealth says the scores were
+                implied = epsilon - np.expm1(wealth[:, x]) / bet
+                np.testing.assert_allclose(np.bincount(which, weights=chance * implied), expected, atol=1e-9)
+
+
+def test_a_control_variate_that_knew_the_played_propensity_would_be_biased():
+    """So the propensity of the played action must not enter as if it had been known of all."""
+    propensities, least = np.array([[0.1, 0.9]]), 0.1
+    full, which = plain.every_outcome(propensities)
+    log = forget(full, least)
+    naive = replace(log, least=None, propensities=log.propensities / log.propensities.sum(axis=1, keepdims=True))
+    bets, caps = np.array([0.2]), np.array([3.0])
+    errors = []
+    for one in (log, naive):
+        ledger = Ledger.of(one, np.full((len(log), 2), 0.5))
+        ledger = replace(ledger, played=log.played_propensities)
+        wealth = ledger.log_wealth(reference=np.zeros(len(log), dtype=int), bets=bets, caps=caps, epsilon=0.0)
+        scores = -np.expm1(wealth[:, 1]) / bets[0]
+        errors.append(abs(0.5 * log.played_propensities @ scores))  # both actions earn 1/2: the truth is 0
+    assert errors[0] < 1e-12
+    assert errors[1] > 0.01
+    assert len(which) == 4
+
+
+@settings(max_examples=60)
+@given(seeds, st.booleans())
+def test_verify_agrees_and_knowing_all_is_the_special_case(seed, ids):
+    """With the true propensities for bounds a log gives the same wealth as the full log; and its certificate holds."""
+    log, predictions = plain.draw_log(seed, ids=ids)
+    same = Log.of_played(
+        log.contexts,
+        actions=log.actions,
+        rewards=log.rewards,
+        played=log.played_propensities,
+        least=log.propensities,
+        rounds=log.rounds,
+        repeats=log.repeats,
+    )
+    rng = np.random.default_rng(seed)
+    one, two = Ledger.of(log, predictions), Ledger.of(same, predictions)
+    bets, caps = plain.draw_bets(rng, one.n_rounds)
+    own = rng.integers(log.n_actions, size=len(one.contexts))
+    wealths = [book.log_wealth(reference=own, bets=bets, caps=caps, epsilon=0.1) for book in (one, two)]
+    np.testing.assert_array_equal(*wealths)
+    least = rng.choice([0.0, float(log.propensities.min())])
+    policies = pb.Finite(rng.integers(log.n_actions, size=(3, 13)), n_actions=log.n_actions)
+    if ids:
+        alone = forget(log, least)
+        made = pb.certify(alone, policies, epsilon=0.3, delta=0.5)
+        assert pb.verify(made, alone, policies).good
+
+
+def played_log(problem, adversary, *, seed, rounds=6, samples=40, least=None):
+    """A log by an adversary that saw all that came before, with the played propensities alone."""
+    rng, log = np.random.default_rng(seed), None
+    history = np.zeros((2, *problem.mean_rewards.shape))
+    for number in range(rounds):
+        table = Table(ADVERSARIES[adversary](history, rng))
+        new = problem.interact(table, samples=samples, rng=rng, round_number=number)
+        np.add.at(history[0], (new.contexts.ids, new.actions), new.repeats * new.rewards)
+        np.add.at(history[1], (new.contexts.ids, new.actions), new.repeats)
+        log = new if log is None else log.followed_by(new)
+    return forget(log, LEAST[adversary] if least is None else least)
+
+
+@pytest.mark.parametrize("delta", [0.2, 0.05])
+@pytest.mark.parametrize("adversary", ADVERSARIES)
+def test_what_is_certified_holds_whoever_collected_the_log(adversary, delta):
+    """Of the policy that is chosen, and of each that is further from the best than ε if it had been looked at."""
+    problem, runs, wrong, bad = uneven(), 60, 0, 0
+    best = problem.value(problem.best_policy())
+    for seed in range(runs):
+        log = played_log(problem, adversary, seed=seed)
+        made = pb.certify(log, problem.policies, epsilon=EPSILON, delta=delta)
+        wrong += best - problem.value(made.policy) > made.certified_epsilon
+        ledger = Ledger.of(log, predict_by_round(log, CellMeans()))
+        options = {"epsilon": EPSILON, "delta": delta, "bets": Bets(STAKES, (1.0,) * 6), "model": {}}
+        bad += any(
+            make_certificate(log, ledger, problem.policies, reference=problem.policies.policy(i), **options)[
+                0
+            ].certified
+            for i in range(3)
+        )
+    assert wrong <= binom.ppf(1 - RARE, runs, delta)
+    assert bad <= binom.ppf(1 - RARE, runs, delta)
+
+
+def test_a_false_least_propensity_can_make_wrong_certificates():
+    """The good action was never played, but declared to have been: an assumption that matters, so it is printed."""
+    problem = uneven()
+    table = np.tile([0.5, 0.5, 0.0], (2, 1))
+    log = problem.interact(Table(table), samples=4000, rng=np.random.default_rng(0))
+    ledger = Ledger.of(forget(log, 0.25), np.full((len(log), 3), 0.5))
+    bets = Bets(STAKES, (1.0,))
+    own = problem.policies.policy(0)
+    made, _ = make_certificate(
+        forget(log, 0.25), ledger, problem.policies, reference=own, epsilon=EPSILON, delta=0.05, bets=bets, model={}
+    )
+    assert made.certified
+    assert "every action was always played with probability 0.25 or more" in made.assumptions
+    ledger = Ledger.of(forget(log, 0), np.full((len(log), 3), 0.5))
+    made, _ = make_certificate(
+        forget(log, 0), ledger, problem.policies, reference=own, epsilon=EPSILON, delta=0.05, bets=bets, model={}
+    )
+    assert not made.certified
+
+
+def uniform_log(spec="trees:contexts=80,features=3,bins=4,actions=3,competitive=2", *, samples=4000, seed=0):
+    problem = pb.load_problem(spec)
+    uniform = Design((), np.empty(0), problem.best_policy())
+    return problem, problem.interact(uniform, samples=samples, rng=np.random.default_rng(seed))
+
+
+def test_the_more_is_declared_the_more_is_proven():
+    problem, counted = uniform_log()
+    full = shuffled(counted, 0)
+    values = [
+        pb.certify(log, problem.policies, epsilon=0.3, delta=0.1, ordered=True).value
+        for log in (forget(full, 0.0), forget(full, 0.05), forget(full, 1 / 3), full)
+    ]
+    assert values[0] < values[1] < values[2] == pytest.approx(values[3])
+    assert values[0] > 0
+
+
+def test_the_certificate_says_what_was_declared_and_verify_looks():
+    problem, full = uniform_log(samples=2000)
+    log = forget(full, 0.25)
+    words = "every action was always played with probability 0.25 or more"
+    made = pb.certify(log, problem.policies, epsilon=0.3, delta=0.1)
+    assert words in made.assumptions
+    assert pb.verify(made, log, problem.policies).good
+    silent = pb.verify(replace(made, remarks=()), log, problem.policies)
+    assert any(words in fault for fault in silent.faults)
+    for other in (full, forget(full, 0.2), forget(full, 0.0)):
+        assert "digest differs" in pb.verify(made, other, problem.policies).faults[0]
+    higher = log.propensities.copy()
+    higher[0, log.actions[0]] += 1e-9
+    assert "digest differs" in pb.verify(made, replace(log, propensities=higher), problem.policies).faults[0]
+    nothing = pb.certify(forget(full, 0.0), problem.policies, epsilon=0.3, delta=0.1)
+    assert nothing.remarks == ()
+    bounds = np.where(np.arange(len(full)) % 2, 0.25, 0.1)[:, None]
+    vary = pb.certify(forget(full, bounds), problem.policies, epsilon=0.3, delta=0.1)
+    assert any("(0.1 to 0.25), and that was known before the action was drawn" in words for words in vary.remarks)
+
+
+def test_remarks_of_a_log_reach_its_certificates(tmp_path):
+    problem, full = uniform_log(samples=500)
+    log = replace(full, remarks=("the moon was full",))
+    log.write(tmp_path / "log.parquet")
+    again = Log.read(tmp_path / "log.parquet")
+    assert again.remarks == ("the moon was full",)
+    made = pb.certify(again, problem.policies, epsilon=0.3, delta=0.1)
+    assert "the moon was full" in made.assumptions
+    assert not pb.verify(replace(made, remarks=()), again, problem.policies).good
+    assert again.followed_by(full).remarks == full.followed_by(again).take(np.arange(3)).remarks == log.remarks
+
+
+@pytest.mark.parametrize("contexts", ["ids", "features"])
+def test_parquet_there_and_back(contexts, tmp_path):
+    spec = "two-of-many:actions=4,policies=10" if contexts == "ids" else "trees:contexts=80,features=3,bins=4,actions=3"
+    _, full = uniform_log(spec, samples=200)
+    never = full.only(full.actions < full.n_actions - 1)  # the last action does not occur, and is known all the same
+    log = forget(never, 0.2)
+    log.write(tmp_path / "log.parquet")
+    for again in (Log.read(tmp_path / "log.parquet"), pb.read_log(tmp_path / "log.parquet")[0]):
+        assert again.n_actions == full.n_actions
+        for name in ("actions", "rewards", "propensities", "least", "rounds", "repeats"):
+            assert np.array_equal(getattr(again, name), getattr(log, name))
+
+
+def test_parts_and_sums_of_such_logs():
+    _, full = uniform_log(samples=300)
+    log = forget(full, 0.1)
+    assert np.array_equal(log.played_propensities, full.played_propensities)
+    assert np.array_equal(log.take(np.array([3, 1])).least, log.least[[3, 1]])
+    both = full.followed_by(log)
+    assert np.array_equal(both.least, np.concatenate([full.propensities, log.least]))
+    assert np.array_equal(both.played_propensities, np.tile(full.played_propensities, 2))
+    assert full.followed_by(full).least is None
+    assert full.assumed == ()
+
+
+def test_whoever_divides_by_the_played_propensity_divides_by_the_right_one():
+    _, full = uniform_log(samples=300)
+    assert np.array_equal(regularised_scores(forget(full, 0.05)), regularised_scores(full))
+
+
+def test_algorithms_want_all_propensities():
+    problem, _ = uniform_log()
+    algorithm = Uniform(0.3, 0.1)
+    state = algorithm.start(problem.policies, problem.population)
+    plan = algorithm.design(state)
+    log = problem.interact(plan.sampler, samples=plan.samples, rng=np.random.default_rng(0))
+    with pytest.raises(pb.InputError, match="tells the propensity of the played action alone"):
+        algorithm.absorb(state, plan, forget(log, 0.1))
+
+
+@pytest.mark.parametrize(
+    ("least", "words"),
+    [
+        (0.34, "below the least propensity 0.34 that was declared; declare a smaller one"),
+        ([[0.1, 0.4, 0.4]], "which leaves less for the 2 others than the least propensity that was declared"),
+        (-0.1, "propensities must not be negative"),
+        (math.nan, "least propensities must be finite"),
+    ],
+)
+def test_a_declaration_that_the_log_refutes_is_refused(least, words):
+    _, full = uniform_log(samples=100)
+    with pytest.raises(pb.InputError, match=words):
+        forget(full.only(full.actions == 0), least)
+
+
+def test_other_propensities_than_declared_are_refused():
+    _, full = uniform_log(samples=100)
+    with pytest.raises(pb.InputError, match="must be the least ones, but for those of played actions"):
+        replace(forget(full, 0.1), propensities=full.propensities)
