@@ -1,9 +1,24 @@
-"""Certificates by betting: valid at any time, for any stopping rule, under any design whose propensities are logged."""
+"""Certificates by betting: valid at any time, for any stopping rule, under any design whose propensities are logged.
 
+And one by a normal approximation, for those who accept that (`certify_asymptotically`).
+"""
+
+from pacbandits.certificate.asymptotic import AsymptoticCertificate, certify_asymptotically
 from pacbandits.certificate.bets import Bets
 from pacbandits.certificate.certificate import Certificate, make_certificate
 from pacbandits.certificate.certify import certify, in_blocks
 from pacbandits.certificate.ledger import Ledger
 from pacbandits.certificate.verify import Verdict, verify
 
-__all__ = ["Bets", "Certificate", "Ledger", "Verdict", "certify", "in_blocks", "make_certificate", "verify"]
+__all__ = [
+    "AsymptoticCertificate",
+    "Bets",
+    "Certificate",
+    "Ledger",
+    "Verdict",
+    "certify",
+    "certify_asymptotically",
+    "in_blocks",
+    "make_certificate",
+    "verify",
+]
