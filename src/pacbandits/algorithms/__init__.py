@@ -7,6 +7,7 @@ from pacbandits.algorithms.coda_paper import CodaPaper
 from pacbandits.algorithms.rage import Rage
 from pacbandits.algorithms.rage_free import RageFree
 from pacbandits.algorithms.registry import ALGORITHMS, make_algorithm
+from pacbandits.algorithms.saving import load_state, save_state
 
 __all__ = [
     "ALGORITHMS",
@@ -20,5 +21,7 @@ __all__ = [
     "RageFree",
     "State",
     "Uniform",
+    "load_state",
     "make_algorithm",
+    "save_state",
 ]
