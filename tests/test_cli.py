@@ -437,3 +437,262 @@ def test_a_bad_certificate_is_one_line(run, tmp_path, name, text, words):
     code, _, err = run("certify", tmp_path / "none.parquet")
     assert code == 2
     assert "no file" in err
+
+
+TRIAL = ("run", "two-of-many:actions=8,policies=40,contexts=20", "--epsilon", 0.1, "--seed", 3)
+
+
+def test_a_run_against_another_in_json(run):
+    code, out, err = run(*TRIAL, "--against", "uniform", "--json")
+    assert code == 0, err
+    got = json.loads(out)
+    assert set(got) == {"run", "against", "times_fewer", "yardsticks"}
+    assert [got[key]["algorithm"] for key in ("run", "against")] == ["coda", "uniform"]
+    for key in ("run", "against"):
+        assert set(got[key]) >= RUN_KEYS
+        assert (got[key]["seed"], got[key]["epsilon"], got[key]["delta"]) == (3, 0.1, 0.05)
+    assert got["times_fewer"] == got["against"]["samples"] / got["run"]["samples"]
+    measured = json.loads(run("complexity", TRIAL[1], "--epsilon", 0.1, "--json")[1])
+    for name in ("lower_bound", "confidence_price", "union_price"):
+        assert got["yardsticks"][name] == measured[name]
+    assert "no theorem" in got["yardsticks"]["notes"]["lower_bound"]
+    alone = [json.loads(run(*TRIAL, "--algorithm", name, "--json")[1]) for name in ("coda", "uniform")]
+    assert [one["samples"] for one in alone] == [got[key]["samples"] for key in ("run", "against")]
+
+
+def test_a_run_against_another_in_a_table_with_a_picture(run, tmp_path):
+    figure, proof, log = tmp_path / "trial.png", tmp_path / "proof.json", tmp_path / "log.parquet"
+    code, out, err = run(*TRIAL, "--against", "uniform", "--figure", figure, "--certificate", proof, "--log", log)
+    assert (code, err) == (0, "")
+    for words in ("coda on two-of-many", "coda against uniform", "times fewer", "truly below", "a yardstick"):
+        assert words in out
+    assert figure.read_bytes().startswith(b"\x89PNG")
+    assert figure.stat().st_size > 10_000
+    assert run("verify", proof, log)[0] == 0
+
+
+def test_a_rival_that_certifies_nothing_is_left_out_of_the_picture(run, tmp_path):
+    figure = tmp_path / "trial.svg"
+    code, out, err = run("run", SMALL, "--epsilon", 0.3, "--against", "rage", "--figure", figure)
+    assert code == 0
+    assert err == "rage has certified nothing, and the picture leaves it out\n"
+    assert "coda against rage" in out
+    assert figure.stat().st_size > 1000
+    code, out, _ = run("run", SMALL, "--epsilon", 0.3, "--figure", figure, "--json")
+    assert code == 0
+    assert json.loads(out)["algorithm"] == "coda"
+
+
+def test_a_rival_gets_the_options_it_has_a_use_for(run):
+    options = ("--epsilon", 0.4, "--algorithm", "coda-paper", "--solver", "fw-gd", "--scale", 2, "--json")
+    code, out, err = run("run", SMALL, *options, "--against", "uniform")
+    assert code == 0, err
+    assert json.loads(out)["against"]["stopped"] == "done"
+    code, out, _ = run("run", SMALL, "--epsilon", 0.3, "--against", "rage", "--max-samples", 500, "--json")
+    assert code == 3
+    got = json.loads(out)
+    assert (got["run"]["stopped"], got["against"]["stopped"], got["times_fewer"]) == ("done", "budget", None)
+
+
+def test_yardsticks_that_take_too_long_are_left_out(run, monkeypatch):
+    def slow(*_, progress, **__):
+        moments.append(1e9)
+        progress("ρ")
+
+    moments = [0.0]
+    monkeypatch.setattr("pacbandits.cli.comparing.measure", slow)
+    monkeypatch.setattr("pacbandits.cli.comparing.clock", lambda: moments[-1])
+    code, out, _ = run(*TRIAL, "--against", "uniform", "--json")
+    assert code == 0
+    got = json.loads(out)
+    assert got["yardsticks"]["union_price"] is None
+    assert "pacbandits complexity" in got["yardsticks"]["notes"]["union_price"]
+
+
+def test_an_interrupted_run_needs_no_rival(run, monkeypatch):
+    def interrupt(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("pacbandits.problems.base.Problem.interact", interrupt)
+    code, out, _ = run(*TRIAL, "--against", "uniform", "--json")
+    assert code == 130
+    got = json.loads(out)
+    assert got["run"]["stopped"] == "interrupted"
+    assert got["against"] is None
+    assert "interrupted" in got["yardsticks"]["notes"]["union_price"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--against", "unifrom"], "unknown algorithm 'unifrom'; did you mean 'uniform'?"),
+        (["--against", "coda"], "names the algorithm that runs anyway"),
+        (["--against", "uniform", "--repeat", "2"], "--against sets one run beside another; leave --repeat"),
+        (["--figure", "trial.png", "--repeat", "2"], "a figure is of one run; leave --repeat"),
+        (["--figure", "trial.bmp"], "must end in .png"),
+        (["--figure", "no/such/folder/a.png"], "does not exist"),
+        (["--figure", "trial.png", "--algorithm", "rage"], "rage certifies nothing; name coda or uniform"),
+        (
+            ["--figure", "trial.png", "--algorithm", "rage", "--against", "rage-free"],
+            "rage and rage-free certify nothing",
+        ),
+        (["--figure", "trial.png", "--algorithm", "rgae"], "did you mean 'rage'?"),
+    ],
+)
+def test_a_bad_comparison_is_one_line_before_anything_runs(run, arguments, words, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("pacbandits.problems.base.Problem.interact", None)
+    code, out, err = run("run", SMALL, *arguments)
+    assert (code, out) == (2, "")
+    assert words in err
+    assert err.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_approximate_certificate_is_labelled_and_cannot_be_verified(run, tmp_path):
+    spec = "trees:contexts=80,features=3,bins=4,actions=3,competitive=2"
+    log, about = tmp_path / "log.parquet", tmp_path / "about.json"
+    assert run("run", spec, "--epsilon", 0.3, "--log", log)[0] == 0
+    asked = ("certify", log, "--policies", "trees:bins=4", "--epsilon", 0.4, "--asymptotic", "--draws", 20)
+    code, out, _ = run(*asked, "--seed", 3, "--json", "--certificate", about)
+    got = json.loads(out)
+    assert code == (0 if got["certified"] else 3)
+    assert (got["kind"], got["draws"], got["seed"]) == ("pacbandits asymptotic certificate", 20, 3)
+    assert got["assumptions"][0].startswith("this approximation, which is no proof")
+    assert any("learnt from the contexts of the log" in words for words in got["assumptions"])
+    assert run(*asked)[1].startswith("an approximate certificate, which is not a proof")
+    code, out, err = run("verify", about, log)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert "approximate certificate" in err
+    for wrong, words in (
+        ((*asked[:-1], 5), "draws must be 1/delta = 20 or more, got 5"),
+        (("certify", log, "--draws", 50), "--draws 50 is an option of --asymptotic"),
+        ((*asked, "--seed", -1), "--seed must be 0 or more, got -1"),
+    ):
+        code, out, err = run(*wrong)
+        assert (code, out, err.count("\n")) == (2, "", 1)
+        assert words in err
+
+
+@pytest.fixture
+def clicks(tmp_path):
+    """A CSV of 3,000 people of two places, three actions played with 0.2, 0.3 and 0.5, and rewards from 0 to 10."""
+    rng = np.random.default_rng(0)
+    place, action = rng.integers(2, size=3000), rng.choice(3, size=3000, p=[0.2, 0.3, 0.5])
+    reward = 10 * (rng.random(3000) < np.where(action == 2 * place, 0.9, 0.1))
+    path = tmp_path / "clicks.csv"
+    people = enumerate(zip(place, action, reward, strict=True))
+    rows = [f"{'ca'[p]},{p + i % 3},{a},{r},{(0.2, 0.3, 0.5)[a]}" for i, (p, a, r) in people]
+    path.write_text("place,age,action,reward,propensity\n" + "\n".join(rows) + "\n")
+    return path
+
+
+READING = ("--least-propensity", 0.2, "--reward-range", 0, 10)
+
+
+def test_a_csv_is_certified_and_verified_as_it_was_read(run, clicks, tmp_path):
+    proof = tmp_path / "proof.json"
+    code, out, _ = run("certify", clicks, "--epsilon", 0.3, "--ordered", *READING, "--certificate", proof, "--json")
+    got = json.loads(out)
+    assert code == 0
+    assert "every action was always played with probability 0.2 or more" in got["assumptions"]
+    assert "rewards lie in [0, 10], mapped to [0, 1]: an epsilon of 1 stands for 10" in got["assumptions"]
+    assert "place is a" in got["words"]
+    code, out, _ = run("verify", proof, clicks)
+    assert code == 0
+    assert out.startswith("good: ")
+    code, out, _ = run("verify", proof, clicks, "--least-propensity", 0.1)
+    assert code == 3
+    assert "digest differs" in out
+    assert "does not say that it assumes: every action was always played with probability 0.1" in out
+    whole = json.loads(proof.read_text())
+    assert whole["reading"] == {"least_propensity": 0.2, "reward_range": [0, 10]}
+    for reading, words in (({"least": 1}, "says 'least'"), ([1], "it was altered"), ({"reward_range": 3}, "altered")):
+        proof.write_text(json.dumps(whole | {"reading": reading}))
+        code, out, err = run("verify", proof, clicks)
+        assert (code, out) == (2, "")
+        assert words in err
+    del whole["reading"]
+    proof.write_text(json.dumps(whole))
+    assert run("verify", proof, clicks)[0] == 2
+    assert run("verify", proof, clicks, *READING)[0] == 0
+
+
+def test_contexts_of_before_may_have_more_labels_than_the_log(run, clicks, tmp_path):
+    """Labels are known by their words and features by their names, whatever codes and order they have in a file."""
+    before, proof = tmp_path / "before.csv", tmp_path / "proof.json"
+    before.write_text("age,place\n1,a\n2,b\n3,c\n0,c\n")
+    options = ("--contexts", before, "--policies", "trees:depth=1", "--epsilon", 0.3, *READING, "--certificate", proof)
+    code, out, _ = run("certify", clicks, *options, "--json")
+    assert code == 0
+    got = json.loads(out)
+    assert not any("learnt from" in words for words in got["assumptions"])
+    assert got["words"].splitlines() == ["if place is a: action 2", "else: action 0"]
+    assert run("verify", proof, clicks)[0] == 0
+
+
+def test_lines_of_vowpal_wabbit_and_feedback_of_open_bandit(run, tmp_path):
+    rng = np.random.default_rng(1)
+    lines = []
+    for _ in range(600):
+        good, chosen = int(rng.integers(2)), int(rng.choice(2, p=[0.3, 0.7]))
+        cost = float(rng.random() < (0.1 if chosen == good else 0.9))
+        lines.append(
+            {
+                "_label_cost": cost,
+                "_label_probability": [0.3, 0.7][chosen],
+                "_label_Action": chosen + 1,
+                "a": [chosen + 1, 2 - chosen],
+                "c": {"User": {"good": good}, "_multi": [{}, {}]},
+                "p": [[0.3, 0.7][chosen], [0.7, 0.3][chosen]],
+            }
+        )
+    (tmp_path / "log.dsjson").write_text("\n".join(json.dumps(line) for line in lines))
+    code, out, err = run("certify", tmp_path / "log.dsjson", "--epsilon", 0.3)
+    assert (code, out) == (2, "")
+    assert "as in --reward-range -1 0" in err
+    proof = tmp_path / "proof.json"
+    code, out, _ = run(
+        *("certify", tmp_path / "log.dsjson", "--policies", "trees:depth=1", "--epsilon", 0.3),
+        *("--reward-range", -1, 0, "--certificate", proof, "--json"),
+    )
+    assert code == 0
+    assert json.loads(out)["words"].splitlines() == ["if User.good ≤ 0.5: action 0", "else: action 1"]
+    assert run("verify", proof, tmp_path / "log.dsjson")[0] == 0
+    actions = np.array([line["_label_Action"] - 1 for line in lines])
+    np.savez(
+        tmp_path / "feedback.npz",
+        n_rounds=600,
+        n_actions=2,
+        context=np.array([[line["c"]["User"]["good"]] for line in lines], dtype=float),
+        action=actions,
+        position=np.arange(600) % 2,
+        reward=1 - np.array([line["_label_cost"] for line in lines]),
+        pscore=np.where(actions == 0, 0.3, 0.7),
+    )
+    options = ("certify", tmp_path / "feedback.npz", "--policies", "trees:depth=1", "--epsilon", 0.4)
+    assert "choose one (--position 0)" in run(*options)[2]
+    code, out, _ = run(*options, "--position", 1, "--json")
+    assert code == 0
+    assert json.loads(out)["samples"] == 300
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ([], "rewards must lie in [0, 1]"),
+        (["--reward-range", 0, 10], "state what each action's was at least, always"),
+        (["--reward-range", 10, 0], "from a number to a larger one"),
+        ([*READING, "--actions", 2], "action 2 was played, but there are 2 actions"),
+        ([*READING, "--actions", 0], "actions must be 1 or more, got 0"),
+        ([*READING, "--actions", 6], "a least propensity of 0.2 cannot be that of each of 6 actions"),
+        ([*READING, "--position", 0], "has no positions"),
+        (["--least-propensity", 0.4, "--reward-range", 0, 10], "a least propensity of 0.4"),
+        (["--least-propensity", 0.3, "--reward-range", 0, 10], "below the least propensity 0.3"),
+    ],
+)
+def test_what_a_log_lacks_is_said_in_one_line(run, clicks, options, words):
+    code, out, err = run("certify", clicks, *options)
+    assert (code, out) == (2, "")
+    assert words in err
+    assert err.count("\n") == 1

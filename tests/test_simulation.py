@@ -171,6 +171,16 @@ def test_stages_are_told_in_order(name, spec):
     assert stages[-1].policy == done.policy.describe()
 
 
+def test_stages_tell_what_is_certified():
+    stages = []
+    done = run(load_problem(LISTED[1]), algorithm="coda", rng=0, watch=stages.append, **OPTIONS)
+    told = list(dict.fromkeys((stage.samples, stage.certified_epsilon) for stage in stages))
+    assert told == [(0, 1.0), *((figures["total"], figures["certified_epsilon"]) for figures in done.history)]
+    stages.clear()
+    run(load_problem(LISTED[1]), algorithm="rage", rng=0, watch=stages.append, **OPTIONS)
+    assert {stage.certified_epsilon for stage in stages} == {None}
+
+
 @pytest.mark.parametrize(("name", "spec"), [*[(name, LISTED[1]) for name in NAMES], ("coda-paper", TREES)])
 def test_sampled_contexts_stand_for_their_distribution(name, spec):
     """With few of them some contexts are never seen beforehand; the log may still hold them."""

@@ -1,16 +1,18 @@
 """Best-policy identification for contextual bandits: which policy is best, within ε, with probability 1 − δ."""
 
-from pacbandits.certificate import Certificate, certify, verify
+from pacbandits.algorithms import load_state, save_state
+from pacbandits.certificate import AsymptoticCertificate, Certificate, certify, certify_asymptotically, verify
 from pacbandits.complexity import Complexity, measure
 from pacbandits.design import Clipped, DesignTask, Shifted, Solution, solve_design
 from pacbandits.errors import InputError
 from pacbandits.policies import Finite, Trees, Trivial, policy_from_json
 from pacbandits.problems import Bernoulli, Gaussian, Problem, load_problem, save_problem
-from pacbandits.records import Contexts, Design, Log, Policy
+from pacbandits.records import Contexts, Design, Log, Policy, from_open_bandit, read_log
 from pacbandits.simulation import Run, run
 from pacbandits.version import __version__
 
 __all__ = [
+    "AsymptoticCertificate",
     "Bernoulli",
     "Certificate",
     "Clipped",
@@ -31,11 +33,16 @@ __all__ = [
     "Trivial",
     "__version__",
     "certify",
+    "certify_asymptotically",
+    "from_open_bandit",
     "load_problem",
+    "load_state",
     "measure",
     "policy_from_json",
+    "read_log",
     "run",
     "save_problem",
+    "save_state",
     "solve_design",
     "verify",
 ]

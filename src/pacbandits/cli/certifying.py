@@ -5,21 +5,39 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import typer
 from rich.console import Console
 
-from pacbandits.certificate import Certificate, certify, verify
+from pacbandits.certificate import AsymptoticCertificate, Certificate, certify, certify_asymptotically, verify
+from pacbandits.certificate.asymptotic import DRAWS, is_asymptotic
 from pacbandits.cli.shared import PARTIAL, app, print_json, status
 from pacbandits.errors import InputError, check_delta
 from pacbandits.policies import class_from_json, class_to_json
 from pacbandits.policies.base import PolicyClass
 from pacbandits.problems.classes import load_policies_for
-from pacbandits.records import Contexts, Log
-from pacbandits.report import certificate_table
+from pacbandits.records import Contexts, read_log
+from pacbandits.report import asymptotic_table, certificate_table
 
 LEARNT = "the policy class may count as fixed, though it was learnt from the contexts of the log"
+
+Actions = Annotated[
+    int | None,
+    typer.Option("--actions", help="How many actions there are, if not the largest in the log and one more."),
+]
+LeastPropensity = Annotated[
+    float | None,
+    typer.Option(
+        help="For logs with the propensity of the played action alone: what every action's was at least, always. 0 if "
+        "you do not know; the larger, the more can be proven."
+    ),
+]
+RewardRange = Annotated[
+    tuple[float, float] | None,
+    typer.Option(metavar="LOW HIGH", help="The least and the largest that a reward can be, if not 0 and 1."),
+]
+Position = Annotated[int | None, typer.Option(help="Which position of an Open Bandit feedback with several.")]
 
 
 @app.command("certify")
@@ -27,8 +45,10 @@ def certify_log(
     log: Annotated[
         Path,
         typer.Argument(
-            help="A log in Parquet: columns [cyan]action[/], [cyan]reward[/], [cyan]propensities[/] (a list for each "
-            "row), optionally [cyan]round[/], [cyan]repeats[/], [cyan]context_id[/]; the other columns are features."
+            help="Parquet or CSV with columns [cyan]action[/], [cyan]reward[/], and [cyan]propensity[/] (of the played "
+            "action) or [cyan]propensities[/] (lists) or [cyan]propensity_0[/], [cyan]propensity_1[/], … (of all), "
+            "optionally [cyan]round[/], [cyan]repeats[/], [cyan]context_id[/]; the other columns are features. Or "
+            "Vowpal Wabbit's dsjson lines, or Open Bandit's feedback in .npz."
         ),
     ],
     policies: Annotated[
@@ -39,10 +59,14 @@ def certify_log(
     contexts: Annotated[
         Path | None,
         typer.Option(
-            help="Contexts from before the experiment, in Parquet, to learn the policy class from. Without them it is "
-            "learnt from the log's own contexts, and the certificate says so."
+            help="Contexts from before the experiment, in Parquet or CSV, to learn the policy class from. Without them "
+            "it is learnt from the log's own contexts, and the certificate says so."
         ),
     ] = None,
+    actions: Actions = None,
+    least_propensity: LeastPropensity = None,
+    reward_range: RewardRange = None,
+    position: Position = None,
     ordered: Annotated[
         bool,
         typer.Option(
@@ -51,6 +75,18 @@ def certify_log(
             "it goes, which proves more; the certificate says that it relies on the order.",
         ),
     ] = False,
+    asymptotic: Annotated[
+        bool,
+        typer.Option(
+            "--asymptotic",
+            help="Make an approximate certificate, which is no proof: a normal approximation, for a number of samples "
+            "fixed in advance. It asks for fewer of them, and must not be used to decide when to stop.",
+        ),
+    ] = False,
+    draws: Annotated[
+        int | None, typer.Option(help=f"Draws of the bootstrap of --asymptotic, 1/δ or more ({DRAWS} if not given).")
+    ] = None,
+    seed: Annotated[int | None, typer.Option(help="Seed of the bootstrap of --asymptotic (0 if not given).")] = None,
     certificate: Annotated[
         Path | None, typer.Option(help="Write the certificate here, for [cyan]pacbandits verify[/].")
     ] = None,
@@ -58,24 +94,42 @@ def certify_log(
 ) -> None:
     """Say which policy a log favours, and within what distance of the best it provably is. Code 3 when that exceeds ε.
 
-    [dim]Example:
-    pacbandits certify log.parquet --policies trees:depth=2 --epsilon 0.05 --delta 0.05[/]
+    [dim]Examples:
+    pacbandits certify log.parquet --policies trees:depth=2 --epsilon 0.05 --delta 0.05
+    pacbandits certify clicks.csv --least-propensity 0.02 --reward-range 0 10 --ordered
+    pacbandits certify decisions.dsjson --reward-range -1 0
+    pacbandits certify feedback.npz --position 0[/]
     """
     check_delta(delta)
-    read = Log.read(log)
+    _check_bootstrap(asymptotic, draws=draws, seed=seed)
+    reading = _reading(actions, least_propensity, reward_range, position)
+    read, _ = read_log(log, **reading)
     before = read.contexts if contexts is None else Contexts.read(contexts)
     chosen = load_policies_for(policies, before, n_actions=read.n_actions)
     with status() as tell:
         tell(f"certifying {read.samples:,} interactions")
-        made = certify(read, chosen, epsilon=epsilon, delta=delta, ordered=ordered)
+        if asymptotic:
+            made = certify_asymptotically(
+                read,
+                chosen,
+                epsilon=epsilon,
+                delta=delta,
+                rng=0 if seed is None else seed,
+                draws=DRAWS if draws is None else draws,
+                ordered=ordered,
+                progress=lambda done, of: tell(f"bootstrap of {read.samples:,} interactions: draw {done:,} of {of:,}"),
+            )
+        else:
+            made = certify(read, chosen, epsilon=epsilon, delta=delta, ordered=ordered)
     if contexts is None:
         made = replace(made, remarks=(*made.remarks, LEARNT))
     if certificate is not None:
-        write_certificate(certificate, made, chosen)
+        write_certificate(certificate, made, chosen, reading=reading)
     if as_json:
         print_json(made.to_json())
     else:
-        Console().print(certificate_table(made))
+        table = asymptotic_table(made) if isinstance(made, AsymptoticCertificate) else certificate_table(made)
+        Console().print(table)
     if not made.certified:
         raise typer.Exit(PARTIAL)
 
@@ -83,18 +137,25 @@ def certify_log(
 @app.command("verify")
 def verify_certificate(
     certificate: Annotated[Path, typer.Argument(help="A certificate that run or certify has written.")],
-    log: Annotated[Path, typer.Argument(help="The log it was made from, in Parquet.")],
+    log: Annotated[Path, typer.Argument(help="The log it was made from.")],
+    actions: Actions = None,
+    least_propensity: LeastPropensity = None,
+    reward_range: RewardRange = None,
+    position: Position = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a sentence.")] = False,
 ) -> None:
     """Recheck a certificate against its log, independently of the code that made it. Code 3 when it does not hold.
 
+    The log is read as it was to certify it, unless the options here say otherwise.
+
     [dim]Example:
     pacbandits verify proof.json log.parquet[/]
     """
-    made, policies = read_certificate(certificate)
+    made, policies, reading = read_certificate(certificate)
+    read, _ = read_log(log, **(reading | _reading(actions, least_propensity, reward_range, position)))
     with status() as tell:
         tell("computing every score anew")
-        verdict = verify(made, Log.read(log), policies)
+        verdict = verify(made, read, policies)
     if as_json:
         print_json({"good": verdict.good, "faults": list(verdict.faults), "value": verdict.value})
     elif verdict.good:
@@ -105,16 +166,32 @@ def verify_certificate(
         raise typer.Exit(PARTIAL)
 
 
-def write_certificate(path: Path, certificate: Certificate, policies: PolicyClass) -> None:
-    """A certificate and the class it speaks of, as one JSON file."""
-    text = json.dumps(certificate.to_json() | {"class": class_to_json(policies)}, ensure_ascii=False, indent=1)
+def _check_bootstrap(asymptotic: bool, *, draws: int | None, seed: int | None) -> None:
+    """Raise unless the options of the bootstrap come with it."""
+    for name, given in (("--draws", draws), ("--seed", seed)):
+        if given is not None and not asymptotic:
+            raise InputError(f"{name} {given} is an option of --asymptotic; add that, or leave it")
+    if seed is not None and seed < 0:
+        raise InputError(f"--seed must be 0 or more, got {seed}")
+
+
+def write_certificate(
+    path: Path,
+    certificate: Certificate | AsymptoticCertificate,
+    policies: PolicyClass,
+    *,
+    reading: dict[str, Any] | None = None,
+) -> None:
+    """A certificate, the class it speaks of and how its log was read, as one JSON file."""
+    whole = certificate.to_json() | {"class": class_to_json(policies), "reading": reading or {}}
+    text = json.dumps(whole, ensure_ascii=False, indent=1)
     try:
         path.write_text(text + "\n", encoding="utf-8")
     except OSError as error:
         raise InputError(f"cannot write {path}: {error.strerror}") from None
 
 
-def read_certificate(path: Path) -> tuple[Certificate, PolicyClass]:
+def read_certificate(path: Path) -> tuple[Certificate, PolicyClass, dict[str, Any]]:
     """What `write_certificate` wrote."""
     try:
         given: Any = json.loads(path.read_text(encoding="utf-8"))
@@ -122,5 +199,40 @@ def read_certificate(path: Path) -> tuple[Certificate, PolicyClass]:
         raise InputError(f"cannot read {path}: {error.strerror}") from None
     except ValueError:
         raise InputError(f"{path} is not JSON") from None
+    if is_asymptotic(given):
+        raise InputError(f"{path} is an approximate certificate, and no proof that could be rechecked")
     made = Certificate.from_json(given)
-    return made, class_from_json(given.get("class"))
+    return made, class_from_json(given.get("class")), _stored_reading(given.get("reading", {}))
+
+
+def _reading(
+    actions: int | None,
+    least_propensity: float | None,
+    reward_range: tuple[float, float] | None,
+    position: int | None,
+) -> dict[str, Any]:
+    """The options that were given, by the names that `read_log` has for them."""
+    if actions is not None and actions < 1:
+        raise InputError(f"actions must be 1 or more, got {actions}")
+    options = {
+        "n_actions": actions,
+        "least_propensity": least_propensity,
+        "reward_range": reward_range,
+        "position": position,
+    }
+    return {name: value for name, value in options.items() if value is not None}
+
+
+def _stored_reading(value: object) -> dict[str, Any]:
+    """How a certificate says that its log was read."""
+    try:
+        given = dict(cast(dict[str, Any], value))
+        span = given.pop("reward_range", None)
+        wholes = {name: int(given.pop(name)) for name in ("n_actions", "position") if name in given}
+        least = {name: float(given.pop(name)) for name in ("least_propensity",) if name in given}
+        spans = {} if span is None else {"reward_range": (float(span[0]), float(span[1]))}
+    except (TypeError, ValueError, IndexError, KeyError):
+        raise InputError("the certificate does not say how its log was read; it was altered") from None
+    if given:
+        raise InputError(f"the certificate says '{next(iter(given))}' of how its log was read, which means nothing")
+    return wholes | least | spans

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
+from math import log as logarithm
 from pathlib import Path
 from typing import Annotated
 
@@ -14,12 +15,16 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from pacbandits.algorithms import ALGORITHMS
 from pacbandits.cli.certifying import write_certificate
+from pacbandits.cli.comparing import Rival, check_figure, compare
 from pacbandits.cli.shared import INTERRUPTED, PARTIAL, app, console, print_json
+from pacbandits.compiled import compiled_before
 from pacbandits.errors import InputError, check_delta
 from pacbandits.policies.base import PolicyClass
 from pacbandits.problems import load_policies, load_problem
-from pacbandits.report import algorithms_table, run_table, runs_table
+from pacbandits.report import algorithms_table, comparison_table, run_table, runs_table
 from pacbandits.simulation import Run, Stage, Watch, repeat
+
+BAR = 12  # columns
 
 
 @app.command()
@@ -61,26 +66,63 @@ def run(
         Path | None, typer.Option(help="Write the certificate of coda or uniform here, for [cyan]pacbandits verify[/].")
     ] = None,
     log: Annotated[Path | None, typer.Option(help="Write what was seen and done here, as Parquet.")] = None,
+    against: Annotated[
+        str | None,
+        typer.Option(
+            help="Run this algorithm too, with the same seed, ε and δ, and set both side by side with what theory asks "
+            "for; [cyan]uniform[/] is the plain randomised trial."
+        ),
+    ] = None,
+    figure: Annotated[
+        Path | None, typer.Option(help="Draw certified ε over samples: .png, .pdf or .svg; for coda and uniform.")
+    ] = None,
+    state: Annotated[
+        Path | None,
+        typer.Option(
+            help="Keep the state of coda or uniform in this folder after every round, and go on from the one it holds."
+        ),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
 ) -> None:
     """Run a best-policy identification algorithm in simulation, and judge its answer by the truth.
 
     [dim]Examples:
     pacbandits run trees:actions=8 --epsilon 0.05 --certificate proof.json --log log.parquet
+    pacbandits run trees:actions=8 --epsilon 0.05 --against uniform --figure trial.png
     pacbandits run hard:m=10,gap=1 --algorithm rage --epsilon 0.2 --delta 0.1 --seed 1
     pacbandits run two-of-many:actions=6,policies=40 --algorithm coda-paper --repeat 20 --json
-    pacbandits run trees:actions=8 --algorithm coda-paper --max-samples 1000000[/]
+    pacbandits run trees:actions=8 --algorithm coda-paper --max-samples 1000000
+    pacbandits run trees:actions=8 --epsilon 0.05 --max-samples 3000 --state trial[/]
     """
     check_delta(delta)
     if repeat_ > 1 and (certificate is not None or log is not None):
         raise InputError("a certificate and a log are of one run; leave --repeat")
+    if repeat_ > 1 and state is not None:
+        raise InputError("a folder keeps the state of one run; leave --repeat or --state")
+    check_figure(figure, algorithm=algorithm, against=against, repeats=repeat_)
     for name, value in (("seed", seed), ("repeat", repeat_ - 1), ("max-samples", max_samples), ("offline", offline)):
         if value is not None and value < (0 if name in ("seed", "repeat") else 1):
             least = 0 if name == "seed" else 1
             raise InputError(f"{name} must be {least} or more, got {value + 1 if name == 'repeat' else value}")
     loaded = load_problem(problem)
     chosen = loaded.policies if policies is None else load_policies(policies, loaded)
-    with _watch(repeat_) as watch:
+    rival = None
+    if against is not None:
+        rival = Rival.checked(
+            against,
+            loaded,
+            chosen,
+            algorithm=algorithm,
+            repeats=repeat_,
+            epsilon=epsilon,
+            delta=delta,
+            scale=scale,
+            max_samples=max_samples,
+            offline_contexts=offline,
+            solver=solver,
+        )
+    compiling = not compiled_before()
+    with _watch(_names(algorithm, against, repeat_), epsilon=epsilon) as watch:
         runs = repeat(
             loaded,
             chosen,
@@ -93,17 +135,25 @@ def run(
             max_samples=max_samples,
             offline_contexts=offline,
             solver=solver,
+            state=state,
             watch=watch,
         )
-    if certificate is not None:
-        _save_certificate(certificate, runs[0], chosen)
-    if log is not None:
-        _save_log(log, runs[0])
+        if certificate is not None:
+            _save_certificate(certificate, runs[0], chosen)
+        if log is not None:
+            _save_log(log, runs[0])
+        second = None if rival is None or runs[0].stopped == "interrupted" else rival.run(seed, watch=watch)
+    comparison = None
+    if against is not None or figure is not None:
+        comparison = compare(loaded, chosen, runs[0], second, compiling=compiling, figure=figure)
     if as_json:
-        print_json(runs[0].to_json() if repeat_ == 1 else [one.to_json() for one in runs])
+        whole = None if comparison is None or against is None else comparison.to_json()
+        print_json(whole or (runs[0].to_json() if repeat_ == 1 else [one.to_json() for one in runs]))
     else:
         Console().print(run_table(runs[0]) if repeat_ == 1 else runs_table(runs, asked=repeat_))
-    stops = {one.stopped for one in runs}
+        if comparison is not None:
+            Console().print(comparison_table(comparison))
+    stops = {one.stopped for one in (*runs, *([] if second is None else [second]))}
     if "interrupted" in stops:
         raise typer.Exit(INTERRUPTED)
     if stops != {"done"}:
@@ -133,28 +183,50 @@ def algorithms(
         Console().print(algorithms_table(ALGORITHMS))
 
 
+def _names(algorithm: str, against: str | None, repeats: int) -> list[str]:
+    """What to call each run on the bar; one alone needs no name."""
+    if against is not None:
+        return [algorithm, against]
+    return [f"run {i + 1} of {repeats}" for i in range(repeats)] if repeats > 1 else [""]
+
+
 @contextmanager
-def _watch(runs: int) -> Generator[Watch]:
-    """A bar on standard error: rounds done, samples so far, the best policy, time left."""
+def _watch(names: Sequence[str], *, epsilon: float) -> Generator[Watch]:
+    """A bar on standard error: rounds done, samples so far, certified ε or the best policy, time left."""
     columns = (
         TextColumn("{task.description}"),
-        BarColumn(bar_width=20),
+        BarColumn(bar_width=BAR),
         TextColumn("{task.fields[facts]}"),
         TimeRemainingColumn(),
+        TextColumn("{task.fields[doing]}", style="dim"),
     )
     screen = console()
     with Progress(*columns, console=screen, transient=True, disable=not screen.is_terminal) as bar:
-        task = bar.add_task("starting", total=runs, facts="")
+        task = bar.add_task("starting", total=len(names), facts="", doing="")
+        furthest = 0.0
 
         def watch(stage: Stage) -> None:
-            share = max(stage.round_number - 1, 0) / max(stage.rounds, 1)
-            which = f"run {stage.run + 1} of {runs}, " if runs > 1 else ""
-            best = stage.policy if len(stage.policy) <= 40 else stage.policy[:39] + "…"
-            bar.update(
-                task,
-                completed=stage.run + share,
-                description=f"{which}round {stage.round_number} of {stage.rounds}: {stage.doing}",
-                facts=f"{stage.samples:,} samples, best so far {best}",
-            )
+            nonlocal furthest
+            furthest = max(furthest, stage.run + _share(stage, epsilon))
+            which = f"{names[stage.run]}, " if names[stage.run] else ""
+            of, fact = f" of {stage.rounds}", f"best so far {_cut(stage.policy, 20)}"
+            if stage.certified_epsilon is not None:  # a trial does not know how many rounds it will take
+                of, fact = "", f"certified ε {stage.certified_epsilon:.3g}"
+            where, facts = f"{which}round {stage.round_number}{of}", f"{stage.samples:,} samples, {fact}"
+            room = screen.width - len(where) - BAR - len(facts) - len("0:00:00") - 4
+            bar.update(task, completed=furthest, description=where, facts=facts, doing=_cut(stage.doing, room))
 
         yield watch
+
+
+def _share(stage: Stage, epsilon: float) -> float:
+    """How much of a run is done: of its rounds, or of the way from 1 down to ε, which each round shortens alike."""
+    if stage.certified_epsilon is None:
+        return max(stage.round_number - 1, 0) / max(stage.rounds, 1)
+    return min(logarithm(stage.certified_epsilon) / logarithm(epsilon), 1.0) if epsilon < 1 else 0.0
+
+
+def _cut(words: str, most: int) -> str:
+    """Words on one line, cut where they grow long, and left out where hardly any would fit."""
+    line = " ".join(words.split())
+    return line if len(line) <= most else line[: most - 1] + "…" if most > 6 else ""

@@ -1,14 +1,22 @@
 """Tables and pictures for people, made only from measured results."""
 
+from pacbandits.report.asymptotic import asymptotic_table
+from pacbandits.report.certified import certified_steps, draw_certified
+from pacbandits.report.comparison import Comparison, comparison_table
 from pacbandits.report.figures import check_figure_path, draw_complexity
 from pacbandits.report.runs import algorithms_table, certificate_table, run_table, runs_table
 from pacbandits.report.tables import complexity_table, problems_table
 
 __all__ = [
+    "Comparison",
     "algorithms_table",
+    "asymptotic_table",
     "certificate_table",
+    "certified_steps",
     "check_figure_path",
+    "comparison_table",
     "complexity_table",
+    "draw_certified",
     "draw_complexity",
     "problems_table",
     "run_table",

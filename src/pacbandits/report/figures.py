@@ -18,6 +18,7 @@ from pacbandits.report.numbers import show_bracket, show_samples
 
 FORMATS = ("png", "pdf", "svg")
 BEST, UNIFORM, GREY = "#1b6ca8", "#d1732e", "#8a8a8a"
+DOTS = 130  # an inch
 _MOST_ROWS = 400
 _MOST_POINTS = 4000
 
@@ -35,11 +36,7 @@ def check_figure_path(path: Path) -> Path:
 
 def draw_complexity(problem: Problem, policies: PolicyClass, measured: Complexity, *, path: Path) -> None:
     """Three panels: samples needed, each policy's variance against its gap, and the design's propensities."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
+    plt = pyplot()
     propensities = measured.solution.design.propensities(problem.population)
     figure: Any
     axes: Any
@@ -49,12 +46,27 @@ def draw_complexity(problem: Problem, policies: PolicyClass, measured: Complexit
     _draw_design(figure, axes[2], problem, measured, propensities)
     rho = show_bracket(measured.rho_lower, measured.rho_upper)
     figure.suptitle(f"{problem.name}\nε = {measured.epsilon:g}, δ = {measured.delta:g}, ρ = {rho}", fontsize=11)
+    save_figure(figure, path)
+
+
+def pyplot() -> Any:
+    """Matplotlib without a screen, imported only when something is drawn."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    return plt
+
+
+def save_figure(figure: Any, path: Path) -> None:
+    """Write a figure in the format of the path's suffix, and let go of it."""
     try:
-        figure.savefig(path, dpi=130)
+        figure.savefig(path, dpi=DOTS)
     except OSError as error:
         raise InputError(f"cannot write '{path}': {error.strerror or error}") from None
     finally:
-        plt.close(figure)
+        pyplot().close(figure)
 
 
 def _draw_samples(axis: Any, m: Complexity) -> None:
@@ -68,7 +80,7 @@ def _draw_samples(axis: Any, m: Complexity) -> None:
     shown = [(label, value, colour) for label, value, colour in bars if value is not None and 0 < value < np.inf]
     axis.set_title("samples needed")
     if not shown:
-        _say(axis, "no finite number of samples above zero")
+        say(axis, "no finite number of samples above zero")
         return
     for row, (_, value, colour) in enumerate(shown):
         axis.barh(row, value, color=colour, height=0.62)
@@ -93,7 +105,7 @@ def _draw_policies(axis: Any, problem: Problem, policies: PolicyClass, m: Comple
         axis.scatter(gaps, variances, s=9, color=colour, alpha=0.55, linewidths=0, label=label)
         highest = max(highest, float(gaps.max(initial=-1.0)))
     if highest < 0:
-        _say(axis, "every policy acts alike")
+        say(axis, "every policy acts alike")
         return
     if 0 < m.rho_upper < np.inf:
         grid = np.linspace(0, highest * 1.03 if highest > 0 else 1.0, 300)
@@ -104,7 +116,8 @@ def _draw_policies(axis: Any, problem: Problem, policies: PolicyClass, m: Comple
     axis.spines[["top", "right"]].set_visible(False)
 
 
-def _say(axis: Any, text: str) -> None:
+def say(axis: Any, text: str) -> None:
+    """Words in the place of a panel that has nothing to show."""
     axis.clear()
     axis.text(0.5, 0.5, text, ha="center", va="center", transform=axis.transAxes)
     axis.set_axis_off()

@@ -1,4 +1,4 @@
-"""Numbers as people read them."""
+"""Numbers and names as people read them."""
 
 from __future__ import annotations
 
@@ -26,6 +26,12 @@ def show_samples(value: float | None) -> str:
     if value is None or math.isinf(value):
         return show_number(value)
     return f"{math.ceil(value):,}" if value < 10**12 else f"{value:.2e}"
+
+
+def show_name(problem: str) -> str:
+    """The name of a problem, with room to break the line between its options."""
+    name, colon, options = problem.partition(":")
+    return name + colon + options.replace(",", ", ") if "=" in options else problem
 
 
 def show_bracket(lower: float, upper: float) -> str:

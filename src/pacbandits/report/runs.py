@@ -11,37 +11,36 @@ from rich.text import Text
 
 from pacbandits.algorithms.registry import About
 from pacbandits.certificate import Certificate
-from pacbandits.report.numbers import show_number, show_samples
+from pacbandits.report.numbers import show_name, show_number, show_samples
 from pacbandits.simulation import Run
 
 
 def run_table(run: Run) -> RenderableType:
     """One run: its rounds, its policy in words, what is promised of it, and whether that was true."""
     head = Text.assemble(
-        (run.algorithm, "bold"), f" on {run.problem}\nε = {run.epsilon:g}, δ = {run.delta:g}, seed {run.seed}\n"
+        (run.algorithm, "bold"),
+        f" on {show_name(run.problem)}\nε = {run.epsilon:g}, δ = {run.delta:g}, seed {run.seed}\n",
     )
     rounds = Table(box=None, title="rounds", title_justify="left", title_style="bold cyan", pad_edge=False)
     shown = [key for key in (run.history[0] if run.history else {}) if key != "policy"]
     for key in shown:
-        rounds.add_column(key.replace("_", " "), justify="right")
+        rounds.add_column(key.replace("_", " ").replace("epsilon", "ε"), justify="right")
     for figures in run.history:
         rounds.add_row(*(_figure(figures.get(key)) for key in shown))
     verdict = "right" if run.correct else "wrong"
-    answer = Text.assemble(
-        ("policy\n", "bold cyan"),
-        f"{run.policy.describe()}\n\n",
-        ("samples  ", "bold cyan"),
-        f"{run.samples:,} in {run.rounds} round{'s' if run.rounds != 1 else ''}"
-        + (f", {run.oracle_calls:,} oracle calls" if run.oracle_calls else ""),
-        ("\ntruth    ", "bold cyan"),
-        (f"{show_number(run.value_gap)} below the best of the class: {verdict}", "" if run.correct else "yellow"),
-        ("\npromise  ", "bold cyan"),
-        run.guarantee,
-        (f"\n\n{run.seconds:.1f} s", "dim"),
-    )
+    policy = Text.assemble(("policy\n", "bold cyan"), f"{run.policy.describe()}\n")
+    answer = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
+    answer.add_column(style="bold cyan", no_wrap=True)
+    answer.add_column()
+    calls = f", {run.oracle_calls:,} oracle calls" if run.oracle_calls else ""
+    answer.add_row("samples", f"{run.samples:,} in {run.rounds} round{'s' if run.rounds != 1 else ''}{calls}")
+    truth = f"{show_number(run.value_gap)} below the best of the class: {verdict}"
+    answer.add_row("truth", Text(truth, style="" if run.correct else "yellow"))
+    answer.add_row("promise", Text(run.guarantee))
+    parts = [policy, answer, Text(f"\n{run.seconds:.1f} s", style="dim")]
     if run.reason:
-        answer.append(f"\nstopped early ({run.stopped}): {run.reason}", style="yellow")
-    return Group(head, rounds, Text(), answer) if run.history else Group(head, answer)
+        parts.append(Text(f"stopped early ({run.stopped}): {run.reason}", style="yellow"))
+    return Group(head, rounds, Text(), *parts) if run.history else Group(head, *parts)
 
 
 def runs_table(runs: Sequence[Run], *, asked: int) -> RenderableType:
@@ -52,7 +51,8 @@ def runs_table(runs: Sequence[Run], *, asked: int) -> RenderableType:
     done = sum(run.stopped == "done" for run in runs)
     head = Text.assemble(
         (first.algorithm, "bold"),
-        f" on {first.problem}\nε = {first.epsilon:g}, δ = {first.delta:g}, seeds {first.seed} to {runs[-1].seed}\n",
+        f" on {show_name(first.problem)}\n"
+        f"ε = {first.epsilon:g}, δ = {first.delta:g}, seeds {first.seed} to {runs[-1].seed}\n",
     )
     table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column(width=31)

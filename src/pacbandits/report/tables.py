@@ -13,15 +13,20 @@ from pacbandits.complexity import Complexity
 from pacbandits.design import Solution
 from pacbandits.problems import Problem
 from pacbandits.problems.built_in import BuiltIn
-from pacbandits.report.numbers import show_bracket, show_number, show_samples
+from pacbandits.report.numbers import show_bracket, show_name, show_number, show_samples
 
 Row = tuple[str, str, str]
+NARROW = (25, 9)  # of labels and numbers, where numbers are short
+CONFIDENCE, CONFIDENCE_FORMULA = "price of confidence alone", "2ρ_σ log(1/2.4δ)"
+UNION, UNION_FORMULA = "price with a union bound", "2ρ_σ log(|Π|/δ)"
 
 
 def complexity_table(problem: Problem, measured: Complexity) -> RenderableType:
     """What a problem costs: the instance, its complexity, its bounds, each number with a word on what it is."""
     m = measured
-    head = Text.assemble((problem.name, "bold"), f"\n{problem.description}\nε = {m.epsilon:g}, δ = {m.delta:g}\n")
+    head = Text.assemble(
+        (show_name(problem.name), "bold"), f"\n{problem.description}\nε = {m.epsilon:g}, δ = {m.delta:g}\n"
+    )
     parts: list[RenderableType] = [
         head,
         _section("the instance", _instance_rows(m)),
@@ -73,11 +78,12 @@ def _rho_rows(m: Complexity) -> list[Row]:
 
 def _sample_rows(m: Complexity) -> list[Row]:
     note = m.notes.get
+    lower, confidence, union = _yardsticks(m)
     rows = [
-        ("lower bound", m.lower_bound, note("lower_bound", _lower_formula(m.epsilon))),
+        lower,
         ("lower bound of the paper", m.lower_bound_paper, note("lower_bound_paper", "ρ log(1/2.4δ), unit noise")),
-        ("price of confidence alone", m.confidence_price, "2ρ_σ log(1/2.4δ); a yardstick, not a bound"),
-        ("price with a union bound", m.union_price, "2ρ_σ log(|Π|/δ), best design; a yardstick"),
+        confidence,
+        union,
         ("the same, randomised trial", m.union_price_uniform, "2ρ_σ log(|Π|/δ), uniform exploration"),
         ("upper bound, main theorem", m.upper_bound, "order only: constant 1, as the paper states none"),
         ("minimax bound", m.minimax_bound, "order only: constant 1" if m.epsilon > 0 else "needs ε > 0"),
@@ -89,6 +95,20 @@ def _sample_rows(m: Complexity) -> list[Row]:
     if m.low_regret_bound is not None:
         rows.append(("any low-regret algorithm", m.low_regret_bound, "at least; regret √(log(m)·|A|·T)"))
     return [(label, show_samples(value), word) for label, value, word in rows]
+
+
+def _yardsticks(m: Complexity) -> list[tuple[str, float | None, str]]:
+    return [
+        ("lower bound", m.lower_bound, m.notes.get("lower_bound", _lower_formula(m.epsilon))),
+        (CONFIDENCE, m.confidence_price, f"{CONFIDENCE_FORMULA}; a yardstick, not a bound"),
+        (UNION, m.union_price, f"{UNION_FORMULA}, best design; a yardstick"),
+    ]
+
+
+def yardstick_table(measured: Complexity) -> Table:
+    """The samples that theory asks for, to hold a run against."""
+    rows = [(label, show_samples(value), word) for label, value, word in _yardsticks(measured)]
+    return _section("yardsticks", rows, widths=NARROW)
 
 
 def _disagreement_rows(m: Complexity) -> list[Row]:
@@ -108,7 +128,7 @@ def _disagreement_rows(m: Complexity) -> list[Row]:
 
 
 def _lower_formula(epsilon: float) -> str:
-    formula = "2ρ_σ log(1/2.4δ)" if epsilon == 0 else "with (Δ + ε)² in ρ_σ, as one policy alone is ε-optimal"
+    formula = CONFIDENCE_FORMULA if epsilon == 0 else "with (Δ + ε)² in ρ_σ, as one policy alone is ε-optimal"
     return f"{formula}; Gaussian noise of this size"
 
 
@@ -132,7 +152,7 @@ def problems_table(problems: Iterable[BuiltIn[...]]) -> RenderableType:
     return Group(*parts)
 
 
-def _section(title: str, rows: list[Row]) -> Table:
+def _section(title: str, rows: list[Row], *, widths: tuple[int, int] = (28, 19)) -> Table:
     table = Table(
         box=None,
         title=title,
@@ -142,8 +162,8 @@ def _section(title: str, rows: list[Row]) -> Table:
         pad_edge=False,
         padding=(0, 2, 0, 0),
     )
-    table.add_column(width=28)
-    table.add_column(justify="right", width=19, no_wrap=True)
+    table.add_column(width=widths[0])
+    table.add_column(justify="right", width=widths[1], no_wrap=True)
     table.add_column(style="dim")
     for row in rows:
         table.add_row(*row)

@@ -1,0 +1,126 @@
+"""Two runs side by side, and what theory asks for."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from pacbandits.complexity import Complexity
+from pacbandits.report.numbers import show_number
+from pacbandits.report.tables import NARROW, yardstick_table
+from pacbandits.simulation import Run
+
+YARDSTICKS = ("lower_bound", "confidence_price", "union_price")
+ALIKE = 1.05  # a ratio of samples too small to speak of
+NOTHING_CERTIFIED = 1.0  # no gap is larger
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """A run, its rival if there is one, and the problem as measured.
+
+    unmeasured: why `measured` is None. compiled: whether the first run had kernels to compile.
+    """
+
+    run: Run
+    against: Run | None = None
+    measured: Complexity | None = None
+    unmeasured: str = ""
+    compiled: bool = False
+
+    @property
+    def runs(self) -> tuple[Run, ...]:
+        """The run and its rival."""
+        return (self.run,) if self.against is None else (self.run, self.against)
+
+    @property
+    def times_fewer(self) -> float | None:
+        """By what factor the run took fewer samples than its rival; None unless both ended by themselves."""
+        rival = self.against
+        if rival is None or min(self.run.samples, rival.samples) == 0:
+            return None
+        return rival.samples / self.run.samples if self.run.stopped == rival.stopped == "done" else None
+
+    def to_json(self) -> dict[str, Any]:
+        """Both runs, their ratio, and the yardsticks with the reasons for those that cannot be had."""
+        if self.measured is None:
+            yardsticks: dict[str, Any] = {
+                **dict.fromkeys(YARDSTICKS),
+                "notes": dict.fromkeys(YARDSTICKS, self.unmeasured),
+            }
+        else:
+            whole = self.measured.to_json()
+            notes = {name: self.measured.notes[name] for name in YARDSTICKS if name in self.measured.notes}
+            yardsticks = {name: whole[name] for name in YARDSTICKS} | {"notes": notes}
+        return {
+            "run": self.run.to_json(),
+            "against": None if self.against is None else self.against.to_json(),
+            "times_fewer": self.times_fewer,
+            "yardsticks": yardsticks,
+        }
+
+
+def comparison_table(comparison: Comparison) -> RenderableType:
+    """Both runs side by side, then the yardsticks."""
+    parts: list[RenderableType] = []
+    if comparison.against is not None:
+        parts += [Text(), _side_by_side(comparison, comparison.against)]
+    if comparison.measured is not None:
+        parts += [Text(), yardstick_table(comparison.measured)]
+    elif comparison.unmeasured:
+        parts.append(Text(f"\nno yardsticks: {comparison.unmeasured}", style="dim"))
+    return Group(*parts)
+
+
+def _side_by_side(comparison: Comparison, rival: Run) -> RenderableType:
+    one = comparison.run
+    table = Table(
+        box=None,
+        title=f"{one.algorithm} against {rival.algorithm}",
+        title_justify="left",
+        title_style="bold cyan",
+        header_style="bold",
+        pad_edge=False,
+        padding=(0, 2, 0, 0),
+    )
+    table.add_column(width=NARROW[0])
+    for run in (one, rival):
+        table.add_column(run.algorithm, justify="right", min_width=NARROW[1], no_wrap=True)
+    table.add_column(style="dim")
+    table.add_row("samples", f"{one.samples:,}", f"{rival.samples:,}", Text(times_words(comparison), style="bold"))
+    table.add_row("rounds", f"{one.rounds:,}", f"{rival.rounds:,}")
+    table.add_row("certified ε", _certified(one), _certified(rival))
+    table.add_row("truly below the best by", *(_two_digits(run.value_gap) for run in (one, rival)))
+    table.add_row("right", *("yes" if run.correct else Text("no", style="yellow") for run in (one, rival)))
+    compiling = f"{one.algorithm}'s include compiling, once" if comparison.compiled else ""
+    table.add_row("seconds", f"{one.seconds:.1f}", f"{rival.seconds:.1f}", compiling)
+    early = [
+        Text(f"{run.algorithm} stopped early ({run.stopped}): {run.reason}", style="yellow")
+        for run in (one, rival)
+        if run.reason
+    ]
+    return Group(table, *early)
+
+
+def times_words(comparison: Comparison) -> str:
+    """The ratio of samples, from the point of view of the run; nothing where there is no ratio."""
+    ratio = comparison.times_fewer
+    if ratio is None:
+        return ""
+    if abs(math.log(ratio)) < math.log(ALIKE):
+        return "as many" if ratio == 1 else "about as many"
+    return f"{_two_digits(ratio)} times fewer" if ratio > 1 else f"{_two_digits(1 / ratio)} times more"
+
+
+def _two_digits(value: float) -> str:
+    return show_number(value, digits=2)
+
+
+def _certified(run: Run) -> str:
+    made = run.certificate
+    return "—" if made is None or made.certified_epsilon >= NOTHING_CERTIFIED else f"{made.certified_epsilon:.3g}"
