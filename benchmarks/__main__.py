@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from benchmarks import constants, designs, offline, rage_on_hard, trees, trials
+from benchmarks import certify, constants, designs, offline, rage_on_hard, trees, trials
 
 designs.main()
 trees.main()
 rage_on_hard.main()
 constants.main()
 offline.main()
+certify.main()
 trials.main(5)

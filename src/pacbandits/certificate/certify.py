@@ -42,7 +42,8 @@ def certify(
     if log.n_actions != policies.n_actions:
         raise InputError(f"the log has {log.n_actions} actions, but the policies have {policies.n_actions}")
     blocks = in_blocks(log) if ordered else log
-    used = default_model(blocks.only(blocks.rounds == blocks.rounds.min()).contexts) if model is None else model
+    first = np.flatnonzero(blocks.rounds == blocks.rounds.min())
+    used = default_model(blocks.contexts.take(first)) if model is None else model
     ledger = Ledger.of(blocks, predict_by_round(blocks, used))
     best = policies.argmax(
         ledger.contexts, _cautious_values(ledger, policies, epsilon=epsilon, known=blocks.least is None)

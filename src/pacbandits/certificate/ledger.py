@@ -80,7 +80,7 @@ class Ledger:
         order = np.argsort(which, kind="stable")
         _, rounds = np.unique(log.rounds, return_inverse=True)
         return cls(
-            contexts=log.contexts.take(first),
+            contexts=log.contexts if ids is None else log.contexts.take(first),
             starts=np.concatenate([[0], np.cumsum(np.bincount(which))]).astype(np.int64),
             actions=log.actions[order],
             rewards=log.rewards[order],

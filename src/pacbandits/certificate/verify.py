@@ -19,6 +19,7 @@ from pacbandits.policies.base import EnumeratedClass, FrontierClass, PolicyClass
 from pacbandits.records import Contexts, Log
 
 _ROUNDING = 1e-6  # relative: how far a value computed anew may lie from the one in the certificate
+_BLOCK = 2**14  # rows at a time, to be light on memory
 
 
 @dataclass(frozen=True)
@@ -116,21 +117,48 @@ def _least(certificate: Certificate, log: Log, policies: PolicyClass, prediction
 def _wealth(certificate: Certificate, log: Log, predictions: FloatArray, expert: int, epsilon: float) -> FloatArray:
     """repeats · log(1 + λ(ε − X)) for every row and action (n, A)."""
     _, rounds = np.unique(log.rounds, return_inverse=True)
-    bet = certificate.bets.stakes(expert)[rounds][:, None]
-    cap = certificate.bets.caps(expert)[rounds][:, None]
-    rows = np.arange(len(log))
+    bets, caps = certificate.bets.stakes(expert)[rounds], certificate.bets.caps(expert)[rounds]
     reference = certificate.policy(log.contexts)
-    p, played = log.bounds, log.played_propensities[:, None]
+    played = log.played_propensities
+    out = np.empty_like(log.bounds)
+    for start in range(0, len(log), _BLOCK):
+        part = slice(start, start + _BLOCK)
+        bet, cap = bets[part, None], caps[part, None]
+        score = _scores(
+            predictions[part],
+            log.bounds[part],
+            log.actions[part],
+            log.rewards[part, None],
+            played[part, None],
+            reference[part],
+            bet,
+            cap,
+        )
+        out[part] = log.repeats[part, None] * np.log1p(bet * (epsilon - score))
+    return out
+
+
+def _scores(
+    predictions: FloatArray,
+    p: FloatArray,
+    actions: IntArray,
+    reward: FloatArray,
+    played: FloatArray,
+    reference: IntArray,
+    bet: FloatArray,
+    cap: FloatArray,
+) -> FloatArray:
+    """X of some rows for every action; reward, played, bet and cap are columns."""
+    rows = np.arange(len(actions))
     stake = bet / np.maximum(p, 1e-12)
     high = np.maximum(_centre(predictions, stake), 1.0 - p * cap)
     low = np.minimum(1.0 - _centre(1.0 - predictions, stake), p * cap)[rows, reference][:, None]
     mine = np.zeros_like(p, dtype=bool)
-    mine[rows, log.actions] = True
-    theirs = (log.actions == reference)[:, None]
-    reward = log.rewards[:, None]
+    mine[rows, actions] = True
+    theirs = (actions == reference)[:, None]
     score = high + mine * (reward - high) / played - low - theirs * (reward - low) / played
     score[rows, reference] = 0.0
-    return log.repeats[:, None] * np.log1p(bet * (epsilon - score))
+    return score
 
 
 def _centre(mean: FloatArray, stake: FloatArray) -> FloatArray:

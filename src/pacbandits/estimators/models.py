@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import copy
 import inspect
+import math
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 
+from pacbandits.compiled import kernel, over_cores
 from pacbandits.errors import BoolArray, FloatArray, InputError, IntArray
 from pacbandits.estimators.regions import Regions
 from pacbandits.estimators.steps import (
@@ -27,7 +29,6 @@ from pacbandits.estimators.steps import (
 )
 from pacbandits.records import Contexts, Log
 
-_BLOCK = 2**15  # rows at a time
 _MOST_ROWS = 10**7  # given to an estimator that takes no weights
 
 
@@ -119,19 +120,18 @@ class Additive:
 
     def fit(self, log: Log) -> Fitted:
         means = action_means(log)
-        size = self._size
-        gram = np.tile(self.strength * np.eye(size), (log.n_actions, 1, 1))
-        pull = np.zeros((log.n_actions, size))
-        for start in range(0, len(log), _BLOCK):
-            part = log.take(np.arange(start, min(start + _BLOCK, len(log))))
-            steps = self.steps(part.contexts)
-            residuals = part.repeats * (part.rewards - means[part.actions])
-            for action in np.unique(part.actions):
-                mine = part.actions == action
-                gram[action] += (steps[mine] * part.repeats[mine, None]).T @ steps[mine]
-                pull[action] += residuals[mine] @ steps[mine]
-        slopes: FloatArray = np.linalg.solve(gram, pull[:, :, None])[:, :, 0].T.astype(np.float64)
-        return _Sum(self, means, slopes)
+        places = self.places(log.contexts)
+        weights = log.repeats.astype(np.float64)
+        residuals = weights * (log.rewards - means[log.actions])
+        gram = np.tile(self.strength * np.eye(self._size), (log.n_actions, 1, 1))
+        slopes = np.zeros((log.n_actions, self._size))
+
+        def task(start: int, stop: int) -> None:
+            _add_up(places, log.actions, weights, residuals, gram, slopes, start, stop)
+            _solve(gram, slopes, start, stop)
+
+        over_cores(task, count=log.n_actions)
+        return _Sum(self, means, np.ascontiguousarray(slopes.T))
 
     def to_json(self) -> dict[str, Any]:
         return {"kind": "additive", "cuts": cuts_to_json(self.cuts), "strength": self.strength}
@@ -140,12 +140,58 @@ class Additive:
     def _size(self) -> int:
         return sum(steps_of(cuts) for cuts in self.cuts)
 
-    def steps(self, contexts: Contexts) -> FloatArray:
-        """Which step of each feature a context is on, one column a step."""
+    def places(self, contexts: Contexts) -> IntArray:
+        """Which of all steps (n, d) a context is on, of each feature one."""
         starts = np.cumsum([0] + [steps_of(cuts) for cuts in self.cuts[:-1]])
-        out = np.zeros((len(contexts), self._size))
-        np.put_along_axis(out, codes_of(self.cuts, contexts) + starts, 1.0, axis=1)
-        return out
+        places = codes_of(self.cuts, contexts)
+        places += starts
+        return places
+
+
+@kernel
+def _add_up(
+    places: IntArray,
+    actions: IntArray,
+    weights: FloatArray,
+    residuals: FloatArray,
+    gram: FloatArray,
+    pull: FloatArray,
+    start: int,
+    stop: int,
+) -> None:
+    """Add to gram (A, S, S) how often two steps come together, above its diagonal, and to pull (A, S) the residuals.
+
+    For actions from start to stop.
+    """
+    for i in range(len(actions)):
+        a = actions[i]
+        if start <= a < stop:
+            for j in range(places.shape[1]):
+                s = places[i, j]
+                pull[a, s] += residuals[i]
+                for k in range(j, places.shape[1]):
+                    gram[a, s, places[i, k]] += weights[i]
+
+
+@kernel
+def _solve(gram: FloatArray, pull: FloatArray, start: int, stop: int) -> None:
+    """Put the solution of gram·x = pull in the place of pull, by Cholesky's decomposition in the place of gram."""
+    size = gram.shape[1]
+    for a in range(start, stop):
+        for j in range(size):
+            root = math.sqrt(gram[a, j, j])
+            for k in range(j, size):
+                gram[a, j, k] /= root
+            pull[a, j] /= root
+            for i in range(j + 1, size):
+                factor = gram[a, j, i]
+                pull[a, i] -= factor * pull[a, j]
+                for k in range(i, size):
+                    gram[a, i, k] -= factor * gram[a, j, k]
+        for j in range(size - 1, -1, -1):
+            for k in range(j + 1, size):
+                pull[a, j] -= gram[a, j, k] * pull[a, k]
+            pull[a, j] /= gram[a, j, j]
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,11 +201,18 @@ class _Sum:
     slopes: FloatArray
 
     def predict(self, contexts: Contexts) -> FloatArray:
-        out = np.empty((len(contexts), len(self.means)))
-        for start in range(0, len(contexts), _BLOCK):
-            rows = np.arange(start, min(start + _BLOCK, len(contexts)))
-            out[rows] = self.means + self.model.steps(contexts.take(rows)) @ self.slopes
+        places = self.model.places(contexts)
+        out = np.tile(self.means, (len(contexts), 1))
+        over_cores(lambda a, b: _add_slopes(places, self.slopes, out, a, b), count=len(contexts))
         return inside(out)
+
+
+@kernel
+def _add_slopes(places: IntArray, slopes: FloatArray, out: FloatArray, start: int, stop: int) -> None:
+    for i in range(start, stop):
+        for j in range(places.shape[1]):
+            for a in range(out.shape[1]):
+                out[i, a] += slopes[places[i, j], a]
 
 
 @dataclass(frozen=True)
@@ -279,5 +332,5 @@ def predict_by_round(log: Log, model: RewardModel) -> FloatArray:
     for number in np.unique(log.rounds):
         now, before = log.rounds == number, log.rounds < number
         fitted = model.fit(log.only(before)) if before.any() else no_idea(log.n_actions)
-        out[now] = fitted.predict(log.only(now).contexts)
+        out[now] = fitted.predict(log.contexts.take(np.flatnonzero(now)))
     return out

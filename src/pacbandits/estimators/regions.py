@@ -17,7 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from pacbandits.errors import FloatArray, IntArray
+from pacbandits.compiled import kernel, over_cores
+from pacbandits.errors import BoolArray, FloatArray, IntArray
 from pacbandits.estimators.steps import (
     Cuts,
     action_means,
@@ -52,10 +53,11 @@ class Regions:
         return cls(learn_cuts(contexts), strength, depth)
 
     def fit(self, log: Log) -> FittedRegions:
-        codes = codes_of(self.cuts, log.contexts)
         means = action_means(log)
         variance = max(float(np.average((log.rewards - means[log.actions]) ** 2, weights=log.repeats)), LEAST_VARIANCE)
-        return FittedRegions(self.cuts, self._grow(log, codes, np.arange(len(log)), means, variance, self.depth))
+        weights = log.repeats.astype(np.float64)
+        seen = _Seen(codes_of(self.cuts, log.contexts), log.actions, weights, weights * log.rewards, log.n_actions)
+        return FittedRegions(self.cuts, self._grow(seen, np.arange(len(log)), means, variance, self.depth))
 
     def to_json(self) -> dict[str, Any]:
         return {"kind": "regions", "cuts": cuts_to_json(self.cuts), "strength": self.strength, "depth": self.depth}
@@ -64,47 +66,34 @@ class Regions:
     def from_json(cls, value: dict[str, Any]) -> Regions:
         return cls(cuts_from_json(value["cuts"]), float(value["strength"]), int(value["depth"]))
 
-    def _grow(
-        self, log: Log, codes: IntArray, rows: IntArray, above: FloatArray, variance: float, depth: int
-    ) -> Region:
-        actions, rewards = log.actions[rows], log.rewards[rows]
-        weights = log.repeats[rows].astype(np.float64)
-        counts = np.bincount(actions, weights=weights, minlength=log.n_actions)
-        totals = np.bincount(actions, weights=weights * rewards, minlength=log.n_actions)
+    def _grow(self, seen: _Seen, rows: IntArray, above: FloatArray, variance: float, depth: int) -> Region:
+        actions = seen.actions[rows]
+        counts = np.bincount(actions, weights=seen.weights[rows], minlength=seen.n_actions)
+        totals = np.bincount(actions, weights=seen.earned[rows], minlength=seen.n_actions)
         means = (totals + self.strength * above) / (counts + self.strength)
         if depth == 0 or counts.sum() < LEAST_REGION:
             return Region(means)
-        question = self._best_question(
-            codes[rows], actions, weights, weights * (rewards - means[actions]), log.n_actions, variance
-        )
+        question = self._best_question(seen, rows, means, variance)
         if question is None:
             return Region(means)
-        yes = question.holds(codes[rows])
-        parts = (self._grow(log, codes, rows[part], means, variance, depth - 1) for part in (yes, ~yes))
+        yes = question.holds(seen.codes, rows)
+        parts = (self._grow(seen, rows[part], means, variance, depth - 1) for part in (yes, ~yes))
         return Region(means, question, *parts)
 
-    def _best_question(
-        self,
-        codes: IntArray,
-        actions: IntArray,
-        weights: FloatArray,
-        residuals: FloatArray,
-        n_actions: int,
-        variance: float,
-    ) -> Question | None:
+    def _best_question(self, seen: _Seen, rows: IntArray, means: FloatArray, variance: float) -> Question | None:
         """The split with the most evidence for it, if that outweighs how many there are to choose from."""
 
         def evidence(sums: FloatArray, counts: FloatArray) -> FloatArray:
             fits = sums**2 / (2.0 * variance * (counts + self.strength)) - 0.5 * np.log1p(counts / self.strength)
             return fits.sum(axis=-1)
 
+        starts = np.cumsum([0, *(steps_of(cuts) for cuts in self.cuts)], dtype=np.int64)
+        all_counts, all_sums = seen.by_step(rows, starts)
+        all_sums -= means * all_counts
         best, found, tried = -math.inf, None, 0
         for j, cuts in enumerate(self.cuts):
             labels = isinstance(cuts, int)
-            cell = codes[:, j] * n_actions + actions
-            shape = (steps_of(cuts), n_actions)
-            sums = _binned(cell, residuals, shape)
-            counts = _binned(cell, weights, shape)
+            sums, counts = (table[starts[j] : starts[j + 1]] for table in (all_sums, all_counts))
             whole, number = sums.sum(axis=0), counts.sum(axis=0)
             if not labels:
                 sums, counts = np.cumsum(sums, axis=0)[:-1], np.cumsum(counts, axis=0)[:-1]
@@ -118,9 +107,49 @@ class Regions:
         return found if found is not None and best > math.log(ODDS * tried) else None
 
 
-def _binned(cell: IntArray, values: FloatArray, shape: tuple[int, int]) -> FloatArray:
-    """Sums of values (n,) by cell, as a table."""
-    return np.bincount(cell, weights=values, minlength=shape[0] * shape[1]).astype(np.float64).reshape(shape)
+@dataclass(frozen=True, eq=False)
+class _Seen:
+    """What regions are made from: codes (n, d), actions (n,), how often each row occurred and what it earned (n,)."""
+
+    codes: IntArray
+    actions: IntArray
+    weights: FloatArray
+    earned: FloatArray
+    n_actions: int
+
+    def by_step(self, rows: IntArray, starts: IntArray) -> tuple[FloatArray, FloatArray]:
+        """How often these rows occurred and what they earned, by step of each feature and action (steps, A)."""
+        counts, totals = (np.zeros((int(starts[-1]), self.n_actions)) for _ in range(2))
+        over_cores(
+            lambda a, b: _tally(
+                self.codes, self.actions, self.weights, self.earned, rows, starts, counts, totals, a, b
+            ),
+            count=len(starts) - 1,
+            chunks_per_core=1,
+        )
+        return counts, totals
+
+
+@kernel
+def _tally(
+    codes: IntArray,
+    actions: IntArray,
+    weights: FloatArray,
+    earned: FloatArray,
+    rows: IntArray,
+    starts: IntArray,
+    counts: FloatArray,
+    totals: FloatArray,
+    start: int,
+    stop: int,
+) -> None:
+    """Of the features from start to stop."""
+    for i in rows:
+        a = actions[i]
+        for j in range(start, stop):
+            step = starts[j] + codes[i, j]
+            counts[step, a] += weights[i]
+            totals[step, a] += earned[i]
 
 
 @dataclass(frozen=True)
@@ -131,8 +160,9 @@ class Question:
     value: int
     label: bool
 
-    def holds(self, codes: IntArray) -> Any:
-        column = codes[:, self.feature]
+    def holds(self, codes: IntArray, rows: IntArray) -> BoolArray:
+        """For which of these rows of codes (n, d)."""
+        column = codes[rows, self.feature]
         return column == self.value if self.label else column <= self.value
 
 
@@ -149,14 +179,18 @@ class Region:
         """How many regions it is split into in the end."""
         return 1 if self.yes is None or self.no is None else len(self.yes) + len(self.no)
 
-    def fill(self, codes: IntArray, rows: IntArray, out: FloatArray) -> None:
-        """Write the means of each row's region to out (n, A)."""
+    def leaves(self) -> list[Region]:
+        """The regions it is split into in the end, in order."""
+        return [self] if self.yes is None or self.no is None else [*self.yes.leaves(), *self.no.leaves()]
+
+    def number(self, codes: IntArray, rows: IntArray, out: IntArray, *, first: int = 0) -> None:
+        """Write to out (n,) in which of its leaves each row is, counting from `first`."""
         if self.question is None or self.yes is None or self.no is None:
-            out[rows] = self.means
+            out[rows] = first
             return
-        holds = self.question.holds(codes[rows])
-        self.yes.fill(codes, rows[holds], out)
-        self.no.fill(codes, rows[~holds], out)
+        holds = self.question.holds(codes, rows)
+        self.yes.number(codes, rows[holds], out, first=first)
+        self.no.number(codes, rows[~holds], out, first=first + len(self.yes))
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,6 +201,6 @@ class FittedRegions:
     root: Region
 
     def predict(self, contexts: Contexts) -> FloatArray:
-        out = np.empty((len(contexts), len(self.root.means)))
-        self.root.fill(codes_of(self.cuts, contexts), np.arange(len(contexts)), out)
-        return inside(out)
+        which = np.empty(len(contexts), dtype=np.int64)
+        self.root.number(codes_of(self.cuts, contexts), np.arange(len(contexts)), which)
+        return inside(np.array([leaf.means for leaf in self.root.leaves()]))[which]

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from pacbandits.errors import FloatArray, InputError, IntArray
+from pacbandits.compiled import kernel, over_cores
+from pacbandits.errors import BoolArray, FloatArray, InputError, IntArray
 from pacbandits.policies.trees.bins import cut
 from pacbandits.records import Contexts, Log
 
@@ -35,14 +36,41 @@ def codes_of(cuts: Cuts, contexts: Contexts) -> IntArray:
     """Which step (n, d) of each feature a context is on."""
     if len(cuts) != contexts.n_features:
         raise InputError(f"the model is of {len(cuts)} features, but the contexts have {contexts.n_features}")
-    codes = np.empty((len(contexts), len(cuts)), dtype=np.int64)
     for j, (steps, labels) in enumerate(zip(cuts, contexts.categories, strict=True)):
         known = steps if isinstance(steps, int) else None
         if known != (None if labels is None else len(labels)):
             raise InputError(f"feature '{contexts.names[j]}' has other labels than those the model was made for")
-        values = contexts.features[:, j]
-        codes[:, j] = values if isinstance(steps, int) else np.searchsorted(np.array(steps), values, side="left")
+    numbers = [() if isinstance(steps, int) else steps for steps in cuts]
+    edges = np.array([edge for steps in numbers for edge in steps], dtype=np.float64)
+    starts = np.cumsum([0, *(len(steps) for steps in numbers)], dtype=np.int64)
+    labelled = np.array([isinstance(steps, int) for steps in cuts], dtype=np.bool_)
+    features = np.ascontiguousarray(contexts.features)
+    codes = np.empty((len(contexts), len(cuts)), dtype=np.int64)
+    over_cores(lambda a, b: _count_edges(features, edges, starts, labelled, codes, a, b), count=len(contexts))
     return codes
+
+
+@kernel
+def _count_edges(
+    features: FloatArray,
+    edges: FloatArray,
+    starts: IntArray,
+    labelled: BoolArray,
+    codes: IntArray,
+    start: int,
+    stop: int,
+) -> None:
+    """A number's code is how many edges lie below it; a label's is itself."""
+    for i in range(start, stop):
+        for j in range(features.shape[1]):
+            value = features[i, j]
+            if labelled[j]:
+                codes[i, j] = int(value)
+            else:
+                code = 0
+                for e in range(starts[j], starts[j + 1]):
+                    code += edges[e] < value
+                codes[i, j] = code
 
 
 def cuts_to_json(cuts: Cuts) -> list[Any]:
