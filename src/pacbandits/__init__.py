@@ -1,6 +1,6 @@
 """Best-policy identification for contextual bandits: which policy is best, within ε, with probability 1 − δ."""
 
-from pacbandits.algorithms import load_state, save_state
+from pacbandits.algorithms import Outlook, load_state, outlook, save_state
 from pacbandits.certificate import AsymptoticCertificate, Certificate, certify, certify_asymptotically, verify
 from pacbandits.complexity import Complexity, measure
 from pacbandits.design import Clipped, DesignTask, Shifted, Solution, solve_design
@@ -24,6 +24,7 @@ __all__ = [
     "Gaussian",
     "InputError",
     "Log",
+    "Outlook",
     "Policy",
     "Problem",
     "Run",
@@ -38,6 +39,7 @@ __all__ = [
     "load_problem",
     "load_state",
     "measure",
+    "outlook",
     "policy_from_json",
     "read_log",
     "run",

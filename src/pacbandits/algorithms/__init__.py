@@ -4,6 +4,7 @@ from pacbandits.algorithms.base import Algorithm, Answer, Plan, State
 from pacbandits.algorithms.coda import Coda, Uniform
 from pacbandits.algorithms.coda_oracle import CodaOracle
 from pacbandits.algorithms.coda_paper import CodaPaper
+from pacbandits.algorithms.forecast import Outlook, outlook
 from pacbandits.algorithms.rage import Rage
 from pacbandits.algorithms.rage_free import RageFree
 from pacbandits.algorithms.registry import ALGORITHMS, make_algorithm
@@ -16,6 +17,7 @@ __all__ = [
     "Coda",
     "CodaOracle",
     "CodaPaper",
+    "Outlook",
     "Plan",
     "Rage",
     "RageFree",
@@ -23,5 +25,6 @@ __all__ = [
     "Uniform",
     "load_state",
     "make_algorithm",
+    "outlook",
     "save_state",
 ]

@@ -31,13 +31,14 @@ from pacbandits.design import (
 from pacbandits.errors import FloatArray, InputError
 from pacbandits.estimators.models import Fitted
 from pacbandits.oracles import counting
-from pacbandits.policies.base import EnumeratedClass
+from pacbandits.policies.base import EnumeratedClass, PolicyClass
 from pacbandits.policies.finite import sum_by_id
-from pacbandits.records import Contexts, Design
+from pacbandits.records import Contexts, Design, Policy
 
 LEAST_VARIANCE = 0.08  # of a reward, however sure the model is
 LEAST_PRICE = 1.0  # of a design; it would be 0 where there is nothing to tell apart
 WORTH = 1.5  # times cheaper than uniform exploration a design must seem to be played
+FLOOR = 0.2  # the least probability of an action, as a share of uniform exploration
 SLOPE = 0.6  # how much of a gap counts
 DOUBT = 1.0  # how many standard errors a gap is marked down by
 PATIENCE = 1.5  # a design is kept until the data have grown by this factor
@@ -70,7 +71,7 @@ class Coda(Trial):
 
     name: ClassVar[str] = "coda"
 
-    floor: float = field(default=0.2, kw_only=True)
+    floor: float = field(default=FLOOR, kw_only=True)
     precision: float = field(default=0.1, kw_only=True)
 
     def __post_init__(self) -> None:
@@ -138,27 +139,54 @@ def _uniformly(state: TrialState, task: DesignTask) -> Exploration:
 
 
 def design_task(state: TrialState, fitted: Fitted, *, epsilon: float, floor: float) -> DesignTask:
-    """The ratio form for the gaps that the data show against the best policy, less some standard errors.
-
-    A standard error √v is no sum over contexts, but v is one, and √v ≤ (v/η + η)/2 for any η > 0.
-    """
+    """The ratio form for the gaps that the data of a trial show."""
     assert state.log is not None
-    assert state.predictions is not None
     assert state.current is not None
-    ledger = Ledger.of(state.log, state.predictions)
-    mixed = mixture(state.played, ledger.contexts)
-    gaps, squares = ledger.gaps(mixed, reference=state.policy(ledger.contexts))
-    seen, where = state.contexts.joined(ledger.contexts)
-    eta = 1.5 * epsilon * min(1.0, np.sqrt(state.current.price / state.samples))  # the error of policies that matter
-    scores = sum_by_id(where, gaps - DOUBT / (2.0 * eta) * squares, n=len(seen))
-    return DesignTask(
+    ledger = Ledger.of(state.log, fitted.predict(state.log.contexts))
+    return gap_task(
+        ledger,
         state.policies,
-        seen,
+        state.contexts,
+        mixed=mixture(state.played, ledger.contexts),
         reference=state.policy,
-        gaps=scores - DOUBT * eta / 2.0 / len(seen),
+        fitted=fitted,
+        epsilon=epsilon,
+        price=state.current.price,
+        floor=floor,
+    )
+
+
+def gap_task(
+    ledger: Ledger,
+    policies: PolicyClass,
+    contexts: Contexts,
+    *,
+    mixed: FloatArray,
+    reference: Policy,
+    fitted: Fitted,
+    epsilon: float,
+    price: float,
+    floor: float,
+    doubt: float = DOUBT,
+) -> DesignTask:
+    """The ratio form for the gaps that a ledger shows against a reference, less `doubt` standard errors.
+
+    contexts: what is known of their distribution. mixed (m, A): the propensities of the ledger's contexts, rounds taken
+    together. price: of the exploration so far, V/d². A standard error √v is no sum over contexts, but v is one, and
+    √v ≤ (v/η + η)/2 for any η > 0; ours is about the error of the policies that matter.
+    """
+    gaps, squares = ledger.gaps(mixed, reference=reference(ledger.contexts))
+    seen, where = contexts.joined(ledger.contexts)
+    eta = 1.5 * epsilon * min(1.0, np.sqrt(price / ledger.samples))
+    scores = sum_by_id(where, gaps - doubt / (2.0 * eta) * squares, n=len(seen))
+    return DesignTask(
+        policies,
+        seen,
+        reference=reference,
+        gaps=scores - doubt * eta / 2.0 / len(seen),
         scale=Shifted(epsilon, SLOPE),
         noise=variances(fitted.predict(seen)),
-        floor=floor / state.policies.n_actions,
+        floor=floor / policies.n_actions,
     )
 
 

@@ -76,7 +76,7 @@ class Trial:
     """What `uniform` and `coda` share.
 
     rewards: must be known to lie in [0, 1]. model: the reward model; by default one that fits the contexts. pilot: the
-    size of the first round, by default 100 an action. growth: the largest round, as a share of what was seen.
+    size of the first round, by default 50 an action, or 200. growth: the largest round, as a share of what was seen.
     """
 
     name: ClassVar[str] = ""
@@ -119,7 +119,7 @@ class Trial:
             return None
         n_actions = state.policies.n_actions
         if state.log is None:
-            pilot = 100 * n_actions if self.pilot is None else self.pilot
+            pilot = max(200, 50 * n_actions) if self.pilot is None else self.pilot
             # A policy that differs everywhere has V = 2A under uniform exploration; rewards vary by 1/4 at most.
             start = Exploration(uniform_design(state.policy), 0.5 * n_actions / self.epsilon**2, 0)
             return self._plan(state, start, pilot)

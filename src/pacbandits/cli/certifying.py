@@ -10,6 +10,7 @@ from typing import Annotated, Any, cast
 import typer
 from rich.console import Console
 
+from pacbandits.algorithms import outlook
 from pacbandits.certificate import AsymptoticCertificate, Certificate, certify, certify_asymptotically, verify
 from pacbandits.certificate.asymptotic import DRAWS, is_asymptotic
 from pacbandits.cli.shared import PARTIAL, app, print_json, status
@@ -94,6 +95,9 @@ def certify_log(
 ) -> None:
     """Say which policy a log favours, and within what distance of the best it provably is. Code 3 when that exceeds ε.
 
+    When the log does not prove ε, about how many more interactions would: with propensities as they were, and with the
+    best design for what the log has shown.
+
     [dim]Examples:
     pacbandits certify log.parquet --policies trees:depth=2 --epsilon 0.05 --delta 0.05
     pacbandits certify clicks.csv --least-propensity 0.02 --reward-range 0 10 --ordered
@@ -121,15 +125,20 @@ def certify_log(
             )
         else:
             made = certify(read, chosen, epsilon=epsilon, delta=delta, ordered=ordered)
+        ahead = None
+        if isinstance(made, Certificate) and not made.certified:
+            tell("estimating how many more interactions would do")
+            ahead = outlook(made, read, chosen)
     if contexts is None:
         made = replace(made, remarks=(*made.remarks, LEARNT))
     if certificate is not None:
         write_certificate(certificate, made, chosen, reading=reading)
     if as_json:
-        print_json(made.to_json())
+        print_json(made.to_json() | {"outlook": None if ahead is None else ahead.to_json()})
+    elif isinstance(made, AsymptoticCertificate):
+        Console().print(asymptotic_table(made))
     else:
-        table = asymptotic_table(made) if isinstance(made, AsymptoticCertificate) else certificate_table(made)
-        Console().print(table)
+        Console().print(certificate_table(made, ahead))
     if not made.certified:
         raise typer.Exit(PARTIAL)
 

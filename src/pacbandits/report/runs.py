@@ -9,6 +9,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from pacbandits.algorithms.forecast import Outlook
 from pacbandits.algorithms.registry import About
 from pacbandits.certificate import Certificate
 from pacbandits.report.numbers import show_name, show_number, show_samples
@@ -84,8 +85,8 @@ def algorithms_table(algorithms: Iterable[About]) -> RenderableType:
     return Group(*parts)
 
 
-def certificate_table(certificate: Certificate) -> RenderableType:
-    """What a log proves: the policy in words, the claim, and the figures behind it."""
+def certificate_table(certificate: Certificate, ahead: Outlook | None = None) -> RenderableType:
+    """What a log proves: the policy in words, the claim, and the figures behind it; and what is still missing."""
     c = certificate
     table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column(width=31)
@@ -94,6 +95,9 @@ def certificate_table(certificate: Certificate) -> RenderableType:
     table.add_row("smallest ε the data certify", show_number(c.certified_epsilon) if c.certified_epsilon < 1 else "—")
     table.add_row("interactions", f"{c.samples:,}")
     table.add_row("least evidence, and needed", f"{c.value:.2f} of {c.threshold:.2f} nats")
+    if ahead is not None:
+        table.add_row("more like these for ε, about", f"{float(f'{ahead.same:.2g}'):,.0f}")
+        table.add_row("more of the best design, about", f"{float(f'{ahead.best:.2g}'):,.0f}")
     words = Text.assemble(
         ("policy\n", "bold cyan"), f"{c.policy.describe()}\n\n", ("claim\n", "bold cyan"), f"{c.describe()}\n"
     )

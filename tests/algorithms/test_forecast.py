@@ -1,0 +1,77 @@
+"""How many more interactions: a forecast from part of a trial against the whole of it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import pacbandits as pb
+from pacbandits.records import Design, Log
+
+
+def uniform_log(problem, *, samples, seed):
+    uniform = Design((), np.empty(0), problem.best_policy())
+    return problem.interact(uniform, samples=samples, rng=np.random.default_rng(seed))
+
+
+@pytest.mark.parametrize(
+    ("spec", "epsilon"),
+    [("two-of-many:actions=10,policies=100", 0.1), ("trees:actions=6,competitive=2,contexts=500", 0.1)],
+)
+def test_a_forecast_is_right_to_a_small_factor(spec, epsilon):
+    problem = pb.load_problem(spec)
+    runs = [pb.run(problem, algorithm="uniform", epsilon=epsilon, delta=0.05, rng=seed).samples for seed in range(3)]
+    whole = np.median(runs)
+    seen = int(0.3 * whole)
+    factors = []
+    for seed in range(5):
+        log = uniform_log(problem, samples=seen, seed=seed)
+        made = pb.certify(log, problem.policies, epsilon=epsilon, delta=0.05)
+        ahead = pb.outlook(made, log, problem.policies)
+        assert 0 < ahead.best <= ahead.same
+        factors.append((seen + ahead.same) / whole)
+    assert 1 / 3 < np.median(factors) < 3
+
+
+def test_a_good_design_would_need_fewer():
+    problem = pb.load_problem("two-of-many")
+    log = uniform_log(problem, samples=5000, seed=0)
+    ahead = pb.outlook(pb.certify(log, problem.policies, epsilon=0.05, delta=0.05), log, problem.policies)
+    assert ahead.best < ahead.same / 2
+
+
+def test_nothing_more_is_needed_once_certified():
+    problem = pb.load_problem("two-of-many:actions=4,policies=10")
+    log = uniform_log(problem, samples=5000, seed=0)
+    made = pb.certify(log, problem.policies, epsilon=0.3, delta=0.1)
+    assert made.certified
+    assert pb.outlook(made, log, problem.policies) == pb.Outlook(0.0, 0.0)
+
+
+def test_an_action_that_was_never_possible_is_hopeless_with_these_and_not_with_a_better_design():
+    problem = pb.load_problem("two-of-many:actions=4,policies=10")
+    log = uniform_log(problem, samples=2000, seed=0).only(uniform_log(problem, samples=2000, seed=0).actions < 2)
+    half = np.tile([0.5, 0.5, 0.0, 0.0], (len(log), 1))
+    log = Log.of(log.contexts, actions=log.actions, rewards=log.rewards, propensities=half, repeats=log.repeats)
+    made = pb.certify(log, problem.policies, epsilon=0.1, delta=0.1)
+    ahead = pb.outlook(made, log, problem.policies)
+    assert ahead.same > 1e6
+    assert ahead.best < 1e5
+
+
+def test_a_log_that_knows_played_propensities_alone_has_a_forecast_too():
+    problem = pb.load_problem("two-of-many:actions=4,policies=10")
+    full = uniform_log(problem, samples=1000, seed=0)
+    log = Log.of_played(
+        full.contexts,
+        actions=full.actions,
+        rewards=full.rewards,
+        played=full.played_propensities,
+        least=np.full(full.propensities.shape, 0.1),
+        repeats=full.repeats,
+    )
+    known, alone = (
+        pb.outlook(pb.certify(one, problem.policies, epsilon=0.05, delta=0.05), one, problem.policies)
+        for one in (full, log)
+    )
+    assert alone.same == pytest.approx(known.same, rel=0.3)
