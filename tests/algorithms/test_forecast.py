@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -75,3 +77,15 @@ def test_a_log_that_knows_played_propensities_alone_has_a_forecast_too():
         for one in (full, log)
     )
     assert alone.same == pytest.approx(known.same, rel=0.3)
+
+
+def test_a_log_without_ids_has_a_forecast_too():
+    problem = pb.load_problem("trees:actions=3,competitive=2,contexts=300,features=3,bins=4")
+    full = uniform_log(problem, samples=500, seed=0)
+    plain = replace(full, contexts=replace(full.contexts, ids=None))
+    known, alone = (
+        pb.outlook(pb.certify(one, problem.policies, epsilon=0.05, delta=0.05), one, problem.policies)
+        for one in (full, plain)
+    )
+    assert alone.same == pytest.approx(known.same, rel=0.5)
+    assert alone.best <= alone.same

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pacbandits.certificate import Bets, Certificate, Ledger, make_certificate
-from pacbandits.certificate.certificate import ASSUMPTIONS, INEXACT, digest, wealth
+from pacbandits.certificate.certificate import ASSUMPTIONS, INEXACT, ROUNDS, digest, wealth
 from pacbandits.certificate.search import least_of_all, least_of_one, least_of_two, least_wealth
 from pacbandits.confidence import certificate_threshold
 from pacbandits.errors import InputError
@@ -130,7 +130,7 @@ def test_words_and_json_are_complete():
     for field in fields(Certificate):
         for name in names.get(field.name, (field.name,)):
             assert name in back
-    assert back["assumptions"] == list(ASSUMPTIONS)
+    assert back["assumptions"] == [*ASSUMPTIONS, ROUNDS]
     assert back["claim"] == made.describe()
     rebuilt = policy_from_json(back["policy"])
     assert np.array_equal(rebuilt(problem.population), made.policy(problem.population))
@@ -141,7 +141,7 @@ def test_words_and_json_are_complete():
     inexact.exact = False
     told = certify(problem, log, ledger, policies=inexact)[0]
     assert not told.exact
-    assert told.assumptions == (*ASSUMPTIONS, INEXACT)
+    assert told.assumptions == (*ASSUMPTIONS, ROUNDS, INEXACT)
     assert told.to_json()["assumptions"][-1] == INEXACT
 
 

@@ -10,7 +10,7 @@ from scipy.stats import binom
 
 import pacbandits as pb
 from pacbandits.certificate import Bets, Ledger, in_blocks, make_certificate
-from pacbandits.certificate.certificate import ORDERED
+from pacbandits.certificate.certificate import ORDERED, ROUNDS, digest, rounded_up
 from pacbandits.certificate.certify import STAKES
 from pacbandits.estimators.models import CellMeans, PerAction, predict_by_round
 from pacbandits.records import Design
@@ -67,11 +67,11 @@ def test_a_log_of_one_round_gives_no_wrong_certificate(ordered):
 def test_sorted_rows_that_claim_an_order_would_give_wrong_certificates():
     """So the order is an assumption, and one that matters."""
     problem, wrong = lure(), 0
-    for seed in range(20):
-        log = shuffled(uniform_log(problem, samples=2000, seed=seed), seed)
+    for seed in range(10):
+        log = shuffled(uniform_log(problem, samples=16_000, seed=seed), seed)
         log = log.take(np.lexsort([-log.rewards, -log.actions]))
         wrong += wrongly_certified(problem, log, epsilon=0.2, delta=0.05, ordered=True)
-    assert wrong > binom.ppf(1 - RARE, 20, 0.05)
+    assert wrong > binom.ppf(1 - RARE, 10, 0.05)
 
 
 @pytest.mark.parametrize("delta", [0.2, 0.05])
@@ -120,7 +120,8 @@ def test_the_model_of_a_block_sees_earlier_rows_alone():
     made = [pb.certify(one, problem.policies, epsilon=0.3, delta=0.1, ordered=True) for one in (log, other)]
     assert made[0].model == made[1].model
     later = replace(log, rounds=np.where(early, 0, 1))
-    moved = replace(later, contexts=replace(log.contexts, features=log.contexts.features + ~early[:, None]))
+    later = replace(later, contexts=replace(log.contexts, ids=None))
+    moved = replace(later, contexts=replace(later.contexts, features=log.contexts.features + ~early[:, None]))
     cuts = [pb.certify(one, problem.policies, epsilon=0.3, delta=0.1).model["first"] for one in (later, moved)]
     assert cuts[0] == cuts[1]
 
@@ -226,3 +227,74 @@ def test_a_given_model_counts_repeated_rows():
     assert PerAction(Weighted()).fit(many).predict(counted.contexts)[0] == pytest.approx(want)
     with pytest.raises(pb.InputError, match="Unweighted takes no sample_weight"):
         PerAction(Unweighted()).fit(many)
+
+
+@pytest.mark.parametrize("name", ["threshold", "log_size", "value", "epsilon", "delta", "certified_epsilon"])
+@pytest.mark.parametrize("number", [float("nan"), float("inf"), -float("inf")])
+def test_what_is_no_number_proves_nothing(proven, name, number):
+    policies, made, log = proven
+    assert not pb.verify(replace(made, **{name: number}), log, policies).good
+    with pytest.raises(pb.InputError, match=r"which proves nothing|cannot be read"):
+        pb.Certificate.from_json(made.to_json() | {name: number})
+
+
+def test_a_model_that_predicts_what_is_no_number_proves_nothing(proven):
+    policies, made, log = proven
+    bad = replace(made, model=CellMeans(float("nan")).to_json())
+    log = replace(log, contexts=replace(log.contexts, ids=np.arange(len(log))))
+    assert not pb.verify(replace(bad, digest=digest(log)), log, policies).good
+
+
+def test_another_model_than_the_one_described_is_refused(proven):
+    policies, made, log = proven
+    verdict = pb.verify(made, log, policies, model=CellMeans())
+    assert "not the one that the certificate describes" in verdict.faults[0]
+
+
+def test_a_policy_that_only_acts_like_one_of_the_class_is_refused():
+    """On the contexts of the log a deeper tree may act like a shallow one, and elsewhere as it likes."""
+    problem = pb.load_problem("trees:contexts=80,features=3,bins=4,actions=3,competitive=2")
+    done = pb.run(problem, epsilon=0.3, delta=0.1, rng=0)
+    told = done.certificate.policy.to_json()
+    deeper = {"feature": problem.population.names[0], "at_most": 1e9, "then": told["root"], "else": {"action": 0}}
+    forged = pb.policy_from_json(told | {"root": deeper})
+    assert np.array_equal(forged(done.log.contexts), done.certificate.policy(done.log.contexts))
+    verdict = pb.verify(replace(done.certificate, policy=forged), done.log, problem.policies)
+    assert "not one of the class" in verdict.faults[0]
+
+
+def test_ids_that_do_not_name_contexts_are_refused():
+    problem = pb.load_problem("trees:contexts=80,features=3,bins=4,actions=3,competitive=2")
+    log = uniform_log(problem, samples=300, seed=0)
+    people = replace(log, contexts=replace(log.contexts, ids=log.contexts.ids % 7))
+    with pytest.raises(pb.InputError, match="but different features; ids must name contexts"):
+        pb.certify(people, problem.policies, epsilon=0.3, delta=0.1)
+
+
+def test_the_order_of_rounds_is_an_assumption_where_there_are_rounds(proven):
+    _, made, log = proven
+    assert len(np.unique(log.rounds)) > 1
+    assert ROUNDS in made.assumptions
+    problem = lure()
+    assert (
+        ROUNDS
+        not in pb.certify(
+            uniform_log(problem, samples=50, seed=0), problem.policies, epsilon=0.3, delta=0.1
+        ).assumptions
+    )
+
+
+def test_blocks_do_not_depend_on_where_a_log_ends():
+    problem = lure()
+    log = shuffled(uniform_log(problem, samples=3000, seed=0), 0)
+    whole = in_blocks(log).rounds
+    assert np.array_equal(np.unique(whole, return_counts=True)[1], [256, 256, 512, 1024, 952])
+    for n in (1, 255, 256, 257, 1000):
+        assert np.array_equal(in_blocks(log.take(np.arange(n))).rounds, whole[:n])
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"), [(0.0123401, 0.0124), (0.05, 0.05), (0.1, 0.1), (0.9999, 1.0), (0.25, 0.25)]
+)
+def test_a_claim_is_never_rounded_down(value, shown):
+    assert rounded_up(value) == pytest.approx(shown, rel=1e-9)

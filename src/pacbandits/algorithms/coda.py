@@ -159,7 +159,7 @@ def design_task(state: TrialState, fitted: Fitted, *, epsilon: float, floor: flo
 def gap_task(
     ledger: Ledger,
     policies: PolicyClass,
-    contexts: Contexts,
+    contexts: Contexts | None,
     *,
     mixed: FloatArray,
     reference: Policy,
@@ -171,12 +171,16 @@ def gap_task(
 ) -> DesignTask:
     """The ratio form for the gaps that a ledger shows against a reference, less `doubt` standard errors.
 
-    contexts: what is known of their distribution. mixed (m, A): the propensities of the ledger's contexts, rounds taken
-    together. price: of the exploration so far, V/d². A standard error √v is no sum over contexts, but v is one, and
-    √v ≤ (v/η + η)/2 for any η > 0; ours is about the error of the policies that matter.
+    contexts: what is known of their distribution; None for no more than the ledger's own. mixed (m, A): propensities of
+    the ledger's contexts, rounds taken together. price: of the exploration so far, V/d². A standard error √v is no sum
+    over contexts, but v is one, and √v ≤ (v/η + η)/2 for any η > 0; ours is about that of the policies that matter.
     """
     gaps, squares = ledger.gaps(mixed, reference=reference(ledger.contexts))
-    seen, where = contexts.joined(ledger.contexts)
+    if contexts is None:
+        shares = np.add.reduceat(ledger.repeats, ledger.starts[:-1]) / ledger.samples
+        seen, where = replace(ledger.contexts, weights=shares), np.arange(len(ledger.contexts))
+    else:
+        seen, where = contexts.joined(ledger.contexts)
     eta = 1.5 * epsilon * min(1.0, np.sqrt(price / ledger.samples))
     scores = sum_by_id(where, gaps - doubt / (2.0 * eta) * squares, n=len(seen))
     return DesignTask(

@@ -20,7 +20,7 @@ from pacbandits.design import Shifted, price_propensities, solve_design
 from pacbandits.errors import FloatArray
 from pacbandits.estimators.models import RewardModel, model_from_json
 from pacbandits.policies.base import PolicyClass
-from pacbandits.records import Contexts, Log
+from pacbandits.records import Log
 
 _MOST_CONTEXTS = 20_000  # a sample of them tells prices well enough
 _PRECISION = 0.1
@@ -54,13 +54,11 @@ def outlook(certificate: Certificate, log: Log, policies: PolicyClass, *, model:
     fitted = made.fit(log)
     ledger = Ledger.of(part, fitted.predict(part.contexts))
     mixed = _mixture(part, ledger)
-    weights = np.add.reduceat(ledger.repeats, ledger.starts[:-1])
-    contexts = _weighted(ledger.contexts, weights / weights.sum())
     task, plain = (
         gap_task(
             ledger,
             policies,
-            contexts,
+            None,
             mixed=mixed,
             reference=certificate.policy,
             fitted=fitted,
@@ -94,7 +92,3 @@ def _mixture(log: Log, ledger: Ledger) -> FloatArray:
         return np.tile(means, (len(ledger.contexts), 1))
     weights = np.add.reduceat(ledger.repeats, ledger.starts[:-1])
     return np.add.reduceat(ledger.repeats[:, None] * ledger.propensities, ledger.starts[:-1]) / weights[:, None]
-
-
-def _weighted(contexts: Contexts, weights: FloatArray) -> Contexts:
-    return replace(contexts, weights=weights)

@@ -96,7 +96,9 @@ def make_algorithm(
         raise InputError(f"unknown algorithm '{plain(name)}'{nearest(name, known)}")
     if name in TRIALS:
         if solver != "ratio" or scale != 1.0:
-            raise InputError(f"{name} has no sample sizes to scale and no choice of solver; leave --scale and --solver")
+            raise InputError(
+                f"{name} has no sample sizes to scale and no choice of solver; leave out --scale and --solver"
+            )
         return TRIALS[name](epsilon, delta, rewards=rewards)
     options: dict[str, Any] = {
         "rewards": rewards,

@@ -28,7 +28,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from pacbandits.certificate.certificate import ORDERED, digest
+from pacbandits.certificate.certificate import FIXED, LEARNT, ORDERED, digest
 from pacbandits.certificate.certify import in_blocks
 from pacbandits.certificate.ledger import Ledger
 from pacbandits.compiled import kernel, over_cores
@@ -50,7 +50,7 @@ ASSUMPTIONS = (
     "propensities did not depend on earlier rewards, or settled down",
     "rewards lie in [0, 1]",
     "predictions were fixed before the round they were used in",
-    "the policy class was fixed before the log was seen",
+    FIXED,
 )
 INEXACT = "the argmax oracle, which is not exact, found the suprema"
 _LISTED = 2000  # policies; of longer lists, the best is looked for as in classes that cannot be listed
@@ -95,7 +95,8 @@ class AsymptoticCertificate:
         """Everything the claim rests on, first of all that it is approximate."""
         named = f"the best policy is no more in doubt than the {self.rivals} that the oracle named"
         asked = ((ORDERED, self.ordered), (named, not self.complete), (INEXACT, not self.exact))
-        return (*ASSUMPTIONS, *(words for words, needed in asked if needed), *self.remarks)
+        said = (*ASSUMPTIONS, *(words for words, needed in asked if needed), *self.remarks)
+        return tuple(words for words in said if words != FIXED or LEARNT not in said)
 
     def describe(self) -> str:
         """The claim in a sentence."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, cast
@@ -19,13 +20,16 @@ from pacbandits.policies.base import EnumeratedClass, FrontierClass, PolicyClass
 from pacbandits.records import Log, Policy
 
 KIND = "pacbandits certificate"
+FIXED = "the policy class was fixed before the log was seen"
 ASSUMPTIONS = (
     "contexts are independent draws from one distribution",
     "the logged propensities are those with which actions were drawn",
     "rewards lie in [0, 1]",
     "predictions and bets were fixed before the round they were used in",
-    "the policy class was fixed before the log was seen",
+    FIXED,
 )
+LEARNT = "the policy class may count as fixed, though it was learnt from the contexts of the log"
+ROUNDS = "rounds are numbered in the order in which they occurred, and no row chose its round by its outcome"
 ORDERED = "the rows of the log stand in the order in which they occurred"
 INEXACT = "the argmax oracle, which is not exact, found the least refuted policy"
 _LEAST_EPSILON = 1e-3  # the least that is certified, if not asked for
@@ -66,8 +70,10 @@ class Certificate:
     @property
     def assumptions(self) -> tuple[str, ...]:
         """Everything the claim rests on."""
-        asked = ((ORDERED, self.ordered), (INEXACT, not self.exact))
-        return (*ASSUMPTIONS, *(words for words, needed in asked if needed), *self.remarks)
+        rounds = len(self.bets.scales) > 1 and not self.ordered
+        asked = ((ROUNDS, rounds), (ORDERED, self.ordered), (INEXACT, not self.exact))
+        said = (*ASSUMPTIONS, *(words for words, needed in asked if needed), *self.remarks)
+        return tuple(words for words in said if words != FIXED or LEARNT not in said)
 
     def to_json(self) -> dict[str, Any]:
         """Everything, as what JSON knows."""
@@ -105,6 +111,9 @@ class Certificate:
         if not isinstance(value, dict) or cast(dict[str, Any], value).get("kind") != KIND:
             raise InputError("this is not a pacbandits certificate")
         given = cast(dict[str, Any], value)
+        for name, number in given.items():
+            if isinstance(number, float) and not math.isfinite(number):
+                raise InputError(f"the '{name}' of the certificate is {number}, which proves nothing")
         try:
             made = cls(
                 policy=policy_from_json(given["policy"]),
@@ -132,7 +141,10 @@ class Certificate:
             raise InputError(f"the certificate cannot be read: {error}") from None
         for name, words in made.to_json().items():
             if name in ("claim", "words", "score", "assumptions") and given.get(name) != words:
-                raise InputError(f"the '{name}' of the certificate does not follow from its figures; it was altered")
+                raise InputError(
+                    f"the '{name}' of the certificate does not follow from its figures; it was altered, or made by "
+                    "another version"
+                )
         return made
 
     def describe(self) -> str:
@@ -144,9 +156,17 @@ class Certificate:
         if self.certified_epsilon < 1:
             return (
                 f"not certified at {self.epsilon:g}; except with probability {self.delta:g} the policy is "
-                f"within {self.certified_epsilon:.3g} of the best of its class"
+                f"within {rounded_up(self.certified_epsilon):.3g} of the best of its class"
             )
         return f"not certified at {self.epsilon:g}, nor at any smaller distance than 1"
+
+
+def rounded_up(value: float) -> float:
+    """To three digits, and not below."""
+    if value <= 0:
+        return value
+    unit = 10.0 ** (math.floor(math.log10(value)) - 2)
+    return math.ceil(value / unit * (1.0 - 1e-12)) * unit
 
 
 def make_certificate(

@@ -17,7 +17,7 @@ from pacbandits.records import Log
 # Bets fixed in advance, as nothing is known of the design: from one that suits a trial of two actions to one that suits
 # rare actions and small gaps.
 STAKES = tuple(0.4 * 0.5**j for j in range(10))
-_FIRST_BLOCK = 1.0 / 64.0  # of the log; blocks double from there
+_FIRST_BLOCK = 256  # rows; a log grows, so blocks must not depend on where it ends
 
 
 def certify(
@@ -33,8 +33,8 @@ def certify(
 
     The reward model of a round is fitted on the earlier ones, so a log of a single round goes without. When its rows
     are known to stand in the order in which they occurred, say so (`ordered`): it is then cut into blocks, the first
-    64th, then as much again as before, and so on. The order matters: a log sorted by its rewards would let the model of
-    a block see what it should predict. (Rows independent of each other may be shuffled, and are then in order.)
+    256 rows, then as many again as before, and so on. The order matters: in a log sorted by its rewards the model of a
+    block would see what it should predict. (Rows independent of each other may be shuffled, and are then in order.)
     """
     if not 0 < epsilon < float("inf"):
         raise InputError(f"epsilon must be positive and finite, got {epsilon}")
@@ -71,9 +71,9 @@ def in_blocks(log: Log) -> Log:
             "the log counts repeated interactions, so its rows cannot stand in the order in which they occurred; "
             "certify it without that assumption"
         )
-    share = np.arange(len(log)) / len(log)
-    blocks: IntArray = np.where(share < _FIRST_BLOCK, 0, 1 + np.floor(np.log2(np.maximum(share, _FIRST_BLOCK)) + 6))
-    return replace(log, rounds=blocks.astype(np.int64))
+    doublings = np.log2(np.maximum(np.arange(len(log)) // _FIRST_BLOCK, 0.5))
+    blocks: IntArray = (np.floor(doublings) + 1).astype(np.int64)
+    return replace(log, rounds=blocks)
 
 
 def _cautious_values(ledger: Ledger, policies: PolicyClass, *, epsilon: float, known: bool) -> np.ndarray:

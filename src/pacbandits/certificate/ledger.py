@@ -77,6 +77,7 @@ class Ledger:
             first, which = np.arange(len(log)), np.arange(len(log))
         else:
             _, first, which = np.unique(ids, return_index=True, return_inverse=True)
+            _check_alike(log.contexts, first[which])
         order = np.argsort(which, kind="stable")
         _, rounds = np.unique(log.rounds, return_inverse=True)
         return cls(
@@ -187,6 +188,18 @@ class Ledger:
             chunks_per_core=16,
         )
         return out
+
+
+def _check_alike(contexts: Contexts, first: IntArray) -> None:
+    """Raise unless contexts of one id have the same features; first (n,): where each row's id stands first."""
+    off = (contexts.features != contexts.features[first]).any(axis=1)
+    if off.any():
+        row = int(off.argmax())
+        assert contexts.ids is not None
+        raise InputError(
+            f"rows {first[row]} and {row} have the context id {contexts.ids[row]} but different features; ids must "
+            "name contexts, not people or sessions: leave them out"
+        )
 
 
 @kernel

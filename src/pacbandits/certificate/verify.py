@@ -15,8 +15,8 @@ from pacbandits.certificate.certificate import Certificate, digest
 from pacbandits.certificate.certify import in_blocks
 from pacbandits.errors import FloatArray, IntArray
 from pacbandits.estimators.models import RewardModel, model_from_json, predict_by_round
-from pacbandits.policies.base import EnumeratedClass, FrontierClass, PolicyClass
-from pacbandits.records import Contexts, Log
+from pacbandits.policies.base import ClosedClass, EnumeratedClass, FrontierClass, PolicyClass
+from pacbandits.records import Contexts, Log, Policy
 
 _ROUNDING = 1e-6  # relative: how far a value computed anew may lie from the one in the certificate
 _BLOCK = 2**14  # rows at a time, to be light on memory
@@ -42,17 +42,22 @@ def verify(certificate: Certificate, log: Log, policies: PolicyClass, *, model: 
     if faults:
         return Verdict(tuple(faults), None)
     made = model_from_json(certificate.model) if model is None else model
+    if made.to_json() != certificate.model:
+        return Verdict(("the reward model given is not the one that the certificate describes",), None)
     predictions = predict_by_round(log, made)
-    if not _belongs(certificate.policy(log.contexts), log.contexts, policies):
+    if not ((predictions >= 0) & (predictions <= 1)).all():
+        return Verdict(("the reward model predicts what is not in [0, 1]",), None)
+    if not _belongs(certificate.policy, log.contexts, policies):
         return Verdict(("the certified policy is not one of the class",), None)
+    needed = policies.log_size + np.log(len(certificate.bets)) - np.log(certificate.delta)
     value = _least(certificate, log, policies, predictions, certificate.epsilon)
-    if abs(value - certificate.value) > _ROUNDING * max(1.0, abs(value)):
+    if not abs(value - certificate.value) <= _ROUNDING * max(1.0, abs(value)):
         faults.append(f"the least log-wealth is {value:.6g}, not {certificate.value:.6g}")
-    if certificate.certified and value < certificate.threshold:
-        faults.append(f"a log-wealth of {value:.6g} does not reach {certificate.threshold:.6g}: nothing is certified")
-    if certificate.certified_epsilon < 1.0:
+    if certificate.certified and not value >= needed - _ROUNDING:
+        faults.append(f"a log-wealth of {value:.6g} does not reach {needed:.6g}: nothing is certified")
+    if certificate.certified_epsilon != 1.0:
         smallest = _least(certificate, log, policies, predictions, certificate.certified_epsilon)
-        if smallest < certificate.threshold - _ROUNDING:
+        if not smallest >= needed - _ROUNDING:
             faults.append(f"the data do not certify {certificate.certified_epsilon:.6g}")
     return Verdict(tuple(faults), value)
 
@@ -66,15 +71,15 @@ def _faults_on_sight(certificate: Certificate, log: Log, policies: PolicyClass) 
         faults.append(f"the log has {log.samples} interactions, the certificate speaks of {c.samples}")
     if log.n_actions != policies.n_actions:
         faults.append(f"the log has {log.n_actions} actions, the policy class {policies.n_actions}")
-    if abs(policies.log_size - c.log_size) > 1e-9 * max(1.0, policies.log_size):
+    if not abs(policies.log_size - c.log_size) <= 1e-9 * max(1.0, policies.log_size):
         faults.append(f"the policy class has log size {policies.log_size:.6g}, the certificate {c.log_size:.6g}")
     if policies.exact is not c.exact:
         faults.append("the certificate and the policy class disagree on whether the oracle is exact")
     if log.rewards.min() < 0 or log.rewards.max() > 1:
         faults.append("rewards must lie in [0, 1]")
-    if not 0 < c.delta < 1 or not c.epsilon >= 0:
-        faults.append(f"epsilon {c.epsilon} and delta {c.delta} are no confidence statement")
-    elif abs(c.threshold - (c.log_size + np.log(len(c.bets)) - np.log(c.delta))) > 1e-9 * max(1.0, abs(c.threshold)):
+    if not 0 < c.delta < 1 or not 0 <= c.epsilon < np.inf or not 0 < c.certified_epsilon <= 1:
+        faults.append(f"epsilon {c.epsilon} (or {c.certified_epsilon}) and delta {c.delta} are no confidence statement")
+    elif not _near(c.threshold, policies.log_size + float(np.log(len(c.bets)) - np.log(c.delta))):
         faults.append(f"the threshold {c.threshold:.6g} is not log(|Π| · experts / δ)")
     faults.extend(f"the certificate does not say that it assumes: {w}" for w in log.assumed if w not in c.remarks)
     rounds = len(np.unique(log.rounds))
@@ -90,8 +95,15 @@ def _faults_on_sight(certificate: Certificate, log: Log, policies: PolicyClass) 
     return faults
 
 
-def _belongs(actions: IntArray, contexts: Contexts, policies: PolicyClass) -> bool:
-    """Whether some policy of the class acts this way on every context of the log: one argmax call."""
+def _near(one: float, two: float) -> bool:
+    return abs(one - two) <= 1e-9 * max(1.0, abs(two))
+
+
+def _belongs(policy: Policy, contexts: Contexts, policies: PolicyClass) -> bool:
+    """Whether the policy is one of the class, or acts like one on every context of the log if the class cannot say."""
+    if isinstance(policies, ClosedClass):
+        return policies.has(policy)
+    actions = policy(contexts)
     agree = np.zeros((len(contexts), policies.n_actions))
     agree[np.arange(len(contexts)), actions] = 1.0
     return bool(np.array_equal(policies.argmax(contexts, agree)(contexts), actions))
@@ -102,10 +114,8 @@ def _least(certificate: Certificate, log: Log, policies: PolicyClass, prediction
     scores = [_wealth(certificate, log, predictions, expert, epsilon) for expert in certificate.experts]
     contexts, rows = log.contexts, np.arange(len(log))
     if isinstance(policies, EnumeratedClass):
-        worst = np.inf
-        for actions in np.asarray(policies.actions(contexts)):
-            worst = min(worst, max(float(score[rows, actions].sum()) for score in scores))
-        return worst
+        each = [[float(s[rows, actions].sum()) for s in scores] for actions in np.asarray(policies.actions(contexts))]
+        return float(np.array(each).max(axis=1).min())
     if len(scores) == 2 and certificate.share is None and isinstance(policies, FrontierClass):
         frontier = policies.frontier(contexts, -scores[0], -scores[1])
         return float(-np.minimum(frontier.first, frontier.second).max())

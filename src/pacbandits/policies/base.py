@@ -56,6 +56,15 @@ class EnumeratedClass(PolicyClass, Protocol):
         ...
 
 
+@runtime_checkable
+class ClosedClass(PolicyClass, Protocol):
+    """A policy class that knows its own, whatever contexts it is asked on."""
+
+    def has(self, policy: Policy) -> bool:
+        """Whether this is one of its policies."""
+        ...
+
+
 Value = Callable[[FloatArray, FloatArray], FloatArray]  # of the first and the second score, rising with both
 
 

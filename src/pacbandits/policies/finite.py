@@ -14,7 +14,7 @@ from pacbandits.compiled import kernel, over_cores
 from pacbandits.errors import FloatArray, InputError, IntArray, check_shape, integers
 from pacbandits.policies.base import Frontier, check_scores, compact, whole_number
 from pacbandits.policies.pareto import pareto
-from pacbandits.records import Contexts
+from pacbandits.records import Contexts, Policy
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,6 +108,12 @@ class Finite:
         """The policy in the given row."""
         name = f"policy {index}" if self.names is None else self.names[index]
         return TablePolicy(table=self.table[index].astype(np.int64), n_actions=self.n_actions, name=name)
+
+    def has(self, policy: Policy) -> bool:
+        """Whether this is one of the rows, by whatever name."""
+        if not isinstance(policy, TablePolicy) or policy.table.shape != self.table.shape[1:]:
+            return False
+        return bool((self.table == policy.table).all(axis=1).any())
 
     def actions(self, contexts: Contexts) -> np.ndarray[Any, Any]:
         """The action (|Π|, n) of every policy on every context."""

@@ -12,7 +12,7 @@ from pacbandits.errors import FloatArray, InputError, IntArray
 from pacbandits.policies.base import Frontier, Value, check_scores
 from pacbandits.policies.finite import TablePolicy, sum_by_id
 from pacbandits.policies.pareto import pareto, pareto_of_sums
-from pacbandits.records import Contexts
+from pacbandits.records import Contexts, Policy
 
 _JITTER = 0.5  # of the logarithm of a gain
 
@@ -40,6 +40,12 @@ class Trivial:
     @property
     def log_size(self) -> float:
         return self.n_contexts * math.log(self.n_actions)
+
+    def has(self, policy: Policy) -> bool:
+        """Whether this maps each of the contexts to one of the actions."""
+        if not isinstance(policy, TablePolicy) or policy.table.shape != (self.n_contexts,):
+            return False
+        return bool(policy.table.max() < self.n_actions)
 
     def argmax(self, contexts: Contexts, scores: FloatArray) -> TablePolicy:
         return self._policy(np.argmax(self._totals(contexts, scores), axis=1))

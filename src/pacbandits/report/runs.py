@@ -92,7 +92,7 @@ def certificate_table(certificate: Certificate, ahead: Outlook | None = None) ->
     table.add_column(width=31)
     table.add_column()
     table.add_row("certified", "yes" if c.certified else "no")
-    table.add_row("smallest ε the data certify", show_number(c.certified_epsilon) if c.certified_epsilon < 1 else "—")
+    table.add_row("ε that the data certify", show_number(c.certified_epsilon) if c.certified_epsilon < 1 else "—")
     table.add_row("interactions", f"{c.samples:,}")
     table.add_row("least evidence, and needed", f"{c.value:.2f} of {c.threshold:.2f} nats")
     if ahead is not None:

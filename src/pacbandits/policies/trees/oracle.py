@@ -13,8 +13,8 @@ from pacbandits.policies.trees.bins import Bins, Codes
 from pacbandits.policies.trees.frontier import best_front, tree_of
 from pacbandits.policies.trees.near import large_trees
 from pacbandits.policies.trees.search import best_tree
-from pacbandits.policies.trees.tree import TreePolicy
-from pacbandits.records import Contexts
+from pacbandits.policies.trees.tree import Node, TreePolicy, leaves
+from pacbandits.records import Contexts, Policy
 
 
 class Trees:
@@ -51,6 +51,20 @@ class Trees:
         if self.depth == 0 or splits == 0:
             return actions
         return (2**self.depth - 1) * math.log(splits) + 2**self.depth * actions
+
+    def has(self, policy: Policy) -> bool:
+        """Whether this is a tree no deeper than these, with tests and actions that are among theirs."""
+        if not isinstance(policy, TreePolicy) or max(leaves(policy.root)) >= self.n_actions:
+            return False
+        tests = {self.bins.test(split) for split in range(self.bins.n_splits)}
+
+        def fits(node: Node, depth: int) -> bool:
+            if isinstance(node, int):
+                return True
+            below = depth > 0 and node.test in tests
+            return below and fits(node.then, depth - 1) and fits(node.otherwise, depth - 1)
+
+        return fits(policy.root, self.depth)
 
     def argmax(self, contexts: Contexts, scores: FloatArray) -> TreePolicy:
         """The best tree; of equals (to rounding) the shallowest, then that of the first tests and actions."""
