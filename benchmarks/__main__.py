@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from benchmarks import certify, constants, designs, offline, rage_on_hard, trees, trials
+from benchmarks import certify, constants, designs, offline, rage_on_hard, savings, trees, trials
 
 designs.main()
 trees.main()
@@ -10,4 +10,5 @@ rage_on_hard.main()
 constants.main()
 offline.main()
 certify.main()
-trials.main(5)
+trials.main(9)
+savings.main(3)
