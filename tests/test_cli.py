@@ -9,6 +9,7 @@ import sys
 from dataclasses import replace
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 from rich.progress import Progress
 
@@ -356,8 +357,8 @@ def test_algorithms_are_listed(run):
         ([SMALL, "--max-samples", "0"], "max-samples must be 1 or more, got 0"),
         ([SMALL, "--algorithm", "rage", "--scale", "0"], "scale must be positive and finite, got 0.0"),
         ([SMALL, "--algorithm", "rage", "--scale", "inf"], "scale must be positive and finite, got inf"),
-        ([SMALL, "--scale", "0.5"], "leave --scale and --solver"),
-        ([SMALL, "--certificate", "x.json", "--repeat", "2"], "leave --repeat"),
+        ([SMALL, "--scale", "0.5"], "leave out --scale and --solver"),
+        ([SMALL, "--certificate", "x.json", "--repeat", "2"], "leave out --repeat"),
         ([SMALL, "--algorithm", "coda-paper", "--solver", "bogus"], "solver must be ratio or fw-gd, got 'bogus'"),
         ([SMALL, "--algorithm", "rage", "--solver", "fw-gd"], "is for coda-paper"),
         (
@@ -397,7 +398,9 @@ def test_a_run_its_certificate_and_who_checks_it(run, tmp_path):
     assert code in (0, 3)
     assert json.loads(out)["certified"] is (code == 0)
     assert run("verify", second, log)[0] == 0
-    assert any("learnt from the contexts of the log" in words for words in json.loads(out)["assumptions"])
+    said = json.loads(out)["assumptions"]
+    assert any("learnt from the contexts of the log" in words for words in said)
+    assert not any("was fixed before the log was seen" in words for words in said)
     before = tmp_path / "before.parquet"
     load_problem(spec).population.write(before)
     out = run("certify", log, "--policies", "trees:bins=4", "--contexts", before, "--epsilon", 0.4, "--json")[1]
@@ -527,8 +530,8 @@ def test_an_interrupted_run_needs_no_rival(run, monkeypatch):
     [
         (["--against", "unifrom"], "unknown algorithm 'unifrom'; did you mean 'uniform'?"),
         (["--against", "coda"], "names the algorithm that runs anyway"),
-        (["--against", "uniform", "--repeat", "2"], "--against sets one run beside another; leave --repeat"),
-        (["--figure", "trial.png", "--repeat", "2"], "a figure is of one run; leave --repeat"),
+        (["--against", "uniform", "--repeat", "2"], "--against sets one run beside another; leave out --repeat"),
+        (["--figure", "trial.png", "--repeat", "2"], "a figure is of one run; leave out --repeat"),
         (["--figure", "trial.bmp"], "must end in .png"),
         (["--figure", "no/such/folder/a.png"], "does not exist"),
         (["--figure", "trial.png", "--algorithm", "rage"], "rage certifies nothing; name coda or uniform"),
@@ -696,3 +699,95 @@ def test_what_a_log_lacks_is_said_in_one_line(run, clicks, options, words):
     assert (code, out) == (2, "")
     assert words in err
     assert err.count("\n") == 1
+
+
+def test_a_run_without_a_round_says_that_there_is_nothing_to_write(run, tmp_path):
+    proof, log = tmp_path / "c.json", tmp_path / "l.parquet"
+    code, out, err = run("run", SMALL, "--max-samples", 1, "--certificate", proof, "--log", log, "--json")
+    assert code == 3
+    assert json.loads(out)["stopped"] == "budget"
+    assert err == f"no round was played, so there is nothing to write to {proof} and {log}\n"
+    assert list(tmp_path.iterdir()) == []
+    code, out, err = run("run", SMALL, "--max-samples", 1, "--log", log)
+    assert (code, err.count("\n")) == (3, 1)
+    assert "stopped early (budget)" in out
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--log", "nodir/x.parquet"], "the folder of 'nodir/x.parquet' does not exist; make it first"),
+        (["--certificate", "nodir/x.json"], "the folder of 'nodir/x.json' does not exist; make it first"),
+        (["--figure", "nodir/x.png"], "the folder of 'nodir/x.png' does not exist; make it first"),
+        (["--certificate", "."], "'.' is a folder; name a file in it"),
+        (["--log", "locked/x.parquet"], "the folder of 'locked/x.parquet' may not be written to"),
+        (["--figure", "locked/x.png"], "the folder of 'locked/x.png' may not be written to"),
+        (["--log", "x.csv"], "logs are written as Parquet; name it x.parquet"),
+        (["--log", "x"], "logs are written as Parquet; name it x.parquet"),
+        (["--certificate", "x.json", "--algorithm", "rage"], "rage makes no certificate; coda and uniform do"),
+        (["--log", "x.parquet", "--algorithm", "rage"], "rage keeps no log; coda and uniform do"),
+    ],
+)
+def test_files_that_cannot_be_written_are_refused_before_anything_runs(run, options, words, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("pacbandits.problems.base.Problem.interact", None)
+    (tmp_path / "locked").mkdir()
+    monkeypatch.setattr("pacbandits.cli.shared.os.access", lambda path, _: "locked" not in str(path))
+    code, out, err = run("run", SMALL, *options)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert words in err
+
+
+def test_certify_refuses_a_bad_place_before_it_reads(run, tmp_path, monkeypatch):
+    monkeypatch.setattr("pacbandits.cli.certifying.read_log", None)
+    code, out, err = run("certify", "log.csv", "--certificate", tmp_path / "nodir" / "x.json")
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert "does not exist; make it first" in err
+
+
+def test_an_uncertified_certificate_is_genuine_and_not_good(run, clicks, tmp_path):
+    proof = tmp_path / "proof.json"
+    for epsilon, code, opening in ((0.3, 0, "good: except"), (0.01, 3, "genuine: not certified at 0.01")):
+        assert run("certify", clicks, "--epsilon", epsilon, *READING, "--certificate", proof)[0] == code
+        again, out, _ = run("verify", proof, clicks)
+        assert again == 0
+        assert out.startswith(opening)
+        got = json.loads(run("verify", proof, clicks, "--json")[1])
+        assert (got["good"], got["certified"]) == (True, code == 0)
+
+
+def test_contexts_with_other_columns_than_features_are_refused(run, clicks, tmp_path):
+    before = tmp_path / "before.csv"
+    before.write_text("age,place,action,reward\n1,a,0,1\n2,b,1,0\n3,c,1,1\n")
+    code, out, err = run("certify", clicks, *READING, "--contexts", before)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert f"the log lacks the features 'action', 'reward' of {before}; a file of contexts must hold features" in err
+
+
+def test_a_log_that_lost_a_row_is_not_the_one_that_was_certified(run, tmp_path):
+    proof, log, less = tmp_path / "proof.json", tmp_path / "log.parquet", tmp_path / "less.parquet"
+    assert run("run", SMALL, "--epsilon", 0.3, "--certificate", proof, "--log", log)[0] == 0
+    pq.write_table(pq.read_table(log).slice(1), less)
+    code, out, err = run("verify", proof, less)
+    assert (code, err) == (3, "")
+    assert "digest differs" in out
+    assert len(Log.read(less)) == len(Log.read(log)) - 1
+
+
+def test_a_run_that_goes_on_says_so(run, tmp_path):
+    options = (*TRIAL, "--state", tmp_path / "trial", "--json")
+    code, out, err = run(*options, "--max-samples", 1000)
+    assert (code, err) == (3, "")
+    before = json.loads(out)["samples"]
+    assert before > 0
+    code, out, err = run(*options)
+    assert (code, err) == (0, f"resuming after {before:,} samples\n")
+    assert json.loads(out)["samples"] > before
+
+
+def test_an_approximate_certificate_says_what_it_does_before_the_first_draw(run, clicks, monkeypatch):
+    told = []
+    monkeypatch.setattr("rich.status.Status.update", lambda _, words: told.append(words))
+    run("certify", clicks, *READING, "--asymptotic", "--draws", 20)
+    assert told[0] == "predicting rewards of 3,000 interactions"
+    assert told[1] == "bootstrap of 3,000 interactions: draw 1 of 20"

@@ -17,12 +17,14 @@ def test_python_blocks_run(tmp_path, monkeypatch, capsys):
     rng = np.random.default_rng(0)
     features = rng.normal(size=(200, 2))
     Contexts.of(features, names=["age", "income"]).write("customers.parquet")
+    Path("clicks.csv").write_text("age,action,reward,propensity\n20,0,1,0.5\n30,1,0,0.3\n40,2,1,0.2\n")
     names = {"scores": (features @ rng.normal(size=(2, 4)) + rng.normal(size=4)) / 200}
     assert len(BLOCKS) == 4
     for block in BLOCKS:
         exec(block, names)
     assert names["done"].correct
     assert names["done"].guarantee.startswith("except with probability 0.05 the policy is within 0.1")
+    assert names["remarks"] == ("every action was always played with probability 0.02 or more",)
     solution = names["solution"]
     assert solution.converged
     assert solution.design.propensities(names["contexts"]).min() >= 0.01 - 1e-12

@@ -198,3 +198,12 @@ def test_another_class_is_judged_by_its_own_best():
     done = run(problem, small, epsilon=0.3, delta=0.1, rng=0)
     best = small.argmax(problem.population, problem.population.weights[:, None] * problem.mean_rewards)
     assert done.value_gap == pytest.approx(max(problem.value(best) - problem.value(done.policy), 0.0))
+
+
+def test_a_problem_may_be_given_by_its_name():
+    by_name = run(LISTED[1], algorithm="coda", rng=3, **OPTIONS)
+    loaded = run(load_problem(LISTED[1]), algorithm="coda", rng=3, **OPTIONS)
+    assert (by_name.problem, by_name.samples) == (loaded.problem, loaded.samples)
+    assert [one.seed for one in repeat(LISTED[1], runs=2, seed=5, algorithm="coda", **OPTIONS)] == [5, 6]
+    with pytest.raises(InputError, match="did you mean 'trees'"):
+        run("tree", rng=0, **OPTIONS)

@@ -17,7 +17,7 @@ from pacbandits.algorithms.trial import Trial, TrialState
 from pacbandits.certificate import Certificate
 from pacbandits.errors import InputError
 from pacbandits.policies.base import PolicyClass
-from pacbandits.problems import Problem
+from pacbandits.problems import Problem, load_problem
 from pacbandits.records import Log, Policy
 
 Stopped = Literal["done", "budget", "memory", "interrupted"]
@@ -96,7 +96,7 @@ class Run:
 
 
 def run(
-    problem: Problem,
+    problem: Problem | str,
     policies: PolicyClass | None = None,
     *,
     algorithm: str = "coda",
@@ -112,16 +112,19 @@ def run(
 ) -> Run:
     """Run the named algorithm on a problem until it is done, or the budget is.
 
-    policies: the problem's own class by default. rng: a generator, or a seed for one. scale: multiplies sample sizes,
-    and voids the guarantee below 1. max_samples: no round is begun that would exceed it. offline_contexts: how many
-    contexts the algorithm may look at beforehand; None tells it the distribution. solver: ratio or fw-gd, for
-    coda-paper. state: a folder that keeps coda's or uniform's state after every round; a run that was begun there goes
-    on as if it had never stopped, also with another max_samples, and its generator of random numbers with it.
+    problem: one, or what `load_problem` takes. policies: the problem's own class by default. rng: a generator, or a
+    seed for one. scale: multiplies sample sizes, and voids the guarantee below 1. max_samples: no round is begun that
+    would exceed it. offline_contexts: how many contexts the algorithm may look at beforehand; None tells it the
+    distribution. solver: ratio or fw-gd, for coda-paper. state: a folder that keeps coda's or uniform's state after
+    every round; a run that was begun there goes on as if it had never stopped, also with another max_samples, and its
+    generator of random numbers with it.
     """
     seed = None if isinstance(rng, np.random.Generator) else rng
     rng = np.random.default_rng(rng)
     if max_samples is not None and max_samples < 1:
         raise InputError(f"max_samples must be 1 or more, got {max_samples}")
+    if isinstance(problem, str):
+        problem = load_problem(problem)
     chosen = problem.policies if policies is None else policies
     made = make_algorithm(
         algorithm,
@@ -183,7 +186,7 @@ def run(
 
 
 def repeat(
-    problem: Problem,
+    problem: Problem | str,
     policies: PolicyClass | None = None,
     *,
     runs: int,
@@ -192,6 +195,8 @@ def repeat(
     **options: Any,
 ) -> list[Run]:
     """Runs with the seeds seed, seed + 1, …; the options are those of `run`. Ends early when one is interrupted."""
+    if isinstance(problem, str):
+        problem = load_problem(problem)
     done: list[Run] = []
     for i in range(runs):
         done.append(run(problem, policies, rng=seed + i, watch=_numbered(watch, i), **options))
@@ -219,7 +224,7 @@ class _Kept:
     def resume(self, algorithm: Algorithm[Any]) -> tuple[Algorithm[Any], State] | None:
         """The algorithm and the state that the folder holds, if any, with the random numbers set to where they were."""
         if not isinstance(algorithm, Trial):
-            raise InputError(f"the state of {algorithm.name} cannot be kept, only that of coda or uniform; leave it")
+            raise InputError(f"the state of {algorithm.name} cannot be kept, only that of coda or uniform")
         if not holds_state(self.folder):
             if (self.folder / LOG).exists():
                 raise InputError(f"{self.folder} holds a {LOG} but no saved state; take another folder")

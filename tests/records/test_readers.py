@@ -129,8 +129,9 @@ def test_a_least_propensity_for_each_row(tmp_path):
     text = "x,action,reward,propensity,least_propensity\n1,0,1,0.5,0.1\n2,2,0,0.3,0.2\n"
     log, remarks = read_log(write(tmp_path / "log.csv", text))
     assert log.least.tolist() == [[0.1] * 3, [0.2] * 3]
-    assert "(0.1 to 0.2)" in remarks[0]
-    refused("there is a column 'least_propensity'; leave the option", tmp_path / "log.csv", least_propensity=0.1)
+    assert remarks[0] == "action 1 is never played"
+    assert "(0.1 to 0.2)" in remarks[1]
+    refused("there is a column 'least_propensity'; leave out the option", tmp_path / "log.csv", least_propensity=0.1)
 
 
 @pytest.mark.parametrize(
@@ -188,7 +189,7 @@ def test_each_fault_of_a_table_is_one_line(tmp_path, old, new, words):
         ({"least_propensity": -1}, "a least propensity of -1"),
         ({"least_propensity": float("nan")}, "least propensity must be finite"),
         ({"least_propensity": 0.1, "n_actions": 2}, "action 2 was played, but there are 2 actions, from 0 to 1"),
-        ({"least_propensity": 0.1, "position": 1}, "has no positions; leave the position"),
+        ({"least_propensity": 0.1, "position": 1}, "has no positions; leave out the position"),
         ({"format": "xml"}, "unknown format 'xml'"),
         ({"format": "parquet"}, "is not a readable"),
     ],
@@ -225,7 +226,7 @@ def test_a_parquet_file_of_any_name_and_what_it_may_not_say_twice(tmp_path):
         else:
             refused(words, tmp_path / "log.parquet")
     refused("propensities of 2 actions, but was said to have 3", tmp_path / "log", n_actions=3)
-    refused("leave the least propensity", tmp_path / "log", least_propensity=0.1)
+    refused("leave out the least propensity", tmp_path / "log", least_propensity=0.1)
 
 
 def test_contexts_from_csv(tmp_path):
@@ -509,3 +510,76 @@ def test_what_was_read_can_be_written_and_read_again(tmp_path):
     assert same == remarks == Log.read(tmp_path / "log.parquet").assumed
     assert np.array_equal(again.propensities, log.propensities)
     assert again.contexts.categories == log.contexts.categories
+
+
+def test_a_reward_in_words_is_asked_for_in_numbers(tmp_path):
+    text = CSV.replace("0,1,0.5", "0,yes,0.5").replace("2,0,0.3", "2,no,0.3")
+    path = write(tmp_path / "log.csv", text)
+    refused("column 'reward' must be numbers, got text such as 'yes'", path, least_propensity=0.1)
+
+
+@pytest.mark.parametrize(
+    ("name", "separator", "words"),
+    [
+        ("log.csv", ";", "log.csv seems to be separated by ';'; use commas (or tabs in .tsv)"),
+        ("log.csv", "\t", "log.csv seems to be separated by tabs; use commas (or tabs in .tsv)"),
+        ("log.csv", "|", "separated by '|'"),
+        ("log.tsv", ",", "log.tsv seems to be separated by commas"),
+    ],
+)
+def test_another_separator_is_named(tmp_path, name, separator, words):
+    path = write(tmp_path / name, CSV.replace(",", separator))
+    refused(words, path, least_propensity=0.1)
+    with gzip.open(tmp_path / f"{name}.gz", "wt", encoding="utf-8") as file:
+        file.write(CSV.replace(",", separator))
+    refused("seems to be separated by", tmp_path / f"{name}.gz", least_propensity=0.1)
+
+
+def test_decimal_commas_between_semicolons_are_told_by_the_header(tmp_path):
+    text = CSV.replace(",", ";").replace("0.5", "0,5")
+    refused("seems to be separated by ';'", write(tmp_path / "log.csv", text), least_propensity=0.1)
+    quoted = write(tmp_path / "quoted.csv", '"a;b"\n1\n2\n')
+    assert Contexts.read(quoted).names == ("a;b",)
+
+
+def test_only_a_proper_range_of_rewards_is_proposed(tmp_path):
+    line = {"_label_cost": 5, "_label_probability": 0.5, "_label_Action": 1, "a": [1, 2], "c": {"x": 1}}
+    path = write(tmp_path / "log.dsjson", json.dumps(line) + "\n")
+    refused("can be, with --reward-range and two numbers", path)
+    write(path, json.dumps(line) + "\n" + json.dumps(line | {"_label_cost": 3}) + "\n")
+    refused("as in --reward-range -5 -3", path)
+
+
+def test_actions_that_are_never_played_are_named(tmp_path):
+    said = "action 0 is never played; if actions are numbered from 1, number them from 0"
+    path = write(tmp_path / "log.csv", CSV.replace(",0,1,0.5", ",3,1,0.5"))
+    log, remarks = read_log(path, least_propensity=0.1)
+    assert log.n_actions == 4
+    assert said in remarks
+    refused(f"there are 4 actions ({said})", path)
+    assert "actions 0 and 4 are never played; if" in read_log(path, least_propensity=0.1, n_actions=5)[1][0]
+    many = read_log(write(path, CSV.replace("30,south,1", "30,south,40")), least_propensity=0)[1]
+    assert many == ("actions 1, 3, 4, 5, 6, 7, 8, 9, 10, 11 and 28 more are never played",)
+    log.write(tmp_path / "log.parquet")
+    assert read_log(tmp_path / "log.parquet")[1] == remarks
+
+
+def test_a_log_that_names_the_propensities_of_an_action_need_not_play_it(tmp_path):
+    """A trial may never draw an action that its design hardly ever plays; its certificate does not speak of that."""
+    log = Log.of(Contexts.of([[0.0], [1.0]]), actions=[1, 1], rewards=[0, 1], propensities=[[0.1, 0.9]] * 2)
+    log.write(tmp_path / "log.parquet")
+    assert read_log(tmp_path / "log.parquet")[1] == ()
+
+
+def test_the_weights_of_a_log_need_not_sum_to_1(tmp_path):
+    header, *rows = CSV.splitlines()
+    text = "\n".join([f"{header},context_weight", *(f"{row},{i}" for i, row in enumerate(rows, start=1))]) + "\n"
+    log, _ = read_log(write(tmp_path / "log.csv", text), least_propensity=0.1)
+    assert log.contexts.weights == pytest.approx([0.1, 0.2, 0.3, 0.4])
+    with pytest.raises(InputError, match="must sum to 1"):
+        Contexts.read(write(tmp_path / "contexts.csv", "x,context_weight\n1,1\n2,1\n"))
+    refused(
+        "context_weights must not be negative",
+        write(tmp_path / "log.csv", text.replace(",4\n", ",-4\n")),
+        least_propensity=0,
+    )

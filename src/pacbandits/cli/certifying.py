@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from math import exp
+from math import log as logarithm
 from pathlib import Path
+from textwrap import indent
 from typing import Annotated, Any, cast
 
 import typer
@@ -13,15 +16,14 @@ from rich.console import Console
 from pacbandits.algorithms import outlook
 from pacbandits.certificate import AsymptoticCertificate, Certificate, certify, certify_asymptotically, verify
 from pacbandits.certificate.asymptotic import DRAWS, is_asymptotic
-from pacbandits.cli.shared import PARTIAL, app, print_json, status
-from pacbandits.errors import InputError, check_delta
-from pacbandits.policies import class_from_json, class_to_json
+from pacbandits.certificate.certificate import LEARNT
+from pacbandits.cli.shared import PARTIAL, app, check_output, print_json, status
+from pacbandits.errors import InputError, check_delta, plain
+from pacbandits.policies import Trees, class_from_json, class_to_json
 from pacbandits.policies.base import PolicyClass
 from pacbandits.problems.classes import load_policies_for
 from pacbandits.records import Contexts, read_log
 from pacbandits.report import asymptotic_table, certificate_table
-
-LEARNT = "the policy class may count as fixed, though it was learnt from the contexts of the log"
 
 Actions = Annotated[
     int | None,
@@ -106,12 +108,15 @@ def certify_log(
     """
     check_delta(delta)
     _check_bootstrap(asymptotic, draws=draws, seed=seed)
+    check_output(certificate)
     reading = _reading(actions, least_propensity, reward_range, position)
     read, _ = read_log(log, **reading)
     before = read.contexts if contexts is None else Contexts.read(contexts)
     chosen = load_policies_for(policies, before, n_actions=read.n_actions)
+    if contexts is not None:
+        _check_features(chosen, read.contexts, given=contexts)
     with status() as tell:
-        tell(f"certifying {read.samples:,} interactions")
+        tell(f"{'predicting rewards of' if asymptotic else 'certifying'} {read.samples:,} interactions")
         if asymptotic:
             made = certify_asymptotically(
                 read,
@@ -165,21 +170,47 @@ def verify_certificate(
     with status() as tell:
         tell("computing every score anew")
         verdict = verify(made, read, policies)
+    about = _describe_class(policies)
     if as_json:
-        print_json({"good": verdict.good, "faults": list(verdict.faults), "value": verdict.value})
+        words = {"class": about, "policy": made.policy.describe(), "claim": made.describe()}
+        found = {"good": verdict.good, "certified": made.certified, "faults": list(verdict.faults)}
+        print_json(found | {"value": verdict.value} | words)
     elif verdict.good:
-        print(f"good: {made.describe()}\nassuming that " + ";\n  that ".join(made.assumptions))
+        opening = "good" if made.certified else "genuine"
+        print(f"{opening}: {made.describe()}\n\nthe class: {about}")
+        print(f"the policy:\n{indent(made.policy.describe(), '  ')}\n")
+        print("assuming that " + ";\n  that ".join(made.assumptions))
     else:
         print("not good:\n  " + "\n  ".join(verdict.faults))
     if not verdict.good:
         raise typer.Exit(PARTIAL)
 
 
+def _describe_class(policies: PolicyClass) -> str:
+    """The kind and size of a class, which a certificate names and its reader must accept."""
+    kind = str(class_to_json(policies)["kind"])
+    depth = f" of depth {policies.depth}" if isinstance(policies, Trees) else ""
+    digits = policies.log_size / logarithm(10.0)
+    size = f"{exp(policies.log_size):,.0f}" if digits < 7 else f"about 10^{digits:.1f}"
+    return f"{kind}{depth}, {size} policies on {policies.n_actions} actions"
+
+
+def _check_features(policies: PolicyClass, contexts: Contexts, *, given: Path) -> None:
+    """Raise unless a log's contexts have all the features that trees learnt from the given file ask about."""
+    asked = [feature.name for feature in policies.bins.features] if isinstance(policies, Trees) else []
+    lacking = [f"'{plain(name)}'" for name in asked if name not in contexts.names]
+    if lacking:
+        what = f"feature {lacking[0]}" if len(lacking) == 1 else f"features {', '.join(lacking)}"
+        raise InputError(
+            f"the log lacks the {what} of {given}; a file of contexts must hold features of the log and nothing else"
+        )
+
+
 def _check_bootstrap(asymptotic: bool, *, draws: int | None, seed: int | None) -> None:
     """Raise unless the options of the bootstrap come with it."""
     for name, given in (("--draws", draws), ("--seed", seed)):
         if given is not None and not asymptotic:
-            raise InputError(f"{name} {given} is an option of --asymptotic; add that, or leave it")
+            raise InputError(f"{name} {given} is an option of --asymptotic; add that, or leave {name} out")
     if seed is not None and seed < 0:
         raise InputError(f"--seed must be 0 or more, got {seed}")
 

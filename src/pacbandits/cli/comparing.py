@@ -11,7 +11,7 @@ import typer
 
 from pacbandits.algorithms import ALGORITHMS, make_algorithm
 from pacbandits.algorithms.registry import TRIALS
-from pacbandits.cli.shared import status
+from pacbandits.cli.shared import check_output, status
 from pacbandits.complexity import Complexity, measure
 from pacbandits.complexity.measure import Progress
 from pacbandits.errors import InputError
@@ -49,7 +49,7 @@ class Rival:
     ) -> Rival:
         """The rival, or a sentence before anything is run; of scale and solver it gets what it has a use for."""
         if repeats > 1:
-            raise InputError("--against sets one run beside another; leave --repeat")
+            raise InputError("--against sets one run beside another; leave out --repeat")
         if name == algorithm:
             raise InputError(f"--against {name} names the algorithm that runs anyway; name another")
         options: dict[str, Any] = {
@@ -74,8 +74,9 @@ def check_figure(path: Path | None, *, algorithm: str, against: str | None, repe
     if path is None:
         return
     check_figure_path(path)
+    check_output(path)
     if repeats > 1:
-        raise InputError("a figure is of one run; leave --repeat")
+        raise InputError("a figure is of one run; leave out --repeat")
     asked = [algorithm] if against is None else sorted({algorithm, against})
     if set(asked) <= {about.name for about in ALGORITHMS} - TRIALS.keys():
         verb = "certifies" if len(asked) == 1 else "certify"

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from pacbandits.cli.shared import app, print_json, status
+from pacbandits.cli.shared import app, check_output, print_json, status
 from pacbandits.complexity import measure
 from pacbandits.errors import InputError, check_delta, check_epsilon
 from pacbandits.problems import list_problems, load_policies, load_problem
@@ -51,6 +51,7 @@ def complexity(
         raise InputError(f"tolerance must be positive, got {tolerance}")
     if figure is not None:
         check_figure_path(figure)
+        check_output(figure)
     loaded = load_problem(problem)
     chosen = loaded.policies if policies is None else load_policies(policies, loaded)
     with status() as tell:

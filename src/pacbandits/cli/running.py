@@ -14,9 +14,10 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from pacbandits.algorithms import ALGORITHMS
+from pacbandits.algorithms.registry import TRIALS
 from pacbandits.cli.certifying import write_certificate
 from pacbandits.cli.comparing import Rival, check_figure, compare
-from pacbandits.cli.shared import INTERRUPTED, PARTIAL, app, console, print_json
+from pacbandits.cli.shared import INTERRUPTED, PARTIAL, app, check_output, console, print_json
 from pacbandits.compiled import compiled_before
 from pacbandits.errors import InputError, check_delta
 from pacbandits.policies.base import PolicyClass
@@ -96,9 +97,10 @@ def run(
     """
     check_delta(delta)
     if repeat_ > 1 and (certificate is not None or log is not None):
-        raise InputError("a certificate and a log are of one run; leave --repeat")
+        raise InputError("a certificate and a log are of one run; leave out --repeat")
     if repeat_ > 1 and state is not None:
-        raise InputError("a folder keeps the state of one run; leave --repeat or --state")
+        raise InputError("a folder keeps the state of one run; leave out --repeat or --state")
+    _check_files(certificate, log, algorithm=algorithm)
     check_figure(figure, algorithm=algorithm, against=against, repeats=repeat_)
     for name, value in (("seed", seed), ("repeat", repeat_ - 1), ("max-samples", max_samples), ("offline", offline)):
         if value is not None and value < (0 if name in ("seed", "repeat") else 1):
@@ -138,11 +140,10 @@ def run(
             state=state,
             watch=watch,
         )
-        if certificate is not None:
-            _save_certificate(certificate, runs[0], chosen)
-        if log is not None:
-            _save_log(log, runs[0])
+        lacking = _save(runs[0], chosen, certificate=certificate, log=log)
         second = None if rival is None or runs[0].stopped == "interrupted" else rival.run(seed, watch=watch)
+    if lacking:
+        typer.echo(f"no round was played, so there is nothing to write to {' and '.join(lacking)}", err=True)
     comparison = None
     if against is not None or figure is not None:
         comparison = compare(loaded, chosen, runs[0], second, compiling=compiling, figure=figure)
@@ -160,16 +161,32 @@ def run(
         raise typer.Exit(PARTIAL)
 
 
-def _save_certificate(path: Path, one: Run, policies: PolicyClass) -> None:
-    if one.certificate is None:
-        raise InputError(f"{one.algorithm} makes no certificate; coda and uniform do")
-    write_certificate(path, one.certificate, policies)
+def _check_files(certificate: Path | None, log: Path | None, *, algorithm: str) -> None:
+    """Raise when a certificate or a log is asked for that could not be written; before anything is run."""
+    check_output(certificate)
+    check_output(log)
+    if log is not None and log.suffix.lower() != ".parquet":
+        raise InputError(f"logs are written as Parquet; name it {log.with_suffix('.parquet')}")
+    if algorithm in {about.name for about in ALGORITHMS} - TRIALS.keys():
+        for path, what in ((certificate, "makes no certificate"), (log, "keeps no log")):
+            if path is not None:
+                raise InputError(f"{algorithm} {what}; coda and uniform do")
 
 
-def _save_log(path: Path, one: Run) -> None:
-    if one.log is None:
-        raise InputError(f"{one.algorithm} keeps no log; coda and uniform do")
-    one.log.write(path)
+def _save(one: Run, policies: PolicyClass, *, certificate: Path | None, log: Path | None) -> list[str]:
+    """Write what was asked for; the files for which there is nothing to write, as no round was played."""
+    lacking: list[str] = []
+    if certificate is not None:
+        if one.certificate is None:
+            lacking.append(str(certificate))
+        else:
+            write_certificate(certificate, one.certificate, policies)
+    if log is not None:
+        if one.log is None:
+            lacking.append(str(log))
+        else:
+            one.log.write(log)
+    return lacking
 
 
 @app.command()
@@ -203,10 +220,13 @@ def _watch(names: Sequence[str], *, epsilon: float) -> Generator[Watch]:
     screen = console()
     with Progress(*columns, console=screen, transient=True, disable=not screen.is_terminal) as bar:
         task = bar.add_task("starting", total=len(names), facts="", doing="")
-        furthest = 0.0
+        furthest, begun = 0.0, False
 
         def watch(stage: Stage) -> None:
-            nonlocal furthest
+            nonlocal furthest, begun
+            if not begun and stage.samples > 0:
+                screen.print(f"resuming after {stage.samples:,} samples", highlight=False)
+            begun = True
             furthest = max(furthest, stage.run + _share(stage, epsilon))
             which = f"{names[stage.run]}, " if names[stage.run] else ""
             of, fact = f" of {stage.rounds}", f"best so far {_cut(stage.policy, 20)}"

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 
 from pacbandits.compiled import compiled_before
+from pacbandits.errors import InputError
 from pacbandits.version import __version__
 
 app = typer.Typer(
@@ -49,6 +52,19 @@ def status() -> Generator[Callable[[str], None]]:
     """A line on standard error that says what is going on, when someone is there to read it."""
     with console().status("starting") as line:
         yield line.update
+
+
+def check_output(path: Path | None) -> None:
+    """Raise unless a file can be written there, or none is asked for; before anything is computed."""
+    if path is None:
+        return
+    if not path.parent.is_dir():
+        raise InputError(f"the folder of '{path}' does not exist; make it first")
+    if path.is_dir():
+        raise InputError(f"'{path}' is a folder; name a file in it")
+    if not os.access(path if path.exists() else path.parent, os.W_OK):
+        what = "file" if path.exists() else "folder of"
+        raise InputError(f"the {what} '{path}' may not be written to; name another place")
 
 
 def print_json(value: dict[str, Any] | list[dict[str, Any]]) -> None:

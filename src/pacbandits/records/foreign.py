@@ -17,7 +17,7 @@ from pacbandits.records.contexts import Contexts
 from pacbandits.records.log import Log
 from pacbandits.records.raw import make_log
 
-_FLOAT32 = 1e-3  # how far probabilities that were rounded to single precision may sum from 1
+_FLOAT32 = 1e-5  # how far probabilities that were rounded to single precision may sum from 1
 _FEEDBACK = ("action", "reward", "pscore", "pi_b", "context", "position", "n_actions")
 
 
@@ -61,6 +61,7 @@ def from_open_bandit(
         least=least_propensity,
         n_actions=told,
         reward_range=reward_range,
+        declared="n_actions" in given,
     )
 
 
@@ -95,7 +96,7 @@ def _at_position(
     slots = None if every is None else every.shape[2]
     if positions is None:
         if asked is not None and not (slots and asked < slots and asked >= 0):
-            raise InputError(f"position {asked} was asked for, but the feedback has no 'position'; leave it")
+            raise InputError(f"position {asked} was asked for, but the feedback has no 'position'; leave it out")
         if slots is not None and slots > 1:
             raise InputError(f"'pi_b' has {slots} positions, but the feedback does not say which one each row is of")
         return np.arange(n), 0
@@ -164,6 +165,7 @@ def read_dsjson(
         reward_range=reward_range,
         remarks=[words for words, true in said if true],
         lines=[event.line for event in events],
+        declared=events[0].n_actions is not None,
     )
 
 

@@ -213,7 +213,7 @@ class Log:
         repeats = parquet.pop_integers(table, "repeats")
         assert actions is not None
         assert rewards is not None
-        contexts = Contexts.from_columns(table, n=len(actions))
+        contexts = Contexts.from_columns(table, n=len(actions), any_total=True)
         remarks = parquet.read_remarks(path)
         if played is not None and least is not None:
             return cls.of_played(

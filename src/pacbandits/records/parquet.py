@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+import re
+import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
@@ -25,6 +28,7 @@ TEXT = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
 
 Columns = dict[str, Any]  # column name -> pyarrow array
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
+_OTHERS = {";": "';'", "\t": "tabs", "|": "'|'", ",": "commas"}  # what may separate columns by mistake, in words
 _REMARKS = b"pacbandits remarks"  # in the metadata of a Parquet file
 
 
@@ -137,7 +141,7 @@ def features(columns: Columns, *, n: int) -> tuple[FloatArray, list[str], list[t
             labels = tuple(str(label) for label in column.dictionary.to_pylist())
             out.append(column.indices.to_numpy(zero_copy_only=False).astype(np.float64))
         else:
-            out.append(_numbers(column, name))
+            out.append(_numbers(column, name, wanted="numbers or text"))
         categories.append(labels)
     return (np.column_stack(out) if out else np.empty((n, 0))), list(columns), categories
 
@@ -149,6 +153,7 @@ def dictionary(codes: FloatArray, labels: Sequence[str]) -> object:
 
 
 def _read_csv(path: Path, delimiter: str) -> Any:
+    _check_separator(path, delimiter)
     return csv.read_csv(
         path,
         parse_options=csv.ParseOptions(delimiter=delimiter),
@@ -156,10 +161,25 @@ def _read_csv(path: Path, delimiter: str) -> Any:
     )
 
 
-def _numbers(column: Any, name: str) -> FloatArray:
+def _check_separator(path: Path, delimiter: str) -> None:
+    """Raise when the names of the columns stand apart by something else than the delimiter."""
+    try:
+        with gzip.open(path, "rb") if path.name.lower().endswith(".gz") else path.open("rb") as file:
+            line = file.readline(1 << 20).decode("utf-8", errors="replace")
+    except (OSError, EOFError, zlib.error):  # whoever reads the rest says it better
+        return
+    names = re.sub(r'"[^"]*"', "", line).strip("\r\n")
+    found = [words for other, words in _OTHERS.items() if other in names]
+    if delimiter not in names and found:
+        raise InputError(f"{path} seems to be separated by {found[0]}; use commas (or tabs in .tsv)")
+
+
+def _numbers(column: Any, name: str, *, wanted: str = "numbers") -> FloatArray:
     kind = column.type
     if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)):
-        raise InputError(f"column '{name}' must be numbers or text, got {kind}")
+        texts: Any = column.drop_null() if is_text(kind) else ()
+        got = f"text such as '{plain(texts[0].as_py())}'" if len(texts) else kind
+        raise InputError(f"column '{name}' must be {wanted}, got {got}")
     if column.null_count:
         raise InputError(f"column '{name}' has {column.null_count} missing values; fill or drop them")
     return np.asarray(column.to_numpy(zero_copy_only=False)).astype(np.float64)

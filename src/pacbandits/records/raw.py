@@ -16,6 +16,7 @@ UNIFORM = "every action was always played with the same probability, as the play
 TWO = "there were no more than 2 actions, so that the propensity of one is what the other's leaves of 1"
 _SAME = 1e-9  # how far a propensity may lie from 1/A to be taken for it
 _MOST_ACTIONS = 10_000
+_MOST_SHOWN = 10  # actions that are never played
 _AGREE = 1e-3  # relative: how far a propensity that is logged twice may differ from itself
 
 
@@ -33,12 +34,13 @@ def make_log(
     repeats: ArrayLike | None = None,
     remarks: Sequence[str] = (),
     lines: Sequence[int] | None = None,
+    declared: bool = False,
 ) -> Log:
     """A log whose certificates may be trusted, with what had to be assumed among its remarks.
 
     propensities (n, A), or played (n,), the propensity of the played action alone, and least: what every action's was
     at least, one number, (n,) or (n, A). reward_range: what rewards can be. lines (n,): the lines of the file that the
-    rows stand on.
+    rows stand on. declared: whether the file itself says which actions there are, so that none need be played.
     """
     n = len(contexts)
     own = integers(actions, name="actions", shape=(n,))
@@ -49,7 +51,7 @@ def make_log(
         if n_actions is not None and n_actions != full.shape[1]:
             raise InputError(f"the log has propensities of {full.shape[1]} actions, but was said to have {n_actions}")
         if least is not None:
-            raise InputError("the log has the propensities of all actions; leave the least propensity")
+            raise InputError("the log has the propensities of all actions; leave out the least propensity")
         if played is not None:
             _check_same(floats(played, name="propensity", shape=(n,)), full, own, lines)
         return Log.of(
@@ -69,6 +71,8 @@ def make_log(
         row = int(bad.argmax())
         raise InputError(f"the propensity of {place(row, lines)} is {alone[row]:.6g}; it must lie above 0 and up to 1")
     count = _n_actions(own, n_actions)
+    unplayed = () if declared else _unplayed(own, count, numbered=lines is None)
+    said.extend(unplayed)
     full, words = (None, ()) if least is not None else _completed(np.minimum(alone, 1.0), own, count)
     said.extend(words)
     if full is not None:
@@ -86,7 +90,7 @@ def make_log(
         actions=own,
         rewards=earned,
         played=np.minimum(alone, 1.0),
-        least=_least(least, n=n, n_actions=count),
+        least=_least(least, n=n, n_actions=count, unplayed=unplayed),
         rounds=rounds,
         repeats=repeats,
         remarks=tuple(said),
@@ -104,7 +108,8 @@ def unit_rewards(
     bad = (given < low) | (given > high)
     if bad.any():
         row = int(bad.argmax())
-        remedy = f"as in --reward-range {math.floor(given.min())} {math.ceil(given.max())}"
+        least, most = math.floor(given.min()), math.ceil(given.max())
+        remedy = f"as in --reward-range {least} {most}" if least < most else "with --reward-range and two numbers"
         raise InputError(
             f"the reward of {place(row, lines)} is {given[row]:.6g}, but rewards must lie in [{low:g}, {high:g}]; "
             f"state the least and the largest that they can be, {remedy}"
@@ -133,6 +138,20 @@ def _n_actions(actions: IntArray, told: int | None) -> int:
     return count
 
 
+def _unplayed(actions: IntArray, n_actions: int, *, numbered: bool) -> tuple[str, ...]:
+    """What to say of actions that no row plays, if any; numbered: whether the log's author numbered the actions."""
+    missing = np.setdiff1d(np.arange(n_actions), actions)
+    if len(missing) == 0:
+        return ()
+    shown = [str(action) for action in missing[:_MOST_SHOWN]]
+    if len(missing) > _MOST_SHOWN:
+        shown.append(f"{len(missing) - _MOST_SHOWN:,} more")
+    named = shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"
+    which = f"action {named} is never played" if len(shown) == 1 else f"actions {named} are never played"
+    hint = "; if actions are numbered from 1, number them from 0" if numbered and missing[0] == 0 else ""
+    return (which + hint,)
+
+
 def _check_same(played: FloatArray, full: FloatArray, actions: IntArray, lines: Sequence[int] | None) -> None:
     if actions.max() >= full.shape[1]:
         raise InputError(f"action {actions.max()} was played, but there are propensities of {full.shape[1]} actions")
@@ -158,11 +177,13 @@ def _completed(played: FloatArray, actions: IntArray, n_actions: int) -> tuple[F
     return None, ()
 
 
-def _least(given: ArrayLike | None, *, n: int, n_actions: int) -> FloatArray:
+def _least(given: ArrayLike | None, *, n: int, n_actions: int, unplayed: tuple[str, ...] = ()) -> FloatArray:
     if given is None:
+        also = "".join(f" ({words})" for words in unplayed)
         raise InputError(
-            f"the log tells the propensity of the played action alone, and there are {n_actions} actions: state what "
-            "each action's was at least, always (--least-propensity 0.01), or 0 if you do not know, which proves less"
+            f"the log tells the propensity of the played action alone, and there are {n_actions} actions{also}: state "
+            "what each action's was at least, always (--least-propensity 0.01), or 0 if you do not know, which proves "
+            "less"
         )
     raw = np.asarray(given)
     value = floats(raw.reshape(-1, 1) if raw.ndim < 2 else raw, name="least propensity", shape=(None, None))

@@ -56,7 +56,7 @@ def read_log(
         raise InputError(f"no file at {path}")
     kind = _format(path, format)
     if position is not None and kind != "open-bandit":
-        raise InputError(f"{path} has no positions; leave the position")
+        raise InputError(f"{path} has no positions; leave out the position")
     readers: dict[str, Callable[[], Log]] = {
         "parquet": lambda: _read_table(path, n_actions, least_propensity, reward_range),
         "csv": lambda: _read_table(path, n_actions, least_propensity, reward_range),
@@ -110,24 +110,23 @@ def _read_table(
     listed = "propensities" in table
     propensities = parquet.pop_matrix(table, "propensities")
     if listed and each:
-        raise InputError(f"there are both 'propensities' and '{each[0]}'; leave one")
+        raise InputError(f"there are both 'propensities' and '{each[0]}'; leave one out")
     if listed and labels is not None:
         raise InputError("actions are text and 'propensities' are lists; number the actions from 0, in that order")
     if each:
         propensities = _pop_each(table, each, labels)
     column = _pop_least(table)
     if column is not None and least_propensity is not None:
-        raise InputError("there is a column 'least_propensity'; leave the option")
+        raise InputError("there is a column 'least_propensity'; leave out the option")
     least = column if propensities is None and column is not None else least_propensity
     rounds = parquet.pop_integers(table, "round")
     repeats = parquet.pop_integers(table, "repeats")
     assert rewards is not None
-    contexts = Contexts.from_columns(table, n=len(actions))
+    contexts = Contexts.from_columns(table, n=len(actions), any_total=True)
     if contexts.n_features == 0 and contexts.ids is None:
         contexts = Contexts.of(contexts.features, ids=np.zeros(len(actions), dtype=np.int64))
     named = () if labels is None else (", ".join(f"action {i} is '{plain(name)}'" for i, name in enumerate(labels)),)
-    if n_actions is None and least is not None and np.ndim(least) == 2:
-        n_actions = np.shape(least)[1]
+    width = least.shape[1] if isinstance(least, np.ndarray) and least.ndim == 2 else None
     return make_log(
         contexts,
         actions=actions,
@@ -135,11 +134,12 @@ def _read_table(
         propensities=propensities,
         played=played,
         least=least,
-        n_actions=n_actions,
+        n_actions=width if n_actions is None else n_actions,
         reward_range=reward_range,
         rounds=rounds,
         repeats=repeats,
         remarks=(*parquet.read_remarks(path), *named),
+        declared=width is not None,
     )
 
 
