@@ -1,11 +1,32 @@
-"""Hypothesis: the same examples at every run of `make test`; new ones at every run of `make test-slow`."""
+"""What tests share. Hypothesis: the same examples at every `make test`; new ones at every `make test-slow`."""
 
 from __future__ import annotations
 
 import os
+import sys
 
+import pytest
 from hypothesis import HealthCheck, settings
+
+from pacbandits import cli
 
 settings.register_profile("steady", derandomize=True, deadline=None)
 settings.register_profile("explore", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile(os.environ.get("PACBANDITS_HYPOTHESIS", "steady"))
+
+
+@pytest.fixture
+def command(monkeypatch, capsys):
+    """Run the command line in this process: exit code, standard output, standard error."""
+
+    def call(*arguments):
+        monkeypatch.setattr(sys, "argv", ["pacbandits", *map(str, arguments)])
+        code = 0
+        try:
+            cli.main()
+        except SystemExit as stop:
+            code = stop.code or 0
+        out = capsys.readouterr()
+        return code, out.out, out.err
+
+    return call

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from rich.progress import Progress
 
-from pacbandits import Certificate, cli
+from pacbandits import Certificate
 from pacbandits.problems import load_problem
 from pacbandits.records import Log
 
@@ -25,20 +25,8 @@ KEYS = {
 
 
 @pytest.fixture
-def run(monkeypatch, capsys):
-    """Run the command line in this process: exit code, standard output, standard error."""
-
-    def call(*arguments):
-        monkeypatch.setattr(sys, "argv", ["pacbandits", *map(str, arguments)])
-        code = 0
-        try:
-            cli.main()
-        except SystemExit as stop:
-            code = stop.code or 0
-        out = capsys.readouterr()
-        return code, out.out, out.err
-
-    return call
+def run(command):
+    return command
 
 
 @pytest.fixture

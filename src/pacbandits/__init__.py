@@ -1,10 +1,11 @@
 """Best-policy identification for contextual bandits: which policy is best, within ε, with probability 1 − δ."""
 
-from pacbandits.algorithms import Outlook, load_state, outlook, save_state
+from pacbandits.algorithms import Coda, Outlook, Uniform, load_state, outlook, save_state
 from pacbandits.certificate import AsymptoticCertificate, Certificate, certify, certify_asymptotically, verify
 from pacbandits.complexity import Complexity, measure
 from pacbandits.design import Clipped, DesignTask, Shifted, Solution, solve_design
 from pacbandits.errors import InputError
+from pacbandits.estimators.models import PerAction
 from pacbandits.policies import Finite, Trees, Trivial, policy_from_json
 from pacbandits.problems import Bernoulli, Gaussian, Problem, load_problem, save_problem
 from pacbandits.records import Contexts, Design, Log, Policy, from_open_bandit, read_log
@@ -16,6 +17,7 @@ __all__ = [
     "Bernoulli",
     "Certificate",
     "Clipped",
+    "Coda",
     "Complexity",
     "Contexts",
     "Design",
@@ -25,6 +27,7 @@ __all__ = [
     "InputError",
     "Log",
     "Outlook",
+    "PerAction",
     "Policy",
     "Problem",
     "Run",
@@ -32,6 +35,7 @@ __all__ = [
     "Solution",
     "Trees",
     "Trivial",
+    "Uniform",
     "__version__",
     "certify",
     "certify_asymptotically",

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pacbandits import cli, load_state, save_state
+from pacbandits import load_state, save_state
 from pacbandits.algorithms.coda import Coda, NoisyDesign, Uniform
 from pacbandits.algorithms.saving import class_in_full, read_state
 from pacbandits.certificate.certificate import digest
@@ -506,23 +506,6 @@ def test_a_folder_of_another_run_is_refused(tmp_path):
     (folder / "state.json").unlink()
     with pytest.raises(InputError, match=r"holds a log\.parquet but no saved state; take another folder"):
         run(problem, state=folder, **options)
-
-
-@pytest.fixture
-def command(monkeypatch, capsys):
-    """Run the command line in this process: exit code, standard output, standard error."""
-
-    def call(*arguments):
-        monkeypatch.setattr(sys, "argv", ["pacbandits", *map(str, arguments)])
-        code = 0
-        try:
-            cli.main()
-        except SystemExit as stop:
-            code = stop.code or 0
-        out = capsys.readouterr()
-        return code, out.out, out.err
-
-    return call
 
 
 @pytest.mark.parametrize("name", KINDS)
