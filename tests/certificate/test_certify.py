@@ -154,6 +154,7 @@ def proven():
         ("log_size", lambda c: c.log_size - 1, "log size"),
         ("experts", lambda c: (99,), "do not exist"),
         ("exact", lambda c: not c.exact, "exact"),
+        ("ordered", lambda c: True, "the log has rounds"),
         ("digest", lambda c: "0" * 64, "digest"),
         ("bets", lambda c: replace(c.bets, multipliers=tuple(m / 2 for m in c.bets.multipliers)), "log-wealth"),
         ("bets", lambda c: replace(c.bets, scales=c.bets.scales[:-1]), "bets were made for"),

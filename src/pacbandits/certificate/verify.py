@@ -37,6 +37,8 @@ class Verdict:
 def verify(certificate: Certificate, log: Log, policies: PolicyClass, *, model: RewardModel | None = None) -> Verdict:
     """Recheck every claim of a certificate; `model` is for those whose own cannot be made from its description."""
     if certificate.ordered:
+        if len(np.unique(log.rounds)) > 1:
+            return Verdict(("the certificate speaks of rows in their order, but the log has rounds",), None)
         log = in_blocks(log)
     faults = _faults_on_sight(certificate, log, policies)
     if faults:
@@ -53,7 +55,7 @@ def verify(certificate: Certificate, log: Log, policies: PolicyClass, *, model: 
     value = _least(certificate, log, policies, predictions, certificate.epsilon)
     if not abs(value - certificate.value) <= _ROUNDING * max(1.0, abs(value)):
         faults.append(f"the least log-wealth is {value:.6g}, not {certificate.value:.6g}")
-    if certificate.certified and not value >= needed - _ROUNDING:
+    if certificate.certified and not value >= needed:
         faults.append(f"a log-wealth of {value:.6g} does not reach {needed:.6g}: nothing is certified")
     if certificate.certified_epsilon != 1.0:
         smallest = _least(certificate, log, policies, predictions, certificate.certified_epsilon)

@@ -46,14 +46,8 @@ def make_log(
     own = integers(actions, name="actions", shape=(n,))
     earned, words = unit_rewards(rewards, n=n, reward_range=reward_range, lines=lines)
     said = [*remarks, *words]
-    if propensities is not None:
-        full = floats(propensities, name="propensities", shape=(n, None))
-        if n_actions is not None and n_actions != full.shape[1]:
-            raise InputError(f"the log has propensities of {full.shape[1]} actions, but was said to have {n_actions}")
-        if least is not None:
-            raise InputError("the log has the propensities of all actions; leave out the least propensity")
-        if played is not None:
-            _check_same(floats(played, name="propensity", shape=(n,)), full, own, lines)
+
+    def whole(full: FloatArray) -> Log:
         return Log.of(
             contexts,
             actions=own,
@@ -63,6 +57,16 @@ def make_log(
             repeats=repeats,
             remarks=tuple(said),
         )
+
+    if propensities is not None:
+        full = floats(propensities, name="propensities", shape=(n, None))
+        if n_actions is not None and n_actions != full.shape[1]:
+            raise InputError(f"the log has propensities of {full.shape[1]} actions, but was said to have {n_actions}")
+        if least is not None:
+            raise InputError("the log has the propensities of all actions; leave out the least propensity")
+        if played is not None:
+            _check_same(floats(played, name="propensity", shape=(n,)), full, own, lines)
+        return whole(full)
     if played is None:
         raise InputError("a log needs the propensities of all actions, or that of the played one")
     alone = floats(played, name="propensity", shape=(n,))
@@ -76,15 +80,7 @@ def make_log(
     full, words = (None, ()) if least is not None else _completed(np.minimum(alone, 1.0), own, count)
     said.extend(words)
     if full is not None:
-        return Log.of(
-            contexts,
-            actions=own,
-            rewards=earned,
-            propensities=full,
-            rounds=rounds,
-            repeats=repeats,
-            remarks=tuple(said),
-        )
+        return whole(full)
     return Log.of_played(
         contexts,
         actions=own,
