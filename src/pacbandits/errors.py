@@ -85,7 +85,7 @@ def check_shape(array: NDArray[Any], *, name: str, shape: tuple[int | None, ...]
 
 
 def probabilities(value: ArrayLike, *, name: str, size: int | None = None) -> FloatArray:
-    """A read-only vector of nonnegative weights that sum to one (to 1e-6; then normalised exactly)."""
+    """A read-only vector of nonnegative weights that sum to one (to 1e-6; then normalised to rounding, once)."""
     array = floats(value, name=name, shape=(size,))
     if array.size == 0:
         raise InputError(f"{name} is empty; at least one entry is needed")
@@ -95,7 +95,8 @@ def probabilities(value: ArrayLike, *, name: str, size: int | None = None) -> Fl
         total = float(array.sum())
     if abs(total - 1.0) > 1e-6:
         raise InputError(f"{name} must sum to 1, but sums to {total:.6g}; divide by the sum")
-    array = array / total
+    if abs(total - 1.0) > 1e-14:  # what was divided before stays as it is, to the last bit
+        array = array / total
     array.setflags(write=False)
     return array
 

@@ -27,4 +27,4 @@ def test_rewards_in_the_unit_interval_need_no_larger_bound() -> None:
 
 def test_a_problem_tells_its_bounds_and_not_its_means() -> None:
     assert load_problem("hard:noise=bernoulli,gap=0.1").reward_bounds == RewardBounds()
-    assert load_problem("hard:gap=0.1,variance=0.5").reward_bounds == RewardBounds(1.5, in_unit=False)
+    assert load_problem("hard:gap=0.1,variance=0.5").reward_bounds == RewardBounds(1.5, in_unit=False, proxy=0.5)

@@ -410,7 +410,8 @@ def _write(path: Path, write: Callable[[Path], object]) -> None:
 
 def _digest_contexts(contexts: Contexts) -> str:
     ids = np.empty(0) if contexts.ids is None else contexts.ids
-    return _sha(repr((contexts.names, contexts.categories)), contexts.features, ids, contexts.weights)
+    phi = () if contexts.phi is None else contexts.phi.blocks()
+    return _sha(repr((contexts.names, contexts.categories)), contexts.features, ids, contexts.weights, *phi)
 
 
 def _sha(*parts: str | np.ndarray[Any, Any]) -> str:

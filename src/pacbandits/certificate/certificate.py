@@ -234,6 +234,7 @@ def digest(log: Log) -> str:
         log.rounds,
         log.repeats,
         *(() if log.least is None else (log.least,)),
+        *(() if log.contexts.phi is None else log.contexts.phi.blocks()),
     )
     sha.update(repr((log.contexts.names, log.contexts.categories)).encode())
     for part in parts:

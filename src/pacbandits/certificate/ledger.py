@@ -193,6 +193,8 @@ class Ledger:
 def _check_alike(contexts: Contexts, first: IntArray) -> None:
     """Raise unless contexts of one id have the same features; first (n,): where each row's id stands first."""
     off = (contexts.features != contexts.features[first]).any(axis=1)
+    if contexts.phi is not None:
+        off |= contexts.phi.codes != contexts.phi.codes[first]
     if off.any():
         row = int(off.argmax())
         assert contexts.ids is not None

@@ -127,6 +127,8 @@ def _distinct(contexts: Contexts) -> tuple[Contexts, IntArray]:
     known = contexts.features
     if contexts.ids is not None:
         known = np.column_stack([contexts.ids, known])
+    if contexts.phi is not None:
+        known = np.column_stack([known, contexts.phi.codes])
     _, first, kind = np.unique(known, axis=0, return_index=True, return_inverse=True)
     if len(first) == len(contexts):
         return contexts, np.arange(len(contexts))

@@ -86,7 +86,8 @@ class Gaussian:
                 "the algorithms need mean rewards in [0, 1], but here they range from "
                 f"{means.min():.6g} to {means.max():.6g}; rescale the rewards"
             )
-        return RewardBounds(second_moment=1.0 + float(np.max(self.variance)), in_unit=False)
+        largest = float(np.max(self.variance))
+        return RewardBounds(second_moment=1.0 + largest, in_unit=False, proxy=largest)
 
     def tally(
         self, counts: IntArray, *, means: FloatArray, variances: FloatArray, rng: np.random.Generator

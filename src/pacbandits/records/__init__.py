@@ -5,6 +5,7 @@ from pacbandits.records.design import Design, Sampler
 from pacbandits.records.foreign import from_open_bandit, read_dsjson
 from pacbandits.records.log import Log
 from pacbandits.records.pair_design import PairDesign
+from pacbandits.records.phi import Phi
 from pacbandits.records.policy import Policy
 from pacbandits.records.readers import read_log
 from pacbandits.records.rewards import RewardBounds
@@ -14,6 +15,7 @@ __all__ = [
     "Design",
     "Log",
     "PairDesign",
+    "Phi",
     "Policy",
     "RewardBounds",
     "Sampler",

@@ -11,8 +11,10 @@ from numpy.typing import ArrayLike
 
 from pacbandits.errors import BoolArray, FloatArray, InputError, IntArray, floats, integers, probabilities
 from pacbandits.records import parquet
+from pacbandits.records.phi import Phi, joined_phi
 
 ID_COLUMN = "context_id"
+PHI_COLUMN = "phi"
 WEIGHT_COLUMN = "context_weight"
 
 
@@ -23,7 +25,8 @@ class Contexts:
     features (n, d): numbers; a categorical feature holds codes into its `categories`.
     names (d,): one name a feature. categories (d,): the labels of a categorical feature, None for a number.
     ids (n,) or None: which element of a finite context set each row is, for classes that are tables over that set.
-    weights (n,): probabilities of the rows; 1/n each for a sample.
+    weights (n,): probabilities of the rows; 1/n each for a sample. phi: features (n, A, d) of each context and action
+    together, for linear policies and linear rewards where actions have features of their own.
     """
 
     features: FloatArray
@@ -31,6 +34,7 @@ class Contexts:
     categories: tuple[tuple[str, ...] | None, ...]
     ids: IntArray | None
     weights: FloatArray
+    phi: Phi | None = None
 
     def __post_init__(self) -> None:
         features = floats(self.features, name="features", shape=(None, None))
@@ -52,6 +56,8 @@ class Contexts:
         object.__setattr__(self, "weights", probabilities(self.weights, name="context_weights", size=n))
         if self.ids is not None:
             object.__setattr__(self, "ids", integers(self.ids, name="context ids", shape=(n,)))
+        if self.phi is not None and len(self.phi.rows) != n:
+            raise InputError(f"phi is of {len(self.phi.rows)} contexts, but there are {n}")
 
     def __len__(self) -> int:
         return self.features.shape[0]
@@ -61,11 +67,11 @@ class Contexts:
         return self.features.shape[1]
 
     @classmethod
-    def finite(cls, n: int, *, weights: ArrayLike | None = None) -> Contexts:
-        """The n elements of a finite context set, known by their number alone."""
+    def finite(cls, n: int, *, weights: ArrayLike | None = None, phi: ArrayLike | None = None) -> Contexts:
+        """The n elements of a finite context set, known by their number alone, or by that and φ."""
         if n < 1:
             raise InputError(f"a context set needs at least one context, got {n}")
-        return cls.of(np.empty((n, 0)), ids=np.arange(n), weights=weights)
+        return cls.of(np.empty((n, 0)), ids=np.arange(n), weights=weights, phi=phi)
 
     @classmethod
     def of(
@@ -76,8 +82,9 @@ class Contexts:
         categories: Sequence[Sequence[str] | None] | None = None,
         ids: ArrayLike | None = None,
         weights: ArrayLike | None = None,
+        phi: ArrayLike | None = None,
     ) -> Contexts:
-        """Contexts from an array of features (n, d); names default to x0, x1, …, weights to 1/n."""
+        """Contexts from an array of features (n, d); names default to x0, x1, …, weights to 1/n. phi (n, A, k)."""
         array = floats(features, name="features", shape=(None, None))
         n, d = array.shape
         equal = np.full(n, 1.0 / max(n, 1))
@@ -87,6 +94,7 @@ class Contexts:
             categories=_labels(categories, d),
             ids=None if ids is None else integers(ids, name="context ids", shape=(n,)),
             weights=equal if weights is None else floats(weights, name="context_weights", shape=(n,)),
+            phi=None if phi is None else Phi.of(phi, n=n),
         )
 
     def take(self, rows: ArrayLike) -> Contexts:
@@ -98,6 +106,7 @@ class Contexts:
             categories=self.categories,
             ids=None if self.ids is None else self.ids[index],
             weights=np.full(len(index), 1.0 / max(len(index), 1)),
+            phi=None if self.phi is None else self.phi.take(index),
         )
 
     def only(self, rows: BoolArray) -> Contexts:
@@ -110,6 +119,7 @@ class Contexts:
             categories=self.categories,
             ids=None if self.ids is None else self.ids[rows],
             weights=self.weights[rows],
+            phi=None if self.phi is None else self.phi.take(np.flatnonzero(rows)),
         )
 
     def tallied(self) -> Contexts:
@@ -120,14 +130,17 @@ class Contexts:
         if len(ids) == len(self):
             return self
         weights = np.bincount(which, weights=self.weights)
-        return Contexts(self.features[first], self.names, self.categories, ids, weights / weights.sum())
+        phi = None if self.phi is None else self.phi.take(first)
+        return Contexts(self.features[first], self.names, self.categories, ids, weights / weights.sum(), phi)
 
     def distinct(self) -> tuple[IntArray, IntArray]:
         """The first row of each of the m contexts there are (m,), and which of them every row is (n,).
 
-        Contexts are the same when their ids are, or where there are no ids their features.
+        Contexts are the same when their ids are, or where there are no ids their features and φ.
         """
         key = self.features if self.ids is None else self.ids
+        if self.phi is not None and self.ids is None:
+            key = np.column_stack([self.features, self.phi.codes])
         _, first, which = np.unique(key, axis=0, return_index=True, return_inverse=True)
         return first, which.reshape(-1)
 
@@ -155,8 +168,20 @@ class Contexts:
             categories=self.categories,
             ids=None if self.ids is None or other.ids is None else np.concatenate([self.ids, other.ids[fresh]]),
             weights=np.concatenate([self.weights, np.zeros(len(fresh))]),
+            phi=joined_phi(self.phi, None if other.phi is None else other.phi.take(fresh)),
         )
         return both, where
+
+    def require_phi(self, *, n_actions: int) -> Phi:
+        """φ for that many actions, or a sentence that says what is missing."""
+        if self.phi is None:
+            raise InputError(
+                "the contexts carry no features of actions; give Contexts phi of shape (contexts, actions, features), "
+                f"or a '{PHI_COLUMN}' column"
+            )
+        if self.phi.n_actions != n_actions:
+            raise InputError(f"phi is of {self.phi.n_actions} actions, but there are {n_actions}")
+        return self.phi
 
     def require_ids(self, below: int) -> IntArray:
         """Ids (n,) in [0, below), or a sentence that says what is missing."""
@@ -172,7 +197,10 @@ class Contexts:
 
     @classmethod
     def read(cls, path: str | Path) -> Contexts:
-        """Contexts from a Parquet file: every column is a feature, but for `context_id` and `context_weight`."""
+        """Contexts from a Parquet file: every column is a feature, but for `context_id`, `context_weight` and `phi`.
+
+        `phi` holds a list for each action, of its features.
+        """
         table = parquet.read(path)
         return cls.from_columns(table, n=len(next(iter(table.values()))))
 
@@ -185,11 +213,12 @@ class Contexts:
         columns = dict(columns)
         ids = parquet.pop_integers(columns, ID_COLUMN)
         weights = parquet.pop_floats(columns, WEIGHT_COLUMN)
+        phi = parquet.pop_cube(columns, PHI_COLUMN)
         total = 1.0 if weights is None or not any_total else float(weights.sum())
         if weights is not None and abs(total - 1.0) > 1e-6 and 0 < total < np.inf:
             weights = weights / total
         features, names, categories = parquet.features(columns, n=n)
-        return cls.of(features, names=names, categories=categories, ids=ids, weights=weights)
+        return cls.of(features, names=names, categories=categories, ids=ids, weights=weights, phi=phi)
 
     def write(self, path: str | Path) -> None:
         """Write to Parquet, so that `read` gives the same contexts back."""
@@ -197,7 +226,7 @@ class Contexts:
 
     def columns(self) -> dict[str, object]:
         """The columns of a table that holds these contexts: features in their units and labels, and the ids."""
-        for reserved in (ID_COLUMN, WEIGHT_COLUMN):
+        for reserved in (ID_COLUMN, WEIGHT_COLUMN, PHI_COLUMN):
             if reserved in self.names:
                 raise InputError(f"feature '{reserved}' has the name of a column of its own; rename it")
         out: dict[str, object] = {}
@@ -206,6 +235,8 @@ class Contexts:
             out[name] = column if labels is None else parquet.dictionary(column, labels)
         if self.ids is not None:
             out[ID_COLUMN] = self.ids
+        if self.phi is not None:
+            out[PHI_COLUMN] = self.phi.array
         return out
 
 

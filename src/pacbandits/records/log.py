@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from pacbandits.errors import BoolArray, FloatArray, InputError, IntArray, floats, integers
 from pacbandits.records import parquet
 from pacbandits.records.contexts import WEIGHT_COLUMN, Contexts
+from pacbandits.records.phi import joined_phi
 
 SUM_ROUNDING = 1e-6  # how far the propensities of a row may sum from 1
 
@@ -124,6 +125,7 @@ class Log:
                 categories=mine.categories,
                 ids=None if mine.ids is None or theirs.ids is None else np.concatenate([mine.ids, theirs.ids]),
                 weights=np.full(n, 1.0 / n),
+                phi=joined_phi(mine.phi, theirs.phi),
             ),
             np.concatenate([self.actions, later.actions]),
             np.concatenate([self.rewards, later.rewards]),

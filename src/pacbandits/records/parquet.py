@@ -112,6 +112,22 @@ def pop_matrix(columns: Columns, name: str) -> FloatArray | None:
     return values.reshape(n, -1)
 
 
+def pop_cube(columns: Columns, name: str) -> FloatArray | None:
+    """Take the named column of lists of lists out as numbers (n, k, l), or None when it is not one of those."""
+    if name not in columns or not is_list(columns[name].type):
+        return None
+    outer: Any = columns.pop(name)
+    if not is_list(outer.type.value_type):
+        raise InputError(f"column '{name}' must hold a list of numbers for each action, got {outer.type}")
+    n = len(outer)
+    lengths: Any = pc.list_value_length(outer).to_numpy(zero_copy_only=False)
+    if outer.null_count or (lengths != lengths[0]).any():
+        raise InputError(f"column '{name}' must hold lists for one number of actions, without nulls")
+    inner = pop_matrix({name: outer.flatten()}, name)
+    assert inner is not None
+    return inner.reshape(n, int(lengths[0]), -1)
+
+
 def is_list(kind: Any) -> bool:
     """Whether a column of this type holds lists."""
     return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind))
@@ -192,10 +208,10 @@ def _arrow(values: object) -> object:
 
 
 def _arrow_of_array(values: np.ndarray[Any, Any]) -> object:
-    if values.ndim == 2:
-        flat: Any = pa.array(np.ascontiguousarray(values).reshape(-1))
-        return pa.FixedSizeListArray.from_arrays(flat, values.shape[1])
-    return pa.array(values)
+    out: Any = pa.array(np.ascontiguousarray(values).reshape(-1))
+    for width in reversed(values.shape[1:]):
+        out = pa.FixedSizeListArray.from_arrays(out, width)
+    return out
 
 
 def _first_line(error: BaseException) -> str:

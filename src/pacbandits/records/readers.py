@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -124,7 +125,7 @@ def _read_table(
     assert rewards is not None
     contexts = Contexts.from_columns(table, n=len(actions), any_total=True)
     if contexts.n_features == 0 and contexts.ids is None:
-        contexts = Contexts.of(contexts.features, ids=np.zeros(len(actions), dtype=np.int64))
+        contexts = replace(contexts, ids=contexts.distinct()[1])
     named = () if labels is None else (", ".join(f"action {i} is '{plain(name)}'" for i, name in enumerate(labels)),)
     width = least.shape[1] if isinstance(least, np.ndarray) and least.ndim == 2 else None
     return make_log(

@@ -11,17 +11,24 @@ from pacbandits.errors import InputError
 class RewardBounds:
     """Mean rewards lie in [0, 1], and `E[r² | c, a] ≤ second_moment`.
 
-    in_unit: whether every single reward lies in [0, 1], and not only its mean.
+    in_unit: whether every single reward lies in [0, 1], and not only its mean. proxy: a number R² for which noise is
+    R²-sub-Gaussian, where one is known; 1/4 for rewards in [0, 1] (Hoeffding's lemma).
     """
 
     second_moment: float = 1.0
     in_unit: bool = True
+    proxy: float | None = None
 
     def __post_init__(self) -> None:
         if not 1.0 <= self.second_moment < float("inf"):
             raise InputError(f"the bound on E[r²] must be 1 or more and finite, got {self.second_moment}")
         if self.in_unit and self.second_moment > 1.0:
             raise InputError(f"rewards in [0, 1] have E[r²] ≤ 1; a bound of {self.second_moment} does not fit")
+
+        if self.proxy is None and self.in_unit:
+            object.__setattr__(self, "proxy", 0.25)
+        if self.proxy is not None and not 0 <= self.proxy < float("inf"):
+            raise InputError(f"the sub-Gaussian proxy of the noise must be 0 or more and finite, got {self.proxy}")
 
     def describe(self) -> str:
         """The assumption in words."""
