@@ -1,20 +1,24 @@
-"""Policy classes by name, for a problem's population: `trivial`, `trees:depth=2,bins=16`."""
+"""Policy classes by name, for a problem's population: `trivial`, `trees:depth=2,bins=16`, `linear:levels=4`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pacbandits.errors import InputError, nearest
 from pacbandits.policies.base import PolicyClass
-from pacbandits.policies.trees import Trees
+from pacbandits.policies.linear import Linear
+from pacbandits.policies.trees import DeepTrees, Trees
 from pacbandits.policies.trivial import Trivial
 from pacbandits.problems.base import Problem
 from pacbandits.problems.options import About, declared_options, parse_spec
 from pacbandits.records import Contexts
 
-Depth = Annotated[int, About("how many questions a tree asks at the most", least=0, most=2)]
+Depth = Annotated[int, About("how many questions a tree asks at the most", least=0, most=8)]
 Bins = Annotated[int, About("how many bins a number is cut into at the most", least=2, most=256)]
+
+Levels = Annotated[int, About("coefficients are whole numbers up to this; 0: what suits their number", least=0, most=1000)]
+OracleName = Annotated[Literal["auto", "list", "milp", "search"], About("how the best linear policy is found")]
 
 
 def load_policies(spec: str, problem: Problem) -> PolicyClass:
@@ -33,9 +37,15 @@ def load_policies_for(spec: str, contexts: Contexts, *, n_actions: int, of: str 
     def trees(depth: Depth = 2, bins: Bins = 32) -> PolicyClass:
         if contexts.n_features == 0:
             raise InputError(f"trees ask about features, but the contexts {of}have none")
-        return Trees.learn(contexts, n_actions=n_actions, depth=depth, bins=bins)
+        kind = Trees if depth <= 2 else DeepTrees
+        return kind.learn(contexts, n_actions=n_actions, depth=depth, bins=bins)
 
-    classes: dict[str, Callable[..., PolicyClass]] = {"trivial": trivial, "trees": trees}
+    def linear(levels: Levels = 0, oracle: OracleName = "auto") -> PolicyClass:
+        if contexts.n_features == 0 and contexts.phi is None:
+            raise InputError(f"linear policies need features or phi, but the contexts {of}have neither")
+        return Linear.learn(contexts, n_actions=n_actions, levels=levels or None, oracle=oracle)
+
+    classes: dict[str, Callable[..., PolicyClass]] = {"trivial": trivial, "trees": trees, "linear": linear}
     name, given = parse_spec(spec, of="policy class")
     if name not in classes:
         raise InputError(f"unknown policy class '{name[:80]}'{nearest(name, classes)}")
