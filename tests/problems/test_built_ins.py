@@ -178,7 +178,8 @@ def test_linear_policies_include_the_best_and_do_not_repeat() -> None:
 
 def test_every_built_in_is_listed_with_its_options() -> None:
     listed = {problem.name: problem for problem in list_problems()}
-    assert set(listed) == {"hard", "random", "two-of-many", "trees", "trivial", "linear"}
+    made_up = {"hard", "random", "two-of-many", "trees", "trivial", "linear"}
+    assert set(listed) == made_up | {"digits", "wine", "iris", "breast-cancer", "actg175"}
     for problem in listed.values():
         assert "\n" not in problem.description
         for option in problem.options:

@@ -42,7 +42,7 @@ def test_variance_is_spelled_out_only_where_it_matters() -> None:
     [
         ("", "names no problem"),
         (":m=3", "names no problem"),
-        ("hrad", r"unknown problem 'hrad'; did you mean 'hard'\? \(known: hard, linear"),
+        ("hrad", r"unknown problem 'hrad'; did you mean 'hard'\? \(known: actg175, breast-cancer, digits, hard"),
         ("two_of_many", "did you mean 'two-of-many'"),
         ("zzzzzz", r"unknown problem 'zzzzzz' \(known: "),
         ("hard,m=3", "unknown problem 'hard,m=3'; did you mean 'hard'"),

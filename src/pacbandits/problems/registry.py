@@ -5,8 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from pacbandits.errors import InputError, nearest, plain
+from pacbandits.problems.actg175 import actg175
 from pacbandits.problems.base import Problem
 from pacbandits.problems.built_in import BuiltIn
+from pacbandits.problems.classification import breast_cancer, digits, iris, wine
 from pacbandits.problems.files import load_file
 from pacbandits.problems.hard import hard
 from pacbandits.problems.linear import linear
@@ -17,7 +19,20 @@ from pacbandits.problems.trivial import trivial
 from pacbandits.problems.two_of_many import two_of_many
 
 BUILT_INS: dict[str, BuiltIn[...]] = {
-    problem.name: problem for problem in (hard, random_policies, two_of_many, trees, trivial, linear)
+    problem.name: problem
+    for problem in (
+        hard,
+        random_policies,
+        two_of_many,
+        trees,
+        trivial,
+        linear,
+        digits,
+        wine,
+        iris,
+        breast_cancer,
+        actg175,
+    )
 }
 
 
