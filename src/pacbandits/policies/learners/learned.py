@@ -1,0 +1,150 @@
+"""The policies that an estimator learns."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, NoReturn
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from pacbandits.errors import FloatArray, InputError, IntArray, nearest, plain
+from pacbandits.policies.base import check_scores
+from pacbandits.policies.learners.encoding import Encode, OneHot, encoded
+from pacbandits.policies.learners.estimators import kind_of, name_of, prepared
+from pacbandits.policies.learners.reductions import KINDS, REDUCTIONS, Label, Rule, Task
+from pacbandits.policies.learners.words import words_of_tree
+from pacbandits.policies.trees.tree import TreePolicy
+from pacbandits.records import Contexts, Policy
+
+# Values this close, relative to the sum of all gains, are taken for equal, as in the search for trees.
+TIE = 1e-12
+
+
+@dataclass(frozen=True, eq=False)
+class LearnedPolicy:
+    """What was fitted, and how its predictions become actions. name: of the estimator."""
+
+    rule: Rule
+    encode: Encode
+    n_actions: int
+    name: str
+
+    kind = "learned"
+
+    def __call__(self, contexts: Contexts) -> IntArray:
+        return self.rule(encoded(self.encode, contexts))
+
+    def describe(self) -> str:
+        """A small tree line by line, anything else in a sentence."""
+        if isinstance(self.rule, Label) and isinstance(self.encode, OneHot):
+            words = words_of_tree(self.rule, self.encode)
+            if words is not None:
+                return words
+        return self.rule.describe(self.name)
+
+    def to_json(self) -> NoReturn:
+        raise InputError(
+            f"a policy learned by {self.name} has no form in JSON, as no code is ever loaded from a file; keep the "
+            "data and learn it again, or use Trees"
+        )
+
+
+class Learned:
+    """The policies that an estimator can learn, and all constant ones.
+
+    estimator: an unfitted classifier or regressor of scikit-learn's kind (`get_params`, `fit`, `predict`), or a
+    pipeline that ends in one. It is cloned, and a random_state of None becomes 0: the same scores give the same policy.
+    reduction: regression (for regressors), classification or pairs (for classifiers), or several in a tuple; see
+    `reductions`. log_size: log|Π|, which cannot be read off an estimator: count what it can return, whatever the scores
+    (docs/learners.md says how). Every guarantee rests on it. encode: makes features (n, d) of contexts; by default
+    `OneHot` of what the contexts of the call have.
+
+    `argmax` takes the best, by its sum of scores, of what each reduction learned and of the constant policies. It is
+    not exact: a better policy of the same kind may exist.
+    """
+
+    exact = False
+
+    def __init__(
+        self,
+        estimator: Any,
+        *,
+        n_actions: int,
+        reduction: str | tuple[str, ...],
+        log_size: float,
+        encode: Encode | None = None,
+    ) -> None:
+        if n_actions < 1:
+            raise InputError(f"n_actions must be 1 or more, got {n_actions}")
+        if not 0 < log_size < math.inf:
+            raise InputError(f"log_size must be positive and finite, got {log_size}")
+        self.estimator = prepared(estimator)
+        self.reductions = _checked(reduction, estimator)
+        self.n_actions = n_actions
+        self.log_size = float(log_size)
+        self.encode = encode
+        # Designs ask about the same contexts again and again.
+        self._rows: WeakKeyDictionary[Contexts, _Rows] = WeakKeyDictionary()
+
+    def argmax(self, contexts: Contexts, scores: FloatArray) -> Policy:
+        """The best policy found; of equals (to rounding) a constant one, then that of the first reduction."""
+        scores = check_scores(scores, contexts=contexts, n_actions=self.n_actions)
+        rows = self._rows_of(contexts)
+        task = Task.of(rows.features, rows.which, scores)
+        totals = task.gains.sum(axis=0)
+        action = int(np.argmax(totals >= totals.max() - TIE * totals.sum()))
+        best: Policy = TreePolicy(root=action, n_actions=self.n_actions)
+        value = float(totals.max())
+        if len(task) == 0:
+            return best
+        for reduction in self.reductions:
+            for rule in REDUCTIONS[reduction](self.estimator, task):
+                found = task.value(rule(task.features))
+                if found > value + TIE * float(totals.sum()):
+                    best, value = LearnedPolicy(rule, rows.encode, self.n_actions, name_of(self.estimator)), found
+        return best
+
+    def _rows_of(self, contexts: Contexts) -> _Rows:
+        rows = self._rows.get(contexts)
+        if rows is None:
+            encode = OneHot.learn(contexts) if self.encode is None else self.encode
+            rows = self._rows[contexts] = _Rows.of(encode, contexts)
+        return rows
+
+
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """Contexts encoded: the distinct rows (m, d), and which of them (n,) each context is.
+
+    Rows stand in an order that is the same however the contexts come, and mixed, for estimators that hold out some.
+    """
+
+    encode: Encode
+    features: FloatArray
+    which: IntArray
+
+    @classmethod
+    def of(cls, encode: Encode, contexts: Contexts) -> _Rows:
+        columns = encoded(encode, contexts)
+        distinct, which = np.unique(columns, axis=0, return_inverse=True)
+        mixed = np.random.default_rng(0).permutation(len(distinct))
+        return cls(encode, distinct[mixed], np.argsort(mixed)[which.reshape(-1)])
+
+
+def _checked(reduction: str | tuple[str, ...], estimator: Any) -> tuple[str, ...]:
+    """The reductions by name, each one that the estimator is of a kind for."""
+    names = (reduction,) if isinstance(reduction, str) else tuple(dict.fromkeys(reduction))
+    if not names:
+        raise InputError(f"at least one reduction is needed, of {', '.join(REDUCTIONS)}")
+    kind = kind_of(estimator)
+    for name in names:
+        if name not in REDUCTIONS:
+            raise InputError(f"unknown reduction '{plain(name)}'{nearest(str(name), REDUCTIONS)}")
+        if kind is not None and kind != KINDS[name]:
+            fitting = " or ".join(n for n, wanted in KINDS.items() if wanted == kind)
+            raise InputError(
+                f"the reduction '{name}' needs a {KINDS[name]}, and {name_of(estimator)} is a {kind}; use {fitting}"
+            )
+    return names
