@@ -5,13 +5,13 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
 
 from pacbandits.errors import InputError
-from pacbandits.policies import Bins, Finite, FrontierClass, PolicyClass, Trees, Trivial, policy_from_json
+from pacbandits.policies import Bins, Finite, FrontierClass, Linear, PolicyClass, Trees, Trivial, policy_from_json
 from pacbandits.records import Contexts
 from tests.policies.brute import all_actions, maximal, values
 
@@ -52,9 +52,30 @@ def trees(depth: int, *, mixed: bool) -> Case:
     return Case(policies, contexts, behaviours, draw(9))
 
 
+def linear(what: str) -> Case:
+    rng = np.random.default_rng(2)
+
+    def draw(n: int) -> Contexts:
+        if what == "phi":
+            return Contexts.of(np.empty((n, 0)), phi=rng.normal(size=(n, 3, 2)))
+        if what == "category":
+            return Contexts.of(rng.integers(0, 3, (n, 1)), names=["place"], categories=[("north", "east", "south")])
+        return Contexts.of(rng.normal(50, 15, (n, 1)), names=["age"])
+
+    contexts = draw(14)
+    levels = {"phi": 3, "category": 1, "number": 2}[what]
+    policies = Linear.learn(contexts, n_actions=3, levels=levels)
+    phi = policies.map(contexts)
+    grid = itertools.product(range(-levels, levels + 1), repeat=phi.shape[2])
+    # Rounded, as ties in exact arithmetic are to be ties.
+    behaviours = {tuple(np.round(phi @ np.array(theta), 9).argmax(axis=1)) for theta in grid}
+    return Case(policies, contexts, np.array(sorted(behaviours)), draw(9))
+
+
 CASES: dict[str, Callable[[], Case]] = {
     "finite": finite,
     "trivial": trivial,
+    **{f"linear in {what}": lambda w=what: linear(w) for what in ("phi", "category", "number")},
     **{
         f"trees of depth {depth}, {'mixed' if mixed else 'numbers'}": lambda d=depth, m=mixed: trees(d, mixed=m)
         for depth in range(3)
@@ -101,7 +122,7 @@ def test_argmax_is_a_policy_of_the_class(case: Case) -> None:
 def test_argmax_ignores_the_weights_of_contexts(case: Case) -> None:
     c = case.contexts
     weights = np.random.default_rng(0).dirichlet(np.ones(len(c)))
-    skewed = Contexts(c.features, c.names, c.categories, c.ids, weights)
+    skewed = replace(c, weights=weights)
     scores = scores_for(case, 3)
     assert_same(case.policies.argmax(skewed, scores), case.policies.argmax(c, scores), c)
 

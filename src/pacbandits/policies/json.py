@@ -7,8 +7,11 @@ from typing import Any, cast
 
 from pacbandits.errors import InputError, nearest
 from pacbandits.policies.base import PolicyClass, whole_number
+from pacbandits.policies.features import map_from_json
 from pacbandits.policies.finite import Finite, TablePolicy
-from pacbandits.policies.trees import TreePolicy, Trees
+from pacbandits.policies.greedy import GreedyPolicy
+from pacbandits.policies.linear import Linear, LinearPolicy
+from pacbandits.policies.trees import DeepTrees, TreePolicy, Trees
 from pacbandits.policies.trees.bins import Bins, Cuts, Labels
 from pacbandits.policies.trivial import Trivial
 from pacbandits.records import Policy
@@ -16,6 +19,8 @@ from pacbandits.records import Policy
 KINDS: dict[str, Callable[[dict[str, Any]], Policy]] = {
     TablePolicy.kind: TablePolicy.from_json,
     TreePolicy.kind: TreePolicy.from_json,
+    GreedyPolicy.kind: GreedyPolicy.from_json,
+    LinearPolicy.kind: LinearPolicy.from_json,
 }
 
 
@@ -41,7 +46,7 @@ def class_to_json(policies: PolicyClass) -> dict[str, Any]:
         return {"kind": "finite", "n_actions": policies.n_actions, "table": policies.table.tolist()}
     if isinstance(policies, Trivial):
         return {"kind": "trivial", "n_actions": policies.n_actions, "n_contexts": policies.n_contexts}
-    if isinstance(policies, Trees):
+    if isinstance(policies, Trees | DeepTrees):
         features = [
             {"name": f.name, "thresholds": list(f.thresholds)}
             if isinstance(f, Cuts)
@@ -49,6 +54,8 @@ def class_to_json(policies: PolicyClass) -> dict[str, Any]:
             for f in policies.bins.features
         ]
         return {"kind": "trees", "n_actions": policies.n_actions, "depth": policies.depth, "features": features}
+    if isinstance(policies, Linear):
+        return {"kind": "linear", "map": policies.map.to_json(), "levels": policies.levels, "oracle": policies.oracle}
     raise InputError(f"the policy class {type(policies).__name__} has no description in JSON")
 
 
@@ -68,8 +75,11 @@ def class_from_json(value: object) -> PolicyClass:
                 else Labels(str(f["name"]), tuple(str(x) for x in f["labels"]))
                 for f in given["features"]
             )
-            n_actions, depth = given["n_actions"], given["depth"]
-            return Trees(Bins(features), n_actions=whole_number(n_actions, name="n_actions"), depth=depth)
+            n_actions, depth = (whole_number(given[name], name=name) for name in ("n_actions", "depth"))
+            return (Trees if depth <= 2 else DeepTrees)(Bins(features), n_actions=n_actions, depth=depth)
+        if given.get("kind") == "linear":
+            levels = whole_number(given["levels"], name="levels")
+            return Linear(map_from_json(given["map"]), levels=levels, oracle=str(given["oracle"]))
     except (KeyError, TypeError, ValueError) as error:
         raise InputError(f"the policy class in JSON cannot be read: {error}") from None
-    raise InputError("a policy class in JSON must be an object of kind finite, trivial or trees")
+    raise InputError("a policy class in JSON must be an object of kind finite, trivial, trees or linear")

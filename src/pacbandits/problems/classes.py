@@ -16,8 +16,7 @@ from pacbandits.records import Contexts
 
 Depth = Annotated[int, About("how many questions a tree asks at the most", least=0, most=8)]
 Bins = Annotated[int, About("how many bins a number is cut into at the most", least=2, most=256)]
-
-Levels = Annotated[int, About("coefficients are whole numbers up to this; 0: what suits their number", least=0, most=1000)]
+Levels = Annotated[int, About("the largest coefficient; 0: what suits how many there are", least=0, most=1000)]
 OracleName = Annotated[Literal["auto", "list", "milp", "search"], About("how the best linear policy is found")]
 
 

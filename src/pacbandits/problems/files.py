@@ -4,6 +4,7 @@ context_weights (N,)    ν, sums to one
 mean_rewards (N, A)     r(c, a)
 policy_actions (K, N)   integers: the action of policy k in context c
 noise_variance (N, A)   optional: Gaussian noise of this variance; without it rewards are Bernoulli
+action_features (N, A, d)  optional: φ(c, a), for linear policies and for rewards that are linear in it
 """
 
 from __future__ import annotations
@@ -14,14 +15,14 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from pacbandits.errors import InputError, check_shape, nearest, plain, probabilities
+from pacbandits.errors import FloatArray, InputError, check_shape, floats, nearest, plain, probabilities
 from pacbandits.policies.finite import Finite
-from pacbandits.problems.base import Problem
+from pacbandits.problems.base import LinearTruth, Problem
 from pacbandits.problems.noise import Bernoulli, Gaussian
 from pacbandits.records import Contexts
 
 NEEDED = ("context_weights", "mean_rewards", "policy_actions")
-OPTIONAL = ("noise_variance",)
+OPTIONAL = ("noise_variance", "action_features")
 
 Arrays = dict[str, NDArray[Any]]
 
@@ -42,7 +43,7 @@ def load_file(path: str | Path) -> Problem:
 def save_problem(problem: Problem, path: str | Path) -> None:
     """Write a problem with a finite class, so that `load_problem` gives it back.
 
-    What comes back is weights, means, noise and policies; features, names and descriptions are no part of it.
+    What comes back is weights, means, noise, policies and φ; other features, names and descriptions are no part of it.
     """
     path = Path(path)
     if path.suffix != ".npz":
@@ -59,6 +60,8 @@ def save_problem(problem: Problem, path: str | Path) -> None:
     }
     if isinstance(problem.noise, Gaussian):
         arrays["noise_variance"] = problem.noise_variance
+    if problem.population.phi is not None:
+        arrays["action_features"] = problem.population.phi.array
     try:
         np.savez_compressed(path, allow_pickle=False, **arrays)
     except OSError as error:
@@ -117,11 +120,23 @@ def _problem(arrays: Arrays, *, name: str) -> Problem:
     except InputError as error:
         raise InputError(f"{error} (context_weights has shape {weights.shape})") from None
     policies = Finite(table, n_actions=means.shape[1])
+    phi = arrays.get("action_features")
+    if phi is not None:
+        check_shape(phi, name="action_features", shape=(n, means.shape[1], None))
     return Problem(
         name=name,
         description=f"{len(policies)} policies on {n} contexts and {means.shape[1]} actions, from a file.",
-        population=Contexts.finite(n, weights=weights),
+        population=Contexts.finite(n, weights=weights, phi=phi),
         mean_rewards=means,
         noise=Bernoulli() if variance is None else Gaussian(variance),
         policies=policies,
+        linear=None if phi is None else _linear(floats(phi, name="action_features", shape=phi.shape), means),
     )
+
+
+def _linear(phi: FloatArray, means: NDArray[Any]) -> LinearTruth | None:
+    """φ and θ* if the means (N, A) are linear in φ (N, A, d)."""
+    targets = floats(means, name="mean_rewards", shape=phi.shape[:2])
+    parameter = np.asarray(np.linalg.pinv(phi.reshape(-1, phi.shape[2])), dtype=np.float64) @ targets.reshape(-1)
+    fits = np.allclose(phi @ parameter, targets, rtol=0, atol=1e-9)
+    return LinearTruth(phi, parameter) if fits else None

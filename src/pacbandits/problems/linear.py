@@ -25,6 +25,7 @@ def linear(
     contexts: Annotated[int, About("contexts", least=1)] = 200,
     policies: Annotated[int, About("linear policies sampled; those that act alike count once", least=1)] = 200,
     spread: Annotated[float, About("how far policies stray from the best direction, as a share of it", above=0)] = 1.0,
+    misfit: Annotated[float, About("share of the rewards that no linear function follows", least=0, most=1)] = 0.0,
     seed: Seed = 0,
     noise: NoiseKind = "bernoulli",
     variance: Variance = 0.25,
@@ -34,7 +35,12 @@ def linear(
         r(c, a) = ⟨φ(c, a), θ*⟩,   π_θ(c) = argmax_a ⟨φ(c, a), θ⟩
 
     φ(c, a) = (1, z) with z standard normal; θ* = (1/2, w) with w scaled so that means lie within 0.45 of 1/2.
-    A policy's θ is θ* plus a normal step of relative length uniform in (0, spread].
+    A policy's θ is θ* plus a normal step of relative length uniform in (0, spread]. With a misfit m rewards are
+
+        r(c, a) = 1/2 + s((1 − m)⟨z, u⟩ + m(|⟨z, v⟩| − mean)),   u ⊥ v unit vectors
+
+    with s such that they lie within 0.45 of 1/2. No linear function sees the second part, as v and −v are alike to it,
+    so what assumes linear rewards goes astray; the policies are about u, and among them may be better ones than u's.
     """
     check_entries(contexts=contexts, actions=actions, dimension=dimension)
     check_entries(policies=policies, contexts=contexts)
@@ -44,7 +50,8 @@ def linear(
     )
     direction = rng.standard_normal(dimension - 1)
     direction *= REACH / np.abs(features[:, :, 1:] @ direction).max()
-    truth = LinearTruth(features=features, parameter=np.concatenate([[0.5], direction]))
+    truth = LinearTruth(features=features, parameter=np.concatenate([[0.5], direction])) if misfit == 0 else None
+    means = _bent(features[:, :, 1:], direction, misfit, rng) if truth is None else truth.mean_rewards
     steps = rng.standard_normal((policies, dimension - 1)) / np.sqrt(dimension - 1)
     lengths = spread * (1 - rng.random((policies, 1)))
     directions = direction + np.linalg.norm(direction) * lengths * steps
@@ -55,13 +62,26 @@ def linear(
         description=(
             f"Mean rewards linear in {dimension} features of {contexts} contexts and {actions} actions, and "
             f"{len(table)} distinct linear policies, the best possible one among them."
+            if truth is not None
+            else f"Mean rewards of {contexts} contexts and {actions} actions that are not linear in the {dimension} "
+            f"features, and {len(table)} distinct linear policies."
         ),
-        population=Contexts.finite(contexts),
-        mean_rewards=truth.mean_rewards,
+        population=Contexts.finite(contexts, phi=features),
+        mean_rewards=means,
         noise=noise_model(noise, variance=variance),
         policies=Finite(table, n_actions=actions),
         linear=truth,
     )
+
+
+def _bent(z: FloatArray, direction: FloatArray, misfit: float, rng: np.random.Generator) -> FloatArray:
+    """Mean rewards (N, A) of which a share bends; see `linear`."""
+    across = rng.standard_normal(len(direction))
+    straight = direction / np.linalg.norm(direction)
+    across -= (across @ straight) * straight if len(direction) > 1 else 0.0
+    bent = np.abs(z @ (across / np.linalg.norm(across)))
+    mixed = (1.0 - misfit) * (z @ straight) + misfit * (bent - bent.mean())
+    return 0.5 + REACH * mixed / np.abs(mixed).max()
 
 
 def _greedy(features: FloatArray, directions: FloatArray) -> IntArray:

@@ -1,0 +1,137 @@
+"""Two coefficients: as the direction of θ turns once around, when does each context change its action?
+
+The directions at which a context takes action a form a convex cone, ties to the lowest action included: two directions
+less than half a turn apart that both have it take it everywhere between. So changes are found by halving, with the
+policy's own arithmetic. Where rounding could decide (two actions whose φ differ by almost nothing), every direction is
+looked at.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from pacbandits.compiled import kernel
+from pacbandits.errors import FloatArray, IntArray
+from pacbandits.policies.linear.acting import Rows
+
+# Directions of levels L lie 1/2L² apart at the least; two actions whose φ differ by more than this (relative to φ)
+# differ in score by more than rounding, at all directions but where they cross.
+_ALIKE = 1e-8
+
+
+@dataclass(frozen=True, eq=False)
+class Turns:
+    """Runs of directions in which a row keeps its action: row i has runs offsets[i] to offsets[i + 1].
+
+    starts (R,): the first direction of each run, in the order of `around`. actions (R,). around (G − 1,): the place of
+    the directions but zero in the list of all, by angle; zero (): the place of zero.
+    """
+
+    offsets: IntArray
+    starts: IntArray
+    actions: IntArray
+    around: IntArray
+    zero: int
+
+    @classmethod
+    def of(cls, rows: Rows, listed: IntArray) -> Turns:
+        """Of the listed directions (G, 2), all that a grid has."""
+        angles = np.arctan2(listed[:, 1], listed[:, 0])
+        angles[angles < 0] += 2 * np.pi
+        zero = int(np.flatnonzero(~listed.any(axis=1))[0])
+        order = np.argsort(angles, kind="stable")
+        around = order[order != zero]
+        thetas = listed[around].astype(np.float64)
+        found = [_turn(phi, thetas, _ALIKE) for _, phi in rows.blocks()]
+        offsets = np.concatenate([[0], np.cumsum(np.concatenate([counts for counts, _, _ in found]))])
+        starts, actions = (np.concatenate([one[j] for one in found]) for j in (1, 2))
+        return cls(offsets, starts, actions, around, zero)
+
+    def values(self, scores: FloatArray) -> FloatArray:
+        """`Σ_i scores[i, π(c_i)]` (G,) of every direction listed, for scores (m, A)."""
+        out = np.empty(len(self.around) + 1)
+        out[self.around] = np.cumsum(_changes(self.offsets, self.starts, self.actions, scores, len(self.around)))
+        out[self.zero] = scores[:, 0].sum()
+        return out
+
+
+@kernel
+def _action(phi: FloatArray, i: int, theta: FloatArray) -> int:
+    best, top = 0, -np.inf
+    for a in range(phi.shape[1]):
+        score = phi[i, a, 0] * theta[0] + phi[i, a, 1] * theta[1]
+        if score > top:
+            best, top = a, score
+    return best
+
+
+@kernel
+def _delicate(phi: FloatArray, i: int, alike: float) -> bool:
+    """Whether two actions have φ that differ, but by so little that rounding may decide between them."""
+    size = np.abs(phi[i]).max()
+    for a in range(phi.shape[1]):
+        for b in range(a):
+            gap = max(abs(phi[i, a, 0] - phi[i, b, 0]), abs(phi[i, a, 1] - phi[i, b, 1]))
+            if 0.0 < gap <= alike * size:
+                return True
+    return False
+
+
+@kernel
+def _doubled(array: IntArray) -> IntArray:
+    out = np.empty(2 * array.shape[0], dtype=np.int64)
+    out[: array.shape[0]] = array
+    return out
+
+
+@kernel
+def _turn(phi: FloatArray, thetas: FloatArray, alike: float) -> tuple[IntArray, IntArray, IntArray]:
+    """How many runs each row has, where they start, and their actions; thetas in quarters of equal length."""
+    m, total = phi.shape[0], thetas.shape[0]
+    counts = np.zeros(m, dtype=np.int64)
+    starts, actions = np.empty(8 * m + 8, dtype=np.int64), np.empty(8 * m + 8, dtype=np.int64)
+    used = 0
+    ends, taken = np.empty(64, dtype=np.int64), np.empty(64, dtype=np.int64)
+    for i in range(m):
+        delicate = _delicate(phi, i, alike)
+        last = -1
+        for quarter in range(4):
+            low, high = quarter * (total // 4), (quarter + 1) * (total // 4)
+            here = _action(phi, i, thetas[low])
+            depth = 1
+            ends[0], taken[0] = high, _action(phi, i, thetas[high % total])
+            while True:
+                # All from low to the last of `ends` may still change; `here` is the action at low.
+                top = depth - 1
+                if ends[top] - low > 1 and (delicate or taken[top] != here):
+                    middle = (low + ends[top]) // 2
+                    ends[depth], taken[depth] = middle, _action(phi, i, thetas[middle])
+                    depth += 1
+                    continue
+                if here != last:
+                    if used == starts.shape[0]:
+                        starts, actions = _doubled(starts), _doubled(actions)
+                    starts[used], actions[used] = low, here
+                    counts[i] += 1
+                    used += 1
+                    last = here
+                low, here = ends[top], taken[top]
+                depth -= 1
+                if depth == 0:
+                    break
+    return counts, starts[:used].copy(), actions[:used].copy()
+
+
+@kernel
+def _changes(offsets: IntArray, starts: IntArray, actions: IntArray, scores: FloatArray, total: int) -> FloatArray:
+    """By how much the value changes at each direction, from that before it; the first from nothing."""
+    out = np.zeros(total)
+    for i in range(offsets.shape[0] - 1):
+        before = 0.0
+        for r in range(offsets[i], offsets[i + 1]):
+            now = scores[i, actions[r]]
+            out[starts[r]] += now - before
+            before = now
+    return out

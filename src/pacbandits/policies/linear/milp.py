@@ -1,0 +1,120 @@
+"""The best parameter of the grid as an integer program, for samples of a few dozen rows.
+
+    max Σ_{i,a} s_ia z_ia   with θ ∈ {−L, …, L}^d and z_ia ∈ {0, 1}, at most one of a row
+    z_ia = 1  ⇒  ⟨φ(i, a) − φ(i, b), θ⟩ ≥ 0 for b > a, and > 0 for b < a, as ties go to the lowest action
+
+Scores are shifted so that the least of a row is 0: the worst action needs no variable. An action whose φ a lower one
+has, too, is never taken. "> 0" becomes "≥ a margin". Where differences are whole multiples of a number, that is half of
+it, and no policy is lost; otherwise it is 1e-5 of the largest difference there could be, and policies that keep two
+actions apart by less than that somewhere are not looked at.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.optimize
+import scipy.sparse
+
+from pacbandits.errors import FloatArray, IntArray
+from pacbandits.policies.finite import sum_by_id
+from pacbandits.policies.linear.acting import Rows
+from pacbandits.policies.linear.grid import primitive
+
+optimize: Any = scipy.optimize  # it ships no complete types
+sparse: Any = scipy.sparse
+
+_MARGIN = 1e-5
+_WHOLE = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class Solved:
+    """parameter (d,): the best found, if any. bound: no policy has a larger value. done: whether the search ended."""
+
+    parameter: IntArray | None
+    bound: float
+    done: bool
+
+
+def solve(rows: Rows, scores: FloatArray, *, levels: int, seconds: float) -> Solved:
+    """Maximise `Σ_i scores[i, π(c_i)]` over the grid, for scores (m, A), in the given time."""
+    phi, merged = _merged(rows, scores)
+    low = merged.min(axis=1, keepdims=True)
+    least, most = float(low.sum()), float(merged.max(axis=1).sum())
+    program = _program(phi, merged - low, levels)
+    if program is None:
+        return Solved(np.zeros(rows.dimension, dtype=np.int64), least, True)
+    gains, matrix, lower, upper = program
+    scale = float(gains.max())
+    d = rows.dimension
+    result = optimize.milp(
+        c=np.concatenate([np.zeros(d), -gains / scale]),
+        constraints=optimize.LinearConstraint(matrix, lower, upper),
+        integrality=np.ones(d + len(gains)),
+        bounds=optimize.Bounds(
+            np.concatenate([np.full(d, -levels), np.zeros(len(gains))]),
+            np.concatenate([np.full(d, levels), np.ones(len(gains))]),
+        ),
+        options={"time_limit": seconds, "mip_rel_gap": 0.0},
+    )
+    found = None if result.x is None else primitive(np.rint(result.x[:d]).astype(np.int64))
+    bound = result.mip_dual_bound if result.mip_dual_bound is not None else -np.inf
+    done = result.status == 0
+    return Solved(found, min(least - scale * bound, most) if np.isfinite(bound) else most, done)
+
+
+def count_binaries(scores: FloatArray) -> int:
+    """How many variables z the program has at the most."""
+    return int((scores > scores.min(axis=1, keepdims=True)).sum())
+
+
+def _program(phi: FloatArray, gains: FloatArray, levels: int) -> tuple[FloatArray, Any, FloatArray, FloatArray] | None:
+    """Gains of the variables z, and the constraints on (θ, z): matrix, lower and upper ends."""
+    d = phi.shape[2]
+    worth: list[float] = []
+    lines: list[tuple[FloatArray, int, float]] = []  # difference over its largest value, z, margin
+    of_row: list[int] = []
+    for i in range(len(phi)):
+        for a in np.flatnonzero(gains[i] > 0):
+            steps = phi[i, a] - phi[i]
+            reach = levels * np.abs(steps).sum(axis=1)
+            if (reach[:a] == 0).any():
+                continue
+            for b in np.flatnonzero(reach > 0):
+                margin = _margin(steps[b], reach[b]) if b < a else 0.0
+                lines.append((steps[b] / reach[b], len(worth), margin))
+            worth.append(float(gains[i, a]))
+            of_row.append(i)
+    if not worth:
+        return None
+    k = len(worth)
+    theta = np.array([step for step, _, _ in lines]).reshape(len(lines), d)
+    z = sparse.csr_matrix(
+        ([-(1.0 + margin) for _, _, margin in lines], (np.arange(len(lines)), [own for _, own, _ in lines])),
+        shape=(len(lines), k),
+    )
+    once = sparse.csr_matrix((np.ones(k), (of_row, np.arange(k))), shape=(len(phi), k))
+    matrix = sparse.bmat(
+        [[sparse.csr_matrix(theta), z], [None, once]] if len(lines) else [[sparse.csr_matrix((len(phi), d)), once]]
+    )
+    lower = np.concatenate([np.full(len(lines), -1.0), np.zeros(len(phi))])
+    upper = np.concatenate([np.full(len(lines), np.inf), np.ones(len(phi))])
+    return np.array(worth), matrix, lower, upper
+
+
+def _merged(rows: Rows, scores: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """φ (r, A, d) and scores (r, A) of rows of different φ."""
+    phi = rows.spelled()
+    _, first, which = np.unique(phi.reshape(len(phi), -1), axis=0, return_index=True, return_inverse=True)
+    return phi[first], sum_by_id(which.reshape(-1), scores, n=len(first))
+
+
+def _margin(step: FloatArray, reach: float) -> float:
+    """What ⟨step, θ⟩/reach must be at least to count as positive."""
+    size = np.abs(step)
+    unit = size[size > 0].min()
+    whole = np.abs(step / unit - np.rint(step / unit)).max() <= _WHOLE
+    return float(unit / reach / 2) if whole and unit / reach / 2 > _MARGIN else _MARGIN

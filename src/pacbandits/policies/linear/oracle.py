@@ -1,0 +1,321 @@
+"""The class of linear policies with coefficients on a grid, and the ways to search it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Literal
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from pacbandits.errors import FloatArray, InputError, IntArray, nearest
+from pacbandits.policies.base import Frontier, Value, check_scores, whole_number
+from pacbandits.policies.features import Crossed, FeatureMap, map_for
+from pacbandits.policies.finite import sum_scores
+from pacbandits.policies.linear.acting import Rows, Table, act, act_all, rows_of
+from pacbandits.policies.linear.arrangement import Turns
+from pacbandits.policies.linear.grid import count_directions, directions, simplest, values_of
+from pacbandits.policies.linear.milp import Solved, count_binaries, solve
+from pacbandits.policies.linear.policy import LinearPolicy, one_map
+from pacbandits.policies.linear.search import Ground
+from pacbandits.policies.pareto import pareto
+from pacbandits.records import Contexts, Policy
+
+Oracle = Literal["auto", "list", "milp", "search"]
+ORACLES: tuple[Oracle, ...] = ("auto", "list", "milp", "search")
+
+MOST_LISTED = 6_000  # policies
+MOST_SWEPT = 1_000_000  # policies that are looked at one by one when asked to
+MOST_SWEPT_UNASKED = 60_000
+MOST_LEVELS = 1_000
+MOST_BINARIES = 2_000  # of an integer program
+SECONDS = 60.0  # for one
+
+# Values this close, relative to all that is at stake, are taken for equal: sums differ by as much in rounding.
+TIE = 1e-12
+_KEPT = 2**28  # actions of listed policies, to be kept as long as the contexts
+_SLACK = 1e-9  # how far from its bound, relative to all that is at stake, an exact value may lie
+
+
+def default_levels(dimension: int) -> int:
+    """Levels that are worth their price in log|Π| (see docs/linear.md)."""
+    return next(levels for most, levels in ((3, 8), (5, 4), (100, 2), (math.inf, 1)) if dimension <= most)
+
+
+@dataclass(frozen=True)
+class Shortfall:
+    """How far a policy found is from the best: `bound` is the best value if `exact`, else no less.
+
+    baseline: of the best action for all.
+    """
+
+    found: float
+    bound: float
+    baseline: float
+    exact: bool
+
+    @property
+    def share(self) -> float:
+        """(found − baseline)/(bound − baseline): 1 for the best policy, 0 for one no better than a single action."""
+        gain = self.bound - self.baseline
+        return (self.found - self.baseline) / gain if gain > 0 else 1.0
+
+
+class Linear:
+    """π(c) = argmax_a ⟨φ(c, a), θ⟩ with θ in {−L, …, L}^d, ties to the lowest action.
+
+        log|Π| = log #{θ without a common divisor} ≤ d log(2L + 1)
+
+    levels: L. oracle: how the best policy is found. `list` looks at all of them, and where there are few the class can
+    be listed; `milp` solves an integer program, for a few dozen rows; both are exact. `search` is not, and the rest
+    of this package says so where it matters. `auto` lists what can be listed and searches otherwise.
+    """
+
+    exact: bool = False
+
+    def __new__(cls, map: FeatureMap, *, levels: int | None = None, oracle: str = "auto") -> Linear:
+        if cls is not Linear:
+            return super().__new__(cls)
+        size = count_directions(map.dimension, _checked_levels(map, levels))
+        return object.__new__(_kind(map, size, oracle))
+
+    def __init__(self, map: FeatureMap, *, levels: int | None = None, oracle: str = "auto") -> None:
+        if isinstance(map, Crossed) and not map.table.any():
+            raise InputError("the features of all actions are zero, so nothing depends on the action; give others")
+        self.map = one_map(map)
+        self.levels = _checked_levels(map, levels)
+        self.oracle = oracle
+
+    @classmethod
+    def learn(cls, contexts: Contexts, *, n_actions: int, levels: int | None = None, oracle: str = "auto") -> Linear:
+        """For contexts like these: linear in φ where they carry it, else in their features, a block for each action."""
+        if n_actions < 1:
+            raise InputError(f"n_actions must be 1 or more, got {n_actions}")
+        return cls(map_for(contexts, n_actions=n_actions, relative=True), levels=levels, oracle=oracle)
+
+    @property
+    def n_actions(self) -> int:
+        return self.map.n_actions
+
+    @property
+    def log_size(self) -> float:
+        return math.log(count_directions(self.map.dimension, self.levels))
+
+    def has(self, policy: Policy) -> bool:
+        """Whether this is linear in the same features, with whole coefficients no larger than these."""
+        if not isinstance(policy, LinearPolicy) or max(map(abs, policy.parameter)) > self.levels:
+            return False
+        return policy.map is self.map or policy.map.to_json() == self.map.to_json()
+
+    def argmax(self, contexts: Contexts, scores: FloatArray) -> LinearPolicy:
+        """The best policy found; of equals (to rounding) that of the fewest and smallest coefficients."""
+        rows, added = self._laid_out(contexts, scores)
+        return LinearPolicy(self.map, tuple(self._best(contexts, rows, added).tolist()))
+
+    def _best(self, contexts: Contexts, rows: Rows, scores: FloatArray) -> IntArray:
+        raise NotImplementedError
+
+    def upper_bound(self, contexts: Contexts, scores: FloatArray, *, seconds: float = 10.0) -> float:
+        """What no policy of the class exceeds: exact where all can be looked at, else what an integer program proves
+        in the given time, and never more than the best action of every context by itself."""
+        rows, added = self._laid_out(contexts, scores)
+        return self._bound(rows, added, seconds)[0]
+
+    def shortfall(self, contexts: Contexts, scores: FloatArray, *, seconds: float = 10.0) -> Shortfall:
+        """What the oracle finds for these scores, beside the best there is, or what is known of it."""
+        rows, added = self._laid_out(contexts, scores)
+        found = _value(rows, added, self._best(contexts, rows, added))
+        bound, exact = self._bound(rows, added, seconds)
+        return Shortfall(found, max(bound, found), float(added.sum(axis=0).max()), exact)
+
+    def _bound(self, rows: Rows, scores: FloatArray, seconds: float) -> tuple[float, bool]:
+        if count_directions(self.map.dimension, self.levels) <= MOST_SWEPT:
+            (values,) = values_of(rows, directions(self.map.dimension, self.levels), scores)
+            return float(values.max()), True
+        if count_binaries(scores) <= MOST_BINARIES:
+            solved = solve(rows, scores, levels=self.levels, seconds=seconds)
+            return solved.bound, _proven(rows, scores, solved)
+        return float(scores.max(axis=1).sum()), False
+
+    def _laid_out(self, contexts: Contexts, scores: FloatArray, name: str = "scores") -> tuple[Rows, FloatArray]:
+        checked = check_scores(scores, contexts=contexts, n_actions=self.n_actions, name=name)
+        rows = rows_of(self.map, contexts)
+        return rows, rows.add_up(checked)
+
+
+class SweptLinear(Linear):
+    """All policies are looked at, one by one or (of two coefficients) direction by direction."""
+
+    exact = True
+
+    def __init__(self, map: FeatureMap, *, levels: int | None = None, oracle: str = "auto") -> None:
+        super().__init__(map, levels=levels, oracle=oracle)
+        self.parameters = directions(map.dimension, self.levels)
+        self._turns: WeakKeyDictionary[Contexts, Turns] = WeakKeyDictionary()
+
+    def values(self, contexts: Contexts, *scores: FloatArray) -> list[FloatArray]:
+        """`Σ_i scores[i, π(c_i)]` (|Π|,) of every policy, for each of several scores."""
+        added = [self._laid_out(contexts, one)[1] for one in scores]
+        return self._values(contexts, rows_of(self.map, contexts), *added)
+
+    def frontier(self, contexts: Contexts, first: FloatArray, second: FloatArray) -> Frontier:
+        """The Pareto frontier of two scores over all policies."""
+        rows, one = self._laid_out(contexts, first, name="first scores")
+        two = self._laid_out(contexts, second, name="second scores")[1]
+        firsts, seconds = (
+            _snapped(values, score)
+            for values, score in zip(self._values(contexts, rows, one, two), (one, two), strict=True)
+        )
+        keep = pareto(firsts, seconds)
+
+        def search(value: Value, most: int) -> list[LinearPolicy]:
+            values = value(firsts, seconds)
+            pieces = np.array_split(np.arange(len(values)), min(most, len(values)))
+            return [self._policy(int(piece[values[piece].argmax()])) for piece in pieces]
+
+        return Frontier(
+            firsts[keep], seconds[keep], exact=True, build=lambda i: self._policy(int(keep[i])), search=search
+        )
+
+    def _best(self, contexts: Contexts, rows: Rows, scores: FloatArray) -> IntArray:
+        (values,) = self._values(contexts, rows, scores)
+        top = np.flatnonzero(values >= values.max() - TIE * _stake(scores))
+        return self.parameters[top[simplest(self.parameters[top])]]
+
+    def _bound(self, rows: Rows, scores: FloatArray, seconds: float) -> tuple[float, bool]:
+        if self.map.dimension == 2:
+            return float(Turns.of(rows, self.parameters).values(scores).max()), True
+        return super()._bound(rows, scores, seconds)
+
+    def _values(self, contexts: Contexts, rows: Rows, *scores: FloatArray) -> list[FloatArray]:
+        if self.map.dimension != 2:
+            return values_of(rows, self.parameters, *scores)
+        turns = self._turns.get(contexts)
+        if turns is None:
+            turns = self._turns[contexts] = Turns.of(rows, self.parameters)
+        return [turns.values(one) for one in scores]
+
+    def _policy(self, index: int) -> LinearPolicy:
+        return LinearPolicy(self.map, tuple(self.parameters[index].tolist()))
+
+
+class ListedLinear(SweptLinear):
+    """Policies few enough to be listed."""
+
+    def __init__(self, map: FeatureMap, *, levels: int | None = None, oracle: str = "auto") -> None:
+        super().__init__(map, levels=levels, oracle=oracle)
+        self._tables: WeakKeyDictionary[Contexts, Table] = WeakKeyDictionary()
+
+    def __len__(self) -> int:
+        return len(self.parameters)
+
+    def policy(self, index: int) -> LinearPolicy:
+        """The policy of the given number."""
+        return self._policy(range(len(self))[index])
+
+    def actions(self, contexts: Contexts) -> np.ndarray[Any, Any]:
+        """The action (|Π|, n) of every policy on every context."""
+        rows = rows_of(self.map, contexts)
+        return rows.spread_out(self._table(contexts, rows))
+
+    def _values(self, contexts: Contexts, rows: Rows, *scores: FloatArray) -> list[FloatArray]:
+        if self.map.dimension == 2:
+            return super()._values(contexts, rows, *scores)
+        table = self._table(contexts, rows)
+        return [sum_scores(table, one) for one in scores]
+
+    def _table(self, contexts: Contexts, rows: Rows) -> Table:
+        table = self._tables.get(contexts)
+        if table is None:
+            table = act_all(rows, self.parameters)
+            if table.size <= _KEPT:
+                self._tables[contexts] = table
+        return table
+
+
+class SolvedLinear(Linear):
+    """The best policy by an integer program, or a sentence where that takes too long."""
+
+    exact = True
+
+    def _best(self, contexts: Contexts, rows: Rows, scores: FloatArray) -> IntArray:
+        many = f"{len(contexts):,} rows are too many for an exact search"
+        if count_binaries(scores) > MOST_BINARIES:
+            raise InputError(f"{many}; use oracle=search")
+        solved = solve(rows, scores, levels=self.levels, seconds=SECONDS)
+        if not solved.done or solved.parameter is None:
+            raise InputError(f"{many} in {SECONDS:.0f} s; use oracle=search")
+        if not _proven(rows, scores, solved):
+            raise InputError(
+                "the best policy rests on scores that are equal to rounding, so that it cannot be shown to "
+                "be the best; use oracle=search"
+            )
+        return solved.parameter
+
+
+class SearchedLinear(Linear):
+    """A good policy, found by local search (see pacbandits.policies.linear.search)."""
+
+    exact = False
+
+    def __init__(self, map: FeatureMap, *, levels: int | None = None, oracle: str = "auto") -> None:
+        super().__init__(map, levels=levels, oracle=oracle)
+        self._grounds: WeakKeyDictionary[Contexts, Ground] = WeakKeyDictionary()
+
+    def _best(self, contexts: Contexts, rows: Rows, scores: FloatArray) -> IntArray:
+        return self.ground(contexts).search(scores)
+
+    def ground(self, contexts: Contexts) -> Ground:
+        """What is known of contexts before any search."""
+        ground = self._grounds.get(contexts)
+        if ground is None:
+            ground = self._grounds[contexts] = Ground.of(rows_of(self.map, contexts), levels=self.levels)
+        return ground
+
+
+def _checked_levels(map: FeatureMap, levels: int | None) -> int:
+    if levels is None:
+        return default_levels(map.dimension)
+    if not 1 <= whole_number(levels, name="levels") <= MOST_LEVELS:
+        raise InputError(f"levels must be between 1 and {MOST_LEVELS}, got {levels}")
+    return levels
+
+
+def _kind(map: FeatureMap, size: int, oracle: str) -> type[Linear]:
+    if oracle not in ORACLES:
+        raise InputError(f"unknown oracle '{oracle}'{nearest(oracle, ORACLES)}")
+    if oracle == "milp":
+        return SolvedLinear
+    turning = map.dimension == 2
+    most = MOST_SWEPT if oracle == "list" else MOST_SWEPT_UNASKED
+    if oracle == "search" or (size > most and not turning):
+        if oracle == "list":
+            raise InputError(
+                f"{float(size):.3g} policies are too many to list; take fewer levels, or use oracle=search"
+            )
+        return SearchedLinear
+    return ListedLinear if size <= MOST_LISTED else SweptLinear
+
+
+def _value(rows: Rows, scores: FloatArray, parameter: IntArray) -> float:
+    return float(scores[np.arange(len(scores)), act(rows, parameter)].sum())
+
+
+def _stake(scores: FloatArray) -> float:
+    """All that could be lost."""
+    return float((scores.max(axis=1) - scores.min(axis=1)).sum())
+
+
+def _snapped(values: FloatArray, scores: FloatArray) -> FloatArray:
+    """Values without the last digits, in which sums of the same scores in another order differ."""
+    unit = TIE * _stake(scores)
+    return np.rint(values / unit) * unit if unit > 0 else values
+
+
+def _proven(rows: Rows, scores: FloatArray, solved: Solved) -> bool:
+    """Whether the policy found attains what no policy exceeds."""
+    if not solved.done or solved.parameter is None:
+        return False
+    rounding = _SLACK * _stake(scores) + TIE * float(np.abs(scores).sum())
+    return _value(rows, scores, solved.parameter) >= solved.bound - rounding

@@ -1,0 +1,149 @@
+"""The search for a good parameter of the grid where looking at all of them is out of reach.
+
+    1. what is cheap to know: constant policies and those of a single coefficient
+    2. ascents on the smoothed value, from the least-squares fit and from elsewhere, first anywhere, then on the grid
+    3. from where these end, ascent one coefficient at a time; from the best, kicks and the same again
+    4. where there are many rows, of which 2 and 3 have seen a sample: the best few, and the fit to all rows, as in 3
+
+Nothing in it depends on earlier calls, and its random numbers are always the same: equal scores give equal policies.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from pacbandits.compiled import over_cores
+from pacbandits.errors import FloatArray, IntArray
+from pacbandits.policies.base import compact
+from pacbandits.policies.finite import sum_scores
+from pacbandits.policies.linear.acting import Rows, Table, act
+from pacbandits.policies.linear.ascent import Metric, Smooth
+from pacbandits.policies.linear.climb import Slope, slope_of
+from pacbandits.policies.linear.grid import primitive, simplest
+from pacbandits.policies.linear.simple import roundings, simple_parameters
+
+_SAMPLE = (3_000, 8_000)  # rows that steps 2 and 3 look at: at least, and at the most
+_LOOK = 1.6e5  # such rows × what it costs to climb one
+_WORK = 2.4e6  # rows × what it costs to climb one × kicks
+_SCALES = (1.0, 1.7)  # of the largest coefficient before rounding, as shares of the largest level
+_KICKS = (0.04, 0.04, 0.12, 0.12)  # of one parameter at a time: shares of the coefficients drawn anew, on average
+_MOST_KICKS = 160
+_FINALISTS = 2
+_TIE = 1e-12
+
+End = tuple[IntArray, float]  # a parameter where an ascent ended, and its value
+
+
+@dataclass(frozen=True, eq=False)
+class Ground:
+    """What a search needs to know of contexts, whatever the scores.
+
+    pool (K, d): parameters of simple policies, the simplest first, and their actions (K, m).
+    """
+
+    rows: Rows
+    levels: int
+    metric: Metric
+    slope: Slope
+    pool: IntArray
+    actions: Table
+
+    @classmethod
+    def of(cls, rows: Rows, *, levels: int) -> Ground:
+        metric = Metric.of(rows)
+        pool = simple_parameters(rows, levels, metric)
+        actions = np.stack([act(rows, one).astype(compact(rows.n_actions)) for one in pool])
+        return cls(rows, levels, metric, slope_of(rows), pool, actions)
+
+    def search(self, scores: FloatArray, *, times: int = 1) -> IntArray:
+        """The parameter (d,) of the best policy found for scores (m, A), with `times` the usual effort."""
+        low = scores.min(axis=1, keepdims=True)
+        spans = scores.max(axis=1) - low[:, 0]
+        if not spans.max() > 0:
+            return self.pool[0]
+        scores = (scores - low) / spans.max()
+        values = sum_scores(self.actions, scores)
+        simple = self.pool[np.argsort(-values, kind="stable")[: times * _FINALISTS]]
+        picked, sampled = _sample(scores, spans / spans.max(), size=_LOOK / self.slope.cost)
+        if picked is None:
+            found = self._explore(self.rows, self.slope, scores, simple, times)
+        else:
+            few = self.rows.some(picked)
+            ends = self._explore(few, slope_of(few), sampled, simple, times)
+            found = self._polish([end for end, _ in ends[: times * _FINALISTS]], scores, times)
+        return self._best([simple[0], *(end for end, _ in found)], scores)
+
+    def _explore(self, rows: Rows, slope: Slope, scores: FloatArray, simple: IntArray, times: int) -> list[End]:
+        """Steps 2 and 3: where they end, the best first."""
+        rng = np.random.default_rng(0)
+        smooth = Smooth(rows, scores, self.metric)
+        share = _WORK / (len(rows) * slope.cost)
+        others = times * (1 if share < 2 * len(_KICKS) else 2) - 1
+        starts = list(simple)
+        for begin in (smooth.fit(), *(rng.standard_normal(rows.dimension) for _ in range(others))):
+            free = smooth.ascend(begin, steps=50, temperatures=(0.5, 0.02), lengths=(0.3, 0.02))
+            size = np.abs(free).max()
+            for scale in _SCALES if size > 0 else ():
+                onto = free * (scale * self.levels / size)
+                starts.append(smooth.ascend_on_grid(onto, levels=self.levels, steps=40))
+        ends = self._climb(slope, starts, scores)
+        kicks = times * int(np.clip(share, 2 * len(_KICKS), _MOST_KICKS))
+        return [self._kick(slope, ends[0], scores, kicks, rng), *ends]
+
+    def _polish(self, found: list[IntArray], scores: FloatArray, times: int) -> list[End]:
+        """Step 4, on all rows."""
+        fits = roundings(Smooth(self.rows, scores, self.metric).fit(), self.levels)
+        ends = self._climb(self.slope, [*found, self._best(list(fits), scores)], scores)
+        kicks = times * int(min(_WORK / (len(scores) * self.slope.cost), _MOST_KICKS))
+        return [self._kick(self.slope, ends[0], scores, kicks, np.random.default_rng(1)), *ends]
+
+    def _climb(self, slope: Slope, starts: list[IntArray], scores: FloatArray) -> list[End]:
+        """Where ascents one coefficient at a time end, the best first."""
+        ends: list[End] = [(start, -np.inf) for start in starts]
+
+        def climb(first: int, last: int) -> None:
+            for k in range(first, last):
+                ends[k] = slope.climb(starts[k], scores, levels=self.levels)
+
+        over_cores(climb, count=len(starts))
+        return sorted(ends, key=lambda end: -end[1])
+
+    def _kick(self, slope: Slope, end: End, scores: FloatArray, kicks: int, rng: np.random.Generator) -> End:
+        """The best of where ascents from the neighbourhood end, and from the neighbourhood of that, and so on."""
+        best, top = end
+        for _ in range(0, kicks - len(_KICKS) + 1, len(_KICKS)):
+            kicked = [_drawn_anew(best, self.levels, share, rng) for share in _KICKS]
+            other, value = self._climb(slope, kicked, scores)[0]
+            if value >= top:
+                best, top = other, value
+        return best, top
+
+    def _best(self, found: list[IntArray], scores: FloatArray) -> IntArray:
+        """The best of parameters, judged by what their policies do; of equals the simplest."""
+        tried = np.array([primitive(one) for one in found])
+        rows = np.arange(len(scores))
+        values = np.array([scores[rows, act(self.rows, one)].sum() for one in tried])
+        top = tried[values >= values.max() - _TIE * scores.max(axis=1).sum()]
+        return top[simplest(top)]
+
+
+def _sample(scores: FloatArray, spans: FloatArray, *, size: float) -> tuple[IntArray | None, FloatArray]:
+    """Rows drawn in proportion to what is at stake on them, each then with the same at stake; None for all rows."""
+    count = int(np.clip(size, *_SAMPLE))
+    if len(scores) <= count:
+        return None, scores
+    edges: FloatArray = np.cumsum(spans)
+    marks: FloatArray = (np.arange(count) + np.random.default_rng(0).random()) * (edges[-1] / count)
+    picked = np.minimum(np.searchsorted(edges, marks), len(scores) - 1)
+    return picked, np.ascontiguousarray(scores[picked] / np.maximum(spans[picked], 1e-300)[:, None])
+
+
+def _drawn_anew(parameter: IntArray, levels: int, share: float, rng: np.random.Generator) -> IntArray:
+    """A parameter of which a few coefficients, two or more where there are, are random."""
+    d = len(parameter)
+    size = min(d, 1 + int(rng.geometric(1.0 / max(1.5, share * d))))
+    out = parameter.copy()
+    out[rng.choice(d, size=size, replace=False)] = rng.integers(-levels, levels + 1, size)
+    return out
