@@ -9,10 +9,17 @@ import typer
 from rich.console import Console
 
 from pacbandits.cli.shared import app, check_output, print_json, status
-from pacbandits.complexity import measure
+from pacbandits.complexity import measure, measure_linear
 from pacbandits.errors import InputError, check_delta, check_epsilon
-from pacbandits.problems import list_problems, load_policies, load_problem
-from pacbandits.report import check_figure_path, complexity_table, draw_complexity, problems_table
+from pacbandits.problems import Problem, list_problems, load_policies, load_problem
+from pacbandits.report import (
+    check_figure_path,
+    complexity_table,
+    draw_complexity,
+    draw_linear,
+    linear_table,
+    problems_table,
+)
 
 
 @app.command()
@@ -26,13 +33,18 @@ def complexity(
     policies: Annotated[
         str | None,
         typer.Option(
-            help="Another policy class than the problem's own: [cyan]trivial[/] or [cyan]trees:depth=2,bins=16[/]."
+            help="Another policy class than the problem's own: [cyan]trivial[/] or [cyan]trees:depth=2,bins=16[/]; "
+            "with --realizable, [cyan]linear[/] for all linear policies."
         ),
     ] = None,
+    realizable: Annotated[
+        bool, typer.Option("--realizable", help="Measure ρ_lin: mean rewards are known to be linear in the features.")
+    ] = False,
     tolerance: Annotated[
         float | None,
         typer.Option(
-            help="Relative width at which the bracket on ρ is narrow enough (1e-5 for listed classes, else 0.01)."
+            help="Relative width at which the bracket on ρ is narrow enough (1e-5 for listed classes, else 0.01; "
+            "0.01 with --realizable)."
         ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")] = False,
@@ -43,6 +55,7 @@ def complexity(
     [dim]Examples:
     pacbandits complexity hard:m=50,gap=1 --epsilon 0
     pacbandits complexity trees:actions=8,features=6,seed=3 --figure design.png
+    pacbandits complexity linear:dimension=5,actions=10 --realizable --policies linear
     pacbandits complexity my-problem.npz --epsilon 0.05 --json[/]
     """
     check_epsilon(epsilon)
@@ -53,6 +66,11 @@ def complexity(
         check_figure_path(figure)
         check_output(figure)
     loaded = load_problem(problem)
+    if realizable:
+        _measure_realizable(
+            loaded, policies, epsilon=epsilon, delta=delta, tolerance=tolerance, as_json=as_json, figure=figure
+        )
+        return
     chosen = loaded.policies if policies is None else load_policies(policies, loaded)
     with status() as tell:
         measured = measure(loaded, chosen, epsilon=epsilon, delta=delta, tolerance=tolerance, progress=tell)
@@ -63,6 +81,42 @@ def complexity(
         print_json({"problem": loaded.name} | measured.to_json())
     else:
         Console().print(complexity_table(loaded, measured))
+
+
+def _measure_realizable(
+    problem: Problem,
+    policies: str | None,
+    *,
+    epsilon: float,
+    delta: float,
+    tolerance: float | None,
+    as_json: bool,
+    figure: Path | None,
+) -> None:
+    """The same where mean rewards are known to be linear in the features."""
+    if problem.linear is None:
+        raise InputError(f"'{problem.name}' has no features in which rewards are linear; leave out --realizable")
+    if policies is None:
+        chosen = problem.policies
+    else:
+        chosen = None if policies == "linear" else load_policies(policies, problem)
+    with status() as tell:
+        measured = measure_linear(
+            problem,
+            problem.linear.features,
+            chosen,
+            epsilon=epsilon,
+            delta=delta,
+            tolerance=0.01 if tolerance is None else tolerance,
+            progress=tell,
+        )
+        if figure is not None:
+            tell("drawing")
+            draw_linear(problem, measured, path=figure)
+    if as_json:
+        print_json({"problem": problem.name} | measured.to_json())
+    else:
+        Console().print(linear_table(problem, measured))
 
 
 @app.command()

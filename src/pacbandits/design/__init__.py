@@ -2,6 +2,7 @@
 
 from pacbandits.design.frank_wolfe import Saddle, solve_frank_wolfe
 from pacbandits.design.frank_wolfe_printed import solve_frank_wolfe_as_printed
+from pacbandits.design.linear import LinearSolution, solve_pool
 from pacbandits.design.objective import Objective
 from pacbandits.design.pairs import PairSolution, pair_design, pair_variances, solve_pairs
 from pacbandits.design.pricing import price_by_argmax, price_by_frontier
@@ -21,6 +22,7 @@ from pacbandits.design.task import DesignTask
 __all__ = [
     "Clipped",
     "DesignTask",
+    "LinearSolution",
     "Objective",
     "PairSolution",
     "Product",
@@ -42,4 +44,5 @@ __all__ = [
     "solve_frank_wolfe_as_printed",
     "solve_listed",
     "solve_pairs",
+    "solve_pool",
 ]

@@ -4,6 +4,7 @@ from pacbandits.report.asymptotic import asymptotic_table
 from pacbandits.report.certified import certified_steps, draw_certified
 from pacbandits.report.comparison import Comparison, comparison_table
 from pacbandits.report.figures import check_figure_path, draw_complexity
+from pacbandits.report.linear import draw_linear, linear_table
 from pacbandits.report.runs import algorithms_table, certificate_table, run_table, runs_table
 from pacbandits.report.tables import complexity_table, problems_table
 
@@ -18,6 +19,8 @@ __all__ = [
     "complexity_table",
     "draw_certified",
     "draw_complexity",
+    "draw_linear",
+    "linear_table",
     "problems_table",
     "run_table",
     "runs_table",
