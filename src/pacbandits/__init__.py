@@ -1,12 +1,20 @@
 """Best-policy identification for contextual bandits: which policy is best, within ε, with probability 1 − δ."""
 
-from pacbandits.algorithms import Coda, Outlook, Uniform, load_state, outlook, save_state
-from pacbandits.certificate import AsymptoticCertificate, Certificate, certify, certify_asymptotically, verify
-from pacbandits.complexity import Complexity, measure
+from pacbandits.algorithms import Coda, LinearRage, Outlook, Uniform, load_state, outlook, save_state
+from pacbandits.certificate import (
+    AsymptoticCertificate,
+    Certificate,
+    LinearCertificate,
+    certify,
+    certify_asymptotically,
+    verify,
+    verify_linear,
+)
+from pacbandits.complexity import Complexity, LinearComplexity, measure, measure_linear
 from pacbandits.design import Clipped, DesignTask, Shifted, Solution, solve_design
 from pacbandits.errors import InputError
 from pacbandits.estimators.models import PerAction
-from pacbandits.policies import Finite, Trees, Trivial, policy_from_json
+from pacbandits.policies import DeepTrees, Finite, Learned, Linear, Trees, Trivial, policy_from_json
 from pacbandits.problems import Bernoulli, Gaussian, Problem, load_problem, save_problem
 from pacbandits.records import Contexts, Design, Log, Policy, from_open_bandit, read_log
 from pacbandits.simulation import Run, run
@@ -20,11 +28,17 @@ __all__ = [
     "Coda",
     "Complexity",
     "Contexts",
+    "DeepTrees",
     "Design",
     "DesignTask",
     "Finite",
     "Gaussian",
     "InputError",
+    "Learned",
+    "Linear",
+    "LinearCertificate",
+    "LinearComplexity",
+    "LinearRage",
     "Log",
     "Outlook",
     "PerAction",
@@ -43,6 +57,7 @@ __all__ = [
     "load_problem",
     "load_state",
     "measure",
+    "measure_linear",
     "outlook",
     "policy_from_json",
     "read_log",
@@ -51,4 +66,5 @@ __all__ = [
     "save_state",
     "solve_design",
     "verify",
+    "verify_linear",
 ]

@@ -12,13 +12,14 @@ from typing import Any, Literal, cast
 import numpy as np
 
 from pacbandits.algorithms import Algorithm, Plan, State, make_algorithm
+from pacbandits.algorithms.linear_rage import LinearState
 from pacbandits.algorithms.saving import LOG, Saved, class_in_full, holds_state, read_state, save_state
 from pacbandits.algorithms.trial import Trial, TrialState
-from pacbandits.certificate import Certificate
+from pacbandits.certificate import Certificate, LinearCertificate
 from pacbandits.errors import InputError
 from pacbandits.policies.base import PolicyClass
 from pacbandits.problems import Problem, load_problem
-from pacbandits.records import Log, Policy
+from pacbandits.records import Contexts, Log, Policy
 
 Stopped = Literal["done", "budget", "memory", "interrupted"]
 
@@ -49,7 +50,7 @@ class Run:
 
     value_gap: `max V − V(policy)`, by the truth. correct: whether that is at most ε. stopped: why it ended, with
     `reason` in words unless it was done. history: the figures of each round. certificate, log: of the algorithms that
-    certify.
+    certify. contexts: what the algorithm was shown of them.
     """
 
     algorithm: str
@@ -68,8 +69,9 @@ class Run:
     guarantee: str
     seconds: float
     history: tuple[dict[str, Any], ...]
-    certificate: Certificate | None = None
+    certificate: Certificate | LinearCertificate | None = None
     log: Log | None = None
+    contexts: Contexts | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Everything, as what JSON knows."""
@@ -181,7 +183,8 @@ def run(
         seconds=time.perf_counter() - began,
         history=tuple(dict(figures) for figures in last.history),
         certificate=answer.certificate,
-        log=last.log if isinstance(last, TrialState) else None,
+        log=last.log if isinstance(last, TrialState | LinearState) else None,
+        contexts=last.contexts,
     )
 
 
@@ -320,7 +323,7 @@ def _play(
 
 def _certified(state: State) -> float | None:
     """The ε that the data of a trial certify, 1 when none."""
-    if not isinstance(state, TrialState):
+    if not isinstance(state, TrialState | LinearState):
         return None
     return 1.0 if state.certificate is None else min(state.certificate.certified_epsilon, 1.0)
 

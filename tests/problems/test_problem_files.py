@@ -234,3 +234,31 @@ def test_a_bare_pickle_is_never_run(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"not a readable .npz archive"):
         load_problem(path)
     assert not target.exists()
+
+
+def test_features_of_actions_come_back_and_make_rewards_linear(tmp_path: Path) -> None:
+    problem = load_problem("linear:dimension=3,actions=4,contexts=20,policies=10,seed=1")
+    save_problem(problem, tmp_path / "linear.npz")
+    back = load_problem(tmp_path / "linear.npz")
+    assert back.population.phi is not None
+    assert problem.population.phi is not None
+    assert np.array_equal(back.population.phi.array, problem.population.phi.array)
+    assert back.linear is not None
+    assert problem.linear is not None
+    assert np.allclose(back.linear.parameter, problem.linear.parameter)
+    bent = load_problem("linear:dimension=3,actions=4,contexts=20,policies=10,misfit=0.5,seed=1")
+    save_problem(bent, tmp_path / "bent.npz")
+    again = load_problem(tmp_path / "bent.npz")
+    assert again.linear is None
+    assert again.population.phi is not None
+
+
+def test_features_of_actions_of_another_shape_are_refused(tmp_path: Path) -> None:
+    arrays = {
+        "context_weights": np.full(2, 0.5),
+        "mean_rewards": np.full((2, 3), 0.5),
+        "policy_actions": np.zeros((1, 2), dtype=int),
+    }
+    np.savez(tmp_path / "bad.npz", **arrays, action_features=np.ones((2, 4, 5)))
+    with pytest.raises(InputError, match=r"action_features must have shape \(2, 3, any\), got \(2, 4, 5\)"):
+        load_problem(tmp_path / "bad.npz")

@@ -5,6 +5,7 @@ from pacbandits.algorithms.coda import Coda, Uniform
 from pacbandits.algorithms.coda_oracle import CodaOracle
 from pacbandits.algorithms.coda_paper import CodaPaper
 from pacbandits.algorithms.forecast import Outlook, outlook
+from pacbandits.algorithms.linear_rage import LinearRage
 from pacbandits.algorithms.rage import Rage
 from pacbandits.algorithms.rage_free import RageFree
 from pacbandits.algorithms.registry import ALGORITHMS, make_algorithm
@@ -17,6 +18,7 @@ __all__ = [
     "Coda",
     "CodaOracle",
     "CodaPaper",
+    "LinearRage",
     "Outlook",
     "Plan",
     "Rage",

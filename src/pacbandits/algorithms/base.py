@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
 
-from pacbandits.certificate import Certificate
+from pacbandits.certificate import Certificate, LinearCertificate
 from pacbandits.confidence import round_confidence, round_epsilon, rounds_needed
 from pacbandits.errors import InputError, check_delta
 from pacbandits.policies.base import PolicyClass
@@ -71,7 +71,7 @@ class Answer:
     policy: Policy
     finished: bool
     guarantee: str
-    certificate: Certificate | None = None
+    certificate: Certificate | LinearCertificate | None = None
 
 
 StateOf = TypeVar("StateOf", bound=State)

@@ -95,7 +95,7 @@ class Coda(Trial):
                 task,
                 pricing=best_pricing(counted),
                 tolerance=self.precision,
-                max_rounds=25,
+                max_rounds=25 if state.policies.exact else 8,
                 seeds=state.pool,
                 progress=progress,
             )

@@ -10,6 +10,7 @@ from pacbandits.algorithms.base import Algorithm
 from pacbandits.algorithms.coda import Coda, Uniform
 from pacbandits.algorithms.coda_oracle import CodaOracle
 from pacbandits.algorithms.coda_paper import CodaPaper
+from pacbandits.algorithms.linear_rage import LinearRage
 from pacbandits.algorithms.listed import can_be_listed
 from pacbandits.algorithms.rage import Rage
 from pacbandits.algorithms.rage_free import RageFree
@@ -48,6 +49,14 @@ ALGORITHMS = (
         samples="until the certificate holds",
     ),
     About(
+        name="linear-rage",
+        source="RAGE for rewards linear in features: designs over p(a|c), least squares, a certificate of its own",
+        classes="classes that can be listed; with linear or trivial, all policies",
+        assumes="realizability: mean rewards are linear in the features; contexts known; sub-Gaussian noise",
+        guarantees="(ε, δ)-PAC if rewards are linear, with a certificate that `verify` rechecks",
+        samples="until the certificate holds",
+    ),
+    About(
         name="rage",
         source="Elimination Contextual RAGE: drop every policy that another clearly beats",
         classes="classes that can be listed, up to 3,000 policies (all pairs are compared)",
@@ -73,7 +82,7 @@ ALGORITHMS = (
     ),
 )
 
-TRIALS: dict[str, Callable[..., Algorithm[Any]]] = {"coda": Coda, "uniform": Uniform}
+CERTIFYING: dict[str, Callable[..., Algorithm[Any]]] = {"coda": Coda, "uniform": Uniform, "linear-rage": LinearRage}
 
 
 def make_algorithm(
@@ -94,12 +103,12 @@ def make_algorithm(
     known = [about.name for about in ALGORITHMS]
     if name not in known:
         raise InputError(f"unknown algorithm '{plain(name)}'{nearest(name, known)}")
-    if name in TRIALS:
+    if name in CERTIFYING:
         if solver != "ratio" or scale != 1.0:
             raise InputError(
                 f"{name} has no sample sizes to scale and no choice of solver; leave out --scale and --solver"
             )
-        return TRIALS[name](epsilon, delta, rewards=rewards)
+        return CERTIFYING[name](epsilon, delta, rewards=rewards)
     options: dict[str, Any] = {
         "rewards": rewards,
         "scale": scale,

@@ -15,6 +15,7 @@ from pacbandits.certificate.ledger import Ledger
 from pacbandits.certificate.search import Least, least_of_all, least_of_one, least_of_two, least_wealth
 from pacbandits.confidence import certificate_threshold
 from pacbandits.errors import FloatArray, InputError, check_delta, check_epsilon
+from pacbandits.oracles.remembering import remembering
 from pacbandits.policies import policy_from_json
 from pacbandits.policies.base import EnumeratedClass, FrontierClass, PolicyClass
 from pacbandits.records import Log, Policy
@@ -190,9 +191,10 @@ def make_certificate(
     threshold = certificate_threshold(log_size=policies.log_size, experts=len(bets), delta=delta)
     own = reference(ledger.contexts)
     scores = [wealth(ledger, bets, expert, reference=own, epsilon=epsilon) for expert in range(len(bets))]
-    least = least_wealth(policies, ledger.contexts, scores)
+    asked = remembering(policies, ledger.contexts)
+    least = least_wealth(asked, ledger.contexts, scores, needed=threshold)
     smallest, calls = _certified_epsilon(
-        ledger, policies, least, reference=own, bets=bets, epsilon=epsilon, threshold=threshold
+        ledger, asked, least, reference=own, bets=bets, epsilon=epsilon, threshold=threshold
     )
     certificate = Certificate(
         policy=reference,

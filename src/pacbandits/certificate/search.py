@@ -37,15 +37,22 @@ class Least:
     oracle_calls: int
 
 
-def least_wealth(policies: PolicyClass, contexts: Contexts, scores: Sequence[FloatArray]) -> Least:
-    """The best lower bound that the experts' scores (each m × A) give: all of them, or the best one or two."""
+def least_wealth(
+    policies: PolicyClass, contexts: Contexts, scores: Sequence[FloatArray], *, needed: float = -np.inf
+) -> Least:
+    """The best lower bound that the experts' scores (each m × A) give: all of them, or the best one or two.
+
+    With argmax alone a pair takes many calls, and is looked at when the best expert alone has half of what is needed.
+    """
     if isinstance(policies, EnumeratedClass):
         return Least(least_of_all(policies, contexts, scores), tuple(range(len(scores))), None, 0)
     alone = [least_of_one(policies, contexts, score) for score in scores]
     order = sorted(range(len(scores)), key=lambda k: -alone[k])
     best = Least(alone[order[0]], (order[0],), None, len(scores))
     calls = len(scores)
-    for one, two in combinations(order[:_TRIED], 2):
+    hopeful = best.value >= needed / 2.0
+    tried = _TRIED if isinstance(policies, FrontierClass) else 2 if hopeful else 1
+    for one, two in combinations(order[:tried], 2):
         if isinstance(policies, FrontierClass):
             value, share, asked = least_of_two(policies, contexts, scores[one], scores[two]), None, 1
         else:

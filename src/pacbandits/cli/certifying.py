@@ -14,15 +14,25 @@ import typer
 from rich.console import Console
 
 from pacbandits.algorithms import outlook
-from pacbandits.certificate import AsymptoticCertificate, Certificate, certify, certify_asymptotically, verify
+from pacbandits.certificate import (
+    AsymptoticCertificate,
+    Certificate,
+    LinearCertificate,
+    Verdict,
+    certify,
+    certify_asymptotically,
+    verify,
+    verify_linear,
+)
 from pacbandits.certificate.asymptotic import DRAWS, is_asymptotic
 from pacbandits.certificate.certificate import LEARNT
+from pacbandits.certificate.linear import is_linear
 from pacbandits.cli.shared import PARTIAL, app, check_output, print_json, status
 from pacbandits.errors import InputError, check_delta, plain
-from pacbandits.policies import Trees, class_from_json, class_to_json
+from pacbandits.policies import DeepTrees, Trees, class_from_json, class_to_json
 from pacbandits.policies.base import PolicyClass
 from pacbandits.problems.classes import load_policies_for
-from pacbandits.records import Contexts, read_log
+from pacbandits.records import Contexts, Log, read_log
 from pacbandits.report import asymptotic_table, certificate_table
 
 Actions = Annotated[
@@ -156,6 +166,13 @@ def verify_certificate(
     least_propensity: LeastPropensity = None,
     reward_range: RewardRange = None,
     position: Position = None,
+    contexts: Annotated[
+        Path | None,
+        typer.Option(
+            help="For a certificate of linear rewards: the contexts it speaks of, if they are not in the file that "
+            "[cyan]run[/] wrote beside it."
+        ),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a sentence.")] = False,
 ) -> None:
     """Recheck a certificate against its log, independently of the code that made it. Code 3 when it does not hold.
@@ -167,9 +184,10 @@ def verify_certificate(
     """
     made, policies, reading = read_certificate(certificate)
     read, _ = read_log(log, **(reading | _reading(actions, least_propensity, reward_range, position)))
+    population = _contexts_for(made, certificate, contexts)
     with status() as tell:
         tell("computing every score anew")
-        verdict = verify(made, read, policies)
+        verdict = _verdict(made, read, policies, population)
     about = _describe_class(policies)
     if as_json:
         words = {"class": about, "policy": made.policy.describe(), "claim": made.describe()}
@@ -186,10 +204,36 @@ def verify_certificate(
         raise typer.Exit(PARTIAL)
 
 
+def contexts_beside(certificate: Path) -> Path:
+    """Where the contexts of a certificate of linear rewards are written."""
+    return certificate.with_suffix(".contexts.parquet")
+
+
+def _contexts_for(made: Certificate | LinearCertificate, certificate: Path, given: Path | None) -> Contexts | None:
+    """The contexts that a certificate of linear rewards speaks of; others speak of those in their logs."""
+    if isinstance(made, Certificate):
+        if given is not None:
+            raise InputError(f"{certificate} needs no contexts but those of its log; leave out --contexts")
+        return None
+    path = contexts_beside(certificate) if given is None else given
+    if not path.is_file():
+        raise InputError(f"{certificate} speaks of contexts, and there is no file {path}; name it with --contexts")
+    return Contexts.read(path)
+
+
+def _verdict(
+    made: Certificate | LinearCertificate, log: Log, policies: PolicyClass, population: Contexts | None
+) -> Verdict:
+    if isinstance(made, Certificate):
+        return verify(made, log, policies)
+    assert population is not None
+    return verify_linear(made, log, population, policies)
+
+
 def _describe_class(policies: PolicyClass) -> str:
     """The kind and size of a class, which a certificate names and its reader must accept."""
     kind = str(class_to_json(policies)["kind"])
-    depth = f" of depth {policies.depth}" if isinstance(policies, Trees) else ""
+    depth = f" of depth {policies.depth}" if isinstance(policies, Trees | DeepTrees) else ""
     digits = policies.log_size / logarithm(10.0)
     size = f"{exp(policies.log_size):,.0f}" if digits < 7 else f"about 10^{digits:.1f}"
     return f"{kind}{depth}, {size} policies on {policies.n_actions} actions"
@@ -197,7 +241,7 @@ def _describe_class(policies: PolicyClass) -> str:
 
 def _check_features(policies: PolicyClass, contexts: Contexts, *, given: Path) -> None:
     """Raise unless a log's contexts have all the features that trees learnt from the given file ask about."""
-    asked = [feature.name for feature in policies.bins.features] if isinstance(policies, Trees) else []
+    asked = [feature.name for feature in policies.bins.features] if isinstance(policies, Trees | DeepTrees) else []
     lacking = [f"'{plain(name)}'" for name in asked if name not in contexts.names]
     if lacking:
         what = f"feature {lacking[0]}" if len(lacking) == 1 else f"features {', '.join(lacking)}"
@@ -217,21 +261,27 @@ def _check_bootstrap(asymptotic: bool, *, draws: int | None, seed: int | None) -
 
 def write_certificate(
     path: Path,
-    certificate: Certificate | AsymptoticCertificate,
+    certificate: Certificate | AsymptoticCertificate | LinearCertificate,
     policies: PolicyClass,
     *,
     reading: dict[str, Any] | None = None,
+    contexts: Contexts | None = None,
 ) -> None:
-    """A certificate, the class it speaks of and how its log was read, as one JSON file."""
+    """A certificate, the class it speaks of and how its log was read, as one JSON file.
+
+    contexts: those that a certificate of linear rewards speaks of, written beside it.
+    """
     whole = certificate.to_json() | {"class": class_to_json(policies), "reading": reading or {}}
     text = json.dumps(whole, ensure_ascii=False, indent=1)
     try:
         path.write_text(text + "\n", encoding="utf-8")
     except OSError as error:
         raise InputError(f"cannot write {path}: {error.strerror}") from None
+    if isinstance(certificate, LinearCertificate) and contexts is not None:
+        contexts.write(contexts_beside(path))
 
 
-def read_certificate(path: Path) -> tuple[Certificate, PolicyClass, dict[str, Any]]:
+def read_certificate(path: Path) -> tuple[Certificate | LinearCertificate, PolicyClass, dict[str, Any]]:
     """What `write_certificate` wrote."""
     try:
         given: Any = json.loads(path.read_text(encoding="utf-8"))
@@ -241,7 +291,7 @@ def read_certificate(path: Path) -> tuple[Certificate, PolicyClass, dict[str, An
         raise InputError(f"{path} is not JSON") from None
     if is_asymptotic(given):
         raise InputError(f"{path} is an approximate certificate, and no proof that could be rechecked")
-    made = Certificate.from_json(given)
+    made = LinearCertificate.from_json(given) if is_linear(given) else Certificate.from_json(given)
     return made, class_from_json(given.get("class")), _stored_reading(given.get("reading", {}))
 
 

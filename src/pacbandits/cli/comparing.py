@@ -10,7 +10,7 @@ from typing import Any
 import typer
 
 from pacbandits.algorithms import ALGORITHMS, make_algorithm
-from pacbandits.algorithms.registry import TRIALS
+from pacbandits.algorithms.registry import CERTIFYING
 from pacbandits.cli.shared import check_output, status
 from pacbandits.complexity import Complexity, measure
 from pacbandits.complexity.measure import Progress
@@ -55,7 +55,7 @@ class Rival:
         options: dict[str, Any] = {
             "epsilon": epsilon,
             "delta": delta,
-            "scale": 1.0 if name in TRIALS else scale,
+            "scale": 1.0 if name in CERTIFYING else scale,
             "solver": solver if name == "coda-paper" else "ratio",
         }
         make_algorithm(name, policies, rewards=problem.reward_bounds, **options)
@@ -78,7 +78,7 @@ def check_figure(path: Path | None, *, algorithm: str, against: str | None, repe
     if repeats > 1:
         raise InputError("a figure is of one run; leave out --repeat")
     asked = [algorithm] if against is None else sorted({algorithm, against})
-    if set(asked) <= {about.name for about in ALGORITHMS} - TRIALS.keys():
+    if set(asked) <= {about.name for about in ALGORITHMS} - CERTIFYING.keys():
         verb = "certifies" if len(asked) == 1 else "certify"
         raise InputError(
             f"a figure shows certified ε, and {' and '.join(asked)} {verb} nothing; name coda or uniform as "

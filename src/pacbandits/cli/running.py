@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from pacbandits.algorithms import ALGORITHMS
-from pacbandits.algorithms.registry import TRIALS
+from pacbandits.algorithms.registry import CERTIFYING
 from pacbandits.cli.certifying import write_certificate
 from pacbandits.cli.comparing import Rival, check_figure, compare
 from pacbandits.cli.shared import INTERRUPTED, PARTIAL, app, check_output, console, print_json
@@ -64,7 +64,11 @@ def run(
         str, typer.Option(help="Where coda-paper gets its designs from: [cyan]ratio[/] or the paper's [cyan]fw-gd[/].")
     ] = "ratio",
     certificate: Annotated[
-        Path | None, typer.Option(help="Write the certificate of coda or uniform here, for [cyan]pacbandits verify[/].")
+        Path | None,
+        typer.Option(
+            help="Write the certificate of coda, uniform or linear-rage here, for [cyan]pacbandits verify[/]; the last "
+            "one's contexts are written beside it."
+        ),
     ] = None,
     log: Annotated[Path | None, typer.Option(help="Write what was seen and done here, as Parquet.")] = None,
     against: Annotated[
@@ -75,7 +79,8 @@ def run(
         ),
     ] = None,
     figure: Annotated[
-        Path | None, typer.Option(help="Draw certified ε over samples: .png, .pdf or .svg; for coda and uniform.")
+        Path | None,
+        typer.Option(help="Draw certified ε over samples: .png, .pdf or .svg; for those that certify."),
     ] = None,
     state: Annotated[
         Path | None,
@@ -93,7 +98,8 @@ def run(
     pacbandits run hard:m=10,gap=1 --algorithm rage --epsilon 0.2 --delta 0.1 --seed 1
     pacbandits run two-of-many:actions=6,policies=40 --algorithm coda-paper --repeat 20 --json
     pacbandits run trees:actions=8 --algorithm coda-paper --max-samples 1000000
-    pacbandits run trees:actions=8 --epsilon 0.05 --max-samples 3000 --state trial[/]
+    pacbandits run trees:actions=8 --epsilon 0.05 --max-samples 3000 --state trial
+    pacbandits run linear:dimension=5,actions=10 --algorithm linear-rage --epsilon 0.05[/]
     """
     check_delta(delta)
     if repeat_ > 1 and (certificate is not None or log is not None):
@@ -167,10 +173,10 @@ def _check_files(certificate: Path | None, log: Path | None, *, algorithm: str) 
     check_output(log)
     if log is not None and log.suffix.lower() != ".parquet":
         raise InputError(f"logs are written as Parquet; name it {log.with_suffix('.parquet')}")
-    if algorithm in {about.name for about in ALGORITHMS} - TRIALS.keys():
+    if algorithm in {about.name for about in ALGORITHMS} - CERTIFYING.keys():
         for path, what in ((certificate, "makes no certificate"), (log, "keeps no log")):
             if path is not None:
-                raise InputError(f"{algorithm} {what}; coda and uniform do")
+                raise InputError(f"{algorithm} {what}; coda, uniform and linear-rage do")
 
 
 def _save(one: Run, policies: PolicyClass, *, certificate: Path | None, log: Path | None) -> list[str]:
@@ -180,7 +186,7 @@ def _save(one: Run, policies: PolicyClass, *, certificate: Path | None, log: Pat
         if one.certificate is None:
             lacking.append(str(certificate))
         else:
-            write_certificate(certificate, one.certificate, policies)
+            write_certificate(certificate, one.certificate, policies, contexts=one.contexts)
     if log is not None:
         if one.log is None:
             lacking.append(str(log))

@@ -113,7 +113,9 @@ def times_words(comparison: Comparison) -> str:
     if ratio is None:
         return ""
     if abs(math.log(ratio)) < math.log(ALIKE):
-        return "as many" if ratio == 1 else "about as many"
+        played = {run.algorithm for run in comparison.runs}
+        alike = "as many: no design was worth it" if played == {"coda", "uniform"} else "as many"
+        return alike if ratio == 1 else "about as many"
     return f"{_two_digits(ratio)} times fewer" if ratio > 1 else f"{_two_digits(1 / ratio)} times more"
 
 

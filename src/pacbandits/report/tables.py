@@ -98,10 +98,11 @@ def _sample_rows(m: Complexity) -> list[Row]:
 
 
 def _yardsticks(m: Complexity) -> list[tuple[str, float | None, str]]:
+    silent = "; no yardstick here, as rewards carry no noise" if m.rho_sigma_upper == 0 < m.rho_upper else ""
     return [
         ("lower bound", m.lower_bound, m.notes.get("lower_bound", _lower_formula(m.epsilon))),
-        (CONFIDENCE, m.confidence_price, f"{CONFIDENCE_FORMULA}; a yardstick, not a bound"),
-        (UNION, m.union_price, f"{UNION_FORMULA}, best design; a yardstick"),
+        (CONFIDENCE, m.confidence_price, CONFIDENCE_FORMULA + (silent or "; a yardstick, not a bound")),
+        (UNION, m.union_price, f"{UNION_FORMULA}, best design" + (silent or "; a yardstick")),
     ]
 
 
