@@ -31,7 +31,7 @@ def test_python_blocks_run(tmp_path, monkeypatch, capsys):
         "next_customers": next_customers,
         "play": play,
     }
-    assert len(BLOCKS) == 5
+    assert len(BLOCKS) == 6
     for block in BLOCKS:
         exec(block, names)
     assert names["done"].correct

@@ -34,7 +34,7 @@ SECONDS = 60.0  # for one
 
 # Values this close, relative to all that is at stake, are taken for equal: sums differ by as much in rounding.
 TIE = 1e-12
-_KEPT = 2**28  # actions of listed policies, to be kept as long as the contexts
+_KEPT = 2**28  # actions, the most of a table that is kept
 _SLACK = 1e-9  # how far from its bound, relative to all that is at stake, an exact value may lie
 
 
@@ -89,10 +89,17 @@ class Linear:
 
     @classmethod
     def learn(cls, contexts: Contexts, *, n_actions: int, levels: int | None = None, oracle: str = "auto") -> Linear:
-        """For contexts like these: linear in φ where they carry it, else in their features, a block for each action."""
+        """For contexts like these: linear in φ where they carry it, else in their features, a block for each action.
+
+        Where these are all contexts there are (they have ids) and few, `auto` lists more policies than otherwise.
+        """
         if n_actions < 1:
             raise InputError(f"n_actions must be 1 or more, got {n_actions}")
-        return cls(map_for(contexts, n_actions=n_actions, relative=True), levels=levels, oracle=oracle)
+        features = map_for(contexts, n_actions=n_actions, relative=True)
+        size = count_directions(features.dimension, _checked_levels(features, levels))
+        if oracle == "auto" and contexts.ids is not None and size <= min(MOST_SWEPT, _KEPT // len(contexts)):
+            oracle = "list"
+        return cls(features, levels=levels, oracle=oracle)
 
     @property
     def n_actions(self) -> int:
@@ -153,6 +160,7 @@ class SweptLinear(Linear):
         super().__init__(map, levels=levels, oracle=oracle)
         self.parameters = directions(map.dimension, self.levels)
         self._turns: WeakKeyDictionary[Contexts, Turns] = WeakKeyDictionary()
+        self._tables: WeakKeyDictionary[Contexts, Table] = WeakKeyDictionary()
 
     def values(self, contexts: Contexts, *scores: FloatArray) -> list[FloatArray]:
         """`Σ_i scores[i, π(c_i)]` (|Π|,) of every policy, for each of several scores."""
@@ -189,12 +197,24 @@ class SweptLinear(Linear):
         return super()._bound(rows, scores, seconds)
 
     def _values(self, contexts: Contexts, rows: Rows, *scores: FloatArray) -> list[FloatArray]:
-        if self.map.dimension != 2:
+        if self.map.dimension == 2:
+            turns = self._turns.get(contexts)
+            if turns is None:
+                turns = self._turns[contexts] = Turns.of(rows, self.parameters)
+            return [turns.values(one) for one in scores]
+        if len(self.parameters) * len(rows) > _KEPT:
             return values_of(rows, self.parameters, *scores)
-        turns = self._turns.get(contexts)
-        if turns is None:
-            turns = self._turns[contexts] = Turns.of(rows, self.parameters)
-        return [turns.values(one) for one in scores]
+        table = self._table(contexts, rows)
+        return [sum_scores(table, one) for one in scores]
+
+    def _table(self, contexts: Contexts, rows: Rows) -> Table:
+        """The action (|Π|, m) of every policy on every row, kept as long as the contexts unless it is large."""
+        table = self._tables.get(contexts)
+        if table is None:
+            table = act_all(rows, self.parameters)
+            if table.size <= _KEPT:
+                self._tables[contexts] = table
+        return table
 
     def _policy(self, index: int) -> LinearPolicy:
         return LinearPolicy(self.map, tuple(self.parameters[index].tolist()))
@@ -202,10 +222,6 @@ class SweptLinear(Linear):
 
 class ListedLinear(SweptLinear):
     """Policies few enough to be listed."""
-
-    def __init__(self, map: FeatureMap, *, levels: int | None = None, oracle: str = "auto") -> None:
-        super().__init__(map, levels=levels, oracle=oracle)
-        self._tables: WeakKeyDictionary[Contexts, Table] = WeakKeyDictionary()
 
     def __len__(self) -> int:
         return len(self.parameters)
@@ -218,20 +234,6 @@ class ListedLinear(SweptLinear):
         """The action (|Π|, n) of every policy on every context."""
         rows = rows_of(self.map, contexts)
         return rows.spread_out(self._table(contexts, rows))
-
-    def _values(self, contexts: Contexts, rows: Rows, *scores: FloatArray) -> list[FloatArray]:
-        if self.map.dimension == 2:
-            return super()._values(contexts, rows, *scores)
-        table = self._table(contexts, rows)
-        return [sum_scores(table, one) for one in scores]
-
-    def _table(self, contexts: Contexts, rows: Rows) -> Table:
-        table = self._tables.get(contexts)
-        if table is None:
-            table = act_all(rows, self.parameters)
-            if table.size <= _KEPT:
-                self._tables[contexts] = table
-        return table
 
 
 class SolvedLinear(Linear):
