@@ -712,7 +712,10 @@ def test_a_run_without_a_round_says_that_there_is_nothing_to_write(run, tmp_path
         (["--figure", "locked/x.png"], "the folder of 'locked/x.png' may not be written to"),
         (["--log", "x.csv"], "logs are written as Parquet; name it x.parquet"),
         (["--log", "x"], "logs are written as Parquet; name it x.parquet"),
-        (["--certificate", "x.json", "--algorithm", "rage"], "rage makes no certificate; coda, uniform and linear-rage do"),
+        (
+            ["--certificate", "x.json", "--algorithm", "rage"],
+            "rage makes no certificate; coda, uniform and linear-rage do",
+        ),
         (["--log", "x.parquet", "--algorithm", "rage"], "rage keeps no log; coda, uniform and linear-rage do"),
     ],
 )

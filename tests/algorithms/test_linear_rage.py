@@ -135,3 +135,40 @@ def test_collinear_features_are_no_obstacle():
     assert theirs is not None
     assert mine.samples == theirs.samples
     assert np.allclose(mine.sampler.propensities(doubled), theirs.sampler.propensities(problem.population), atol=0.05)
+
+
+def test_a_bad_action_among_many_contexts_costs_little():
+    """Designs made on some contexts keep a floor on all: without it a clearly bad action would never be seen again."""
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal(1100)
+    contexts = Contexts.of(x[:, None], ids=np.arange(1100))
+    means = 0.5 + 0.1 * np.column_stack([x, -x, np.zeros(1100)]).clip(-3, 3) - np.array([0.0, 0.0, 0.4]) * 0.3
+    problem = pb.Problem("many", "", contexts, means, pb.Bernoulli(), Trivial(1100, 3))
+    done = run(problem, algorithm="linear-rage", epsilon=0.1, delta=0.1, rng=0)
+    assert done.stopped == "done"
+    assert done.samples < 5_000
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_proof_that_was_given_up_does_not_fail_verification(seed: int):
+    spec = "linear:dimension=7,actions=3,contexts=40"
+    done = play(spec, every=True, epsilon=0.05, delta=0.05, seed=seed)
+    problem = pb.load_problem(spec)
+    assert isinstance(done.certificate, LinearCertificate)
+    assert done.log is not None
+    assert done.contexts is not None
+    verdict = verify_linear(done.certificate, done.log, done.contexts, Trivial(len(problem.population), 3))
+    assert verdict.good, verdict.faults
+
+
+def test_the_command_when_nothing_is_left_to_doubt(command, tmp_path: Path):
+    proof, log = tmp_path / "proof.json", tmp_path / "log.parquet"
+    spec = "linear:dimension=2,actions=2,contexts=1"
+    options = ["--algorithm", "linear-rage", "--epsilon", "0.1", "--certificate", str(proof), "--log", str(log)]
+    assert command("run", spec, *options)[0] == 0
+    assert "good: if rewards are linear" in command("verify", str(proof), str(log))[1]
+    noisy = "linear:dimension=2,actions=3,contexts=10,noise=gaussian,variance=0.3"
+    assert command("run", noisy, *options)[0] == 0
+    assert command("verify", str(proof), str(log))[0] == 0
+    (tmp_path / "proof.json.contexts.parquet").unlink()
+    assert "name it with --contexts" in command("verify", str(proof), str(log))[2]

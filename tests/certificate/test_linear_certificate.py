@@ -17,7 +17,7 @@ from pacbandits.certificate.linear import (
 )
 from pacbandits.certificate.moments import Moments, Span
 from pacbandits.errors import InputError
-from pacbandits.policies.features import Given, map_for
+from pacbandits.policies.features import Crossed, Given, map_for
 from pacbandits.policies.finite import Finite
 from pacbandits.policies.greedy import GreedyPolicy
 from pacbandits.policies.trivial import Trivial
@@ -243,3 +243,58 @@ def test_either_form_holds_as_often_as_it_says():
             best = policies.argmax(contexts, values / N)(contexts)
             wrong[form] += values[np.arange(N), best].mean() - mine > made.certified_epsilon
     assert max(wrong.values()) <= 0.1 * 150
+
+
+def test_numbers_too_large_prove_nothing():
+    contexts, log, _ = make()
+    policies = listed()
+    lists, rounds = certify(contexts, log, policies, "list"), certify(contexts, log, policies, "ellipsoid", skipped=1)
+    assert rounds.prior is not None
+    best = {"certified_epsilon": 0.0, "proven_epsilon": 0.0, "epsilon": 1e-3}
+    lopsided = rounds.prior.copy()
+    lopsided[0, -1] *= 40.0
+    for forged, words in (
+        (replace(lists, stake=1e308, noise=1e308, **best), "cannot be computed with"),
+        (replace(lists, stake=1e-300, **best), "needs the list, its stake"),
+        (replace(rounds, noise=1e308, **best), "cannot be computed with"),
+        (replace(rounds, prior=1.7e308 * np.eye(D), **best), "symmetric matrix of moderate size"),
+        (replace(rounds, prior=lopsided, **best), "symmetric matrix of moderate size"),
+        (replace(rounds, prior=np.eye(D + 1), **best), "symmetric matrix of moderate size"),
+        (replace(lists, skipped=1, **best), "all rounds"),
+        (replace(rounds, skipped=2), "one first round"),
+        (replace(rounds, parameter=rounds.parameter + 1.0), "not that of least squares"),
+        (replace(rounds, parameter=np.ones(1)), "does not fit"),
+        (replace(rounds, features=Given(A, D + 1)), "not those of the contexts"),
+    ):
+        assert words in " ".join(verify_linear(forged, log, contexts, policies).faults), words
+
+
+def test_another_map_of_features_is_refused():
+    contexts, log, _ = make()
+    made = certify(contexts, log, listed(), "list")
+    constant = Crossed((), np.ones((A, 1)))
+    forged = replace(made, features=constant, parameter=np.zeros(1))
+    assert "not those of the contexts" in " ".join(verify_linear(forged, log, contexts, listed()).faults)
+
+
+def test_a_log_with_other_features_for_the_same_ids_is_refused():
+    contexts, log, _ = make()
+    assert contexts.phi is not None
+    other = Contexts.finite(N, phi=2.0 * contexts.phi.array)
+    made = certify(other, replace(log, contexts=other.take(np.asarray(log.contexts.ids))), listed(), "list")
+    mixed = replace(made, digest=certify(other, log, listed(), "list").digest)
+    assert "other features for the same context ids" in " ".join(verify_linear(mixed, log, other, listed()).faults)
+
+
+@pytest.mark.parametrize("offset", [1e10, 2.0**31])
+def test_features_too_nearly_collinear_are_refused(offset: float):
+    rng = np.random.default_rng(0)
+    phi = np.stack([np.ones((N, A)), rng.standard_normal((N, A)) + offset], axis=2)
+    with pytest.raises(InputError, match="nearly collinear"):
+        Span.of(phi, np.full(N, 1 / N))
+
+
+def test_small_units_are_no_reason_to_drop_a_feature():
+    rng = np.random.default_rng(0)
+    phi = np.stack([np.full((N, A), 1e10), rng.standard_normal((N, A))], axis=2)
+    assert Span.of(phi, np.full(N, 1 / N)).rank == 2

@@ -26,7 +26,8 @@ from pacbandits.policies.linear import oracle
 from pacbandits.policies.linear.acting import act, act_all, rows_of
 from pacbandits.policies.linear.arrangement import Turns
 from pacbandits.policies.linear.grid import count_directions, directions
-from pacbandits.policies.linear.oracle import ListedLinear, SearchedLinear, SolvedLinear, SweptLinear
+from pacbandits.policies.linear.oracle import ListedLinear, SolvedLinear, SweptLinear
+from pacbandits.policies.linear.search import Ground
 from pacbandits.problems import load_problem
 from pacbandits.problems.classes import load_policies_for
 from pacbandits.records import Contexts
@@ -264,15 +265,19 @@ def test_swept_policies_are_all_looked_at(monkeypatch: pytest.MonkeyPatch) -> No
 def test_how_oracles_are_chosen() -> None:
     contexts = draw_people(np.random.default_rng(0), 10, 3)
     kinds = {
-        "auto": [ListedLinear, SweptLinear, SearchedLinear],
-        "search": [SearchedLinear] * 3,
+        "auto": [ListedLinear, SweptLinear, Linear],
+        "search": [Linear] * 3,
         "milp": [SolvedLinear] * 3,
     }
     for name, wanted in kinds.items():
         made = [Linear.learn(contexts, n_actions=2, levels=levels, oracle=name) for levels in (2, 6, 9)]
         assert [type(one) for one in made] == wanted
-        assert [one.exact for one in made] == [kind is not SearchedLinear for kind in wanted]
+        assert [one.exact for one in made] == [kind is not Linear for kind in wanted]
     assert type(Linear.learn(contexts, n_actions=2, levels=9, oracle="list")) is SweptLinear
+    few = Contexts.of(contexts.features, ids=np.arange(10))
+    assert type(Linear.learn(few, n_actions=2, levels=9)) is SweptLinear
+    many = draw_people(np.random.default_rng(0), 20_000, 3)
+    assert type(Linear.learn(many, n_actions=2, levels=6)) is Linear
     with pytest.raises(InputError, match="too many to list"):
         Linear.learn(contexts, n_actions=5, levels=9, oracle="list")
 
@@ -380,15 +385,27 @@ def test_the_search_is_never_worse_than_one_action(seed: int) -> None:
 
 
 @pytest.mark.parametrize("levels", [1, 20])
-def test_constant_policies_by_features_of_actions(levels: int) -> None:
+@pytest.mark.parametrize("kind", ["relative", "blocks", "last without", "shared", "given"])
+def test_constant_policies_are_known_before_any_search(levels: int, kind: str) -> None:
     """Each action that some direction of its own features singles out can be taken always."""
-    table = np.array([[1.0, 0.0, 0.3], [0.0, 1.0, 0.1], [-1.0, -1.0, 0.0], [0.0, 0.1, 1.0]])
     contexts = draw_people(np.random.default_rng(0), 50, 2)
-    policies = Linear(Crossed.shared(contexts, table), levels=levels, oracle="search")
-    for action in range(4):
-        scores = np.zeros((50, 4))
-        scores[:, action] = 1.0
-        assert (policies.argmax(contexts, scores)(contexts) == action).all()
+    table = np.array([[1.0, 0.0, 0.3], [0.0, 1.0, 0.1], [-1.0, -1.0, 0.0], [0.0, 0.1, 1.0]])
+    maps: dict[str, FeatureMap] = {
+        "relative": Crossed.blocks(contexts, n_actions=4, relative=True),
+        "blocks": Crossed.blocks(contexts, n_actions=4),
+        "last without": Crossed.shared(contexts, np.eye(4)[:, :3]),
+        "shared": Crossed.shared(contexts, table),
+        "given": Given(4, 3),
+    }
+    features = maps[kind]
+    if kind == "given":
+        noise = 0.01 * np.random.default_rng(1).normal(size=(50, 4, 3))
+        contexts = with_phi(table + noise)
+    ground = Ground.of(rows_of(features, contexts), levels=levels)
+    always = {int(row[0]) for row in ground.actions if (row == row[0]).all()}
+    assert always == {0, 1, 2, 3}
+    np.testing.assert_array_equal(ground.actions, [act(ground.rows, theta) for theta in ground.pool])
+    assert np.abs(ground.pool).max() <= levels
 
 
 def test_the_search_ignores_what_is_added_to_a_row() -> None:
@@ -504,7 +521,7 @@ def test_specs() -> None:
     made = load_policies_for("linear", contexts, n_actions=3)
     assert isinstance(made, Linear)
     assert made.levels == oracle.default_levels(6) == 2
-    assert isinstance(load_policies_for("linear:levels=4", contexts, n_actions=3), SearchedLinear)
+    assert type(load_policies_for("linear:levels=4", contexts, n_actions=3)) is Linear
     assert isinstance(load_policies_for("linear:oracle=milp", contexts, n_actions=3), SolvedLinear)
     given_phi = load_policies_for("linear", with_phi(np.ones((3, 2, 2))), n_actions=2)
     assert isinstance(given_phi, Linear)

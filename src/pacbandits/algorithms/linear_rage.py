@@ -29,7 +29,7 @@ from pacbandits.certificate.linear import (
 )
 from pacbandits.certificate.moments import Moments
 from pacbandits.confidence import best_share, self_normalised_bound
-from pacbandits.design.exploration import POWERS, LinearExploration, shares_by_gain
+from pacbandits.design.exploration import POWERS, LinearExploration, shares_by_gain, with_floor
 from pacbandits.design.linear import solve_pool
 from pacbandits.errors import FloatArray, InputError, check_delta
 from pacbandits.policies.base import EnumeratedClass, PolicyClass
@@ -53,8 +53,9 @@ PRECISION = 0.05  # of a design
 
 @dataclass(frozen=True, eq=False)
 class LinearState(State):
-    """population: the contexts in coordinates that suit them. moments: of all rounds. pool (m, r): x_π worth starting
-    the next search from. prior: Λ of the certificate, once it is chosen.
+    """population: the contexts in coordinates that suit them. form, price: of the certificate, and what it pays in the
+    place of log(|Π|/δ). moments: of all rounds. propensities (N, A): of the last design. prior (r, r): Λ of the
+    certificate, once it is chosen.
     """
 
     population: Population = field(kw_only=True)
@@ -80,7 +81,8 @@ class LinearRage:
     """Identify the best policy when `r(c, a) = ⟨φ(c, a), θ*⟩`, which is assumed.
 
     Of a class that can be listed, the best policy of the list; for any other class, of all policies. rewards:
-    their noise must have a sub-Gaussian proxy. pilot: the size of the first round.
+    their noise must have a sub-Gaussian proxy. pilot: the size of the first round. sampled_contexts: how many contexts
+    were drawn to stand for their distribution; None when it is known.
     """
 
     name: ClassVar[str] = "linear-rage"
@@ -89,16 +91,17 @@ class LinearRage:
     delta: float
     rewards: RewardBounds = field(default=RewardBounds(), kw_only=True)
     pilot: int | None = field(default=None, kw_only=True)
+    sampled_contexts: int | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
-        if not 0 < self.epsilon < float("inf"):
-            raise InputError(f"{self.name} needs an epsilon above 0; got {self.epsilon}")
+        if not 1e-9 <= self.epsilon < float("inf"):
+            raise InputError(f"{self.name} needs an epsilon above 0, of 1e-9 or more; got {self.epsilon}")
         check_delta(self.delta)
         if self.rewards.proxy is None:
             raise InputError(
                 f"{self.name} needs rewards in [0, 1], or RewardBounds with the sub-Gaussian proxy of their noise"
             )
-        if self.pilot is not None and not (self.pilot >= 1 and self.pilot == int(self.pilot)):
+        if self.pilot is not None and (type(self.pilot) is not int or self.pilot < 1):
             raise InputError(f"pilot must be a whole number, 1 or more; got {self.pilot}")
 
     @property
@@ -154,7 +157,8 @@ class LinearRage:
 
     def absorb(self, state: LinearState, plan: Plan, log: Log) -> LinearState:
         """The state after the round."""
-        assert isinstance(plan, LinearPlan)
+        if not isinstance(plan, LinearPlan):
+            raise InputError(f"{self.name} absorbs plans of its own, not a {type(plan).__name__}")
         check_played(state, plan, log, rewards=self.rewards)
         number = plan.round_number - 1
         log = replace(log, rounds=np.full(len(log), number))
@@ -176,6 +180,9 @@ class LinearRage:
             prior=plan.prior,
             skipped=1 if state.form == "ellipsoid" else 0,
         )
+        if self.sampled_contexts is not None:
+            drawn = f"{self.sampled_contexts:,} contexts that were drawn stand well enough for their distribution"
+            certificate = replace(certificate, remarks=(*certificate.remarks, drawn))
         figures = {
             "round": plan.round_number,
             "samples": log.samples,
@@ -353,9 +360,9 @@ class Sketch:
         def price(table: FloatArray) -> float:
             return float(_squares(scaled, _inverse(_information(whole, nu, table))).max())
 
-        power, table = POWERS[1], solved.propensities
+        power, table = POWERS[1], with_floor(solved.propensities) if self.whole else solved.propensities
         if not self.whole:
-            tables = {power: shares_by_gain(whole, gain, power=power) for power in POWERS}
+            tables = {power: with_floor(shares_by_gain(whole, gain, power=power)) for power in POWERS}
             power = min(POWERS, key=lambda one: price(tables[one]))
             table = tables[power]
         return Designed(table, _information(whole, nu, table), gain, power, price(table), pool)

@@ -108,7 +108,9 @@ def make_algorithm(
             raise InputError(
                 f"{name} has no sample sizes to scale and no choice of solver; leave out --scale and --solver"
             )
-        return CERTIFYING[name](epsilon, delta, rewards=rewards)
+        # The others need to know nothing of how contexts are distributed.
+        known = {"sampled_contexts": sampled_contexts} if name == "linear-rage" else {}
+        return CERTIFYING[name](epsilon, delta, rewards=rewards, **known)
     options: dict[str, Any] = {
         "rewards": rewards,
         "scale": scale,

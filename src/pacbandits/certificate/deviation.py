@@ -27,6 +27,7 @@ STARTS, MOST_STARTS = 96, 500  # random directions, beside both ends of every ax
 _STEPS = 60
 _SOME = 2000  # contexts, when there are many
 _CHEAP = 5e6  # multiplications of a step of all searches
+_DIMENSIONS = 12  # of a branch and bound
 _EFFORT = 5e8  # multiplications of a branch and bound
 
 
@@ -74,7 +75,8 @@ def largest_deviation(
     values = gain + np.linalg.norm(spread, axis=1)
     value = max(float(values.max()), 0.0)
     if target is not None and value <= target < proven:
-        proven = min(proven, _bound(nu, gains, turned, target=target))
+        # What it bounds the value by on its way depends on coordinates; that it got below the target does not.
+        proven = target if _bound(nu, gains, turned, target=target) <= target else proven
     moved = (phi[alive] - phi[rows, reference][alive][:, None, :])[np.arange(len(nu))[None, :], actions]
     return Deviations(value, proven, np.einsum("c,scd->sd", nu, moved))
 
@@ -84,7 +86,7 @@ def _bound(nu: FloatArray, gains: FloatArray, turned: FloatArray, *, target: flo
     d = turned.shape[2]
     effort = _EFFORT / (turned.size * d)  # cones that can be looked at
     centre = float(nu @ gains.max(axis=1))
-    if 2**d > effort:
+    if d > _DIMENSIONS or 2**d > effort:
         return np.inf
     signs = np.array(list(itertools.product((1.0, -1.0), repeat=d)))
     cones = signs[:, :, None] * np.eye(d)[None, :, :]

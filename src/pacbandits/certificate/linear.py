@@ -38,12 +38,13 @@ KIND = "pacbandits realizable certificate"
 REALIZABLE = "mean rewards are linear in the given features (realizability), without which the claim may be wrong"
 ASSUMPTIONS = (
     REALIZABLE,
+    "mean rewards lie in [0, 1]",
     "the given contexts, with their weights, are the distribution of contexts",
     "rewards of a round are independent given its contexts and actions",
     "rounds are numbered in the order in which they occurred, and none was designed by its own or later rewards",
 )
-FIXED_LIST = "the list of policies and the stakes were fixed before the log was seen"
-FIXED_PRIOR = "the prior was fixed before the rounds that are counted"
+FIXED_LIST = "the form of the certificate, the list of policies and the stakes were fixed before the log was seen"
+FIXED_PRIOR = "the form of the certificate was fixed before the log was seen, and the prior before its second round"
 SEARCHED = "the search over directions, which is not exact, found the policy that may be best"
 MULTIPLIERS = (1.0, 2.0, 4.0, 8.0)  # of the stake ε/R², for policies that are ever farther from the best
 
@@ -97,11 +98,13 @@ class LinearCertificate:
     @property
     def assumptions(self) -> tuple[str, ...]:
         """Everything the claim rests on."""
+        names = ", ".join(self.features.names[:8]) + (", …" if self.features.dimension > 8 else "")
+        given = f"the {self.features.dimension} features are {names}"
         noise = f"rewards scatter about their means as {self.noise:g}-sub-Gaussian noise"
         if self.noise == 0.25:
             noise += " (as all do that lie in [0, 1])"
         fixed = FIXED_LIST if self.form == "list" else FIXED_PRIOR
-        return (*ASSUMPTIONS, noise, fixed, *(() if self.exact else (SEARCHED,)), *self.remarks)
+        return (*ASSUMPTIONS, given, noise, fixed, *(() if self.exact else (SEARCHED,)), *self.remarks)
 
     def describe(self) -> str:
         """The claim in a sentence."""
@@ -185,7 +188,7 @@ class LinearCertificate:
             )
         except KeyError as missing:
             raise InputError(f"the certificate lacks {missing}") from None
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, OverflowError) as error:
             raise InputError(f"the certificate cannot be read: {error}") from None
         for name, words in made.to_json().items():
             if given.get(name) != words:

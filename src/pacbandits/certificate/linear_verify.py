@@ -14,11 +14,13 @@ from pacbandits.certificate.linear import MULTIPLIERS, LinearCertificate, digest
 from pacbandits.certificate.verify import Verdict
 from pacbandits.errors import FloatArray, InputError
 from pacbandits.policies.base import ClosedClass, EnumeratedClass, PolicyClass
+from pacbandits.policies.features import map_for
 from pacbandits.policies.greedy import GreedyPolicy
 from pacbandits.records import Contexts, Log
 
 _ROUNDING = 1e-6
 _STARTS = 1000
+_MODEST = 1e-100, 1e100
 
 
 def verify_linear(certificate: LinearCertificate, log: Log, contexts: Contexts, policies: PolicyClass) -> Verdict:
@@ -28,25 +30,27 @@ def verify_linear(certificate: LinearCertificate, log: Log, contexts: Contexts, 
     if faults:
         return Verdict(tuple(faults), None)
     try:
-        phi, played = certificate.features(here), certificate.features(log.contexts)[np.arange(len(log)), log.actions]
+        phi, played = certificate.features(here), certificate.features.played(log.contexts, log.actions)
     except InputError as error:
         return Verdict((f"the features of the certificate do not fit: {error}",), None)
-    # Orthonormal coordinates of what the features span; anything outside is 0 on every context.
-    flat = phi.reshape(-1, phi.shape[2])
-    _, sizes, rows = np.linalg.svd(flat / np.maximum(np.abs(flat).max(axis=0), 1e-300), full_matrices=False)
-    axes = (rows[sizes > 1e-9 * sizes[0]] / np.maximum(np.abs(flat).max(axis=0), 1e-300)).T
-    inside, rounds = played @ axes, np.unique(log.rounds)[certificate.skipped :]
-    parts = [log.rounds == number for number in rounds]
+    axes = _axes(phi, here.weights)
+    if axes is None:
+        return Verdict(("the features are zero, or too nearly collinear to compute with",), None)
+    if not _within_span(played, phi):
+        return Verdict(("the log has features outside the span of those of the contexts",), None)
+    inside = played @ axes
+    parts = [log.rounds == number for number in np.unique(log.rounds)]
     information = np.array([(inside[own] * log.repeats[own, None]).T @ inside[own] for own in parts])
     totals = np.array([(inside[own] * log.repeats[own, None]).T @ log.rewards[own] for own in parts])
-    if not parts:
+    faults.extend(_faults_of_parameter(certificate, phi, axes, information.sum(axis=0), totals.sum(axis=0)))
+    counted = slice(certificate.skipped, None)
+    if len(parts) <= certificate.skipped:
         value = proven = 1.0
     elif certificate.form == "list":
-        value = proven = _by_list(certificate, phi @ axes, here, policies, information, totals)
+        value = proven = _by_list(certificate, phi @ axes, here, policies, information[counted], totals[counted])
     else:
-        value, proven = _by_ellipsoid(
-            certificate, phi @ axes, axes, here, policies, information.sum(axis=0), totals.sum(axis=0)
-        )
+        sums = information[counted].sum(axis=0), totals[counted].sum(axis=0)
+        value, proven = _by_ellipsoid(certificate, phi @ axes, axes, here, policies, *sums)
     for name, anew, claimed in (
         ("policy is within", value, certificate.certified_epsilon),
         ("policy is proven, without the search, to be within", proven, certificate.proven_epsilon),
@@ -54,6 +58,46 @@ def verify_linear(certificate: LinearCertificate, log: Log, contexts: Contexts, 
         if not min(anew, 1.0) <= claimed * (1.0 + _ROUNDING) + 1e-12:
             faults.append(f"the {name} {min(anew, 1.0):.6g} of the best, not {claimed:.6g}")
     return Verdict(tuple(faults), min(value, 1.0))
+
+
+def _axes(phi: FloatArray, weights: FloatArray) -> FloatArray | None:
+    """Coordinates (d, r) of what φ spans, in which uniform exploration has the identity for its information."""
+    flat = phi.reshape(-1, phi.shape[2])
+    scales = np.abs(flat).max(axis=0)
+    if not 0 < scales.max() < 1e100:
+        return None
+    scales = np.where(scales > 0, scales, 1.0)
+    _, sizes, rows = np.linalg.svd(flat / scales, full_matrices=False)
+    if ((sizes > 1e-13 * sizes[0]) & (sizes <= 1e-9 * sizes[0])).any():
+        return None
+    kept = sizes > 1e-9 * sizes[0]
+    first = (rows[kept] / sizes[kept, None] / scales).T
+    points = flat @ first
+    gram = (points * (np.repeat(weights, phi.shape[1]) / phi.shape[1])[:, None]).T @ points
+    values, vectors = np.linalg.eigh(gram)
+    return None if values[0] <= 1e-18 * values[-1] else first @ (vectors / np.sqrt(values))
+
+
+def _within_span(played: FloatArray, phi: FloatArray) -> bool:
+    """Whether every row played (n, d) is a combination of what the contexts have (N, A, d)."""
+    flat = phi.reshape(-1, phi.shape[2])
+    scales = np.where(np.abs(flat).max(axis=0) > 0, np.abs(flat).max(axis=0), 1.0)
+    _, sizes, rows = np.linalg.svd(flat / scales, full_matrices=False)
+    basis = rows[sizes > 1e-9 * sizes[0]]
+    scaled = played / scales
+    return bool((np.abs(scaled - scaled @ basis.T @ basis) <= 1e-6 * max(1.0, float(np.abs(scaled).max()))).all())
+
+
+def _faults_of_parameter(
+    c: LinearCertificate, phi: FloatArray, axes: FloatArray, information: FloatArray, totals: FloatArray
+) -> list[str]:
+    """Whether the parameter is that of least squares over all rounds."""
+    if np.linalg.cond(information) > 1e9:
+        return []
+    anew = phi @ (axes @ np.linalg.solve(information, totals))
+    off = np.abs(phi @ c.parameter - anew).max()
+    fits = off <= 1e-5 * max(1.0, float(np.abs(anew).max()))
+    return [] if fits else ["the parameter is not that of least squares on the log"]
 
 
 def _faults_on_sight(c: LinearCertificate, log: Log, contexts: Contexts, policies: PolicyClass) -> list[str]:
@@ -67,26 +111,55 @@ def _faults_on_sight(c: LinearCertificate, log: Log, contexts: Contexts, policie
     if not log.n_actions == policies.n_actions == c.features.n_actions:
         faults.append(f"the log has {log.n_actions} actions, the class {policies.n_actions}")
         return faults
+    faults.extend(_faults_of_features(c, log, contexts))
     if c.listed is not isinstance(policies, EnumeratedClass):
         faults.append("the certificate and the policy class disagree on whether it is a list")
     elif c.listed and not (isinstance(policies, ClosedClass) and policies.has(c.policy)):
         faults.append("the certified policy is not one of the class")
-    elif not c.listed and not isinstance(c.policy, GreedyPolicy):
+    elif not c.listed and not (isinstance(c.policy, GreedyPolicy) and c.policy.n_actions == policies.n_actions):
         faults.append("the certified policy must be greedy for a parameter")
     if not abs(policies.log_size - c.log_size) <= 1e-9 * max(1.0, policies.log_size):
         faults.append(f"the policy class has log size {policies.log_size:.6g}, the certificate {c.log_size:.6g}")
     if not 0 < c.delta < 1 or not 0 < c.epsilon < np.inf or not 0 <= c.certified_epsilon <= 1:
         faults.append(f"epsilon {c.epsilon} (or {c.certified_epsilon}) and delta {c.delta} are no confidence statement")
-    if not 0 <= c.noise < np.inf or c.skipped < 0:
-        faults.append(f"noise {c.noise} and {c.skipped} skipped rounds mean nothing")
-    if c.form == "list" and not (c.stake is not None and 0 < c.stake < np.inf and c.listed):
-        faults.append("a certificate over a list needs the list and its stake")
-    if c.form == "ellipsoid" and c.certified_epsilon < 1 and c.prior is None:
-        faults.append("an ellipsoid needs its prior")
-    if c.form == "ellipsoid" and c.skipped == 0:
-        faults.append("an ellipsoid needs a first round that chose its prior")
+    if c.noise != 0 and not _MODEST[0] <= c.noise <= _MODEST[1]:
+        faults.append(f"noise of {c.noise} cannot be computed with")
+    if c.form == "list":
+        if not (c.listed and c.stake is not None and _MODEST[0] <= c.stake <= _MODEST[1] and c.skipped == 0):
+            faults.append("a certificate over a list needs the list, its stake, and all rounds")
+    elif c.skipped != 1:
+        faults.append("an ellipsoid needs one first round that chose its prior")
+    elif c.certified_epsilon < 1 and not _is_prior(c.prior, c.features.dimension):
+        faults.append("an ellipsoid needs a prior that is a symmetric matrix of moderate size")
     faults.extend(f"the certificate does not say that it assumes: {w}" for w in log.assumed if w not in c.remarks)
     return faults
+
+
+def _faults_of_features(c: LinearCertificate, log: Log, contexts: Contexts) -> list[str]:
+    """Whether the features are those that the contexts have, for the log too."""
+    try:
+        own = map_for(contexts, n_actions=c.features.n_actions, relative=False)
+    except InputError as error:
+        return [f"the contexts have no features to be linear in: {error}"]
+    if own.to_json() != c.features.to_json():
+        return ["the features of the certificate are not those of the contexts"]
+    if c.parameter.shape != (own.dimension,):
+        return [f"a parameter of {c.parameter.size} numbers does not fit {own.dimension} features"]
+    if contexts.ids is None or log.contexts.ids is None or len(np.unique(contexts.ids)) < len(contexts):
+        return []
+    order = np.argsort(contexts.ids)
+    spot = np.minimum(np.searchsorted(contexts.ids[order], log.contexts.ids), len(order) - 1)
+    known = contexts.ids[order][spot] == log.contexts.ids
+    theirs = own.played(log.contexts, log.actions)[known]
+    mine = own.played(contexts.take(order[spot]), log.actions)[known]
+    return [] if np.array_equal(mine, theirs) else ["the log has other features for the same context ids"]
+
+
+def _is_prior(prior: FloatArray | None, dimension: int) -> bool:
+    if prior is None or prior.shape != (dimension, dimension):
+        return False
+    largest = float(np.abs(prior).max())
+    return 0 < largest <= _MODEST[1] and bool((np.abs(prior - prior.T) <= 1e-9 * largest).all())
 
 
 def _by_list(
@@ -105,20 +178,20 @@ def _by_list(
     inverses = np.asarray(np.linalg.inv(information[whole]), dtype=np.float64)
     rounds = list(zip(inverses, totals[whole], strict=True))
     needed = policies.log_size + np.log(len(MULTIPLIERS)) - np.log(c.delta)
-    largest = 0.0
+    found = [0.0]
     for actions in np.asarray(policies.actions(contexts)):
         x = weights @ phi[rows, actions] - best
         if np.abs(x).max() <= 1e-12:
             continue
-        precisions = np.array([1.0 / (x @ v @ x) for v, _ in rounds])
-        if precisions.sum() == 0:
+        if not rounds:
             return np.inf
+        precisions = np.array([1.0 / (x @ v @ x) for v, _ in rounds])
         means = np.array([x @ v @ t for v, t in rounds])
         centre = float(precisions @ means / precisions.sum())
         stakes = np.array(MULTIPLIERS) * c.stake
         widths = stakes / 2.0 + c.noise * needed / (stakes * precisions.sum())
-        largest = max(largest, float(centre + (widths.min() if c.noise > 0 else 0.0)))
-    return largest
+        found.append(centre + (float(widths.min()) if c.noise > 0 else 0.0))
+    return _largest(np.array(found))
 
 
 def _by_ellipsoid(
@@ -130,24 +203,35 @@ def _by_ellipsoid(
     information: FloatArray,
     totals: FloatArray,
 ) -> tuple[float, float]:
+    nothing = np.inf, np.inf
     if c.prior is None or np.linalg.cond(information) > 1e12:
-        return np.inf, np.inf
-    prior = axes.T @ c.prior @ axes
-    if np.linalg.eigvalsh(prior)[0] <= 0:
-        return np.inf, np.inf
+        return nothing
+    prior = axes.T @ ((c.prior + c.prior.T) / 2.0) @ axes
+    if not np.isfinite(prior).all() or np.linalg.eigvalsh(prior)[0] <= 0:
+        return nothing
     both = information + prior
-    bound = c.noise * (np.linalg.slogdet(both)[1] - np.linalg.slogdet(prior)[1] - 2.0 * np.log(c.delta))
+    grown = float(np.linalg.slogdet(both)[1] - np.linalg.slogdet(prior)[1])
+    bound = c.noise * (max(grown, 0.0) - 2.0 * np.log(c.delta))
     estimate = np.asarray(np.linalg.solve(information, totals), dtype=np.float64)
     half = np.linalg.solve(information, np.linalg.cholesky(both))
-    shape = bound * half @ half.T
+    shape = np.asarray(bound * half @ half.T, dtype=np.float64)
+    if not np.isfinite(shape).all():
+        return nothing
     rows, weights, own = np.arange(len(contexts)), contexts.weights, c.policy(contexts)
     if isinstance(policies, EnumeratedClass):
-        best, largest = weights @ phi[rows, own], 0.0
+        best, found = weights @ phi[rows, own], [0.0]
         for actions in np.asarray(policies.actions(contexts)):
             x = weights @ phi[rows, actions] - best
-            largest = max(largest, float(x @ estimate + np.sqrt(max(x @ shape @ x, 0.0))))
+            found.append(float(x @ estimate + np.sqrt(max(x @ shape @ x, 0.0))))
+        largest = _largest(np.array(found))
         return largest, largest
-    found = largest_deviation(
-        phi, weights, reference=own, parameter=estimate, shape=shape, starts=_STARTS, target=c.proven_epsilon
+    target = c.epsilon if c.proven_epsilon <= c.epsilon else None
+    worst = largest_deviation(
+        phi, weights, reference=own, parameter=estimate, shape=shape, starts=_STARTS, target=target
     )
-    return found.value, found.proven
+    return worst.value, worst.proven
+
+
+def _largest(values: FloatArray) -> float:
+    """The largest value; infinite when there is one that is no number."""
+    return float(values.max()) if np.isfinite(values).all() else np.inf

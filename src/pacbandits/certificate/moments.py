@@ -8,34 +8,56 @@ import numpy as np
 
 from pacbandits.errors import FloatArray, InputError, IntArray
 from pacbandits.policies.features import FeatureMap
-from pacbandits.records import Contexts, Log
+from pacbandits.records import Log
 
-_RANK = 1e-9  # of the largest singular value of the features, scaled: below, a direction counts as absent
+# Of the largest singular value of the features, each scaled by its largest entry: what rounding explains, and what is
+# too small to compute with.
+_ABSENT, _NEAR = 1e-13, 1e-9
+_LARGEST = 1e100
 _SINGULAR = 1e-10  # of the largest eigenvalue of a round's information
 
 
 @dataclass(frozen=True, eq=False)
 class Span:
-    """Coordinates Bᵀφ for the space that features span: basis B (d, r), and back (r, d) with `φ = backᵀ Bᵀφ` there."""
+    """Coordinates Bᵀφ for the space that features span: basis B (d, r), and back (r, d) with `φ = backᵀ Bᵀφ` there.
+
+    scales (d,): the largest entry of each feature.
+    """
 
     basis: FloatArray
     back: FloatArray
+    scales: FloatArray
 
     @classmethod
     def of(cls, phi: FloatArray, weights: FloatArray) -> Span:
         """The span of φ (N, A, d) over contexts that occur, with `E_ν mean_a (Bᵀφ)(Bᵀφ)ᵀ` the identity."""
         _, n_actions, d = phi.shape
-        flat = (phi * np.sqrt(weights / n_actions)[:, None, None]).reshape(-1, d)
-        sizes = np.linalg.norm(flat, axis=0)
-        if not sizes.any():
+        flat = phi.reshape(-1, d)
+        scales = np.abs(flat).max(axis=0, initial=0.0)
+        if not scales.any():
             raise InputError("the features are zero everywhere, so nothing can be learnt; give other features")
-        used = sizes > _RANK * sizes.max()
-        _, values, rows = np.linalg.svd(np.linalg.qr(flat[:, used] / sizes[used], mode="r"))
-        rank = int((values > _RANK * values[0]).sum())
-        basis, back = np.zeros((d, rank)), np.zeros((rank, d))
-        basis[used] = rows[:rank].T / values[:rank] / sizes[used][:, None]
-        back[:, used] = values[:rank, None] * rows[:rank] * sizes[used]
-        return cls(basis, back)
+        if scales.max() > _LARGEST:
+            raise InputError(f"features as large as {scales.max():.3g} cannot be computed with; give other units")
+        scales[scales == 0] = 1.0
+        _, values, rows = np.linalg.svd(np.linalg.qr(flat / scales, mode="r"))
+        near = (values > _ABSENT * values[0]) & (values <= _NEAR * values[0])
+        if near.any():
+            raise InputError(
+                "some features are so nearly collinear that least squares cannot tell them apart; centre them "
+                "(subtract their means), or leave one out"
+            )
+        values = values[values > _NEAR * values[0]]
+        rows = rows[: len(values)]
+        first = rows.T / values / scales[:, None]
+        triangle = np.linalg.qr((flat @ first) * np.sqrt(np.repeat(weights, n_actions) / n_actions)[:, None], mode="r")
+        sizes = np.abs(np.diagonal(triangle))
+        if sizes.min() <= _NEAR * sizes.max():
+            raise InputError(
+                "some features occur with so little probability that least squares cannot tell them apart; give those "
+                "contexts more weight, or none"
+            )
+        inverse = np.asarray(np.linalg.inv(triangle), dtype=np.float64)
+        return cls(first @ inverse, triangle @ (values[:, None] * rows * scales), scales)
 
     @property
     def rank(self) -> int:
@@ -101,18 +123,12 @@ class Moments:
 
 
 def _moments(log: Log, features: FeatureMap, span: Span) -> tuple[FloatArray, FloatArray, int]:
-    phi = played_features(log.contexts, log.actions, features)
+    phi = features.played(log.contexts, log.actions)
     own = span.coordinates(phi)
-    missed = np.abs(phi - own @ span.back).max(initial=0.0)
-    if missed > 1e-6 * max(1.0, float(np.abs(phi).max(initial=0.0))):
+    missed = np.abs(phi - own @ span.back).max(axis=0, initial=0.0)
+    if (missed > 1e-6 * np.maximum(span.scales, np.abs(phi).max(axis=0, initial=0.0))).any():
         raise InputError(
             "the log has features outside the span of those of the given contexts; give contexts that stand for the log"
         )
     weighted = own * log.repeats[:, None]
     return weighted.T @ own, weighted.T @ log.rewards, log.samples
-
-
-def played_features(contexts: Contexts, actions: IntArray, features: FeatureMap) -> FloatArray:
-    """φ(c, a) (n, d) of the action played."""
-    first, which = contexts.distinct()
-    return features(contexts.take(first))[which, actions]

@@ -183,7 +183,10 @@ def verify_certificate(
     pacbandits verify proof.json log.parquet[/]
     """
     made, policies, reading = read_certificate(certificate)
-    read, _ = read_log(log, **(reading | _reading(actions, least_propensity, reward_range, position)))
+    how = reading | _reading(actions, least_propensity, reward_range, position)
+    # Linear rewards need not lie in [0, 1], only their means.
+    linear = isinstance(made, LinearCertificate) and not how and log.suffix == ".parquet"
+    read = Log.read(log) if linear else read_log(log, **how)[0]
     population = _contexts_for(made, certificate, contexts)
     with status() as tell:
         tell("computing every score anew")
@@ -206,7 +209,7 @@ def verify_certificate(
 
 def contexts_beside(certificate: Path) -> Path:
     """Where the contexts of a certificate of linear rewards are written."""
-    return certificate.with_suffix(".contexts.parquet")
+    return certificate.with_name(f"{certificate.name}.contexts.parquet")
 
 
 def _contexts_for(made: Certificate | LinearCertificate, certificate: Path, given: Path | None) -> Contexts | None:

@@ -10,6 +10,7 @@ from pacbandits.errors import FloatArray
 from pacbandits.policies.features import FeatureMap
 from pacbandits.records import Contexts
 
+FLOOR = 0.02  # the share of uniform exploration
 POWERS = (2.0, 4.0, 8.0, 16.0, 32.0)  # of the gain, on contexts that the design has not seen
 
 
@@ -19,7 +20,7 @@ class LinearExploration:
 
     An optimal design plays actions of largest gain `φᵀ G φ`, G = A⁻¹MA⁻¹ (Kiefer and Wolfowitz 1960), and mixes where
     several are largest; a context that it has not seen is played with propensities that grow with a power of the gain.
-    contexts, table (N, A): of the design. gain (d, d): G. floor: the least share of uniform exploration.
+    contexts, table (N, A): of the design, with the floor. gain (d, d): G.
     """
 
     contexts: Contexts
@@ -27,7 +28,6 @@ class LinearExploration:
     features: FeatureMap
     gain: FloatArray
     power: float = POWERS[1]
-    floor: float = 0.02
 
     @property
     def n_actions(self) -> int:
@@ -35,10 +35,6 @@ class LinearExploration:
 
     def propensities(self, contexts: Contexts) -> FloatArray:
         """p(a|c) as (n, A)."""
-        mixed = (1.0 - self.floor) * self._unmixed(contexts) + self.floor / self.n_actions
-        return mixed / mixed.sum(axis=1, keepdims=True)
-
-    def _unmixed(self, contexts: Contexts) -> FloatArray:
         if contexts is self.contexts:
             return self.table
         if contexts.ids is None or self.contexts.ids is None:
@@ -53,7 +49,13 @@ class LinearExploration:
         return out
 
     def _by_gain(self, contexts: Contexts) -> FloatArray:
-        return shares_by_gain(self.features(contexts), self.gain, power=self.power)
+        return with_floor(shares_by_gain(self.features(contexts), self.gain, power=self.power))
+
+
+def with_floor(shares: FloatArray) -> FloatArray:
+    """Propensities (n, A) with a share of uniform exploration, so that every direction is seen."""
+    mixed = (1.0 - FLOOR) * shares + FLOOR / shares.shape[1]
+    return mixed / mixed.sum(axis=1, keepdims=True)
 
 
 def shares_by_gain(phi: FloatArray, gain: FloatArray, *, power: float) -> FloatArray:

@@ -12,10 +12,10 @@ from typing import Any, Protocol, cast, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pacbandits.errors import FloatArray, InputError, floats
+from pacbandits.errors import FloatArray, InputError, IntArray, floats
 from pacbandits.policies.base import whole_number
 from pacbandits.policies.trees.tree import column_of
-from pacbandits.records import Contexts
+from pacbandits.records import Contexts, Phi
 
 
 class Mapped(Protocol):
@@ -53,6 +53,10 @@ class FeatureMap(Protocol):
 
     def on(self, contexts: Contexts) -> Mapped:
         """φ on these contexts without spelling it out."""
+        ...
+
+    def played(self, contexts: Contexts, actions: IntArray) -> FloatArray:
+        """φ(c, a) (n, d) of one action a context, actions (n,)."""
         ...
 
     def to_json(self) -> dict[str, Any]: ...
@@ -191,6 +195,10 @@ class Crossed:
         x = self.encode(contexts)
         return np.einsum("nu,ak->nauk", x, self.table).reshape(len(x), self.n_actions, -1)
 
+    def played(self, contexts: Contexts, actions: IntArray) -> FloatArray:
+        x = self.encode(contexts)
+        return np.einsum("nu,nk->nuk", x, self.table[actions]).reshape(len(x), -1)
+
     def to_json(self) -> dict[str, Any]:
         encoders = [encoder.to_json() for encoder in self.encoders]
         return {"kind": self.kind, "encoders": encoders, "actions": self.table.tolist()}
@@ -221,10 +229,17 @@ class Given:
         return GivenOn(self(contexts))
 
     def __call__(self, contexts: Contexts) -> FloatArray:
+        return self._phi(contexts).array
+
+    def played(self, contexts: Contexts, actions: IntArray) -> FloatArray:
+        phi = self._phi(contexts)
+        return phi.table[phi.rows, actions]
+
+    def _phi(self, contexts: Contexts) -> Phi:
         phi = contexts.require_phi(n_actions=self.n_actions)
         if phi.dimension != self.dimension:
             raise InputError(f"phi has {phi.dimension} features, but {self.dimension} are needed")
-        return phi.array
+        return phi
 
     def to_json(self) -> dict[str, Any]:
         return {"kind": self.kind, "n_actions": self.n_actions, "dimension": self.dimension}

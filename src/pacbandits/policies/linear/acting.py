@@ -150,7 +150,7 @@ def _terms(z: FloatArray, theta: FloatArray) -> tuple[IntArray, IntArray, FloatA
     return columns[place], actions, z[actions, features[place]], theta[used[place]]
 
 
-def act_all(rows: Rows, parameters: IntArray) -> Table:
+def act_all(rows: Rows, parameters: Table) -> Table:
     """The action (K, m) of each of K policies θ (K, d); quickest when neighbours share their first coordinates."""
     out = np.empty((len(parameters), len(rows)), dtype=compact(rows.n_actions))
     thetas = np.ascontiguousarray(parameters, dtype=np.float64)

@@ -14,7 +14,7 @@ import numpy as np
 
 from pacbandits.compiled import kernel
 from pacbandits.errors import FloatArray, IntArray
-from pacbandits.policies.linear.acting import Rows
+from pacbandits.policies.linear.acting import Rows, Table
 
 # Directions of levels L lie 1/2L² apart at the least; two actions whose φ differ by more than this (relative to φ)
 # differ in score by more than rounding, at all directions but where they cross.
@@ -36,14 +36,15 @@ class Turns:
     zero: int
 
     @classmethod
-    def of(cls, rows: Rows, listed: IntArray) -> Turns:
+    def of(cls, rows: Rows, listed: Table) -> Turns:
         """Of the listed directions (G, 2), all that a grid has."""
-        angles = np.arctan2(listed[:, 1], listed[:, 0])
+        whole = listed.astype(np.float64)
+        angles = np.arctan2(whole[:, 1], whole[:, 0])
         angles[angles < 0] += 2 * np.pi
         zero = int(np.flatnonzero(~listed.any(axis=1))[0])
         order = np.argsort(angles, kind="stable")
         around = order[order != zero]
-        thetas = listed[around].astype(np.float64)
+        thetas = whole[around]
         found = [_turn(phi, thetas, _ALIKE) for _, phi in rows.blocks()]
         offsets = np.concatenate([[0], np.cumsum(np.concatenate([counts for counts, _, _ in found]))])
         starts, actions = (np.concatenate([one[j] for one in found]) for j in (1, 2))

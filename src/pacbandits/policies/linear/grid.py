@@ -8,11 +8,12 @@ import numpy as np
 
 from pacbandits.errors import FloatArray, IntArray
 from pacbandits.policies.finite import sum_scores
-from pacbandits.policies.linear.acting import Rows, act_all
+from pacbandits.policies.linear.acting import Rows, Table, act_all
 
 _ENTRIES = 2**24  # of a table of actions held at a time
 
 
+@lru_cache
 def count_directions(dimension: int, levels: int) -> int:
     """How many parameters of the grid have no common divisor, zero among them: |Π|, exactly.
 
@@ -33,16 +34,16 @@ def _moebius(most: int) -> list[int]:
     return mu
 
 
-@lru_cache(maxsize=8)
-def directions(dimension: int, levels: int) -> IntArray:
-    """These parameters (G, d), those that share their first coordinates side by side."""
+@lru_cache(maxsize=4)
+def directions(dimension: int, levels: int) -> Table:
+    """These parameters (G, d), those that share their first coordinates side by side; in short integers."""
     values = np.arange(-levels, levels + 1, dtype=np.int16)
     grid = np.zeros((1, 0), dtype=np.int16)
     for _ in range(dimension):
         grid = np.column_stack([np.repeat(grid, len(values), axis=0), np.tile(values, len(grid))])
     own = np.gcd.reduce(grid, axis=1) == 1
     own |= ~grid.any(axis=1)
-    out = grid[own].astype(np.int64)
+    out = grid[own]
     out.setflags(write=False)
     return out
 
@@ -52,14 +53,14 @@ def primitive(parameter: IntArray) -> IntArray:
     return parameter // (np.gcd.reduce(parameter) or 1)
 
 
-def simplest(parameters: IntArray) -> int:
+def simplest(parameters: Table) -> int:
     """Of parameters (K, d), which has the fewest and smallest coefficients, and of those the first positive ones."""
     size = np.abs(parameters).sum(axis=1)
     small = np.flatnonzero(size == size.min())
     return int(small[np.lexsort([-column for column in parameters[small].T[::-1]])[0]])
 
 
-def values_of(rows: Rows, parameters: IntArray, *scores: FloatArray) -> list[FloatArray]:
+def values_of(rows: Rows, parameters: Table, *scores: FloatArray) -> list[FloatArray]:
     """`Σ_i scores[i, π(c_i)]` (K,) of each policy θ (K, d), for each of several scores (m, A).
 
     Without a table of what all of them do, which may be too large.

@@ -28,6 +28,7 @@ ORACLES: tuple[Oracle, ...] = ("auto", "list", "milp", "search")
 MOST_LISTED = 6_000  # policies
 MOST_SWEPT = 1_000_000  # policies that are looked at one by one when asked to
 MOST_SWEPT_UNASKED = 60_000
+MOST_WORK = 3e9  # policies × rows that are looked at for a bound
 MOST_LEVELS = 1_000
 MOST_BINARIES = 2_000  # of an integer program
 SECONDS = 60.0  # for one
@@ -67,16 +68,16 @@ class Linear:
 
         log|Π| = log #{θ without a common divisor} ≤ d log(2L + 1)
 
-    levels: L. oracle: how the best policy is found. `list` looks at all of them, and where there are few the class can
-    be listed; `milp` solves an integer program, for a few dozen rows; both are exact. `search` is not, and the rest
-    of this package says so where it matters. `auto` lists what can be listed and searches otherwise.
+    levels: L. oracle: how the best policy is found. `list` looks at all of them, up to a million, and where they are
+    few the class can be listed. `milp` solves an integer program, for a few dozen rows. Both are exact; `search` is
+    not, and certificates say so. `auto` looks at all policies where that is quick, and searches elsewhere.
     """
 
     exact: bool = False
 
     def __new__(cls, map: FeatureMap, *, levels: int | None = None, oracle: str = "auto") -> Linear:
         if cls is not Linear:
-            return super().__new__(cls)
+            return object.__new__(cls)
         size = count_directions(map.dimension, _checked_levels(map, levels))
         return object.__new__(_kind(map, size, oracle))
 
@@ -86,19 +87,24 @@ class Linear:
         self.map = one_map(map)
         self.levels = _checked_levels(map, levels)
         self.oracle = oracle
+        self._grounds: WeakKeyDictionary[Contexts, Ground] = WeakKeyDictionary()
 
     @classmethod
     def learn(cls, contexts: Contexts, *, n_actions: int, levels: int | None = None, oracle: str = "auto") -> Linear:
         """For contexts like these: linear in φ where they carry it, else in their features, a block for each action.
 
-        Where these are all contexts there are (they have ids) and few, `auto` lists more policies than otherwise.
+        Where these are all contexts there are (they have ids) and few, `auto` looks at more policies than otherwise;
+        where there are many, at fewer.
         """
         if n_actions < 1:
             raise InputError(f"n_actions must be 1 or more, got {n_actions}")
         features = map_for(contexts, n_actions=n_actions, relative=True)
-        size = count_directions(features.dimension, _checked_levels(features, levels))
-        if oracle == "auto" and contexts.ids is not None and size <= min(MOST_SWEPT, _KEPT // len(contexts)):
-            oracle = "list"
+        if oracle == "auto" and features.dimension > 2:
+            size = count_directions(features.dimension, _checked_levels(features, levels))
+            if contexts.ids is not None and size <= min(MOST_SWEPT, _KEPT // len(contexts)):
+                oracle = "list"
+            elif size > MOST_LISTED and size * len(contexts) > _KEPT:
+                oracle = "search"
         return cls(features, levels=levels, oracle=oracle)
 
     @property
@@ -120,9 +126,6 @@ class Linear:
         rows, added = self._laid_out(contexts, scores)
         return LinearPolicy(self.map, tuple(self._best(contexts, rows, added).tolist()))
 
-    def _best(self, contexts: Contexts, rows: Rows, scores: FloatArray) -> IntArray:
-        raise NotImplementedError
-
     def upper_bound(self, contexts: Contexts, scores: FloatArray, *, seconds: float = 10.0) -> float:
         """What no policy of the class exceeds: exact where all can be looked at, else what an integer program proves
         in the given time, and never more than the best action of every context by itself."""
@@ -136,8 +139,15 @@ class Linear:
         bound, exact = self._bound(rows, added, seconds)
         return Shortfall(found, max(bound, found), float(added.sum(axis=0).max()), exact)
 
+    def _best(self, contexts: Contexts, rows: Rows, scores: FloatArray) -> IntArray:
+        ground = self._grounds.get(contexts)
+        if ground is None:
+            ground = self._grounds[contexts] = Ground.of(rows, levels=self.levels)
+        return ground.search(scores)
+
     def _bound(self, rows: Rows, scores: FloatArray, seconds: float) -> tuple[float, bool]:
-        if count_directions(self.map.dimension, self.levels) <= MOST_SWEPT:
+        size = count_directions(self.map.dimension, self.levels)
+        if size <= MOST_SWEPT and size * len(rows) <= MOST_WORK:
             (values,) = values_of(rows, directions(self.map.dimension, self.levels), scores)
             return float(values.max()), True
         if count_binaries(scores) <= MOST_BINARIES:
@@ -194,7 +204,8 @@ class SweptLinear(Linear):
     def _bound(self, rows: Rows, scores: FloatArray, seconds: float) -> tuple[float, bool]:
         if self.map.dimension == 2:
             return float(Turns.of(rows, self.parameters).values(scores).max()), True
-        return super()._bound(rows, scores, seconds)
+        (values,) = values_of(rows, self.parameters, scores)
+        return float(values.max()), True
 
     def _values(self, contexts: Contexts, rows: Rows, *scores: FloatArray) -> list[FloatArray]:
         if self.map.dimension == 2:
@@ -256,26 +267,6 @@ class SolvedLinear(Linear):
         return solved.parameter
 
 
-class SearchedLinear(Linear):
-    """A good policy, found by local search (see pacbandits.policies.linear.search)."""
-
-    exact = False
-
-    def __init__(self, map: FeatureMap, *, levels: int | None = None, oracle: str = "auto") -> None:
-        super().__init__(map, levels=levels, oracle=oracle)
-        self._grounds: WeakKeyDictionary[Contexts, Ground] = WeakKeyDictionary()
-
-    def _best(self, contexts: Contexts, rows: Rows, scores: FloatArray) -> IntArray:
-        return self.ground(contexts).search(scores)
-
-    def ground(self, contexts: Contexts) -> Ground:
-        """What is known of contexts before any search."""
-        ground = self._grounds.get(contexts)
-        if ground is None:
-            ground = self._grounds[contexts] = Ground.of(rows_of(self.map, contexts), levels=self.levels)
-        return ground
-
-
 def _checked_levels(map: FeatureMap, levels: int | None) -> int:
     if levels is None:
         return default_levels(map.dimension)
@@ -296,7 +287,7 @@ def _kind(map: FeatureMap, size: int, oracle: str) -> type[Linear]:
             raise InputError(
                 f"{float(size):.3g} policies are too many to list; take fewer levels, or use oracle=search"
             )
-        return SearchedLinear
+        return Linear
     return ListedLinear if size <= MOST_LISTED else SweptLinear
 
 

@@ -30,6 +30,7 @@ _WORK = 2.4e6  # rows × what it costs to climb one × kicks
 _SCALES = (1.0, 1.7)  # of the largest coefficient before rounding, as shares of the largest level
 _KICKS = (0.04, 0.04, 0.12, 0.12)  # of one parameter at a time: shares of the coefficients drawn anew, on average
 _MOST_KICKS = 160
+_PLENTY = 24  # kicks that are so quick that there is time for a second start
 _FINALISTS = 2
 _TIE = 1e-12
 
@@ -80,7 +81,7 @@ class Ground:
         rng = np.random.default_rng(0)
         smooth = Smooth(rows, scores, self.metric)
         share = _WORK / (len(rows) * slope.cost)
-        others = times * (1 if share < 2 * len(_KICKS) else 2) - 1
+        others = times * (1 if share < _PLENTY else 2) - 1
         starts = list(simple)
         for begin in (smooth.fit(), *(rng.standard_normal(rows.dimension) for _ in range(others))):
             free = smooth.ascend(begin, steps=50, temperatures=(0.5, 0.02), lengths=(0.3, 0.02))
