@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
-from benchmarks import certify, constants, designs, offline, rage_on_hard, savings, trees, trials
+from benchmarks import (
+    certify,
+    constants,
+    designs,
+    linear_oracle,
+    offline,
+    rage_on_hard,
+    realizable,
+    savings,
+    trees,
+    trials,
+)
 
 designs.main()
 trees.main()
@@ -12,3 +23,5 @@ offline.main()
 certify.main()
 trials.main(9)
 savings.main(3)
+linear_oracle.main()
+realizable.main(9)

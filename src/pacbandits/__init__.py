@@ -14,7 +14,7 @@ from pacbandits.complexity import Complexity, LinearComplexity, measure, measure
 from pacbandits.design import Clipped, DesignTask, Shifted, Solution, solve_design
 from pacbandits.errors import InputError
 from pacbandits.estimators.models import PerAction
-from pacbandits.policies import DeepTrees, Finite, Learned, Linear, Trees, Trivial, policy_from_json
+from pacbandits.policies import Crossed, DeepTrees, Finite, Given, Learned, Linear, Trees, Trivial, policy_from_json
 from pacbandits.problems import Bernoulli, Gaussian, Problem, load_problem, save_problem
 from pacbandits.records import Contexts, Design, Log, Policy, from_open_bandit, read_log
 from pacbandits.simulation import Run, run
@@ -28,11 +28,13 @@ __all__ = [
     "Coda",
     "Complexity",
     "Contexts",
+    "Crossed",
     "DeepTrees",
     "Design",
     "DesignTask",
     "Finite",
     "Gaussian",
+    "Given",
     "InputError",
     "Learned",
     "Linear",

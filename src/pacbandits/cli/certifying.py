@@ -65,7 +65,11 @@ def certify_log(
         ),
     ],
     policies: Annotated[
-        str, typer.Option(help="The policy class to search: [cyan]trees:depth=2,bins=32[/] or [cyan]trivial[/].")
+        str,
+        typer.Option(
+            help="The policy class to search: [cyan]trees:depth=2,bins=32[/], [cyan]linear:levels=2[/] or "
+            "[cyan]trivial[/]."
+        ),
     ] = "trees:depth=2",
     epsilon: Annotated[float, typer.Option(help="How far from the best policy is good enough, above 0.")] = 0.05,
     delta: Annotated[float, typer.Option(help="The probability of being wrong, between 0 and 1.")] = 0.05,

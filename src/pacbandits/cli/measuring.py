@@ -33,7 +33,8 @@ def complexity(
     policies: Annotated[
         str | None,
         typer.Option(
-            help="Another policy class than the problem's own: [cyan]trivial[/] or [cyan]trees:depth=2,bins=16[/]; "
+            help="Another policy class than the problem's own: [cyan]trivial[/], "
+            "[cyan]linear:levels=2[/] or [cyan]trees:depth=2,bins=16[/]; "
             "with --realizable, [cyan]linear[/] for all linear policies."
         ),
     ] = None,

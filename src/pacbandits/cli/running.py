@@ -42,7 +42,8 @@ def run(
     policies: Annotated[
         str | None,
         typer.Option(
-            help="Another policy class than the problem's own: [cyan]trivial[/] or [cyan]trees:depth=2,bins=16[/]."
+            help="Another policy class than the problem's own: [cyan]trivial[/], [cyan]linear:levels=2[/] "
+            "or [cyan]trees:depth=2,bins=16[/] (exact to depth 2, by search to depth 8)."
         ),
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the random numbers; the same seed gives the same run.")] = 0,

@@ -1,6 +1,7 @@
 """Policy classes: what they hold, their argmax oracles, how their policies print and serialise."""
 
 from pacbandits.policies.base import EnumeratedClass, Frontier, FrontierClass, PolicyClass
+from pacbandits.policies.features import Crossed, FeatureMap, Given
 from pacbandits.policies.finite import Finite, TablePolicy
 from pacbandits.policies.greedy import GreedyPolicy
 from pacbandits.policies.json import class_from_json, class_to_json, policy_from_json
@@ -11,11 +12,14 @@ from pacbandits.policies.trivial import Trivial
 
 __all__ = [
     "Bins",
+    "Crossed",
     "DeepTrees",
     "EnumeratedClass",
+    "FeatureMap",
     "Finite",
     "Frontier",
     "FrontierClass",
+    "Given",
     "GreedyPolicy",
     "Learned",
     "LearnedPolicy",

@@ -82,7 +82,7 @@ class Smooth:
         theta, momentum = start / spread, np.zeros_like(start)
         for temperature, length in _schedule(steps, temperatures, lengths):
             _, spread, gradient = self.look(theta, temperature)
-            theta = theta / spread
+            theta = theta / max(spread, 1e-300)
             momentum = 0.8 * momentum + 0.2 * self._step(gradient)
             theta = theta + length * momentum
         return theta

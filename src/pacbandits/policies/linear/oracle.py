@@ -69,8 +69,9 @@ class Linear:
         log|Π| = log #{θ without a common divisor} ≤ d log(2L + 1)
 
     levels: L. oracle: how the best policy is found. `list` looks at all of them, up to a million, and where they are
-    few the class can be listed. `milp` solves an integer program, for a few dozen rows. Both are exact; `search` is
-    not, and certificates say so. `auto` looks at all policies where that is quick, and searches elsewhere.
+    few the class can be listed; it is exact. `milp` solves an integer program, for a few dozen rows, and is exact to
+    the solver's tolerance; `search` is not. Of both certificates say that they rest on the oracle. `auto` looks at all
+    policies where that is quick, and searches elsewhere.
     """
 
     exact: bool = False
@@ -248,9 +249,13 @@ class ListedLinear(SweptLinear):
 
 
 class SolvedLinear(Linear):
-    """The best policy by an integer program, or a sentence where that takes too long."""
+    """The best policy by an integer program, or a sentence where that takes too long.
 
-    exact = True
+    A solver works to a tolerance, so policies that keep two actions apart by next to nothing may escape it;
+    certificates therefore say that they rest on the oracle.
+    """
+
+    exact = False
 
     def _best(self, contexts: Contexts, rows: Rows, scores: FloatArray) -> IntArray:
         many = f"{len(contexts):,} rows are too many for an exact search"
