@@ -250,9 +250,10 @@ def _share(stage: Stage, epsilon: float) -> float:
     """How much of a run is done: of its rounds, or of the way from 1 down to ε, which each round shortens alike."""
     if stage.certified_epsilon is None:
         return max(stage.round_number - 1, 0) / max(stage.rounds, 1)
-    if stage.certified_epsilon <= epsilon:
-        return 1.0
-    return min(logarithm(stage.certified_epsilon) / logarithm(epsilon), 1.0) if epsilon < 1 else 0.0
+    if epsilon >= 1:
+        return 0.0
+    done = stage.certified_epsilon <= epsilon
+    return 1.0 if done else logarithm(stage.certified_epsilon) / logarithm(epsilon)
 
 
 def _cut(words: str, most: int) -> str:
