@@ -147,7 +147,7 @@ def problems_table(problems: Iterable[BuiltIn[...]]) -> RenderableType:
     parts.append(
         Text(
             "Write name:key=value,key=value, or the path of an .npz file with context_weights (N,), "
-            "mean_rewards (N, A), policy_actions (K, N) and optionally noise_variance (N, A)."
+            "mean_rewards (N, A), policy_actions (K, N); optional noise_variance (N, A), action_features (N, A, d)."
         )
     )
     return Group(*parts)
