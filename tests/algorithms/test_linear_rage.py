@@ -172,3 +172,26 @@ def test_the_command_when_nothing_is_left_to_doubt(command, tmp_path: Path):
     assert command("verify", str(proof), str(log))[0] == 0
     (tmp_path / "proof.json.contexts.parquet").unlink()
     assert "name it with --contexts" in command("verify", str(proof), str(log))[2]
+
+
+def test_features_that_were_learnt_are_the_same_when_read_again(command, tmp_path: Path):
+    """Means and spreads are sums, and those of a file differ in the last bit from those of memory."""
+    proof, log = tmp_path / "proof.json", tmp_path / "log.parquet"
+    options = ["--policies", "linear", "--algorithm", "linear-rage", "--epsilon", "0.45", "--seed", "3"]
+    assert command("run", "wine", *options, "--certificate", str(proof), "--log", str(log))[0] == 0
+    code, out, _ = command("verify", str(proof), str(log))
+    assert code == 0, out
+
+
+def test_contexts_that_cannot_occur_play_no_part():
+    kinds = ("a", "b", "never")
+    features = np.array([[0.0], [1.0], [0.0], [1.0], [2.0]])
+    contexts = Contexts.of(features, categories=[kinds], ids=np.arange(5), weights=[0.25, 0.25, 0.25, 0.25, 0.0])
+    means = np.array([[0.2, 0.8], [0.8, 0.2], [0.2, 0.8], [0.8, 0.2], [0.5, 0.5]])
+    problem = pb.Problem("kinds", "", contexts, means, pb.Bernoulli(), Trivial(5, 2))
+    done = run(problem, algorithm="linear-rage", epsilon=0.2, delta=0.1, rng=0)
+    assert isinstance(done.certificate, LinearCertificate)
+    assert done.log is not None
+    assert done.correct
+    verdict = verify_linear(done.certificate, done.log, contexts, Trivial(5, 2))
+    assert verdict.good, verdict.faults

@@ -103,8 +103,6 @@ def test_mapped_is_phi(seed: int, name: str) -> None:
     theta, weights = rng.normal(size=d), rng.normal(size=(5, 3))
     np.testing.assert_allclose(mapped.scores(theta), phi @ theta, atol=1e-12)
     np.testing.assert_allclose(mapped.pull(weights), np.einsum("na,nad->d", weights, phi), atol=1e-12)
-    for j in range(d):
-        np.testing.assert_array_equal(mapped.coordinate(j), phi[:, :, j])
 
 
 @pytest.mark.parametrize("name", ["blocks", "relative", "shared", "given"])

@@ -54,13 +54,6 @@ def test_contexts_without_ids_are_told_apart_by_phi():
     assert which[0] == which[1] == which[2] != which[3]
 
 
-def test_scores_are_products():
-    parameter = np.array([1.0, -2.0])
-    given = contexts().take([2, 2, 0]).phi
-    assert given is not None
-    assert np.allclose(given.scores(parameter), PHI[[2, 2, 0]] @ parameter)
-
-
 def test_parquet_gives_phi_back(tmp_path: Path):
     contexts().write(tmp_path / "contexts.parquet")
     assert np.array_equal(phi_of(Contexts.read(tmp_path / "contexts.parquet")), PHI)

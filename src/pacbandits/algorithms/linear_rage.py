@@ -122,7 +122,8 @@ class LinearRage:
                 f"{self.name} finds the best of a list, or of all policies, but not of {type(policies).__name__}; "
                 "use --policies linear or trivial, or coda"
             )
-        features = map_for(contexts, n_actions=policies.n_actions, relative=False)
+        possible = contexts.only(contexts.weights > 0)
+        features = map_for(possible, n_actions=policies.n_actions, relative=False)
         population = Population.of(policies, contexts, features)
         form, price = choose_form(policies, dimension=population.span.rank, delta=self.delta)
         return LinearState(

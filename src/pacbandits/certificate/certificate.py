@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Sequence
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -112,10 +113,7 @@ class Certificate:
         if not isinstance(value, dict) or cast(dict[str, Any], value).get("kind") != KIND:
             raise InputError("this is not a pacbandits certificate")
         given = cast(dict[str, Any], value)
-        for name, number in given.items():
-            if isinstance(number, float) and not math.isfinite(number):
-                raise InputError(f"the '{name}' of the certificate is {number}, which proves nothing")
-        try:
+        with reading(given):
             made = cls(
                 policy=policy_from_json(given["policy"]),
                 epsilon=float(given["epsilon"]),
@@ -136,16 +134,7 @@ class Certificate:
                 ordered=bool(given["ordered"]),
                 remarks=tuple(str(words) for words in given["remarks"]),
             )
-        except KeyError as missing:
-            raise InputError(f"the certificate lacks {missing}") from None
-        except (TypeError, ValueError) as error:
-            raise InputError(f"the certificate cannot be read: {error}") from None
-        for name, words in made.to_json().items():
-            if name in ("claim", "words", "score", "assumptions") and given.get(name) != words:
-                raise InputError(
-                    f"the '{name}' of the certificate does not follow from its figures; it was altered, or made by "
-                    "another version"
-                )
+        check_follows(given, made.to_json(), names=("claim", "words", "score", "assumptions"))
         return made
 
     def describe(self) -> str:
@@ -160,6 +149,30 @@ class Certificate:
                 f"within {rounded_up(self.certified_epsilon):.3g} of the best of its class"
             )
         return f"not certified at {self.epsilon:g}, nor at any smaller distance than 1"
+
+
+@contextmanager
+def reading(given: dict[str, Any]) -> Generator[None]:
+    """What may be wrong with a certificate's JSON, as one sentence."""
+    for name, number in given.items():
+        if isinstance(number, float) and not math.isfinite(number):
+            raise InputError(f"the '{name}' of the certificate is {number}, which proves nothing")
+    try:
+        yield
+    except KeyError as missing:
+        raise InputError(f"the certificate lacks {missing}") from None
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InputError(f"the certificate cannot be read: {error}") from None
+
+
+def check_follows(given: dict[str, Any], made: dict[str, Any], *, names: Iterable[str]) -> None:
+    """Raise unless these words of a certificate are what its figures say."""
+    for name in names:
+        if given.get(name) != made[name]:
+            raise InputError(
+                f"the '{name}' of the certificate does not follow from its figures; it was altered, or made by another "
+                "version"
+            )
 
 
 def rounded_up(value: float) -> float:

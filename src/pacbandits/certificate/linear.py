@@ -12,13 +12,12 @@ which the one with the smaller price is chosen before anything is seen (pacbandi
 from __future__ import annotations
 
 import hashlib
-import math
 from dataclasses import dataclass, field
 from typing import Any, Literal, cast
 
 import numpy as np
 
-from pacbandits.certificate.certificate import digest, rounded_up
+from pacbandits.certificate.certificate import check_follows, digest, reading, rounded_up
 from pacbandits.certificate.deviation import Deviations, largest_deviation
 from pacbandits.certificate.moments import Moments, Span
 from pacbandits.confidence import (
@@ -158,10 +157,7 @@ class LinearCertificate:
         if not is_linear(value):
             raise InputError("this is not a certificate for linear rewards")
         given = cast(dict[str, Any], value)
-        for name, number in given.items():
-            if isinstance(number, float) and not math.isfinite(number):
-                raise InputError(f"the '{name}' of the certificate is {number}, which proves nothing")
-        try:
+        with reading(given):
             prior, stake = given["prior"], given["stake"]
             if given["form"] not in ("ellipsoid", "list"):
                 raise ValueError(f"there is no form '{given['form']}'")
@@ -186,16 +182,8 @@ class LinearCertificate:
                 stake=None if stake is None else float(stake),
                 remarks=tuple(str(words) for words in given["remarks"]),
             )
-        except KeyError as missing:
-            raise InputError(f"the certificate lacks {missing}") from None
-        except (TypeError, ValueError, OverflowError) as error:
-            raise InputError(f"the certificate cannot be read: {error}") from None
-        for name, words in made.to_json().items():
-            if given.get(name) != words:
-                raise InputError(
-                    f"the '{name}' of the certificate does not follow from its figures; it was altered, or made by "
-                    "another version"
-                )
+        anew = made.to_json()
+        check_follows(given, anew, names=anew)
         return made
 
 

@@ -6,6 +6,9 @@ policies the worst one is searched for again, from many more starts.
 
 from __future__ import annotations
 
+import math
+from typing import cast
+
 import numpy as np
 
 from pacbandits.certificate.certificate import digest
@@ -141,7 +144,7 @@ def _faults_of_features(c: LinearCertificate, log: Log, contexts: Contexts) -> l
         own = map_for(contexts, n_actions=c.features.n_actions, relative=False)
     except InputError as error:
         return [f"the contexts have no features to be linear in: {error}"]
-    if own.to_json() != c.features.to_json():
+    if not _alike(own.to_json(), c.features.to_json()):
         return ["the features of the certificate are not those of the contexts"]
     if c.parameter.shape != (own.dimension,):
         return [f"a parameter of {c.parameter.size} numbers does not fit {own.dimension} features"]
@@ -153,6 +156,19 @@ def _faults_of_features(c: LinearCertificate, log: Log, contexts: Contexts) -> l
     theirs = own.played(log.contexts, log.actions)[known]
     mine = own.played(contexts.take(order[spot]), log.actions)[known]
     return [] if np.array_equal(mine, theirs) else ["the log has other features for the same context ids"]
+
+
+def _alike(one: object, two: object) -> bool:
+    """Whether two values of JSON are the same but for rounding: means and spreads are sums, added up in any order."""
+    if isinstance(one, dict) and isinstance(two, dict):
+        mine, theirs = cast(dict[str, object], one), cast(dict[str, object], two)
+        return mine.keys() == theirs.keys() and all(_alike(mine[name], theirs[name]) for name in mine)
+    if isinstance(one, list) and isinstance(two, list):
+        first, second = cast(list[object], one), cast(list[object], two)
+        return len(first) == len(second) and all(map(_alike, first, second))
+    if isinstance(one, float) and isinstance(two, float):
+        return math.isclose(one, two, rel_tol=1e-9, abs_tol=1e-9)
+    return one == two
 
 
 def _is_prior(prior: FloatArray | None, dimension: int) -> bool:

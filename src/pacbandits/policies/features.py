@@ -29,10 +29,6 @@ class Mapped(Protocol):
         """Σ_{c,a} weights[c, a] φ(c, a) as (d,): the gradient in θ of `Σ weights · scores(θ)`."""
         ...
 
-    def coordinate(self, index: int) -> FloatArray:
-        """φ(c, a)_index as (n, A): what one coordinate of θ adds to the scores."""
-        ...
-
 
 @runtime_checkable
 class FeatureMap(Protocol):
@@ -258,10 +254,6 @@ class CrossedOn:
     def pull(self, weights: FloatArray) -> FloatArray:
         return (self.x.T @ (weights @ self.z)).reshape(-1)
 
-    def coordinate(self, index: int) -> FloatArray:
-        column, feature = divmod(index, self.z.shape[1])
-        return np.outer(self.x[:, column], self.z[:, feature])
-
 
 @dataclass(frozen=True, eq=False)
 class GivenOn:
@@ -274,9 +266,6 @@ class GivenOn:
 
     def pull(self, weights: FloatArray) -> FloatArray:
         return weights.reshape(-1) @ self.phi.reshape(-1, self.phi.shape[2])
-
-    def coordinate(self, index: int) -> FloatArray:
-        return self.phi[:, :, index]
 
 
 def map_for(contexts: Contexts, *, n_actions: int, relative: bool) -> FeatureMap:

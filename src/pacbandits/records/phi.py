@@ -53,10 +53,6 @@ class Phi:
         for start in range(0, len(self.rows), _BLOCK):
             yield self.table[self.rows[start : start + _BLOCK]]
 
-    def scores(self, parameter: FloatArray) -> FloatArray:
-        """⟨φ(c, a), θ⟩ as (n, A), for θ (d,)."""
-        return (self.table @ parameter)[self.rows]
-
     def take(self, rows: IntArray) -> Phi:
         """The given rows."""
         return Phi(self.table, self.rows[rows])

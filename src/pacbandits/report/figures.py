@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -77,6 +78,11 @@ def _draw_samples(axis: Any, m: Complexity) -> None:
         ("main theorem,\nconstant 1", m.upper_bound, GREY),
         ("minimax,\nconstant 1", m.minimax_bound, GREY),
     ]
+    draw_bars(axis, bars)
+
+
+def draw_bars(axis: Any, bars: Sequence[tuple[str, float | None, str]]) -> None:
+    """Numbers of samples (label, value, colour), those that are finite and not zero, on a common scale."""
     shown = [(label, value, colour) for label, value, colour in bars if value is not None and 0 < value < np.inf]
     axis.set_title("samples needed")
     if not shown:

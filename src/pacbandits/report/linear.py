@@ -8,16 +8,16 @@ from typing import Any
 
 import numpy as np
 from rich.console import Group, RenderableType
-from rich.table import Table
 from rich.text import Text
 
 from pacbandits.complexity.linear import LinearComplexity
 from pacbandits.design.enumerated import relative_gap
 from pacbandits.problems import Problem
-from pacbandits.report.figures import BEST, GREY, UNIFORM, pyplot, save_figure, say
+from pacbandits.report.figures import BEST, GREY, UNIFORM, draw_bars, pyplot, save_figure
 from pacbandits.report.numbers import show_bracket, show_name, show_number, show_samples
+from pacbandits.report.tables import Row, section
 
-Row = tuple[str, str, str]
+_WIDTHS = 30, 25  # of labels and figures, which may be large at ε = 0
 _CLASSES = {
     "listed": "listed policies",
     "linear": "all linear policies, argmax_a ⟨φ(c, a), θ⟩",
@@ -36,9 +36,9 @@ def linear_table(problem: Problem, measured: LinearComplexity) -> RenderableType
     )
     parts: list[RenderableType] = [
         head,
-        _section("the instance", _instance_rows(m)),
-        _section("complexity", _rho_rows(m)),
-        _section("samples", _sample_rows(m)),
+        section("the instance", _instance_rows(m), widths=_WIDTHS),
+        section("complexity", _rho_rows(m), widths=_WIDTHS),
+        section("samples", _sample_rows(m), widths=_WIDTHS),
         Text(_comparison(m)),
         Text(f"\n{m.seconds:.1f} s", style="dim"),
     ]
@@ -129,24 +129,6 @@ def _word(m: LinearComplexity, lower: float, upper: float, name: str) -> str:
     return "; ".join(word for word in (width, m.notes.get(name, "")) if word)
 
 
-def _section(title: str, rows: list[Row]) -> Table:
-    table = Table(
-        box=None,
-        title=title,
-        title_justify="left",
-        title_style="bold cyan",
-        show_header=False,
-        pad_edge=False,
-        padding=(0, 2, 0, 0),
-    )
-    table.add_column(width=30)
-    table.add_column(justify="right", width=21, no_wrap=True)
-    table.add_column(style="dim")
-    for row in rows:
-        table.add_row(*row)
-    return table
-
-
 def _draw_samples(axis: Any, m: LinearComplexity) -> None:
     bars = [
         ("lower bound", m.lower_bound, GREY),
@@ -155,20 +137,7 @@ def _draw_samples(axis: Any, m: LinearComplexity) -> None:
         ("randomised trial,\nunion bound", m.union_price_uniform, UNIFORM),
         ("minimax,\nconstant 1", m.minimax_bound, GREY),
     ]
-    shown = [(label, value, colour) for label, value, colour in bars if value is not None and 0 < value < np.inf]
-    axis.set_title("samples needed")
-    if not shown:
-        say(axis, "no finite number of samples above zero")
-        return
-    for row, (_, value, colour) in enumerate(shown):
-        axis.barh(row, value, color=colour, height=0.62)
-        axis.text(value * 1.12, row, show_samples(value), va="center", fontsize=9)
-    axis.set_yticks(range(len(shown)), [label for label, _, _ in shown])
-    axis.set_xscale("log")
-    values = [value for _, value, _ in shown]
-    axis.set_xlim(min(values) / 4, max(values) * 8)
-    axis.invert_yaxis()
-    axis.spines[["top", "right"]].set_visible(False)
+    draw_bars(axis, bars)
 
 
 def _draw_design(figure: Any, axis: Any, problem: Problem, m: LinearComplexity) -> None:

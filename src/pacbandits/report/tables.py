@@ -29,10 +29,10 @@ def complexity_table(problem: Problem, measured: Complexity) -> RenderableType:
     )
     parts: list[RenderableType] = [
         head,
-        _section("the instance", _instance_rows(m)),
-        _section("complexity", _rho_rows(m)),
-        _section("samples", _sample_rows(m)),
-        _section("disagreement", _disagreement_rows(m)),
+        section("the instance", _instance_rows(m)),
+        section("complexity", _rho_rows(m)),
+        section("samples", _sample_rows(m)),
+        section("disagreement", _disagreement_rows(m)),
         Text.assemble(("best policy\n", "bold cyan"), m.gaps.best.describe(), (f"\n\n{m.seconds:.1f} s", "dim")),
     ]
     if not m.converged:
@@ -109,7 +109,7 @@ def _yardsticks(m: Complexity) -> list[tuple[str, float | None, str]]:
 def yardstick_table(measured: Complexity) -> Table:
     """The samples that theory asks for, to hold a run against."""
     rows = [(label, show_samples(value), word) for label, value, word in _yardsticks(measured)]
-    return _section("yardsticks", rows, widths=NARROW)
+    return section("yardsticks", rows, widths=NARROW)
 
 
 def _disagreement_rows(m: Complexity) -> list[Row]:
@@ -153,7 +153,8 @@ def problems_table(problems: Iterable[BuiltIn[...]]) -> RenderableType:
     return Group(*parts)
 
 
-def _section(title: str, rows: list[Row], *, widths: tuple[int, int] = (28, 19)) -> Table:
+def section(title: str, rows: list[Row], *, widths: tuple[int, int] = (28, 19)) -> Table:
+    """Rows of a label, a figure and a word on it, under a title."""
     table = Table(
         box=None,
         title=title,
