@@ -110,15 +110,27 @@ def theorem_samples(
     )
 
 
-def certificate_threshold(*, log_size: float, experts: int, delta: float) -> float:
+def certificate_threshold(*, log_size: float, experts: int, delta: float, reserved: bool = False) -> float:
     """`log(|Π| K/δ)`: the log-wealth at which every policy must have been refuted for q to be certified.
 
     Fix π* and a q with V(π*) > V(q) + ε. Certifying q means refuting π* too, by one of K experts; each one's wealth
     against the pair (π*, q) is a nonnegative supermartingale that starts at 1, so by Ville's inequality it ever reaches
     |Π|K/δ with probability at most δ/(|Π|K). A union over the experts and over q gives δ. No union over π is needed:
-    whatever the others do, π* must be among the refuted.
+    whatever the others do, π* must be among the refuted. reserved: half of δ is kept for policies that are named in
+    advance (`head_start`), and the other half is for this.
     """
-    return log_size + math.log(experts) - math.log(delta)
+    return log_size + math.log(experts) - math.log(delta / 2.0 if reserved else delta)
+
+
+def head_start(*, log_size: float, number: int) -> float:
+    """`log|Π| − log((i + 3)(i + 4)/4)`: what the i-th policy that was named in advance need not prove, i = 1, 2, ….
+
+    Let q_i be named before some round, and tested by that round and later ones alone. It is then fixed, and of a bad
+    q_i the wealth of one of K experts against (π*, q_i) ever reaches K/(α_i δ) with probability at most α_i δ/K. With
+    α_i = 2/((i + 3)(i + 4)) all those together fail with probability at most δ/2, as Σ_i 1/((i + 3)(i + 4)) = 1/4. This
+    is the threshold of the other half, log(2|Π| K/δ), less log(K/(α_i δ)).
+    """
+    return log_size - math.log((number + 3.0) * (number + 4.0) / 4.0)
 
 
 def self_normalised_bound(information: FloatArray, prior: FloatArray, *, noise: float, delta: float) -> float:

@@ -119,7 +119,9 @@ def test_errors_are_as_rare_as_delta_says_over_many_runs(kind, name, delta):
 @pytest.mark.parametrize("kind", [Uniform, Coda])
 def test_with_a_lower_threshold_errors_do_occur(kind, monkeypatch):
     """Or the tests above could not fail: no union over anything, at δ = 0.999."""
-    monkeypatch.setattr(certificate, "certificate_threshold", lambda *, log_size, experts, delta: -np.log(0.999))
+    monkeypatch.setattr(
+        certificate, "certificate_threshold", lambda *, log_size, experts, delta, reserved: -np.log(0.999)
+    )
     monkeypatch.setitem(CHEAP, "pilot", 1)
     assert count("trap", kind, 0.05, runs=FEW) > binom.ppf(1 - RARE, FEW, 0.05)
 

@@ -142,13 +142,14 @@ def design_task(state: TrialState, fitted: Fitted, *, epsilon: float, floor: flo
     """The ratio form for the gaps that the data of a trial show."""
     assert state.log is not None
     assert state.current is not None
+    assert state.leader is not None
     ledger = Ledger.of(state.log, fitted.predict(state.log.contexts))
     return gap_task(
         ledger,
         state.policies,
         state.contexts,
         mixed=mixture(state.played, ledger.contexts),
-        reference=state.policy,
+        reference=state.leader,
         fitted=fitted,
         epsilon=epsilon,
         price=state.current.price,

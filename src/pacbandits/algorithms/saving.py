@@ -25,7 +25,7 @@ import numpy as np
 
 from pacbandits.algorithms.coda import Coda, NoisyDesign, Uniform
 from pacbandits.algorithms.trial import Exploration, Trial, TrialState
-from pacbandits.certificate import Certificate
+from pacbandits.certificate import Certificate, Named, Naming
 from pacbandits.certificate.certificate import digest
 from pacbandits.errors import FloatArray, InputError, plain
 from pacbandits.estimators.models import (
@@ -148,6 +148,8 @@ def _describe(algorithm: Trial, state: TrialState) -> Json:
         "history": [dict(figures) for figures in state.history],
         "scales": list(state.scales),
         "policy": policies.number(state.policy),
+        "leader": None if state.leader is None else policies.number(state.leader),
+        "named": [{"policy": policies.number(one.policy), **asdict(one.naming)} for one in state.named],
         "pool": [policies.number(policy) for policy in state.pool],
         "current": _describe_current(state, policies),
         "played": _describe_played(state, policies),
@@ -240,6 +242,8 @@ def _restore(folder: Path, given: Json, model: RewardModel | None) -> Saved:
         pool=_some(policies, given["pool"]),
         current=None if given["current"] is None else _exploration_of(given["current"], policies, played[-1][0]),
         played=played,
+        leader=next(iter(_some(policies, [] if given["leader"] is None else [given["leader"]])), None),
+        named=tuple(Named(policies[one["policy"]], Naming(one["round"], one["number"])) for one in given["named"]),
         certificate=None if certificate is None else replace(certificate, policy=policy),
     )
     return Saved(_algorithm_of(given["algorithm"], model), state, given["notes"])

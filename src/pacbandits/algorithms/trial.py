@@ -3,8 +3,9 @@
     until the certificate holds:
         choose propensities and the scale of the bets for the next round      (what `uniform` and `coda` do differently)
         play the round
-        q = the policy of largest doubly robust value on all data, rounds weighted by their scale
-        certify q on all data                                                     (pacbandits.certificate)
+        q = the policy of largest doubly robust value on all data
+        certify q on all data, or a policy named earlier on the data since       (pacbandits.certificate)
+        when a new design is due, name q
 
 Validity rests on the certificate alone; everything else only decides how many samples it takes.
 """
@@ -18,7 +19,7 @@ from typing import ClassVar
 import numpy as np
 
 from pacbandits.algorithms.base import Answer, Plan, Progress, State, check_played
-from pacbandits.certificate import Bets, Certificate, Ledger, make_certificate
+from pacbandits.certificate import Bets, Certificate, Ledger, Named, best_certificate, with_name, worth_naming
 from pacbandits.errors import FloatArray, InputError, check_delta
 from pacbandits.estimators.models import Fitted, RewardModel, default_model, no_idea
 from pacbandits.policies.base import PolicyClass
@@ -39,7 +40,8 @@ class TrialState(State):
     """log: all rounds so far, None before the first. predictions (n, A): of the model before each row's round.
 
     scales: of the bets, one a round. pool: policies worth starting the next design from. current: what is being played,
-    with its scale and the number of samples at which it was designed.
+    with its scale and the number of samples at which it was designed. leader: the best policy by all data, which
+    `policy`, the one with most to show for it, may lag behind. named: policies that later rounds test.
     """
 
     model: RewardModel = field(kw_only=True)
@@ -49,6 +51,8 @@ class TrialState(State):
     pool: tuple[Policy, ...] = ()
     current: Exploration | None = None
     played: tuple[tuple[Sampler, int], ...] = ()
+    leader: Policy | None = None
+    named: tuple[Named, ...] = ()
     certificate: Certificate | None = None
 
 
@@ -142,15 +146,20 @@ class Trial:
         played = merge(state.played, plan.sampler, log.samples)
         gaps, squares = ledger.gaps(mixture(played, ledger.contexts), reference=state.policy(ledger.contexts))
         best = state.policies.argmax(ledger.contexts, -gaps - CAUTION / (2.0 * self.epsilon) * squares)
-        certificate, calls = make_certificate(
+        named, reserved = state.named, worth_naming(state.policies)
+        if reserved and state.leader is not None and plan.exploration.since == state.samples:
+            named = with_name(named, state.leader, state.contexts, round_number=state.round_number)
+        certificate, calls = best_certificate(
             seen,
             ledger,
             state.policies,
-            reference=best,
+            leader=best,
+            named=named,
             epsilon=self.epsilon,
             delta=self.delta,
             bets=Bets(MULTIPLIERS, scales),
             model=state.model.to_json(),
+            reserved=reserved,
         )
         calls += plan.oracle_calls + 1
         samples = state.samples + log.samples
@@ -162,11 +171,11 @@ class Trial:
             "certified_epsilon": certificate.certified_epsilon,
             "wealth": certificate.value,
             "needed": certificate.threshold,
-            "policy": best.describe(),
+            "policy": certificate.policy.describe(),
         }
         return replace(
             state,
-            policy=best,
+            policy=certificate.policy,
             round_number=plan.round_number,
             samples=samples,
             oracle_calls=state.oracle_calls + calls,
@@ -178,6 +187,8 @@ class Trial:
             pool=plan.exploration.pool or state.pool,
             current=plan.exploration,
             played=played,
+            leader=best,
+            named=named,
             certificate=certificate,
         )
 
@@ -195,12 +206,12 @@ class Trial:
         """How to play next, given that something was seen."""
 
     def _round_size(self, state: TrialState, explored: Exploration) -> int:
-        """Half of what seems to be missing, but no more than the growth allows, and not so little that it is noise."""
+        """A third of what seems to be missing, but no more than the growth allows, and not too little."""
         certificate = state.certificate
         assert certificate is not None
         missing = max(certificate.threshold - certificate.value, 0.0) * 2.0 * explored.price
         least, most = state.samples / 25, state.samples * self.growth
-        return max(1, int(np.clip(missing / 2, least, max(least, most))))
+        return max(1, int(np.clip(missing / 3, least, max(least, most))))
 
     def _plan(self, state: TrialState, explored: Exploration, samples: int) -> TrialPlan:
         return TrialPlan(

@@ -13,16 +13,32 @@ _LARGEST = 0.45  # stake; more would leave no room for a cap
 
 
 @dataclass(frozen=True)
+class Naming:
+    """That a policy was named in advance. round: the first that tests it, from 0. number: the how-manieth it was."""
+
+    round: int
+    number: int
+
+    def __post_init__(self) -> None:
+        if self.round < 1 or self.number < 1:
+            raise InputError(
+                f"policies are named from round 1 on, and numbered from 1; got round {self.round}, number {self.number}"
+            )
+
+
+@dataclass(frozen=True)
 class Bets:
     """Expert k stakes λ = multiplier_k · scale_l in round l, and caps scores at `M = share/λ − 1` (never below 0).
 
     multipliers (K,): one an expert, fixed in advance. scales (rounds,): fixed before each round. share: how near
-    λ(1 + M) comes to 1, where a single row could ruin an expert.
+    λ(1 + M) comes to 1, where a single row could ruin an expert. naming: of the policy the bets are for; experts K to
+    2K − 1 are then those who stake nothing before, and have a head start (`pacbandits.confidence.head_start`).
     """
 
     multipliers: tuple[float, ...]
     scales: tuple[float, ...]
     share: float = 0.9
+    naming: Naming | None = None
 
     def __post_init__(self) -> None:
         for name, given in (("multipliers", self.multipliers), ("scales", self.scales)):
@@ -34,10 +50,25 @@ class Bets:
     def __len__(self) -> int:
         return len(self.multipliers)
 
+    @property
+    def experts(self) -> int:
+        """K, or 2K for a policy that was named."""
+        return len(self) * (1 if self.naming is None else 2)
+
+    def late(self, expert: int) -> bool:
+        """Whether this expert waits for the naming."""
+        return expert >= len(self)
+
     def stakes(self, expert: int) -> FloatArray:
         """λ (rounds,)."""
-        return np.minimum(self.multipliers[expert] * np.array(self.scales), _LARGEST)
+        stakes = self._stakes(expert)
+        if self.naming is not None and self.late(expert):
+            stakes[: self.naming.round] = 0.0
+        return stakes
 
     def caps(self, expert: int) -> FloatArray:
         """M (rounds,)."""
-        return np.maximum(self.share / self.stakes(expert) - 1.0, 0.0)
+        return np.maximum(self.share / self._stakes(expert) - 1.0, 0.0)
+
+    def _stakes(self, expert: int) -> FloatArray:
+        return np.minimum(self.multipliers[expert % len(self)] * np.array(self.scales), _LARGEST)

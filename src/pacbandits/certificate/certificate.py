@@ -6,15 +6,15 @@ import hashlib
 import math
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, cast
 
 import numpy as np
 
-from pacbandits.certificate.bets import Bets
+from pacbandits.certificate.bets import Bets, Naming
 from pacbandits.certificate.ledger import Ledger
 from pacbandits.certificate.search import Least, least_of_all, least_of_one, least_of_two, least_wealth
-from pacbandits.confidence import certificate_threshold
+from pacbandits.confidence import certificate_threshold, head_start
 from pacbandits.errors import FloatArray, InputError, check_delta, check_epsilon
 from pacbandits.oracles.remembering import remembering
 from pacbandits.policies import policy_from_json
@@ -33,6 +33,7 @@ ASSUMPTIONS = (
 LEARNT = "the policy class may count as fixed, though it was learnt from the contexts of the log"
 ROUNDS = "rounds are numbered in the order in which they occurred, and no row chose its round by its outcome"
 ORDERED = "the rows of the log stand in the order in which they occurred"
+NAMED = "the policy was named before round {round} of the log, as number {number} of all that were named"
 INEXACT = "the argmax oracle, which is not exact, found the least refuted policy"
 _LEAST_EPSILON = 1e-3  # the least that is certified, if not asked for
 _STEPS = 9  # halvings of the logarithms from there to 1: the grid of certified epsilons
@@ -47,7 +48,8 @@ class Certificate:
     threshold. certified_epsilon: the smallest ε at which the same data refute every policy, 1 if none below does; it
     bounds V* − V(q) at all times together. experts, share: which of the bets were used (see `search.Least`). model: the
     reward model in JSON. digest: of the log. exact: whether the oracle is. ordered: whether a log of one round was cut
-    into blocks, in the order of its rows. remarks: what else was assumed, in words.
+    into blocks, in the order of its rows. reserved: whether half of δ is for policies named in advance. remarks: what
+    else was assumed, in words.
     """
 
     policy: Policy
@@ -67,13 +69,16 @@ class Certificate:
     digest: str
     exact: bool
     ordered: bool = False
+    reserved: bool = False
     remarks: tuple[str, ...] = ()
 
     @property
     def assumptions(self) -> tuple[str, ...]:
         """Everything the claim rests on."""
         rounds = len(self.bets.scales) > 1 and not self.ordered
-        asked = ((ROUNDS, rounds), (ORDERED, self.ordered), (INEXACT, not self.exact))
+        naming = self.bets.naming
+        named = "" if naming is None else NAMED.format(round=naming.round + 1, number=naming.number)
+        asked = ((ROUNDS, rounds), (ORDERED, self.ordered), (named, naming is not None), (INEXACT, not self.exact))
         said = (*ASSUMPTIONS, *(words for words, needed in asked if needed), *self.remarks)
         return tuple(words for words in said if words != FIXED or LEARNT not in said)
 
@@ -97,6 +102,8 @@ class Certificate:
             "cap_share": self.bets.share,
             "experts": list(self.experts),
             "expert_share": self.share,
+            "naming": None if self.bets.naming is None else asdict(self.bets.naming),
+            "reserved": self.reserved,
             "model": self.model,
             "digest": self.digest,
             "exact": self.exact,
@@ -125,13 +132,19 @@ class Certificate:
                 log_size=float(given["log_size"]),
                 samples=int(given["samples"]),
                 rows=int(given["rows"]),
-                bets=Bets(tuple(given["multipliers"]), tuple(given["scales"]), float(given["cap_share"])),
+                bets=Bets(
+                    tuple(given["multipliers"]),
+                    tuple(given["scales"]),
+                    float(given["cap_share"]),
+                    _naming_of(given.get("naming")),
+                ),
                 experts=tuple(int(k) for k in given["experts"]),
                 share=None if given["expert_share"] is None else float(given["expert_share"]),
                 model=dict(given["model"]),
                 digest=str(given["digest"]),
                 exact=bool(given["exact"]),
                 ordered=bool(given["ordered"]),
+                reserved=bool(given.get("reserved", False)),
                 remarks=tuple(str(words) for words in given["remarks"]),
             )
         check_follows(given, made.to_json(), names=("claim", "words", "score", "assumptions"))
@@ -175,6 +188,10 @@ def check_follows(given: dict[str, Any], made: dict[str, Any], *, names: Iterabl
             )
 
 
+def _naming_of(given: dict[str, Any] | None) -> Naming | None:
+    return None if given is None else Naming(int(given["round"]), int(given["number"]))
+
+
 def rounded_up(value: float) -> float:
     """To three digits, and not below."""
     if value <= 0:
@@ -194,18 +211,23 @@ def make_certificate(
     bets: Bets,
     model: dict[str, Any],
     ordered: bool = False,
+    reserved: bool = False,
+    least: Least | None = None,
 ) -> tuple[Certificate, int]:
     """What the data say of `reference`, and how many oracle calls it took to know.
 
-    ordered: whether the log's rounds are blocks of a log that had none.
+    ordered: whether the log's rounds are blocks of a log that had none. reserved: whether half of δ is for policies
+    named in advance, as the reference is if its bets have a naming. least: what `find_least` found, if it was asked.
     """
     check_epsilon(epsilon)
     check_delta(delta)
-    threshold = certificate_threshold(log_size=policies.log_size, experts=len(bets), delta=delta)
+    if bets.naming is not None and not reserved:
+        raise InputError("a policy that was named in advance needs a half of delta kept for it: reserved=True")
+    threshold = certificate_threshold(log_size=policies.log_size, experts=len(bets), delta=delta, reserved=reserved)
     own = reference(ledger.contexts)
-    scores = [wealth(ledger, bets, expert, reference=own, epsilon=epsilon) for expert in range(len(bets))]
     asked = remembering(policies, ledger.contexts)
-    least = least_wealth(asked, ledger.contexts, scores, needed=threshold)
+    if least is None:
+        least = find_least(ledger, asked, reference=own, bets=bets, epsilon=epsilon, needed=threshold)
     smallest, calls = _certified_epsilon(
         ledger, asked, least, reference=own, bets=bets, epsilon=epsilon, threshold=threshold
     )
@@ -227,14 +249,34 @@ def make_certificate(
         digest=digest(log),
         exact=policies.exact,
         ordered=ordered,
+        reserved=reserved,
         remarks=log.assumed,
     )
     return certificate, least.oracle_calls + calls
 
 
-def wealth(ledger: Ledger, bets: Bets, expert: int, *, reference: Any, epsilon: float) -> FloatArray:
-    """The log-wealth scores (m, A) of one expert."""
-    return ledger.log_wealth(reference=reference, bets=bets.stakes(expert), caps=bets.caps(expert), epsilon=epsilon)
+def find_least(
+    ledger: Ledger, policies: PolicyClass, *, reference: Any, bets: Bets, epsilon: float, needed: float
+) -> Least:
+    """What is left of the least refuted policy, by the best experts; reference (m,): q's actions."""
+    scores = [
+        wealth(ledger, bets, expert, reference=reference, epsilon=epsilon, log_size=policies.log_size)
+        for expert in range(bets.experts)
+    ]
+    return least_wealth(policies, ledger.contexts, scores, needed=needed)
+
+
+def wealth(
+    ledger: Ledger, bets: Bets, expert: int, *, reference: Any, epsilon: float, log_size: float = 0.0
+) -> FloatArray:
+    """The log-wealth scores (m, A) of one expert, a head start shared out among the contexts.
+
+    log_size: of the class; it matters to the experts of a policy that was named.
+    """
+    scores = ledger.log_wealth(reference=reference, bets=bets.stakes(expert), caps=bets.caps(expert), epsilon=epsilon)
+    if bets.naming is not None and bets.late(expert):
+        scores += head_start(log_size=log_size, number=bets.naming.number) / len(ledger.contexts)
+    return scores
 
 
 def digest(log: Log) -> str:
@@ -274,7 +316,10 @@ def _certified_epsilon(
     """
 
     def value(epsilon: float) -> float:
-        used = [wealth(ledger, bets, expert, reference=reference, epsilon=epsilon) for expert in least.experts]
+        used = [
+            wealth(ledger, bets, expert, reference=reference, epsilon=epsilon, log_size=policies.log_size)
+            for expert in least.experts
+        ]
         if isinstance(policies, EnumeratedClass):
             return least_of_all(policies, ledger.contexts, used)
         if len(used) == 1:

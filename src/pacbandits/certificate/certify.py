@@ -7,17 +7,20 @@ from dataclasses import replace
 import numpy as np
 
 from pacbandits.certificate.bets import Bets
-from pacbandits.certificate.certificate import Certificate, make_certificate
+from pacbandits.certificate.certificate import Certificate
 from pacbandits.certificate.ledger import Ledger
-from pacbandits.errors import InputError, IntArray, check_delta
+from pacbandits.certificate.named import Named, best_certificate, with_name, worth_naming
+from pacbandits.errors import FloatArray, InputError, IntArray, check_delta
 from pacbandits.estimators.models import RewardModel, default_model, predict_by_round
 from pacbandits.policies.base import PolicyClass
-from pacbandits.records import Log
+from pacbandits.records import Log, Policy
 
 # Bets fixed in advance, as nothing is known of the design: from one that suits a trial of two actions to one that suits
 # rare actions and small gaps.
 STAKES = tuple(0.4 * 0.5**j for j in range(10))
 _FIRST_BLOCK = 256  # rows; a log grows, so blocks must not depend on where it ends
+# A policy is named when the data have grown by this factor since the last time, at first when there is a block of them.
+_GROWTH = 1.5
 
 
 def certify(
@@ -44,19 +47,20 @@ def certify(
     blocks = in_blocks(log) if ordered else log
     first = np.flatnonzero(blocks.rounds == blocks.rounds.min())
     used = default_model(blocks.contexts.take(first)) if model is None else model
-    ledger = Ledger.of(blocks, predict_by_round(blocks, used))
-    best = policies.argmax(
-        ledger.contexts, _cautious_values(ledger, policies, epsilon=epsilon, known=blocks.least is None)
-    )
-    certificate, _ = make_certificate(
+    predictions = predict_by_round(blocks, used)
+    ledger = Ledger.of(blocks, predictions)
+    reserved = worth_naming(policies) and ledger.n_rounds > 1
+    certificate, _ = best_certificate(
         blocks,
         ledger,
         policies,
-        reference=best,
+        leader=_leader(ledger, policies, epsilon=epsilon, known=blocks.least is None),
+        named=_named(blocks, predictions, policies, epsilon=epsilon) if reserved else (),
         epsilon=epsilon,
         delta=delta,
         bets=Bets(STAKES, (1.0,) * ledger.n_rounds),
         model=used.to_json(),
+        reserved=reserved,
         ordered=blocks is not log,
     )
     return certificate
@@ -76,8 +80,26 @@ def in_blocks(log: Log) -> Log:
     return replace(log, rounds=blocks)
 
 
-def _cautious_values(ledger: Ledger, policies: PolicyClass, *, epsilon: float, known: bool) -> np.ndarray:
-    """Scores (m, A): the value a policy seems to have, less a standard error (see `Ledger.gaps`).
+def _named(log: Log, predictions: FloatArray, policies: PolicyClass, *, epsilon: float) -> tuple[Named, ...]:
+    """The leaders of growing parts of a log, each named before the round that follows."""
+    rounds = np.unique(log.rounds)
+    ends = np.cumsum([log.repeats[log.rounds == number].sum() for number in rounds])
+    named: tuple[Named, ...] = ()
+    last = _FIRST_BLOCK / _GROWTH
+    for i in range(1, len(rounds)):
+        if ends[i - 1] < _GROWTH * last:
+            continue
+        last = ends[i - 1]
+        before = np.flatnonzero(log.rounds < rounds[i])
+        part = log.take(before)
+        ledger = Ledger.of(part, predictions[before])
+        leader = _leader(ledger, policies, epsilon=epsilon, known=log.least is None)
+        named = with_name(named, leader, part.contexts, round_number=i)
+    return named
+
+
+def _leader(ledger: Ledger, policies: PolicyClass, *, epsilon: float, known: bool) -> Policy:
+    """The policy of largest value, less a standard error (see `Ledger.gaps`).
 
     known: whether the ledger has the propensities of all actions.
     """
@@ -88,7 +110,7 @@ def _cautious_values(ledger: Ledger, policies: PolicyClass, *, epsilon: float, k
         mixed = _harmonic(ledger)
     first = policies.argmax(ledger.contexts, ledger.values(np.ones(ledger.n_rounds)))
     gaps, squares = ledger.gaps(mixed, reference=first(ledger.contexts))
-    return -gaps - squares / (2.0 * epsilon)
+    return policies.argmax(ledger.contexts, -gaps - squares / (2.0 * epsilon))
 
 
 def _harmonic(ledger: Ledger) -> np.ndarray:

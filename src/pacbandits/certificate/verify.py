@@ -53,7 +53,7 @@ def verify(certificate: Certificate, log: Log, policies: PolicyClass, *, model: 
         return Verdict(("the class cannot say whether the certified policy is one of its own",), None)
     if not _belongs(certificate.policy, log.contexts, policies):
         return Verdict(("the certified policy is not one of the class",), None)
-    needed = policies.log_size + np.log(len(certificate.bets)) - np.log(certificate.delta)
+    needed = _needed(certificate, policies)
     value = _least(certificate, log, policies, predictions, certificate.epsilon)
     # An oracle that is not exact may find a little more or less, asked about rows in another form.
     off = value - certificate.value if certificate.exact else min(value - certificate.value, 0.0)
@@ -85,20 +85,30 @@ def _faults_on_sight(certificate: Certificate, log: Log, policies: PolicyClass) 
         faults.append("rewards must lie in [0, 1]")
     if not 0 < c.delta < 1 or not 0 <= c.epsilon < np.inf or not 0 < c.certified_epsilon <= 1:
         faults.append(f"epsilon {c.epsilon} (or {c.certified_epsilon}) and delta {c.delta} are no confidence statement")
-    elif not _near(c.threshold, policies.log_size + float(np.log(len(c.bets)) - np.log(c.delta))):
-        faults.append(f"the threshold {c.threshold:.6g} is not log(|Π| · experts / δ)")
+    elif not _near(c.threshold, _needed(c, policies)):
+        faults.append(f"the threshold {c.threshold:.6g} is not log({'2 ' * c.reserved}|Π| · experts / δ)")
+    if c.bets.naming is not None and not c.reserved:
+        faults.append("the policy was named in advance, but no part of delta was kept for that")
+    if c.bets.naming is not None and c.bets.naming.round >= len(c.bets.scales):
+        faults.append("the policy was named after the last round, and nothing tested it")
     faults.extend(f"the certificate does not say that it assumes: {w}" for w in log.assumed if w not in c.remarks)
     rounds = len(np.unique(log.rounds))
     if len(c.bets.scales) != rounds:
         faults.append(f"bets were made for {len(c.bets.scales)} rounds, but the log has {rounds}")
-    if not c.experts or min(c.experts) < 0 or max(c.experts) >= len(c.bets):
+    if not c.experts or min(c.experts) < 0 or max(c.experts) >= c.bets.experts:
         faults.append("the certificate names experts that do not exist")
     if c.share is not None and not 0 <= c.share <= 1:
         faults.append(f"the weight of an expert must lie in [0, 1], got {c.share}")
-    for k in range(len(c.bets)):
+    for k in range(c.bets.experts):
         if (c.bets.stakes(k) * (1.0 + c.bets.caps(k)) >= 1.0).any():
             faults.append(f"expert {k} stakes so much that a single row could ruin it")
     return faults
+
+
+def _needed(certificate: Certificate, policies: PolicyClass) -> float:
+    """log(|Π| K/δ), or with half of δ if the rest is for policies named in advance."""
+    halves = 2.0 if certificate.reserved else 1.0
+    return policies.log_size + float(np.log(halves * len(certificate.bets) / certificate.delta))
 
 
 def _near(one: float, two: float) -> bool:
@@ -131,7 +141,7 @@ def _least(certificate: Certificate, log: Log, policies: PolicyClass, prediction
 
 
 def _wealth(certificate: Certificate, log: Log, predictions: FloatArray, expert: int, epsilon: float) -> FloatArray:
-    """repeats · log(1 + λ(ε − X)) for every row and action (n, A)."""
+    """repeats · log(1 + λ(ε − X)) for every row and action (n, A), and each row's share of a head start."""
     _, rounds = np.unique(log.rounds, return_inverse=True)
     bets, caps = certificate.bets.stakes(expert)[rounds], certificate.bets.caps(expert)[rounds]
     reference = certificate.policy(log.contexts)
@@ -151,6 +161,11 @@ def _wealth(certificate: Certificate, log: Log, predictions: FloatArray, expert:
             cap,
         )
         out[part] = log.repeats[part, None] * np.log1p(bet * (epsilon - score))
+    naming = certificate.bets.naming
+    if naming is not None and expert >= len(certificate.bets):
+        # Named i-th, the policy has 2δ/((i + 3)(i + 4)) to itself, where one of |Π| has δ/(2|Π|).
+        start = certificate.log_size - np.log((naming.number + 3) * (naming.number + 4) / 4)
+        out += start / len(log)
     return out
 
 

@@ -1,0 +1,286 @@
+"""Policies named in advance: what they need not prove, that errors stay as rare as δ says, and that nothing can be forged."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+import pacbandits as pb
+from pacbandits.algorithms.coda import Coda, Uniform
+from pacbandits.algorithms.trial import uniform_design
+from pacbandits.certificate import (
+    Bets,
+    Certificate,
+    Ledger,
+    Naming,
+    certificate,
+    ledger,
+    make_certificate,
+    named,
+    verify,
+)
+from pacbandits.certificate.certificate import wealth
+from pacbandits.certificate.named import Named, best_certificate, with_name, worth_naming
+from pacbandits.confidence import certificate_threshold, head_start
+from pacbandits.errors import InputError
+from pacbandits.policies import finite
+from pacbandits.policies.finite import Finite
+from pacbandits.policies.linear import Linear
+from pacbandits.problems import Bernoulli, Problem
+from pacbandits.records import Contexts
+
+EPSILON = 0.3
+RARE = 1e-6
+FEW, MANY = 60, 1000
+TREES = "trees:contexts=300,features=3,bins=8,actions=6,competitive=2"
+
+
+def crowd():
+    """One policy is right, in the one context that matters; 256 others are errors, and differ where nothing matters."""
+    lead = 1.05 * EPSILON / 0.6
+    means = np.full((9, 2), 0.5)
+    means[0] = 0.5 - lead / 2, 0.5 + lead / 2
+    table = np.zeros((257, 9), dtype=int)
+    table[:256, 1:] = (np.arange(256)[:, None] >> np.arange(8)) & 1
+    table[256] = 1
+    contexts = Contexts.finite(9, weights=[0.6, *[0.05] * 8])
+    return Problem("crowd", "", contexts, means, Bernoulli(), Finite(table, n_actions=2))
+
+
+def run(problem, kind, *, seed, delta, epsilon=EPSILON, **options):
+    rng = np.random.default_rng(seed)
+    algorithm = kind(epsilon, delta, **options)
+    state = algorithm.start(problem.policies, problem.population)
+    while (plan := algorithm.design(state)) is not None:
+        state = algorithm.absorb(state, plan, problem.interact(plan.sampler, samples=plan.samples, rng=rng))
+    return state
+
+
+def count(monkeypatch, kind, delta, *, runs, pilot=8):
+    """How often a policy further than ε from the best is certified, and how often it had been named."""
+    for module in (ledger, finite):
+        monkeypatch.setattr(module, "over_cores", lambda task, *, count, chunks_per_core=4: task(0, count))
+    monkeypatch.setattr(named, "_LEAST_SIZE", 0.0)
+    problem = crowd()
+    best = problem.value(problem.best_policy())
+    done = [run(problem, kind, seed=i, delta=delta, pilot=pilot, growth=0.3) for i in range(runs)]
+    wrong = sum(best - problem.value(state.policy) > EPSILON for state in done)
+    return wrong, sum(state.certificate.bets.naming is not None for state in done)
+
+
+@pytest.mark.parametrize("delta", [0.2, 0.05])
+@pytest.mark.parametrize("kind", [Uniform, Coda])
+def test_errors_are_as_rare_as_delta_says(kind, delta, monkeypatch):
+    wrong, by_name = count(monkeypatch, kind, delta, runs=FEW)
+    assert wrong <= binom.ppf(1 - RARE, FEW, delta)
+    assert by_name > FEW / 4  # or nothing would be tested
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("delta", [0.2, 0.05])
+@pytest.mark.parametrize("kind", [Uniform, Coda])
+def test_errors_are_as_rare_as_delta_says_over_many_runs(kind, delta, monkeypatch):
+    assert count(monkeypatch, kind, delta, runs=MANY)[0] <= binom.ppf(0.999, MANY, delta)
+
+
+@pytest.mark.parametrize("kind", [Uniform, Coda])
+def test_with_too_long_a_head_start_errors_do_occur(kind, monkeypatch):
+    monkeypatch.setattr(certificate, "head_start", lambda *, log_size, number: log_size + 5.0)
+    assert count(monkeypatch, kind, 0.05, runs=FEW, pilot=2)[0] > binom.ppf(1 - RARE, FEW, 0.05)
+
+
+@pytest.mark.parametrize(("log_size", "experts", "delta"), [(24.2, 4, 0.05), (10.0, 10, 0.2)])
+def test_all_tests_together_fail_with_probability_delta(log_size, experts, delta):
+    """Each expert errs with probability e^−threshold, for each of |Π| policies, and once for each that was named."""
+    threshold = certificate_threshold(log_size=log_size, experts=experts, delta=delta, reserved=True)
+    open_to_all = experts * math.exp(log_size - threshold)
+    numbers = np.arange(1, 200_001)
+    late = experts * sum(math.exp(head_start(log_size=log_size, number=int(i)) - threshold) for i in numbers)
+    assert open_to_all == pytest.approx(delta / 2)
+    assert late < delta / 2
+    assert late == pytest.approx(delta / 2, rel=1e-4)
+    whole = certificate_threshold(log_size=log_size, experts=experts, delta=delta)
+    assert threshold == pytest.approx(whole + math.log(2))
+
+
+@pytest.fixture(scope="module")
+def trial():
+    """A run on trees that stopped by a policy named in advance."""
+    problem = pb.load_problem(TREES)
+    for seed in range(20):
+        state = run(problem, Uniform, seed=seed, delta=0.05, epsilon=0.1)
+        if state.certificate.bets.naming is not None:
+            return problem, state
+    raise AssertionError("no policy that was named has been certified")
+
+
+def test_late_experts_see_later_rounds_alone(trial):
+    problem, state = trial
+    made = state.certificate
+    book = Ledger.of(state.log, state.predictions)
+    own = state.policy(book.contexts)
+    size, naming, n_experts = problem.policies.log_size, made.bets.naming, len(made.bets)
+    assert made.bets.experts == 2 * n_experts
+    later = state.log.rounds >= naming.round
+    part = Ledger.of(state.log.take(np.flatnonzero(later)), state.predictions[later])
+    some = problem.policies.argmax(problem.population, np.random.default_rng(0).random((len(problem.population), 6)))
+    for k in range(n_experts):
+        late = wealth(book, made.bets, k + n_experts, reference=own, epsilon=0.1, log_size=size)
+        bets = Bets((made.bets.multipliers[k],), made.bets.scales[naming.round :])
+        alone = wealth(part, bets, 0, reference=state.policy(part.contexts), epsilon=0.1)
+        seen, known = some(book.contexts), some(part.contexts)
+        assert late[np.arange(len(seen)), seen].sum() == pytest.approx(
+            alone[np.arange(len(known)), known].sum() + head_start(log_size=size, number=naming.number)
+        )
+
+
+def test_the_value_is_the_least_of_the_best_expert_by_enumeration():
+    rng = np.random.default_rng(3)
+    problem = crowd()
+    state = run(problem, Uniform, seed=0, delta=0.05, pilot=30, growth=0.5)
+    book = Ledger.of(state.log, state.predictions)
+    bets = Bets((0.5, 1.0), tuple(rng.uniform(0.1, 0.3, size=book.n_rounds)), naming=Naming(1, 3))
+    reference = problem.policies.policy(256)
+    options = {"epsilon": EPSILON, "delta": 0.05, "bets": bets, "model": {}, "reserved": True}
+    made, _ = make_certificate(state.log, book, problem.policies, reference=reference, **options)
+    own = reference(book.contexts)
+    scores = [wealth(book, bets, k, reference=own, epsilon=EPSILON, log_size=math.log(257)) for k in range(4)]
+    table = problem.policies.actions(book.contexts)
+    rows = np.arange(table.shape[1])
+    each = [max(score[rows, actions].sum() for score in scores) for actions in table]
+    assert made.value == pytest.approx(min(each))
+
+
+def test_verify_accepts_it_and_refuses_every_forgery(trial):
+    problem, state = trial
+    made = state.certificate
+    assert verify(made, state.log, problem.policies).good
+    naming = made.bets.naming
+    for forged in (
+        replace(made, bets=replace(made.bets, naming=Naming(naming.round, naming.number + 5))),
+        replace(made, bets=replace(made.bets, naming=Naming(naming.round + 1, naming.number))),
+        replace(made, bets=replace(made.bets, naming=Naming(len(made.bets.scales), naming.number))),
+        replace(made, bets=replace(made.bets, naming=None)),
+        replace(made, reserved=False),
+        replace(made, reserved=False, threshold=made.threshold - math.log(2)),
+        replace(made, policy=state.named[0].policy if state.named[0].policy != state.policy else state.leader),
+    ):
+        assert not verify(forged, state.log, problem.policies).good
+
+
+def test_it_says_when_the_policy_was_named_and_survives_json(trial):
+    _, state = trial
+    made = state.certificate
+    naming = made.bets.naming
+    assert f"before round {naming.round + 1} of the log, as number {naming.number} of" in " ".join(made.assumptions)
+    text = json.loads(json.dumps(made.to_json()))
+    back = Certificate.from_json(text)
+    assert back.bets == made.bets
+    assert back.reserved
+    for word, bad in (("round", 0), ("number", 0), ("number", "many")):
+        with pytest.raises(InputError):
+            Certificate.from_json(text | {"naming": text["naming"] | {word: bad}})
+
+
+def test_certificates_from_before_can_be_read():
+    state = run(crowd(), Uniform, seed=0, delta=0.05, pilot=30)
+    text = state.certificate.to_json()
+    older = {name: value for name, value in text.items() if name not in ("naming", "reserved")}
+    back = Certificate.from_json(older)
+    assert back.bets.naming is None
+    assert not back.reserved
+
+
+def test_a_name_is_that_of_the_leader_before_the_round(trial):
+    problem, last = trial
+    algorithm, rng = Uniform(0.1, 0.05), np.random.default_rng(11)
+    state = algorithm.start(problem.policies, problem.population)
+    states = [state]
+    while (plan := algorithm.design(state)) is not None:
+        state = algorithm.absorb(state, plan, problem.interact(plan.sampler, samples=plan.samples, rng=rng))
+        states.append(state)
+    assert len(state.named) > 1
+    for number, one in enumerate(state.named, start=1):
+        assert one.naming.number == number
+        assert one.policy is states[one.naming.round].leader
+        assert states[one.naming.round + 1].named[number - 1] is one
+        assert len(states[one.naming.round].named) == number - 1
+
+
+def test_who_was_named_is_not_named_again():
+    contexts = Contexts.finite(3)
+    first, same, other = (Finite([actions], n_actions=2).policy(0) for actions in ([0, 1, 0], [0, 1, 0], [1, 1, 0]))
+    one = with_name((), first, contexts, round_number=2)
+    assert with_name(one, same, contexts, round_number=3) == one
+    two = with_name(one, other, contexts, round_number=4)
+    assert [named.naming for named in two] == [Naming(2, 1), Naming(4, 2)]
+
+
+def test_small_and_inexact_classes_keep_all_of_delta():
+    assert not worth_naming(crowd().policies)
+    assert worth_naming(pb.load_problem("trees").policies)
+    contexts = Contexts.of(np.random.default_rng(0).normal(size=(60, 4)))
+    inexact = Linear(pb.Crossed.blocks(contexts, n_actions=4), oracle="search")
+    assert not inexact.exact
+    assert not worth_naming(inexact)
+    state = run(crowd(), Uniform, seed=0, delta=0.05, pilot=30)
+    assert not state.certificate.reserved
+    assert state.named == ()
+
+
+def test_a_naming_without_its_half_of_delta_is_refused():
+    problem = crowd()
+    log = problem.interact(uniform_design(problem.policies.policy(0)), samples=50, rng=np.random.default_rng(0))
+    book = Ledger.of(log, np.full((len(log), 2), 0.5))
+    bets = Bets((1.0,), (0.1,), naming=Naming(1, 1))
+    with pytest.raises(InputError, match="reserved"):
+        make_certificate(
+            log,
+            book,
+            problem.policies,
+            reference=problem.policies.policy(0),
+            epsilon=0.1,
+            delta=0.1,
+            bets=bets,
+            model={},
+        )
+
+
+def test_certify_names_policies_where_a_log_has_rounds():
+    """Rows in their order, cut into blocks: later blocks test the leader of earlier ones, and prove more."""
+    problem = pb.load_problem(TREES)
+    rng = np.random.default_rng(5)
+    design = uniform_design(problem.best_policy())
+    parts = [problem.interact(design, samples=1, rng=rng) for _ in range(3000)]
+    log = parts[0]
+    for part in parts[1:]:
+        log = log.followed_by(part)
+    options = {"epsilon": 0.1, "delta": 0.05}
+    plain = pb.certify(log, problem.policies, **options)
+    made = pb.certify(log, problem.policies, ordered=True, **options)
+    assert not plain.reserved
+    assert made.reserved
+    assert made.bets.naming is not None
+    assert made.certified_epsilon < plain.certified_epsilon
+    assert verify(made, log, problem.policies).good
+    assert problem.value(problem.best_policy()) - problem.value(made.policy) <= made.certified_epsilon
+
+
+def test_the_leader_is_certified_if_it_has_most_to_show(trial):
+    """A hopeless policy that was named does not stand in its way."""
+    problem, state = trial
+    book = Ledger.of(state.log, state.predictions)
+    worst = problem.policies.argmax(problem.population, -problem.mean_rewards)
+    options = {"epsilon": 0.1, "delta": 0.05, "model": {}, "reserved": True}
+    bets = replace(state.certificate.bets, naming=None)
+    hopeless = (Named(worst, Naming(1, 1)),)
+    made, _ = best_certificate(
+        state.log, book, problem.policies, leader=state.leader, named=hopeless, bets=bets, **options
+    )
+    assert made.policy is state.leader
+    assert made.bets.naming is None
