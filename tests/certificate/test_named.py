@@ -1,4 +1,4 @@
-"""Policies named in advance: what they need not prove, that errors stay as rare as δ says, and that nothing can be forged."""
+"""Policies named in advance: what they need not prove, that errors stay as rare as δ says, and no forgeries."""
 
 from __future__ import annotations
 
@@ -197,7 +197,7 @@ def test_certificates_from_before_can_be_read():
 
 
 def test_a_name_is_that_of_the_leader_before_the_round(trial):
-    problem, last = trial
+    problem, _ = trial
     algorithm, rng = Uniform(0.1, 0.05), np.random.default_rng(11)
     state = algorithm.start(problem.policies, problem.population)
     states = [state]
