@@ -130,7 +130,7 @@ def head_start(*, log_size: float, number: int) -> float:
     α_i = 2/((i + 3)(i + 4)) all those together fail with probability at most δ/2, as Σ_i 1/((i + 3)(i + 4)) = 1/4. This
     is the threshold of the other half, log(2|Π| K/δ), less log(K/(α_i δ)).
     """
-    return log_size - math.log((number + 3.0) * (number + 4.0) / 4.0)
+    return log_size - math.log(number + 3.0) - math.log(number + 4.0) + math.log(4.0)
 
 
 def self_normalised_bound(information: FloatArray, prior: FloatArray, *, noise: float, delta: float) -> float:

@@ -345,7 +345,7 @@ DAMAGES = {
     "another JSON": (lambda folder: (folder / "state.json").write_text("{}"), "is not a saved state of this package"),
     "the future": (
         lambda folder: (folder / "state.json").write_text('{"kind": "pacbandits state", "format": 99}'),
-        "has format 99, and this version reads format 1",
+        "has format 99, and this version reads format 2",
     ),
 }
 

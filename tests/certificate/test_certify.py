@@ -158,7 +158,7 @@ def proven():
         ("digest", lambda c: "0" * 64, "digest"),
         ("bets", lambda c: replace(c.bets, multipliers=tuple(m / 2 for m in c.bets.multipliers)), "log-wealth"),
         ("bets", lambda c: replace(c.bets, scales=c.bets.scales[:-1]), "bets were made for"),
-        ("bets", lambda c: replace(c.bets, share=0.5), "log-wealth"),
+        ("bets", lambda c: replace(c.bets, share=0.02), "log-wealth"),
         ("model", lambda c: CellMeans().to_json(), "log-wealth"),
     ],
 )

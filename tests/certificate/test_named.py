@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -34,6 +35,7 @@ from pacbandits.policies.linear import Linear
 from pacbandits.problems import Bernoulli, Problem
 from pacbandits.records import Contexts
 
+certify_module = sys.modules["pacbandits.certificate.certify"]  # the package has a function of that name
 EPSILON = 0.3
 RARE = 1e-6
 FEW, MANY = 60, 1000
@@ -177,14 +179,25 @@ def test_it_says_when_the_policy_was_named_and_survives_json(trial):
     _, state = trial
     made = state.certificate
     naming = made.bets.naming
-    assert f"before round {naming.round + 1} of the log, as number {naming.number} of" in " ".join(made.assumptions)
+    said = f"named, as number {naming.number}, before round {naming.round + 1} of {len(made.bets.scales)} of the log"
+    assert said in " ".join(made.assumptions)
     text = json.loads(json.dumps(made.to_json()))
     back = Certificate.from_json(text)
     assert back.bets == made.bets
     assert back.reserved
-    for word, bad in (("round", 0), ("number", 0), ("number", "many")):
+    for word, bad in (
+        ("round", 0),
+        ("number", 0),
+        ("number", "1"),
+        ("number", 1.0),
+        ("number", True),
+        ("round", 10**400),
+    ):
         with pytest.raises(InputError):
             Certificate.from_json(text | {"naming": text["naming"] | {word: bad}})
+    for bad in ("false", 1, None):
+        with pytest.raises(InputError):
+            Certificate.from_json(text | {"reserved": bad})
 
 
 def test_certificates_from_before_can_be_read():
@@ -263,12 +276,51 @@ def test_certify_names_policies_where_a_log_has_rounds():
     options = {"epsilon": 0.1, "delta": 0.05}
     plain = pb.certify(log, problem.policies, **options)
     made = pb.certify(log, problem.policies, ordered=True, **options)
-    assert not plain.reserved
-    assert made.reserved
+    assert plain.bets.naming is None
+    assert plain.threshold == made.threshold  # a log of one round may go on, and all looks at it hold together
     assert made.bets.naming is not None
     assert made.certified_epsilon < plain.certified_epsilon
     assert verify(made, log, problem.policies).good
     assert problem.value(problem.best_policy()) - problem.value(made.policy) <= made.certified_epsilon
+
+
+def test_names_do_not_depend_on_epsilon(trial, monkeypatch):
+    """Else whoever asks for many would have more names than δ was shared out among."""
+    problem, state = trial
+    seen: list[list[tuple[Naming, object]]] = []
+
+    def record(*given, named, **options):
+        seen.append([(one.naming, one.policy) for one in named])
+        return best_certificate(*given, named=named, **options)
+
+    monkeypatch.setattr(certify_module, "best_certificate", record)
+    for epsilon in (0.3, 0.1, 0.01):
+        pb.certify(state.log, problem.policies, epsilon=epsilon, delta=0.05)
+    assert len(seen[0]) > 1
+    assert seen[0] == seen[1] == seen[2]
+
+
+def test_half_of_delta_cannot_be_taken_back(trial):
+    """Also of a certificate whose policy was not named, as others may have been."""
+    problem, state = trial
+    book = Ledger.of(state.log, state.predictions)
+    bets = replace(state.certificate.bets, naming=None)
+    options = {"epsilon": 0.3, "delta": 0.05, "bets": bets, "model": state.model.to_json(), "reference": state.leader}
+    for reserved in (True, False):
+        made, _ = make_certificate(state.log, book, problem.policies, reserved=reserved, **options)
+        assert verify(made, state.log, problem.policies).good == reserved
+
+
+def test_a_fresh_name_does_not_hide_what_the_leader_has_proven(trial):
+    """Its head start is no evidence: what counts is the smallest ε that is certified."""
+    problem, state = trial
+    book = Ledger.of(state.log, state.predictions)
+    bets = replace(state.certificate.bets, naming=None)
+    options = {"epsilon": 0.01, "delta": 0.05, "bets": bets, "model": {}, "reserved": True, "leader": state.leader}
+    fresh = (Named(state.leader, Naming(book.n_rounds - 1, 1)),)
+    made, _ = best_certificate(state.log, book, problem.policies, named=fresh, **options)
+    alone, _ = best_certificate(state.log, book, problem.policies, named=(), **options)
+    assert made.certified_epsilon <= alone.certified_epsilon
 
 
 def test_the_leader_is_certified_if_it_has_most_to_show(trial):

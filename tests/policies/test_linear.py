@@ -280,6 +280,14 @@ def test_how_oracles_are_chosen() -> None:
     assert type(Linear.learn(many, n_actions=2, levels=6)) is Linear
     with pytest.raises(InputError, match="too many to list"):
         Linear.learn(contexts, n_actions=5, levels=9, oracle="list")
+    wide = Contexts.of(np.random.default_rng(0).normal(size=(5, 400)))
+    with pytest.raises(InputError, match=r"about 10\^\d{3} policies are too many to list"):
+        Linear.learn(wide, n_actions=3, oracle="list", levels=8)
+
+
+def test_features_too_large_to_be_squared_are_refused():
+    with pytest.raises(InputError, match="'x0' has values beyond"):
+        Linear.learn(Contexts.of([[1e200], [2e200]], names=["x0"]), n_actions=2)
 
 
 # The integer program

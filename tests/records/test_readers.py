@@ -583,3 +583,11 @@ def test_the_weights_of_a_log_need_not_sum_to_1(tmp_path):
         write(tmp_path / "log.csv", text.replace(",4\n", ",-4\n")),
         least_propensity=0,
     )
+
+
+def test_one_action_that_was_not_always_played_is_not_the_only_one(tmp_path):
+    rows = "".join(f"{i},0,1,0.5\n" for i in range(4))
+    path = write(tmp_path / "log.csv", f"x,action,reward,propensity\n{rows}")
+    with pytest.raises(InputError, match=r"probability 0.5, so there were others.*--actions 2"):
+        read_log(path, least_propensity=0.01)
+    assert read_log(path, n_actions=2)[0].n_actions == 2

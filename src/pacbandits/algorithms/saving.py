@@ -46,7 +46,7 @@ from pacbandits.records import Contexts, Design, Log, Policy, RewardBounds, Samp
 from pacbandits.records.contexts import WEIGHT_COLUMN
 
 KIND = "pacbandits state"
-FORMAT = 1
+FORMAT = 2
 STATE, CONTEXTS, LOG, PREDICTIONS = "state.json", "contexts.parquet", "log.parquet", "predictions.parquet"
 TRIALS: dict[str, type[Trial]] = {kind.name: kind for kind in (Coda, Uniform)}
 

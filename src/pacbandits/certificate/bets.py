@@ -9,6 +9,7 @@ import numpy as np
 from pacbandits.errors import FloatArray, InputError
 
 _LEAST = 1e-12
+_MOST_NAMES = 10**9
 _LARGEST = 0.45  # stake; more would leave no room for a cap
 
 
@@ -20,9 +21,10 @@ class Naming:
     number: int
 
     def __post_init__(self) -> None:
-        if self.round < 1 or self.number < 1:
+        if not 1 <= self.round <= _MOST_NAMES or not 1 <= self.number <= _MOST_NAMES:
             raise InputError(
-                f"policies are named from round 1 on, and numbered from 1; got round {self.round}, number {self.number}"
+                f"policies are named from round 1 on, numbered from 1, and fewer than {_MOST_NAMES:,}; got round "
+                f"{self.round}, number {self.number}"
             )
 
 

@@ -33,7 +33,7 @@ ASSUMPTIONS = (
 LEARNT = "the policy class may count as fixed, though it was learnt from the contexts of the log"
 ROUNDS = "rounds are numbered in the order in which they occurred, and no row chose its round by its outcome"
 ORDERED = "the rows of the log stand in the order in which they occurred"
-NAMED = "the policy was named before round {round} of the log, as number {number} of all that were named"
+NAMED = "the policy was named, as number {number}, before {kind} {round} of {rounds} of the log"
 INEXACT = "the argmax oracle, which is not exact, found the least refuted policy"
 _LEAST_EPSILON = 1e-3  # the least that is certified, if not asked for
 _STEPS = 9  # halvings of the logarithms from there to 1: the grid of certified epsilons
@@ -76,8 +76,10 @@ class Certificate:
     def assumptions(self) -> tuple[str, ...]:
         """Everything the claim rests on."""
         rounds = len(self.bets.scales) > 1 and not self.ordered
-        naming = self.bets.naming
-        named = "" if naming is None else NAMED.format(round=naming.round + 1, number=naming.number)
+        naming, kind = self.bets.naming, "block" if self.ordered else "round"
+        named = ""
+        if naming is not None:
+            named = NAMED.format(number=naming.number, kind=kind, round=naming.round + 1, rounds=len(self.bets.scales))
         asked = ((ROUNDS, rounds), (ORDERED, self.ordered), (named, naming is not None), (INEXACT, not self.exact))
         said = (*ASSUMPTIONS, *(words for words, needed in asked if needed), *self.remarks)
         return tuple(words for words in said if words != FIXED or LEARNT not in said)
@@ -144,7 +146,7 @@ class Certificate:
                 digest=str(given["digest"]),
                 exact=bool(given["exact"]),
                 ordered=bool(given["ordered"]),
-                reserved=bool(given.get("reserved", False)),
+                reserved=_flag(given.get("reserved", False)),
                 remarks=tuple(str(words) for words in given["remarks"]),
             )
         check_follows(given, made.to_json(), names=("claim", "words", "score", "assumptions"))
@@ -189,7 +191,17 @@ def check_follows(given: dict[str, Any], made: dict[str, Any], *, names: Iterabl
 
 
 def _naming_of(given: dict[str, Any] | None) -> Naming | None:
-    return None if given is None else Naming(int(given["round"]), int(given["number"]))
+    if given is None:
+        return None
+    if any(type(given[name]) is not int for name in ("round", "number")):
+        raise ValueError(f"a naming has a whole round and a whole number, not {given}")
+    return Naming(given["round"], given["number"])
+
+
+def _flag(given: object) -> bool:
+    if not isinstance(given, bool):
+        raise ValueError(f"'reserved' must be true or false, not {given}")
+    return given
 
 
 def rounded_up(value: float) -> float:

@@ -21,6 +21,7 @@ STAKES = tuple(0.4 * 0.5**j for j in range(10))
 _FIRST_BLOCK = 256  # rows; a log grows, so blocks must not depend on where it ends
 # A policy is named when the data have grown by this factor since the last time, at first when there is a block of them.
 _GROWTH = 1.5
+_SOME_EPSILON = 0.05  # by which names are chosen
 
 
 def certify(
@@ -49,13 +50,14 @@ def certify(
     used = default_model(blocks.contexts.take(first)) if model is None else model
     predictions = predict_by_round(blocks, used)
     ledger = Ledger.of(blocks, predictions)
-    reserved = worth_naming(policies) and ledger.n_rounds > 1
+    # Also with a single round, as more may follow, and all looks together must err no more often than δ.
+    reserved = worth_naming(policies)
     certificate, _ = best_certificate(
         blocks,
         ledger,
         policies,
         leader=_leader(ledger, policies, epsilon=epsilon, known=blocks.least is None),
-        named=_named(blocks, predictions, policies, epsilon=epsilon) if reserved else (),
+        named=_named(blocks, predictions, policies) if reserved else (),
         epsilon=epsilon,
         delta=delta,
         bets=Bets(STAKES, (1.0,) * ledger.n_rounds),
@@ -80,8 +82,11 @@ def in_blocks(log: Log) -> Log:
     return replace(log, rounds=blocks)
 
 
-def _named(log: Log, predictions: FloatArray, policies: PolicyClass, *, epsilon: float) -> tuple[Named, ...]:
-    """The leaders of growing parts of a log, each named before the round that follows."""
+def _named(log: Log, predictions: FloatArray, policies: PolicyClass) -> tuple[Named, ...]:
+    """The leaders of growing parts of a log, each named before the round that follows.
+
+    They are the same for every ε that is asked for: so the certificates of all of them hold together.
+    """
     rounds = np.unique(log.rounds)
     ends = np.cumsum([log.repeats[log.rounds == number].sum() for number in rounds])
     named: tuple[Named, ...] = ()
@@ -93,7 +98,7 @@ def _named(log: Log, predictions: FloatArray, policies: PolicyClass, *, epsilon:
         before = np.flatnonzero(log.rounds < rounds[i])
         part = log.take(before)
         ledger = Ledger.of(part, predictions[before])
-        leader = _leader(ledger, policies, epsilon=epsilon, known=log.least is None)
+        leader = _leader(ledger, policies, epsilon=_SOME_EPSILON, known=log.least is None)
         named = with_name(named, leader, part.contexts, round_number=i)
     return named
 

@@ -23,7 +23,7 @@ from pacbandits.policies.base import EnumeratedClass, PolicyClass
 from pacbandits.records import Contexts, Log, Policy
 
 _LEAST_SIZE = 10.0  # nats of log|Π| from which on half of δ is well spent on naming
-_LOOKED_AT = 2  # of the policies named, those that seem most refuting are looked at closely
+_LOOKED_AT = 2  # closely, of the policies named
 
 
 class Named(NamedTuple):
@@ -69,49 +69,72 @@ def best_certificate(
     """
     needed = certificate_threshold(log_size=policies.log_size, experts=len(bets), delta=delta, reserved=reserved)
 
-    def look(policy: Policy, bets: Bets) -> Least:
+    def look(policy: Policy, bets: Bets) -> _Candidate:
         own = policy(ledger.contexts)
-        return find_least(ledger, policies, reference=own, bets=bets, epsilon=epsilon, needed=needed)
+        least = find_least(ledger, policies, reference=own, bets=bets, epsilon=epsilon, needed=needed)
+        return _Candidate(policy, bets, least, _reach(ledger, bets, least.experts, epsilon, needed - least.value))
 
-    found, calls = None, 0
-    candidate = leader, bets
+    best, calls = _Candidate(leader, bets, None, np.inf), 0
     if reserved:
-        found = look(leader, bets)
-        calls = found.oracle_calls
-        if found.value < needed and named:
-            glances = [_glance(ledger, policies, one, bets, found, epsilon=epsilon) for one in named]
-            calls += sum(asked for _, asked in glances)
-            for i in sorted(range(len(named)), key=lambda i: -glances[i][0])[:_LOOKED_AT]:
-                late = replace(bets, naming=named[i].naming)
-                least = look(named[i].policy, late)
-                calls += least.oracle_calls
-                if least.value > found.value:
-                    found, candidate = least, (named[i].policy, late)
+        best = look(leader, bets)
+        assert best.least is not None
+        experts = [expert + len(bets) for expert in best.least.experts]
+        glances = [_glance(ledger, policies, one, bets, experts, epsilon=epsilon, needed=needed) for one in named]
+        calls = best.least.oracle_calls + len(experts) * len(named)
+        for i in sorted(range(len(named)), key=lambda i: glances[i])[:_LOOKED_AT]:
+            other = look(named[i].policy, replace(bets, naming=named[i].naming))
+            assert other.least is not None
+            calls += other.least.oracle_calls
+            best = min(best, other, key=lambda candidate: candidate.reach)
     certificate, asked = make_certificate(
         log,
         ledger,
         policies,
-        reference=candidate[0],
+        reference=best.policy,
         epsilon=epsilon,
         delta=delta,
-        bets=candidate[1],
+        bets=best.bets,
         model=model,
         ordered=ordered,
         reserved=reserved,
-        least=found,
+        least=best.least,
     )
     return certificate, calls + asked
 
 
+class _Candidate(NamedTuple):
+    """A policy, its bets, what they left of its least refuted rival, and the ε that they would seem to certify."""
+
+    policy: Policy
+    bets: Bets
+    least: Least | None
+    reach: float
+
+
 def _glance(
-    ledger: Ledger, policies: PolicyClass, named: Named, bets: Bets, found: Least, *, epsilon: float
-) -> tuple[float, int]:
-    """The least wealth that the experts who did best for the leader have for a named policy, one at a time."""
+    ledger: Ledger,
+    policies: PolicyClass,
+    named: Named,
+    bets: Bets,
+    experts: Sequence[int],
+    *,
+    epsilon: float,
+    needed: float,
+) -> float:
+    """The ε that these experts would seem to certify of a named policy, one at a time."""
     own, late = named.policy(ledger.contexts), replace(bets, naming=named.naming)
-    scores = [
-        wealth(ledger, late, expert + len(bets), reference=own, epsilon=epsilon, log_size=policies.log_size)
-        for expert in found.experts
-    ]
-    if isinstance(policies, EnumeratedClass):
-        return least_of_all(policies, ledger.contexts, scores), 0
-    return max(least_of_one(policies, ledger.contexts, score) for score in scores), len(scores)
+    reaches: list[float] = []
+    for expert in experts:
+        score = wealth(ledger, late, expert, reference=own, epsilon=epsilon, log_size=policies.log_size)
+        if isinstance(policies, EnumeratedClass):
+            value = least_of_all(policies, ledger.contexts, [score])
+        else:
+            value = least_of_one(policies, ledger.contexts, score)
+        reaches.append(_reach(ledger, late, [expert], epsilon, needed - value))
+    return min(reaches)
+
+
+def _reach(ledger: Ledger, bets: Bets, experts: Sequence[int], epsilon: float, missing: float) -> float:
+    """About where wealth would reach what is needed: in ε it rises by all stakes together, or a little less."""
+    slope = np.mean([(ledger.repeats * bets.stakes(k)[ledger.rounds]).sum() for k in experts])
+    return float(epsilon + missing / slope) if slope > 0 else np.inf

@@ -13,6 +13,7 @@ import numpy as np
 
 from pacbandits.certificate.certificate import Certificate, digest
 from pacbandits.certificate.certify import in_blocks
+from pacbandits.certificate.named import worth_naming
 from pacbandits.errors import FloatArray, IntArray
 from pacbandits.estimators.models import RewardModel, model_from_json, predict_by_round
 from pacbandits.policies.base import ClosedClass, EnumeratedClass, FrontierClass, PolicyClass
@@ -87,8 +88,8 @@ def _faults_on_sight(certificate: Certificate, log: Log, policies: PolicyClass) 
         faults.append(f"epsilon {c.epsilon} (or {c.certified_epsilon}) and delta {c.delta} are no confidence statement")
     elif not _near(c.threshold, _needed(c, policies)):
         faults.append(f"the threshold {c.threshold:.6g} is not log({'2 ' * c.reserved}|Π| · experts / δ)")
-    if c.bets.naming is not None and not c.reserved:
-        faults.append("the policy was named in advance, but no part of delta was kept for that")
+    if not c.reserved and (c.bets.naming is not None or worth_naming(policies)):
+        faults.append("half of delta must be kept for policies named in advance, and was not")
     if c.bets.naming is not None and c.bets.naming.round >= len(c.bets.scales):
         faults.append("the policy was named after the last round, and nothing tested it")
     faults.extend(f"the certificate does not say that it assumes: {w}" for w in log.assumed if w not in c.remarks)
@@ -127,7 +128,9 @@ def _belongs(policy: Policy, contexts: Contexts, policies: PolicyClass) -> bool:
 
 def _least(certificate: Certificate, log: Log, policies: PolicyClass, predictions: FloatArray, epsilon: float) -> float:
     """The least log-wealth over the class, of the experts that the certificate used."""
-    scores = [_wealth(certificate, log, predictions, expert, epsilon) for expert in certificate.experts]
+    scores = [
+        _wealth(certificate, log, predictions, expert, epsilon, policies.log_size) for expert in certificate.experts
+    ]
     contexts, rows = log.contexts, np.arange(len(log))
     if isinstance(policies, EnumeratedClass):
         each = [[float(s[rows, actions].sum()) for s in scores] for actions in np.asarray(policies.actions(contexts))]
@@ -140,7 +143,9 @@ def _least(certificate: Certificate, log: Log, policies: PolicyClass, prediction
     return float(mixed[rows, policies.argmax(contexts, -mixed)(contexts)].sum())
 
 
-def _wealth(certificate: Certificate, log: Log, predictions: FloatArray, expert: int, epsilon: float) -> FloatArray:
+def _wealth(
+    certificate: Certificate, log: Log, predictions: FloatArray, expert: int, epsilon: float, log_size: float
+) -> FloatArray:
     """repeats · log(1 + λ(ε − X)) for every row and action (n, A), and each row's share of a head start."""
     _, rounds = np.unique(log.rounds, return_inverse=True)
     bets, caps = certificate.bets.stakes(expert)[rounds], certificate.bets.caps(expert)[rounds]
@@ -164,8 +169,7 @@ def _wealth(certificate: Certificate, log: Log, predictions: FloatArray, expert:
     naming = certificate.bets.naming
     if naming is not None and expert >= len(certificate.bets):
         # Named i-th, the policy has 2δ/((i + 3)(i + 4)) to itself, where one of |Π| has δ/(2|Π|).
-        start = certificate.log_size - np.log((naming.number + 3) * (naming.number + 4) / 4)
-        out += start / len(log)
+        out += (log_size - np.log((naming.number + 3) * (naming.number + 4) / 4)) / len(log)
     return out
 
 

@@ -294,7 +294,7 @@ def read_certificate(path: Path) -> tuple[Certificate | LinearCertificate, Polic
         given: Any = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror}") from None
-    except ValueError:
+    except (ValueError, RecursionError):
         raise InputError(f"{path} is not JSON") from None
     if is_asymptotic(given):
         raise InputError(f"{path} is an approximate certificate, and no proof that could be rechecked")
@@ -328,7 +328,7 @@ def _stored_reading(value: object) -> dict[str, Any]:
         wholes = {name: int(given.pop(name)) for name in ("n_actions", "position") if name in given}
         least = {name: float(given.pop(name)) for name in ("least_propensity",) if name in given}
         spans = {} if span is None else {"reward_range": (float(span[0]), float(span[1]))}
-    except (TypeError, ValueError, IndexError, KeyError):
+    except (TypeError, ValueError, IndexError, KeyError, OverflowError):
         raise InputError("the certificate does not say how its log was read; it was altered") from None
     if given:
         raise InputError(f"the certificate says '{next(iter(given))}' of how its log was read, which means nothing")

@@ -106,6 +106,7 @@ class Category:
 
 
 Encoder = Number | Category
+_LARGEST = 1e150  # value of a feature that can be squared
 
 
 def learn_encoders(contexts: Contexts) -> tuple[Encoder, ...]:
@@ -117,6 +118,8 @@ def learn_encoders(contexts: Contexts) -> tuple[Encoder, ...]:
             present = tuple(label for code, label in enumerate(labels) if (column == code).any())
             out.extend([Category(name, present)] if len(present) > 1 else [])
             continue
+        if np.abs(column).max(initial=0.0) > _LARGEST:
+            raise InputError(f"feature '{name}' has values beyond {_LARGEST:g}, whose spread is no number; rescale it")
         centre = float(contexts.weights @ column)
         spread = float(np.sqrt(contexts.weights @ (column - centre) ** 2))
         if spread > 1e-12 * (1.0 + abs(centre)):

@@ -77,6 +77,11 @@ def make_log(
     count = _n_actions(own, n_actions)
     unplayed = () if declared else _unplayed(own, count, numbered=lines is None)
     said.extend(unplayed)
+    if count == 1 and alone.min() < 1.0 - _SAME:
+        raise InputError(
+            f"action 0 is the only one in the log, but was played with probability {alone.min():.6g}, so there were "
+            "others; say how many actions there are (--actions 2)"
+        )
     full, words = (None, ()) if least is not None else _completed(np.minimum(alone, 1.0), own, count)
     said.extend(words)
     if full is not None:

@@ -290,7 +290,7 @@ def _kind(map: FeatureMap, size: int, oracle: str) -> type[Linear]:
     if oracle == "search" or (size > most and not turning):
         if oracle == "list":
             raise InputError(
-                f"{float(size):.3g} policies are too many to list; take fewer levels, or use oracle=search"
+                f"about 10^{math.log10(size):.0f} policies are too many to list; take fewer levels or oracle=search"
             )
         return Linear
     return ListedLinear if size <= MOST_LISTED else SweptLinear
