@@ -6,7 +6,7 @@ import hashlib
 import math
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, cast
 
 import numpy as np
@@ -268,14 +268,23 @@ def make_certificate(
 
 
 def find_least(
-    ledger: Ledger, policies: PolicyClass, *, reference: Any, bets: Bets, epsilon: float, needed: float
+    ledger: Ledger,
+    policies: PolicyClass,
+    *,
+    reference: Any,
+    bets: Bets,
+    epsilon: float,
+    needed: float,
+    experts: Sequence[int] | None = None,
 ) -> Least:
-    """What is left of the least refuted policy, by the best experts; reference (m,): q's actions."""
+    """What is left of the least refuted policy, by the best of all experts or of these; reference (m,): q's actions."""
+    asked = range(bets.experts) if experts is None else experts
     scores = [
         wealth(ledger, bets, expert, reference=reference, epsilon=epsilon, log_size=policies.log_size)
-        for expert in range(bets.experts)
+        for expert in asked
     ]
-    return least_wealth(policies, ledger.contexts, scores, needed=needed)
+    least = least_wealth(policies, ledger.contexts, scores, needed=needed)
+    return replace(least, experts=tuple(asked[k] for k in least.experts))
 
 
 def wealth(

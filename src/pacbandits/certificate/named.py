@@ -23,7 +23,7 @@ from pacbandits.policies.base import EnumeratedClass, PolicyClass
 from pacbandits.records import Contexts, Log, Policy
 
 _LEAST_SIZE = 10.0  # nats of log|Π| from which on half of δ is well spent on naming
-_LOOKED_AT = 2  # closely, of the policies named
+_GLANCED_AT, _LOOKED_AT = 6, 2  # of the policies named, the latest; and of these, closely
 
 
 class Named(NamedTuple):
@@ -69,20 +69,23 @@ def best_certificate(
     """
     needed = certificate_threshold(log_size=policies.log_size, experts=len(bets), delta=delta, reserved=reserved)
 
-    def look(policy: Policy, bets: Bets) -> _Candidate:
+    def look(policy: Policy, bets: Bets, experts: Sequence[int] | None = None) -> _Candidate:
         own = policy(ledger.contexts)
-        least = find_least(ledger, policies, reference=own, bets=bets, epsilon=epsilon, needed=needed)
+        least = find_least(ledger, policies, reference=own, bets=bets, epsilon=epsilon, needed=needed, experts=experts)
         return _Candidate(policy, bets, least, _reach(ledger, bets, least.experts, epsilon, needed - least.value))
 
     best, calls = _Candidate(leader, bets, None, np.inf), 0
     if reserved:
         best = look(leader, bets)
         assert best.least is not None
-        experts = [expert + len(bets) for expert in best.least.experts]
-        glances = [_glance(ledger, policies, one, bets, experts, epsilon=epsilon, needed=needed) for one in named]
-        calls = best.least.oracle_calls + len(experts) * len(named)
-        for i in sorted(range(len(named)), key=lambda i: glances[i])[:_LOOKED_AT]:
-            other = look(named[i].policy, replace(bets, naming=named[i].naming))
+        found = best.least.experts
+        latest = named[-_GLANCED_AT:] if best.least.value < needed else ()
+        glances = [_glance(ledger, policies, one, bets, found, epsilon=epsilon, needed=needed) for one in latest]
+        calls = best.least.oracle_calls + len(found) * len(latest)
+        near = sorted({k + step for k in found for step in (-1, 0, 1)} & set(range(len(bets))))
+        for i in sorted(range(len(latest)), key=lambda i: glances[i])[:_LOOKED_AT]:
+            late = replace(bets, naming=latest[i].naming)
+            other = look(latest[i].policy, late, (*found, *(len(bets) + k for k in near)))
             assert other.least is not None
             calls += other.least.oracle_calls
             best = min(best, other, key=lambda candidate: candidate.reach)
@@ -121,10 +124,10 @@ def _glance(
     epsilon: float,
     needed: float,
 ) -> float:
-    """The ε that these experts would seem to certify of a named policy, one at a time."""
+    """The ε that these experts, when they wait for the naming, would seem to certify of a policy, one at a time."""
     own, late = named.policy(ledger.contexts), replace(bets, naming=named.naming)
     reaches: list[float] = []
-    for expert in experts:
+    for expert in (len(bets) + k for k in experts):
         score = wealth(ledger, late, expert, reference=own, epsilon=epsilon, log_size=policies.log_size)
         if isinstance(policies, EnumeratedClass):
             value = least_of_all(policies, ledger.contexts, [score])
