@@ -300,6 +300,11 @@ def wealth(
     return scores
 
 
+def slope_of(ledger: Ledger, bets: Bets, experts: Iterable[int]) -> float:
+    """About how fast log-wealth rises with ε: by all stakes together, the mean of these experts."""
+    return float(np.mean([(ledger.repeats * bets.stakes(k)[ledger.rounds]).sum() for k in experts]))
+
+
 def digest(log: Log) -> str:
     """SHA-256 of everything in a log that a certificate rests on."""
     sha = hashlib.sha256()
@@ -359,7 +364,7 @@ def _certified_epsilon(
         high = min(max(int(np.searchsorted(grid, epsilon, side="left")), 1), high)
     else:
         low = max(int(np.searchsorted(grid, epsilon, side="right")) - 1, 0)
-    slope = float(np.mean([(ledger.repeats * bets.stakes(k)[ledger.rounds]).sum() for k in least.experts]))
+    slope = slope_of(ledger, bets, least.experts)
     last, asked = (epsilon, least.value), 0
     while high - low > 1:
         middle = (low + high) // 2

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pacbandits.certificate.bets import Bets, Naming
-from pacbandits.certificate.certificate import Certificate, find_least, make_certificate, wealth
+from pacbandits.certificate.certificate import Certificate, find_least, make_certificate, slope_of, wealth
 from pacbandits.certificate.ledger import Ledger
 from pacbandits.certificate.search import Least, least_of_all, least_of_one
 from pacbandits.confidence import certificate_threshold
@@ -81,7 +81,8 @@ def best_certificate(
         found = best.least.experts
         latest = named[-_GLANCED_AT:] if best.least.value < needed else ()
         glances = [_glance(ledger, policies, one, bets, found, epsilon=epsilon, needed=needed) for one in latest]
-        calls = best.least.oracle_calls + len(found) * len(latest)
+        calls = best.least.oracle_calls
+        calls += 0 if isinstance(policies, EnumeratedClass) else len(found) * len(latest)
         near = sorted({k + step for k in found for step in (-1, 0, 1)} & set(range(len(bets))))
         for i in sorted(range(len(latest)), key=lambda i: glances[i])[:_LOOKED_AT]:
             late = replace(bets, naming=latest[i].naming)
@@ -138,6 +139,6 @@ def _glance(
 
 
 def _reach(ledger: Ledger, bets: Bets, experts: Sequence[int], epsilon: float, missing: float) -> float:
-    """About where wealth would reach what is needed: in ε it rises by all stakes together, or a little less."""
-    slope = np.mean([(ledger.repeats * bets.stakes(k)[ledger.rounds]).sum() for k in experts])
-    return float(epsilon + missing / slope) if slope > 0 else np.inf
+    """About the ε at which wealth would reach what is needed; at most the given ε if nothing is missing."""
+    slope = slope_of(ledger, bets, experts)
+    return epsilon + missing / slope if slope > 0 else np.inf
