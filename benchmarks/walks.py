@@ -1,0 +1,93 @@
+"""How far a reader walks: the files that each command enters, and how often it comes back to one.
+
+A reader follows a command through the code and reads every function when it is first called. A step into a file that
+was not read before enters it; a step back into one that was left is a return. Of two layouts that do the same, the one
+with fewer of both is the easier to live in.
+
+    python -m benchmarks.walks
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import sys
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import pacbandits
+
+HOME = Path(pacbandits.__file__).parent
+PROBLEM = "trees:actions=4,features=3,contexts=300,bins=6"
+
+
+@dataclass(frozen=True)
+class Walk:
+    """functions: read on the way. files: entered. folders: entered. returns: to files that were left."""
+
+    functions: int
+    files: int
+    folders: int
+    returns: int
+
+
+def walk(task: Callable[[], object]) -> Walk:
+    """The walk through what a task calls; calls within other threads, which run kernels alone, are not followed."""
+    seen: set[Any] = set()
+    steps: list[str] = []
+
+    def follow(frame: FrameType, event: str, _: object) -> None:
+        code = frame.f_code
+        if event == "call" and code not in seen and code.co_filename.startswith(str(HOME)):
+            seen.add(code)
+            if code.co_name not in ("<module>", "<genexpr>", "<listcomp>", "<dictcomp>", "<lambda>"):
+                steps.append(code.co_filename)
+
+    sys.setprofile(follow)
+    try:
+        task()
+    finally:
+        sys.setprofile(None)
+    entered: set[str] = set()
+    returns = 0
+    for last, here in zip(["", *steps], steps, strict=False):
+        returns += here != last and here in entered
+        entered.add(here)
+    return Walk(len(steps), len(entered), len({str(Path(file).parent) for file in entered}), returns)
+
+
+def command(*words: str) -> Callable[[], None]:
+    """A command line as a task, its words kept to itself."""
+    from pacbandits.cli import app
+
+    def task() -> None:
+        with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(SystemExit):
+            app(list(words))
+
+    return task
+
+
+def main() -> None:
+    """Print the walks of the four main commands."""
+    with tempfile.TemporaryDirectory() as folder:
+        proof, log = f"{folder}/proof.json", f"{folder}/log.parquet"
+        some = ("--epsilon", "0.2", "--delta", "0.1")
+        commands = {
+            "run": ("run", PROBLEM, *some, "--certificate", proof, "--log", log),
+            "certify": ("certify", log, "--policies", "trees:bins=6", *some),
+            "complexity": ("complexity", PROBLEM, *some),
+            "verify": ("verify", proof, log),
+        }
+        command(*commands["run"])()  # so that nothing is compiled or imported on the way
+        print(f"{'command':<12}{'functions':>10}{'files':>8}{'folders':>9}{'returns':>9}")
+        for name, words in commands.items():
+            found = walk(command(*words))
+            print(f"{name:<12}{found.functions:>10}{found.files:>8}{found.folders:>9}{found.returns:>9}")
+
+
+if __name__ == "__main__":
+    main()
