@@ -15,6 +15,7 @@ from functools import cache
 import numpy as np
 
 from benchmarks.measuring import print_table
+from pacbandits.arrays import FloatArray
 from pacbandits.complexity import measure, measure_gaps
 from pacbandits.complexity.measure import Complexity
 from pacbandits.complexity.rho import measure_rho
@@ -28,9 +29,8 @@ from pacbandits.confidence import (
     theorem_samples,
 )
 from pacbandits.design import DesignTask, solve_design
-from pacbandits.errors import FloatArray
-from pacbandits.oracles import Counting
 from pacbandits.policies.base import EnumeratedClass
+from pacbandits.policies.counting import Counting
 from pacbandits.problems import Problem, load_problem
 from pacbandits.simulation import Run, repeat
 

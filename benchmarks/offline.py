@@ -17,12 +17,18 @@ from typing import Any
 import numpy as np
 
 from benchmarks.measuring import print_table
-from pacbandits.algorithms import Algorithm, CodaOracle, CodaPaper, Plan, Rage, RageFree, State, make_algorithm
-from pacbandits.algorithms.listed import variances
-from pacbandits.complexity.history import contexts_needed
+from pacbandits.algorithms import make_algorithm
 from pacbandits.confidence import CODA_SLOPE, COMMON_SLOPE, RAGE_SLOPE
-from pacbandits.design import DesignTask, Product, Shifted, pair_variances, price_propensities
+from pacbandits.design import DesignTask, Product, Shifted, price_propensities
+from pacbandits.paper.coda import CodaPaper
+from pacbandits.paper.coda_common import CodaOracle
+from pacbandits.paper.design.pairs import pair_variances
+from pacbandits.paper.history import contexts_needed
+from pacbandits.paper.listed import variances
+from pacbandits.paper.rage import Rage
+from pacbandits.paper.rage_free import RageFree
 from pacbandits.problems import Problem, load_problem
+from pacbandits.trials.protocol import Algorithm, Plan, State
 
 SIZES = (10, 30, 100, 300, 1000, 3000)
 DELTA, RUNS = 0.1, 20

@@ -15,8 +15,8 @@ import numpy as np
 
 import pacbandits as pb
 from benchmarks.measuring import print_table
-from pacbandits.complexity import measure_linear
 from pacbandits.policies.trivial import Trivial
+from pacbandits.realizable.complexity import measure_realizable
 from pacbandits.report.figures import BEST, UNIFORM, pyplot, save_figure
 
 FIGURE = Path(__file__).resolve().parent.parent / "docs" / "figures" / "realizable.png"
@@ -51,11 +51,11 @@ def against_yardstick(runs: int) -> None:
     rows: list[list[str]] = []
     for spec in PROBLEMS:
         problem = pb.load_problem(spec)
-        assert problem.linear is not None
+        assert problem.realizable is not None
         for name, policies in classes(problem).items():
-            measured = measure_linear(
+            measured = measure_realizable(
                 problem,
-                problem.linear.features,
+                problem.realizable.features,
                 policies if name == "list" else None,
                 epsilon=EPSILON,
                 delta=DELTA,

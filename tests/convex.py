@@ -7,7 +7,7 @@ import warnings
 import cvxpy as cp
 import numpy as np
 
-from pacbandits.errors import FloatArray, IntArray
+from pacbandits.arrays import FloatArray, IntArray
 
 
 def convex_bracket(

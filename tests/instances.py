@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from hypothesis import strategies as st
 
-from pacbandits.errors import FloatArray
+from pacbandits.arrays import FloatArray
 from pacbandits.policies.finite import Finite
 from pacbandits.records import Contexts
 

@@ -1,29 +1,195 @@
-"""Best-policy identification for contextual bandits: which policy is best, within ε, with probability 1 − δ."""
+"""Best-policy identification for contextual bandits: which policy is best, within ε, with probability 1 − δ.
 
-from pacbandits.algorithms import Coda, LinearRage, Outlook, Uniform, load_state, outlook, save_state
-from pacbandits.certificate import (
-    AsymptoticCertificate,
-    Certificate,
-    LinearCertificate,
-    certify,
-    certify_asymptotically,
-    verify,
-    verify_linear,
-)
-from pacbandits.complexity import Complexity, LinearComplexity, measure, measure_linear
-from pacbandits.design import Clipped, DesignTask, Shifted, Solution, solve_design
-from pacbandits.errors import InputError
-from pacbandits.estimators.models import PerAction
-from pacbandits.policies import Crossed, DeepTrees, Finite, Given, Learned, Linear, Trees, Trivial, policy_from_json
-from pacbandits.problems import Bernoulli, Gaussian, Problem, load_problem, save_problem
-from pacbandits.records import Contexts, Design, Log, Policy, from_open_bandit, read_log
-from pacbandits.simulation import Run, run
+Names are imported from where they live when they are first used, so that `import pacbandits` is quick.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+from warnings import warn
+
 from pacbandits.version import __version__
 
+if TYPE_CHECKING:
+    from pacbandits.algorithms import make_algorithm as make_algorithm
+    from pacbandits.certificate import AsymptoticCertificate as AsymptoticCertificate
+    from pacbandits.certificate import Certificate as Certificate
+    from pacbandits.certificate import Claim as Claim
+    from pacbandits.certificate import Verdict as Verdict
+    from pacbandits.certificate import certify as certify
+    from pacbandits.certificate import certify_asymptotically as certify_asymptotically
+    from pacbandits.complexity import Complexity as Complexity
+    from pacbandits.complexity import measure as measure
+    from pacbandits.design import Clipped as Clipped
+    from pacbandits.design import DesignTask as DesignTask
+    from pacbandits.design import Shifted as Shifted
+    from pacbandits.design import Solution as Solution
+    from pacbandits.design import solve_design as solve_design
+    from pacbandits.errors import InputError as InputError
+    from pacbandits.logs import from_open_bandit as from_open_bandit
+    from pacbandits.logs import read_log as read_log
+    from pacbandits.options import About as About
+    from pacbandits.policies import Crossed as Crossed
+    from pacbandits.policies import DeepTrees as DeepTrees
+    from pacbandits.policies import Finite as Finite
+    from pacbandits.policies import Given as Given
+    from pacbandits.policies import Learned as Learned
+    from pacbandits.policies import Linear as Linear
+    from pacbandits.policies import Trees as Trees
+    from pacbandits.policies import Trivial as Trivial
+    from pacbandits.policies import policy_from_json as policy_from_json
+    from pacbandits.policies.base import PolicyClass as PolicyClass
+    from pacbandits.policies.registry import load_policies as load_policies
+    from pacbandits.policies.spec import policy_class as policy_class
+    from pacbandits.problems import Bernoulli as Bernoulli
+    from pacbandits.problems import Gaussian as Gaussian
+    from pacbandits.problems import Problem as Problem
+    from pacbandits.problems import load_problem as load_problem
+    from pacbandits.problems import save_problem as save_problem
+    from pacbandits.problems.built_in import built_in as built_in
+    from pacbandits.proofs import Proof as Proof
+    from pacbandits.proofs import load_certificate as load_certificate
+    from pacbandits.proofs import save_certificate as save_certificate
+    from pacbandits.proofs import verify as verify
+    from pacbandits.realizable.algorithm import LinearRage as LinearRage
+    from pacbandits.realizable.certificate import RealizableCertificate as RealizableCertificate
+    from pacbandits.realizable.complexity import RealizableComplexity as RealizableComplexity
+    from pacbandits.realizable.complexity import measure_realizable as measure_realizable
+    from pacbandits.realizable.verify import verify_realizable as verify_realizable
+    from pacbandits.records import Contexts as Contexts
+    from pacbandits.records import Design as Design
+    from pacbandits.records import Log as Log
+    from pacbandits.records import Policy as Policy
+    from pacbandits.records import RewardBounds as RewardBounds
+    from pacbandits.rewards.models import PerAction as PerAction
+    from pacbandits.simulation import Run as Run
+    from pacbandits.simulation import run as run
+    from pacbandits.trials.coda import Coda as Coda
+    from pacbandits.trials.forecast import Outlook as Outlook
+    from pacbandits.trials.forecast import outlook as outlook
+    from pacbandits.trials.protocol import Algorithm as Algorithm
+    from pacbandits.trials.protocol import Answer as Answer
+    from pacbandits.trials.protocol import Plan as Plan
+    from pacbandits.trials.protocol import Setting as Setting
+    from pacbandits.trials.protocol import State as State
+    from pacbandits.trials.saving import load_state as load_state
+    from pacbandits.trials.saving import save_state as save_state
+    from pacbandits.trials.trial import Trial as Trial
+    from pacbandits.trials.uniform import Uniform as Uniform
+
+# Where each public name lives.
+_HOMES: dict[str, tuple[str, ...]] = {
+    "algorithms": ("make_algorithm",),
+    "certificate": (
+        "AsymptoticCertificate",
+        "Certificate",
+        "Claim",
+        "Verdict",
+        "certify",
+        "certify_asymptotically",
+    ),
+    "complexity": (
+        "Complexity",
+        "measure",
+    ),
+    "design": (
+        "Clipped",
+        "DesignTask",
+        "Shifted",
+        "Solution",
+        "solve_design",
+    ),
+    "errors": ("InputError",),
+    "logs": (
+        "from_open_bandit",
+        "read_log",
+    ),
+    "options": ("About",),
+    "policies": (
+        "Crossed",
+        "DeepTrees",
+        "Finite",
+        "Given",
+        "Learned",
+        "Linear",
+        "Trees",
+        "Trivial",
+        "policy_from_json",
+    ),
+    "policies.base": ("PolicyClass",),
+    "policies.registry": ("load_policies",),
+    "policies.spec": ("policy_class",),
+    "problems": (
+        "Bernoulli",
+        "Gaussian",
+        "Problem",
+        "load_problem",
+        "save_problem",
+    ),
+    "problems.built_in": ("built_in",),
+    "proofs": (
+        "Proof",
+        "load_certificate",
+        "save_certificate",
+        "verify",
+    ),
+    "realizable.algorithm": ("LinearRage",),
+    "realizable.certificate": ("RealizableCertificate",),
+    "realizable.complexity": (
+        "RealizableComplexity",
+        "measure_realizable",
+    ),
+    "realizable.verify": ("verify_realizable",),
+    "records": (
+        "Contexts",
+        "Design",
+        "Log",
+        "Policy",
+        "RewardBounds",
+    ),
+    "rewards.models": ("PerAction",),
+    "simulation": (
+        "Run",
+        "run",
+    ),
+    "trials.coda": ("Coda",),
+    "trials.forecast": (
+        "Outlook",
+        "outlook",
+    ),
+    "trials.protocol": (
+        "Algorithm",
+        "Answer",
+        "Plan",
+        "Setting",
+        "State",
+    ),
+    "trials.saving": (
+        "load_state",
+        "save_state",
+    ),
+    "trials.trial": ("Trial",),
+    "trials.uniform": ("Uniform",),
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+# What public names were called before.
+_RENAMED = {
+    "LinearCertificate": "RealizableCertificate",
+    "LinearComplexity": "RealizableComplexity",
+    "measure_linear": "measure_realizable",
+    "verify_linear": "verify_realizable",
+}
+
 __all__ = [
+    "About",
+    "Algorithm",
+    "Answer",
     "AsymptoticCertificate",
     "Bernoulli",
     "Certificate",
+    "Claim",
     "Clipped",
     "Coda",
     "Complexity",
@@ -38,35 +204,65 @@ __all__ = [
     "InputError",
     "Learned",
     "Linear",
-    "LinearCertificate",
-    "LinearComplexity",
     "LinearRage",
     "Log",
     "Outlook",
     "PerAction",
+    "Plan",
     "Policy",
+    "PolicyClass",
     "Problem",
+    "Proof",
+    "RealizableCertificate",
+    "RealizableComplexity",
+    "RewardBounds",
     "Run",
+    "Setting",
     "Shifted",
     "Solution",
+    "State",
     "Trees",
+    "Trial",
     "Trivial",
     "Uniform",
+    "Verdict",
     "__version__",
+    "built_in",
     "certify",
     "certify_asymptotically",
     "from_open_bandit",
+    "load_certificate",
+    "load_policies",
     "load_problem",
     "load_state",
+    "make_algorithm",
     "measure",
-    "measure_linear",
+    "measure_realizable",
     "outlook",
+    "policy_class",
     "policy_from_json",
     "read_log",
     "run",
+    "save_certificate",
     "save_problem",
     "save_state",
     "solve_design",
     "verify",
-    "verify_linear",
+    "verify_realizable",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _RENAMED:
+        new = _RENAMED[name]
+        warn(f"pacbandits.{name} is now pacbandits.{new}", DeprecationWarning, stacklevel=2)
+        name = new
+    if name not in _HOME_OF:
+        raise AttributeError(f"module 'pacbandits' has no attribute '{name}'")
+    value = getattr(import_module(f"pacbandits.{_HOME_OF[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from pacbandits.arrays import FloatArray
 from pacbandits.compiled import kernel, over_cores
-from pacbandits.errors import FloatArray
 
 
 @kernel

@@ -11,7 +11,8 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from pacbandits.errors import FloatArray, InputError
+from pacbandits.arrays import FloatArray
+from pacbandits.errors import InputError
 
 # n_l = ⌈4 ε_l⁻² ρ(Π_l) L⌉ of Elimination Contextual RAGE, as its proof has it (corrections, row 2).
 ELIMINATION = 4.0
@@ -22,6 +23,22 @@ CODA_SLOPE, CODA_WIDTH = 1.0 / 8.0, 8.0
 CODA_FACTOR = (2.0 * CODA_WIDTH) ** 2
 # The same with one γ for every policy: 8L/(γn) = ε_l/2 fixes γ, and what is left asks for n ≥ 256 LV/(ε_l(ε_l + Δ̂/4)).
 COMMON_SLOPE = 2.0 * CODA_SLOPE
+
+
+def check_epsilon(epsilon: float) -> float:
+    """ε ≥ 0 and finite, with a square that a double can hold."""
+    if not 0 <= epsilon < np.inf:
+        raise InputError(f"epsilon must be 0 or more, got {epsilon}")
+    if epsilon != 0 and not 1e-100 <= epsilon <= 1e100:
+        raise InputError(f"epsilon must be 0 or between 1e-100 and 1e100, got {epsilon}")
+    return float(epsilon)
+
+
+def check_delta(delta: float) -> float:
+    """0 < δ < 1."""
+    if not 0 < delta < 1:
+        raise InputError(f"delta must lie strictly between 0 and 1, got {delta}")
+    return float(delta)
 
 
 def round_confidence(delta: float, *, round_number: int, log_size: float) -> float:

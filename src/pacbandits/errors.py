@@ -1,17 +1,9 @@
-"""Errors that a user can act on, and the small checks that raise them."""
+"""Errors that a user can act on, and the words they are made of."""
 
 from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
-from typing import Any
-
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
-BoolArray = NDArray[np.bool_]
 
 
 class InputError(ValueError):
@@ -30,100 +22,3 @@ def nearest(name: str, known: Iterable[str]) -> str:
     close = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
     hint = f"; did you mean '{close[0]}'?" if close else ""
     return f"{hint} (known: {', '.join(names)})"
-
-
-def floats(value: ArrayLike, *, name: str, shape: tuple[int | None, ...]) -> FloatArray:
-    """A read-only float64 copy of `value`, of the given shape (None: any length) and finite."""
-    raw = _array(value, name=name, noun="numbers")
-    try:
-        if raw.dtype.kind not in "biufO":  # no text that spells numbers, no dates, no imaginary parts
-            raise TypeError
-        with np.errstate(over="ignore"):
-            array = np.array(raw, dtype=np.float64)
-    except (TypeError, ValueError, OverflowError):
-        raise InputError(f"{name} must be numbers, got {_kind(value)}") from None
-    check_shape(array, name=name, shape=shape)
-    bad = ~np.isfinite(array)
-    if bad.any():
-        where = tuple(int(i) for i in np.argwhere(bad)[0])
-        raise InputError(f"{name} must be finite, but entry {where} is {array[where]}; fill or drop it")
-    array.setflags(write=False)
-    return array
-
-
-def integers(value: ArrayLike, *, name: str, shape: tuple[int | None, ...], below: int | None = None) -> IntArray:
-    """A read-only int64 copy of `value`, of the given shape, with entries in [0, below)."""
-    raw = _array(value, name=name, noun="integers")
-    if raw.dtype.kind not in "iuf":
-        raise InputError(f"{name} must be integers, got {raw.dtype}")
-    check_shape(raw, name=name, shape=shape)
-    # Beyond 2^53 floats skip integers, and beyond 2^63 nothing fits.
-    whole = np.abs(raw) < 2**53 if raw.dtype.kind == "f" else raw <= np.iinfo(np.int64).max
-    bad_entries = ~(whole & (raw == np.floor(raw)))
-    if bad_entries.any():
-        where = tuple(int(i) for i in np.argwhere(bad_entries)[0])
-        raise InputError(f"{name} must be integers, but entry {where} is {raw[where]}")
-    array = np.array(raw, dtype=np.int64)
-    if array.size:
-        low, high = int(array.min()), int(array.max())
-        if low < 0 or (below is not None and high >= below):
-            bad = low if low < 0 else high
-            limit = "0 or more" if below is None else f"between 0 and {below - 1}"
-            raise InputError(f"{name} must be {limit}, got {bad}")
-    array.setflags(write=False)
-    return array
-
-
-def check_shape(array: NDArray[Any], *, name: str, shape: tuple[int | None, ...]) -> None:
-    """Raise unless `array` has the given shape; None matches any length."""
-    fits = array.ndim == len(shape) and all(
-        want is None or want == have for want, have in zip(shape, array.shape, strict=True)
-    )
-    if not fits:
-        wanted = ", ".join("any" if n is None else str(n) for n in shape) + ("," if len(shape) == 1 else "")
-        raise InputError(f"{name} must have shape ({wanted}), got {array.shape}")
-
-
-def probabilities(value: ArrayLike, *, name: str, size: int | None = None) -> FloatArray:
-    """A read-only vector of nonnegative weights that sum to one (to 1e-6; then normalised to rounding, once)."""
-    array = floats(value, name=name, shape=(size,))
-    if array.size == 0:
-        raise InputError(f"{name} is empty; at least one entry is needed")
-    if array.min() < 0:
-        raise InputError(f"{name} must not be negative, but entry {int(array.argmin())} is {array.min()}")
-    with np.errstate(over="ignore"):
-        total = float(array.sum())
-    if abs(total - 1.0) > 1e-6:
-        raise InputError(f"{name} must sum to 1, but sums to {total:.6g}; divide by the sum")
-    if abs(total - 1.0) > 1e-14:  # what was divided before stays as it is, to the last bit
-        array = array / total
-    array.setflags(write=False)
-    return array
-
-
-def check_epsilon(epsilon: float) -> float:
-    """ε ≥ 0 and finite, with a square that a double can hold."""
-    if not 0 <= epsilon < np.inf:
-        raise InputError(f"epsilon must be 0 or more, got {epsilon}")
-    if epsilon != 0 and not 1e-100 <= epsilon <= 1e100:
-        raise InputError(f"epsilon must be 0 or between 1e-100 and 1e100, got {epsilon}")
-    return float(epsilon)
-
-
-def check_delta(delta: float) -> float:
-    """0 < δ < 1."""
-    if not 0 < delta < 1:
-        raise InputError(f"delta must lie strictly between 0 and 1, got {delta}")
-    return float(delta)
-
-
-def _array(value: ArrayLike, *, name: str, noun: str) -> NDArray[Any]:
-    try:
-        return np.asarray(value)
-    except ValueError:
-        raise InputError(f"{name} must be {noun} in rows of one length") from None
-
-
-def _kind(value: object) -> str:
-    dtype = getattr(value, "dtype", None)
-    return f"dtype {dtype}" if dtype is not None else type(value).__name__

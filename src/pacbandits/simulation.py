@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-import hashlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, cast
 
 import numpy as np
 
-from pacbandits.algorithms import Algorithm, Plan, State, make_algorithm
-from pacbandits.algorithms.linear_rage import LinearState
-from pacbandits.algorithms.saving import LOG, Saved, class_in_full, holds_state, read_state, save_state
-from pacbandits.algorithms.trial import Trial, TrialState
-from pacbandits.certificate import Certificate, LinearCertificate
+from pacbandits.algorithms import make_algorithm
+from pacbandits.certificate.claim import Claim
 from pacbandits.errors import InputError
+from pacbandits.policies import class_to_json
 from pacbandits.policies.base import PolicyClass
 from pacbandits.problems import Problem, load_problem
 from pacbandits.records import Contexts, Log, Policy
+from pacbandits.records.digest import digest
+from pacbandits.trials.protocol import Algorithm, Plan, Setting, State
+from pacbandits.trials.saving import LOG, Saved, holds_state, read_state, save_state
+from pacbandits.trials.stored import as_read, describe_algorithm, is_built_in
+from pacbandits.trials.trial import Trial, TrialState
 
 Stopped = Literal["done", "budget", "memory", "interrupted"]
 
@@ -48,9 +50,20 @@ Watch = Callable[[Stage], None]
 class Run:
     """What came of a run.
 
-    value_gap: `max V − V(policy)`, by the truth. correct: whether that is at most ε. stopped: why it ended, with
-    `reason` in words unless it was done. history: the figures of each round. certificate, log: of the algorithms that
-    certify. contexts: what the algorithm was shown of them.
+    algorithm, problem: their names.
+    seed: of the random numbers; None for a generator of unknown seed.
+    epsilon, delta: what was asked for.
+    policy: the answer.
+    samples, rounds, oracle_calls: what it took.
+    value_gap: `max V − V(policy)`, by the truth.
+    correct: whether that is at most ε.
+    stopped: why it ended.
+    reason: the same in words, unless it was done.
+    guarantee: what is promised of the policy, and under which assumptions.
+    seconds: of the clock on the wall.
+    history: the figures of each round.
+    certificate, log: of the algorithms that certify.
+    contexts: what the algorithm was shown of them.
     """
 
     algorithm: str
@@ -69,7 +82,7 @@ class Run:
     guarantee: str
     seconds: float
     history: tuple[dict[str, Any], ...]
-    certificate: Certificate | LinearCertificate | None = None
+    certificate: Claim | None = None
     log: Log | None = None
     contexts: Contexts | None = None
 
@@ -101,25 +114,34 @@ def run(
     problem: Problem | str,
     policies: PolicyClass | None = None,
     *,
-    algorithm: str = "coda",
-    epsilon: float,
-    delta: float,
+    algorithm: str | Algorithm[Any] = "coda",
+    epsilon: float | None = None,
+    delta: float | None = None,
     rng: np.random.Generator | int,
-    scale: float = 1.0,
     max_samples: int | None = None,
     offline_contexts: int | None = None,
-    solver: str = "ratio",
     state: str | Path | None = None,
     watch: Watch | None = None,
+    **options: Any,
 ) -> Run:
-    """Run the named algorithm on a problem until it is done, or the budget is.
+    """Run an algorithm on a problem until it is done, or the budget is.
 
-    problem: one, or what `load_problem` takes. policies: the problem's own class by default. rng: a generator, or a
-    seed for one. scale: multiplies sample sizes, and voids the guarantee below 1. max_samples: no round is begun that
-    would exceed it. offline_contexts: how many contexts the algorithm may look at beforehand; None tells it the
-    distribution. solver: ratio or fw-gd, for coda-paper. state: a folder that keeps coda's or uniform's state after
-    every round; a run that was begun there goes on as if it had never stopped, also with another max_samples, and its
-    generator of random numbers with it.
+    problem: one, or what `load_problem` takes.
+    policies: the problem's own class by default.
+    algorithm: a name, `name:key=value,…`, or any object with the steps of `Algorithm`.
+    epsilon, delta: what is asked for; by default those that an algorithm of one's own was made with.
+    rng: a generator, or a seed for one.
+    max_samples: no round is begun that would exceed it.
+    offline_contexts: how many contexts the algorithm may look at beforehand; None tells it the distribution.
+    state: a folder that keeps a trial's state after every round; a run that was begun there goes on as if it had never
+        stopped, also with another max_samples, and its generator of random numbers with it.
+    watch: is told what the run is doing.
+    options: of an algorithm that is named.
+
+    >>> import pacbandits as pb
+    >>> done = pb.run("two-of-many:actions=6,policies=40", epsilon=0.1, delta=0.05, rng=1)
+    >>> done.certificate.certified
+    True
     """
     seed = None if isinstance(rng, np.random.Generator) else rng
     rng = np.random.default_rng(rng)
@@ -128,15 +150,8 @@ def run(
     if isinstance(problem, str):
         problem = load_problem(problem)
     chosen = problem.policies if policies is None else policies
-    made = make_algorithm(
-        algorithm,
-        chosen,
-        epsilon=epsilon,
-        delta=delta,
-        rewards=problem.reward_bounds,
-        scale=scale,
-        sampled_contexts=offline_contexts,
-        solver=solver,
+    made, epsilon, delta = _made(
+        algorithm, problem, chosen, epsilon, delta, offline_contexts=offline_contexts, options=options
     )
     kept = None
     if state is not None:
@@ -149,18 +164,16 @@ def run(
             "seed": seed,
             "number of offline contexts": offline_contexts,
         }
-        kept = _Kept(Path(state), chosen, asked, rng)
+        kept = _Kept.checked(Path(state), made, chosen, asked, rng)
     began = time.perf_counter()
-    resumed = None if kept is None else kept.resume(made)
-    if resumed is None:
+    first = None if kept is None else kept.resume()
+    if first is None:
         contexts = problem.population
         if offline_contexts is not None:
             contexts = problem.contexts(offline_contexts, rng).tallied()
         first = made.start(chosen, contexts)
         if kept is not None:
-            kept.keep(made, first)
-    else:
-        made, first = resumed
+            kept.keep(first)
     last, stopped, reason = _play(problem, made, first, rng, max_samples, watch, kept)
     answer = made.result(last)
     best = chosen.argmax(problem.population, problem.population.weights[:, None] * problem.mean_rewards)
@@ -183,9 +196,38 @@ def run(
         seconds=time.perf_counter() - began,
         history=tuple(dict(figures) for figures in last.history),
         certificate=answer.certificate,
-        log=last.log if isinstance(last, TrialState | LinearState) else None,
+        log=last.log,
         contexts=last.contexts,
     )
+
+
+def _made(
+    algorithm: str | Algorithm[Any],
+    problem: Problem,
+    policies: PolicyClass,
+    epsilon: float | None,
+    delta: float | None,
+    *,
+    offline_contexts: int | None,
+    options: Mapping[str, Any],
+) -> tuple[Algorithm[Any], float, float]:
+    """The algorithm, with the ε and δ that are asked of it."""
+    if isinstance(algorithm, str):
+        if epsilon is None or delta is None:
+            raise InputError(f"{algorithm} needs an epsilon and a delta: how near to the best, and how surely")
+        setting = Setting(policies, epsilon, delta, problem.reward_bounds, offline_contexts)
+        return make_algorithm(algorithm, setting, options), epsilon, delta
+    if options:
+        raise InputError(f"{algorithm.name} was made already; give '{next(iter(options))}' to it, not to run")
+    values: list[float] = []
+    for name, given in (("epsilon", epsilon), ("delta", delta)):
+        own = getattr(algorithm, name, None)
+        if given is None and own is None:
+            raise InputError(f"{algorithm.name} has no {name} of its own; say which one it is judged by: {name}=…")
+        if given is not None and own is not None and given != own:
+            raise InputError(f"{algorithm.name} was made with {name} = {own}, but the run is asked for {given}")
+        values.append(cast(float, own if given is None else given))
+    return algorithm, values[0], values[1]
 
 
 def repeat(
@@ -213,32 +255,50 @@ class _Kept:
     """A run whose state is kept in a folder. asked: what a run that goes on there must have been asked, too."""
 
     folder: Path
+    algorithm: Trial
     policies: PolicyClass
     asked: dict[str, Any]
     rng: np.random.Generator
 
-    def keep(self, algorithm: Algorithm[Any], state: State) -> None:
+    @classmethod
+    def checked(
+        cls,
+        folder: Path,
+        algorithm: Algorithm[Any],
+        policies: PolicyClass,
+        asked: dict[str, Any],
+        rng: np.random.Generator,
+    ) -> _Kept:
+        """The same, or a sentence where a state cannot be kept; before anything is played."""
+        if not isinstance(algorithm, Trial):
+            raise InputError(
+                f"the state of {algorithm.name} cannot be kept, only that of a trial: coda, uniform, or your own that "
+                "extends Trial"
+            )
+        class_to_json(policies)
+        describe_algorithm(algorithm)
+        return cls(folder, algorithm, policies, asked, rng)
+
+    def keep(self, state: State) -> None:
         """Write the state and that of the random numbers."""
-        assert isinstance(algorithm, Trial)
         assert isinstance(state, TrialState)
         random = _lists(self.rng.bit_generator.state)
-        save_state(self.folder, algorithm, state, notes={"asked": self.asked, "random": random})
+        save_state(self.folder, self.algorithm, state, notes={"asked": self.asked, "random": random})
 
-    def resume(self, algorithm: Algorithm[Any]) -> tuple[Algorithm[Any], State] | None:
-        """The algorithm and the state that the folder holds, if any, with the random numbers set to where they were."""
-        if not isinstance(algorithm, Trial):
-            raise InputError(f"the state of {algorithm.name} cannot be kept, only that of coda or uniform")
+    def resume(self) -> State | None:
+        """The state that the folder holds, if any, with the random numbers set to where they were."""
         if not holds_state(self.folder):
             if (self.folder / LOG).exists():
                 raise InputError(f"{self.folder} holds a {LOG} but no saved state; take another folder")
             return None
-        saved = read_state(self.folder)
+        own = None if is_built_in(self.algorithm) else self.algorithm
+        saved = read_state(self.folder, model=self.algorithm.model, policies=self.policies, algorithm=own)
         self._check(saved)
         try:
             self.rng.bit_generator.state = saved.notes["random"]
         except (KeyError, TypeError, ValueError):
             raise self._other("another kind of random numbers was drawn") from None
-        return saved.algorithm, saved.state
+        return saved.state
 
     def _check(self, saved: Saved) -> None:
         """Raise unless the folder's run was asked the same."""
@@ -248,8 +308,12 @@ class _Kept:
         for name, new in self.asked.items():
             if before[name] != new:
                 raise self._other(f"its {name} was {before[name]}, and is {new} now")
-        if class_in_full(saved.state.policies) != class_in_full(self.policies):
+        if as_read(class_to_json(saved.state.policies)) != as_read(class_to_json(self.policies)):
             raise self._other("its policy class was another")
+        options = describe_algorithm(saved.algorithm), describe_algorithm(self.algorithm)
+        for name in options[1]:
+            if options[0].get(name) != options[1][name]:
+                raise self._other(f"its {name} was {options[0].get(name)}, and is {options[1][name]} now")
 
     def _other(self, difference: str) -> InputError:
         return InputError(
@@ -259,10 +323,8 @@ class _Kept:
 
 def _contents(problem: Problem) -> str:
     """SHA-256 of what rewards come of, as files of one name may differ."""
-    sha = hashlib.sha256(type(problem.noise).__name__.encode())
-    for part in (problem.population.features, problem.population.weights, problem.mean_rewards, problem.noise_variance):
-        sha.update(np.ascontiguousarray(part).tobytes())
-    return sha.hexdigest()
+    tables = (problem.population.features, problem.population.weights, problem.mean_rewards, problem.noise_variance)
+    return digest([type(problem.noise).__name__, *(np.ascontiguousarray(table).tobytes() for table in tables)])
 
 
 def _lists(value: Any) -> Any:
@@ -288,17 +350,21 @@ def _play(
 ) -> tuple[State, Stopped, str]:
     """Play rounds until the algorithm has its answer, or something else ends them."""
 
+    rounds = getattr(algorithm, "rounds", 0)
+    certifies = bool(getattr(getattr(algorithm, "profile", None), "certifies", False))
+
     def tell(doing: str) -> None:
         if watch is not None:
+            certified = 1.0 if state.certificate is None else min(state.certificate.certified_epsilon, 1.0)
             number = state.round_number + (0 if state.finished else 1)
             watch(
                 Stage(
                     doing,
                     number,
-                    max(algorithm.rounds, number),
+                    max(rounds, number),
                     state.samples,
                     state.policy.describe(),
-                    certified_epsilon=_certified(state),
+                    certified_epsilon=certified if certifies else None,
                 )
             )
 
@@ -316,16 +382,9 @@ def _play(
             tell(f"learning from {plan.samples:,}")
             state = algorithm.absorb(state, plan, log)
             if kept is not None:
-                kept.keep(algorithm, state)
+                kept.keep(state)
     except KeyboardInterrupt:
         return state, "interrupted", f"interrupted in round {state.round_number + 1}"
-
-
-def _certified(state: State) -> float | None:
-    """The ε that the data of a trial certify, 1 when none."""
-    if not isinstance(state, TrialState | LinearState):
-        return None
-    return 1.0 if state.certificate is None else min(state.certificate.certified_epsilon, 1.0)
 
 
 def _refusal(problem: Problem, plan: Plan, state: State, max_samples: int | None) -> tuple[Stopped, str] | None:

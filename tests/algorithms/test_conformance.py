@@ -7,8 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from pacbandits.algorithms import ALGORITHMS, CodaOracle, CodaPaper, Rage, RageFree, make_algorithm
+from pacbandits.algorithms import ALGORITHMS, make_algorithm
 from pacbandits.errors import InputError
+from pacbandits.paper.coda import CodaPaper
+from pacbandits.paper.coda_common import CodaOracle
+from pacbandits.paper.rage import Rage
+from pacbandits.paper.rage_free import RageFree
 from pacbandits.policies.finite import Finite
 from pacbandits.problems import Bernoulli, Problem, load_problem
 from pacbandits.records import Contexts, Log, RewardBounds

@@ -7,9 +7,10 @@ import math
 import numpy as np
 import pytest
 
-from pacbandits.algorithms.listed import listed
-from pacbandits.design import solve_listed, solve_pairs
-from pacbandits.estimators import catoni_means
+from pacbandits.design import solve_listed
+from pacbandits.paper.design.pairs import solve_pairs
+from pacbandits.paper.estimators.catoni import catoni_means
+from pacbandits.paper.listed import listed
 from pacbandits.problems import load_problem
 from tests.algorithms.cases import make
 

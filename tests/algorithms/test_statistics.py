@@ -8,8 +8,6 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from pacbandits.algorithms import CodaOracle
-from pacbandits.algorithms.listed import listed
 from pacbandits.complexity import measure_gaps, measure_rho
 from pacbandits.confidence import (
     CODA_THEOREM,
@@ -20,6 +18,8 @@ from pacbandits.confidence import (
     theorem_samples,
 )
 from pacbandits.design import solve_listed
+from pacbandits.paper.coda_common import CodaOracle
+from pacbandits.paper.listed import listed
 from pacbandits.policies.finite import Finite, sum_scores
 from pacbandits.problems import load_problem
 from pacbandits.simulation import repeat, run

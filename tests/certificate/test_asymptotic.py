@@ -227,16 +227,14 @@ def test_the_same_seed_gives_the_same_certificate_and_progress_is_told():
     problem, told = PROBLEMS["ties"](), []
     log = uniform_log(problem, samples=80, seed=0)
     options = {"epsilon": 0.3, "delta": 0.2, "draws": 30}
-    one = pb.certify_asymptotically(
-        log, problem.policies, rng=4, progress=lambda done, of: told.append((done, of)), **options
-    )
+    one = pb.certify_asymptotically(log, problem.policies, rng=4, progress=told.append, **options)
     two = pb.certify_asymptotically(log, problem.policies, rng=4, **options)
     three = pb.certify_asymptotically(log, problem.policies, rng=np.random.default_rng(5), **options)
     assert one.to_json() == two.to_json()
     assert one.seed == 4
     assert three.seed is None
     assert three.certified_epsilon != one.certified_epsilon
-    assert told == [(i + 1, 30) for i in range(30)]
+    assert told == [f"draw {i} of 30" for i in range(1, 31)]
 
 
 def errors(problem, *, samples, epsilon, delta, runs, draws):

@@ -12,15 +12,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pacbandits.certificate import Bets, Certificate, Ledger, make_certificate
-from pacbandits.certificate.certificate import ASSUMPTIONS, INEXACT, ROUNDS, digest, wealth
+from pacbandits.certificate.certificate import ASSUMPTIONS, INEXACT, ROUNDS, wealth
 from pacbandits.certificate.search import least_of_all, least_of_one, least_of_two, least_wealth
 from pacbandits.confidence import certificate_threshold
 from pacbandits.errors import InputError
-from pacbandits.estimators.models import CellMeans, predict_by_round
 from pacbandits.policies import policy_from_json
 from pacbandits.policies.base import EnumeratedClass, FrontierClass
 from pacbandits.problems import load_problem
 from pacbandits.records import Contexts, Design, Log
+from pacbandits.records.digest import digest_log
+from pacbandits.rewards.models import CellMeans, predict_by_round
 from tests.certificate import plain
 from tests.certificate.test_search import ArgmaxOnly, FrontierOnly
 from tests.instances import seeds
@@ -135,7 +136,7 @@ def test_words_and_json_are_complete():
     rebuilt = policy_from_json(back["policy"])
     assert np.array_equal(rebuilt(problem.population), made.policy(problem.population))
     assert Bets(tuple(back["multipliers"]), tuple(back["scales"]), back["cap_share"]) == made.bets
-    assert back["digest"] == digest(log)
+    assert back["digest"] == digest_log(log)
     assert (back["samples"], back["rows"]) == (450, len(log))
     inexact = ArgmaxOnly(problem.policies)
     inexact.exact = False
@@ -180,11 +181,11 @@ def test_the_digest_is_of_everything(seed):
     other = int((log.actions[row] + 1) % log.n_actions)
     if log.propensities[row, other] > 0:
         changed.append(replace(log, actions=np.where(np.arange(len(log)) == row, other, log.actions)))
-    assert all(digest(one) != digest(log) for one in changed)
+    assert all(digest_log(one) != digest_log(log) for one in changed)
     same = Log(log.contexts, log.actions, log.rewards, log.propensities, log.rounds, log.repeats)
-    assert digest(same) == digest(log)
-    assert digest(replace(log, contexts=replace(log.contexts, weights=np.eye(len(log))[0]))) == digest(log)
-    assert len(digest(log)) == 64
+    assert digest_log(same) == digest_log(log)
+    assert digest_log(replace(log, contexts=replace(log.contexts, weights=np.eye(len(log))[0]))) == digest_log(log)
+    assert len(digest_log(log)) == 64
 
 
 @pytest.mark.parametrize("change", [{"names": ("dose", "age")}, {"categories": (None, ("yes", "no"))}])
@@ -194,7 +195,7 @@ def test_the_digest_is_of_what_features_mean(change):
     log = Log.of(contexts, actions=[0, 1], rewards=[0, 1], propensities=np.full((2, 2), 0.5))
     if "names" in change:
         change = change | {"categories": contexts.categories}
-    assert digest(replace(log, contexts=replace(contexts, **change))) != digest(log)
+    assert digest_log(replace(log, contexts=replace(contexts, **change))) != digest_log(log)
 
 
 def test_rewards_outside_the_unit_interval_are_refused():

@@ -10,10 +10,12 @@ from scipy.stats import binom
 
 import pacbandits as pb
 from pacbandits.certificate import Bets, Ledger, in_blocks, make_certificate
-from pacbandits.certificate.certificate import ORDERED, ROUNDS, digest, rounded_up
+from pacbandits.certificate.certificate import ORDERED, ROUNDS
 from pacbandits.certificate.certify import STAKES
-from pacbandits.estimators.models import CellMeans, PerAction, predict_by_round
+from pacbandits.certificate.claim import rounded_up
 from pacbandits.records import Design
+from pacbandits.records.digest import digest_log
+from pacbandits.rewards.models import CellMeans, PerAction, predict_by_round
 from tests.certificate.test_validity import ADVERSARIES, RARE, Table, make_problem, uneven
 
 CONTEXTS = 40
@@ -243,7 +245,7 @@ def test_a_model_that_predicts_what_is_no_number_proves_nothing(proven):
     policies, made, log = proven
     bad = replace(made, model=CellMeans(float("nan")).to_json())
     log = replace(log, contexts=replace(log.contexts, ids=np.arange(len(log))))
-    assert not pb.verify(replace(bad, digest=digest(log)), log, policies).good
+    assert not pb.verify(replace(bad, digest=digest_log(log)), log, policies).good
 
 
 def test_another_model_than_the_one_described_is_refused(proven):

@@ -12,8 +12,6 @@ import pytest
 from scipy.stats import binom
 
 import pacbandits as pb
-from pacbandits.algorithms.coda import Coda, Uniform
-from pacbandits.algorithms.trial import uniform_design
 from pacbandits.certificate import (
     Bets,
     Certificate,
@@ -34,6 +32,9 @@ from pacbandits.policies.finite import Finite
 from pacbandits.policies.linear import Linear
 from pacbandits.problems import Bernoulli, Problem
 from pacbandits.records import Contexts
+from pacbandits.trials.coda import Coda
+from pacbandits.trials.trial import uniform_design
+from pacbandits.trials.uniform import Uniform
 
 certify_module = sys.modules["pacbandits.certificate.certify"]  # the package has a function of that name
 EPSILON = 0.3

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from scipy.stats import binom
 
 import pacbandits as pb
-from pacbandits.algorithms.coda import Uniform
 from pacbandits.certificate import Bets, Ledger, make_certificate
 from pacbandits.certificate.certify import STAKES
-from pacbandits.estimators.importance import regularised_scores
-from pacbandits.estimators.models import CellMeans, predict_by_round
+from pacbandits.paper.estimators.importance import regularised_scores
 from pacbandits.records import Design, Log
+from pacbandits.rewards.models import CellMeans, predict_by_round
+from pacbandits.trials.uniform import Uniform
 from tests.certificate import plain
 from tests.certificate.test_certify import shuffled
 from tests.certificate.test_validity import ADVERSARIES, EPSILON, RARE, Table, uneven

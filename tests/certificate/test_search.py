@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pacbandits.certificate.search import least_of_all, least_of_one, least_of_two, least_wealth
-from pacbandits.oracles import counting
 from pacbandits.policies import Trees
 from pacbandits.policies.base import EnumeratedClass, FrontierClass
+from pacbandits.policies.counting import counting
 from pacbandits.policies.finite import Finite
 from pacbandits.policies.trivial import Trivial
 from pacbandits.records import Contexts

@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from pacbandits.algorithms.coda import Coda, Uniform
 from pacbandits.certificate import Bets, Ledger, certificate, ledger, make_certificate
 from pacbandits.certificate.certificate import wealth
 from pacbandits.certificate.search import least_of_all
@@ -23,6 +22,8 @@ from pacbandits.policies.finite import Finite
 from pacbandits.policies.trivial import Trivial
 from pacbandits.problems import Bernoulli, Problem
 from pacbandits.records import Contexts
+from pacbandits.trials.coda import Coda
+from pacbandits.trials.uniform import Uniform
 
 RARE = 1e-6
 FEW, MANY = 60, 1000

@@ -9,10 +9,14 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from pacbandits.algorithms import CodaPaper, Rage, RageFree
 from pacbandits.confidence import best_gamma, catoni_radius, catoni_scale, regularised_radius
 from pacbandits.design import Objective
-from pacbandits.estimators import Cells, catoni_gaps, catoni_leads, catoni_means, regularised_gaps
+from pacbandits.paper.coda import CodaPaper
+from pacbandits.paper.estimators.catoni import catoni_gaps, catoni_leads, catoni_means
+from pacbandits.paper.estimators.cells import Cells
+from pacbandits.paper.estimators.importance import regularised_gaps
+from pacbandits.paper.rage import Rage
+from pacbandits.paper.rage_free import RageFree
 from pacbandits.policies.finite import Finite, sum_scores
 from pacbandits.problems import Bernoulli, Problem
 from pacbandits.records import Contexts, Log
@@ -218,7 +222,7 @@ def test_row_26_survivors_of_the_last_printed_round_are_only_twice_as_good(gaps,
     for (i, j), lead in leads.items():
         assert abs(lead - (gaps[j] - gaps[i])) <= plan.epsilon
         matrix[i, j], matrix[j, i] = lead, -lead
-    monkeypatch.setattr("pacbandits.algorithms.rage.catoni_leads", lambda *_, **__: matrix)
+    monkeypatch.setattr("pacbandits.paper.rage.catoni_leads", lambda *_, **__: matrix)
     log = problem.interact(plan.sampler, samples=plan.samples, rng=np.random.default_rng(0))
     after = algorithm.absorb(state, plan, log)
     survivors = np.array(gaps)[after.alive]

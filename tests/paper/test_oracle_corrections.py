@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from pacbandits.oracles import best_outside, best_outside_as_printed, counting
+from pacbandits.paper.oracles.excluding import best_outside, best_outside_as_printed
 from pacbandits.policies import Finite
+from pacbandits.policies.counting import counting
 from pacbandits.records import Contexts
 
 

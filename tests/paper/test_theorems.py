@@ -11,13 +11,7 @@ from hypothesis import strategies as st
 
 from instances import epsilons, make_instance, seeds
 from pacbandits.complexity import measure_disagreement, measure_gaps, measure_rho
-from pacbandits.complexity.bounds import (
-    confidence,
-    lower_bound,
-    minimax_bound,
-    trivial_sum,
-    upper_bound,
-)
+from pacbandits.complexity.bounds import confidence, lower_bound, minimax_bound, trivial_sum, upper_bound
 from pacbandits.design import Objective
 from pacbandits.policies.trivial import Trivial
 

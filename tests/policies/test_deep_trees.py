@@ -14,10 +14,9 @@ from hypothesis import strategies as st
 from pacbandits import compiled
 from pacbandits.errors import InputError
 from pacbandits.policies.base import ClosedClass, FrontierClass, PolicyClass
-from pacbandits.policies.json import class_from_json, class_to_json, policy_from_json
+from pacbandits.policies.registry import class_from_json, class_to_json, load_policies, policy_from_json
 from pacbandits.policies.trees import Bins, DeepTrees, TreePolicy, Trees, deep
 from pacbandits.policies.trees.tree import AtMost, Branch, Is, Node, leaves
-from pacbandits.problems.classes import load_policies_for
 from pacbandits.records import Contexts
 from tests.policies.brute import all_actions, sides, values
 
@@ -308,7 +307,7 @@ def test_what_the_class_says_of_itself() -> None:
 @pytest.mark.parametrize("depth", [2, 3, 8])
 def test_json_brings_the_class_back(depth: int) -> None:
     contexts, scores = larger()
-    made = load_policies_for(f"trees:depth={depth},bins=5", contexts, n_actions=3)
+    made = load_policies(f"trees:depth={depth},bins=5", contexts, n_actions=3)
     assert isinstance(made, Trees if depth == 2 else DeepTrees)
     back = class_from_json(json.loads(json.dumps(class_to_json(made))))
     assert type(back) is type(made)
@@ -339,7 +338,7 @@ def test_bad_input_is_refused() -> None:
         with pytest.raises(InputError, match=message):
             class_from_json({**described, "depth": depth})
     with pytest.raises(InputError, match="depth must be an integer from 0 to 8, got 9"):
-        load_policies_for("trees:depth=9", contexts, n_actions=3)
+        load_policies("trees:depth=9", contexts, n_actions=3)
 
 
 def test_scores_of_any_layout_and_features_by_name() -> None:

@@ -20,7 +20,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from instances import seeds
 from pacbandits.errors import InputError
-from pacbandits.oracles import relaxed_argmax
+from pacbandits.paper.oracles.constrained import relaxed_argmax
 from pacbandits.policies import PolicyClass, Trees, Trivial
 from pacbandits.policies.base import ClosedClass, EnumeratedClass, FrontierClass
 from pacbandits.policies.learners import Learned, LearnedPolicy, OneHot

@@ -13,14 +13,7 @@ from hypothesis import strategies as st
 
 from pacbandits.certificate import verify
 from pacbandits.errors import InputError
-from pacbandits.policies import (
-    EnumeratedClass,
-    Linear,
-    LinearPolicy,
-    class_from_json,
-    class_to_json,
-    policy_from_json,
-)
+from pacbandits.policies import EnumeratedClass, Linear, LinearPolicy, class_from_json, class_to_json, policy_from_json
 from pacbandits.policies.features import Crossed, FeatureMap, Given
 from pacbandits.policies.linear import oracle
 from pacbandits.policies.linear.acting import act, act_all, rows_of
@@ -28,8 +21,8 @@ from pacbandits.policies.linear.arrangement import Turns
 from pacbandits.policies.linear.grid import count_directions, directions
 from pacbandits.policies.linear.oracle import ListedLinear, SolvedLinear, SweptLinear
 from pacbandits.policies.linear.search import Ground
+from pacbandits.policies.registry import load_policies
 from pacbandits.problems import load_problem
-from pacbandits.problems.classes import load_policies_for
 from pacbandits.records import Contexts
 from pacbandits.simulation import run
 
@@ -194,7 +187,7 @@ def test_turning_once_around_sees_every_direction_as_it_acts(problem: tuple[np.n
     actions = np.array([plain_actions(phi, theta) for theta in listed])
     wanted = scores[np.arange(len(phi)), actions].sum(axis=1)
     np.testing.assert_allclose(found, wanted, atol=1e-12)
-    policies = Linear(Given(phi.shape[1], 2), levels=levels)
+    policies = Linear.of(Given(phi.shape[1], 2), levels=levels)
     assert value(policies.argmax(contexts, scores), contexts, scores) == pytest.approx(wanted.max(), abs=1e-11)
 
 
@@ -202,7 +195,7 @@ def test_many_levels_of_two_coefficients() -> None:
     """Too many to list, but not to turn through; against all of them with whole numbers, which are exact."""
     rng = np.random.default_rng(0)
     phi, scores = rng.integers(-9, 10, (40, 3, 2)).astype(float), rng.normal(size=(40, 3))
-    policies = Linear(Given(3, 2), levels=60)
+    policies = Linear.of(Given(3, 2), levels=60)
     assert type(policies) is SweptLinear
     assert policies.exact
     assert not isinstance(policies, EnumeratedClass)
@@ -218,7 +211,7 @@ def test_many_levels_of_two_coefficients() -> None:
 def test_one_coefficient() -> None:
     rng = np.random.default_rng(0)
     phi, scores = rng.normal(size=(30, 3, 1)), rng.normal(size=(30, 3))
-    policies = Linear(Given(3, 1), levels=500)
+    policies = Linear.of(Given(3, 1), levels=500)
     assert isinstance(policies, ListedLinear)
     assert len(policies) == 3
     got = value(policies.argmax(with_phi(phi), scores), with_phi(phi), scores)
@@ -300,7 +293,7 @@ def test_the_integer_program_finds_the_best(seed: int, n: int, n_actions: int, w
     phi = rng.integers(-2, 3, (n, n_actions, 3)).astype(float) if whole else rng.normal(size=(n, n_actions, 3))
     scores = np.round(rng.normal(size=(n, n_actions)), 1)
     contexts = with_phi(phi)
-    policies = Linear(Given(n_actions, 3), levels=2, oracle="milp")
+    policies = Linear.of(Given(n_actions, 3), levels=2, oracle="milp")
     wanted = brute_values(phi, grid(3, 2), scores).max()
     assert value(policies.argmax(contexts, scores), contexts, scores) == pytest.approx(wanted, abs=1e-9)
     assert policies.upper_bound(contexts, scores) == pytest.approx(wanted, abs=1e-9)
@@ -464,8 +457,8 @@ def test_json() -> None:
     contexts = draw_people(np.random.default_rng(0), 20, 2, labels=3)
     for policies in (
         Linear.learn(contexts, n_actions=3, levels=2, oracle="search"),
-        Linear(Crossed.shared(contexts, [[0.1, 0.2], [0.3, -0.4]]), oracle="milp"),
-        Linear(Given(3, 2), levels=5),
+        Linear.of(Crossed.shared(contexts, [[0.1, 0.2], [0.3, -0.4]]), oracle="milp"),
+        Linear.of(Given(3, 2), levels=5),
     ):
         back = class_from_json(json.loads(json.dumps(class_to_json(policies))))
         assert isinstance(back, Linear)
@@ -511,10 +504,10 @@ def test_wrong_classes_are_refused() -> None:
     with pytest.raises(InputError, match="n_actions must be 1 or more"):
         Linear.learn(contexts, n_actions=0)
     with pytest.raises(InputError, match="nothing depends on the action"):
-        Linear(Crossed.shared(contexts, np.zeros((3, 2))))
+        Linear.of(Crossed.shared(contexts, np.zeros((3, 2))))
     with pytest.raises(InputError, match="zero everywhere"):
         Linear.learn(with_phi(np.zeros((3, 2, 2))), n_actions=2)
-    policies = Linear(Given(3, 2))
+    policies = Linear.of(Given(3, 2))
     with pytest.raises(InputError, match="no features of actions"):
         policies.argmax(contexts, np.zeros((20, 3)))
     with pytest.raises(InputError, match="4 features, but 2 are needed"):
@@ -526,18 +519,18 @@ def test_wrong_classes_are_refused() -> None:
 
 def test_specs() -> None:
     contexts = draw_people(np.random.default_rng(0), 20, 2)
-    made = load_policies_for("linear", contexts, n_actions=3)
+    made = load_policies("linear", contexts, n_actions=3)
     assert isinstance(made, Linear)
     assert made.levels == oracle.default_levels(6) == 2
-    assert type(load_policies_for("linear:levels=4", contexts, n_actions=3)) is Linear
-    assert isinstance(load_policies_for("linear:oracle=milp", contexts, n_actions=3), SolvedLinear)
-    given_phi = load_policies_for("linear", with_phi(np.ones((3, 2, 2))), n_actions=2)
+    assert type(load_policies("linear:levels=4", contexts, n_actions=3)) is Linear
+    assert isinstance(load_policies("linear:oracle=milp", contexts, n_actions=3), SolvedLinear)
+    given_phi = load_policies("linear", with_phi(np.ones((3, 2, 2))), n_actions=2)
     assert isinstance(given_phi, Linear)
     assert isinstance(given_phi.map, Given)
     with pytest.raises(InputError, match="need features or phi, but the contexts have neither"):
-        load_policies_for("linear", Contexts.finite(3), n_actions=2)
+        load_policies("linear", Contexts.finite(3), n_actions=2)
     with pytest.raises(InputError, match="oracle must be auto or list or milp or search"):
-        load_policies_for("linear:oracle=best", contexts, n_actions=3)
+        load_policies("linear:oracle=best", contexts, n_actions=3)
 
 
 def test_a_trial_ends_with_a_certificate_that_holds() -> None:

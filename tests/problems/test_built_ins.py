@@ -157,7 +157,7 @@ def test_trivial_with_one_action() -> None:
 @pytest.mark.parametrize("dimension", [2, 5])
 def test_linear_is_exactly_linear(dimension: int) -> None:
     problem = linear(dimension=dimension, seed=2)
-    truth = problem.linear
+    truth = problem.realizable
     assert truth is not None
     assert truth.features.shape == (200, 10, dimension)
     assert truth.parameter.shape == (dimension,)

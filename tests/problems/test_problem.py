@@ -11,7 +11,7 @@ from scipy.stats import binom
 from pacbandits.errors import InputError
 from pacbandits.policies.finite import Finite
 from pacbandits.policies.trivial import Trivial
-from pacbandits.problems import Bernoulli, Gaussian, LinearTruth, Problem, list_problems, load_problem
+from pacbandits.problems import Bernoulli, Gaussian, Problem, RealizableTruth, list_problems, load_problem
 from pacbandits.records import Contexts
 
 NAMES = [problem.name for problem in list_problems()]
@@ -172,8 +172,8 @@ def test_is_frozen() -> None:
         ({"policies": Finite([[0, 1, 1]], n_actions=2)}, "tables over 3 contexts, but the problem has 2"),
         ({"policies": Trivial(5, 2)}, "tables over 5 contexts, but the problem has 2"),
         ({"noise": Gaussian(np.ones((3, 2)))}, r"noise_variance has shape \(3, 2\)"),
-        ({"linear": LinearTruth(np.ones((2, 2, 1)), np.ones(1))}, "product of the linear features"),
-        ({"linear": LinearTruth(np.ones((3, 2, 1)), np.ones(1))}, "product of the linear features"),
+        ({"linear": RealizableTruth(np.ones((2, 2, 1)), np.ones(1))}, "product of the linear features"),
+        ({"linear": RealizableTruth(np.ones((3, 2, 1)), np.ones(1))}, "product of the linear features"),
     ],
 )
 def test_refuses_what_does_not_fit(changes: dict[str, object], message: str) -> None:
@@ -211,4 +211,4 @@ def test_refuses_bad_draws() -> None:
 
 def test_refuses_a_parameter_of_the_wrong_length() -> None:
     with pytest.raises(InputError, match=r"linear parameter must have shape \(3,\), got \(2,\)"):
-        LinearTruth(np.ones((2, 2, 3)), np.ones(2))
+        RealizableTruth(np.ones((2, 2, 3)), np.ones(2))

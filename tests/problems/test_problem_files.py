@@ -243,13 +243,13 @@ def test_features_of_actions_come_back_and_make_rewards_linear(tmp_path: Path) -
     assert back.population.phi is not None
     assert problem.population.phi is not None
     assert np.array_equal(back.population.phi.array, problem.population.phi.array)
-    assert back.linear is not None
-    assert problem.linear is not None
-    assert np.allclose(back.linear.parameter, problem.linear.parameter)
+    assert back.realizable is not None
+    assert problem.realizable is not None
+    assert np.allclose(back.realizable.parameter, problem.realizable.parameter)
     bent = load_problem("linear:dimension=3,actions=4,contexts=20,policies=10,misfit=0.5,seed=1")
     save_problem(bent, tmp_path / "bent.npz")
     again = load_problem(tmp_path / "bent.npz")
-    assert again.linear is None
+    assert again.realizable is None
     assert again.population.phi is not None
 
 

@@ -7,9 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pacbandits.certificate.certificate import digest
 from pacbandits.errors import InputError
-from pacbandits.records import Contexts, Log, read_log
+from pacbandits.logs.readers import read_log
+from pacbandits.records import Contexts, Log
+from pacbandits.records.digest import digest_log
 
 PHI = np.random.default_rng(0).standard_normal((5, 3, 2))
 
@@ -60,7 +61,7 @@ def test_parquet_gives_phi_back(tmp_path: Path):
     log([4, 4, 2]).write(tmp_path / "log.parquet")
     for back in (Log.read(tmp_path / "log.parquet"), read_log(tmp_path / "log.parquet")[0]):
         assert np.array_equal(phi_of(back.contexts), PHI[[4, 4, 2]])
-        assert digest(back) == digest(log([4, 4, 2]))
+        assert digest_log(back) == digest_log(log([4, 4, 2]))
 
 
 def test_weights_survive_parquet_to_the_last_bit(tmp_path: Path):
@@ -86,7 +87,7 @@ def test_the_digest_of_a_log_sees_phi():
     other = Contexts.of(np.arange(5.0)[:, None], ids=np.arange(5), phi=changed)
     same = Log.of(other, actions=np.zeros(5), rewards=np.ones(5), propensities=np.full((5, 3), 1 / 3))
     mine = Log.of(contexts(), actions=np.zeros(5), rewards=np.ones(5), propensities=np.full((5, 3), 1 / 3))
-    assert digest(same) != digest(mine)
+    assert digest_log(same) != digest_log(mine)
 
 
 @pytest.mark.parametrize(

@@ -1,16 +1,15 @@
 """Certificates by betting: valid at any time, for any stopping rule, under any design whose propensities are logged.
 
-And one by a normal approximation, for those who accept that (`certify_asymptotically`), and one by least squares, for
-those who know that rewards are linear in features (`LinearCertificate`).
+And one by a normal approximation, for those who accept that (`certify_asymptotically`).
 """
 
 from pacbandits.certificate.asymptotic import AsymptoticCertificate, certify_asymptotically
 from pacbandits.certificate.bets import Bets, Naming
-from pacbandits.certificate.certificate import Certificate, make_certificate
+from pacbandits.certificate.certificate import Certificate
 from pacbandits.certificate.certify import certify, in_blocks
+from pacbandits.certificate.claim import Claim
 from pacbandits.certificate.ledger import Ledger
-from pacbandits.certificate.linear import LinearCertificate
-from pacbandits.certificate.linear_verify import verify_linear
+from pacbandits.certificate.making import Evidence, make_certificate
 from pacbandits.certificate.named import Named, best_certificate, with_name, worth_naming
 from pacbandits.certificate.verify import Verdict, verify
 
@@ -18,8 +17,9 @@ __all__ = [
     "AsymptoticCertificate",
     "Bets",
     "Certificate",
+    "Claim",
+    "Evidence",
     "Ledger",
-    "LinearCertificate",
     "Named",
     "Naming",
     "Verdict",
@@ -29,7 +29,6 @@ __all__ = [
     "in_blocks",
     "make_certificate",
     "verify",
-    "verify_linear",
     "with_name",
     "worth_naming",
 ]

@@ -22,24 +22,26 @@ of a class that is short enough to list, else those that the oracle names for va
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, ClassVar
 
 import numpy as np
 
-from pacbandits.certificate.certificate import FIXED, LEARNT, ORDERED, digest
+from pacbandits.arrays import FloatArray, IntArray
+from pacbandits.certificate.certificate import FIXED, ORDERED
 from pacbandits.certificate.certify import in_blocks
+from pacbandits.certificate.claim import LEARNT, Claim, Json, check_follows, read_common, reading
 from pacbandits.certificate.ledger import Ledger
 from pacbandits.compiled import kernel, over_cores
-from pacbandits.errors import FloatArray, InputError, IntArray, check_delta
-from pacbandits.estimators.models import RewardModel, default_model, predict_by_round
-from pacbandits.oracles import total
-from pacbandits.policies.base import EnumeratedClass, PolicyClass, compact
+from pacbandits.confidence import check_delta
+from pacbandits.errors import InputError
+from pacbandits.policies.base import EnumeratedClass, PolicyClass, compact, total
 from pacbandits.policies.finite import sum_scores
+from pacbandits.progress import Progress
 from pacbandits.records import Contexts, Log, Policy
+from pacbandits.records.digest import digest_log
+from pacbandits.rewards.models import RewardModel, default_model, predict_by_round
 
-KIND = "pacbandits asymptotic certificate"
 SLOPES = (0.0, 0.25, 0.5)
 DRAWS = 500
 ASSUMPTIONS = (
@@ -58,72 +60,51 @@ _PRICES = 10  # of variance, at which the oracle names a policy that may be the 
 _NAMING = 40  # draws that name one more each
 _FEW = 30  # plays of an action, below which a normal approximation is not to be trusted
 
-Progress = Callable[[int, int], None]  # draws done, and to do
 
+@dataclass(frozen=True, eq=False, kw_only=True)
+class AsymptoticCertificate(Claim):
+    """What a normal approximation says of a policy; not a proof, and not to be mistaken for one. A `Claim`, and
 
-@dataclass(frozen=True, eq=False)
-class AsymptoticCertificate:
-    """What a normal approximation says of a policy; not a proof, and not to be mistaken for a `Certificate`.
-
-    policy: q. certified_epsilon: the distance from the best that it claims, 1 if none below; certified: whether that is
-    at most ε. draws, seed: of the bootstrap (None for a generator of unknown seed). slope: how much of the gaps was
-    believed. rivals: how many policies were looked at as the possible best; complete: whether that is the whole class.
-    model: the reward model in JSON. digest: of the log. exact: whether the oracle is. ordered: whether a log of one
-    round was cut into blocks, in the order of its rows. remarks: what else was assumed, in words.
+    draws: of the bootstrap.
+    seed: of its random numbers; None for a generator of unknown seed.
+    slope: how much of the gaps was believed.
+    rivals: how many policies were looked at as the possible best.
+    complete: whether that is the whole class.
+    model: the reward model in JSON.
+    exact: whether the argmax oracle is.
+    ordered: whether a log of one round was cut into blocks, in the order of its rows.
     """
 
-    policy: Policy
-    epsilon: float
-    delta: float
-    certified: bool
-    certified_epsilon: float
-    samples: int
-    rows: int
+    kind: ClassVar[str] = "pacbandits asymptotic certificate"
+
     draws: int
     seed: int | None
     slope: float
     rivals: int
     complete: bool
-    model: dict[str, Any]
-    digest: str
+    model: Json
     exact: bool
     ordered: bool = False
-    remarks: tuple[str, ...] = ()
+
+    @property
+    def certified(self) -> bool:
+        return self.certified_epsilon <= self.epsilon
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """Everything the claim rests on, first of all that it is approximate."""
         named = f"the best policy is no more in doubt than the {self.rivals} that the oracle named"
         asked = ((ORDERED, self.ordered), (named, not self.complete), (INEXACT, not self.exact))
         said = (*ASSUMPTIONS, *(words for words, needed in asked if needed), *self.remarks)
         return tuple(words for words in said if words != FIXED or LEARNT not in said)
 
     def describe(self) -> str:
-        """The claim in a sentence."""
-        if self.certified:
-            return (
-                f"approximately, and not as a proof: except with probability {self.delta:g} the policy is within "
-                f"{self.epsilon:g} of the best of its class"
-            )
-        if self.certified_epsilon < 1:
-            return (
-                f"approximately, and not as a proof: not certified at {self.epsilon:g}; except with "
-                f"probability {self.delta:g} the policy is within {self.certified_epsilon:.3g} of the best of its class"
-            )
+        if self.certified or self.certified_epsilon < 1:
+            return f"approximately, and not as a proof: {super().describe()}"
         return f"not even approximately certified at {self.epsilon:g}, nor at any smaller distance than 1"
 
-    def to_json(self) -> dict[str, Any]:
-        """Everything, as what JSON knows."""
+    def figures(self) -> Json:
         return {
-            "kind": KIND,
             "approximate": True,
-            "claim": self.describe(),
-            "certified": self.certified,
-            "epsilon": self.epsilon,
-            "delta": self.delta,
-            "certified_epsilon": self.certified_epsilon,
-            "samples": self.samples,
-            "rows": self.rows,
             "method": "multiplier bootstrap of the supremum of doubly robust differences",
             "draws": self.draws,
             "seed": self.seed,
@@ -131,14 +112,27 @@ class AsymptoticCertificate:
             "rivals": self.rivals,
             "complete": self.complete,
             "model": self.model,
-            "digest": self.digest,
             "exact": self.exact,
             "ordered": self.ordered,
-            "remarks": list(self.remarks),
-            "assumptions": list(self.assumptions),
-            "policy": self.policy.to_json(),
-            "words": self.policy.describe(),
         }
+
+    @classmethod
+    def from_json(cls, value: object, policies: PolicyClass | None = None) -> AsymptoticCertificate:
+        with reading(value, kind=cls) as given:
+            made = cls(
+                **read_common(given, policies),
+                draws=int(given["draws"]),
+                seed=None if given["seed"] is None else int(given["seed"]),
+                slope=float(given["slope"]),
+                rivals=int(given["rivals"]),
+                complete=bool(given["complete"]),
+                model=dict(given["model"]),
+                exact=bool(given["exact"]),
+                ordered=bool(given["ordered"]),
+            )
+        anew = made.to_json()
+        check_follows(given, anew, names=anew)
+        return made
 
 
 def certify_asymptotically(
@@ -151,11 +145,12 @@ def certify_asymptotically(
     draws: int = DRAWS,
     model: RewardModel | None = None,
     ordered: bool = False,
+    learnt: bool = False,
     progress: Progress | None = None,
 ) -> AsymptoticCertificate:
     """What the log suggests of the policy it favours, for a number of samples that was fixed in advance.
 
-    rng: a generator, or a seed for one. draws: of the bootstrap, 1/δ or more. model, ordered: as for `certify`.
+    rng: a generator, or a seed for one. draws: of the bootstrap, 1/δ or more. model, ordered, learnt: as for `certify`.
     progress: told after each draw.
     """
     if not 0 < epsilon < float("inf"):
@@ -196,7 +191,6 @@ def certify_asymptotically(
         policy=own,
         epsilon=epsilon,
         delta=delta,
-        certified=smallest <= epsilon,
         certified_epsilon=smallest,
         samples=log.samples,
         rows=len(log),
@@ -206,16 +200,11 @@ def certify_asymptotically(
         rivals=len(rivals),
         complete=isinstance(policies, EnumeratedClass) and len(policies) == len(rivals),
         model=used.to_json(),
-        digest=digest(blocks),
+        digest=digest_log(blocks),
         exact=policies.exact,
         ordered=blocks is not log,
-        remarks=(*log.assumed, *_rarely_played(log)),
+        remarks=(*log.assumed, *_rarely_played(log), *((LEARNT,) if learnt else ())),
     )
-
-
-def is_asymptotic(value: object) -> bool:
-    """Whether this is what `AsymptoticCertificate.to_json` makes."""
-    return isinstance(value, dict) and cast(dict[str, Any], value).get("kind") == KIND
 
 
 def check_draws(draws: int, *, delta: float) -> int:
@@ -312,7 +301,7 @@ def bootstrap(
             suprema[b, k] = total(held, policies.argmax(scores.contexts, held)(scores.contexts))
         heights[b] = sum_scores(rivals, noise)
         if progress is not None:
-            progress(b + 1, draws)
+            progress(f"draw {b + 1:,} of {draws:,}")
     return suprema, heights
 
 

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pacbandits.errors import FloatArray, InputError
+from pacbandits.arrays import FloatArray
+from pacbandits.errors import InputError
 
 _LEAST = 1e-12
 _MOST_NAMES = 10**9

@@ -6,14 +6,18 @@ from dataclasses import replace
 
 import numpy as np
 
+from pacbandits.arrays import FloatArray, IntArray
 from pacbandits.certificate.bets import Bets
 from pacbandits.certificate.certificate import Certificate
+from pacbandits.certificate.claim import LEARNT
 from pacbandits.certificate.ledger import Ledger
+from pacbandits.certificate.making import Evidence
 from pacbandits.certificate.named import Named, best_certificate, with_name, worth_naming
-from pacbandits.errors import FloatArray, InputError, IntArray, check_delta
-from pacbandits.estimators.models import RewardModel, default_model, predict_by_round
+from pacbandits.confidence import check_delta
+from pacbandits.errors import InputError
 from pacbandits.policies.base import PolicyClass
 from pacbandits.records import Log, Policy
+from pacbandits.rewards.models import RewardModel, default_model, predict_by_round
 
 # Bets fixed in advance, as nothing is known of the design: from one that suits a trial of two actions to one that suits
 # rare actions and small gaps.
@@ -32,8 +36,16 @@ def certify(
     delta: float,
     model: RewardModel | None = None,
     ordered: bool = False,
+    learnt: bool = False,
 ) -> Certificate:
     """What the log proves of the policy it favours.
+
+    log: what was seen and done, with propensities.
+    policies: the class to search.
+    epsilon, delta: how near to the best, and with what probability of being wrong.
+    model: the reward model, if not one that suits the contexts.
+    ordered: whether the rows stand in the order in which they occurred.
+    learnt: whether the class was learnt from the contexts of this very log, which the certificate then says.
 
     The reward model of a round is fitted on the earlier ones, so a log of a single round goes without. When its rows
     are known to stand in the order in which they occurred, say so (`ordered`): it is then cut into blocks, the first
@@ -50,22 +62,24 @@ def certify(
     used = default_model(blocks.contexts.take(first)) if model is None else model
     predictions = predict_by_round(blocks, used)
     ledger = Ledger.of(blocks, predictions)
-    # Also with a single round, as more may follow, and all looks together must err no more often than δ.
-    reserved = worth_naming(policies)
-    certificate, _ = best_certificate(
+    # Half of δ is kept also with a single round: more may follow, and all looks together must err no more often than δ.
+    evidence = Evidence(
         blocks,
         ledger,
         policies,
-        leader=_leader(ledger, policies, epsilon=epsilon, known=blocks.least is None),
-        named=_named(blocks, predictions, policies) if reserved else (),
-        epsilon=epsilon,
-        delta=delta,
-        bets=Bets(STAKES, (1.0,) * ledger.n_rounds),
+        epsilon,
+        delta,
         model=used.to_json(),
-        reserved=reserved,
         ordered=blocks is not log,
+        reserved=worth_naming(policies),
     )
-    return certificate
+    certificate, _ = best_certificate(
+        evidence,
+        leader=_leader(ledger, policies, epsilon=epsilon, known=blocks.least is None),
+        named=_named(blocks, predictions, policies) if evidence.reserved else (),
+        bets=Bets(STAKES, (1.0,) * ledger.n_rounds),
+    )
+    return certificate.with_remarks(LEARNT) if learnt else certificate
 
 
 def in_blocks(log: Log) -> Log:

@@ -30,8 +30,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pacbandits.arrays import FloatArray, IntArray
 from pacbandits.compiled import kernel, over_cores
-from pacbandits.errors import FloatArray, InputError, IntArray
+from pacbandits.errors import InputError
 from pacbandits.records import Contexts, Log
 
 

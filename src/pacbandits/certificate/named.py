@@ -10,17 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from pacbandits.certificate.bets import Bets, Naming
-from pacbandits.certificate.certificate import Certificate, find_least, make_certificate, slope_of, wealth
-from pacbandits.certificate.ledger import Ledger
+from pacbandits.certificate.certificate import Certificate
+from pacbandits.certificate.making import Evidence, make_certificate
 from pacbandits.certificate.search import Least, least_of_all, least_of_one
-from pacbandits.confidence import certificate_threshold
 from pacbandits.policies.base import EnumeratedClass, PolicyClass
-from pacbandits.records import Contexts, Log, Policy
+from pacbandits.records import Contexts, Policy
 
 _LEAST_SIZE = 10.0  # nats of log|Π| from which on half of δ is well spent on naming
 _GLANCED_AT, _LOOKED_AT = 6, 2  # of the policies named, the latest; and of these, closely
@@ -50,60 +49,28 @@ def with_name(named: Sequence[Named], policy: Policy, contexts: Contexts, *, rou
 
 
 def best_certificate(
-    log: Log,
-    ledger: Ledger,
-    policies: PolicyClass,
-    *,
-    leader: Policy,
-    named: Sequence[Named],
-    epsilon: float,
-    delta: float,
-    bets: Bets,
-    model: dict[str, Any],
-    reserved: bool,
-    ordered: bool = False,
+    evidence: Evidence, *, leader: Policy, named: Sequence[Named], bets: Bets
 ) -> tuple[Certificate, int]:
     """The certificate of the policy, the leader or one that was named, with most to show; and oracle calls.
 
-    leader: the best policy by all data. bets: without a naming. reserved: whether half of δ was kept for the named.
+    leader: the best policy by all data. bets: without a naming. Where half of δ was kept for the named, the latest of
+    them are glanced at unless the leader is certified anyway, and the most promising looked at as closely as it is.
     """
-    needed = certificate_threshold(log_size=policies.log_size, experts=len(bets), delta=delta, reserved=reserved)
-
-    def look(policy: Policy, bets: Bets, experts: Sequence[int] | None = None) -> _Candidate:
-        own = policy(ledger.contexts)
-        least = find_least(ledger, policies, reference=own, bets=bets, epsilon=epsilon, needed=needed, experts=experts)
-        return _Candidate(policy, bets, least, _reach(ledger, bets, least.experts, epsilon, needed - least.value))
-
-    best, calls = _Candidate(leader, bets, None, np.inf), 0
-    if reserved:
-        best = look(leader, bets)
-        assert best.least is not None
-        found = best.least.experts
-        latest = named[-_GLANCED_AT:] if best.least.value < needed else ()
-        glances = [_glance(ledger, policies, one, bets, found, epsilon=epsilon, needed=needed) for one in latest]
-        calls = best.least.oracle_calls
-        calls += 0 if isinstance(policies, EnumeratedClass) else len(found) * len(latest)
-        near = sorted({k + step for k in found for step in (-1, 0, 1)} & set(range(len(bets))))
-        for i in sorted(range(len(latest)), key=lambda i: glances[i])[:_LOOKED_AT]:
-            late = replace(bets, naming=latest[i].naming)
-            other = look(latest[i].policy, late, (*found, *(len(bets) + k for k in near)))
-            assert other.least is not None
+    if not evidence.reserved:
+        return make_certificate(evidence, leader, bets)
+    best = _look(evidence, leader, bets)
+    calls = best.least.oracle_calls
+    if best.least.value < evidence.needed(bets):
+        experts = best.least.experts
+        latest = named[-_GLANCED_AT:]
+        for one in sorted(latest, key=lambda one: _glance(evidence, one, bets, experts))[:_LOOKED_AT]:
+            late = replace(bets, naming=one.naming)
+            other = _look(evidence, one.policy, late, (*experts, *_waiting(bets, experts)))
             calls += other.least.oracle_calls
             best = min(best, other, key=lambda candidate: candidate.reach)
-    certificate, asked = make_certificate(
-        log,
-        ledger,
-        policies,
-        reference=best.policy,
-        epsilon=epsilon,
-        delta=delta,
-        bets=best.bets,
-        model=model,
-        ordered=ordered,
-        reserved=reserved,
-        least=best.least,
-    )
-    return certificate, calls + asked
+        calls += 0 if isinstance(evidence.policies, EnumeratedClass) else len(experts) * len(latest)
+    certificate, more = make_certificate(evidence, best.policy, best.bets, least=best.least)
+    return certificate, calls + more
 
 
 class _Candidate(NamedTuple):
@@ -111,34 +78,38 @@ class _Candidate(NamedTuple):
 
     policy: Policy
     bets: Bets
-    least: Least | None
+    least: Least
     reach: float
 
 
-def _glance(
-    ledger: Ledger,
-    policies: PolicyClass,
-    named: Named,
-    bets: Bets,
-    experts: Sequence[int],
-    *,
-    epsilon: float,
-    needed: float,
-) -> float:
+def _look(evidence: Evidence, policy: Policy, bets: Bets, experts: Sequence[int] | None = None) -> _Candidate:
+    """What the bets, or these experts of them, have to show for a policy."""
+    least = evidence.find_least(bets, reference=policy(evidence.ledger.contexts), experts=experts)
+    return _Candidate(policy, bets, least, _reach(evidence, bets, least.experts, least.value))
+
+
+def _waiting(bets: Bets, experts: Sequence[int]) -> list[int]:
+    """The experts that wait for a naming and otherwise stake as these do, or one step more or less."""
+    near = {k + step for k in experts for step in (-1, 0, 1)} & set(range(len(bets)))
+    return [len(bets) + k for k in sorted(near)]
+
+
+def _glance(evidence: Evidence, named: Named, bets: Bets, experts: Sequence[int]) -> float:
     """The ε that these experts, when they wait for the naming, would seem to certify of a policy, one at a time."""
-    own, late = named.policy(ledger.contexts), replace(bets, naming=named.naming)
+    policies, contexts = evidence.policies, evidence.ledger.contexts
+    own, late = named.policy(contexts), replace(bets, naming=named.naming)
     reaches: list[float] = []
     for expert in (len(bets) + k for k in experts):
-        score = wealth(ledger, late, expert, reference=own, epsilon=epsilon, log_size=policies.log_size)
+        score = evidence.wealth(late, expert, reference=own)
         if isinstance(policies, EnumeratedClass):
-            value = least_of_all(policies, ledger.contexts, [score])
+            value = least_of_all(policies, contexts, [score])
         else:
-            value = least_of_one(policies, ledger.contexts, score)
-        reaches.append(_reach(ledger, late, [expert], epsilon, needed - value))
+            value = least_of_one(policies, contexts, score)
+        reaches.append(_reach(evidence, late, [expert], value))
     return min(reaches)
 
 
-def _reach(ledger: Ledger, bets: Bets, experts: Sequence[int], epsilon: float, missing: float) -> float:
-    """About the ε at which wealth would reach what is needed; at most the given ε if nothing is missing."""
-    slope = slope_of(ledger, bets, experts)
-    return epsilon + missing / slope if slope > 0 else np.inf
+def _reach(evidence: Evidence, bets: Bets, experts: Sequence[int], value: float) -> float:
+    """About the ε at which this log-wealth would be what is needed; at most the ε asked for if nothing is missing."""
+    slope, missing = evidence.slope(bets, experts), evidence.needed(bets) - value
+    return evidence.epsilon + missing / slope if slope > 0 else np.inf

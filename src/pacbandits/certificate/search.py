@@ -14,9 +14,8 @@ from itertools import combinations
 
 import numpy as np
 
-from pacbandits.errors import FloatArray
-from pacbandits.oracles import total
-from pacbandits.policies.base import EnumeratedClass, FrontierClass, PolicyClass
+from pacbandits.arrays import FloatArray
+from pacbandits.policies.base import EnumeratedClass, FrontierClass, PolicyClass, total
 from pacbandits.policies.finite import sum_scores
 from pacbandits.records import Contexts
 

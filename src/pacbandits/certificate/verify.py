@@ -11,13 +11,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pacbandits.certificate.certificate import Certificate, digest
+from pacbandits.arrays import FloatArray, IntArray
+from pacbandits.certificate.certificate import Certificate
 from pacbandits.certificate.certify import in_blocks
 from pacbandits.certificate.named import worth_naming
-from pacbandits.errors import FloatArray, IntArray
-from pacbandits.estimators.models import RewardModel, model_from_json, predict_by_round
 from pacbandits.policies.base import ClosedClass, EnumeratedClass, FrontierClass, PolicyClass
 from pacbandits.records import Contexts, Log, Policy
+from pacbandits.records.digest import digest_log
+from pacbandits.rewards.models import RewardModel, model_from_json, predict_by_round
 
 _ROUNDING = 1e-6  # relative: how far a value computed anew may lie from the one in the certificate
 _BLOCK = 2**14  # rows at a time, to be light on memory
@@ -72,7 +73,7 @@ def verify(certificate: Certificate, log: Log, policies: PolicyClass, *, model: 
 def _faults_on_sight(certificate: Certificate, log: Log, policies: PolicyClass) -> list[str]:
     """What is wrong without a computation."""
     c, faults = certificate, list[str]()
-    if digest(log) != c.digest:
+    if digest_log(log) != c.digest:
         faults.append("the log is not the one that was certified: its digest differs")
     if log.samples != c.samples or len(log) != c.rows:
         faults.append(f"the log has {log.samples} interactions, the certificate speaks of {c.samples}")

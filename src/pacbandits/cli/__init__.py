@@ -1,17 +1,23 @@
-"""The command line: a thin shell over the package."""
+"""The command line: a thin shell over the package.
+
+What a command needs is imported when it runs: `--help` and `--version` answer at once.
+"""
 
 from __future__ import annotations
 
 import sys
 
 from pacbandits.cli import certifying as _certifying
+from pacbandits.cli import listing as _listing
 from pacbandits.cli import measuring as _measuring
 from pacbandits.cli import running as _running
+from pacbandits.cli import verifying as _verifying
 from pacbandits.cli.shared import BAD_INPUT, INTERRUPTED, app
 from pacbandits.errors import InputError
 
 __all__ = ["app", "main"]
-_commands = (_certifying, _measuring, _running)  # importing them puts their commands into the application
+# Importing them puts their commands into the application.
+_commands = (_running, _certifying, _verifying, _measuring, _listing)
 
 
 def main() -> None:

@@ -9,16 +9,16 @@ from typing import Any
 
 import typer
 
-from pacbandits.algorithms import ALGORITHMS, make_algorithm
-from pacbandits.algorithms.registry import CERTIFYING
+from pacbandits.algorithms import find_algorithm, make_algorithm, options_of, profile_of
 from pacbandits.cli.shared import check_output, status
 from pacbandits.complexity import Complexity, measure
-from pacbandits.complexity.measure import Progress
 from pacbandits.errors import InputError
 from pacbandits.policies.base import PolicyClass
 from pacbandits.problems import Problem
+from pacbandits.progress import Progress
 from pacbandits.report import Comparison, certified_steps, check_figure_path, draw_certified
 from pacbandits.simulation import Run, Watch, run
+from pacbandits.trials.protocol import Setting
 
 PATIENCE = 30.0  # seconds for the yardsticks, or as many as the runs took when that is more
 
@@ -34,33 +34,26 @@ class Rival:
     @classmethod
     def checked(
         cls,
-        name: str,
+        spec: str,
         problem: Problem,
         policies: PolicyClass,
+        asked: dict[str, Any],
+        options: dict[str, Any],
         *,
         algorithm: str,
         repeats: int,
-        epsilon: float,
-        delta: float,
-        scale: float,
-        max_samples: int | None,
-        offline_contexts: int | None,
-        solver: str,
     ) -> Rival:
-        """The rival, or a sentence before anything is run; of scale and solver it gets what it has a use for."""
+        """The rival, or a sentence before anything is run; of the options it gets those that it has."""
         if repeats > 1:
             raise InputError("--against sets one run beside another; leave out --repeat")
-        if name == algorithm:
-            raise InputError(f"--against {name} names the algorithm that runs anyway; name another")
-        options: dict[str, Any] = {
-            "epsilon": epsilon,
-            "delta": delta,
-            "scale": 1.0 if name in CERTIFYING else scale,
-            "solver": solver if name == "coda-paper" else "ratio",
-        }
-        make_algorithm(name, policies, rewards=problem.reward_bounds, **options)
-        options |= {"algorithm": name, "max_samples": max_samples, "offline_contexts": offline_contexts}
-        return cls(problem, policies, options)
+        if spec == algorithm:
+            raise InputError(f"--against {spec} names the algorithm that runs anyway; name another")
+        name, _ = find_algorithm(spec)
+        known = {option.name for option in options_of(name)}
+        own = {key: value for key, value in options.items() if key in known}
+        setting = Setting(policies, asked["epsilon"], asked["delta"], problem.reward_bounds, asked["offline_contexts"])
+        make_algorithm(spec, setting, own)
+        return cls(problem, policies, {"algorithm": spec, **asked, **own})
 
     def run(self, seed: int, *, watch: Watch) -> Run:
         """Run it, as the second of two."""
@@ -78,11 +71,11 @@ def check_figure(path: Path | None, *, algorithm: str, against: str | None, repe
     if repeats > 1:
         raise InputError("a figure is of one run; leave out --repeat")
     asked = [algorithm] if against is None else sorted({algorithm, against})
-    if set(asked) <= {about.name for about in ALGORITHMS} - CERTIFYING.keys():
+    if not any(profile_of(spec).certifies for spec in asked):
         verb = "certifies" if len(asked) == 1 else "certify"
         raise InputError(
-            f"a figure shows certified ε, and {' and '.join(asked)} {verb} nothing; name coda or uniform as "
-            "--algorithm or --against"
+            f"a figure shows certified ε, and {' and '.join(asked)} {verb} nothing; name one that does as "
+            "--algorithm or --against (pacbandits algorithms)"
         )
 
 

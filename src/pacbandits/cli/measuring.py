@@ -1,42 +1,30 @@
-"""`pacbandits complexity` and `pacbandits problems`."""
+"""`pacbandits complexity`."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 
-from pacbandits.cli.shared import app, check_output, print_json, status
-from pacbandits.complexity import measure, measure_linear
-from pacbandits.errors import InputError, check_delta, check_epsilon
-from pacbandits.problems import Problem, list_problems, load_policies, load_problem
-from pacbandits.report import (
-    check_figure_path,
-    complexity_table,
-    draw_complexity,
-    draw_linear,
-    linear_table,
-    problems_table,
-)
+from pacbandits.cli.shared import POLICIES_HELP, PROBLEM_HELP, app, check_output, print_json, status
+from pacbandits.errors import InputError
+
+if TYPE_CHECKING:
+    from pacbandits.problems import Problem
 
 
 @app.command()
 def complexity(
     problem: Annotated[
         str,
-        typer.Argument(help="A built-in [cyan]name:key=value,…[/] (see [cyan]pacbandits problems[/]) or an .npz file."),
+        typer.Argument(help=PROBLEM_HELP),
     ],
     epsilon: Annotated[float, typer.Option(help="How far from the best policy is good enough, 0 or more.")] = 0.05,
     delta: Annotated[float, typer.Option(help="The probability of being wrong, between 0 and 1.")] = 0.05,
     policies: Annotated[
         str | None,
-        typer.Option(
-            help="Another policy class than the problem's own: [cyan]trivial[/], "
-            "[cyan]linear:levels=2[/] or [cyan]trees:depth=2,bins=16[/]; "
-            "with --realizable, [cyan]linear[/] for all linear policies."
-        ),
+        typer.Option(help=f"{POLICIES_HELP} With --realizable, [cyan]linear[/] stands for all linear policies."),
     ] = None,
     realizable: Annotated[
         bool, typer.Option("--realizable", help="Measure ρ_lin: mean rewards are known to be linear in the features.")
@@ -59,6 +47,13 @@ def complexity(
     pacbandits complexity linear:dimension=5,actions=10 --realizable --policies linear
     pacbandits complexity my-problem.npz --epsilon 0.05 --json[/]
     """
+    from rich.console import Console
+
+    from pacbandits.complexity import measure
+    from pacbandits.confidence import check_delta, check_epsilon
+    from pacbandits.problems import load_policies, load_problem
+    from pacbandits.report import check_figure_path, complexity_table, draw_complexity
+
     check_epsilon(epsilon)
     check_delta(delta)
     if tolerance is not None and not 0 < tolerance < float("inf"):
@@ -95,16 +90,22 @@ def _measure_realizable(
     figure: Path | None,
 ) -> None:
     """The same where mean rewards are known to be linear in the features."""
-    if problem.linear is None:
+    from rich.console import Console
+
+    from pacbandits.problems import load_policies
+    from pacbandits.realizable.complexity import measure_realizable
+    from pacbandits.report import draw_realizable, realizable_table
+
+    if problem.realizable is None:
         raise InputError(f"'{problem.name}' has no features in which rewards are linear; leave out --realizable")
     if policies is None:
         chosen = problem.policies
     else:
         chosen = None if policies == "linear" else load_policies(policies, problem)
     with status() as tell:
-        measured = measure_linear(
+        measured = measure_realizable(
             problem,
-            problem.linear.features,
+            problem.realizable.features,
             chosen,
             epsilon=epsilon,
             delta=delta,
@@ -113,34 +114,8 @@ def _measure_realizable(
         )
         if figure is not None:
             tell("drawing")
-            draw_linear(problem, measured, path=figure)
+            draw_realizable(problem, measured, path=figure)
     if as_json:
         print_json({"problem": problem.name} | measured.to_json())
     else:
-        Console().print(linear_table(problem, measured))
-
-
-@app.command()
-def problems(
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")] = False,
-) -> None:
-    """List the built-in problems and their options."""
-    if as_json:
-        print_json(
-            {
-                problem.name: {
-                    "description": problem.description,
-                    "options": {
-                        option.name: {
-                            "default": option.default,
-                            "permitted": option.permitted,
-                            "meaning": option.meaning,
-                        }
-                        for option in problem.options
-                    },
-                }
-                for problem in list_problems()
-            }
-        )
-    else:
-        Console().print(problems_table(list_problems()))
+        Console().print(realizable_table(problem, measured))

@@ -1,29 +1,30 @@
-"""`pacbandits run` and `pacbandits algorithms`."""
+"""`pacbandits run`."""
 
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
 from math import log as logarithm
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-from pacbandits.algorithms import ALGORITHMS
-from pacbandits.algorithms.registry import CERTIFYING
-from pacbandits.cli.certifying import write_certificate
-from pacbandits.cli.comparing import Rival, check_figure, compare
-from pacbandits.cli.shared import INTERRUPTED, PARTIAL, app, check_output, console, print_json
-from pacbandits.compiled import compiled_before
-from pacbandits.errors import InputError, check_delta
-from pacbandits.policies.base import PolicyClass
-from pacbandits.problems import load_policies, load_problem
-from pacbandits.report import algorithms_table, comparison_table, run_table, runs_table
-from pacbandits.simulation import Run, Stage, Watch, repeat
+from pacbandits.cli.shared import (
+    INTERRUPTED,
+    PARTIAL,
+    POLICIES_HELP,
+    PROBLEM_HELP,
+    app,
+    check_output,
+    console,
+    print_json,
+)
+from pacbandits.errors import InputError
+
+if TYPE_CHECKING:
+    from pacbandits.policies.base import PolicyClass
+    from pacbandits.simulation import Run, Stage, Watch
 
 BAR = 12  # columns
 
@@ -32,27 +33,28 @@ BAR = 12  # columns
 def run(
     problem: Annotated[
         str,
-        typer.Argument(help="A built-in [cyan]name:key=value,…[/] (see [cyan]pacbandits problems[/]) or an .npz file."),
+        typer.Argument(help=PROBLEM_HELP),
     ],
     algorithm: Annotated[
-        str, typer.Option(help="Which algorithm to run; [cyan]pacbandits algorithms[/] lists them.")
+        str,
+        typer.Option(
+            help="Which algorithm to run, [cyan]name:key=value,…[/]; [cyan]pacbandits algorithms[/] lists them."
+        ),
     ] = "coda",
     epsilon: Annotated[float, typer.Option(help="How far from the best policy is good enough, above 0.")] = 0.1,
     delta: Annotated[float, typer.Option(help="The probability of being wrong, between 0 and 1.")] = 0.05,
     policies: Annotated[
         str | None,
-        typer.Option(
-            help="Another policy class than the problem's own: [cyan]trivial[/], [cyan]linear:levels=2[/] "
-            "or [cyan]trees:depth=2,bins=16[/] (exact to depth 2, by search to depth 8)."
-        ),
+        typer.Option(help=POLICIES_HELP),
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the random numbers; the same seed gives the same run.")] = 0,
     repeat_: Annotated[
         int, typer.Option("--repeat", help="How many runs, with seeds seed, seed + 1, …; JSON is then a list.")
     ] = 1,
     scale: Annotated[
-        float, typer.Option(help="Multiply every sample size; below 1 the guarantee is void, and the result says so.")
-    ] = 1.0,
+        float | None,
+        typer.Option(help="The option [cyan]scale[/] of an algorithm that has it: multiplies every sample size."),
+    ] = None,
     max_samples: Annotated[
         int | None,
         typer.Option(help="Begin no round that would exceed this many interactions; a partial result has code 3."),
@@ -61,22 +63,17 @@ def run(
         int | None,
         typer.Option(help="Show the algorithm this many sampled contexts instead of their distribution."),
     ] = None,
-    solver: Annotated[
-        str, typer.Option(help="Where coda-paper gets its designs from: [cyan]ratio[/] or the paper's [cyan]fw-gd[/].")
-    ] = "ratio",
+    solver: Annotated[str | None, typer.Option(help="The option [cyan]solver[/] of an algorithm that has it.")] = None,
     certificate: Annotated[
         Path | None,
-        typer.Option(
-            help="Write the certificate of coda, uniform or linear-rage here, for [cyan]pacbandits verify[/]; the last "
-            "one's contexts are written beside it."
-        ),
+        typer.Option(help="Write the certificate here, for [cyan]pacbandits verify[/]; for those that certify."),
     ] = None,
     log: Annotated[Path | None, typer.Option(help="Write what was seen and done here, as Parquet.")] = None,
     against: Annotated[
         str | None,
         typer.Option(
             help="Run this algorithm too, with the same seed, ε and δ, and set both side by side with what theory asks "
-            "for; [cyan]uniform[/] is the plain randomised trial."
+            "for."
         ),
     ] = None,
     figure: Annotated[
@@ -86,7 +83,7 @@ def run(
     state: Annotated[
         Path | None,
         typer.Option(
-            help="Keep the state of coda or uniform in this folder after every round, and go on from the one it holds."
+            help="Keep the state of a trial in this folder after every round, and go on from the one it holds."
         ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
@@ -102,6 +99,15 @@ def run(
     pacbandits run trees:actions=8 --epsilon 0.05 --max-samples 3000 --state trial
     pacbandits run linear:dimension=5,actions=10 --algorithm linear-rage --epsilon 0.05[/]
     """
+    from rich.console import Console
+
+    from pacbandits.cli.comparing import Rival, check_figure, compare
+    from pacbandits.compiled import compiled_before
+    from pacbandits.confidence import check_delta
+    from pacbandits.problems import load_policies, load_problem
+    from pacbandits.report import comparison_table, run_table, runs_table
+    from pacbandits.simulation import repeat
+
     check_delta(delta)
     if repeat_ > 1 and (certificate is not None or log is not None):
         raise InputError("a certificate and a log are of one run; leave out --repeat")
@@ -109,43 +115,24 @@ def run(
         raise InputError("a folder keeps the state of one run; leave out --repeat or --state")
     _check_files(certificate, log, algorithm=algorithm)
     check_figure(figure, algorithm=algorithm, against=against, repeats=repeat_)
-    for name, value in (("seed", seed), ("repeat", repeat_ - 1), ("max-samples", max_samples), ("offline", offline)):
-        if value is not None and value < (0 if name in ("seed", "repeat") else 1):
-            least = 0 if name == "seed" else 1
-            raise InputError(f"{name} must be {least} or more, got {value + 1 if name == 'repeat' else value}")
+    _check_least(0, seed=seed)
+    _check_least(1, repeat=repeat_, max_samples=max_samples, offline=offline)
     loaded = load_problem(problem)
     chosen = loaded.policies if policies is None else load_policies(policies, loaded)
+    asked: dict[str, Any] = {
+        "epsilon": epsilon,
+        "delta": delta,
+        "max_samples": max_samples,
+        "offline_contexts": offline,
+    }
+    options = {name: given for name, given in (("scale", scale), ("solver", solver)) if given is not None}
     rival = None
     if against is not None:
-        rival = Rival.checked(
-            against,
-            loaded,
-            chosen,
-            algorithm=algorithm,
-            repeats=repeat_,
-            epsilon=epsilon,
-            delta=delta,
-            scale=scale,
-            max_samples=max_samples,
-            offline_contexts=offline,
-            solver=solver,
-        )
+        rival = Rival.checked(against, loaded, chosen, asked, options, algorithm=algorithm, repeats=repeat_)
     compiling = not compiled_before()
     with _watch(_names(algorithm, against, repeat_), epsilon=epsilon) as watch:
         runs = repeat(
-            loaded,
-            chosen,
-            runs=repeat_,
-            seed=seed,
-            algorithm=algorithm,
-            epsilon=epsilon,
-            delta=delta,
-            scale=scale,
-            max_samples=max_samples,
-            offline_contexts=offline,
-            solver=solver,
-            state=state,
-            watch=watch,
+            loaded, chosen, runs=repeat_, seed=seed, algorithm=algorithm, state=state, watch=watch, **asked, **options
         )
         lacking = _save(runs[0], chosen, certificate=certificate, log=log)
         second = None if rival is None or runs[0].stopped == "interrupted" else rival.run(seed, watch=watch)
@@ -170,41 +157,40 @@ def run(
 
 def _check_files(certificate: Path | None, log: Path | None, *, algorithm: str) -> None:
     """Raise when a certificate or a log is asked for that could not be written; before anything is run."""
+    from pacbandits.algorithms import list_profiles, profile_of
+
     check_output(certificate)
     check_output(log)
     if log is not None and log.suffix.lower() != ".parquet":
         raise InputError(f"logs are written as Parquet; name it {log.with_suffix('.parquet')}")
-    if algorithm in {about.name for about in ALGORITHMS} - CERTIFYING.keys():
-        for path, what in ((certificate, "makes no certificate"), (log, "keeps no log")):
-            if path is not None:
-                raise InputError(f"{algorithm} {what}; coda, uniform and linear-rage do")
+    for path, what in ((certificate, "makes no certificate"), (log, "keeps no log")):
+        if path is not None and not profile_of(algorithm).certifies:
+            able = ", ".join(profile.name for profile in list_profiles() if profile.certifies)
+            raise InputError(f"{algorithm} {what}; these do: {able}")
+
+
+def _check_least(least: int, **values: int | None) -> None:
+    for name, value in values.items():
+        if value is not None and value < least:
+            raise InputError(f"{name.replace('_', '-')} must be {least} or more, got {value}")
 
 
 def _save(one: Run, policies: PolicyClass, *, certificate: Path | None, log: Path | None) -> list[str]:
     """Write what was asked for; the files for which there is nothing to write, as no round was played."""
+    from pacbandits.proofs import save_certificate
+
     lacking: list[str] = []
     if certificate is not None:
         if one.certificate is None:
             lacking.append(str(certificate))
         else:
-            write_certificate(certificate, one.certificate, policies, contexts=one.contexts)
+            save_certificate(certificate, one.certificate, policies, contexts=one.contexts)
     if log is not None:
         if one.log is None:
             lacking.append(str(log))
         else:
             one.log.write(log)
     return lacking
-
-
-@app.command()
-def algorithms(
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")] = False,
-) -> None:
-    """List the algorithms, and what each of them assumes and guarantees."""
-    if as_json:
-        print_json({about.name: asdict(about) for about in ALGORITHMS})
-    else:
-        Console().print(algorithms_table(ALGORITHMS))
 
 
 def _names(algorithm: str, against: str | None, repeats: int) -> list[str]:
@@ -217,6 +203,8 @@ def _names(algorithm: str, against: str | None, repeats: int) -> list[str]:
 @contextmanager
 def _watch(names: Sequence[str], *, epsilon: float) -> Generator[Watch]:
     """A bar on standard error: rounds done, samples so far, certified ε or the best policy, time left."""
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
     columns = (
         TextColumn("{task.description}"),
         BarColumn(bar_width=BAR),

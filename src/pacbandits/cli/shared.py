@@ -7,14 +7,15 @@ import os
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
 
-from pacbandits.compiled import compiled_before
 from pacbandits.errors import InputError
 from pacbandits.version import __version__
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 app = typer.Typer(
     name="pacbandits",
@@ -23,6 +24,11 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
+)
+
+PROBLEM_HELP = "A built-in [cyan]name:key=value,…[/] (see [cyan]pacbandits problems[/]) or an .npz file."
+POLICIES_HELP = (
+    "Another policy class than the problem's own, [cyan]name:key=value,…[/] (see [cyan]pacbandits policies[/])."
 )
 
 BAD_INPUT = 2
@@ -41,6 +47,10 @@ def root(
 
 def console() -> Console:
     """Standard error, with a word before the first compilation."""
+    from rich.console import Console
+
+    from pacbandits.compiled import compiled_before
+
     made = Console(stderr=True)
     if not compiled_before():
         made.print("first run: compiling, once (less than a minute)", style="dim")

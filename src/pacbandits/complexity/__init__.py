@@ -2,7 +2,6 @@
 
 from pacbandits.complexity.disagreement import Disagreement, measure_disagreement
 from pacbandits.complexity.gaps import Gaps, Truth, measure_gaps
-from pacbandits.complexity.linear import LinearComplexity, measure_linear
 from pacbandits.complexity.measure import Complexity, measure
 from pacbandits.complexity.rho import measure_lower_rho, measure_rho, measure_uniform_rho
 
@@ -10,12 +9,10 @@ __all__ = [
     "Complexity",
     "Disagreement",
     "Gaps",
-    "LinearComplexity",
     "Truth",
     "measure",
     "measure_disagreement",
     "measure_gaps",
-    "measure_linear",
     "measure_lower_rho",
     "measure_rho",
     "measure_uniform_rho",

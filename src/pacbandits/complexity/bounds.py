@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from pacbandits.errors import BoolArray, FloatArray
+from pacbandits.arrays import BoolArray, FloatArray
 
 
 def confidence(delta: float) -> float:

@@ -14,12 +14,11 @@ from typing import Any
 
 import numpy as np
 
+from pacbandits.arrays import FloatArray, IntArray
 from pacbandits.compiled import kernel
 from pacbandits.complexity.gaps import TIE, Gaps, table_gaps
 from pacbandits.complexity.trivial import require_distinct
-from pacbandits.errors import FloatArray, IntArray
-from pacbandits.policies.base import EnumeratedClass, PolicyClass
-from pacbandits.policies.trivial import Trivial
+from pacbandits.policies.base import EnumeratedClass, EveryMap, PolicyClass
 from pacbandits.records import Contexts
 
 
@@ -56,7 +55,7 @@ class Disagreement:
 
 def measure_disagreement(policies: PolicyClass, contexts: Contexts, gaps: Gaps) -> Disagreement | None:
     """The radii of every context; None for classes that would need a search a context."""
-    if isinstance(policies, Trivial):
+    if isinstance(policies, EveryMap):
         require_distinct(policies, contexts)
         others = np.ones(gaps.scores.shape, dtype=bool)
         others[np.arange(len(contexts)), gaps.best_actions] = False

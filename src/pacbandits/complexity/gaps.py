@@ -7,10 +7,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from pacbandits.errors import FloatArray, InputError, IntArray
-from pacbandits.policies.base import EnumeratedClass, FrontierClass, PolicyClass
+from pacbandits.arrays import FloatArray, IntArray
+from pacbandits.errors import InputError
+from pacbandits.policies.base import EnumeratedClass, EveryMap, FrontierClass, PolicyClass
 from pacbandits.policies.finite import sum_scores
-from pacbandits.policies.trivial import Trivial
 from pacbandits.records import Contexts, Policy
 
 # Values are sums of up to 10⁵ products of doubles: differences below this are rounding, not gaps.
@@ -103,7 +103,7 @@ def _least_gap(policies: PolicyClass, contexts: Contexts, best: IntArray, scores
     possible = differ > 0
     if not possible.any():
         return np.inf
-    if isinstance(policies, Trivial):
+    if isinstance(policies, EveryMap):
         # The cheapest way to differ is on one context (of the set; several rows may be the same context).
         ids = contexts.require_ids(below=policies.n_contexts)
         worth = np.zeros((policies.n_contexts, policies.n_actions))

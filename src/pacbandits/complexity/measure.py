@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from typing import Any
 
@@ -15,13 +14,11 @@ from pacbandits.complexity.disagreement import measure_disagreement
 from pacbandits.complexity.gaps import Gaps, Truth, measure_gaps
 from pacbandits.complexity.rho import measure_lower_rho, measure_rho, measure_uniform_rho
 from pacbandits.complexity.trivial import require_distinct
+from pacbandits.confidence import check_delta, check_epsilon
 from pacbandits.design import Solution
-from pacbandits.errors import check_delta, check_epsilon
-from pacbandits.policies.base import EnumeratedClass, PolicyClass
-from pacbandits.policies.finite import Finite
-from pacbandits.policies.trivial import Trivial
-
-Progress = Callable[[str], None]
+from pacbandits.policies.base import EnumeratedClass, EveryMap, PolicyClass
+from pacbandits.progress import Progress, prefixed, silent
+from pacbandits.records import Contexts
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,16 +94,16 @@ def measure(
     """
     epsilon, delta = check_epsilon(epsilon), check_delta(delta)
     began = time.perf_counter()
-    tell = progress or _silent
+    tell = progress or silent
     contexts, noise = truth.population, truth.noise_variance
-    if isinstance(policies, Trivial):
+    if isinstance(policies, EveryMap):
         require_distinct(policies, contexts)
     notes: dict[str, str] = {}
 
     tell("gaps")
     gaps = measure_gaps(truth, policies)
     tell("ρ")
-    rho = measure_rho(policies, contexts, gaps, epsilon=epsilon, tolerance=tolerance, progress=_prefix(tell, "ρ"))
+    rho = measure_rho(policies, contexts, gaps, epsilon=epsilon, tolerance=tolerance, progress=prefixed(tell, "ρ"))
     if np.array_equal(noise, np.ones_like(noise)):
         sigma = rho
     else:
@@ -118,7 +115,7 @@ def measure(
             epsilon=epsilon,
             noise=noise,
             tolerance=tolerance,
-            progress=_prefix(tell, "ρ_σ"),
+            progress=prefixed(tell, "ρ_σ"),
         )
     tell("uniform exploration")
     uniform_lower, rho_uniform = measure_uniform_rho(policies, contexts, gaps, epsilon=epsilon)
@@ -224,7 +221,7 @@ def _trivial_bounds(
     truth: Truth, policies: PolicyClass, gaps: Gaps, notes: dict[str, str], *, epsilon: float, delta: float
 ) -> tuple[float | None, float | None, float | None]:
     """Lower, upper and minimax bounds of the trivial class."""
-    if not isinstance(policies, Trivial):
+    if not isinstance(policies, EveryMap):
         names = ("trivial_lower_bound", "trivial_upper_bound", "trivial_minimax_bound")
         notes.update(dict.fromkeys(names, "for the trivial class only"))
         return None, None, None
@@ -265,14 +262,11 @@ def _low_regret_bound(
     """The bound for low-regret algorithms when the problem is the paper's hard instance (contexts in any order)."""
     rewards, weights = truth.mean_rewards, truth.population.weights
     m = len(weights)
+    table = _square_table(policies, truth.population) if m >= 2 and np.allclose(weights, 1 / m) else None
     hard = (
-        isinstance(policies, Finite)
-        and m >= 2
-        and policies.table.shape == (m, m)
-        and policies.n_actions == 2
-        and np.allclose(weights, 1 / m)
-        and bool((np.sort(policies.table.argmax(axis=1)) == np.arange(m)).all())
-        and bool((policies.table.sum(axis=1, dtype=np.int64) == 1).all())
+        table is not None
+        and bool((np.sort(table.argmax(axis=1)) == np.arange(m)).all())
+        and bool((table.sum(axis=1, dtype=np.int64) == 1).all())
     )
     if hard:
         gap = rewards.max()
@@ -283,15 +277,14 @@ def _low_regret_bound(
     return None
 
 
+def _square_table(policies: PolicyClass, contexts: Contexts) -> np.ndarray[Any, Any] | None:
+    """The actions of as many policies as there are contexts, of two actions; None for any other class."""
+    if not isinstance(policies, EnumeratedClass) or policies.n_actions != 2 or len(policies) != len(contexts):
+        return None
+    return np.asarray(policies.actions(contexts))
+
+
 def _plain(value: object) -> object:
     if isinstance(value, float) and not math.isfinite(value):
         return "Infinity" if value > 0 else "-Infinity"
     return value
-
-
-def _prefix(tell: Progress, what: str) -> Progress:
-    return lambda text: tell(f"{what}: {text}")
-
-
-def _silent(_: str) -> None:
-    pass

@@ -12,8 +12,10 @@ from dataclasses import replace
 
 import numpy as np
 
+from pacbandits.arrays import FloatArray
 from pacbandits.complexity.gaps import TIE, Gaps, disagreement
 from pacbandits.complexity.trivial import relax_trivial, solve_trivial
+from pacbandits.confidence import check_epsilon
 from pacbandits.design import (
     Clipped,
     DesignTask,
@@ -26,10 +28,8 @@ from pacbandits.design import (
     solve_design,
 )
 from pacbandits.design.columns import Progress
-from pacbandits.errors import FloatArray, check_epsilon
-from pacbandits.policies.base import EnumeratedClass, PolicyClass
+from pacbandits.policies.base import EnumeratedClass, EveryMap, PolicyClass
 from pacbandits.policies.finite import sum_scores
-from pacbandits.policies.trivial import Trivial
 from pacbandits.records import Contexts, Design
 
 # With fewer, the trivial class is small enough for column generation alone, and its relaxation loose.
@@ -50,10 +50,10 @@ def measure_rho(
     epsilon = check_epsilon(epsilon)
     if epsilon == 0 and gaps.tied:
         return _tied(policies, contexts, gaps, noise)
-    if isinstance(policies, Trivial) and epsilon <= (gaps.minimum or 0.0):
+    if isinstance(policies, EveryMap) and epsilon <= (gaps.minimum or 0.0):
         return solve_trivial(policies, contexts, gaps, noise=noise)
     task = _task(policies, contexts, gaps, Clipped(gaps.floor(epsilon)), noise)
-    if isinstance(policies, Trivial) and policies.n_contexts > _FEW_CONTEXTS and policies.n_actions > 1:
+    if isinstance(policies, EveryMap) and policies.n_contexts > _FEW_CONTEXTS and policies.n_actions > 1:
         design, upper, seeds = relax_trivial(policies, contexts, gaps, epsilon=gaps.floor(epsilon), noise=noise)
         return solve_by_pricing(
             task,
@@ -123,7 +123,7 @@ def _noisy_tie(policies: PolicyClass, contexts: Contexts, gaps: Gaps, noise: Flo
     noisy = possible & (spread > 0)
     if np.array_equal(noisy, possible):
         return True
-    if isinstance(policies, Trivial):
+    if isinstance(policies, EveryMap):
         return bool((noisy & (gaps.scores <= TIE)).any())
     if isinstance(policies, EnumeratedClass):
         table = np.asarray(policies.actions(contexts))

@@ -21,12 +21,13 @@ from typing import Any
 import numpy as np
 import scipy.optimize
 
+from pacbandits.arrays import BoolArray, FloatArray, IntArray
 from pacbandits.compiled import kernel
 from pacbandits.complexity.gaps import Gaps
 from pacbandits.design import Solution
-from pacbandits.errors import BoolArray, FloatArray, InputError, IntArray
+from pacbandits.errors import InputError
+from pacbandits.policies.base import EveryMap
 from pacbandits.policies.finite import TablePolicy
-from pacbandits.policies.trivial import Trivial
 from pacbandits.records import Contexts, Design, Policy
 
 optimize: Any = scipy.optimize  # it ships no complete types
@@ -36,7 +37,7 @@ _LARGEST_TABLE = 20_000_000
 _TINY = 1e-150
 
 
-def require_distinct(policies: Trivial, contexts: Contexts) -> IntArray:
+def require_distinct(policies: EveryMap, contexts: Contexts) -> IntArray:
     """The ids (n,) of contexts of which each has one row, or a sentence."""
     ids = contexts.require_ids(below=policies.n_contexts)
     if len(np.unique(ids)) != len(ids):
@@ -52,7 +53,7 @@ class Deviations:
     best_noise (n,): σ² of the other actions and of π*(c).
     """
 
-    policies: Trivial
+    policies: EveryMap
     best: Policy
     ids: IntArray
     actions: IntArray
@@ -62,7 +63,7 @@ class Deviations:
     best_noise: FloatArray
 
     @classmethod
-    def of(cls, policies: Trivial, contexts: Contexts, gaps: Gaps, noise: FloatArray | None) -> Deviations:
+    def of(cls, policies: EveryMap, contexts: Contexts, gaps: Gaps, noise: FloatArray | None) -> Deviations:
         ids = require_distinct(policies, contexts)
         variances = np.ones_like(gaps.scores) if noise is None else noise
         rows: IntArray = np.flatnonzero(contexts.weights > 0)
@@ -106,7 +107,7 @@ class Deviations:
         return Design(tuple(support), np.array(weights), self.best)
 
 
-def solve_trivial(policies: Trivial, contexts: Contexts, gaps: Gaps, *, noise: FloatArray | None = None) -> Solution:
+def solve_trivial(policies: EveryMap, contexts: Contexts, gaps: Gaps, *, noise: FloatArray | None = None) -> Solution:
     """ρ_{Π,0} of the trivial class (ρ_σ with `noise` (N, A)) and its design of single-context deviations."""
     here = Deviations.of(policies, contexts, gaps, noise)
     if policies.n_actions == 1:
@@ -121,7 +122,7 @@ def solve_trivial(policies: Trivial, contexts: Contexts, gaps: Gaps, *, noise: F
 
 
 def relax_trivial(
-    policies: Trivial, contexts: Contexts, gaps: Gaps, *, epsilon: float, noise: FloatArray | None = None
+    policies: EveryMap, contexts: Contexts, gaps: Gaps, *, epsilon: float, noise: FloatArray | None = None
 ) -> tuple[Design | None, float, tuple[Policy, ...]]:
     """For ε > 0: a design, the upper end of ρ_{Π,ε} it proves, and policies that make the lower end nearly as large."""
     here = Deviations.of(policies, contexts, gaps, noise)

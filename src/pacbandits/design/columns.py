@@ -14,22 +14,20 @@ things make it converge in tens of rounds where the plain method takes hundreds:
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 
+from pacbandits.arrays import FloatArray
 from pacbandits.design.enumerated import relative_gap, solve_weights
 from pacbandits.design.objective import Objective
 from pacbandits.design.pricing import Pricing
 from pacbandits.design.scale import Scale
 from pacbandits.design.solution import Solution
 from pacbandits.design.task import DesignTask, Possible
-from pacbandits.errors import FloatArray
 from pacbandits.policies.base import compact
+from pacbandits.progress import Progress
 from pacbandits.records import Design, Policy
-
-Progress = Callable[[str], None]
 
 _AVERAGING = 0.5
 _LARGEST_FLOOR = 0.3  # as a share of uniform exploration

@@ -14,8 +14,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from pacbandits.arrays import FloatArray, IntArray
 from pacbandits.design.objective import Objective
-from pacbandits.errors import FloatArray, IntArray
 from pacbandits.policies.finite import sum_scores
 
 # One extrapolation lowers no weight by more than this factor against the plain step. A policy sent to nothing would

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 from pacbandits.allocation import allocate, fill_row
+from pacbandits.arrays import FloatArray, IntArray
 from pacbandits.compiled import kernel, over_cores
-from pacbandits.errors import FloatArray, IntArray
 
 # Contexts are processed in blocks of this many, so that their masses and costs stay in cache; sums are added up block
 # by block, in order, whatever the number of cores.

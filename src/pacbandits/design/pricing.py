@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pacbandits.arrays import FloatArray, IntArray
 from pacbandits.design.scale import Scale
-from pacbandits.errors import FloatArray, IntArray
 from pacbandits.policies.base import FrontierClass, PolicyClass
 from pacbandits.records import Contexts, Policy
 

@@ -10,7 +10,9 @@ from typing import Protocol
 
 import numpy as np
 
-from pacbandits.errors import FloatArray, InputError, check_epsilon
+from pacbandits.arrays import FloatArray
+from pacbandits.confidence import check_epsilon
+from pacbandits.errors import InputError
 
 
 class Scale(Protocol):

@@ -7,9 +7,10 @@ from functools import cached_property
 
 import numpy as np
 
+from pacbandits.arrays import BoolArray, FloatArray, floats
 from pacbandits.design.objective import Objective
 from pacbandits.design.scale import Scale
-from pacbandits.errors import BoolArray, FloatArray, InputError, floats
+from pacbandits.errors import InputError
 from pacbandits.policies.base import PolicyClass
 from pacbandits.records import Contexts, Design, Policy
 

@@ -4,9 +4,9 @@ from pacbandits.policies.base import EnumeratedClass, Frontier, FrontierClass, P
 from pacbandits.policies.features import Crossed, FeatureMap, Given
 from pacbandits.policies.finite import Finite, TablePolicy
 from pacbandits.policies.greedy import GreedyPolicy
-from pacbandits.policies.json import class_from_json, class_to_json, policy_from_json
 from pacbandits.policies.learners import Learned, LearnedPolicy
 from pacbandits.policies.linear import Linear, LinearPolicy
+from pacbandits.policies.registry import class_from_json, class_to_json, policy_from_json
 from pacbandits.policies.trees import Bins, DeepTrees, TreePolicy, Trees
 from pacbandits.policies.trivial import Trivial
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from pacbandits.errors import FloatArray, InputError, floats
+from pacbandits.arrays import FloatArray, IntArray, floats
+from pacbandits.errors import InputError
 from pacbandits.records import Contexts, Policy
 
 
@@ -62,6 +63,49 @@ class ClosedClass(PolicyClass, Protocol):
 
     def has(self, policy: Policy) -> bool:
         """Whether this is one of its policies."""
+        ...
+
+
+@runtime_checkable
+class FiniteSetClass(PolicyClass, Protocol):
+    """A policy class over a finite set of contexts, which it knows by their ids."""
+
+    @property
+    def n_contexts(self) -> int: ...
+
+
+@runtime_checkable
+class EveryMap(FiniteSetClass, FrontierClass, Protocol):
+    """The class of all maps from a finite set of contexts to actions: each context can be decided by itself."""
+
+    def policy_of(self, actions: IntArray) -> Policy:
+        """The policy that takes these actions (n_contexts,)."""
+        ...
+
+
+@runtime_checkable
+class AskingClass(PolicyClass, Protocol):
+    """A policy class whose policies ask about features by their names."""
+
+    @property
+    def feature_names(self) -> tuple[str, ...]: ...
+
+
+@runtime_checkable
+class StoredClass(PolicyClass, Protocol):
+    """A policy class that can be written down, and recognises what it wrote."""
+
+    def to_json(self) -> dict[str, Any]:
+        """What makes the same class again, with its `kind`."""
+        ...
+
+
+@runtime_checkable
+class ReadingClass(PolicyClass, Protocol):
+    """A policy class that can read its own policies again."""
+
+    def policy_from_json(self, value: dict[str, Any]) -> Policy:
+        """The policy whose `to_json` this is."""
         ...
 
 
@@ -121,8 +165,6 @@ def compact(n_actions: int) -> type[np.unsignedinteger]:
     return np.uint8 if n_actions <= 256 else np.uint16 if n_actions <= 65536 else np.uint32
 
 
-def whole_number(value: object, *, name: str) -> int:
-    """An integer read from a file, or a sentence."""
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise InputError(f"{name} must be a whole number, got {value!r}")
-    return value
+def total(scores: FloatArray, actions: IntArray) -> float:
+    """`Σ_i scores[i, actions[i]]`, for scores (n, A) and actions (n,)."""
+    return float(scores[np.arange(len(actions)), actions].sum())

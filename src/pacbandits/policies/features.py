@@ -12,8 +12,8 @@ from typing import Any, Protocol, cast, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pacbandits.errors import FloatArray, InputError, IntArray, floats
-from pacbandits.policies.base import whole_number
+from pacbandits.arrays import FloatArray, IntArray, floats, whole_number
+from pacbandits.errors import InputError
 from pacbandits.policies.trees.tree import column_of
 from pacbandits.records import Contexts, Phi
 

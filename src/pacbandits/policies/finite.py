@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from pacbandits.arrays import FloatArray, IntArray, check_shape, integers, whole_number
 from pacbandits.compiled import kernel, over_cores
-from pacbandits.errors import FloatArray, InputError, IntArray, check_shape, integers
-from pacbandits.policies.base import Frontier, check_scores, compact, whole_number
+from pacbandits.errors import InputError
+from pacbandits.policies.base import Frontier, check_scores, compact
 from pacbandits.policies.pareto import pareto
 from pacbandits.records import Contexts, Policy
 
@@ -80,6 +81,7 @@ def _sum_scores(actions: np.ndarray[Any, Any], scores: FloatArray, out: FloatArr
 class Finite:
     """The policies in the rows of a table (policies × contexts of a finite set)."""
 
+    kind = "finite"
     exact = True
 
     def __init__(self, table: ArrayLike, *, n_actions: int, names: Sequence[str] | None = None) -> None:
@@ -103,6 +105,19 @@ class Finite:
     @property
     def log_size(self) -> float:
         return math.log(len(self))
+
+    @property
+    def n_contexts(self) -> int:
+        return self.table.shape[1]
+
+    def to_json(self) -> dict[str, Any]:
+        names = {} if self.names is None else {"names": list(self.names)}
+        return {"kind": self.kind, "n_actions": self.n_actions, "table": self.table.tolist(), **names}
+
+    @classmethod
+    def from_json(cls, value: dict[str, Any]) -> Finite:
+        n_actions = whole_number(value["n_actions"], name="n_actions")
+        return cls(value["table"], n_actions=n_actions, names=value.get("names"))
 
     def policy(self, index: int) -> TablePolicy:
         """The policy in the given row."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pacbandits.errors import FloatArray, IntArray, floats
+from pacbandits.arrays import FloatArray, IntArray, floats
 from pacbandits.policies.features import FeatureMap, map_from_json
 from pacbandits.records import Contexts
 

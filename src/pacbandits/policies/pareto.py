@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from pacbandits.arrays import FloatArray, IntArray
 from pacbandits.compiled import kernel
-from pacbandits.errors import FloatArray, IntArray
 
 
 @kernel

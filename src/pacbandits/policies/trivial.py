@@ -5,15 +5,19 @@ from __future__ import annotations
 import math
 import zlib
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from pacbandits.errors import FloatArray, InputError, IntArray
+from pacbandits.arrays import FloatArray, IntArray, whole_number
+from pacbandits.errors import InputError
 from pacbandits.policies.base import Frontier, Value, check_scores
 from pacbandits.policies.finite import TablePolicy, sum_by_id
 from pacbandits.policies.pareto import pareto, pareto_of_sums
+from pacbandits.policies.spec import policy_class
 from pacbandits.records import Contexts, Policy
 
+RESOLUTION = 2048
 _JITTER = 0.5  # of the logarithm of a gain
 
 
@@ -26,9 +30,11 @@ class Trivial:
 
     n_contexts: int
     n_actions: int
-    resolution: int = 2048
+    resolution: int = RESOLUTION
 
+    kind = "trivial"
     exact = True
+    accepts_greedy = True  # any policy is one of its own
 
     def __post_init__(self) -> None:
         if self.n_contexts < 1 or self.n_actions < 1:
@@ -47,8 +53,20 @@ class Trivial:
             return False
         return bool(policy.table.max() < self.n_actions)
 
+    def to_json(self) -> dict[str, Any]:
+        resolution = {} if self.resolution == RESOLUTION else {"resolution": self.resolution}
+        return {"kind": self.kind, "n_actions": self.n_actions, "n_contexts": self.n_contexts, **resolution}
+
+    @classmethod
+    def from_json(cls, value: dict[str, Any]) -> Trivial:
+        n_contexts, n_actions, resolution = (
+            whole_number(value.get(name, RESOLUTION) if name == "resolution" else value[name], name=name)
+            for name in ("n_contexts", "n_actions", "resolution")
+        )
+        return cls(n_contexts, n_actions, resolution)
+
     def argmax(self, contexts: Contexts, scores: FloatArray) -> TablePolicy:
-        return self._policy(np.argmax(self._totals(contexts, scores), axis=1))
+        return self.policy_of(np.argmax(self._totals(contexts, scores), axis=1))
 
     def frontier(self, contexts: Contexts, first: FloatArray, second: FloatArray) -> Frontier:
         """Frontiers of the contexts, merged two by two; rounded outward once they outgrow the resolution."""
@@ -62,15 +80,16 @@ class Trivial:
             root.first,
             root.second,
             exact=root.exact,
-            build=lambda i: self._policy(root.actions(i)),
-            search=lambda value, most: [self._policy(actions) for actions in large_maps(f, s, value, most=most)],
+            build=lambda i: self.policy_of(root.actions(i)),
+            search=lambda value, most: [self.policy_of(actions) for actions in large_maps(f, s, value, most=most)],
         )
 
     def _totals(self, contexts: Contexts, scores: FloatArray) -> FloatArray:
         scores = check_scores(scores, contexts=contexts, n_actions=self.n_actions)
         return sum_by_id(contexts.require_ids(below=self.n_contexts), scores, n=self.n_contexts)
 
-    def _policy(self, actions: IntArray) -> TablePolicy:
+    def policy_of(self, actions: IntArray) -> TablePolicy:
+        """The policy that takes these actions (n_contexts,)."""
         return TablePolicy(table=actions, n_actions=self.n_actions, name="trivial")
 
 
@@ -134,3 +153,11 @@ def _leaf(first: FloatArray, second: FloatArray) -> _Node:
 def _merge(left: _Node, right: _Node, bins: int) -> _Node:
     first, second, pairs, exact = pareto_of_sums(left.first, left.second, right.first, right.second, bins)
     return _Node(first, second, pairs, exact=exact and left.exact and right.exact, children=(left, right))
+
+
+@policy_class("trivial", description="every map from a finite context set to actions")
+def trivial(contexts: Contexts, *, n_actions: int) -> Trivial:
+    """All maps on these contexts, which must have ids."""
+    if contexts.ids is None:
+        raise InputError("the trivial class is over a finite context set, but the contexts have no ids")
+    return Trivial(int(contexts.ids.max()) + 1, n_actions)

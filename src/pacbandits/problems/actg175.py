@@ -13,13 +13,13 @@ from typing import Annotated
 import numpy as np
 from scipy.special import expit
 
-from pacbandits.errors import FloatArray, IntArray
+from pacbandits.arrays import FloatArray, IntArray
+from pacbandits.options import About
 from pacbandits.policies.trees import Trees
 from pacbandits.problems.base import Problem
 from pacbandits.problems.built_in import built_in
 from pacbandits.problems.extras import LIFELINES
 from pacbandits.problems.noise import Bernoulli
-from pacbandits.problems.options import About
 from pacbandits.records import Contexts
 
 FILE = "datasets/ACTG175.csv"

@@ -8,10 +8,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pacbandits.errors import FloatArray, InputError, IntArray, floats, integers
-from pacbandits.policies.base import PolicyClass
-from pacbandits.policies.finite import Finite
-from pacbandits.policies.trivial import Trivial
+from pacbandits.arrays import FloatArray, IntArray, floats, integers
+from pacbandits.errors import InputError
+from pacbandits.policies.base import FiniteSetClass, PolicyClass
 from pacbandits.problems.noise import Bernoulli, Gaussian
 from pacbandits.records import Contexts, Log, Policy, RewardBounds, Sampler
 
@@ -22,7 +21,7 @@ MOST_SAMPLES = 2**62
 
 
 @dataclass(frozen=True, eq=False)
-class LinearTruth:
+class RealizableTruth:
     """Mean rewards that are linear in known features: `r(c, a) = ⟨φ(c, a), θ*⟩`.
 
     features (N, A, d): φ. parameter (d,): θ*.
@@ -50,7 +49,7 @@ class Problem:
     name: the spec or file it came from, every option spelled out. description: the same in words.
     population: the N contexts, ids 0 … N − 1, weighted by ν. mean_rewards (N, A): r(c, a).
     noise: how rewards scatter about their mean. policies: the class the problem suggests.
-    linear: φ and θ* where mean rewards are linear in features.
+    realizable: φ and θ* where mean rewards are linear in features.
     """
 
     name: str
@@ -59,7 +58,7 @@ class Problem:
     mean_rewards: FloatArray
     noise: Bernoulli | Gaussian
     policies: PolicyClass
-    linear: LinearTruth | None = None
+    realizable: RealizableTruth | None = None
 
     def __post_init__(self) -> None:
         n = len(self.population)
@@ -73,11 +72,12 @@ class Problem:
             raise InputError(
                 f"the policies have {self.policies.n_actions} actions, but mean_rewards has {means.shape[1]} columns"
             )
-        size = _table_size(self.policies)
-        if size is not None and size != n:
-            raise InputError(f"the policies are tables over {size} contexts, but the problem has {n}")
-        if self.linear is not None:
-            linear = self.linear.mean_rewards
+        if isinstance(self.policies, FiniteSetClass) and self.policies.n_contexts != n:
+            raise InputError(
+                f"the policies are tables over {self.policies.n_contexts} contexts, but the problem has {n}"
+            )
+        if self.realizable is not None:
+            linear = self.realizable.mean_rewards
             if linear.shape != means.shape or not np.allclose(linear, means, rtol=0, atol=1e-9):
                 raise InputError("mean_rewards must be the product of the linear features and parameter")
         object.__setattr__(self, "mean_rewards", means)
@@ -181,10 +181,3 @@ def _multinomial(counts: IntArray, probabilities: FloatArray, rng: np.random.Gen
     out = np.empty_like(sorted_counts)
     np.put_along_axis(out, order, sorted_counts, axis=-1)
     return out
-
-
-def _table_size(policies: PolicyClass) -> int | None:
-    """How many contexts the policies are tables over; None for classes that read features."""
-    if isinstance(policies, Finite):
-        return policies.table.shape[1]
-    return policies.n_contexts if isinstance(policies, Trivial) else None

@@ -8,10 +8,11 @@ from typing import Annotated, Generic, Literal, ParamSpec
 
 import numpy as np
 
-from pacbandits.errors import FloatArray, InputError, nearest, plain
+from pacbandits.arrays import FloatArray
+from pacbandits.errors import InputError
+from pacbandits.options import About, Option, Value, check_options, declared_options, read_options
 from pacbandits.problems.base import Problem
 from pacbandits.problems.noise import Bernoulli, Gaussian, Noise
-from pacbandits.problems.options import About, Option, Value, declared_options
 
 Parameters = ParamSpec("Parameters")
 
@@ -38,21 +39,11 @@ class BuiltIn(Generic[Parameters]):
     def __call__(self, *args: Parameters.args, **kwargs: Parameters.kwargs) -> Problem:
         if args:
             raise TypeError(f"the options of '{self.name}' are given by name")
-        known = {option.name: option for option in self.options}
-        self._refuse_unknown(kwargs)
-        return self._make({name: known[name].check(value) for name, value in kwargs.items()})
+        return self._make(check_options(kwargs, self.options, of=f"problem '{self.name}'"))
 
     def from_text(self, given: Mapping[str, str]) -> Problem:
         """The problem for options as a spec spells them."""
-        known = {option.name: option for option in self.options}
-        self._refuse_unknown(given)
-        return self._make({name: known[name].read(text) for name, text in given.items()})
-
-    def _refuse_unknown(self, given: Mapping[str, object]) -> None:
-        known = [option.name for option in self.options]
-        for name in given:
-            if name not in known:
-                raise InputError(f"problem '{self.name}' has no option '{plain(name)}'{nearest(name, known)}")
+        return self._make(read_options(given, self.options, of=f"problem '{self.name}'"))
 
     def _make(self, given: Mapping[str, Value]) -> Problem:
         values = {option.name: given.get(option.name, option.default) for option in self.options}

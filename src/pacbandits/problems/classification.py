@@ -10,13 +10,13 @@ from typing import Annotated
 
 import numpy as np
 
-from pacbandits.errors import FloatArray, floats, integers
+from pacbandits.arrays import FloatArray, floats, integers
+from pacbandits.options import About
 from pacbandits.policies.trees import Trees
 from pacbandits.problems.base import Problem
 from pacbandits.problems.built_in import built_in
 from pacbandits.problems.extras import SCIKIT_LEARN
 from pacbandits.problems.noise import Bernoulli
-from pacbandits.problems.options import About
 from pacbandits.records import Contexts
 
 DECIMALS = 6  # of principal components: what lies beyond differs from machine to machine

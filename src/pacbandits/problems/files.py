@@ -15,9 +15,11 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from pacbandits.errors import FloatArray, InputError, check_shape, floats, nearest, plain, probabilities
+from pacbandits.arrays import FloatArray, check_shape, floats, probabilities
+from pacbandits.errors import InputError, nearest, plain
+from pacbandits.policies.base import EnumeratedClass
 from pacbandits.policies.finite import Finite
-from pacbandits.problems.base import LinearTruth, Problem
+from pacbandits.problems.base import Problem, RealizableTruth
 from pacbandits.problems.noise import Bernoulli, Gaussian
 from pacbandits.records import Contexts
 
@@ -48,15 +50,15 @@ def save_problem(problem: Problem, path: str | Path) -> None:
     path = Path(path)
     if path.suffix != ".npz":
         raise InputError(f"a problem file ends in .npz, got {path}")
-    if not isinstance(problem.policies, Finite):
+    if not isinstance(problem.policies, EnumeratedClass):
         raise InputError(
-            f"only a problem with a finite policy class can be saved; {problem.name} has "
+            f"only a problem with a policy class that can be listed can be saved; {problem.name} has "
             f"{type(problem.policies).__name__}"
         )
     arrays: Arrays = {
         "context_weights": problem.population.weights,
         "mean_rewards": problem.mean_rewards,
-        "policy_actions": problem.policies.table,
+        "policy_actions": np.asarray(problem.policies.actions(problem.population)),
     }
     if isinstance(problem.noise, Gaussian):
         arrays["noise_variance"] = problem.noise_variance
@@ -130,13 +132,13 @@ def _problem(arrays: Arrays, *, name: str) -> Problem:
         mean_rewards=means,
         noise=Bernoulli() if variance is None else Gaussian(variance),
         policies=policies,
-        linear=None if phi is None else _linear(floats(phi, name="action_features", shape=phi.shape), means),
+        realizable=None if phi is None else _linear(floats(phi, name="action_features", shape=phi.shape), means),
     )
 
 
-def _linear(phi: FloatArray, means: NDArray[Any]) -> LinearTruth | None:
+def _linear(phi: FloatArray, means: NDArray[Any]) -> RealizableTruth | None:
     """φ and θ* if the means (N, A) are linear in φ (N, A, d)."""
     targets = floats(means, name="mean_rewards", shape=phi.shape[:2])
     parameter = np.asarray(np.linalg.pinv(phi.reshape(-1, phi.shape[2])), dtype=np.float64) @ targets.reshape(-1)
     fits = np.allclose(phi @ parameter, targets, rtol=0, atol=1e-9)
-    return LinearTruth(phi, parameter) if fits else None
+    return RealizableTruth(phi, parameter) if fits else None

@@ -6,11 +6,11 @@ from typing import Annotated
 
 import numpy as np
 
-from pacbandits.errors import FloatArray, IntArray
+from pacbandits.arrays import FloatArray, IntArray
+from pacbandits.options import About
 from pacbandits.policies.finite import Finite
-from pacbandits.problems.base import LinearTruth, Problem
+from pacbandits.problems.base import Problem, RealizableTruth
 from pacbandits.problems.built_in import NoiseKind, Seed, Variance, built_in, check_entries, noise_model
-from pacbandits.problems.options import About
 from pacbandits.problems.tables import first_of_each
 from pacbandits.records import Contexts
 
@@ -50,7 +50,7 @@ def linear(
     )
     direction = rng.standard_normal(dimension - 1)
     direction *= REACH / np.abs(features[:, :, 1:] @ direction).max()
-    truth = LinearTruth(features=features, parameter=np.concatenate([[0.5], direction])) if misfit == 0 else None
+    truth = RealizableTruth(features=features, parameter=np.concatenate([[0.5], direction])) if misfit == 0 else None
     means = _bent(features[:, :, 1:], direction, misfit, rng) if truth is None else truth.mean_rewards
     steps = rng.standard_normal((policies, dimension - 1)) / np.sqrt(dimension - 1)
     lengths = spread * (1 - rng.random((policies, 1)))
@@ -70,7 +70,7 @@ def linear(
         mean_rewards=means,
         noise=noise_model(noise, variance=variance),
         policies=Finite(table, n_actions=actions),
-        linear=truth,
+        realizable=truth,
     )
 
 

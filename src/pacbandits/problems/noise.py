@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pacbandits.errors import FloatArray, InputError, IntArray, floats
+from pacbandits.arrays import FloatArray, IntArray, floats
+from pacbandits.errors import InputError
 from pacbandits.records import RewardBounds
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pacbandits.errors import FloatArray
+from pacbandits.arrays import FloatArray
 from pacbandits.records import Contexts
 
 Draw = Callable[[np.random.Generator, int], FloatArray]

@@ -5,6 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from pacbandits.errors import InputError, nearest, plain
+from pacbandits.options import parse_spec
+from pacbandits.policies import registry
+from pacbandits.policies.base import PolicyClass
 from pacbandits.problems.actg175 import actg175
 from pacbandits.problems.base import Problem
 from pacbandits.problems.built_in import BuiltIn
@@ -12,7 +15,6 @@ from pacbandits.problems.classification import breast_cancer, digits, iris, wine
 from pacbandits.problems.files import load_file
 from pacbandits.problems.hard import hard
 from pacbandits.problems.linear import linear
-from pacbandits.problems.options import parse_spec
 from pacbandits.problems.random_policies import random_policies
 from pacbandits.problems.trees import trees
 from pacbandits.problems.trivial import trivial
@@ -52,3 +54,8 @@ def load_problem(spec: str | Path) -> Problem:
 def list_problems() -> tuple[BuiltIn[...], ...]:
     """The built-in problems, each with its name, description and options."""
     return tuple(BUILT_INS.values())
+
+
+def load_policies(spec: str, problem: Problem) -> PolicyClass:
+    """The policy class of a spec `name:key=value,…` on a problem's contexts."""
+    return registry.load_policies(spec, problem.population, n_actions=problem.n_actions)

@@ -7,7 +7,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from pacbandits.errors import InputError, IntArray
+from pacbandits.arrays import IntArray
+from pacbandits.errors import InputError
 
 ATTEMPTS = 50  # each draws as many rows as are wanted: enough to find them all even when no others exist
 

@@ -6,11 +6,12 @@ from typing import Annotated
 
 import numpy as np
 
-from pacbandits.errors import BoolArray, FloatArray, InputError, IntArray
+from pacbandits.arrays import BoolArray, FloatArray, IntArray
+from pacbandits.errors import InputError
+from pacbandits.options import About
 from pacbandits.policies.trees import Trees
 from pacbandits.problems.base import Problem
 from pacbandits.problems.built_in import NoiseKind, Seed, Variance, built_in, check_entries, noise_model
-from pacbandits.problems.options import About
 from pacbandits.problems.people import people, ranks
 from pacbandits.records import Contexts
 

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import numpy as np
 
+from pacbandits.options import About
 from pacbandits.policies.trivial import Trivial
 from pacbandits.problems.base import Problem
 from pacbandits.problems.built_in import (
@@ -18,7 +19,6 @@ from pacbandits.problems.built_in import (
     context_weights,
     noise_model,
 )
-from pacbandits.problems.options import About
 from pacbandits.records import Contexts
 
 

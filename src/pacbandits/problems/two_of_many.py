@@ -6,10 +6,10 @@ from typing import Annotated
 
 import numpy as np
 
+from pacbandits.options import About
 from pacbandits.policies.finite import Finite
 from pacbandits.problems.base import Problem
 from pacbandits.problems.built_in import NoiseKind, Seed, Variance, built_in, check_entries, noise_model
-from pacbandits.problems.options import About
 from pacbandits.problems.tables import distinct_rows
 from pacbandits.records import Contexts
 

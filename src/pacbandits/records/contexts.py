@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pacbandits.errors import BoolArray, FloatArray, InputError, IntArray, floats, integers, probabilities
+from pacbandits.arrays import BoolArray, FloatArray, IntArray, floats, integers, probabilities
+from pacbandits.errors import InputError
 from pacbandits.records import parquet
 from pacbandits.records.phi import Phi, joined_phi
 

@@ -8,7 +8,8 @@ from typing import Protocol
 import numpy as np
 
 from pacbandits.allocation import allocate
-from pacbandits.errors import FloatArray, InputError, floats
+from pacbandits.arrays import FloatArray, floats
+from pacbandits.errors import InputError
 from pacbandits.records.contexts import Contexts
 from pacbandits.records.policy import Policy
 

@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pacbandits.errors import BoolArray, FloatArray, InputError, IntArray, floats, integers
+from pacbandits.arrays import BoolArray, FloatArray, IntArray, floats, integers
+from pacbandits.errors import InputError
 from pacbandits.records import parquet
 from pacbandits.records.contexts import WEIGHT_COLUMN, Contexts
 from pacbandits.records.phi import joined_phi

@@ -16,7 +16,8 @@ import pyarrow.compute
 import pyarrow.csv
 import pyarrow.parquet
 
-from pacbandits.errors import FloatArray, InputError, IntArray, integers, plain
+from pacbandits.arrays import FloatArray, IntArray, integers
+from pacbandits.errors import InputError, plain
 
 # pyarrow ships no types: what enters from it is Any, and leaves this module typed.
 pa: Any = pyarrow

@@ -9,7 +9,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pacbandits.errors import FloatArray, InputError, IntArray, floats
+from pacbandits.arrays import FloatArray, IntArray, floats
+from pacbandits.errors import InputError
 
 _BLOCK = 4096  # rows
 

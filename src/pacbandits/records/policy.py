@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
-from pacbandits.errors import IntArray
+from pacbandits.arrays import IntArray
 from pacbandits.records.contexts import Contexts
 
 

@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from pacbandits.arrays import FloatArray
 from pacbandits.complexity import Complexity
 from pacbandits.complexity.gaps import table_gaps
 from pacbandits.design import Objective
-from pacbandits.errors import FloatArray, InputError
+from pacbandits.errors import InputError
 from pacbandits.policies.base import EnumeratedClass, FrontierClass, PolicyClass
 from pacbandits.policies.finite import sum_scores
 from pacbandits.problems import Problem

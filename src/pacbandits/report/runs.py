@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from pacbandits.algorithms.forecast import Outlook
-from pacbandits.algorithms.registry import About
 from pacbandits.certificate import Certificate
+from pacbandits.options import Option
 from pacbandits.report.numbers import show_name, show_number, show_samples
+from pacbandits.report.tables import options_table
 from pacbandits.simulation import Run
+from pacbandits.trials.forecast import Outlook
+from pacbandits.trials.protocol import Profile
 
 
 def run_table(run: Run) -> RenderableType:
@@ -71,17 +73,18 @@ def runs_table(runs: Sequence[Run], *, asked: int) -> RenderableType:
     return Group(head, table, *([Text(f"stopped early: {reasons[0]}", style="yellow")] if reasons else []))
 
 
-def algorithms_table(algorithms: Iterable[About]) -> RenderableType:
-    """The algorithms, and what each assumes and guarantees."""
+def algorithms_table(algorithms: Mapping[Profile, Sequence[Option]]) -> RenderableType:
+    """The algorithms, what each assumes and guarantees, and its options."""
     parts: list[RenderableType] = []
-    for about in algorithms:
+    for profile, options in algorithms.items():
         table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
         table.add_column(style="cyan", no_wrap=True)
         table.add_column()
         for key in ("classes", "assumes", "guarantees", "samples"):
-            table.add_row(f"  {key}", Text(getattr(about, key)))
-        parts += [Text.assemble((about.name, "bold"), f"  {about.source}"), table, Text()]
+            table.add_row(f"  {key}", Text(getattr(profile, key)))
+        parts += [Text.assemble((profile.name, "bold"), f"  {profile.source}"), table, options_table(options), Text()]
     parts.append(Text("ε_l = 2^−l, δ_l = 3δ/(π² l² |Π|²), s² a bound on E[r²], V the variance under the design."))
+    parts.append(Text("Write name:key=value,key=value. From Python an object with the steps of Algorithm will do."))
     return Group(*parts)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from typing import Protocol
 
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -11,8 +12,8 @@ from rich.text import Text
 
 from pacbandits.complexity import Complexity
 from pacbandits.design import Solution
+from pacbandits.options import Option
 from pacbandits.problems import Problem
-from pacbandits.problems.built_in import BuiltIn
 from pacbandits.report.numbers import show_bracket, show_name, show_number, show_samples
 
 Row = tuple[str, str, str]
@@ -133,24 +134,47 @@ def _lower_formula(epsilon: float) -> str:
     return f"{formula}; Gaussian noise of this size"
 
 
-def problems_table(problems: Iterable[BuiltIn[...]]) -> RenderableType:
+class HasOptions(Protocol):
+    """Whatever has a name, a description and options."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def description(self) -> str: ...
+    @property
+    def options(self) -> tuple[Option, ...]: ...
+
+
+def problems_table(problems: Iterable[HasOptions]) -> RenderableType:
     """The built-in problems and their options."""
-    parts: list[RenderableType] = []
-    for problem in problems:
-        table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
-        table.add_column(style="cyan", no_wrap=True)
-        table.add_column()
-        table.add_column(style="dim")
-        for option in problem.options:
-            table.add_row(f"  {option.name}={option.default}", option.meaning, option.permitted)
-        parts += [Text.assemble((problem.name, "bold"), f"  {problem.description}"), table, Text()]
-    parts.append(
-        Text(
-            "Write name:key=value,key=value, or the path of an .npz file with context_weights (N,), "
-            "mean_rewards (N, A), policy_actions (K, N); optional noise_variance (N, A), action_features (N, A, d)."
-        )
+    words = (
+        "Write name:key=value,key=value, or the path of an .npz file with context_weights (N,), "
+        "mean_rewards (N, A), policy_actions (K, N); optional noise_variance (N, A), action_features (N, A, d)."
     )
-    return Group(*parts)
+    return _listed(problems, words)
+
+
+def classes_table(classes: Iterable[HasOptions]) -> RenderableType:
+    """The policy classes and their options."""
+    return _listed(classes, "Write name:key=value,key=value. From Python any class with an argmax will do.")
+
+
+def options_table(options: Iterable[Option]) -> Table:
+    """Options with their defaults, meanings and permitted values."""
+    table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
+    table.add_column(style="cyan", no_wrap=True)
+    table.add_column()
+    table.add_column(style="dim")
+    for option in options:
+        table.add_row(f"  {option.name}={option.default}", option.meaning, option.permitted)
+    return table
+
+
+def _listed(things: Iterable[HasOptions], words: str) -> RenderableType:
+    parts: list[RenderableType] = []
+    for thing in things:
+        parts += [Text.assemble((thing.name, "bold"), f"  {thing.description}"), options_table(thing.options), Text()]
+    return Group(*parts, Text(words))
 
 
 def section(title: str, rows: list[Row], *, widths: tuple[int, int] = (28, 19)) -> Table:

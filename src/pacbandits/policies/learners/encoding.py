@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pacbandits.errors import FloatArray, InputError, floats
+from pacbandits.arrays import FloatArray, floats
+from pacbandits.errors import InputError
 from pacbandits.policies.trees.tree import column_of
 from pacbandits.records import Contexts
 

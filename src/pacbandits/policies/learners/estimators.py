@@ -15,7 +15,8 @@ from typing import Any, Protocol, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from pacbandits.errors import FloatArray, InputError, IntArray, floats, integers, plain
+from pacbandits.arrays import FloatArray, IntArray, floats, integers
+from pacbandits.errors import InputError, plain
 
 COPIES = 4  # of an example on average, where an estimator takes no weights
 

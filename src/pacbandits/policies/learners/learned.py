@@ -9,7 +9,8 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from pacbandits.errors import FloatArray, InputError, IntArray, nearest, plain
+from pacbandits.arrays import FloatArray, IntArray
+from pacbandits.errors import InputError, nearest, plain
 from pacbandits.policies.base import check_scores
 from pacbandits.policies.learners.encoding import Encode, OneHot, encoded
 from pacbandits.policies.learners.estimators import kind_of, name_of, prepared

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from pacbandits.errors import FloatArray, IntArray
+from pacbandits.arrays import FloatArray, IntArray
 from pacbandits.policies.finite import sum_by_id
 from pacbandits.policies.learners.estimators import Fitted, Same, fit, predict_labels, predict_numbers
 

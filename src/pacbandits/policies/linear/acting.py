@@ -14,8 +14,9 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from pacbandits.arrays import FloatArray, IntArray
 from pacbandits.compiled import kernel, over_cores
-from pacbandits.errors import FloatArray, InputError, IntArray
+from pacbandits.errors import InputError
 from pacbandits.policies.base import compact
 from pacbandits.policies.features import Crossed, CrossedOn, FeatureMap, Given, GivenOn
 from pacbandits.policies.finite import sum_by_id

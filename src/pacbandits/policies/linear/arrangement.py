@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pacbandits.arrays import FloatArray, IntArray
 from pacbandits.compiled import kernel
-from pacbandits.errors import FloatArray, IntArray
 from pacbandits.policies.linear.acting import Rows, Table
 
 # Directions of levels L lie 1/2L² apart at the least; two actions whose φ differ by more than this (relative to φ)

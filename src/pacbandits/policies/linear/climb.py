@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pacbandits.arrays import FloatArray, IntArray
 from pacbandits.compiled import kernel
-from pacbandits.errors import FloatArray, IntArray
 from pacbandits.policies.features import CrossedOn
 from pacbandits.policies.linear.acting import Rows, is_blocks
 

@@ -6,7 +6,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from pacbandits.errors import FloatArray, IntArray
+from pacbandits.arrays import FloatArray, IntArray
 from pacbandits.policies.finite import sum_scores
 from pacbandits.policies.linear.acting import Rows, Table, act_all
 

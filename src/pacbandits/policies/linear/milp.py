@@ -18,7 +18,7 @@ import numpy as np
 import scipy.optimize
 import scipy.sparse
 
-from pacbandits.errors import FloatArray, IntArray
+from pacbandits.arrays import FloatArray, IntArray
 from pacbandits.policies.finite import sum_by_id
 from pacbandits.policies.linear.acting import Rows
 from pacbandits.policies.linear.grid import primitive

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, Literal
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from pacbandits.errors import FloatArray, InputError, IntArray, nearest
-from pacbandits.policies.base import Frontier, Value, check_scores, whole_number
-from pacbandits.policies.features import Crossed, FeatureMap, map_for
+from pacbandits.arrays import FloatArray, IntArray, whole_number
+from pacbandits.errors import InputError, nearest
+from pacbandits.policies.base import Frontier, Value, check_scores
+from pacbandits.policies.features import Crossed, FeatureMap, map_for, map_from_json
 from pacbandits.policies.finite import sum_scores
 from pacbandits.policies.linear.acting import Rows, Table, act, act_all, rows_of
 from pacbandits.policies.linear.arrangement import Turns
@@ -63,7 +65,7 @@ class Shortfall:
         return (self.found - self.baseline) / gain if gain > 0 else 1.0
 
 
-class Linear:
+class Linear(ABC):
     """π(c) = argmax_a ⟨φ(c, a), θ⟩ with θ in {−L, …, L}^d, ties to the lowest action.
 
         log|Π| = log #{θ without a common divisor} ≤ d log(2L + 1)
@@ -74,24 +76,27 @@ class Linear:
     policies where that is quick, and searches elsewhere.
     """
 
+    kind = "linear"
     exact: bool = False
-
-    def __new__(cls, map: FeatureMap, *, levels: int | None = None, oracle: str = "auto") -> Linear:
-        if cls is not Linear:
-            return object.__new__(cls)
-        size = count_directions(map.dimension, _checked_levels(map, levels))
-        return object.__new__(_kind(map, size, oracle))
+    accepts_greedy = True  # real coefficients are as welcome as whole ones
 
     def __init__(self, map: FeatureMap, *, levels: int | None = None, oracle: str = "auto") -> None:
+        if type(self) is Linear:
+            raise InputError("make linear policies by Linear.of(map) or Linear.learn(contexts): they choose an oracle")
         if isinstance(map, Crossed) and not map.table.any():
             raise InputError("the features of all actions are zero, so nothing depends on the action; give others")
         self.map = one_map(map)
         self.levels = _checked_levels(map, levels)
         self.oracle = oracle
-        self._grounds: WeakKeyDictionary[Contexts, Ground] = WeakKeyDictionary()
 
-    @classmethod
-    def learn(cls, contexts: Contexts, *, n_actions: int, levels: int | None = None, oracle: str = "auto") -> Linear:
+    @staticmethod
+    def of(map: FeatureMap, *, levels: int | None = None, oracle: str = "auto") -> Linear:
+        """The policies that are linear in these features, with the oracle that suits their number."""
+        size = count_directions(map.dimension, _checked_levels(map, levels))
+        return _kind(map, size, oracle)(map, levels=levels, oracle=oracle)
+
+    @staticmethod
+    def learn(contexts: Contexts, *, n_actions: int, levels: int | None = None, oracle: str = "auto") -> Linear:
         """For contexts like these: linear in φ where they carry it, else in their features, a block for each action.
 
         Where these are all contexts there are (they have ids) and few, `auto` looks at more policies than otherwise;
@@ -106,7 +111,7 @@ class Linear:
                 oracle = "list"
             elif size > MOST_LISTED and size * len(contexts) > _KEPT:
                 oracle = "search"
-        return cls(features, levels=levels, oracle=oracle)
+        return Linear.of(features, levels=levels, oracle=oracle)
 
     @property
     def n_actions(self) -> int:
@@ -115,6 +120,15 @@ class Linear:
     @property
     def log_size(self) -> float:
         return math.log(count_directions(self.map.dimension, self.levels))
+
+    def to_json(self) -> dict[str, Any]:
+        return {"kind": self.kind, "map": self.map.to_json(), "levels": self.levels, "oracle": self.oracle}
+
+    @staticmethod
+    def from_json(value: dict[str, Any]) -> Linear:
+        """The class whose `to_json` this is."""
+        levels = whole_number(value["levels"], name="levels")
+        return Linear.of(map_from_json(value["map"]), levels=levels, oracle=str(value["oracle"]))
 
     def has(self, policy: Policy) -> bool:
         """Whether this is linear in the same features, with whole coefficients no larger than these."""
@@ -140,11 +154,9 @@ class Linear:
         bound, exact = self._bound(rows, added, seconds)
         return Shortfall(found, max(bound, found), float(added.sum(axis=0).max()), exact)
 
+    @abstractmethod
     def _best(self, contexts: Contexts, rows: Rows, scores: FloatArray) -> IntArray:
-        ground = self._grounds.get(contexts)
-        if ground is None:
-            ground = self._grounds[contexts] = Ground.of(rows, levels=self.levels)
-        return ground.search(scores)
+        """The coefficients of the best policy found."""
 
     def _bound(self, rows: Rows, scores: FloatArray, seconds: float) -> tuple[float, bool]:
         size = count_directions(self.map.dimension, self.levels)
@@ -160,6 +172,20 @@ class Linear:
         checked = check_scores(scores, contexts=contexts, n_actions=self.n_actions, name=name)
         rows = rows_of(self.map, contexts)
         return rows, rows.add_up(checked)
+
+
+class SearchedLinear(Linear):
+    """The best policy by local search from many starts, which may miss it."""
+
+    def __init__(self, map: FeatureMap, *, levels: int | None = None, oracle: str = "search") -> None:
+        super().__init__(map, levels=levels, oracle=oracle)
+        self._grounds: WeakKeyDictionary[Contexts, Ground] = WeakKeyDictionary()
+
+    def _best(self, contexts: Contexts, rows: Rows, scores: FloatArray) -> IntArray:
+        ground = self._grounds.get(contexts)
+        if ground is None:
+            ground = self._grounds[contexts] = Ground.of(rows, levels=self.levels)
+        return ground.search(scores)
 
 
 class SweptLinear(Linear):
@@ -292,7 +318,7 @@ def _kind(map: FeatureMap, size: int, oracle: str) -> type[Linear]:
             raise InputError(
                 f"about 10^{math.log10(size):.0f} policies are too many to list; take fewer levels or oracle=search"
             )
-        return Linear
+        return SearchedLinear
     return ListedLinear if size <= MOST_LISTED else SweptLinear
 
 

@@ -11,8 +11,8 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
-from pacbandits.errors import InputError, IntArray, plain
-from pacbandits.policies.base import whole_number
+from pacbandits.arrays import IntArray, whole_number
+from pacbandits.errors import InputError, plain
 from pacbandits.policies.features import Category, Crossed, FeatureMap, Number, map_from_json
 from pacbandits.policies.linear.acting import act, is_blocks, rows_of
 from pacbandits.records import Contexts

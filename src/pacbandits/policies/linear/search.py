@@ -14,8 +14,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pacbandits.arrays import FloatArray, IntArray
 from pacbandits.compiled import over_cores
-from pacbandits.errors import FloatArray, IntArray
 from pacbandits.policies.base import compact
 from pacbandits.policies.finite import sum_scores
 from pacbandits.policies.linear.acting import Rows, Table, act

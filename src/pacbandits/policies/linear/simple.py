@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pacbandits.errors import FloatArray, IntArray
+from pacbandits.arrays import FloatArray, IntArray
 from pacbandits.policies.features import CrossedOn
 from pacbandits.policies.linear.acting import Rows
 from pacbandits.policies.linear.ascent import Metric

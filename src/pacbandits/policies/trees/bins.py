@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pacbandits.errors import BoolArray, FloatArray, InputError, IntArray
+from pacbandits.arrays import BoolArray, FloatArray, IntArray
+from pacbandits.errors import InputError
 from pacbandits.policies.trees.tree import AtMost, Is, Test, column_of
 from pacbandits.records import Contexts
 
@@ -41,6 +42,13 @@ class Cuts:
     @property
     def n_splits(self) -> int:
         return len(self.thresholds)
+
+    def to_json(self) -> dict[str, Any]:
+        return {"name": self.name, "thresholds": list(self.thresholds)}
+
+    @classmethod
+    def from_json(cls, value: dict[str, Any]) -> Cuts:
+        return cls(str(value["name"]), tuple(float(x) for x in value["thresholds"]))
 
     def test(self, split: int) -> Test:
         return AtMost(self.name, self.thresholds[split])
@@ -76,6 +84,13 @@ class Labels:
     def n_splits(self) -> int:
         # Of two labels, "is the first" and "is the second" are one question.
         return len(self.labels) if len(self.labels) > 2 else len(self.labels) - 1
+
+    def to_json(self) -> dict[str, Any]:
+        return {"name": self.name, "labels": list(self.labels)}
+
+    @classmethod
+    def from_json(cls, value: dict[str, Any]) -> Labels:
+        return cls(str(value["name"]), tuple(str(label) for label in value["labels"]))
 
     def test(self, split: int) -> Test:
         return Is(self.name, self.labels[split])
@@ -127,6 +142,18 @@ class Bins:
             else:
                 found.append(Labels(name, labels))
         return cls(tuple(feature for feature in found if feature.n_splits > 0))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of the features."""
+        return tuple(feature.name for feature in self.features)
+
+    def to_json(self) -> list[dict[str, Any]]:
+        return [feature.to_json() for feature in self.features]
+
+    @classmethod
+    def from_json(cls, value: list[dict[str, Any]]) -> Bins:
+        return cls(tuple(Cuts.from_json(f) if "thresholds" in f else Labels.from_json(f) for f in value))
 
     @property
     def n_splits(self) -> int:

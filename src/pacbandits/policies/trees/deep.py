@@ -6,12 +6,14 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from pacbandits.arrays import BoolArray, FloatArray, IntArray
 from pacbandits.compiled import kernel
-from pacbandits.errors import BoolArray, FloatArray, InputError, IntArray
+from pacbandits.errors import InputError
 from pacbandits.policies.base import check_scores
 from pacbandits.policies.trees.bins import Bins, Codes
 from pacbandits.policies.trees.histograms import Histograms, each, sum_two
@@ -68,6 +70,17 @@ class DeepTrees:
         if splits == 0:
             return actions
         return (2**self.depth - 1) * math.log(splits) + 2**self.depth * actions
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        return self.bins.names
+
+    def describe(self) -> str:
+        """The kind of trees in words."""
+        return f"trees of depth {self.depth}"
+
+    def to_json(self) -> dict[str, Any]:
+        return {"kind": "trees", "n_actions": self.n_actions, "depth": self.depth, "features": self.bins.to_json()}
 
     def has(self, policy: Policy) -> bool:
         """Whether this is a tree no deeper than these, with tests and actions that are among theirs."""

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pacbandits.errors import FloatArray, IntArray
+from pacbandits.arrays import FloatArray, IntArray
 from pacbandits.policies.trees.bins import Bins, Codes
 from pacbandits.policies.trees.fronts import root_fronts, stump_front
 from pacbandits.policies.trees.histograms import Histograms, each, sum_one

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from pacbandits.arrays import BoolArray, FloatArray, IntArray
 from pacbandits.compiled import kernel
-from pacbandits.errors import BoolArray, FloatArray, IntArray
 from pacbandits.policies.trees.pairs import climb, grow, keep_pairs, scan_pairs, settle, span
 from pacbandits.policies.trees.search import next_left, side_totals
 

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import numpy as np
 
+from pacbandits.arrays import FloatArray, IntArray
 from pacbandits.compiled import kernel, over_cores
-from pacbandits.errors import FloatArray, IntArray
 from pacbandits.policies.trees.bins import Codes, Layout
 
 # Beyond this many bytes the joint sums are made anew for each root feature: twice the additions, hardly any

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from pacbandits.arrays import FloatArray, IntArray
 from pacbandits.compiled import over_cores
-from pacbandits.errors import FloatArray, IntArray
 from pacbandits.policies.base import Value
 
 # Of a side's frontier, as many points are tried at the most; of a root, as many trees are offered.

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from pacbandits.errors import FloatArray, InputError, IntArray
+from pacbandits.arrays import FloatArray, IntArray
+from pacbandits.errors import InputError
 from pacbandits.policies.base import Frontier, Value, check_scores
 from pacbandits.policies.trees.bins import Bins, Codes
 from pacbandits.policies.trees.frontier import best_front, tree_of
@@ -51,6 +53,17 @@ class Trees:
         if self.depth == 0 or splits == 0:
             return actions
         return (2**self.depth - 1) * math.log(splits) + 2**self.depth * actions
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        return self.bins.names
+
+    def describe(self) -> str:
+        """The kind of trees in words."""
+        return f"trees of depth {self.depth}"
+
+    def to_json(self) -> dict[str, Any]:
+        return {"kind": "trees", "n_actions": self.n_actions, "depth": self.depth, "features": self.bins.to_json()}
 
     def has(self, policy: Policy) -> bool:
         """Whether this is a tree no deeper than these, with tests and actions that are among theirs."""

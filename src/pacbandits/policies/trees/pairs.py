@@ -6,8 +6,8 @@ from typing import TypeVar
 
 import numpy as np
 
+from pacbandits.arrays import FloatArray, IntArray
 from pacbandits.compiled import kernel
-from pacbandits.errors import FloatArray, IntArray
 
 Numbers = TypeVar("Numbers", FloatArray, IntArray)
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from pacbandits.arrays import BoolArray, FloatArray, IntArray
 from pacbandits.compiled import kernel
-from pacbandits.errors import BoolArray, FloatArray, IntArray
 from pacbandits.policies.trees.bins import Bins, Codes
 from pacbandits.policies.trees.histograms import Histograms, each, sum_one
 from pacbandits.policies.trees.tree import Node, branch

@@ -7,8 +7,8 @@ from typing import Any, cast
 
 import numpy as np
 
-from pacbandits.errors import BoolArray, InputError, IntArray, nearest
-from pacbandits.policies.base import whole_number
+from pacbandits.arrays import BoolArray, IntArray, whole_number
+from pacbandits.errors import InputError, nearest
 from pacbandits.records import Contexts
 
 # Deeper than any tree this package grows; a file that nests further was not written by it.

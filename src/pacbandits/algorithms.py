@@ -1,0 +1,55 @@
+"""Every algorithm by its name. A new one is a file of its own, and a line here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pacbandits.errors import InputError, nearest, plain
+from pacbandits.options import Option, check_options, declared_options, parse_spec, read_options
+from pacbandits.paper.coda import CodaPaper
+from pacbandits.paper.rage import Rage
+from pacbandits.paper.rage_free import RageFree
+from pacbandits.realizable.algorithm import LinearRage
+from pacbandits.trials.coda import Coda
+from pacbandits.trials.protocol import Algorithm, Profile, Registered, Setting
+from pacbandits.trials.uniform import Uniform
+
+_ALL: tuple[type[Registered[Any]], ...] = (Coda, Uniform, LinearRage, Rage, RageFree, CodaPaper)
+ALGORITHMS = {algorithm.name: algorithm for algorithm in _ALL}
+
+
+def make_algorithm(spec: str, setting: Setting, options: Mapping[str, object] | None = None) -> Algorithm[Any]:
+    """The algorithm of a spec `name:key=value,…` for a setting; options: more of them, in their own types."""
+    name, given = find_algorithm(spec)
+    known, more = options_of(name), options or {}
+    if twice := sorted(given.keys() & more.keys()):
+        raise InputError(f"option '{twice[0]}' of {name} is given twice")
+    chosen = read_options(given, known, of=name) | check_options(more, known, of=name)
+    return ALGORITHMS[name].made_for(setting, **chosen)
+
+
+def find_algorithm(spec: str) -> tuple[str, dict[str, str]]:
+    """The name of an algorithm that exists, and the options in the spec."""
+    name, given = parse_spec(spec, of="algorithm")
+    if name not in ALGORITHMS:
+        raise InputError(
+            f"unknown algorithm '{plain(name)}'{nearest(name, ALGORITHMS)}; one of your own runs from Python: "
+            "pacbandits.run(problem, algorithm=…)"
+        )
+    return name, given
+
+
+def profile_of(spec: str) -> Profile:
+    """What an algorithm is and can do."""
+    return ALGORITHMS[find_algorithm(spec)[0]].profile
+
+
+def options_of(name: str) -> tuple[Option, ...]:
+    """What an algorithm lets a command set."""
+    return declared_options(ALGORITHMS[name].made_for)
+
+
+def list_profiles() -> tuple[Profile, ...]:
+    """All algorithms in words."""
+    return tuple(algorithm.profile for algorithm in ALGORITHMS.values())

@@ -1,0 +1,166 @@
+"""What every certificate is: a claim about a policy, and how such a claim is written down and read again.
+
+A kind of certificate adds the figures that its proof needs. How a claim is rechecked is no business of the claim: the
+code that verifies stands apart from the code that certifies.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self, cast
+
+from pacbandits.errors import InputError
+from pacbandits.policies import policy_from_json
+from pacbandits.policies.base import PolicyClass
+from pacbandits.records import Policy
+
+Json = dict[str, Any]
+
+LEARNT = "the policy class may count as fixed, though it was learnt from the contexts of the log"
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Claim(ABC):
+    """That except with probability δ a policy is within ε of the best, and all that this rests on.
+
+    policy: q, of which it is claimed.
+    epsilon: the distance that was asked for.
+    delta: the probability of being wrong.
+    certified_epsilon: the distance that is claimed, which bounds V* − V(q); 1 if none below.
+    samples: interactions.
+    rows: of the log.
+    digest: of the log.
+    remarks: what else was assumed, in words.
+    """
+
+    kind: ClassVar[str]
+    speaks_of_contexts: ClassVar[bool] = False  # beyond those in its log, so that a file of them belongs to it
+    unit_rewards: ClassVar[bool] = True  # whether every reward must lie in [0, 1]
+
+    policy: Policy
+    epsilon: float
+    delta: float
+    certified_epsilon: float
+    samples: int
+    rows: int
+    digest: str
+    remarks: tuple[str, ...] = ()
+
+    @property
+    @abstractmethod
+    def certified(self) -> bool:
+        """Whether the policy is within ε of the best."""
+
+    @property
+    @abstractmethod
+    def assumptions(self) -> tuple[str, ...]:
+        """Everything the claim rests on."""
+
+    @abstractmethod
+    def figures(self) -> Json:
+        """What this kind of certificate adds, as what JSON knows."""
+
+    @classmethod
+    @abstractmethod
+    def from_json(cls, value: object, policies: PolicyClass | None = None) -> Self:
+        """The certificate that `to_json` wrote; policies: the class, where its policies are of a kind of its own."""
+
+    @property
+    def proviso(self) -> str:
+        """What the claim is conditional on, before everything else."""
+        return ""
+
+    @property
+    def best(self) -> str:
+        """What the policy is compared with."""
+        return "the best of its class"
+
+    def describe(self) -> str:
+        """The claim in a sentence."""
+        sentence = f"{self.proviso}except with probability {self.delta:g} the policy is within"
+        if self.certified:
+            return f"{sentence} {self.epsilon:g} of {self.best}"
+        if self.certified_epsilon < 1:
+            near = f"{rounded_up(self.certified_epsilon):.3g}"
+            return f"not certified at {self.epsilon:g}; {sentence} {near} of {self.best}"
+        return f"not certified at {self.epsilon:g}, nor at any smaller distance than 1"
+
+    def promise(self) -> str:
+        """The claim and its assumptions in a sentence."""
+        return f"{self.describe()}; assumes that " + "; that ".join(self.assumptions)
+
+    def to_json(self) -> Json:
+        """Everything, as what JSON knows."""
+        return {
+            "kind": self.kind,
+            "claim": self.describe(),
+            "certified": self.certified,
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+            "certified_epsilon": self.certified_epsilon,
+            "samples": self.samples,
+            "rows": self.rows,
+            **self.figures(),
+            "digest": self.digest,
+            "remarks": list(self.remarks),
+            "assumptions": list(self.assumptions),
+            "policy": self.policy.to_json(),
+            "words": self.policy.describe(),
+        }
+
+    def with_remarks(self, *words: str) -> Self:
+        """The same claim, resting on a little more."""
+        return replace(self, remarks=(*self.remarks, *words))
+
+
+def read_common(given: Json, policies: PolicyClass | None) -> Json:
+    """The fields of a `Claim` from its JSON, by name."""
+    return {
+        "policy": policy_from_json(given["policy"], policies),
+        "epsilon": float(given["epsilon"]),
+        "delta": float(given["delta"]),
+        "certified_epsilon": float(given["certified_epsilon"]),
+        "samples": int(given["samples"]),
+        "rows": int(given["rows"]),
+        "digest": str(given["digest"]),
+        "remarks": tuple(str(words) for words in given["remarks"]),
+    }
+
+
+@contextmanager
+def reading(value: object, *, kind: type[Claim]) -> Generator[Json]:
+    """The JSON of a certificate of this kind; what may be wrong with it is one sentence."""
+    if not isinstance(value, dict) or cast(Json, value).get("kind") != kind.kind:
+        raise InputError(f"this is not a {kind.kind}")
+    given = cast(Json, value)
+    for name, number in given.items():
+        if isinstance(number, float) and not math.isfinite(number):
+            raise InputError(f"the '{name}' of the certificate is {number}, which proves nothing")
+    try:
+        yield given
+    except KeyError as missing:
+        raise InputError(f"the certificate lacks {missing}") from None
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InputError(f"the certificate cannot be read: {error}") from None
+
+
+def check_follows(given: Json, made: Json, *, names: Iterable[str]) -> None:
+    """Raise unless these words of a certificate are what its figures say."""
+    for name in names:
+        if given.get(name) != made[name]:
+            raise InputError(
+                f"the '{name}' of the certificate does not follow from its figures; it was altered, or made by another "
+                "version"
+            )
+
+
+def rounded_up(value: float) -> float:
+    """To three digits, and not below."""
+    if value <= 0:
+        return value
+    unit = 10.0 ** (math.floor(math.log10(value)) - 2)
+    return math.ceil(value / unit * (1.0 - 1e-12)) * unit

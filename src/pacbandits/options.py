@@ -1,0 +1,168 @@
+"""Options of problems, policy classes and algorithms: declared once in a signature, read from `name:key=value,…`.
+
+A parameter `m: Annotated[int, About("…", least=2)] = 10` declares type, meaning, range and default at once.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeGuard, cast, get_args, get_origin, get_type_hints
+
+import numpy as np
+
+from pacbandits.errors import InputError, nearest, plain
+
+Value = int | float | str
+Kind = Literal["integer", "number", "choice"]
+
+
+@dataclass(frozen=True)
+class About:
+    """What an option means and which values it may take.
+
+    least, most: the ends of its range, included. above: an end excluded. when: the option and its value
+    without which this one plays no part.
+    """
+
+    meaning: str
+    least: float | None = None
+    above: float | None = None
+    most: float | None = None
+    when: tuple[str, str] | None = None
+
+
+@dataclass(frozen=True)
+class Option:
+    """One option of a problem, a policy class or an algorithm."""
+
+    name: str
+    kind: Kind
+    default: Value
+    about: About
+    choices: tuple[str, ...] = ()
+
+    @property
+    def meaning(self) -> str:
+        return self.about.meaning
+
+    @property
+    def permitted(self) -> str:
+        """The values it may take, in words."""
+        if self.kind == "choice":
+            return " or ".join(self.choices)
+        least, above, most = self.about.least, self.about.above, self.about.most
+        noun = "an integer" if self.kind == "integer" else "a number"
+        if least is not None:
+            return f"{noun}, {least:.12g} or more" if most is None else f"{noun} from {least:.12g} to {most:.12g}"
+        parts = ([] if above is None else [f"above {above:.12g}"]) + ([] if most is None else [f"at most {most:.12g}"])
+        return " ".join([noun, " and ".join(parts)]).strip()
+
+    def read(self, text: str) -> Value:
+        """The value that `text` spells."""
+        if self.kind == "choice":
+            return self.check(text)
+        try:
+            return self.check(int(text) if self.kind == "integer" else float(text))
+        except InputError:
+            raise
+        except ValueError:
+            raise self._error(text) from None
+
+    def check(self, value: object) -> Value:
+        """The value in its own type, when it is permitted."""
+        if self.kind == "choice":
+            if not isinstance(value, str) or value not in self.choices:
+                raise InputError(f"{self.name} must be {self.permitted}, got '{plain(value)}'{self._hint(value)}")
+            return value
+        if self.kind == "integer":
+            if not _is_integer(value):
+                raise self._error(value)
+            return int(self._in_range(int(value)))
+        if not (_is_integer(value) or isinstance(value, float | np.floating)):
+            raise self._error(value)
+        return float(self._in_range(float(cast(float, value))))
+
+    def _in_range(self, value: int | float) -> int | float:
+        about = self.about
+        fits = (
+            (isinstance(value, int) or math.isfinite(value))
+            and (about.least is None or value >= about.least)
+            and (about.above is None or value > about.above)
+            and (about.most is None or value <= about.most)
+        )
+        if not fits:
+            raise self._error(value)
+        return value
+
+    def _error(self, value: object) -> InputError:
+        return InputError(f"{self.name} must be {self.permitted}, got {plain(value)}")
+
+    def _hint(self, value: object) -> str:
+        hint = nearest(str(value), self.choices)
+        return hint[: hint.index(" (known")]
+
+
+def declared_options(function: Callable[..., object]) -> tuple[Option, ...]:
+    """The options that a function's parameters declare, in order; those without an `About` are no options."""
+    hints = get_type_hints(function, include_extras=True)
+    return tuple(
+        _declared(name, hints[name], parameter.default)
+        for name, parameter in inspect.signature(function).parameters.items()
+        if any(isinstance(part, About) for part in get_args(hints.get(name)))
+    )
+
+
+def check_options(given: Mapping[str, object], known: Sequence[Option], *, of: str) -> dict[str, Value]:
+    """The values of the options that were given, in their own types, when `of` has them."""
+    return {name: option.check(given[name]) for name, option in _asked(given, known, of=of).items()}
+
+
+def read_options(given: Mapping[str, str], known: Sequence[Option], *, of: str) -> dict[str, Value]:
+    """The values that the texts of a spec spell, when `of` has such options."""
+    return {name: option.read(given[name]) for name, option in _asked(given, known, of=of).items()}
+
+
+def _asked(given: Mapping[str, object], known: Sequence[Option], *, of: str) -> dict[str, Option]:
+    """The options that are asked for by their names."""
+    by_name = {option.name: option for option in known}
+    for name in given:
+        if name not in by_name:
+            hint = nearest(name, by_name) if by_name else "; it has none"
+            raise InputError(f"{of} has no option '{plain(name)}'{hint}")
+    return {name: by_name[name] for name in given}
+
+
+def parse_spec(spec: str, *, of: str = "problem") -> tuple[str, dict[str, str]]:
+    """`name:key=value,key=value` as its name and the text of each option; `of` is what it names."""
+    name, colon, rest = (part.strip() for part in spec.partition(":"))
+    if not name:
+        raise InputError(f"'{plain(spec)}' names no {of}; write name:key=value,key=value")
+    if not colon:
+        return name, {}
+    given: dict[str, str] = {}
+    for item in rest.split(","):
+        key, equals, value = (part.strip() for part in item.partition("="))
+        if not key and not value:
+            raise InputError(f"'{plain(spec)}' has an empty option; remove the extra '{',' if rest else ':'}'")
+        if not equals or not key:
+            raise InputError(f"'{plain(item.strip())}' in '{plain(spec)}' is not of the form key=value")
+        if not value:
+            raise InputError(f"option '{plain(key)}' of '{plain(spec)}' has no value; write {plain(key)}=value")
+        if key in given:
+            raise InputError(f"option '{plain(key)}' is given twice in '{plain(spec)}'")
+        given[key] = value
+    return name, given
+
+
+def _declared(name: str, hint: Any, default: Value) -> Option:
+    kind_hint, about = get_args(hint)
+    if get_origin(kind_hint) is Literal:
+        return Option(name, "choice", default, about, choices=get_args(kind_hint))
+    return Option(name, "integer" if kind_hint is int else "number", default, about)
+
+
+def _is_integer(value: object) -> TypeGuard[int | np.integer[Any]]:
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)

@@ -1,0 +1,111 @@
+"""What the paper's algorithms have in common."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Annotated, Any, ClassVar
+
+from pacbandits.confidence import check_delta, round_confidence, round_epsilon, rounds_needed
+from pacbandits.errors import InputError
+from pacbandits.options import About
+from pacbandits.policies.base import PolicyClass
+from pacbandits.records import RewardBounds, Sampler
+from pacbandits.trials.protocol import Answer, Details, Plan, Setting, State
+
+# Contexts outside a sample may need actions that no support policy of the design takes there.
+FLOOR_FOR_SAMPLED_CONTEXTS = 0.05
+
+SampleScale = Annotated[float, About("multiplies every sample size; below 1 the guarantee is void", above=0)]
+
+
+@dataclass(frozen=True)
+class PaperAlgorithm:
+    """What the paper's algorithms have in common: dyadic accuracies, a split of δ, and the words of the guarantee.
+
+    scale: multiplies every sample size; below 1 the guarantee is void. rewards: what is assumed of rewards.
+    sampled_contexts: how many contexts were drawn to stand for ν; None when ν is known. floor: the least probability of
+    an action as a share of uniform exploration, for contexts that the sample does not have.
+    """
+
+    name: ClassVar[str] = ""
+
+    epsilon: float
+    delta: float
+    scale: float = field(default=1.0, kw_only=True)
+    rewards: RewardBounds = field(default=RewardBounds(), kw_only=True)
+    sampled_contexts: int | None = field(default=None, kw_only=True)
+    floor: float = field(default=0.0, kw_only=True)
+
+    def __post_init__(self) -> None:
+        if not 0 < self.epsilon < float("inf"):
+            raise InputError(
+                f"{self.name} needs an epsilon above 0, as it takes log₂(1/epsilon) rounds; got {self.epsilon}"
+            )
+        check_delta(self.delta)
+        if not 0 < self.scale < float("inf"):
+            raise InputError(f"scale must be positive and finite, got {self.scale}")
+        if not 0 <= self.floor < 1:
+            raise InputError(f"floor is a share of uniform exploration, from 0 to below 1; got {self.floor}")
+
+    @classmethod
+    def made_for(cls, setting: Setting, *, scale: SampleScale = 1.0) -> PaperAlgorithm:
+        """The algorithm for this setting."""
+        return cls(setting.epsilon, setting.delta, scale=scale, **options_for(setting))
+
+    @property
+    def rounds(self) -> int:
+        """⌈log₂(1/ε)⌉."""
+        return rounds_needed(self.epsilon)
+
+    def confidence(self, policies: PolicyClass, round_number: int) -> float:
+        """log(1/δ_l)."""
+        return round_confidence(self.delta, round_number=round_number, log_size=policies.log_size)
+
+    def plan(
+        self, state: State, *, sampler: Sampler, samples: int, oracle_calls: int = 0, details: Details | None = None
+    ) -> Plan:
+        """The round after `state`."""
+        number = state.round_number + 1
+        epsilon = round_epsilon(number)
+        return Plan(number, epsilon, sampler, samples, oracle_calls, {"epsilon": epsilon, **(details or {})})
+
+    def result(self, state: State) -> Answer:
+        """The best policy so far, and what is promised of it."""
+        return Answer(state.policy, state.finished, self.guarantee(state))
+
+    def guarantee(self, state: State) -> str:
+        """What is promised of the policy of `state`, and under which assumptions; or why nothing is."""
+        if not state.finished:
+            return f"none: stopped after {state.round_number} of about {self.rounds} rounds"
+        if self.scale < 1:
+            return f"void: sample sizes were multiplied by {self.scale:g}, and the proof needs 1"
+        words = (
+            f"except with probability {self.delta:g} the policy is within {self.epsilon:g} of the best of its class; "
+            f"assumes that contexts are independent, that {self.rewards.describe()}"
+        )
+        if self.sampled_contexts is None:
+            words += ", and that the distribution of contexts is known"
+        else:
+            words += (
+                f", and that {self.sampled_contexts:,} contexts stand well enough for their distribution "
+                "(policies that act alike on them are not told apart)"
+            )
+        return words if state.policies.exact else words + ", and that the argmax oracle, which is not exact, was right"
+
+
+def options_for(setting: Setting) -> dict[str, Any]:
+    """What a setting means for the fields that all of the paper's algorithms have."""
+    return {
+        "rewards": setting.rewards,
+        "sampled_contexts": setting.sampled_contexts,
+        "floor": 0.0 if setting.sampled_contexts is None else FLOOR_FOR_SAMPLED_CONTEXTS,
+    }
+
+
+def check_bounded(algorithm: PaperAlgorithm) -> None:
+    """Raise unless rewards are known to lie in [0, 1]: the regularised estimate bounds its terms by 1/γ."""
+    if not algorithm.rewards.in_unit:
+        raise InputError(
+            f"{algorithm.name} needs rewards in [0, 1], and these are not known to be; use rage or rage-free, "
+            "or noise=bernoulli where a problem has that option"
+        )

@@ -1,0 +1,112 @@
+"""CODA through an argmax oracle alone: the same rounds with one γ for all policies.
+
+The paper gives every policy its own γ_π, which no oracle can look up for 10¹² policies. With a common γ the regularised
+estimate is linear in a policy's choices, so gaps, widths and the best policy are all sums of scores that an argmax can
+maximise. Fixing γ by `8 log(1/δ_l)/(γn) = ε_l/2`, what the proof needs of every policy, 8γV_π + 8 log(1/δ_l)/(γn) ≤
+ε_l + Δ̂/8, holds as soon as
+
+    n_l = 256 log(1/δ_l) · min_p max_π V_π(p; q)/(ε_l(ε_l + Δ̂_{l−1}(π)/4))
+
+which is linear in V over linear in Δ̂: its worst policy is found exactly by argmax calls. The price is that a policy of
+gap Δ pays V/(εΔ) instead of V/Δ². π̂_l maximises V̂^γ, which keeps every Δ̂_l(π) = V̂^γ(π̂_l) − V̂^γ(π) nonnegative
+without a cut; the proof has room for that too (docs/algorithms.md).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import numpy as np
+
+from pacbandits.arrays import FloatArray
+from pacbandits.confidence import CODA_FACTOR, COMMON_SLOPE, common_gamma, ratio_samples, round_epsilon
+from pacbandits.design import DesignTask, Product, solve_design
+from pacbandits.paper.base import PaperAlgorithm, check_bounded
+from pacbandits.paper.estimators.importance import regularised_scores
+from pacbandits.paper.listed import all_alike
+from pacbandits.policies.base import PolicyClass
+from pacbandits.policies.counting import counting
+from pacbandits.policies.finite import sum_by_id
+from pacbandits.progress import Progress
+from pacbandits.records import Contexts, Log
+from pacbandits.trials.protocol import Plan, State, check_played
+
+
+@dataclass(frozen=True, eq=False)
+class ScoreState(State):
+    """seen: the contexts, and those of the last log with weight 0. values (n, A) on them: scores that sum to V̂^γ(π)."""
+
+    seen: Contexts = field(kw_only=True)
+    values: FloatArray = field(kw_only=True)
+
+
+@dataclass(frozen=True)
+class CodaCommon(PaperAlgorithm):
+    """CODA with one γ for all policies. precision: the relative gap to which designs are solved."""
+
+    name: ClassVar[str] = "coda-paper"
+    precision: float = 0.05
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_bounded(self)
+
+    def start(self, policies: PolicyClass, contexts: Contexts) -> ScoreState:
+        nothing = np.zeros((len(contexts), policies.n_actions))
+        first = policies.argmax(contexts, nothing)
+        # The policy that differs most from the first: when it does not differ at all, nothing is left to do.
+        elsewhere = np.repeat(contexts.weights[:, None], policies.n_actions, axis=1)
+        elsewhere[np.arange(len(contexts)), first(contexts)] = 0.0
+        other = policies.argmax(contexts, elsewhere)
+        alike = policies.exact and all_alike(np.stack([first(contexts), other(contexts)]), contexts)
+        return ScoreState(
+            policies, contexts, first, oracle_calls=2, finished=alike or self.rounds == 0, seen=contexts, values=nothing
+        )
+
+    def design(self, state: ScoreState, *, progress: Progress | None = None) -> Plan | None:
+        number = state.round_number + 1
+        if state.finished:
+            return None
+        own = state.values[np.arange(len(state.seen)), state.policy(state.seen)]
+        counted = counting(state.policies)
+        task = DesignTask(
+            counted,
+            state.seen,
+            reference=state.policy,
+            gaps=own[:, None] - state.values,
+            scale=Product(round_epsilon(number), COMMON_SLOPE),
+            floor=self.floor / state.policies.n_actions,
+        )
+        solution = solve_design(task, tolerance=self.precision, progress=progress)
+        samples = ratio_samples(
+            solution.upper,
+            factor=CODA_FACTOR,
+            confidence=self.confidence(state.policies, number),
+            second_moment=1.0,
+            scale=self.scale,
+        )
+        return self.plan(
+            state,
+            sampler=solution.design,
+            samples=samples,
+            oracle_calls=counted.calls,
+            details={"ratio": solution.upper, "bracket": solution.gap, "support": len(solution.design.support)},
+        )
+
+    def absorb(self, state: ScoreState, plan: Plan, log: Log) -> ScoreState:
+        check_played(state, plan, log, rewards=self.rewards)
+        confidence = self.confidence(state.policies, plan.round_number)
+        gamma = common_gamma(plan.epsilon, samples=log.samples, confidence=confidence)
+        seen, where = state.contexts.joined(log.contexts)
+        values = sum_by_id(where, regularised_scores(log, gamma=gamma), n=len(seen))
+        return state.after(
+            plan,
+            log,
+            policy=state.policies.argmax(seen, values),
+            finished=plan.round_number >= self.rounds,
+            details={"gamma": gamma},
+            oracle_calls=1,
+            seen=seen,
+            values=values,
+        )

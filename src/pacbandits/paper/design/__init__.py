@@ -1,0 +1,1 @@
+"""The paper's own designs: FW-GD, corrected and as printed, and the design for all pairs of policies."""

@@ -1,0 +1,195 @@
+"""Catoni's mean: as accurate on heavy tails as the sample mean is on normal ones (Catoni 2012).
+
+The estimate θ of the mean of X_1 … X_n solves
+
+    Σ_i ψ(α(X_i − θ)) = 0,     ψ(x) = sign(x) log(1 + |x| + x²/2)
+
+with α from `pacbandits.confidence.catoni_scale`. The left side falls strictly in θ and is smooth but for a kink of
+second order, so Newton steps inside a bracket find the root in a few passes. Here X_i is the importance-weighted
+difference of two policies, `r_i/p_i (1{q(c_i) = a_i} − 1{π(c_i) = a_i})`: zero on every row that neither would play, so
+only the rows of the cells on which the two differ are visited.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from pacbandits.arrays import FloatArray, IntArray, floats
+from pacbandits.compiled import kernel, over_cores
+from pacbandits.errors import InputError
+from pacbandits.paper.estimators.cells import Cells
+
+_PASSES = 200  # bisection alone would need about 60
+
+
+def catoni_means(values: FloatArray, *, alpha: FloatArray, repeats: FloatArray | None = None) -> FloatArray:
+    """Catoni's mean (K,) of each row of values (K, n) with α (K,) ≥ 0; `repeats` (n,) counts the columns."""
+    values = floats(values, name="values", shape=(None, None))
+    counts = np.ones(values.shape[1]) if repeats is None else floats(repeats, name="repeats", shape=(values.shape[1],))
+    scales = _scales(alpha, shape=(len(values),))
+    out = np.empty(len(values))
+    over_cores(lambda a, b: _means(values, counts, scales, out, a, b), count=len(values))
+    return out
+
+
+def catoni_gaps(cells: Cells, actions: np.ndarray[Any, Any], *, reference: IntArray, alpha: FloatArray) -> FloatArray:
+    """Δ̂(π, q) (K,), positive when q is better (corrections, row 3), for actions (K, m), q's (m,) and α (K,)."""
+    cells.check_actions(actions, name="actions", shape=(None, len(cells.contexts)))
+    cells.check_actions(reference, name="reference", shape=(len(cells.contexts),))
+    scales = _scales(alpha, shape=(len(actions),))
+    out = np.empty(len(actions))
+    weighted = cells.rewards / cells.propensities
+    over_cores(
+        lambda a, b: _gaps(
+            cells.starts, weighted, cells.repeats, actions, reference, cells.n_actions, scales, out, a, b
+        ),
+        count=len(actions),
+    )
+    return out
+
+
+def catoni_leads(cells: Cells, actions: np.ndarray[Any, Any], *, alpha: FloatArray) -> FloatArray:
+    """lead (K, K): by how much policy i seems to beat policy j, for actions (K, m) and α (K, K); lead[j, i] = −lead."""
+    cells.check_actions(actions, name="actions", shape=(None, len(cells.contexts)))
+    size = len(actions)
+    alpha = _scales(alpha, shape=(size, size))
+    out = np.zeros((size, size))
+    weighted = cells.rewards / cells.propensities
+    first, second = np.triu_indices(size, k=1)
+    leads, scales = np.empty(len(first)), np.ascontiguousarray(alpha[first, second])
+    over_cores(
+        lambda a, b: _leads(
+            cells.starts, weighted, cells.repeats, actions, first, second, cells.n_actions, scales, leads, a, b
+        ),
+        count=len(first),
+        chunks_per_core=32,
+    )
+    out[first, second] = leads
+    out[second, first] = -leads
+    return out
+
+
+def _scales(alpha: FloatArray, *, shape: tuple[int, ...]) -> FloatArray:
+    scales = floats(alpha, name="alpha", shape=shape)
+    if scales.size and scales.min() < 0:
+        raise InputError(f"alpha must be 0 or more, got {scales.min()}")
+    return scales
+
+
+@kernel
+def _root(values: FloatArray, counts: FloatArray, size: int, zeros: float, alpha: float) -> float:
+    """The root of Σ counts ψ(α(values − θ)) + zeros ψ(−αθ), over the first `size` values."""
+    low, high = (0.0, 0.0) if zeros > 0 else (np.inf, -np.inf)
+    total, mean = zeros, 0.0
+    for i in range(size):
+        low, high = min(low, values[i]), max(high, values[i])
+        total += counts[i]
+        mean += counts[i] * values[i]
+    if low >= high:
+        return low
+    theta = mean / total
+    if alpha <= 0.0:
+        return theta  # the limit of α → 0
+    narrow = 1e-13 * (high - low)
+    for _ in range(_PASSES):
+        far = abs(alpha * theta)
+        more = far + 0.5 * far * far
+        value = zeros * (-math.log1p(more) if theta >= 0 else math.log1p(more))
+        slope = zeros * (1.0 + far) / (1.0 + more)
+        for i in range(size):
+            x = alpha * (values[i] - theta)
+            far = abs(x)
+            more = far + 0.5 * far * far
+            value += counts[i] * (math.log1p(more) if x >= 0 else -math.log1p(more))
+            slope += counts[i] * (1.0 + far) / (1.0 + more)
+        if value > 0:
+            low = theta
+        else:
+            high = theta
+        step = value / (alpha * slope)
+        new = theta + step
+        if not low < new < high:
+            new = 0.5 * (low + high)
+        if abs(new - theta) <= narrow:
+            return new
+        theta = new
+    return theta
+
+
+@kernel
+def _means(values: FloatArray, counts: FloatArray, alpha: FloatArray, out: FloatArray, first: int, last: int) -> None:
+    for k in range(first, last):
+        out[k] = _root(values[k], counts, values.shape[1], 0.0, alpha[k])
+
+
+@kernel
+def _difference(
+    starts: IntArray,
+    weighted: FloatArray,
+    repeats: FloatArray,
+    better: np.ndarray[Any, Any],
+    worse: np.ndarray[Any, Any],
+    n_actions: int,
+    values: FloatArray,
+    counts: FloatArray,
+) -> int:
+    """Gather the nonzero values of r/p (1{better plays} − 1{worse plays}); how many there are."""
+    size = 0
+    for c in range(better.shape[0]):
+        if better[c] != worse[c]:
+            for i in range(starts[c * n_actions + better[c]], starts[c * n_actions + better[c] + 1]):
+                if weighted[i] != 0.0:
+                    values[size] = weighted[i]
+                    counts[size] = repeats[i]
+                    size += 1
+            for i in range(starts[c * n_actions + worse[c]], starts[c * n_actions + worse[c] + 1]):
+                if weighted[i] != 0.0:
+                    values[size] = -weighted[i]
+                    counts[size] = repeats[i]
+                    size += 1
+    return size
+
+
+@kernel
+def _gaps(
+    starts: IntArray,
+    weighted: FloatArray,
+    repeats: FloatArray,
+    actions: np.ndarray[Any, Any],
+    reference: IntArray,
+    n_actions: int,
+    alpha: FloatArray,
+    out: FloatArray,
+    first: int,
+    last: int,
+) -> None:
+    values, counts = np.empty(len(weighted)), np.empty(len(weighted))
+    samples = repeats.sum()
+    for k in range(first, last):
+        size = _difference(starts, weighted, repeats, reference, actions[k], n_actions, values, counts)
+        out[k] = _root(values, counts, size, samples - counts[:size].sum(), alpha[k])
+
+
+@kernel
+def _leads(
+    starts: IntArray,
+    weighted: FloatArray,
+    repeats: FloatArray,
+    actions: np.ndarray[Any, Any],
+    first: IntArray,
+    second: IntArray,
+    n_actions: int,
+    alpha: FloatArray,
+    out: FloatArray,
+    start: int,
+    stop: int,
+) -> None:
+    values, counts = np.empty(len(weighted)), np.empty(len(weighted))
+    samples = repeats.sum()
+    for k in range(start, stop):
+        i, j = first[k], second[k]
+        size = _difference(starts, weighted, repeats, actions[i], actions[j], n_actions, values, counts)
+        out[k] = _root(values, counts, size, samples - counts[:size].sum(), alpha[k])

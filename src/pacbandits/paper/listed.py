@@ -1,0 +1,58 @@
+"""What the algorithms that visit every policy share: a class as a table, and how often its policies disagree."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any, TypeGuard
+
+import numpy as np
+
+from pacbandits.arrays import FloatArray, IntArray
+from pacbandits.design import Objective
+from pacbandits.errors import InputError
+from pacbandits.policies.base import EnumeratedClass, EveryMap, PolicyClass
+from pacbandits.policies.finite import Finite, sum_scores
+from pacbandits.records import Contexts, Sampler
+
+MOST_MAPS = 5_000  # of a trivial class that is still listed
+
+
+def listed(policies: PolicyClass, *, algorithm: str) -> EnumeratedClass:
+    """The class as one that can be listed, or a sentence that names an algorithm for it."""
+    if isinstance(policies, EnumeratedClass):
+        return policies
+    if _few_maps(policies):
+        maps = list(product(range(policies.n_actions), repeat=policies.n_contexts))
+        return Finite(maps, n_actions=policies.n_actions)
+    raise InputError(
+        f"{algorithm} visits every policy, and the class {type(policies).__name__} has about "
+        f"10^{policies.log_size / np.log(10):.1f}, too many to list; coda-paper can run on it"
+    )
+
+
+def can_be_listed(policies: PolicyClass) -> bool:
+    """Whether `listed` has a list of the class."""
+    return isinstance(policies, EnumeratedClass) or _few_maps(policies)
+
+
+def _few_maps(policies: PolicyClass) -> TypeGuard[EveryMap]:
+    return isinstance(policies, EveryMap) and policies.log_size <= np.log(MOST_MAPS)
+
+
+def all_alike(actions: np.ndarray[Any, Any], contexts: Contexts) -> bool:
+    """Whether all policies of a table (K, n) act alike on the contexts that can occur: then any of them is best."""
+    return bool((actions == actions[0])[:, contexts.weights > 0].all())
+
+
+def variances(
+    actions: np.ndarray[Any, Any], *, reference: IntArray, contexts: Contexts, sampler: Sampler
+) -> FloatArray:
+    """V_π(p; q) (K,) for a table of actions (K, n) on the contexts, q's actions (n,) and the sampler's propensities."""
+    ones = np.ones((len(contexts), sampler.n_actions))
+    objective = Objective(reference, contexts.weights, ones)
+    return sum_scores(actions, objective.costs(np.ascontiguousarray(sampler.propensities(contexts))))
+
+
+def disagreements(actions: np.ndarray[Any, Any], *, reference: IntArray, contexts: Contexts) -> FloatArray:
+    """P(π(c) ≠ q(c)) (K,): no gap is larger, as mean rewards lie in [0, 1]."""
+    return (actions != reference) @ contexts.weights

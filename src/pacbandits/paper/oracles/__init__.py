@@ -1,0 +1,1 @@
+"""The paper's reductions: constraints, excluding a set, the steps of CODA and FW-GD, on any argmax oracle."""

@@ -1,0 +1,167 @@
+"""The best policy outside a given set, by argmax calls alone.
+
+The paper's Algorithm `c_csc` asks a constrained oracle and can go round for ever when two policies to be avoided
+have equal values; see row 24 of the corrections. `best_outside` is what we use; `best_outside_as_printed` is the
+paper's loop, for small classes.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import count
+
+import numpy as np
+
+from pacbandits.arrays import FloatArray, IntArray
+from pacbandits.paper.oracles.choice import Choice
+from pacbandits.paper.oracles.constrained import sum_list
+from pacbandits.policies.base import EnumeratedClass, PolicyClass, check_scores, total
+from pacbandits.policies.finite import sum_by_id
+from pacbandits.records import Contexts, Policy
+
+
+def best_outside(
+    policies: PolicyClass,
+    contexts: Contexts,
+    scores: FloatArray,
+    *,
+    excluded: Sequence[Policy],
+    above: float = -math.inf,
+) -> Choice | None:
+    """A policy that maximises `Σ scores[i, π(c_i)]` among those that act like no policy of `excluded` on the contexts.
+
+    Lemma `restricted_csc`, by the partitioning of Lawler and Murty: the best policy of a region of the class is
+    returned, or, when it is to be avoided, the region without it is cut into one piece a context. What a piece demands
+    of its policies is written into the scores as penalties, so a plain argmax will do. At most 1 + |B|·|D| calls for
+    |B| excluded behaviours and |D| distinct contexts; fewer, because a piece is asked about only when its upper bound
+    comes first. None when no policy is left, or none of value larger than `above`. scores (n, A).
+    """
+    scores = check_scores(scores, contexts=contexts, n_actions=policies.n_actions)
+    distinct, kind = _distinct(contexts)
+    losses = sum_by_id(kind, scores, n=len(distinct))
+    best_rows = losses.max(axis=1)
+    losses, most = losses - best_rows[:, None], float(best_rows.sum())
+    avoid = {_behaviour(policy, distinct).tobytes() for policy in excluded}
+
+    calls, number = 0, count()
+    whole = _Region(np.zeros(len(distinct), dtype=np.int64), np.arange(len(distinct)), fixed=0, banned=())
+    # The largest value first; among equals a policy that is known before a region that is not.
+    queue: list[tuple[float, bool, int, _Region, Policy | None]] = [(0.0, True, next(number), whole, None)]
+    while queue:
+        loss, _, _, region, policy = heapq.heappop(queue)
+        if most - loss <= above:
+            return None
+        if policy is None:
+            calls += 1
+            policy = policies.argmax(distinct, region.penalised(losses))
+            actions = _behaviour(policy, distinct)
+            if region.holds(actions):
+                heapq.heappush(queue, (-total(losses, actions), False, next(number), region, policy))
+            continue
+        actions = _behaviour(policy, distinct)
+        if actions.tobytes() not in avoid:
+            value = total(scores, policy(contexts))
+            return Choice(policy, value, bound=value, calls=calls)
+        for piece, bound in region.without(actions, losses):
+            heapq.heappush(queue, (max(loss, -bound), True, next(number), piece, None))
+    return None
+
+
+@dataclass(frozen=True, eq=False)
+class _Region:
+    """The policies that act like `actions` on the contexts order[:fixed], and take no banned action on order[fixed].
+
+    actions, order (n,); order is a permutation of the contexts. Losses (n, A) are scores less the best of their row.
+    """
+
+    actions: IntArray
+    order: IntArray
+    fixed: int
+    banned: tuple[int, ...]
+
+    def holds(self, actions: IntArray) -> bool:
+        first, here = self.order[: self.fixed], int(self.order[self.fixed])
+        return bool((actions[first] == self.actions[first]).all()) and int(actions[here]) not in self.banned
+
+    def penalised(self, losses: FloatArray) -> FloatArray:
+        """Losses (n, A) with which every policy of the region is better than every policy outside.
+
+        Within the region no sum falls below −span; a policy outside has at least one penalty, of twice that.
+        """
+        out = losses.copy()
+        first, free = self.order[: self.fixed], self.order[self.fixed :]
+        span = -float(losses[free].min(axis=1).sum())
+        penalty = 2.0 * span if span > 0 else 1.0
+        out[first] = -penalty
+        out[first, self.actions[first]] = 0.0
+        out[free[0], list(self.banned)] = -penalty
+        return out
+
+    def without(self, actions: IntArray, losses: FloatArray) -> list[tuple[_Region, float]]:
+        """The region less the policies that act like `actions`, in disjoint pieces, each with an upper bound.
+
+        A piece agrees with `actions` on the contexts before its own and differs there; the bound is that of all maps
+        from contexts to actions which do so. Contexts where `actions` lose most come first, for the sake of the bounds.
+        """
+        start = self.fixed + bool(self.banned)
+        rows = np.arange(len(actions))
+        lost = losses[rows, actions]
+        rest = self.order[start:]
+        order = np.concatenate([self.order[:start], rest[np.argsort(lost[rest], kind="stable")]])
+        before = np.concatenate([[0.0], np.cumsum(lost[order])])
+        pieces: list[tuple[_Region, float]] = []
+        for k in range(self.fixed, len(actions)):
+            here = order[k]
+            banned = (*(self.banned if k == self.fixed else ()), int(actions[here]))
+            if len(banned) < losses.shape[1]:
+                allowed = float(np.delete(losses[here], banned).max())
+                pieces.append((_Region(actions, order, k, banned), float(before[k]) + allowed))
+        return pieces
+
+
+def _distinct(contexts: Contexts) -> tuple[Contexts, IntArray]:
+    """One context of each kind that a policy can tell apart, and which of them (n,) every context is like."""
+    known = contexts.features
+    if contexts.ids is not None:
+        known = np.column_stack([contexts.ids, known])
+    if contexts.phi is not None:
+        known = np.column_stack([known, contexts.phi.codes])
+    _, first, kind = np.unique(known, axis=0, return_index=True, return_inverse=True)
+    if len(first) == len(contexts):
+        return contexts, np.arange(len(contexts))
+    return contexts.take(first), kind.reshape(-1)
+
+
+def _behaviour(policy: Policy, contexts: Contexts) -> IntArray:
+    return np.asarray(policy(contexts), dtype=np.int64)
+
+
+@dataclass(frozen=True)
+class PrintedWalk:
+    """Which policies (by number) the paper's loop visited, and the one it returned: None when it did not end."""
+
+    visited: tuple[int, ...]
+    returned: int | None
+
+
+def best_outside_as_printed(
+    policies: EnumeratedClass, contexts: Contexts, scores: FloatArray, *, excluded: Sequence[Policy], max_steps: int
+) -> PrintedWalk:
+    """The paper's Algorithm `c_csc`, with an exact constrained oracle: from π_i to the best policy that differs from it
+    on some context and is worth no more, until that is outside `excluded`; at most `max_steps` times.
+    """
+    values = sum_list(policies, contexts, scores)
+    actions = np.asarray(policies.actions(contexts), dtype=np.int64)
+    avoid = {_behaviour(policy, contexts).tobytes() for policy in excluded}
+    visited = [int(np.argmax(values))]
+    while actions[visited[-1]].tobytes() in avoid:
+        here = visited[-1]
+        allowed = (actions != actions[here]) & (values <= values[here])[:, None]
+        if len(visited) > max_steps or not allowed.any():
+            return PrintedWalk(tuple(visited), returned=None)
+        found = [int(np.argmax(np.where(column, values, -np.inf))) for column in allowed.T if column.any()]
+        visited.append(max(found, key=lambda i: values[i]))
+    return PrintedWalk(tuple(visited), returned=visited[-1])

@@ -1,0 +1,145 @@
+"""Elimination Contextual RAGE (the paper's Algorithm `elimination`): drop what is clearly beaten.
+
+    for l = 1, 2, …:
+        p, ρ(Π_l) = min_p max_{π,π' ∈ Π_l} V(π, π'; p)
+        n_l = ⌈4 s² ε_l⁻² ρ(Π_l) log(1/δ_l)⌉                                       (corrections, row 2)
+        lead(π, π') = Cat{r_i/p_i (1{π(c_i) = a_i} − 1{π'(c_i) = a_i})}
+        Π_{l+1} = Π_l without every π' that some π leads by more than ε_l
+        stop with the policy least led, when led by no more than ε − ε_l
+
+Departures: leads are cut to ± P(π ≠ π'), which the truth never exceeds, so that n_l > 2 log(1/δ_l) need not be asked
+for when ρ is tiny; and as survivors of round l are only 2ε_l-good, the last round is the one that proves ε
+(corrections, row 26): round ⌈log₂(1/ε)⌉, or at the latest the next one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+
+from pacbandits.arrays import FloatArray, IntArray
+from pacbandits.confidence import catoni_scale, elimination_samples, round_epsilon
+from pacbandits.errors import InputError
+from pacbandits.paper.base import PaperAlgorithm
+from pacbandits.paper.design.pairs import pair_design, pair_variances, solve_pairs
+from pacbandits.paper.estimators.catoni import catoni_leads
+from pacbandits.paper.estimators.cells import Cells
+from pacbandits.paper.listed import listed
+from pacbandits.policies.base import EnumeratedClass, PolicyClass
+from pacbandits.progress import Progress
+from pacbandits.records import Contexts, Log
+from pacbandits.trials.protocol import Plan, Profile, State, check_played
+
+MOST_POLICIES = 3_000  # as all pairs are compared
+
+
+@dataclass(frozen=True, eq=False)
+class RageState(State):
+    """listing: Π as a list. alive: the indices of Π_l, one for each way to act."""
+
+    listing: EnumeratedClass = field(kw_only=True)
+    alive: IntArray = field(kw_only=True)
+
+
+@dataclass(frozen=True)
+class Rage(PaperAlgorithm):
+    """Elimination Contextual RAGE. precision: the relative gap to which designs are solved."""
+
+    name: ClassVar[str] = "rage"
+    profile: ClassVar[Profile] = Profile(
+        name="rage",
+        source="Elimination Contextual RAGE: drop every policy that another clearly beats",
+        classes="classes that can be listed, up to 3,000 policies (all pairs are compared)",
+        assumes="mean rewards in [0, 1], a bound on E[r²], the distribution of contexts",
+        guarantees="(ε, δ)-PAC",
+        samples="n_l = 4 s² ε_l⁻² ρ(Π_l) log(1/δ_l), Catoni's mean for every pair",
+    )
+
+    precision: float = 1e-3
+
+    def start(self, policies: PolicyClass, contexts: Contexts) -> RageState:
+        listing = listed(policies, algorithm=self.name)
+        _, first = np.unique(_table(listing, contexts)[:, contexts.weights > 0], axis=0, return_index=True)
+        if len(first) > MOST_POLICIES:
+            raise InputError(
+                f"rage compares all pairs of policies, and {len(first)} are too many (at most {MOST_POLICIES}); "
+                "use rage-free or coda-paper"
+            )
+        alive = np.sort(first)
+        finished = len(alive) == 1 or self.rounds == 0
+        return RageState(
+            listing, contexts, listing.policy(int(alive[0])), finished=finished, listing=listing, alive=alive
+        )
+
+    def design(self, state: RageState, *, progress: Progress | None = None) -> Plan | None:
+        if state.finished:
+            return None
+        listing, alive = state.listing, state.alive
+        solution = solve_pairs(
+            _table(listing, state.contexts)[alive],
+            n_actions=listing.n_actions,
+            weights=state.contexts.weights,
+            tolerance=self.precision,
+            floor=self.floor / listing.n_actions,
+        )
+        number = state.round_number + 1
+        samples = elimination_samples(
+            solution.upper,
+            epsilon=round_epsilon(number),
+            confidence=self.confidence(listing, number),
+            second_moment=self.rewards.second_moment,
+            scale=self.scale,
+        )
+        return self.plan(
+            state,
+            sampler=pair_design([listing.policy(int(i)) for i in alive], solution),
+            samples=samples,
+            details={"rho": solution.upper, "policies": len(alive)},
+        )
+
+    def absorb(self, state: RageState, plan: Plan, log: Log) -> RageState:
+        check_played(state, plan, log, rewards=self.rewards)
+        listing, alive = state.listing, state.alive
+        cells = Cells.of(log)
+        lead = catoni_leads(
+            cells,
+            np.ascontiguousarray(_table(listing, cells.contexts)[alive]),
+            alpha=catoni_scale(
+                self.rewards.second_moment * self._variances(state, plan),
+                samples=log.samples,
+                confidence=self.confidence(listing, plan.round_number),
+            ),
+        )
+        apart = _disagreements(_table(listing, state.contexts)[alive], state.contexts)
+        beaten = np.clip(lead, -apart, apart).max(axis=0)  # by how much each is led by another, at least 0
+        best = int(beaten.argmin())
+        stays = beaten <= max(plan.epsilon, beaten[best])
+        late = plan.round_number > self.rounds
+        return state.after(
+            plan,
+            log,
+            policy=listing.policy(int(alive[best])),
+            finished=bool(stays.sum() == 1 or late or beaten[best] + plan.epsilon <= self.epsilon),
+            details={"dropped": int((~stays).sum())},
+            alive=alive[stays],
+        )
+
+    def _variances(self, state: RageState, plan: Plan) -> FloatArray:
+        listing, alive = state.listing, state.alive
+        return pair_variances(
+            _table(listing, state.contexts)[alive],
+            propensities=plan.sampler.propensities(state.contexts),
+            weights=state.contexts.weights,
+        )
+
+
+def _table(listing: EnumeratedClass, contexts: Contexts) -> np.ndarray[Any, Any]:
+    return np.ascontiguousarray(listing.actions(contexts))
+
+
+def _disagreements(table: np.ndarray[Any, Any], contexts: Contexts) -> FloatArray:
+    """P(π ≠ π') (K, K): what V would be if 1/p + 1/p' were 1."""
+    n_actions = int(table.max()) + 1
+    return pair_variances(table, propensities=np.full((len(contexts), n_actions), 2.0), weights=contexts.weights)

@@ -1,0 +1,118 @@
+"""Policy classes and policies by name and by kind: a line for each. No code is ever loaded from a file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from math import exp
+from math import log as logarithm
+from typing import Any, cast
+
+from pacbandits.errors import InputError, nearest, plain
+from pacbandits.options import parse_spec
+from pacbandits.policies.base import PolicyClass, ReadingClass, StoredClass
+from pacbandits.policies.finite import Finite, TablePolicy
+from pacbandits.policies.greedy import GreedyPolicy
+from pacbandits.policies.linear import Linear, LinearPolicy
+from pacbandits.policies.linear.spec import linear
+from pacbandits.policies.spec import ClassSpec
+from pacbandits.policies.trees import TreePolicy
+from pacbandits.policies.trees.spec import trees, trees_from_json
+from pacbandits.policies.trivial import Trivial, trivial
+from pacbandits.records import Contexts, Policy
+
+Json = dict[str, Any]
+
+# What a command may call for.
+SPECS: dict[str, ClassSpec] = {spec.name: spec for spec in (trees, linear, trivial)}
+
+# What a file may describe.
+CLASSES: dict[str, Callable[[Json], PolicyClass]] = {
+    Finite.kind: Finite.from_json,
+    Trivial.kind: Trivial.from_json,
+    "trees": trees_from_json,
+    Linear.kind: Linear.from_json,
+}
+POLICIES: dict[str, Callable[[Json], Policy]] = {
+    TablePolicy.kind: TablePolicy.from_json,
+    TreePolicy.kind: TreePolicy.from_json,
+    GreedyPolicy.kind: GreedyPolicy.from_json,
+    LinearPolicy.kind: LinearPolicy.from_json,
+}
+
+
+def load_policies(spec: str, contexts: Contexts, *, n_actions: int) -> PolicyClass:
+    """The policy class of a spec `name:key=value,…`, for contexts like these."""
+    name, given = parse_spec(spec, of="policy class")
+    if name not in SPECS:
+        raise InputError(f"unknown policy class '{plain(name)}'{nearest(name, SPECS)}")
+    return SPECS[name].from_text(given, contexts, n_actions=n_actions)
+
+
+def describe_class(policies: PolicyClass) -> str:
+    """The kind and size of a class, which a certificate names and its reader must accept."""
+    kind = getattr(policies, "describe", None)
+    words = str(kind()) if callable(kind) else str(getattr(policies, "kind", type(policies).__name__))
+    digits = policies.log_size / logarithm(10.0)
+    size = f"{exp(policies.log_size):,.0f}" if digits < 7 else f"about 10^{digits:.1f}"
+    return f"{words}, {size} policies on {policies.n_actions} actions"
+
+
+def class_to_json(policies: PolicyClass) -> Json:
+    """A policy class as what JSON knows; a sentence for one that has no such form."""
+    if not isinstance(policies, StoredClass):
+        raise InputError(
+            f"the policy class {type(policies).__name__} has no description in JSON (no to_json), so it cannot be "
+            "written to a file"
+        )
+    return policies.to_json()
+
+
+def class_from_json(value: object, policies: PolicyClass | None = None) -> PolicyClass:
+    """The policy class that `class_to_json` described; policies: one of the user's own, if it may be that."""
+    given = _object(value, of="policy class", known=CLASSES if policies is None else None)
+    kind = given["kind"]
+    if kind not in CLASSES:
+        if isinstance(policies, StoredClass) and _as_read(policies.to_json()) == given:
+            return policies
+        raise InputError(
+            f"the policy class of kind '{plain(kind)}' is another than the one given; pass the one that was used"
+        )
+    try:
+        return CLASSES[kind](given)
+    except (KeyError, TypeError, ValueError) as error:
+        raise InputError(f"the policy class in JSON cannot be read: {error}") from None
+
+
+def policy_from_json(value: object, policies: PolicyClass | None = None) -> Policy:
+    """The policy that `to_json` described; policies: its class, where that reads policies of its own kind."""
+    reads = isinstance(policies, ReadingClass)
+    given = _object(value, of="policy", known=None if reads else POLICIES)
+    kind = given["kind"]
+    try:
+        if kind not in POLICIES and isinstance(policies, ReadingClass):
+            return policies.policy_from_json(given)
+        return POLICIES[kind](given)
+    except KeyError as missing:
+        raise InputError(f"a policy of kind '{plain(kind)}' in JSON lacks {missing}") from None
+
+
+def _object(value: object, *, of: str, known: Mapping[str, object] | None) -> Json:
+    """A JSON object with a kind, which must be one of the known ones if these are given."""
+    if not isinstance(value, dict):
+        raise InputError(f"a {of} in JSON must be an object, got {type(value).__name__}")
+    given = cast(Json, value)
+    kind = given.get("kind")
+    if not isinstance(kind, str):
+        raise InputError(f"a {of} in JSON must be an object with a 'kind'")
+    if known is not None and kind not in known:
+        raise InputError(
+            f"unknown kind of {of} '{plain(kind)}'{nearest(kind, known)}; a class of your own must be handed in, as no "
+            "code is ever loaded from a file"
+        )
+    return given
+
+
+def _as_read(value: Json) -> Json:
+    """JSON as it comes back from a file."""
+    return json.loads(json.dumps(value))

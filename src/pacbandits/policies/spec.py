@@ -1,0 +1,46 @@
+"""What makes a function a policy class that can be called by its name: declared options, checked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pacbandits.options import Option, check_options, declared_options, read_options
+from pacbandits.policies.base import PolicyClass
+from pacbandits.records import Contexts
+
+
+@dataclass(frozen=True, eq=False)
+class ClassSpec:
+    """A policy class by its name.
+
+    name: what a spec calls it.
+    description: one line.
+    options: what it takes.
+    build: makes the class for contexts, `n_actions` and options.
+    """
+
+    name: str
+    description: str
+    options: tuple[Option, ...]
+    build: Callable[..., PolicyClass]
+
+    def __call__(self, contexts: Contexts, *, n_actions: int, **options: Any) -> PolicyClass:
+        """The class for these contexts."""
+        checked: dict[str, Any] = check_options(options, self.options, of=f"policy class '{self.name}'")
+        return self.build(contexts, n_actions=n_actions, **checked)
+
+    def from_text(self, given: Mapping[str, str], contexts: Contexts, *, n_actions: int) -> PolicyClass:
+        """The class for these contexts, and options as a spec spells them."""
+        options: dict[str, Any] = read_options(given, self.options, of=f"policy class '{self.name}'")
+        return self.build(contexts, n_actions=n_actions, **options)
+
+
+def policy_class(name: str, *, description: str) -> Callable[[Callable[..., PolicyClass]], ClassSpec]:
+    """Turn a function of contexts, `n_actions` and declared options into a policy class with a name."""
+
+    def declare(function: Callable[..., PolicyClass]) -> ClassSpec:
+        return ClassSpec(name, description, declared_options(function), function)
+
+    return declare

@@ -1,0 +1,196 @@
+"""What a problem costs whose mean rewards are linear in known features, in one record."""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pacbandits.arrays import FloatArray, IntArray
+from pacbandits.complexity import bounds
+from pacbandits.complexity.gaps import Truth
+from pacbandits.confidence import check_delta, check_epsilon
+from pacbandits.errors import InputError
+from pacbandits.policies.base import EnumeratedClass, EveryMap, PolicyClass
+from pacbandits.progress import Progress, silent
+from pacbandits.realizable.coordinates import NOISELESS
+from pacbandits.realizable.rho import Ends, LinearInstance, measure_realizable_rho, minimax_rho
+
+
+@dataclass(frozen=True, eq=False)
+class RealizableComplexity:
+    """What a problem with linear rewards costs. None: cannot be had, and `notes` says why under the same name.
+
+    policies: "listed", "linear" or "all". dimension: d. rank: r, of what the features span. log_size: log|Π|, or an
+    upper bound on it. log_cover: see `log_cover`. rho_*: complexities at `epsilon`, `rho_sigma_*` weighed by noise:
+    lower ≤ ρ, a theorem; upper: the largest cost of a policy found at the best design found; proven: an upper end that
+    is a theorem, and `upper` itself where `exact`; uniform: what uniform exploration pays, found as `upper` is.
+    rho_minimax: 4r/ε², no ρ is larger. Bounds and prices are numbers of samples. best_actions (N,): π*. propensities
+    (N, A): the design of rho_upper.
+    """
+
+    policies: str
+    dimension: int
+    rank: int
+    n_policies: int | None
+    log_size: float
+    log_cover: float
+    n_contexts: int
+    n_actions: int
+    epsilon: float
+    delta: float
+    best_value: float
+    rho_lower: float
+    rho_upper: float
+    rho_proven: float
+    rho_uniform: float
+    rho_minimax: float
+    rho_sigma_lower: float
+    rho_sigma_upper: float
+    rho_sigma_proven: float
+    rho_sigma_uniform: float
+    exact: bool
+    lower_bound: float | None
+    minimax_bound: float
+    confidence_price: float
+    union_price: float
+    union_price_uniform: float
+    converged: bool
+    tolerance: float
+    seconds: float
+    best_actions: IntArray
+    propensities: FloatArray
+    notes: dict[str, str] = field(default_factory=dict[str, str])
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON values; an infinite number is the string "Infinity"."""
+        arrays = {"best_actions", "propensities"}
+        out = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in arrays}
+        return {k: "Infinity" if isinstance(v, float) and math.isinf(v) else v for k, v in out.items()}
+
+
+def measure_realizable(
+    truth: Truth,
+    features: ArrayLike,
+    policies: PolicyClass | None,
+    *,
+    epsilon: float,
+    delta: float,
+    tolerance: float = 0.01,
+    progress: Progress | None = None,
+) -> RealizableComplexity:
+    """Measure a problem whose mean rewards are linear in features (N, A, d).
+
+    policies: a class that can be listed, the trivial one (every map from contexts to actions), or None for all linear
+    policies. tolerance: relative gap at which the brackets stop.
+    """
+    epsilon, delta = check_epsilon(epsilon), check_delta(delta)
+    if not 0 < tolerance < np.inf:
+        raise InputError(f"tolerance must be positive, got {tolerance}")
+    began = time.perf_counter()
+    tell = progress or silent
+    tell("features")
+    instance = LinearInstance.of(truth, features, policies)
+    noise = truth.noise_variance[instance.rows]
+    tell("ρ")
+    plain = measure_realizable_rho(instance, None, epsilon=epsilon, tolerance=tolerance, tell=tell)
+    sigma = plain
+    if not (noise == 1.0).all():
+        tell("ρ_σ")
+        sigma = measure_realizable_rho(
+            instance, noise, epsilon=epsilon, tolerance=tolerance, tell=tell, known=plain.points
+        )
+    notes = _notes(instance, plain, sigma, noise)
+    lower = bounds.lower_bound(sigma.lower, delta=delta) if epsilon == 0 else None
+    if lower is None:
+        notes["lower_bound"] = "a theorem for ε = 0 only"
+    log_size = _log_size(instance, policies)
+    cover = log_cover(instance.own.rank, epsilon=epsilon)
+    union = min(cover, log_size)
+    return RealizableComplexity(
+        policies="linear" if policies is None else "all" if isinstance(policies, EveryMap) else "listed",
+        dimension=instance.own.dimension,
+        rank=instance.own.rank,
+        n_policies=len(policies) if isinstance(policies, EnumeratedClass) else None,
+        log_size=log_size,
+        log_cover=cover,
+        n_contexts=len(instance.rows),
+        n_actions=instance.own.n_actions,
+        epsilon=epsilon,
+        delta=delta,
+        best_value=instance.best_value,
+        rho_lower=plain.lower,
+        rho_upper=plain.upper,
+        rho_proven=plain.proven,
+        rho_uniform=plain.uniform,
+        rho_minimax=minimax_rho(instance.own.rank, epsilon=epsilon),
+        rho_sigma_lower=sigma.lower,
+        rho_sigma_upper=sigma.upper,
+        rho_sigma_proven=sigma.proven,
+        rho_sigma_uniform=sigma.uniform,
+        exact=plain.points is None,
+        lower_bound=lower,
+        minimax_bound=minimax_bound(instance.own.rank, epsilon=epsilon, delta=delta),
+        confidence_price=bounds.confidence_price(sigma.upper, delta=delta),
+        union_price=bounds.union_price(sigma.upper, log_size=union, delta=delta),
+        union_price_uniform=bounds.union_price(sigma.uniform, log_size=union, delta=delta),
+        converged=max(plain.gap, sigma.gap) <= tolerance,
+        tolerance=tolerance,
+        seconds=time.perf_counter() - began,
+        best_actions=instance.best_actions,
+        propensities=plain.propensities,
+        notes=notes,
+    )
+
+
+def log_cover(rank: int, *, epsilon: float) -> float:
+    """r log(1 + 2/ε): the unit ball of any norm on R^r has an ε-net of at most (1 + 2/ε)^r points.
+
+    The paper's union over d log(1/ε) (Theorem `realizable_upper`), with a constant. The norm is that of the design:
+    with directions v, ‖v‖_A ≤ 1, of which all ‖x_π‖_{A⁻¹} = max_v ⟨v, x_π⟩ are known up to a share ε from the net.
+    """
+    return rank * math.log1p(2.0 / epsilon) if epsilon > 0 else np.inf
+
+
+def minimax_bound(rank: int, *, epsilon: float, delta: float) -> float:
+    """`d (d log(1/ε) + log(1/δ)) log(1/ε)/ε²`, Theorem `realizable_upper`, second part, with constant 1 and d = r.
+
+    log(1/ε) is taken to be at least log 2: one round.
+    """
+    if epsilon == 0:
+        return np.inf
+    rounds = max(-math.log(epsilon), math.log(2.0))
+    return rank * (rank * rounds - math.log(delta)) * rounds / epsilon**2
+
+
+def _log_size(instance: LinearInstance, policies: PolicyClass | None) -> float:
+    """log|Π|. Linear policies are at most the cells of an arrangement: 2 Σ_{i<r} C(M − 1, i) for M hyperplanes."""
+    if policies is not None:
+        return policies.log_size
+    n, n_actions = instance.losses.shape
+    rank, planes = instance.own.rank, n * n_actions * (n_actions - 1) // 2
+    if rank == 0 or planes == 0:
+        return 0.0
+    terms = [math.lgamma(planes) - math.lgamma(i + 1) - math.lgamma(planes - i) for i in range(min(rank, planes))]
+    cells = math.log(2.0) + float(np.logaddexp.reduce(terms))
+    return min(cells, n * math.log(n_actions))
+
+
+def _notes(instance: LinearInstance, plain: Ends, sigma: Ends, noise: FloatArray) -> dict[str, str]:
+    notes: dict[str, str] = {}
+    if instance.own.rank < instance.own.dimension:
+        notes["rank"] = f"the features span {instance.own.rank} of {instance.own.dimension} dimensions"
+    for name, ends in (("rho", plain), ("rho_sigma", sigma)):
+        if ends.note:
+            notes[name] = ends.note
+    if sigma.upper == 0 < plain.upper:
+        notes["rho_sigma"] = "zero: rewards carry no noise where policies differ"
+    elif (noise <= NOISELESS * noise.max(initial=0.0)).any():
+        notes["rho_sigma"] = "; ".join(
+            word for word in (sigma.note, "some rewards carry no noise, and what they teach costs nothing") if word
+        )
+    return notes

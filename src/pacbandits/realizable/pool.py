@@ -1,0 +1,248 @@
+"""Designs for rewards that are linear in features: the ratio form on a pool of directions.
+
+    min_p max_k ‖x_k‖²_{A(p)⁻¹}/d_k²,   A(p) = Σ_c ν_c Σ_a p(a|c) φ(c, a)φ(c, a)ᵀ/σ²(c, a)
+
+By duality this is max_λ min_p tr(A(p)⁻¹M), M = Σ_k λ_k x_k x_kᵀ/d_k², λ in the simplex. With
+
+    v_k = ‖x_k‖²_{A⁻¹}/d_k²,   g(c, a) = φᵀA⁻¹MA⁻¹φ/σ²,   f = tr(A⁻¹M) = Σ_k λ_k v_k = Σ_c ν_c Σ_a p g
+
+every p and λ give both ends of a bracket:
+
+    f²/Σ_c ν_c max_a g(c, a)  ≤  optimum  ≤  max_k v_k.
+
+The upper end is the objective at p. For the lower one take any other p', A' = A(p'). By Cauchy and Schwarz
+f = tr(M^½A'^{−½} · A'^½A⁻¹M^½) ≤ tr(A'⁻¹M)^½ tr(A'A⁻¹MA⁻¹)^½, and the last trace is Σ_c ν_c Σ_a p' g ≤ Σ_c ν_c max_a g.
+
+Plain steps `p ← p √g` (renormalised in each context) and `λ ← λ v` (renormalised) have no parameter. Both are raised to
+a power that grows while the bracket of the iterates narrows and falls back to one when it does not; λ also looks ahead
+(v_t²/v_{t−1} in the place of v_t), which keeps the two from chasing each other.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pacbandits.arrays import FloatArray, IntArray, floats
+from pacbandits.design.enumerated import relative_gap
+from pacbandits.errors import InputError
+from pacbandits.realizable.coordinates import Coordinates, change_coordinates
+
+# Both ends are moved outward by this much for rounding; A is conditioned well enough for it.
+ROUNDING = 1e-9
+# The powers of a step.
+_GROWTH, _RETREAT, _LARGEST_POWER = 1.1, 0.5, 8.0
+# Nothing falls below this share of the largest, as it would not come back.
+_LEAST = 1e-12
+# Pools of more directions than this are sifted.
+_SIFTED = 20_000
+# The share of uniform exploration that keeps A(p) well conditioned: that of the tolerance, and at least the second.
+# It costs the upper end as much.
+_MIXED, _LEAST_MIXED = 0.01, 1e-7
+
+
+@dataclass(frozen=True, eq=False)
+class LinearSolution:
+    """A design and a bracket on the optimum: lower ≤ min_p max_k ‖x_k‖²_{A(p)⁻¹}/d_k² ≤ upper.
+
+    propensities (N, A): attain `upper`; uniform where a context cannot occur. multipliers (K,): the λ that proves
+    `lower`. iterations: evaluations of A(p). tolerance: the gap that was asked for.
+    """
+
+    propensities: FloatArray
+    lower: float
+    upper: float
+    multipliers: FloatArray
+    iterations: int
+    tolerance: float
+
+    @property
+    def gap(self) -> float:
+        """upper/lower − 1."""
+        return relative_gap(self.lower, self.upper)
+
+    @property
+    def converged(self) -> bool:
+        """Whether the requested relative gap was reached."""
+        return bool(self.gap <= self.tolerance)
+
+
+def solve_pool(
+    features: ArrayLike,
+    weights: ArrayLike,
+    directions: ArrayLike,
+    accuracies: ArrayLike,
+    *,
+    noise: ArrayLike | None = None,
+    floor: float = 0.0,
+    start: ArrayLike | None = None,
+    tolerance: float = 0.01,
+    max_iterations: int = 2_000,
+) -> LinearSolution:
+    """The best design for given directions.
+
+    features (N, A, d): φ. weights (N,): ν. directions (K, d): x_k, in the span of the features. accuracies (K,): d_k,
+    positive. noise (N, A): σ², ones by default; what has none is learned at once and costs nothing. floor: the least
+    probability of every action. start (N, A): propensities to do no worse than; the steps begin at uniform ones all the
+    same, as they are many times slower from a design that has given up most actions. tolerance: the relative gap to
+    stop at.
+    """
+    where = change_coordinates(features, weights, noise=noise)
+    moved = where.move(floats(directions, name="directions", shape=(None, where.dimension)))
+    accuracy = floats(accuracies, name="accuracies", shape=(len(moved),))
+    if len(accuracy) and accuracy.min() <= 0:
+        raise InputError(f"accuracies must be positive, but entry {int(accuracy.argmin())} is {accuracy.min():.6g}")
+    return sift_moved(
+        where,
+        moved / accuracy[:, None],
+        floor=floor,
+        start=None if start is None else floats(start, name="start", shape=where.shape),
+        tolerance=tolerance,
+        max_iterations=max_iterations,
+    )
+
+
+def sift_moved(
+    where: Coordinates,
+    targets: FloatArray,
+    *,
+    floor: float = 0.0,
+    start: FloatArray | None = None,
+    tolerance: float = 0.01,
+    max_iterations: int = 2_000,
+) -> LinearSolution:
+    """The same for directions divided by their accuracies, (K, r), in coordinates that were made before.
+
+    Of very many directions few will matter: a few are solved, all are evaluated at the design found, those served
+    worst join, and so on. The lower end is that of the few, the upper one that of all.
+    """
+    if len(targets) <= _SIFTED:
+        return solve_moved(where, targets, floor=floor, start=start, tolerance=tolerance, max_iterations=max_iterations)
+    active = _largest(_values(where, targets, where.uniform()), _SIFTED // 10)
+    lower, upper, iterations = 0.0, np.inf, 0
+    best, proof = where.spread(where.uniform()), np.full(len(targets), 1.0 / len(targets))
+    while iterations < max_iterations:
+        left = max_iterations - iterations
+        solved = solve_moved(
+            where, targets[active], floor=floor, start=start, tolerance=tolerance / 2, max_iterations=left
+        )
+        iterations += solved.iterations
+        values = _values(where, targets, where.gather(solved.propensities))
+        if solved.lower > lower:
+            lower, proof = solved.lower, np.zeros(len(targets))
+            proof[active] = solved.multipliers
+        if values.max() * (1.0 + ROUNDING) < upper:
+            upper, best = float(values.max()) * (1.0 + ROUNDING), solved.propensities
+        values[active] = 0.0
+        fresh = _largest(values, _SIFTED // 20)
+        fresh = fresh[values[fresh] > lower]
+        if relative_gap(lower, upper) <= tolerance or len(fresh) == 0:
+            break
+        active = np.concatenate([active, fresh])
+    return LinearSolution(best, lower, upper, proof, iterations, tolerance)
+
+
+def solve_moved(
+    where: Coordinates,
+    targets: FloatArray,
+    *,
+    floor: float = 0.0,
+    start: FloatArray | None = None,
+    tolerance: float = 0.01,
+    max_iterations: int = 2_000,
+) -> LinearSolution:
+    """The same with all directions at once."""
+    n_actions = where.n_actions
+    if not tolerance > 0:
+        raise InputError(f"tolerance must be positive, got {tolerance}")
+    if not 0 <= floor <= 1 / n_actions:
+        raise InputError(f"floor must lie between 0 and {1 / n_actions:.6g} (one over the actions), got {floor}")
+    lengths = np.abs(targets).max(axis=1, initial=0.0)
+    if not lengths.any():
+        equal = np.full(len(targets), 1.0 / max(len(targets), 1))
+        return LinearSolution(where.spread(where.uniform()), 0.0, 0.0, equal, 0, tolerance)
+    unit = float(lengths.max())
+    mixed = max(_MIXED * min(tolerance, 1.0), _LEAST_MIXED) / n_actions
+    climb = _Climb(where, targets / unit, max(floor, mixed), floor)
+    shares, weights = where.uniform(), np.full(len(targets), 1.0 / len(targets))
+    if start is not None:
+        climb.at(_check_start(where.gather(start)), weights)
+    power, old_ratio, old_gap = 1.0, None, np.inf
+    while True:
+        gains, ratio, gap = climb.at(shares, weights)
+        if relative_gap(climb.lower, climb.upper) <= tolerance or climb.iterations >= max_iterations:
+            break
+        power = min(power * _GROWTH, _LARGEST_POWER) if gap <= old_gap else max(power * _RETREAT, 1.0)
+        shares = _raise(shares, gains, power / 2)
+        weights = _raise(weights, ratio if old_ratio is None else ratio * (ratio / old_ratio), power)
+        old_ratio, old_gap = ratio, gap
+    return LinearSolution(
+        where.spread(climb.best),
+        climb.lower * unit**2 * (1.0 - ROUNDING),
+        climb.upper * unit**2 * (1.0 + ROUNDING),
+        climb.proof,
+        climb.iterations,
+        tolerance,
+    )
+
+
+def _values(where: Coordinates, targets: FloatArray, propensities: FloatArray) -> FloatArray:
+    """v_k (K,) at propensities (n, A) that are not zero."""
+    pulled = targets @ np.linalg.inv(where.information(propensities))
+    return (pulled * targets).sum(axis=1)
+
+
+def _largest(values: FloatArray, count: int) -> IntArray:
+    return np.argpartition(-values, count - 1)[:count] if count < len(values) else np.arange(len(values))
+
+
+class _Climb:
+    """Evaluates p and λ, and remembers the best bracket seen.
+
+    targets (K, r): x_k/d_k. mixed: the least probability that is played; floor: that which every design must keep.
+    """
+
+    def __init__(self, where: Coordinates, targets: FloatArray, mixed: float, floor: float) -> None:
+        self.where = where
+        self.targets = targets
+        self.mixed = mixed
+        self.floor = floor
+        self.lower = 0.0
+        self.upper = np.inf
+        self.best = where.uniform()
+        self.proof = np.full(len(targets), 1.0 / len(targets))
+        self.iterations = 0
+
+    def at(self, shares: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray, float]:
+        """g (n, A), v/f (K,), and the gap of the bracket that this p and this λ give."""
+        where = self.where
+        propensities = (1.0 - self.mixed * where.n_actions) * shares + self.mixed
+        pulled = self.targets @ np.linalg.inv(where.information(propensities))
+        values = np.maximum((pulled * self.targets).sum(axis=1), 0.0)
+        mean = float(weights @ values)
+        gains = where.gains((pulled * weights[:, None]).T @ pulled)
+        most = (1.0 - self.floor * where.n_actions) * gains.max(axis=1) + self.floor * gains.sum(axis=1)
+        lower, upper = mean**2 / float(where.weights @ most), float(values.max())
+        self.iterations += 1
+        if lower > self.lower:
+            self.lower, self.proof = lower, weights
+        if upper < self.upper:
+            self.upper, self.best = upper, propensities
+        return gains, np.maximum(values / mean, 1e-100), relative_gap(lower, upper)
+
+
+def _raise(shares: FloatArray, factors: FloatArray, power: float) -> FloatArray:
+    """Shares times a power of the factors, made to sum to one along the last axis again."""
+    largest = factors.max(axis=-1, keepdims=True)
+    out = shares * (factors / np.where(largest > 0, largest, 1.0)) ** power
+    out = np.where(largest > 0, out, shares)
+    out = np.maximum(out, _LEAST * out.max(axis=-1, keepdims=True))
+    return out / out.sum(axis=-1, keepdims=True)
+
+
+def _check_start(shares: FloatArray) -> FloatArray:
+    if shares.min(initial=0.0) < 0 or not (np.abs(shares.sum(axis=1) - 1.0) <= 1e-6).all():
+        raise InputError("start must be propensities: not negative, and summing to 1 in every context")
+    return shares

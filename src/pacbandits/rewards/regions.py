@@ -1,0 +1,206 @@
+"""A reward model for contexts with features: regions cut out by a decision tree that all actions share.
+
+In each region every action has its mean, pulled toward that of the region above, so that an action seldom seen there
+borrows from what is known of it elsewhere. A region is split where that makes the data likelier,
+
+    Σ_a ½ S²/(v(n + k)) − ½ log(1 + n/k)      of both parts, less that of the whole; more than log(20 × splits),
+
+the evidence for normal rewards of variance v whose means lie v/k around the region's own (S the sum of an action's n
+residuals in a part). So the tree grows with the data and stays a single region where there is nothing to see.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from pacbandits.arrays import BoolArray, FloatArray, IntArray
+from pacbandits.compiled import kernel, over_cores
+from pacbandits.records import Contexts, Log
+from pacbandits.rewards.steps import (
+    Cuts,
+    action_means,
+    codes_of,
+    cuts_from_json,
+    cuts_to_json,
+    inside,
+    learn_cuts,
+    steps_of,
+)
+
+LEAST_VARIANCE = 0.01
+LEAST_REGION = 40  # observations
+ODDS = 20.0  # by which a split must be likelier than none
+
+
+@dataclass(frozen=True)
+class Regions:
+    """cuts: where each feature may be cut, or how many labels it has. strength: of the pull, in observations.
+
+    depth: how many questions lead to a region at the most.
+    """
+
+    cuts: Cuts
+    strength: float = 30.0
+    depth: int = 4
+
+    @classmethod
+    def learn(cls, contexts: Contexts, *, strength: float = 30.0, depth: int = 4) -> Regions:
+        """Cuts at the quantiles of these contexts."""
+        return cls(learn_cuts(contexts), strength, depth)
+
+    def fit(self, log: Log) -> FittedRegions:
+        means = action_means(log)
+        variance = max(float(np.average((log.rewards - means[log.actions]) ** 2, weights=log.repeats)), LEAST_VARIANCE)
+        weights = log.repeats.astype(np.float64)
+        seen = _Seen(codes_of(self.cuts, log.contexts), log.actions, weights, weights * log.rewards, log.n_actions)
+        return FittedRegions(self.cuts, self._grow(seen, np.arange(len(log)), means, variance, self.depth))
+
+    def to_json(self) -> dict[str, Any]:
+        return {"kind": "regions", "cuts": cuts_to_json(self.cuts), "strength": self.strength, "depth": self.depth}
+
+    @classmethod
+    def from_json(cls, value: dict[str, Any]) -> Regions:
+        return cls(cuts_from_json(value["cuts"]), float(value["strength"]), int(value["depth"]))
+
+    def _grow(self, seen: _Seen, rows: IntArray, above: FloatArray, variance: float, depth: int) -> Region:
+        actions = seen.actions[rows]
+        counts = np.bincount(actions, weights=seen.weights[rows], minlength=seen.n_actions)
+        totals = np.bincount(actions, weights=seen.earned[rows], minlength=seen.n_actions)
+        means = (totals + self.strength * above) / (counts + self.strength)
+        if depth == 0 or counts.sum() < LEAST_REGION:
+            return Region(means)
+        question = self._best_question(seen, rows, means, variance)
+        if question is None:
+            return Region(means)
+        yes = question.holds(seen.codes, rows)
+        parts = (self._grow(seen, rows[part], means, variance, depth - 1) for part in (yes, ~yes))
+        return Region(means, question, *parts)
+
+    def _best_question(self, seen: _Seen, rows: IntArray, means: FloatArray, variance: float) -> Question | None:
+        """The split with the most evidence for it, if that outweighs how many there are to choose from."""
+
+        def evidence(sums: FloatArray, counts: FloatArray) -> FloatArray:
+            fits = sums**2 / (2.0 * variance * (counts + self.strength)) - 0.5 * np.log1p(counts / self.strength)
+            return fits.sum(axis=-1)
+
+        starts = np.cumsum([0, *(steps_of(cuts) for cuts in self.cuts)], dtype=np.int64)
+        all_counts, all_sums = seen.by_step(rows, starts)
+        all_sums -= means * all_counts
+        best, found, tried = -math.inf, None, 0
+        for j, cuts in enumerate(self.cuts):
+            labels = isinstance(cuts, int)
+            sums, counts = (table[starts[j] : starts[j + 1]] for table in (all_sums, all_counts))
+            whole, number = sums.sum(axis=0), counts.sum(axis=0)
+            if not labels:
+                sums, counts = np.cumsum(sums, axis=0)[:-1], np.cumsum(counts, axis=0)[:-1]
+            if not len(sums):
+                continue
+            tried += len(sums)
+            gain = evidence(sums, counts) + evidence(whole - sums, number - counts) - evidence(whole, number)
+            place = int(np.argmax(gain))
+            if gain[place] > best:
+                best, found = float(gain[place]), Question(j, place, labels)
+        return found if found is not None and best > math.log(ODDS * tried) else None
+
+
+@dataclass(frozen=True, eq=False)
+class _Seen:
+    """What regions are made from: codes (n, d), actions (n,), how often each row occurred and what it earned (n,)."""
+
+    codes: IntArray
+    actions: IntArray
+    weights: FloatArray
+    earned: FloatArray
+    n_actions: int
+
+    def by_step(self, rows: IntArray, starts: IntArray) -> tuple[FloatArray, FloatArray]:
+        """How often these rows occurred and what they earned, by step of each feature and action (steps, A)."""
+        counts, totals = (np.zeros((int(starts[-1]), self.n_actions)) for _ in range(2))
+        over_cores(
+            lambda a, b: _tally(
+                self.codes, self.actions, self.weights, self.earned, rows, starts, counts, totals, a, b
+            ),
+            count=len(starts) - 1,
+            chunks_per_core=1,
+        )
+        return counts, totals
+
+
+@kernel
+def _tally(
+    codes: IntArray,
+    actions: IntArray,
+    weights: FloatArray,
+    earned: FloatArray,
+    rows: IntArray,
+    starts: IntArray,
+    counts: FloatArray,
+    totals: FloatArray,
+    start: int,
+    stop: int,
+) -> None:
+    """Of the features from start to stop."""
+    for i in rows:
+        a = actions[i]
+        for j in range(start, stop):
+            step = starts[j] + codes[i, j]
+            counts[step, a] += weights[i]
+            totals[step, a] += earned[i]
+
+
+@dataclass(frozen=True)
+class Question:
+    """Whether the code of a feature is at most a value, or for labels whether it is that value."""
+
+    feature: int
+    value: int
+    label: bool
+
+    def holds(self, codes: IntArray, rows: IntArray) -> BoolArray:
+        """For which of these rows of codes (n, d)."""
+        column = codes[rows, self.feature]
+        return column == self.value if self.label else column <= self.value
+
+
+@dataclass(frozen=True, eq=False)
+class Region:
+    """The mean of each action (A,), and the question that splits the region, if one does."""
+
+    means: FloatArray
+    question: Question | None = None
+    yes: Region | None = None
+    no: Region | None = None
+
+    def __len__(self) -> int:
+        """How many regions it is split into in the end."""
+        return 1 if self.yes is None or self.no is None else len(self.yes) + len(self.no)
+
+    def leaves(self) -> list[Region]:
+        """The regions it is split into in the end, in order."""
+        return [self] if self.yes is None or self.no is None else [*self.yes.leaves(), *self.no.leaves()]
+
+    def number(self, codes: IntArray, rows: IntArray, out: IntArray, *, first: int = 0) -> None:
+        """Write to out (n,) in which of its leaves each row is, counting from `first`."""
+        if self.question is None or self.yes is None or self.no is None:
+            out[rows] = first
+            return
+        holds = self.question.holds(codes, rows)
+        self.yes.number(codes, rows[holds], out, first=first)
+        self.no.number(codes, rows[~holds], out, first=first + len(self.yes))
+
+
+@dataclass(frozen=True, eq=False)
+class FittedRegions:
+    """A fitted tree of regions."""
+
+    cuts: Cuts
+    root: Region
+
+    def predict(self, contexts: Contexts) -> FloatArray:
+        which = np.empty(len(contexts), dtype=np.int64)
+        self.root.number(codes_of(self.cuts, contexts), np.arange(len(contexts)), which)
+        return inside(np.array([leaf.means for leaf in self.root.leaves()]))[which]

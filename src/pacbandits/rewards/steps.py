@@ -1,0 +1,95 @@
+"""Features as steps: where the reward models cut them, and what they share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pacbandits.arrays import BoolArray, FloatArray, IntArray
+from pacbandits.compiled import kernel, over_cores
+from pacbandits.errors import InputError
+from pacbandits.policies.trees.bins import cut
+from pacbandits.records import Contexts, Log
+
+# For each feature where it is cut, or how many labels it has.
+Cuts = tuple[tuple[float, ...] | int, ...]
+
+_EDGE = 0.02  # predictions stay this far inside [0, 1]
+_MOST_STEPS = 400
+
+
+def learn_cuts(contexts: Contexts) -> Cuts:
+    """Cuts at the quantiles of these contexts: up to 15 a feature, fewer when there are many features."""
+    bins = int(np.clip(_MOST_STEPS // max(contexts.n_features, 1), 2, 16))
+    return tuple(
+        cut(contexts.features[:, j], contexts.weights, bins=bins) if labels is None else len(labels)
+        for j, labels in enumerate(contexts.categories)
+    )
+
+
+def steps_of(cuts: tuple[float, ...] | int) -> int:
+    """How many steps a feature has."""
+    return cuts if isinstance(cuts, int) else len(cuts) + 1
+
+
+def codes_of(cuts: Cuts, contexts: Contexts) -> IntArray:
+    """Which step (n, d) of each feature a context is on."""
+    if len(cuts) != contexts.n_features:
+        raise InputError(f"the model is of {len(cuts)} features, but the contexts have {contexts.n_features}")
+    for j, (steps, labels) in enumerate(zip(cuts, contexts.categories, strict=True)):
+        known = steps if isinstance(steps, int) else None
+        if known != (None if labels is None else len(labels)):
+            raise InputError(f"feature '{contexts.names[j]}' has other labels than those the model was made for")
+    numbers = [() if isinstance(steps, int) else steps for steps in cuts]
+    edges = np.array([edge for steps in numbers for edge in steps], dtype=np.float64)
+    starts = np.cumsum([0, *(len(steps) for steps in numbers)], dtype=np.int64)
+    labelled = np.array([isinstance(steps, int) for steps in cuts], dtype=np.bool_)
+    features = np.ascontiguousarray(contexts.features)
+    codes = np.empty((len(contexts), len(cuts)), dtype=np.int64)
+    over_cores(lambda a, b: _count_edges(features, edges, starts, labelled, codes, a, b), count=len(contexts))
+    return codes
+
+
+@kernel
+def _count_edges(
+    features: FloatArray,
+    edges: FloatArray,
+    starts: IntArray,
+    labelled: BoolArray,
+    codes: IntArray,
+    start: int,
+    stop: int,
+) -> None:
+    """A number's code is how many edges lie below it; a label's is itself."""
+    for i in range(start, stop):
+        for j in range(features.shape[1]):
+            value = features[i, j]
+            if labelled[j]:
+                codes[i, j] = int(value)
+            else:
+                code = 0
+                for e in range(starts[j], starts[j + 1]):
+                    code += edges[e] < value
+                codes[i, j] = code
+
+
+def cuts_to_json(cuts: Cuts) -> list[Any]:
+    return [steps if isinstance(steps, int) else list(steps) for steps in cuts]
+
+
+def cuts_from_json(value: Any) -> Cuts:
+    return tuple(steps if isinstance(steps, int) else tuple(float(x) for x in steps) for steps in value)
+
+
+def action_means(log: Log) -> FloatArray:
+    """The mean reward of each action (A,), pulled a little toward the mean of all."""
+    counts = np.bincount(log.actions, weights=log.repeats, minlength=log.n_actions)
+    totals = np.bincount(log.actions, weights=log.repeats * log.rewards, minlength=log.n_actions)
+    overall = (totals.sum() + 0.5) / (counts.sum() + 1.0)
+    return (totals + 2.0 * overall) / (counts + 2.0)
+
+
+def inside(values: FloatArray) -> FloatArray:
+    """Predictions in [0, 1], a little away from its ends."""
+    return np.clip(values, _EDGE, 1.0 - _EDGE)

@@ -1,0 +1,238 @@
+"""What an algorithm is: `start`, `design`, `absorb`, `result` over an immutable state.
+
+    state = algorithm.start(policies, contexts)
+    while (plan := algorithm.design(state)) is not None:
+        log = …play plan.sampler for plan.samples interactions, in simulation or for real…
+        state = algorithm.absorb(state, plan, log)
+    answer = algorithm.result(state)
+
+Every step is a pure function; what came of a run is a function of its logs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Protocol, Self, TypeVar
+
+import numpy as np
+
+from pacbandits.certificate.claim import Claim
+from pacbandits.errors import InputError
+from pacbandits.policies.base import PolicyClass
+from pacbandits.progress import Progress
+from pacbandits.records import Contexts, Log, Policy, RewardBounds, Sampler
+
+# Logged propensities may differ from the planned ones by rounding, but not by more than this.
+_SAME_PROPENSITY = 1e-9
+_BLOCK = 2**18  # rows compared at a time
+
+Details = Mapping[str, float | int | str]
+
+
+@dataclass(frozen=True)
+class Profile:
+    """An algorithm in words, and what it can do.
+
+    name: what a command calls it.
+    source: where it comes from, in a line.
+    classes: the policy classes it is for.
+    assumes: what its guarantee rests on.
+    guarantees: what it promises.
+    samples: how many it takes.
+    certifies: whether its answers carry a certificate, and its states a log.
+    keeps_state: whether its states can be saved and loaded.
+    """
+
+    name: str
+    source: str
+    classes: str
+    assumes: str
+    guarantees: str
+    samples: str
+    certifies: bool = False
+    keeps_state: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Setting:
+    """What an algorithm that is made by its name is told.
+
+    policies: the class to search.
+    epsilon, delta: how near to the best, and with what probability of being wrong.
+    rewards: what is known of them.
+    sampled_contexts: how many contexts were drawn to stand for their distribution; None when it is known.
+    """
+
+    policies: PolicyClass
+    epsilon: float
+    delta: float
+    rewards: RewardBounds
+    sampled_contexts: int | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """A round to be played: `samples` interactions with actions drawn from `sampler`.
+
+    epsilon: the accuracy ε_l that the round is for. details: figures for the record.
+    """
+
+    round_number: int
+    epsilon: float
+    sampler: Sampler
+    samples: int
+    oracle_calls: int = 0
+    details: Details = field(default_factory=dict[str, float | int | str])
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """What an algorithm knows between rounds.
+
+    policies: the class.
+    contexts: the population with its weights ν, or a sample D of it.
+    policy: the best one so far.
+    round_number: of the last round absorbed, 0 before the first.
+    samples: interactions so far.
+    oracle_calls: so far.
+    finished: whether the answer is known.
+    history: one mapping of figures a round.
+    log: all rounds so far, of an algorithm that keeps them.
+    certificate: what is certified of the policy, of an algorithm that certifies.
+    """
+
+    policies: PolicyClass
+    contexts: Contexts
+    policy: Policy
+    round_number: int = 0
+    samples: int = 0
+    oracle_calls: int = 0
+    finished: bool = False
+    history: tuple[Details, ...] = ()
+    log: Log | None = None
+    certificate: Claim | None = None
+
+    def after(
+        self,
+        plan: Plan,
+        log: Log,
+        /,
+        *,
+        policy: Policy,
+        finished: bool,
+        details: Details | None = None,
+        oracle_calls: int = 0,
+        **changes: Any,
+    ) -> Self:
+        """This state after the round of `plan`, with its figures in the history.
+
+        details: figures beside those of the plan. oracle_calls: since the plan. changes: to the state's own fields.
+        """
+        samples = self.samples + log.samples
+        figures = {"round": plan.round_number, "samples": log.samples, "total": samples}
+        return replace(
+            self,
+            policy=policy,
+            round_number=plan.round_number,
+            samples=samples,
+            oracle_calls=self.oracle_calls + plan.oracle_calls + oracle_calls,
+            finished=finished,
+            history=(*self.history, figures | dict(plan.details) | dict(details or {}) | {"policy": policy.describe()}),
+            **changes,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """A policy, and what is promised of it in words."""
+
+    policy: Policy
+    finished: bool
+    guarantee: str
+    certificate: Claim | None = None
+
+
+StateOf = TypeVar("StateOf", bound=State)
+
+
+class Algorithm(Protocol[StateOf]):
+    """A best-policy identification algorithm: anything with a name and these steps can be run."""
+
+    name: ClassVar[str]
+
+    @property
+    def rounds(self) -> int:
+        """How many rounds it expects to take; 0 if that is not known."""
+        ...
+
+    def start(self, policies: PolicyClass, contexts: Contexts) -> StateOf:
+        """The state before the first round."""
+        ...
+
+    def design(self, state: StateOf, *, progress: Progress | None = None) -> Plan | None:
+        """The next round, or None when the answer is known."""
+        ...
+
+    def absorb(self, state: StateOf, plan: Plan, log: Log) -> StateOf:
+        """The state after a round was played as planned."""
+        ...
+
+    def result(self, state: StateOf) -> Answer:
+        """The answer as far as it is known."""
+        ...
+
+
+class Registered(Algorithm[StateOf], Protocol[StateOf]):
+    """An algorithm that can be called by its name: it brings a profile, and makes itself for a setting.
+
+    The parameters of `made_for` that have an `About` are the options that a command may set: `name:key=value,…`.
+    """
+
+    profile: ClassVar[Profile]
+    made_for: ClassVar[Any]  # a class method of a `Setting` and options that returns an algorithm
+
+
+def check_played(state: State, plan: Plan, log: Log, *, rewards: RewardBounds) -> None:
+    """Raise unless the log can have come from playing the plan after the state, with rewards as assumed."""
+    number, n_actions = plan.round_number, state.policies.n_actions
+    if number != state.round_number + 1:
+        raise InputError(
+            f"the plan is for round {number}, but round {state.round_number + 1} comes next; "
+            "design and absorb from the same state"
+        )
+    if not n_actions == log.n_actions == plan.sampler.n_actions:
+        raise InputError(
+            f"the policies have {n_actions} actions, the plan of round {number} has {plan.sampler.n_actions} and the "
+            f"log {log.n_actions}; log a propensity for each action of the class"
+        )
+    if log.least is not None:
+        raise InputError(
+            f"the log of round {number} tells the propensity of the played action alone; log that of every action, as "
+            "the plan has it"
+        )
+    if log.samples != plan.samples:
+        raise InputError(f"round {number} asks for {plan.samples} interactions, but the log has {log.samples}")
+    if rewards.in_unit and (log.rewards.min() < 0 or log.rewards.max() > 1):
+        row = int(np.argmax((log.rewards < 0) | (log.rewards > 1)))
+        raise InputError(
+            f"rewards are assumed to lie in [0, 1], but row {row} of the log has {log.rewards[row]:.6g}; rescale them, "
+            "or state other RewardBounds"
+        )
+    _check_propensities(plan, log)
+
+
+def _check_propensities(plan: Plan, log: Log) -> None:
+    """Compare every row with the plan, whose propensities are computed once for each context."""
+    first, which = log.contexts.distinct()
+    planned = plan.sampler.propensities(log.contexts.take(first))
+    for start in range(0, len(log), _BLOCK):
+        rows = slice(start, start + _BLOCK)
+        off = np.abs(log.propensities[rows] - planned[which[rows]])
+        if off.max() > _SAME_PROPENSITY:
+            row, action = (int(i) for i in np.unravel_index(off.argmax(), off.shape))
+            raise InputError(
+                f"row {start + row} of the log has propensity {log.propensities[start + row, action]:.6g} for action "
+                f"{action}, but the plan of round {plan.round_number} has {planned[which[start + row], action]:.6g}; "
+                "play each round with its own plan"
+            )
