@@ -10,7 +10,7 @@ from pacbandits.errors import InputError
 from pacbandits.options import About
 from pacbandits.policies.base import PolicyClass
 from pacbandits.records import RewardBounds, Sampler
-from pacbandits.trials.protocol import Answer, Details, Plan, Setting, State
+from pacbandits.trials.protocol import Algorithm, Answer, Details, Plan, Setting, State
 
 # Contexts outside a sample may need actions that no support policy of the design takes there.
 FLOOR_FOR_SAMPLED_CONTEXTS = 0.05
@@ -48,9 +48,10 @@ class PaperAlgorithm:
             raise InputError(f"floor is a share of uniform exploration, from 0 to below 1; got {self.floor}")
 
     @classmethod
-    def made_for(cls, setting: Setting, *, scale: SampleScale = 1.0) -> PaperAlgorithm:
+    def made_for(cls, setting: Setting, *, scale: SampleScale = 1.0) -> Algorithm[Any]:
         """The algorithm for this setting."""
-        return cls(setting.epsilon, setting.delta, scale=scale, **options_for(setting))
+        made: Any = cls(setting.epsilon, setting.delta, scale=scale, **options_for(setting))
+        return made
 
     @property
     def rounds(self) -> int:

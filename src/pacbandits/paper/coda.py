@@ -44,7 +44,7 @@ from pacbandits.paper.rage_free import GapState, start_without_gaps
 from pacbandits.policies.base import EnumeratedClass, PolicyClass
 from pacbandits.progress import Progress
 from pacbandits.records import Contexts, Design, Log
-from pacbandits.trials.protocol import Details, Plan, Profile, Setting, check_played
+from pacbandits.trials.protocol import Algorithm, Details, Plan, Profile, Setting, check_played
 
 Solver = Literal["ratio", "fw-gd"]
 SolverName = Annotated[Solver, About("where designs come from: the ratio form, or the paper's FW-GD")]
@@ -79,7 +79,7 @@ class CodaPaper(PaperAlgorithm):
             raise InputError(f"solver must be ratio or fw-gd, got '{self.solver}'")
 
     @classmethod
-    def made_for(cls, setting: Setting, *, scale: SampleScale = 1.0, solver: SolverName = "ratio") -> PaperAlgorithm:
+    def made_for(cls, setting: Setting, *, scale: SampleScale = 1.0, solver: SolverName = "ratio") -> Algorithm[Any]:
         """One γ a policy where the class can be listed, else one γ for all through the argmax oracle."""
         policies = setting.policies
         options: dict[str, Any] = options_for(setting) | {"scale": scale}
