@@ -16,7 +16,7 @@ from pacbandits.trials.protocol import Algorithm, Profile, Registered, Setting
 from pacbandits.trials.uniform import Uniform
 
 _ALL: tuple[type[Registered[Any]], ...] = (Coda, Uniform, LinearRage, Rage, RageFree, CodaPaper)
-ALGORITHMS = {algorithm.name: algorithm for algorithm in _ALL}
+ALGORITHMS: dict[str, type[Registered[Any]]] = {algorithm.name: algorithm for algorithm in _ALL}
 
 
 def make_algorithm(spec: str, setting: Setting, options: Mapping[str, object] | None = None) -> Algorithm[Any]:
@@ -25,7 +25,7 @@ def make_algorithm(spec: str, setting: Setting, options: Mapping[str, object] | 
     known, more = options_of(name), options or {}
     if twice := sorted(given.keys() & more.keys()):
         raise InputError(f"option '{twice[0]}' of {name} is given twice")
-    chosen = read_options(given, known, of=name) | check_options(more, known, of=name)
+    chosen: dict[str, Any] = read_options(given, known, of=name) | check_options(more, known, of=name)
     return ALGORITHMS[name].made_for(setting, **chosen)
 
 

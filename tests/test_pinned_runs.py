@@ -1,0 +1,61 @@
+"""The same seeds give the same samples and the same certificates as they did before the code was moved into its wings.
+
+`pinned_runs.json` was written by the version before that (0.1.0). Samples and words are the same to the letter, figures
+to what another machine's arithmetic may change.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import pacbandits as pb
+from pacbandits.problems import load_policies
+
+PINNED: list[dict[str, Any]] = json.loads((Path(__file__).parent / "pinned_runs.json").read_text(encoding="utf-8"))
+SEED = 7
+
+
+def name(pinned: dict[str, Any]) -> str:
+    return f"{pinned['options']['algorithm']} on {pinned['problem']}"
+
+
+def check_figures(found: dict[str, Any], pinned: dict[str, Any]) -> None:
+    """Every pinned figure is found: numbers to nine digits, all else exactly."""
+    for key, value in pinned.items():
+        if isinstance(value, float) or (isinstance(value, list) and any(isinstance(x, float) for x in value)):
+            assert found[key] == pytest.approx(value, rel=1e-9, abs=1e-12), key
+        else:
+            assert found[key] == value, key
+
+
+@pytest.mark.parametrize("pinned", PINNED, ids=name)
+def test_as_before(pinned):
+    options = dict(pinned["options"])
+    problem = pb.load_problem(pinned["problem"])
+    spec = options.pop("policies", None)
+    policies = problem.policies if spec is None else load_policies(spec, problem)
+    done = pb.run(problem, policies, rng=SEED, **options)
+    assert (done.samples, done.rounds, done.policy.describe()) == (pinned["samples"], pinned["rounds"], pinned["words"])
+    if pinned["certificate"] is None:
+        assert done.certificate is None
+    else:
+        check_figures(done.certificate.to_json(), pinned["certificate"])
+    if pinned["certified_from_its_log"] is not None:
+        again = pb.certify(done.log, policies, epsilon=options["epsilon"], delta=0.05)
+        check_figures(again.to_json(), pinned["certified_from_its_log"])
+
+
+def test_every_algorithm_is_pinned():
+    """A handful from before the move, of each algorithm that there was."""
+    assert {pinned["options"]["algorithm"] for pinned in PINNED} == {
+        "coda",
+        "uniform",
+        "rage",
+        "rage-free",
+        "coda-paper",
+        "linear-rage",
+    }
