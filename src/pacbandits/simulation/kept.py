@@ -1,0 +1,115 @@
+"""Runs whose state is kept in a folder after every round, so that they go on as if they had never stopped."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+
+from pacbandits.errors import InputError
+from pacbandits.policies import class_to_json
+from pacbandits.policies.base import PolicyClass
+from pacbandits.problems import Problem
+from pacbandits.records.digest import digest
+from pacbandits.trials.protocol import Algorithm, State
+from pacbandits.trials.saving import LOG, Saved, holds_state, read_state, save_state
+from pacbandits.trials.stored import as_read, describe_algorithm, is_built_in
+from pacbandits.trials.trial import Trial, TrialState
+
+
+@dataclass(frozen=True, eq=False)
+class Kept:
+    """A run whose state is kept in a folder. asked: what a run that goes on there must have been asked, too."""
+
+    folder: Path
+    algorithm: Trial
+    policies: PolicyClass
+    asked: dict[str, Any]
+    rng: np.random.Generator
+
+    @classmethod
+    def checked(
+        cls,
+        folder: Path,
+        algorithm: Algorithm[Any],
+        problem: Problem,
+        policies: PolicyClass,
+        rng: np.random.Generator,
+        *,
+        asked: Mapping[str, Any],
+    ) -> Kept:
+        """The same, or a sentence where a state cannot be kept; before anything is played.
+
+        asked: beside the problem and the algorithm, by the names that a sentence has for it.
+        """
+        if not isinstance(algorithm, Trial):
+            raise InputError(
+                f"the state of {algorithm.name} cannot be kept, only that of a trial: coda, uniform, or your own that "
+                "extends Trial"
+            )
+        class_to_json(policies)
+        describe_algorithm(algorithm)
+        before = {
+            "problem": problem.name,
+            "problem's digest": _contents(problem)[:12],
+            "algorithm": algorithm.name,
+            **asked,
+        }
+        return cls(folder, algorithm, policies, before, rng)
+
+    def keep(self, state: State) -> None:
+        """Write the state and that of the random numbers."""
+        assert isinstance(state, TrialState)
+        random = _lists(self.rng.bit_generator.state)
+        save_state(self.folder, self.algorithm, state, notes={"asked": self.asked, "random": random})
+
+    def resume(self) -> State | None:
+        """The state that the folder holds, if any, with the random numbers set to where they were."""
+        if not holds_state(self.folder):
+            if (self.folder / LOG).exists():
+                raise InputError(f"{self.folder} holds a {LOG} but no saved state; take another folder")
+            return None
+        own = None if is_built_in(self.algorithm) else self.algorithm
+        saved = read_state(self.folder, model=self.algorithm.model, policies=self.policies, algorithm=own)
+        self._check(saved)
+        try:
+            self.rng.bit_generator.state = saved.notes["random"]
+        except (KeyError, TypeError, ValueError):
+            raise self._other("another kind of random numbers was drawn") from None
+        return saved.state
+
+    def _check(self, saved: Saved) -> None:
+        """Raise unless the folder's run was asked the same."""
+        before: dict[str, Any] = saved.notes.get("asked", {})
+        if before.keys() != self.asked.keys():
+            raise InputError(f"{self.folder} holds a state that no run has left there; take another folder")
+        for name, new in self.asked.items():
+            if before[name] != new:
+                raise self._other(f"its {name} was {before[name]}, and is {new} now")
+        if as_read(class_to_json(saved.state.policies)) != as_read(class_to_json(self.policies)):
+            raise self._other("its policy class was another")
+        options = describe_algorithm(saved.algorithm), describe_algorithm(self.algorithm)
+        for name in options[1]:
+            if options[0].get(name) != options[1][name]:
+                raise self._other(f"its {name} was {options[0].get(name)}, and is {options[1][name]} now")
+
+    def _other(self, difference: str) -> InputError:
+        return InputError(
+            f"{self.folder} holds another run: {difference}; take another folder, or the same options as before"
+        )
+
+
+def _contents(problem: Problem) -> str:
+    """SHA-256 of what rewards come of, as files of one name may differ."""
+    tables = (problem.population.features, problem.population.weights, problem.mean_rewards, problem.noise_variance)
+    return digest([type(problem.noise).__name__, *(np.ascontiguousarray(table).tobytes() for table in tables)])
+
+
+def _lists(value: Any) -> Any:
+    """A generator's state with lists for arrays; numpy takes either."""
+    if isinstance(value, dict):
+        return {str(name): _lists(part) for name, part in cast(dict[Any, Any], value).items()}
+    return value.tolist() if isinstance(value, np.ndarray) else value

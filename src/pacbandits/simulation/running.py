@@ -1,0 +1,154 @@
+"""Run an algorithm against a problem whose truth is known, and judge what it says."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+
+from pacbandits.algorithms import make_algorithm
+from pacbandits.errors import InputError
+from pacbandits.policies.base import PolicyClass
+from pacbandits.problems import Problem, load_problem
+from pacbandits.simulation.kept import Kept
+from pacbandits.simulation.outcome import Run, Watch
+from pacbandits.simulation.playing import Play
+from pacbandits.trials.protocol import Algorithm, Setting
+
+
+def run(
+    problem: Problem | str,
+    policies: PolicyClass | None = None,
+    *,
+    algorithm: str | Algorithm[Any] = "coda",
+    epsilon: float | None = None,
+    delta: float | None = None,
+    rng: np.random.Generator | int,
+    max_samples: int | None = None,
+    offline_contexts: int | None = None,
+    state: str | Path | None = None,
+    watch: Watch | None = None,
+    **options: Any,
+) -> Run:
+    """Run an algorithm on a problem until it is done, or the budget is.
+
+    problem: one, or what `load_problem` takes.
+    policies: the problem's own class by default.
+    algorithm: a name, `name:key=value,…`, or any object with the steps of `Algorithm`.
+    epsilon, delta: what is asked for; by default those that an algorithm of one's own was made with.
+    rng: a generator, or a seed for one.
+    max_samples: no round is begun that would exceed it.
+    offline_contexts: how many contexts the algorithm may look at beforehand; None tells it the distribution.
+    state: a folder that keeps a trial's state after every round; a run that was begun there goes on as if it had never
+        stopped, also with another max_samples, and its generator of random numbers with it.
+    watch: is told what the run is doing.
+    options: of an algorithm that is named.
+
+    >>> import pacbandits as pb
+    >>> done = pb.run("two-of-many:actions=6,policies=40", epsilon=0.1, delta=0.05, rng=1)
+    >>> done.certificate.certified
+    True
+    """
+    seed = None if isinstance(rng, np.random.Generator) else rng
+    rng = np.random.default_rng(rng)
+    if max_samples is not None and max_samples < 1:
+        raise InputError(f"max_samples must be 1 or more, got {max_samples}")
+    if isinstance(problem, str):
+        problem = load_problem(problem)
+    chosen = problem.policies if policies is None else policies
+    told = {"epsilon": epsilon, "delta": delta, "offline_contexts": offline_contexts}
+    made, epsilon, delta = _made(algorithm, problem, chosen, told, options)
+    kept = None
+    if state is not None:
+        asked = {"epsilon": epsilon, "delta": delta, "seed": seed, "number of offline contexts": offline_contexts}
+        kept = Kept.checked(Path(state), made, problem, chosen, rng, asked=asked)
+    began = time.perf_counter()
+    first = None if kept is None else kept.resume()
+    if first is None:
+        contexts = problem.population
+        if offline_contexts is not None:
+            contexts = problem.contexts(offline_contexts, rng).tallied()
+        first = made.start(chosen, contexts)
+        if kept is not None:
+            kept.keep(first)
+    last, stopped, reason = Play(problem, made, rng, max_samples, watch, kept).rounds(first)
+    answer = made.result(last)
+    best = chosen.argmax(problem.population, problem.population.weights[:, None] * problem.mean_rewards)
+    gap = max(problem.value(best) - problem.value(answer.policy), 0.0)
+    return Run(
+        algorithm=made.name,
+        problem=problem.name,
+        seed=seed,
+        epsilon=epsilon,
+        delta=delta,
+        policy=answer.policy,
+        samples=last.samples,
+        rounds=last.round_number,
+        oracle_calls=last.oracle_calls,
+        value_gap=gap,
+        correct=gap <= epsilon * (1 + 1e-12),
+        stopped=stopped,
+        reason=reason,
+        guarantee=answer.guarantee,
+        seconds=time.perf_counter() - began,
+        history=tuple(dict(figures) for figures in last.history),
+        certificate=answer.certificate,
+        log=last.log,
+        contexts=last.contexts,
+    )
+
+
+def _made(
+    algorithm: str | Algorithm[Any],
+    problem: Problem,
+    policies: PolicyClass,
+    told: Mapping[str, Any],
+    options: Mapping[str, Any],
+) -> tuple[Algorithm[Any], float, float]:
+    """The algorithm, with the ε and δ that are asked of it; told: these and the number of offline contexts."""
+    if isinstance(algorithm, str):
+        epsilon, delta = told["epsilon"], told["delta"]
+        if epsilon is None or delta is None:
+            raise InputError(f"{algorithm} needs an epsilon and a delta: how near to the best, and how surely")
+        setting = Setting(policies, epsilon, delta, problem.reward_bounds, told["offline_contexts"])
+        return make_algorithm(algorithm, setting, options), epsilon, delta
+    if options:
+        raise InputError(f"{algorithm.name} was made already; give '{next(iter(options))}' to it, not to run")
+    values: list[float] = []
+    for name in ("epsilon", "delta"):
+        given, own = told[name], getattr(algorithm, name, None)
+        if given is None and own is None:
+            raise InputError(f"{algorithm.name} has no {name} of its own; say which one it is judged by: {name}=…")
+        if given is not None and own is not None and given != own:
+            raise InputError(f"{algorithm.name} was made with {name} = {own}, but the run is asked for {given}")
+        values.append(cast(float, own if given is None else given))
+    return algorithm, values[0], values[1]
+
+
+def repeat(
+    problem: Problem | str,
+    policies: PolicyClass | None = None,
+    *,
+    runs: int,
+    seed: int,
+    watch: Watch | None = None,
+    **options: Any,
+) -> list[Run]:
+    """Runs with the seeds seed, seed + 1, …; the options are those of `run`. Ends early when one is interrupted."""
+    if isinstance(problem, str):
+        problem = load_problem(problem)
+    done: list[Run] = []
+    for i in range(runs):
+        done.append(run(problem, policies, rng=seed + i, watch=_numbered(watch, i), **options))
+        if done[-1].stopped == "interrupted":
+            break
+    return done
+
+
+def _numbered(watch: Watch | None, number: int) -> Watch | None:
+    """A watch whose stages say which run they belong to."""
+    return None if watch is None else lambda stage: watch(replace(stage, run=number))
