@@ -29,7 +29,7 @@ from pacbandits.records import Contexts, Log
 ROWS, FEATURES, BINS, ACTIONS = 10**6, 10, 32, 10
 EPSILON, DELTA = 0.05, 0.05
 STAGES = ("reading", "bins", "model", "scores", "oracle", "digest")
-MODULES = ("certificate", "certify", "verify")
+MODULES = ("making", "certify", "verify")
 
 
 def make_log(rows: int, *, seed: int = 0) -> Log:
@@ -73,11 +73,11 @@ class Clock:
 
     def watch_all(self) -> None:
         """Time every stage of certifying and verifying."""
-        certificate, certify, verify = (import_module(f"pacbandits.certificate.{name}") for name in MODULES)
+        making, certify, verify = (import_module(f"pacbandits.certificate.{name}") for name in MODULES)
         self.watch("model", certify, "default_model", "predict_by_round")
         self.watch("model", verify, "predict_by_round")
-        self.watch("digest", certificate, "digest")
-        self.watch("digest", verify, "digest")
+        self.watch("digest", making, "digest_log")
+        self.watch("digest", verify, "digest_log")
         self.watch("scores", Ledger, "log_wealth", "gaps", "values")
         self.watch("scores", verify, "_wealth")
         self.watch("oracle", pb.Trees, "argmax", "frontier")

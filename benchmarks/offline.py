@@ -21,14 +21,14 @@ from pacbandits.algorithms import make_algorithm
 from pacbandits.confidence import CODA_SLOPE, COMMON_SLOPE, RAGE_SLOPE
 from pacbandits.design import DesignTask, Product, Shifted, price_propensities
 from pacbandits.paper.coda import CodaPaper
-from pacbandits.paper.coda_common import CodaOracle
+from pacbandits.paper.coda_common import CodaCommon
 from pacbandits.paper.design.pairs import pair_variances
 from pacbandits.paper.history import contexts_needed
 from pacbandits.paper.listed import variances
 from pacbandits.paper.rage import Rage
 from pacbandits.paper.rage_free import RageFree
 from pacbandits.problems import Problem, load_problem
-from pacbandits.trials.protocol import Algorithm, Plan, State
+from pacbandits.trials.protocol import Algorithm, Plan, Setting, State
 
 SIZES = (10, 30, 100, 300, 1000, 3000)
 DELTA, RUNS = 0.1, 20
@@ -52,14 +52,8 @@ class Outcome:
 def play(problem: Problem, name: str, *, epsilon: float, contexts: int | None, seed: int) -> Outcome:
     """One run, as `pacbandits.simulation.run` makes it, with a look at the widths of its last round."""
     rng = np.random.default_rng(seed)
-    algorithm: Algorithm[Any] = make_algorithm(
-        name,
-        problem.policies,
-        epsilon=epsilon,
-        delta=DELTA,
-        rewards=problem.reward_bounds,
-        sampled_contexts=contexts,
-    )
+    setting = Setting(problem.policies, epsilon, DELTA, problem.reward_bounds, contexts)
+    algorithm: Algorithm[Any] = make_algorithm(name, setting)
     seen = problem.population if contexts is None else problem.contexts(contexts, rng).tallied()
     state = algorithm.start(problem.policies, seen)
     last: tuple[State, Plan] | None = None
@@ -88,7 +82,7 @@ def promised_ratio(plan: Plan) -> float:
 def true_ratio(algorithm: Algorithm[Any], state: Any, plan: Plan, problem: Problem) -> float:
     """The same on the population."""
     population = problem.population
-    if isinstance(algorithm, CodaOracle):
+    if isinstance(algorithm, CodaCommon):
         return _oracle_ratio(state, plan, problem)
     table = np.ascontiguousarray(state.listing.actions(population))
     if isinstance(algorithm, Rage):

@@ -11,7 +11,6 @@ from dataclasses import replace
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from rich.progress import Progress
 
 from pacbandits import Certificate
 from pacbandits.problems import load_problem
@@ -277,12 +276,10 @@ def test_the_bar_counts_runs(run, monkeypatch):
     """Also runs of one round, after which the round number does not fall."""
     shown = []
 
-    class Recorded(Progress):
-        def update(self, task_id, **changes):
-            shown.append((changes["description"].split(",")[0], changes["completed"]))
-            super().update(task_id, **changes)
+    def update(self, task_id, **changes):
+        shown.append((changes["description"].split(",")[0], changes["completed"]))
 
-    monkeypatch.setattr("pacbandits.cli.running.Progress", Recorded)
+    monkeypatch.setattr("rich.progress.Progress.update", update)
     code, _, _ = run("run", SMALL, "--algorithm", "rage-free", "--epsilon", 0.6, "--repeat", 3, "--json")
     assert code == 0
     words = [description for description, _ in shown]
@@ -322,7 +319,11 @@ def test_algorithms_are_listed(run):
     assert code == 0
     got = json.loads(out)
     assert set(got) >= {"rage", "rage-free", "coda-paper"}
-    assert set(got["rage"]) == {"name", "source", "classes", "assumes", "guarantees", "samples"}
+    words = {"name", "source", "classes", "assumes", "guarantees", "samples"}
+    assert set(got["rage"]) == words | {"certifies", "keeps_state", "options"}
+    assert set(got["rage"]["options"]) == {"scale"}
+    assert [name for name, one in got.items() if one["certifies"]] == ["coda", "uniform", "linear-rage"]
+    assert [name for name, one in got.items() if one["keeps_state"]] == ["coda", "uniform"]
 
 
 @pytest.mark.parametrize(
@@ -343,12 +344,12 @@ def test_algorithms_are_listed(run):
         ([SMALL, "--repeat", "0"], "repeat must be 1 or more, got 0"),
         ([SMALL, "--seed", "-1"], "seed must be 0 or more, got -1"),
         ([SMALL, "--max-samples", "0"], "max-samples must be 1 or more, got 0"),
-        ([SMALL, "--algorithm", "rage", "--scale", "0"], "scale must be positive and finite, got 0.0"),
-        ([SMALL, "--algorithm", "rage", "--scale", "inf"], "scale must be positive and finite, got inf"),
-        ([SMALL, "--scale", "0.5"], "leave out --scale and --solver"),
+        ([SMALL, "--algorithm", "rage", "--scale", "0"], "scale must be a number above 0, got 0.0"),
+        ([SMALL, "--algorithm", "rage", "--scale", "inf"], "scale must be a number above 0, got inf"),
+        ([SMALL, "--scale", "0.5"], "coda has no option 'scale' (known: floor, growth, pilot, precision)"),
         ([SMALL, "--certificate", "x.json", "--repeat", "2"], "leave out --repeat"),
         ([SMALL, "--algorithm", "coda-paper", "--solver", "bogus"], "solver must be ratio or fw-gd, got 'bogus'"),
-        ([SMALL, "--algorithm", "rage", "--solver", "fw-gd"], "is for coda-paper"),
+        ([SMALL, "--algorithm", "rage", "--solver", "fw-gd"], "rage has no option 'solver'"),
         (
             ["trees", "--algorithm", "coda-paper", "--solver", "fw-gd"],
             "needs a class that can be listed, and Trees cannot",
@@ -522,7 +523,10 @@ def test_an_interrupted_run_needs_no_rival(run, monkeypatch):
         (["--figure", "trial.png", "--repeat", "2"], "a figure is of one run; leave out --repeat"),
         (["--figure", "trial.bmp"], "must end in .png"),
         (["--figure", "no/such/folder/a.png"], "does not exist"),
-        (["--figure", "trial.png", "--algorithm", "rage"], "rage certifies nothing; name coda or uniform"),
+        (
+            ["--figure", "trial.png", "--algorithm", "rage"],
+            "rage certifies nothing; name one that does as --algorithm or --against",
+        ),
         (
             ["--figure", "trial.png", "--algorithm", "rage", "--against", "rage-free"],
             "rage and rage-free certify nothing",
@@ -714,9 +718,9 @@ def test_a_run_without_a_round_says_that_there_is_nothing_to_write(run, tmp_path
         (["--log", "x"], "logs are written as Parquet; name it x.parquet"),
         (
             ["--certificate", "x.json", "--algorithm", "rage"],
-            "rage makes no certificate; coda, uniform and",
+            "rage makes no certificate; these do: coda, uniform, linear-rage",
         ),
-        (["--log", "x.parquet", "--algorithm", "rage"], "rage keeps no log; coda, uniform and"),
+        (["--log", "x.parquet", "--algorithm", "rage"], "rage keeps no log; these do: coda, uniform, linear-rage"),
     ],
 )
 def test_files_that_cannot_be_written_are_refused_before_anything_runs(run, options, words, monkeypatch, tmp_path):
@@ -729,9 +733,9 @@ def test_files_that_cannot_be_written_are_refused_before_anything_runs(run, opti
     assert words in err
 
 
-def test_certify_refuses_a_bad_place_before_it_reads(run, tmp_path, monkeypatch):
-    monkeypatch.setattr("pacbandits.cli.certifying.read_log", None)
-    code, out, err = run("certify", "log.csv", "--certificate", tmp_path / "nodir" / "x.json")
+def test_certify_refuses_a_bad_place_before_it_reads(run, tmp_path):
+    """There is no log either, which would be said if it had been looked for."""
+    code, out, err = run("certify", tmp_path / "log.csv", "--certificate", tmp_path / "nodir" / "x.json")
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert "does not exist; make it first" in err
 

@@ -10,6 +10,7 @@ import numpy as np
 from pacbandits.algorithms import make_algorithm
 from pacbandits.problems import load_problem
 from pacbandits.records import Contexts
+from pacbandits.trials.protocol import Setting
 
 NAMES = ("rage", "rage-free", "coda-paper")
 LISTED = (
@@ -22,10 +23,17 @@ TREES = "trees:contexts=60,features=3,bins=4,actions=3,competitive=2,depth=1"
 CASES = [(name, spec) for name in NAMES for spec in LISTED] + [("coda-paper", TREES)]
 
 
-def make(name: str, problem: Any, *, epsilon: float = 0.3, delta: float = 0.1, **options: Any) -> Any:
-    return make_algorithm(
-        name, problem.policies, epsilon=epsilon, delta=delta, rewards=problem.reward_bounds, **options
-    )
+def make(
+    name: str,
+    problem: Any,
+    *,
+    epsilon: float = 0.3,
+    delta: float = 0.1,
+    sampled_contexts: int | None = None,
+    **options: Any,
+) -> Any:
+    setting = Setting(problem.policies, epsilon, delta, problem.reward_bounds, sampled_contexts)
+    return make_algorithm(name, setting, options)
 
 
 def play(algorithm: Any, problem: Any, *, seed: int = 0, rounds: int | None = None) -> list[Any]:

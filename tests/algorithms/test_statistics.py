@@ -18,7 +18,7 @@ from pacbandits.confidence import (
     theorem_samples,
 )
 from pacbandits.design import solve_listed
-from pacbandits.paper.coda_common import CodaOracle
+from pacbandits.paper.coda_common import CodaCommon
 from pacbandits.paper.listed import listed
 from pacbandits.policies.finite import Finite, sum_scores
 from pacbandits.problems import load_problem
@@ -128,7 +128,7 @@ def linear_complexity(problem, epsilon):
 @pytest.mark.parametrize("epsilon", [0.3, 0.06])
 def test_runs_through_the_oracle_stay_within_their_theorem(epsilon):
     problem = load_problem("trivial:contexts=3,actions=3,gap=0.1")
-    assert isinstance(make("coda-paper", problem), CodaOracle)
+    assert isinstance(make("coda-paper", problem), CodaCommon)
     for seed in (1, 2):
         done = run(problem, algorithm="coda-paper", epsilon=epsilon, delta=DELTA, rng=seed)
         assert done.correct

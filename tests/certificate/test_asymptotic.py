@@ -12,17 +12,8 @@ from rich.console import Console
 from scipy.stats import binom
 
 import pacbandits as pb
-from pacbandits.certificate import Certificate, Ledger, asymptotic, ledger
-from pacbandits.certificate.asymptotic import (
-    KIND,
-    SLOPES,
-    Scores,
-    bootstrap,
-    is_asymptotic,
-    name_rivals,
-    order_statistic,
-    share_of,
-)
+from pacbandits.certificate import AsymptoticCertificate, Certificate, Ledger, asymptotic, ledger
+from pacbandits.certificate.asymptotic import SLOPES, Scores, bootstrap, name_rivals, order_statistic, share_of
 from pacbandits.policies import finite
 from pacbandits.policies.finite import Finite
 from pacbandits.policies.trivial import Trivial
@@ -290,9 +281,11 @@ def test_nothing_about_it_can_be_mistaken_for_a_proof():
         made = pb.certify_asymptotically(log, problem.policies, epsilon=epsilon, delta=0.1, rng=0, draws=20)
         assert made.certified is certified
         given = json.loads(json.dumps(made.to_json()))
-        assert given["kind"] == KIND
+        assert given["kind"] == AsymptoticCertificate.kind
         assert given["approximate"] is True
-        assert is_asymptotic(given)
+        assert AsymptoticCertificate.from_json(given).to_json() == given
+        with pytest.raises(pb.InputError, match="an approximate certificate, and no proof that could be rechecked"):
+            pb.verify(made, log, problem.policies)
         assert given["claim"].startswith("approximately, and not as a proof")
         assert "approximation" in given["assumptions"][0]
         assert "fixed in advance" in given["assumptions"][1]
@@ -303,7 +296,9 @@ def test_nothing_about_it_can_be_mistaken_for_a_proof():
         text = console.file.getvalue()
         assert text.startswith("an approximate certificate, which is not a proof")
         assert made.describe() in text
-    assert not is_asymptotic(pb.certify(log, problem.policies, epsilon=0.4, delta=0.1).to_json())
+    proof = pb.certify(log, problem.policies, epsilon=0.4, delta=0.1).to_json()
+    with pytest.raises(pb.InputError, match="not a pacbandits asymptotic certificate"):
+        AsymptoticCertificate.from_json(proof)
     few = pb.certify_asymptotically(
         uniform_log(problem, samples=4, seed=0), problem.policies, epsilon=0.01, delta=0.1, rng=0, draws=20
     )

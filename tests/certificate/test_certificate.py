@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pacbandits.certificate import Bets, Certificate, Ledger, make_certificate
-from pacbandits.certificate.certificate import ASSUMPTIONS, INEXACT, ROUNDS, wealth
+from pacbandits.certificate import Bets, Certificate, Evidence, Ledger, make_certificate
+from pacbandits.certificate.certificate import ASSUMPTIONS, INEXACT, ROUNDS
 from pacbandits.certificate.search import least_of_all, least_of_one, least_of_two, least_wealth
 from pacbandits.confidence import certificate_threshold
 from pacbandits.errors import InputError
@@ -43,16 +43,9 @@ def played(seed, *, rounds=3, samples=150, spec="random:policies=12,contexts=5,a
 
 def certify(problem, log, ledger, *, policies=None, epsilon=0.2, delta=0.1, reference=None, scale=0.1):
     policies = problem.policies if policies is None else policies
-    return make_certificate(
-        log,
-        ledger,
-        policies,
-        reference=problem.best_policy() if reference is None else reference,
-        epsilon=epsilon,
-        delta=delta,
-        bets=Bets(MULTIPLIERS, (scale,) * ledger.n_rounds),
-        model=CellMeans().to_json(),
-    )
+    evidence = Evidence(log, ledger, policies, epsilon, delta, model=CellMeans().to_json())
+    reference = problem.best_policy() if reference is None else reference
+    return make_certificate(evidence, reference, Bets(MULTIPLIERS, (scale,) * ledger.n_rounds))
 
 
 @given(st.floats(0, 100), st.integers(1, 50), st.floats(1e-12, 0.999))
@@ -73,9 +66,10 @@ def test_the_certified_epsilon_is_the_smallest_to_two_percent(seed, kind, sample
     policies = kinds[kind](problem.policies)
     made, _ = certify(problem, log, ledger, policies=policies)
     own = made.policy(ledger.contexts)
+    evidence = Evidence(log, ledger, policies, made.epsilon, made.delta, model=made.model)
 
     def value(epsilon):
-        used = [wealth(ledger, made.bets, k, reference=own, epsilon=epsilon) for k in made.experts]
+        used = [evidence.wealth(made.bets, k, reference=own, epsilon=epsilon) for k in made.experts]
         if isinstance(policies, EnumeratedClass):
             return least_of_all(policies, ledger.contexts, used)
         if len(used) == 1:
@@ -94,8 +88,10 @@ def test_the_certified_epsilon_is_the_smallest_to_two_percent(seed, kind, sample
     else:
         assert value(0.98) < made.threshold
     # Nothing is lost by leaving out experts: all of them certify no more than a little less.
-    scores = [wealth(ledger, made.bets, k, reference=own, epsilon=made.epsilon) for k in range(len(made.bets))]
+    scores = [evidence.wealth(made.bets, k, reference=own) for k in range(len(made.bets))]
     assert made.value == least_wealth(policies, ledger.contexts, scores).value
+    assert made.value == evidence.find_least(made.bets, reference=own).value
+    assert made.threshold == evidence.needed(made.bets)
 
 
 def test_an_epsilon_of_the_bisections_kind_is_certified_itself():

@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import binom
 
 import pacbandits as pb
-from pacbandits.certificate import Bets, Ledger, in_blocks, make_certificate
+from pacbandits.certificate import Bets, Evidence, Ledger, in_blocks, make_certificate
 from pacbandits.certificate.certificate import ORDERED, ROUNDS
 from pacbandits.certificate.certify import STAKES
 from pacbandits.certificate.claim import rounded_up
@@ -42,16 +42,8 @@ def wrongly_certified(problem, log, *, epsilon, delta, ordered=False):
     """Whether the policy that is worse by more than ε could be certified, if that were the one to be looked at."""
     blocks = in_blocks(log) if ordered else log
     ledger = Ledger.of(blocks, predict_by_round(blocks, CellMeans()))
-    made, _ = make_certificate(
-        blocks,
-        ledger,
-        problem.policies,
-        reference=problem.policies.policy(0),
-        epsilon=epsilon,
-        delta=delta,
-        bets=Bets(STAKES, (1.0,) * ledger.n_rounds),
-        model=CellMeans().to_json(),
-    )
+    evidence = Evidence(blocks, ledger, problem.policies, epsilon, delta, model=CellMeans().to_json())
+    made, _ = make_certificate(evidence, problem.policies.policy(0), Bets(STAKES, (1.0,) * ledger.n_rounds))
     return made.certified
 
 

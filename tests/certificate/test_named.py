@@ -15,15 +15,15 @@ import pacbandits as pb
 from pacbandits.certificate import (
     Bets,
     Certificate,
+    Evidence,
     Ledger,
     Naming,
-    certificate,
     ledger,
     make_certificate,
+    making,
     named,
     verify,
 )
-from pacbandits.certificate.certificate import wealth
 from pacbandits.certificate.named import Named, best_certificate, with_name, worth_naming
 from pacbandits.confidence import certificate_threshold, head_start
 from pacbandits.errors import InputError
@@ -93,7 +93,7 @@ def test_errors_are_as_rare_as_delta_says_over_many_runs(kind, delta, monkeypatc
 
 @pytest.mark.parametrize("kind", [Uniform, Coda])
 def test_with_too_long_a_head_start_errors_do_occur(kind, monkeypatch):
-    monkeypatch.setattr(certificate, "head_start", lambda *, log_size, number: log_size + 5.0)
+    monkeypatch.setattr(making, "head_start", lambda *, log_size, number: log_size + 5.0)
     assert count(monkeypatch, kind, 0.05, runs=FEW, pilot=2)[0] > binom.ppf(1 - RARE, FEW, 0.05)
 
 
@@ -129,13 +129,15 @@ def test_late_experts_see_later_rounds_alone(trial):
     own = state.policy(book.contexts)
     size, naming, n_experts = problem.policies.log_size, made.bets.naming, len(made.bets)
     assert made.bets.experts == 2 * n_experts
-    later = state.log.rounds >= naming.round
-    part = Ledger.of(state.log.take(np.flatnonzero(later)), state.predictions[later])
+    later = np.flatnonzero(state.log.rounds >= naming.round)
+    part = Ledger.of(state.log.take(later), state.predictions[later])
+    whole = Evidence(state.log, book, problem.policies, 0.1, 0.05, model={}, reserved=True)
+    rest = Evidence(state.log.take(later), part, problem.policies, 0.1, 0.05, model={})
     some = problem.policies.argmax(problem.population, np.random.default_rng(0).random((len(problem.population), 6)))
     for k in range(n_experts):
-        late = wealth(book, made.bets, k + n_experts, reference=own, epsilon=0.1, log_size=size)
+        late = whole.wealth(made.bets, k + n_experts, reference=own)
         bets = Bets((made.bets.multipliers[k],), made.bets.scales[naming.round :])
-        alone = wealth(part, bets, 0, reference=state.policy(part.contexts), epsilon=0.1)
+        alone = rest.wealth(bets, 0, reference=state.policy(part.contexts))
         seen, known = some(book.contexts), some(part.contexts)
         assert late[np.arange(len(seen)), seen].sum() == pytest.approx(
             alone[np.arange(len(known)), known].sum() + head_start(log_size=size, number=naming.number)
@@ -149,10 +151,10 @@ def test_the_value_is_the_least_of_the_best_expert_by_enumeration():
     book = Ledger.of(state.log, state.predictions)
     bets = Bets((0.5, 1.0), tuple(rng.uniform(0.1, 0.3, size=book.n_rounds)), naming=Naming(1, 3))
     reference = problem.policies.policy(256)
-    options = {"epsilon": EPSILON, "delta": 0.05, "bets": bets, "model": {}, "reserved": True}
-    made, _ = make_certificate(state.log, book, problem.policies, reference=reference, **options)
+    evidence = Evidence(state.log, book, problem.policies, EPSILON, 0.05, model={}, reserved=True)
+    made, _ = make_certificate(evidence, reference, bets)
     own = reference(book.contexts)
-    scores = [wealth(book, bets, k, reference=own, epsilon=EPSILON, log_size=math.log(257)) for k in range(4)]
+    scores = [evidence.wealth(bets, k, reference=own) for k in range(4)]
     table = problem.policies.actions(book.contexts)
     rows = np.arange(table.shape[1])
     each = [max(score[rows, actions].sum() for score in scores) for actions in table]
@@ -239,7 +241,7 @@ def test_small_and_inexact_classes_keep_all_of_delta():
     assert not worth_naming(crowd().policies)
     assert worth_naming(pb.load_problem("trees").policies)
     contexts = Contexts.of(np.random.default_rng(0).normal(size=(60, 4)))
-    inexact = Linear(pb.Crossed.blocks(contexts, n_actions=4), oracle="search")
+    inexact = Linear.of(pb.Crossed.blocks(contexts, n_actions=4), oracle="search")
     assert not inexact.exact
     assert not worth_naming(inexact)
     state = run(crowd(), Uniform, seed=0, delta=0.05, pilot=30)
@@ -252,17 +254,9 @@ def test_a_naming_without_its_half_of_delta_is_refused():
     log = problem.interact(uniform_design(problem.policies.policy(0)), samples=50, rng=np.random.default_rng(0))
     book = Ledger.of(log, np.full((len(log), 2), 0.5))
     bets = Bets((1.0,), (0.1,), naming=Naming(1, 1))
+    evidence = Evidence(log, book, problem.policies, 0.1, 0.1, model={})
     with pytest.raises(InputError, match="reserved"):
-        make_certificate(
-            log,
-            book,
-            problem.policies,
-            reference=problem.policies.policy(0),
-            epsilon=0.1,
-            delta=0.1,
-            bets=bets,
-            model={},
-        )
+        make_certificate(evidence, problem.policies.policy(0), bets)
 
 
 def test_certify_names_policies_where_a_log_has_rounds():
@@ -306,9 +300,11 @@ def test_half_of_delta_cannot_be_taken_back(trial):
     problem, state = trial
     book = Ledger.of(state.log, state.predictions)
     bets = replace(state.certificate.bets, naming=None)
-    options = {"epsilon": 0.3, "delta": 0.05, "bets": bets, "model": state.model.to_json(), "reference": state.leader}
     for reserved in (True, False):
-        made, _ = make_certificate(state.log, book, problem.policies, reserved=reserved, **options)
+        evidence = Evidence(
+            state.log, book, problem.policies, 0.3, 0.05, model=state.model.to_json(), reserved=reserved
+        )
+        made, _ = make_certificate(evidence, state.leader, bets)
         assert verify(made, state.log, problem.policies).good == reserved
 
 
@@ -317,10 +313,10 @@ def test_a_fresh_name_does_not_hide_what_the_leader_has_proven(trial):
     problem, state = trial
     book = Ledger.of(state.log, state.predictions)
     bets = replace(state.certificate.bets, naming=None)
-    options = {"epsilon": 0.01, "delta": 0.05, "bets": bets, "model": {}, "reserved": True, "leader": state.leader}
+    evidence = Evidence(state.log, book, problem.policies, 0.01, 0.05, model={}, reserved=True)
     fresh = (Named(state.leader, Naming(book.n_rounds - 1, 1)),)
-    made, _ = best_certificate(state.log, book, problem.policies, named=fresh, **options)
-    alone, _ = best_certificate(state.log, book, problem.policies, named=(), **options)
+    made, _ = best_certificate(evidence, leader=state.leader, named=fresh, bets=bets)
+    alone, _ = best_certificate(evidence, leader=state.leader, named=(), bets=bets)
     assert made.certified_epsilon <= alone.certified_epsilon
 
 
@@ -329,11 +325,9 @@ def test_the_leader_is_certified_if_it_has_most_to_show(trial):
     problem, state = trial
     book = Ledger.of(state.log, state.predictions)
     worst = problem.policies.argmax(problem.population, -problem.mean_rewards)
-    options = {"epsilon": 0.1, "delta": 0.05, "model": {}, "reserved": True}
+    evidence = Evidence(state.log, book, problem.policies, 0.1, 0.05, model={}, reserved=True)
     bets = replace(state.certificate.bets, naming=None)
     hopeless = (Named(worst, Naming(1, 1)),)
-    made, _ = best_certificate(
-        state.log, book, problem.policies, leader=state.leader, named=hopeless, bets=bets, **options
-    )
+    made, _ = best_certificate(evidence, leader=state.leader, named=hopeless, bets=bets)
     assert made.policy is state.leader
     assert made.bets.naming is None

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy.stats import binom
 
 import pacbandits as pb
-from pacbandits.certificate import Bets, Ledger, make_certificate
+from pacbandits.certificate import Bets, Evidence, Ledger, make_certificate
 from pacbandits.certificate.certify import STAKES
 from pacbandits.paper.estimators.importance import regularised_scores
 from pacbandits.records import Design, Log
@@ -175,13 +175,9 @@ def test_what_is_certified_holds_whoever_collected_the_log(adversary, delta):
         made = pb.certify(log, problem.policies, epsilon=EPSILON, delta=delta)
         wrong += best - problem.value(made.policy) > made.certified_epsilon
         ledger = Ledger.of(log, predict_by_round(log, CellMeans()))
-        options = {"epsilon": EPSILON, "delta": delta, "bets": Bets(STAKES, (1.0,) * 6), "model": {}}
-        bad += any(
-            make_certificate(log, ledger, problem.policies, reference=problem.policies.policy(i), **options)[
-                0
-            ].certified
-            for i in range(3)
-        )
+        evidence = Evidence(log, ledger, problem.policies, EPSILON, delta, model={})
+        bets = Bets(STAKES, (1.0,) * 6)
+        bad += any(make_certificate(evidence, problem.policies.policy(i), bets)[0].certified for i in range(3))
     assert wrong <= binom.ppf(1 - RARE, runs, delta)
     assert bad <= binom.ppf(1 - RARE, runs, delta)
 
@@ -191,19 +187,17 @@ def test_a_false_least_propensity_can_make_wrong_certificates():
     problem = uneven()
     table = np.tile([0.5, 0.5, 0.0], (2, 1))
     log = problem.interact(Table(table), samples=4000, rng=np.random.default_rng(0))
-    ledger = Ledger.of(forget(log, 0.25), np.full((len(log), 3), 0.5))
-    bets = Bets(STAKES, (1.0,))
-    own = problem.policies.policy(0)
-    made, _ = make_certificate(
-        forget(log, 0.25), ledger, problem.policies, reference=own, epsilon=EPSILON, delta=0.05, bets=bets, model={}
-    )
+
+    def certificate(least):
+        declared = forget(log, least)
+        ledger = Ledger.of(declared, np.full((len(log), 3), 0.5))
+        evidence = Evidence(declared, ledger, problem.policies, EPSILON, 0.05, model={})
+        return make_certificate(evidence, problem.policies.policy(0), Bets(STAKES, (1.0,)))[0]
+
+    made = certificate(0.25)
     assert made.certified
     assert "every action was always played with probability 0.25 or more" in made.assumptions
-    ledger = Ledger.of(forget(log, 0), np.full((len(log), 3), 0.5))
-    made, _ = make_certificate(
-        forget(log, 0), ledger, problem.policies, reference=own, epsilon=EPSILON, delta=0.05, bets=bets, model={}
-    )
-    assert not made.certified
+    assert not certificate(0).certified
 
 
 def uniform_log(spec="trees:contexts=80,features=3,bins=4,actions=3,competitive=2", *, samples=4000, seed=0):

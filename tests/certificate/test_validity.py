@@ -13,8 +13,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from pacbandits.certificate import Bets, Ledger, certificate, ledger, make_certificate
-from pacbandits.certificate.certificate import wealth
+from pacbandits.certificate import Bets, Evidence, Ledger, ledger, make_certificate, making
 from pacbandits.certificate.search import least_of_all
 from pacbandits.confidence import certificate_threshold
 from pacbandits.policies import finite
@@ -120,9 +119,7 @@ def test_errors_are_as_rare_as_delta_says_over_many_runs(kind, name, delta):
 @pytest.mark.parametrize("kind", [Uniform, Coda])
 def test_with_a_lower_threshold_errors_do_occur(kind, monkeypatch):
     """Or the tests above could not fail: no union over anything, at δ = 0.999."""
-    monkeypatch.setattr(
-        certificate, "certificate_threshold", lambda *, log_size, experts, delta, reserved: -np.log(0.999)
-    )
+    monkeypatch.setattr(making, "certificate_threshold", lambda *, log_size, experts, delta, reserved: -np.log(0.999))
     monkeypatch.setitem(CHEAP, "pilot", 1)
     assert count("trap", kind, 0.05, runs=FEW) > binom.ppf(1 - RARE, FEW, 0.05)
 
@@ -204,14 +201,14 @@ def any_wrong_certificate(adversary, *, seed, delta, rounds=12, samples=12, lowe
         log = new if log is None else log.followed_by(new)
         book = Ledger.of(log, predictions)
         bets = Bets((0.1, 0.4, 1.0), tuple([0.3, 0.45, 0.05][i % 3] for i in range(number + 1)))
+        evidence = Evidence(log, book, policies, EPSILON, delta, model={})
         for index in bad:
             own = policies.policy(index)
-            scores = [wealth(book, bets, k, reference=own(book.contexts), epsilon=EPSILON) for k in range(3)]
+            scores = [evidence.wealth(bets, k, reference=own(book.contexts)) for k in range(3)]
             value = least_of_all(policies, book.contexts, scores)
             if value >= (-np.log(0.999) if lower else threshold):
                 if not lower:
-                    options = {"epsilon": EPSILON, "delta": delta, "bets": bets, "model": {}}
-                    assert make_certificate(log, book, policies, reference=own, **options)[0].certified
+                    assert make_certificate(evidence, own, bets)[0].certified
                 return True
     return False
 

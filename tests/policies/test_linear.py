@@ -19,7 +19,7 @@ from pacbandits.policies.linear import oracle
 from pacbandits.policies.linear.acting import act, act_all, rows_of
 from pacbandits.policies.linear.arrangement import Turns
 from pacbandits.policies.linear.grid import count_directions, directions
-from pacbandits.policies.linear.oracle import ListedLinear, SolvedLinear, SweptLinear
+from pacbandits.policies.linear.oracle import ListedLinear, SearchedLinear, SolvedLinear, SweptLinear
 from pacbandits.policies.linear.search import Ground
 from pacbandits.policies.registry import load_policies
 from pacbandits.problems import load_problem
@@ -258,19 +258,19 @@ def test_swept_policies_are_all_looked_at(monkeypatch: pytest.MonkeyPatch) -> No
 def test_how_oracles_are_chosen() -> None:
     contexts = draw_people(np.random.default_rng(0), 10, 3)
     kinds = {
-        "auto": [ListedLinear, SweptLinear, Linear],
-        "search": [Linear] * 3,
+        "auto": [ListedLinear, SweptLinear, SearchedLinear],
+        "search": [SearchedLinear] * 3,
         "milp": [SolvedLinear] * 3,
     }
     for name, wanted in kinds.items():
         made = [Linear.learn(contexts, n_actions=2, levels=levels, oracle=name) for levels in (2, 6, 9)]
         assert [type(one) for one in made] == wanted
-        assert [one.exact for one in made] == [kind not in (Linear, SolvedLinear) for kind in wanted]
+        assert [one.exact for one in made] == [kind not in (SearchedLinear, SolvedLinear) for kind in wanted]
     assert type(Linear.learn(contexts, n_actions=2, levels=9, oracle="list")) is SweptLinear
     few = Contexts.of(contexts.features, ids=np.arange(10))
     assert type(Linear.learn(few, n_actions=2, levels=9)) is SweptLinear
     many = draw_people(np.random.default_rng(0), 20_000, 3)
-    assert type(Linear.learn(many, n_actions=2, levels=6)) is Linear
+    assert type(Linear.learn(many, n_actions=2, levels=6)) is SearchedLinear
     with pytest.raises(InputError, match="too many to list"):
         Linear.learn(contexts, n_actions=5, levels=9, oracle="list")
     wide = Contexts.of(np.random.default_rng(0).normal(size=(5, 400)))
@@ -493,6 +493,8 @@ def test_wrong_parameters_are_refused(parameter: object) -> None:
 
 
 def test_wrong_classes_are_refused() -> None:
+    with pytest.raises(InputError, match=r"make linear policies by Linear\.of\(map\) or Linear\.learn"):
+        Linear(Given(3, 2))  # pyright: ignore[reportAbstractUsage]
     contexts = draw_people(np.random.default_rng(0), 20, 2)
     for levels in (0, -1, 1001):
         with pytest.raises(InputError, match="levels must be between 1 and 1000"):
@@ -522,7 +524,7 @@ def test_specs() -> None:
     made = load_policies("linear", contexts, n_actions=3)
     assert isinstance(made, Linear)
     assert made.levels == oracle.default_levels(6) == 2
-    assert type(load_policies("linear:levels=4", contexts, n_actions=3)) is Linear
+    assert type(load_policies("linear:levels=4", contexts, n_actions=3)) is SearchedLinear
     assert isinstance(load_policies("linear:oracle=milp", contexts, n_actions=3), SolvedLinear)
     given_phi = load_policies("linear", with_phi(np.ones((3, 2, 2))), n_actions=2)
     assert isinstance(given_phi, Linear)

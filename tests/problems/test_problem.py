@@ -172,8 +172,8 @@ def test_is_frozen() -> None:
         ({"policies": Finite([[0, 1, 1]], n_actions=2)}, "tables over 3 contexts, but the problem has 2"),
         ({"policies": Trivial(5, 2)}, "tables over 5 contexts, but the problem has 2"),
         ({"noise": Gaussian(np.ones((3, 2)))}, r"noise_variance has shape \(3, 2\)"),
-        ({"linear": RealizableTruth(np.ones((2, 2, 1)), np.ones(1))}, "product of the linear features"),
-        ({"linear": RealizableTruth(np.ones((3, 2, 1)), np.ones(1))}, "product of the linear features"),
+        ({"realizable": RealizableTruth(np.ones((2, 2, 1)), np.ones(1))}, "product of the linear features"),
+        ({"realizable": RealizableTruth(np.ones((3, 2, 1)), np.ones(1))}, "product of the linear features"),
     ],
 )
 def test_refuses_what_does_not_fit(changes: dict[str, object], message: str) -> None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import cache
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -397,7 +398,7 @@ def test_what_cannot_be_saved_is_refused_before_anything_is_written(tmp_path):
     alone = replace(odd, current=replace(odd.current, sampler=odd.played[0][0]))
     crowd = replace(states[1], log=replace(states[1].log, repeats=np.full(len(states[1].log), 2**53)))
     for one, state, words in (
-        (Mine(0.1, 0.1), states[0], "only states of coda and uniform can be saved, not of Mine"),
+        (Mine(0.1, 0.1), states[0], "the state of Mine cannot be kept while it is called 'coda'"),
         (algorithm, oracle, "the policy class ArgmaxOnly has no description in JSON"),
         (algorithm, odd, "not one that absorb returned"),
         (algorithm, alone, "played by a Coin cannot be saved"),
@@ -409,6 +410,30 @@ def test_what_cannot_be_saved_is_refused_before_anything_is_written(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match=r"cannot write to .*file"):
         save_state(tmp_path / "file", algorithm, states[0])
+
+
+@dataclass(frozen=True)
+class Eager(Coda):
+    """A trial of the user's own, with an option that the built-in one lacks."""
+
+    name: ClassVar[str] = "eager"
+    haste: float = field(default=1.0, kw_only=True)
+
+
+def test_a_trial_of_ones_own_is_handed_in_again(tmp_path):
+    problem, eager = load_problem(FINITE), Eager(0.1, 0.1, pilot=100, haste=0.5)
+    first = eager.start(problem.policies, problem.population)
+    states, places = play(eager, problem, first, np.random.default_rng(0))
+    save_state(tmp_path, eager, states[1])
+    with pytest.raises(InputError, match=r"made by 'eager', an algorithm of your own.*pass it again as algorithm="):
+        load_state(tmp_path)
+    for other in (Eager(0.1, 0.1, pilot=100), Coda(0.1, 0.1, pilot=100)):
+        with pytest.raises(InputError, match=r"the state was made by .*eager.*pass the same"):
+            load_state(tmp_path, algorithm=other)
+    algorithm, state = load_state(tmp_path, algorithm=eager)
+    assert algorithm is eager
+    same(state, states[1])
+    same(play(eager, problem, state, generator(places[1]))[0][-1], states[-1])
 
 
 RUN = {"algorithm": "coda", "epsilon": 0.06, "delta": 0.1}
@@ -494,7 +519,9 @@ def test_a_folder_of_another_run_is_refused(tmp_path):
         with pytest.raises(InputError, match=words):
             run(one, policies, state=folder, **(options | changes))
     assert (folder / "state.json").read_bytes() == before
-    with pytest.raises(InputError, match="the state of rage cannot be kept, only that of coda or uniform"):
+    with pytest.raises(
+        InputError, match="the state of rage cannot be kept, only that of a trial: coda, uniform, or your own"
+    ):
         run(problem, state=tmp_path / "new", **(options | {"algorithm": "rage"}))
     assert not (tmp_path / "new").exists()
     run(problem, state=tmp_path / "new", **(options | {"rng": np.random.default_rng(0), "max_samples": 1}))

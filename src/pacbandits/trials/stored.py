@@ -96,6 +96,11 @@ def restore(given: Json, tables: Tables, *, model: RewardModel, policies: Policy
 
 def describe_algorithm(algorithm: Trial) -> Json:
     """The algorithm by its name and options; of a model of its own only that it has one."""
+    if algorithm.name in TRIALS and not is_built_in(algorithm):
+        raise InputError(
+            f"the state of {type(algorithm).__name__} cannot be kept while it is called '{algorithm.name}', as a "
+            "built-in trial is: it would be taken for that one; give it a name of its own"
+        )
     options = {field.name: getattr(algorithm, field.name) for field in fields(algorithm)}
     given = options.pop("model") is not None
     described = {"name": algorithm.name, "model": given, **options, "rewards": asdict(algorithm.rewards)}
