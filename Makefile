@@ -5,10 +5,10 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-.PHONY: setup demo test test-slow lint benchmarks clean help
+.PHONY: setup demo test test-slow lint docs docs-serve benchmarks clean help
 
 help:
-	@sed -n '1,3p' Makefile; echo "#   make test-slow, make benchmarks, make lint, make clean"
+	@sed -n '1,3p' Makefile; echo "#   make docs, make docs-serve, make test-slow, make benchmarks, make lint, make clean"
 
 # The environment is rebuilt when the project's dependencies change.
 $(VENV)/.core: pyproject.toml
@@ -22,6 +22,11 @@ $(VENV)/.core: pyproject.toml
 $(VENV)/.test: $(VENV)/.core
 	@echo "installing the test tools into $(VENV) (once)"
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test]'
+	@touch $@
+
+$(VENV)/.docs: $(VENV)/.core
+	@echo "installing the tools for the documentation into $(VENV) (once)"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
 	@touch $@
 
 setup: $(VENV)/.core
@@ -49,8 +54,16 @@ test: lint
 test-slow: $(VENV)/.test
 	PACBANDITS_HYPOTHESIS=explore $(BIN)/pytest -n auto
 
+docs: $(VENV)/.docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
+	$(BIN)/python docs/tools/check.py site
+	@echo "written: site/index.html"
+
+docs-serve: $(VENV)/.docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs serve --watch CONTRIBUTING.md --watch CHANGELOG.md --watch src
+
 benchmarks: $(VENV)/.test
 	$(BIN)/python -m benchmarks
 
 clean:
-	rm -rf $(VENV) out build dist .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) out site build dist .pytest_cache .ruff_cache .hypothesis

@@ -1,0 +1,219 @@
+"""What the documentation says must be so: its Python runs, its links lead somewhere, its metadata are in order."""
+
+from __future__ import annotations
+
+import doctest
+import importlib.util
+import re
+import sys
+import tomllib
+from collections import Counter
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import pacbandits
+
+ROOT = Path(__file__).parent.parent
+DOCS = ROOT / "docs"
+PAGES = sorted(DOCS.rglob("*.md"))
+FRONT = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md")]
+TUTORIALS = [*sorted((DOCS / "tutorials").glob("*.md")), ROOT / "CONTRIBUTING.md"]
+FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+
+
+def named(path):
+    return str(path.relative_to(ROOT))
+
+
+def without_code(text):
+    """A page without what is not read as Markdown."""
+    return re.sub(r"`[^`\n]+`", "", FENCE.sub("", text))
+
+
+def anchors(text):
+    """The anchors of a page's headings, as both code hosts and the site make them."""
+    found = []
+    for heading in re.findall(r"^#+ (.+)$", FENCE.sub("", text), re.MULTILINE):
+        words = re.sub(r"[^\w\- ]", "", heading.replace("`", "").lower()).strip()
+        found.append(re.sub(r"\s+", "-", words))
+    return found
+
+
+def links(path):
+    return re.findall(r"\]\(([^)\s]+)\)", without_code(path.read_text(encoding="utf-8")))
+
+
+@pytest.mark.parametrize("path", TUTORIALS, ids=named)
+def test_blocks_of_a_tutorial_run_in_order(path, tmp_path, monkeypatch, command):
+    """Python blocks share their names, as in one file; commands find the files that were written before them."""
+    monkeypatch.chdir(tmp_path)
+    module = ModuleType("tutorial")
+    monkeypatch.setitem(sys.modules, "tutorial", module)
+    for language, block in FENCE.findall(path.read_text(encoding="utf-8")):
+        if language == "python":
+            exec(compile(block, named(path), "exec", dont_inherit=True), vars(module))
+        elif language == "sh":
+            for line in block.splitlines():
+                program, *arguments = line.split()
+                assert program == "pacbandits"
+                code, _, err = command(*arguments)
+                # Code 3: the log does not prove what was asked, and the tutorial says so.
+                assert code in (0, 3), (line, err)
+
+
+def test_the_first_tutorial_ends_with_a_certificate_that_holds(tmp_path, monkeypatch):
+    """The figures it shows are those that it gives: ε is missed without the order of the rows, and proven with it."""
+    monkeypatch.chdir(tmp_path)
+    text = (DOCS / "tutorials" / "csv.md").read_text(encoding="utf-8")
+    exec(next(block for language, block in FENCE.findall(text) if language == "python"), {})
+    log, _ = pacbandits.read_log("test.csv")
+    policies = pacbandits.load_policies("trees:depth=2", log.contexts, n_actions=3)
+    shown = [float(value) for value in re.findall(r"ε that the data certify +([\d.]+)", text)]
+    for ordered, epsilon in zip((False, True), shown, strict=True):
+        made = pacbandits.certify(log, policies, epsilon=0.05, delta=0.05, ordered=ordered)
+        assert made.certified is ordered
+        assert made.certified_epsilon == pytest.approx(epsilon, rel=1e-3)
+
+
+@pytest.mark.parametrize("name", [name for name in pacbandits.__all__ if name != "__version__"])
+def test_examples_in_docstrings_run(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    public = getattr(pacbandits, name)
+    module = import_module(public.__module__)
+    finder = doctest.DocTestFinder(exclude_empty=True)
+    runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
+    for test in finder.find(public, name, module=module, globs={}):
+        runner.run(test)
+    assert runner.failures == 0
+
+
+def test_entry_points_have_examples():
+    """Those that a newcomer meets first show how they are called."""
+    for name in ("certify", "load_certificate", "load_problem", "measure", "read_log", "run", "save_certificate"):
+        assert ">>> " in getattr(pacbandits, name).__doc__, name
+    for name in ("Coda", "Contexts", "Log", "Trees", "Uniform"):
+        assert ">>> " in getattr(pacbandits, name).__doc__, name
+    assert ">>> " in pacbandits.verify.__doc__
+
+
+@pytest.mark.parametrize("path", [*PAGES, *FRONT], ids=named)
+def test_links_lead_somewhere(path):
+    for link in links(path):
+        if re.match(r"[a-z]+:", link):
+            continue
+        target, _, anchor = link.partition("#")
+        place = path if not target else (path.parent / target).resolve()
+        assert place.exists(), f"{named(path)}: nothing at {link}"
+        if not anchor or place.suffix != ".md" or anchor.startswith("pacbandits."):
+            continue
+        stood_for = _stand_ins().get(place, place)
+        assert anchor in anchors(stood_for.read_text(encoding="utf-8")), f"{named(path)}: no place {link}"
+
+
+@pytest.mark.parametrize("path", [*PAGES, *FRONT], ids=named)
+def test_pages_load_nothing_from_elsewhere(path):
+    """Pictures are files of ours, and no page holds HTML that could load anything."""
+    text = without_code(path.read_text(encoding="utf-8"))
+    assert not re.findall(r"!\[[^\]]*\]\((?:https?:)?//", text)
+    assert not re.findall(r"<(?:script|link|img|iframe|style)\b", text, re.IGNORECASE)
+
+
+def _stand_ins():
+    """Pages that show a file of the root."""
+    hooks = _tool("hooks")
+    return {(DOCS / page).resolve(): ROOT / source for page, source in hooks.PAGES.items()}
+
+
+def _tool(name):
+    spec = importlib.util.spec_from_file_location(f"docs_{name}", DOCS / "tools" / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_every_page_is_in_the_navigation():
+    text = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    listed = re.findall(r"^ +- (?:.*: )?([\w/-]+\.md)$", text[text.index("\nnav:") :], re.MULTILINE)
+    assert sorted(listed) == sorted(str(page.relative_to(DOCS)) for page in PAGES)
+
+
+def test_nothing_of_others_is_switched_on():
+    text = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    assert re.search(r"^  font: false$", text, re.MULTILINE)
+    for word in ("extra_javascript:", "analytics:", "http:", "https:", "repo_url:"):
+        assert word not in text
+
+
+def test_every_public_name_is_in_the_reference_once():
+    text = "".join(path.read_text(encoding="utf-8") for path in sorted((DOCS / "api").glob("*.md")))
+    shown = Counter(name.rpartition(".")[2] for name in re.findall(r"^::: (\S+)$", text, re.MULTILINE))
+    assert shown == Counter(name for name in pacbandits.__all__ if name != "__version__")
+    index = (DOCS / "api" / "index.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"\[`(\w+)`\]", index)) == set(shown)
+
+
+def test_the_site_shows_formulas_as_they_are_written():
+    escaped = _tool("hooks").escaped
+    assert escaped("*Fix* π* and Δ̂_l, **so V*** ends") == r"*Fix* π\* and Δ̂\_l, **so V*** ends"
+    assert escaped("`a_b` and [x](y_z.md)\n\n    x_y π*\n") == "`a_b` and [x](y_z.md)\n\n    x_y π*\n"
+    assert escaped(r"| `\|Π\|` | log \|Π\| |") == r"| `|Π|` | log \|Π\| |"
+    assert escaped("```python\na_b\n```\nc_d") == "```python\na_b\n```\nc\\_d"
+
+
+def test_a_file_of_the_root_becomes_a_page():
+    as_page = _tool("hooks").as_page
+    assert (
+        as_page("[a](docs/api/index.md) [CHANGELOG.md](CHANGELOG.md)")
+        == "[a](api/index.md) [CHANGELOG.md](changelog.md)"
+    )
+    assert as_page("[SECURITY.md](SECURITY.md)") == "`SECURITY.md`"
+
+
+def test_the_check_of_the_site_finds_what_is_wrong(tmp_path):
+    find_faults = _tool("check").find_faults
+    (tmp_path / "good.html").write_text('<a href="other.html#here">x</a><a href="https://example.org/">y</a>')
+    (tmp_path / "other.html").write_text('<p id="here">x</p><link rel="stylesheet" href="a.css">')
+    (tmp_path / "a.css").write_text("p { color: red }")
+    assert find_faults(tmp_path) == []
+    (tmp_path / "bad.html").write_text(
+        '<a href="other.html#there">x</a><a href="nowhere.html">y</a><script src="//example.org/x.js"></script>'
+        '<link rel="stylesheet" href="https://example.org/x.css">'
+    )
+    (tmp_path / "b.css").write_text("@import url(https://example.org/y.css);")
+    (tmp_path / "c.js").write_text('load("https://unpkg.com/mermaid@11")')
+    faults = find_faults(tmp_path)
+    assert len(faults) == 5
+    (tmp_path / "other.html").write_text('<p id="here">x</p><pre class="mermaid">x</pre>')
+    assert len(find_faults(tmp_path)) == 6
+
+
+def test_metadata_are_in_order():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert project["license"] == "Apache-2.0"
+    assert project["license-files"] == ["LICENSE"]
+    assert project["authors"] == [{"name": "The pacbandits authors"}]
+    assert {"contextual bandits", "A/B testing"} <= set(project["keywords"])
+    assert not any("License ::" in classifier for classifier in project["classifiers"])  # the expression says it
+    assert project["readme"] == "README.md"
+    assert "docs" in project["optional-dependencies"]
+    licence = (ROOT / "LICENSE").read_text(encoding="utf-8")
+    assert "Apache License" in licence
+    assert "Version 2.0, January 2004" in licence
+    assert "Copyright 2026 The pacbandits authors" in licence
+
+
+def test_the_citation_names_software_and_paper():
+    text = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    for line in ("cff-version: 1.2.0", f"version: {pacbandits.__version__}", "license: Apache-2.0", "type: software"):
+        assert re.search(rf"^{re.escape(line)}$", text, re.MULTILINE), line
+    assert "Instance-optimal PAC Algorithms for Contextual Bandits" in text
+    assert re.findall(r"family-names: (\w+)", text) == ["Li", "Ratliff", "Nassif", "Jamieson", "Jain"]
+
+
+def test_the_changelog_knows_this_version():
+    text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    assert re.findall(r"^## (.+)$", text, re.MULTILINE)[:2] == ["Unreleased", pacbandits.__version__]
