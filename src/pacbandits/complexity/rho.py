@@ -27,9 +27,9 @@ from pacbandits.design import (
     solve_by_pricing,
     solve_design,
 )
-from pacbandits.design.columns import Progress
 from pacbandits.policies.base import EnumeratedClass, EveryMap, PolicyClass
 from pacbandits.policies.finite import sum_scores
+from pacbandits.progress import Progress
 from pacbandits.records import Contexts, Design
 
 # With fewer, the trivial class is small enough for column generation alone, and its relaxation loose.

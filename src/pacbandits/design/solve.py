@@ -7,15 +7,16 @@ from typing import Any
 import numpy as np
 
 from pacbandits.arrays import FloatArray, IntArray
-from pacbandits.design.columns import Progress, solve_columns
-from pacbandits.design.enumerated import prune, sift_weights
+from pacbandits.design.columns import solve_columns
 from pacbandits.design.objective import Objective
 from pacbandits.design.pricing import Price, Pricing, price_by_argmax, price_by_frontier
+from pacbandits.design.sifting import prune, sift_weights
 from pacbandits.design.solution import Solution
 from pacbandits.design.task import DesignTask
 from pacbandits.errors import InputError
 from pacbandits.policies.base import EnumeratedClass, FrontierClass, PolicyClass
 from pacbandits.policies.finite import sum_scores
+from pacbandits.progress import Progress
 from pacbandits.records import Contexts, Design, Policy
 
 
