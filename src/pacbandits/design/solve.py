@@ -19,6 +19,10 @@ from pacbandits.policies.finite import sum_scores
 from pacbandits.progress import Progress
 from pacbandits.records import Contexts, Design, Policy
 
+# Relative gaps at which a bracket is narrow enough, where nothing else is asked for.
+LISTED_TOLERANCE = 1e-5
+ORACLE_TOLERANCE = 0.01
+
 
 def solve_design(task: DesignTask, *, tolerance: float | None = None, progress: Progress | None = None) -> Solution:
     """The best design by the strongest solver the class allows.
@@ -26,16 +30,18 @@ def solve_design(task: DesignTask, *, tolerance: float | None = None, progress: 
     tolerance: relative gap to stop at; by default 1e-5 for enumerated classes and 0.01 for the rest.
     """
     if isinstance(task.policies, EnumeratedClass):
-        return solve_enumerated(task, tolerance=1e-5 if tolerance is None else tolerance)
+        return solve_enumerated(task, tolerance=LISTED_TOLERANCE if tolerance is None else tolerance)
     return solve_by_pricing(
         task,
         pricing=best_pricing(task.policies),
-        tolerance=0.01 if tolerance is None else tolerance,
+        tolerance=ORACLE_TOLERANCE if tolerance is None else tolerance,
         progress=progress,
     )
 
 
-def solve_enumerated(task: DesignTask, *, tolerance: float = 1e-5, max_evaluations: int = 5_000) -> Solution:
+def solve_enumerated(
+    task: DesignTask, *, tolerance: float = LISTED_TOLERANCE, max_evaluations: int = 5_000
+) -> Solution:
     """The ratio form over every policy of a class that can be listed."""
     policies = task.policies
     if not isinstance(policies, EnumeratedClass):
@@ -61,7 +67,7 @@ def solve_listed(
     reference: Policy,
     accuracy: FloatArray,
     floor: float = 0.0,
-    tolerance: float = 1e-5,
+    tolerance: float = LISTED_TOLERANCE,
     max_evaluations: int = 5_000,
 ) -> Solution:
     """`min_p max_π V_π(p; q)/d_π²` for an accuracy d (|Π|,) of each policy's own, whatever it was made from."""
@@ -117,7 +123,7 @@ def solve_by_pricing(
     task: DesignTask,
     *,
     pricing: Pricing,
-    tolerance: float = 0.01,
+    tolerance: float = ORACLE_TOLERANCE,
     max_rounds: int = 200,
     seeds: tuple[Policy, ...] = (),
     known: tuple[Design, float] | None = None,
