@@ -18,7 +18,7 @@ import numpy as np
 
 from benchmarks.measuring import print_table
 from pacbandits.algorithms import make_algorithm
-from pacbandits.confidence import CODA_SLOPE, COMMON_SLOPE, RAGE_SLOPE
+from pacbandits.confidence import CODA_SLOPE, COMMON_GAMMA_SLOPE, RAGE_FREE_SLOPE
 from pacbandits.design import DesignTask, Product, Shifted, price_propensities
 from pacbandits.paper.coda import CodaPaper
 from pacbandits.paper.coda_common import CodaCommon
@@ -89,7 +89,7 @@ def true_ratio(algorithm: Algorithm[Any], state: Any, plan: Plan, problem: Probl
         p = plan.sampler.propensities(population)
         return float(pair_variances(table[state.alive], propensities=p, weights=population.weights).max())
     assert isinstance(algorithm, RageFree | CodaPaper)
-    slope = RAGE_SLOPE if isinstance(algorithm, RageFree) else CODA_SLOPE
+    slope = RAGE_FREE_SLOPE if isinstance(algorithm, RageFree) else CODA_SLOPE
     spread = variances(table, reference=state.policy(population), contexts=population, sampler=plan.sampler)
     return float((spread / Shifted(plan.epsilon, slope)(state.gaps) ** 2).max())
 
@@ -104,7 +104,7 @@ def _oracle_ratio(state: Any, plan: Plan, problem: Problem) -> float:
         everyone,
         reference=state.policy,
         gaps=own[:, None] - state.values,
-        scale=Product(plan.epsilon, COMMON_SLOPE),
+        scale=Product(plan.epsilon, COMMON_GAMMA_SLOPE),
     )
     return price_propensities(task, plan.sampler.propensities(everyone)).upper
 

@@ -12,15 +12,15 @@ from hypothesis import strategies as st
 from pacbandits.confidence import (
     CODA_FACTOR,
     CODA_SLOPE,
-    CODA_THEOREM,
-    CODA_WIDTH,
-    COMMON_SLOPE,
-    COMMON_THEOREM,
-    ELIMINATION,
-    RAGE_FACTOR,
-    RAGE_FREE_THEOREM,
-    RAGE_SLOPE,
-    RAGE_THEOREM,
+    CODA_THEOREM_FACTOR,
+    CODA_WIDTH_WEIGHT,
+    COMMON_GAMMA_SLOPE,
+    COMMON_GAMMA_THEOREM_FACTOR,
+    ELIMINATION_FACTOR,
+    RAGE_FREE_FACTOR,
+    RAGE_FREE_SLOPE,
+    RAGE_FREE_THEOREM_FACTOR,
+    RAGE_THEOREM_FACTOR,
     best_gamma,
     catoni_radius,
     catoni_scale,
@@ -93,22 +93,22 @@ def test_sample_sizes_give_the_widths_that_the_proofs_need(epsilon, gap, varianc
 
     def width(n):
         (gamma,) = best_gamma(np.array([variance]), samples=n, confidence=confidence)
-        return CODA_WIDTH * (gamma * variance + confidence / (gamma * n)) - CODA_SLOPE * gap
+        return CODA_WIDTH_WEIGHT * (gamma * variance + confidence / (gamma * n)) - CODA_SLOPE * gap
 
     value = variance / (epsilon + CODA_SLOPE * gap) ** 2
     n = ratio_samples(value, factor=CODA_FACTOR, confidence=confidence, second_moment=1.0, scale=1.0)
     assert width(n) <= epsilon * (1 + 1e-9)
     assert n == 1 or width(n - 1) > epsilon * (1 - 1e-9)
     # The same with one γ for all.
-    linear = variance / (epsilon * (epsilon + COMMON_SLOPE * gap))
+    linear = variance / (epsilon * (epsilon + COMMON_GAMMA_SLOPE * gap))
     n = ratio_samples(linear, factor=CODA_FACTOR, confidence=confidence, second_moment=1.0, scale=1.0)
     gamma = common_gamma(epsilon, samples=n, confidence=confidence)
-    assert CODA_WIDTH * confidence / (gamma * n) == pytest.approx(epsilon / 2)
-    assert CODA_WIDTH * (gamma * variance + confidence / (gamma * n)) <= epsilon + CODA_SLOPE * gap + 1e-9
+    assert CODA_WIDTH_WEIGHT * confidence / (gamma * n) == pytest.approx(epsilon / 2)
+    assert CODA_WIDTH_WEIGHT * (gamma * variance + confidence / (gamma * n)) <= epsilon + CODA_SLOPE * gap + 1e-9
     # −Δ̂/4 + 28 √(2 s² V L/n) ≤ ε.
-    value = variance / (epsilon + RAGE_SLOPE * gap) ** 2
-    n = ratio_samples(value, factor=RAGE_FACTOR, confidence=confidence, second_moment=1.7, scale=1.0)
-    assert 28 * math.sqrt(2 * 1.7 * variance * confidence / n) <= epsilon + RAGE_SLOPE * gap + 1e-9
+    value = variance / (epsilon + RAGE_FREE_SLOPE * gap) ** 2
+    n = ratio_samples(value, factor=RAGE_FREE_FACTOR, confidence=confidence, second_moment=1.7, scale=1.0)
+    assert 28 * math.sqrt(2 * 1.7 * variance * confidence / n) <= epsilon + RAGE_FREE_SLOPE * gap + 1e-9
     # Elimination: Catoni's radius is at most ε, as soon as it is meant to hold at all.
     n = elimination_samples(variance, epsilon=epsilon, confidence=confidence, second_moment=1.7, scale=1.0)
     if n >= 4 * confidence:
@@ -175,16 +175,16 @@ def test_theorem_constants_are_what_the_lemmas_give():
     """V_{π,q} ≤ 2ρ(max(Δ, ε_l)² + 4ε_l²) over the denominator with the least Δ̂ the lemmas allow, on a grid of Δ/ε_l."""
     least = np.maximum(0, 0.75 * X - 4)  # Δ̂/ε_l ≥ (3Δ/4 − 2ε_{l−1})/ε_l
     above = 2 * (np.maximum(X, 1) ** 2 + 4)
-    rage_free = RAGE_FACTOR * (above / (1 + RAGE_SLOPE * least) ** 2).max()
-    assert rage_free == pytest.approx(RAGE_FREE_THEOREM, rel=1e-4)
+    rage_free = RAGE_FREE_FACTOR * (above / (1 + RAGE_FREE_SLOPE * least) ** 2).max()
+    assert rage_free == pytest.approx(RAGE_FREE_THEOREM_FACTOR, rel=1e-4)
     coda = CODA_FACTOR * (above / (1 + CODA_SLOPE * least) ** 2).max()
-    assert coda == pytest.approx(CODA_THEOREM, rel=1e-4)
-    assert coda <= CODA_THEOREM * (1 + 1e-12)
-    common = CODA_FACTOR * (2 * (np.maximum(X, 1) + 2) / (1 + COMMON_SLOPE * least)).max()
-    assert common == pytest.approx(COMMON_THEOREM, rel=1e-4)
+    assert coda == pytest.approx(CODA_THEOREM_FACTOR, rel=1e-4)
+    assert coda <= CODA_THEOREM_FACTOR * (1 + 1e-12)
+    common = CODA_FACTOR * (2 * (np.maximum(X, 1) + 2) / (1 + COMMON_GAMMA_SLOPE * least)).max()
+    assert common == pytest.approx(COMMON_GAMMA_THEOREM_FACTOR, rel=1e-4)
     # Elimination: gaps of at most 2ε_{l−1} = 4ε_l, and V_{π,π'} ≤ 2V_{π,π*} + 2V_{π',π*}.
     alive = X[X <= 4]
-    assert ELIMINATION * (4 * np.maximum(alive, 1) ** 2).max() == pytest.approx(RAGE_THEOREM)
+    assert ELIMINATION_FACTOR * (4 * np.maximum(alive, 1) ** 2).max() == pytest.approx(RAGE_THEOREM_FACTOR)
 
 
 @pytest.mark.parametrize("algorithm", ["rage-free", "coda", "common"])
@@ -193,10 +193,10 @@ def test_the_induction_of_the_lemmas_closes(algorithm):
     upper = 1.25 * X + 4  # the most that Δ̂_{l−1}/ε_l can be
     if algorithm == "rage-free":
         # Catoni's radius with n − 2L ≥ n/2, and a selection by the estimate alone.
-        error = math.sqrt(4 / RAGE_FACTOR) * (1 + RAGE_SLOPE * upper)
+        error = math.sqrt(4 / RAGE_FREE_FACTOR) * (1 + RAGE_FREE_SLOPE * upper)
         chosen = error + error[0]
     else:
-        width = (1 + CODA_SLOPE * upper) / CODA_WIDTH
+        width = (1 + CODA_SLOPE * upper) / CODA_WIDTH_WEIGHT
         error = 2 * width
         chosen = width + 3 * width[0] if algorithm == "coda" else error + error[0]
     # A policy can be chosen only if its gap is at most `chosen`; all such gaps are at most ε_l.

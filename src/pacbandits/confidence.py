@@ -14,15 +14,19 @@ import numpy as np
 from pacbandits.arrays import FloatArray
 from pacbandits.errors import InputError
 
+# A slope is the a, and a factor the b², of a sample size n_l = b² s² L · max_π V_π/d² with accuracy d = ε_l + aΔ̂.
+#
 # n_l = ⌈4 ε_l⁻² ρ(Π_l) L⌉ of Elimination Contextual RAGE, as its proof has it (corrections, row 2).
-ELIMINATION = 4.0
+ELIMINATION_FACTOR = 4.0
 # max_π −aΔ̂ + 28 √(2VL/n) ≤ ε_l of Non-elimination Contextual RAGE: a, and b² = 2·28² (corrections, row 7).
-RAGE_SLOPE, RAGE_FACTOR = 1.0 / 4.0, 1568.0
-# max_π −aΔ̂ + 8γV + 8L/(γn) ≤ ε_l of CODA: a, and (2·8)² once γ is the best one (corrections, row 7).
-CODA_SLOPE, CODA_WIDTH = 1.0 / 8.0, 8.0
-CODA_FACTOR = (2.0 * CODA_WIDTH) ** 2
+RAGE_FREE_SLOPE = 1.0 / 4.0
+RAGE_FREE_FACTOR = 1568.0
+# max_π −aΔ̂ + 8γV + 8L/(γn) ≤ ε_l of CODA: a, the 8, and b² = (2·8)² once γ is the best one (corrections, row 7).
+CODA_SLOPE = 1.0 / 8.0
+CODA_WIDTH_WEIGHT = 8.0
+CODA_FACTOR = (2.0 * CODA_WIDTH_WEIGHT) ** 2
 # The same with one γ for every policy: 8L/(γn) = ε_l/2 fixes γ, and what is left asks for n ≥ 256 LV/(ε_l(ε_l + Δ̂/4)).
-COMMON_SLOPE = 2.0 * CODA_SLOPE
+COMMON_GAMMA_SLOPE = 2.0 * CODA_SLOPE
 
 
 def check_epsilon(epsilon: float) -> float:
@@ -91,12 +95,12 @@ def best_gamma(variance: FloatArray, *, samples: int, confidence: float) -> Floa
 
 def common_gamma(epsilon: float, *, samples: int, confidence: float) -> float:
     """The γ for all policies at once: `8L/(γn) = ε_l/2`."""
-    return 2.0 * CODA_WIDTH * confidence / (samples * epsilon)
+    return 2.0 * CODA_WIDTH_WEIGHT * confidence / (samples * epsilon)
 
 
 def elimination_samples(rho: float, *, epsilon: float, confidence: float, second_moment: float, scale: float) -> int:
     """`n_l = ⌈c · 4 s² ε_l⁻² ρ(Π_l) L⌉`, at least 1; `scale` c = 1 for the guarantee."""
-    return whole_samples(scale * ELIMINATION * second_moment * rho * confidence / epsilon**2)
+    return whole_samples(scale * ELIMINATION_FACTOR * second_moment * rho * confidence / epsilon**2)
 
 
 def ratio_samples(value: float, *, factor: float, confidence: float, second_moment: float, scale: float) -> int:
@@ -109,12 +113,12 @@ def ratio_samples(value: float, *, factor: float, confidence: float, second_mome
 #   rage        4 · 4 · 16, as Π_l has gaps of at most 4ε_l and V_{π,π'} ≤ 4 max V_{π,π*}
 #   rage-free   1568 · max_x 2(max(x, 1)² + 4)/max(1, 3x/16)²,            largest at x = 16/3
 #   coda-paper   256 · max_x 2(max(x, 1)² + 4)/max(1, 1/2 + 3x/32)²,      largest as x → ∞
-RAGE_THEOREM = 256.0
-RAGE_FREE_THEOREM = RAGE_FACTOR * 2.0 * ((16.0 / 3.0) ** 2 + 4.0)
-CODA_THEOREM = CODA_FACTOR * 2.0 * (32.0 / 3.0) ** 2
+RAGE_THEOREM_FACTOR = 256.0
+RAGE_FREE_THEOREM_FACTOR = RAGE_FREE_FACTOR * 2.0 * ((16.0 / 3.0) ** 2 + 4.0)
+CODA_THEOREM_FACTOR = CODA_FACTOR * 2.0 * (32.0 / 3.0) ** 2
 # With a common γ the same holds of the linear price ρ' = min_p max_π V_π/(ε_l max(Δ, ε_l)), as V_{π,q} ≤
 # 2ρ'ε_l(max(Δ, ε_l) + 2ε_l): 256 · max_x 2(max(x, 1) + 2)/max(1, 3x/16).
-COMMON_THEOREM = CODA_FACTOR * 2.0 * (16.0 / 3.0 + 2.0)
+COMMON_GAMMA_THEOREM_FACTOR = CODA_FACTOR * 2.0 * (16.0 / 3.0 + 2.0)
 
 
 def theorem_samples(

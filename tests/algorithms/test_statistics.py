@@ -10,10 +10,10 @@ from scipy.stats import binom
 
 from pacbandits.complexity import measure_gaps, measure_rho
 from pacbandits.confidence import (
-    CODA_THEOREM,
-    COMMON_THEOREM,
-    RAGE_FREE_THEOREM,
-    RAGE_THEOREM,
+    CODA_THEOREM_FACTOR,
+    COMMON_GAMMA_THEOREM_FACTOR,
+    RAGE_FREE_THEOREM_FACTOR,
+    RAGE_THEOREM_FACTOR,
     round_epsilon,
     theorem_samples,
 )
@@ -27,7 +27,7 @@ from tests.algorithms.cases import LISTED, NAMES, make
 
 RARE = 1e-6
 DELTA = 0.1
-CONSTANT = {"rage": RAGE_THEOREM, "rage-free": RAGE_FREE_THEOREM, "coda-paper": CODA_THEOREM}
+CONSTANT = {"rage": RAGE_THEOREM_FACTOR, "rage-free": RAGE_FREE_THEOREM_FACTOR, "coda-paper": CODA_THEOREM_FACTOR}
 CLOSE = (
     "hard:m=6,gap=0.5,noise=bernoulli",
     "random:policies=8,contexts=4,actions=3,seed=5",
@@ -134,7 +134,7 @@ def test_runs_through_the_oracle_stay_within_their_theorem(epsilon):
         assert done.correct
         bound = theorem_samples(
             [linear_complexity(problem, round_epsilon(number)) for number in range(1, done.rounds + 1)],
-            constant=1.05 * COMMON_THEOREM,  # as designs are solved to 5 %
+            constant=1.05 * COMMON_GAMMA_THEOREM_FACTOR,  # as designs are solved to 5 %
             delta=DELTA,
             log_size=problem.policies.log_size,
             second_moment=1.0,

@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from convex import convex_bracket
 from instances import make_instance, seeds
 from pacbandits.design import Clipped, DesignTask, Objective, Shifted, solve_enumerated
-from pacbandits.design.enumerated import sift_weights, solve_weights
+from pacbandits.design.enumerated import solve_weights
+from pacbandits.design.sifting import sift_weights
 from pacbandits.errors import InputError
 from pacbandits.policies.finite import Finite
 from pacbandits.records import Contexts

@@ -10,7 +10,7 @@ import pytest
 from instances import make_instance
 from pacbandits.complexity import measure_gaps, measure_rho
 from pacbandits.complexity.bounds import (
-    confidence,
+    least_divergence,
     low_regret_bound,
     lower_bound,
     paper_lower_bound,
@@ -70,7 +70,7 @@ def test_row_13_the_lower_bound_may_be_doubled():
     nearest = np.array([[gap / 2, gap / 2]])
     divergence = (0.5 * (rewards - nearest) ** 2 / 2).sum()
     assert divergence == pytest.approx(gap**2 / 8)
-    needed = confidence(delta) / divergence
+    needed = least_divergence(delta) / divergence
     rho = 4 / gap**2
     assert needed == pytest.approx(lower_bound(rho, delta=delta))
     assert needed == pytest.approx(2 * paper_lower_bound(rho, delta=delta))
@@ -119,9 +119,9 @@ def test_row_19_the_low_regret_bound_has_eight():
     m, gap, delta = 20, 0.5, 0.01
     alpha = math.log(m)
     tau = low_regret_bound(m, gap=gap, delta=delta)
-    assert 2 * gap**2 / (m * gap) * math.sqrt(alpha * 2 * tau) == pytest.approx(confidence(delta))
-    printed = m**2 / gap**2 * confidence(delta) ** 2 / (4 * alpha)
-    assert 2 * gap**2 / (m * gap) * math.sqrt(alpha * 2 * printed) > 1.4 * confidence(delta)
+    assert 2 * gap**2 / (m * gap) * math.sqrt(alpha * 2 * tau) == pytest.approx(least_divergence(delta))
+    printed = m**2 / gap**2 * least_divergence(delta) ** 2 / (4 * alpha)
+    assert 2 * gap**2 / (m * gap) * math.sqrt(alpha * 2 * printed) > 1.4 * least_divergence(delta)
 
 
 def test_row_20_the_alternative_of_the_low_regret_proof_only_ties():

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from instances import epsilons, make_instance, seeds
 from pacbandits.complexity import measure_disagreement, measure_gaps, measure_rho
-from pacbandits.complexity.bounds import confidence, lower_bound, minimax_bound, trivial_sum, upper_bound
+from pacbandits.complexity.bounds import least_divergence, lower_bound, minimax_bound, trivial_sum, upper_bound
 from pacbandits.design import Objective
 from pacbandits.policies.trivial import Trivial
 
@@ -100,7 +100,7 @@ def test_confidence_is_below_the_binary_divergence():
     """kl(1 − δ, δ) ≥ log(1/2.4δ), on which every lower bound rests."""
     for delta in np.linspace(1e-6, 0.5, 2000):
         kl = (1 - delta) * math.log((1 - delta) / delta) + delta * math.log(delta / (1 - delta))
-        assert kl >= confidence(delta) - 1e-12
+        assert kl >= least_divergence(delta) - 1e-12
 
 
 @given(seed=seeds, epsilon=epsilons)

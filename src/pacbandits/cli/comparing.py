@@ -15,7 +15,7 @@ from pacbandits.complexity import Complexity, measure
 from pacbandits.errors import InputError
 from pacbandits.policies.base import PolicyClass
 from pacbandits.problems import Problem
-from pacbandits.progress import Progress
+from pacbandits.progress import Progress, prefixed
 from pacbandits.report import Comparison, certified_steps, check_figure_path, draw_certified
 from pacbandits.simulation import Run, Watch, run
 from pacbandits.trials.protocol import Setting
@@ -110,11 +110,12 @@ def measure_within(
 ) -> tuple[Complexity | None, str]:
     """The problem measured, or why it is not: the runs are worth showing without."""
     end = clock() + seconds
+    told = prefixed(tell, "measuring the problem")
 
     def go_on(text: str) -> None:
         if clock() > end:
             raise _TooLongError
-        tell(f"measuring the problem: {text.split(',')[0]}")
+        told(text)
 
     try:
         return measure(problem, policies, epsilon=epsilon, delta=delta, progress=go_on), ""

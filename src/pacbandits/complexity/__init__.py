@@ -2,13 +2,20 @@
 
 from pacbandits.complexity.disagreement import Disagreement, measure_disagreement
 from pacbandits.complexity.gaps import Gaps, Truth, measure_gaps
-from pacbandits.complexity.measure import Complexity, measure
+from pacbandits.complexity.groups import DisagreementBounds, Instance, Rho, SampleBounds, TrivialBounds
+from pacbandits.complexity.measure import measure
+from pacbandits.complexity.record import Complexity
 from pacbandits.complexity.rho import measure_lower_rho, measure_rho, measure_uniform_rho
 
 __all__ = [
     "Complexity",
     "Disagreement",
+    "DisagreementBounds",
     "Gaps",
+    "Instance",
+    "Rho",
+    "SampleBounds",
+    "TrivialBounds",
     "Truth",
     "measure",
     "measure_disagreement",

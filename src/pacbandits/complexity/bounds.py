@@ -13,8 +13,8 @@ import numpy as np
 from pacbandits.arrays import BoolArray, FloatArray
 
 
-def confidence(delta: float) -> float:
-    """log(1/(2.4δ)), the least of kl(1 − δ, δ) (Kaufmann, Cappé and Garivier 2016); 0 where it would be negative."""
+def least_divergence(delta: float) -> float:
+    """log(1/(2.4δ)), no more than kl(1 − δ, δ) (Kaufmann, Cappé and Garivier 2016); 0 where it would be negative."""
     return max(-math.log(2.4) - math.log(delta), 0.0)
 
 
@@ -29,12 +29,12 @@ def lower_bound(rho_sigma: float, *, delta: float) -> float:
     on which one or the other is the only best policy, could not be told apart, and both would have to be the answer
     with probability 1 − δ.
     """
-    return _times(2.0 * rho_sigma, confidence(delta))
+    return _times(2.0 * rho_sigma, least_divergence(delta))
 
 
 def paper_lower_bound(rho: float, *, delta: float) -> float:
     """`E τ ≥ ρ_{Π,0} log(1/2.4δ)`, Theorem `lower_bound` as printed (unit noise, ε = 0)."""
-    return _times(rho, confidence(delta))
+    return _times(rho, least_divergence(delta))
 
 
 def upper_bound(rho: float, *, log_size: float, delta: float, gap_floor: float) -> float:
@@ -63,7 +63,7 @@ def minimax_bound(*, n_actions: int, log_size: float, delta: float, epsilon: flo
 
 def confidence_price(rho_sigma: float, *, delta: float) -> float:
     """`2 ρ_{σ,ε} log(1/2.4δ)`: the price of confidence alone. The lower bound when ε = 0; for ε > 0 a yardstick."""
-    return _times(2.0 * rho_sigma, confidence(delta))
+    return _times(2.0 * rho_sigma, least_divergence(delta))
 
 
 def union_price(rho_sigma: float, *, log_size: float, delta: float) -> float:
@@ -78,7 +78,7 @@ def low_regret_bound(m: int, *, gap: float, delta: float) -> float:
 
     Theorem `inefficient-low-regret` has 4α: its last line loses the |A| = 2 under the root (corrections, row 19).
     """
-    return m**2 / gap**2 * confidence(delta) ** 2 / (8.0 * math.log(m))
+    return m**2 / gap**2 * least_divergence(delta) ** 2 / (8.0 * math.log(m))
 
 
 def trivial_sum(gaps: FloatArray, weights: FloatArray) -> float:
@@ -111,7 +111,7 @@ def trivial_upper_bound(
 
 def trivial_lower_bound(trivial: float, *, delta: float) -> float:
     """`E τ ≥ max_c (1/ν_c) Σ_a Δ_{c,a}⁻² log(1/2.4δ)` for ε = 0 and unit noise (Theorem `trivial-class-lower`)."""
-    return _times(trivial, confidence(delta))
+    return _times(trivial, least_divergence(delta))
 
 
 def trivial_minimax_bound(*, n_contexts: int, n_actions: int, epsilon: float, delta: float) -> float:

@@ -16,7 +16,7 @@ import numpy as np
 
 from pacbandits.arrays import FloatArray, IntArray
 from pacbandits.compiled import kernel
-from pacbandits.complexity.gaps import TIE, Gaps, table_gaps
+from pacbandits.complexity.gaps import TIED_GAP, Gaps, table_gaps
 from pacbandits.complexity.trivial import require_distinct
 from pacbandits.policies.base import EnumeratedClass, EveryMap, PolicyClass
 from pacbandits.records import Contexts
@@ -26,8 +26,9 @@ from pacbandits.records import Contexts
 class Disagreement:
     """When each context joins the region of disagreement.
 
-    policy_radius (N,): the least P(π ≠ π*) of a policy that differs there. cost_radius (N,): the least Δ(π). Infinite
-    where none differs. weights (N,): ν.
+    policy_radius (N,): the least P(π ≠ π*) of a policy that differs there; infinite where none does.
+    cost_radius (N,): the least Δ(π) of a policy that differs there; infinite where none does.
+    weights (N,): ν.
     """
 
     policy_radius: FloatArray
@@ -61,13 +62,13 @@ def measure_disagreement(policies: PolicyClass, contexts: Contexts, gaps: Gaps) 
         others[np.arange(len(contexts)), gaps.best_actions] = False
         cost = np.where(others, gaps.scores, np.inf).min(axis=1)
         radius = contexts.weights.copy() if policies.n_actions > 1 else np.full(len(contexts), np.inf)
-        return Disagreement(radius, np.where(cost <= TIE, 0.0, cost), contexts.weights)
+        return Disagreement(radius, np.where(cost <= TIED_GAP, 0.0, cost), contexts.weights)
     if isinstance(policies, EnumeratedClass):
         table = np.asarray(policies.actions(contexts))
         cost, radius = table_gaps(table, contexts, gaps)
         return Disagreement(
             _least_where_differs(table, gaps.best_actions, radius),
-            _least_where_differs(table, gaps.best_actions, np.where(cost <= TIE, 0.0, cost)),
+            _least_where_differs(table, gaps.best_actions, np.where(cost <= TIED_GAP, 0.0, cost)),
             contexts.weights,
         )
     return None

@@ -13,14 +13,16 @@ from pacbandits.policies.base import EnumeratedClass, EveryMap, FrontierClass, P
 from pacbandits.policies.finite import sum_scores
 from pacbandits.records import Contexts, Policy
 
-# Values are sums of up to 10⁵ products of doubles: differences below this are rounding, not gaps.
-TIE = 1e-12
+# Values are sums of up to 10⁵ products of doubles: what is no larger than this is rounding, not a gap.
+TIED_GAP = 1e-12
 
 
 class Truth(Protocol):
     """What theory needs to know of a problem, and no algorithm may: true means and noise.
 
-    population: contexts with their probabilities. mean_rewards (N, A). noise_variance (N, A).
+    population: the N contexts with their probabilities.
+    mean_rewards (N, A): r(c, a).
+    noise_variance (N, A): σ²(c, a).
     """
 
     @property
@@ -35,10 +37,14 @@ class Truth(Protocol):
 class Gaps:
     """The best policy and the gaps of the others.
 
-    best: π*, one of the best. best_actions (N,). best_value: V(π*). scores (N, A): ν_c (r(c, π*(c)) − r(c, a)), whose
-    sum over π's actions is Δ(π). minimum: Δ_pol, over policies that differ from π* where contexts can occur (zero for a
-    tie; infinite when none differs; None when the class cannot tell). uniform: Δ_uniform = min over contexts that can
-    occur and a ≠ π*(c) of r(c, π*(c)) − r(c, a) (infinite with one action), negative when π* is not best everywhere.
+    best: π*, one of the best.
+    best_actions (N,): what it does.
+    best_value: V(π*).
+    scores (N, A): ν_c (r(c, π*(c)) − r(c, a)), whose sum over π's actions is Δ(π).
+    minimum: Δ_pol, over policies that differ from π* where contexts can occur: zero for a tie, infinite when none
+        differs, None when the class cannot tell.
+    uniform: Δ_uniform, the least r(c, π*(c)) − r(c, a) over contexts that can occur and a ≠ π*(c): infinite with one
+        action, negative when π* is not best everywhere.
     """
 
     best: Policy
@@ -51,7 +57,7 @@ class Gaps:
     @property
     def tied(self) -> bool:
         """Whether another policy is as good as the best one."""
-        return self.minimum is not None and self.minimum <= TIE
+        return self.minimum is not None and self.minimum <= TIED_GAP
 
     def floor(self, epsilon: float) -> float:
         """Δ_ε = max(ε, Δ_pol): every policy that differs has max(Δ, ε) ≥ this. ε alone when Δ_pol is unknown."""
@@ -85,7 +91,7 @@ def measure_gaps(truth: Truth, policies: PolicyClass) -> Gaps:
     )
 
 
-def disagreement(contexts: Contexts, actions: IntArray, *, n_actions: int) -> FloatArray:
+def disagreement_scores(contexts: Contexts, actions: IntArray, *, n_actions: int) -> FloatArray:
     """Scores (N, A) whose sum over π's actions is P(π(c) ≠ π*(c))."""
     scores = np.repeat(contexts.weights[:, None], n_actions, axis=1)
     scores[np.arange(len(contexts)), actions] = 0.0
@@ -94,12 +100,12 @@ def disagreement(contexts: Contexts, actions: IntArray, *, n_actions: int) -> Fl
 
 def table_gaps(actions: np.ndarray[Any, Any], contexts: Contexts, gaps: Gaps) -> tuple[FloatArray, FloatArray]:
     """Δ(π) and P(π ≠ π*) of every row of a table of actions (K, N): two (K,)."""
-    differ = disagreement(contexts, gaps.best_actions, n_actions=gaps.scores.shape[1])
+    differ = disagreement_scores(contexts, gaps.best_actions, n_actions=gaps.scores.shape[1])
     return np.maximum(sum_scores(actions, gaps.scores), 0.0), sum_scores(actions, differ)
 
 
 def _least_gap(policies: PolicyClass, contexts: Contexts, best: IntArray, scores: FloatArray) -> float | None:
-    differ = disagreement(contexts, best, n_actions=policies.n_actions)
+    differ = disagreement_scores(contexts, best, n_actions=policies.n_actions)
     possible = differ > 0
     if not possible.any():
         return np.inf

@@ -13,7 +13,7 @@ from dataclasses import replace
 import numpy as np
 
 from pacbandits.arrays import FloatArray
-from pacbandits.complexity.gaps import TIE, Gaps, disagreement
+from pacbandits.complexity.gaps import TIED_GAP, Gaps, disagreement_scores
 from pacbandits.complexity.trivial import relax_trivial, solve_trivial
 from pacbandits.confidence import check_epsilon
 from pacbandits.design import (
@@ -27,13 +27,14 @@ from pacbandits.design import (
     solve_by_pricing,
     solve_design,
 )
-from pacbandits.design.columns import Progress
+from pacbandits.design.solve import ORACLE_TOLERANCE
 from pacbandits.policies.base import EnumeratedClass, EveryMap, PolicyClass
 from pacbandits.policies.finite import sum_scores
+from pacbandits.progress import Progress
 from pacbandits.records import Contexts, Design
 
-# With fewer, the trivial class is small enough for column generation alone, and its relaxation loose.
-_FEW_CONTEXTS = 30
+# Up to so many, the trivial class is small enough for column generation alone, and its relaxation loose.
+_MAX_CONTEXTS_WITHOUT_RELAXATION = 30
 
 
 def measure_rho(
@@ -53,12 +54,16 @@ def measure_rho(
     if isinstance(policies, EveryMap) and epsilon <= (gaps.minimum or 0.0):
         return solve_trivial(policies, contexts, gaps, noise=noise)
     task = _task(policies, contexts, gaps, Clipped(gaps.floor(epsilon)), noise)
-    if isinstance(policies, EveryMap) and policies.n_contexts > _FEW_CONTEXTS and policies.n_actions > 1:
+    if (
+        isinstance(policies, EveryMap)
+        and policies.n_contexts > _MAX_CONTEXTS_WITHOUT_RELAXATION
+        and policies.n_actions > 1
+    ):
         design, upper, seeds = relax_trivial(policies, contexts, gaps, epsilon=gaps.floor(epsilon), noise=noise)
         return solve_by_pricing(
             task,
             pricing=price_by_frontier(policies),
-            tolerance=0.01 if tolerance is None else tolerance,
+            tolerance=ORACLE_TOLERANCE if tolerance is None else tolerance,
             seeds=seeds,
             known=None if design is None else (design, upper),
             progress=progress,
@@ -99,6 +104,10 @@ def measure_uniform_rho(
     return price.attained, price.attained if exact else price.upper
 
 
+def _gains_by_relaxation(policies: EveryMap) -> bool:
+    return policies.n_contexts > _MAX_CONTEXTS_WITHOUT_RELAXATION and policies.n_actions > 1
+
+
 def _task(policies: PolicyClass, contexts: Contexts, gaps: Gaps, scale: Scale, noise: FloatArray | None) -> DesignTask:
     return DesignTask(policies, contexts, reference=gaps.best, gaps=gaps.scores, scale=scale, noise=noise)
 
@@ -119,14 +128,14 @@ def _noisy_tie(policies: PolicyClass, contexts: Contexts, gaps: Gaps, noise: Flo
         return True
     rows = np.arange(len(contexts))
     spread = noise + noise[rows, gaps.best_actions][:, None]
-    possible = disagreement(contexts, gaps.best_actions, n_actions=policies.n_actions) > 0
+    possible = disagreement_scores(contexts, gaps.best_actions, n_actions=policies.n_actions) > 0
     noisy = possible & (spread > 0)
     if np.array_equal(noisy, possible):
         return True
     if isinstance(policies, EveryMap):
-        return bool((noisy & (gaps.scores <= TIE)).any())
+        return bool((noisy & (gaps.scores <= TIED_GAP)).any())
     if isinstance(policies, EnumeratedClass):
         table = np.asarray(policies.actions(contexts))
-        ties = sum_scores(table, gaps.scores) <= TIE
+        ties = sum_scores(table, gaps.scores) <= TIED_GAP
         return bool((ties & (sum_scores(table, noisy.astype(np.float64)) > 0)).any())
     return False

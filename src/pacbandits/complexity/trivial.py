@@ -33,8 +33,9 @@ from pacbandits.records import Contexts, Design, Policy
 optimize: Any = scipy.optimize  # it ships no complete types
 
 # Beyond this many entries in the table of single-context deviations, the design is not written out.
-_LARGEST_TABLE = 20_000_000
-_TINY = 1e-150
+_MAX_DESIGN_TABLE_ENTRIES = 20_000_000
+# What would be divided by less is divided by this.
+_MIN_DIVISOR = 1e-150
 
 
 def require_distinct(policies: EveryMap, contexts: Contexts) -> IntArray:
@@ -46,11 +47,17 @@ def require_distinct(policies: EveryMap, contexts: Contexts) -> IntArray:
 
 
 @dataclass(frozen=True, eq=False)
-class Deviations:
-    """The actions other than π*(c) of every context that can occur, n contexts, A − 1 actions.
+class SingleDeviations:
+    """The policies that differ from π* on one context: n contexts that can occur, A − 1 actions on each.
 
-    rows (n,): which context. actions (n, A − 1). weights (n,): ν. gaps (n, A − 1): Δ_{c,a}. noise (n, A − 1) and
-    best_noise (n,): σ² of the other actions and of π*(c).
+    policies: the trivial class.
+    best: π*.
+    ids (n,): which context.
+    actions (n, A − 1): those other than π*(c).
+    weights (n,): ν.
+    gaps (n, A − 1): Δ_{c,a} of the actions.
+    noise (n, A − 1): σ² of the actions.
+    best_noise (n,): σ² of π*(c).
     """
 
     policies: EveryMap
@@ -63,7 +70,7 @@ class Deviations:
     best_noise: FloatArray
 
     @classmethod
-    def of(cls, policies: EveryMap, contexts: Contexts, gaps: Gaps, noise: FloatArray | None) -> Deviations:
+    def of(cls, policies: EveryMap, contexts: Contexts, gaps: Gaps, noise: FloatArray | None) -> SingleDeviations:
         ids = require_distinct(policies, contexts)
         variances = np.ones_like(gaps.scores) if noise is None else noise
         rows: IntArray = np.flatnonzero(contexts.weights > 0)
@@ -88,7 +95,7 @@ class Deviations:
         κ = p²/σ², as p ∝ √x. An action without noise needs no probability, but may want more of π*(c) than the others
         do: one of least gap gets what κ is missing. None when it would be too large to write out.
         """
-        if self.actions.size * self.policies.n_contexts > _LARGEST_TABLE:
+        if self.actions.size * self.policies.n_contexts > _MAX_DESIGN_TABLE_ENTRIES:
             return None
         base = self.best(Contexts.finite(self.policies.n_contexts))
         support: list[Policy] = []
@@ -109,7 +116,7 @@ class Deviations:
 
 def solve_trivial(policies: EveryMap, contexts: Contexts, gaps: Gaps, *, noise: FloatArray | None = None) -> Solution:
     """ρ_{Π,0} of the trivial class (ρ_σ with `noise` (N, A)) and its design of single-context deviations."""
-    here = Deviations.of(policies, contexts, gaps, noise)
+    here = SingleDeviations.of(policies, contexts, gaps, noise)
     if policies.n_actions == 1:
         return Solution(Design((), np.empty(0), gaps.best), 0.0, 0.0, 2e-12, 0, 0, note="there is one action only")
     value, propensities = _solve_level(here.gaps**2, here.noise, here.best_noise)
@@ -125,7 +132,7 @@ def relax_trivial(
     policies: EveryMap, contexts: Contexts, gaps: Gaps, *, epsilon: float, noise: FloatArray | None = None
 ) -> tuple[Design | None, float, tuple[Policy, ...]]:
     """For ε > 0: a design, the upper end of ρ_{Π,ε} it proves, and policies that make the lower end nearly as large."""
-    here = Deviations.of(policies, contexts, gaps, noise)
+    here = SingleDeviations.of(policies, contexts, gaps, noise)
 
     def bound(log_slope: float) -> float:
         slope = float(np.exp(log_slope))
@@ -143,7 +150,7 @@ def relax_trivial(
     return here.design(propensities), upper, _worst_policies(here, levels, propensities)
 
 
-def _levels(here: Deviations, slope: float) -> tuple[FloatArray, FloatArray]:
+def _levels(here: SingleDeviations, slope: float) -> tuple[FloatArray, FloatArray]:
     """`min_p max_a (σ²_a/p_a + σ²_*/p_* − sΔ_a)₊` of every context (n,), and the propensities (n, A − 1) there."""
     levels, shares = np.empty(len(here.gaps)), np.empty_like(here.gaps)
     _level_rows(slope * here.gaps, here.noise, here.best_noise, levels, shares)
@@ -166,19 +173,19 @@ def _least_total(limits: FloatArray, rise: float, noise: FloatArray, best_noise:
         middle = (low + high) / 2
         slope = 0.0
         for a in range(limits.shape[0]):
-            left = max(limits[a] + rise - best_noise * middle, _TINY)
+            left = max(limits[a] + rise - best_noise * middle, _MIN_DIVISOR)
             slope += noise[a] * best_noise / left**2
         if slope * middle**2 < 1.0:
             low = middle
         else:
             high = middle
     # Without noise on the best action, it needs no probability and w may be as large as we like.
-    total = 1.0 / max(low, _TINY) if best_noise > 0.0 else 0.0
+    total = 1.0 / max(low, _MIN_DIVISOR) if best_noise > 0.0 else 0.0
     for a in range(limits.shape[0]):
-        shares[a] = noise[a] / max(limits[a] + rise - best_noise * low, _TINY)
+        shares[a] = noise[a] / max(limits[a] + rise - best_noise * low, _MIN_DIVISOR)
         total += shares[a]
     for a in range(limits.shape[0]):
-        shares[a] /= max(total, _TINY)
+        shares[a] /= max(total, _MIN_DIVISOR)
     return total
 
 
@@ -196,7 +203,7 @@ def _level_rows(
 ) -> None:
     for i in range(limits.shape[0]):
         low = 0.0
-        high = 4.0 * (np.sqrt(noise[i]).sum() + np.sqrt(best_noise[i])) ** 2 + _TINY
+        high = 4.0 * (np.sqrt(noise[i]).sum() + np.sqrt(best_noise[i])) ** 2 + _MIN_DIVISOR
         for _ in range(60):
             middle = (low + high) / 2
             if _least_total(limits[i], middle, noise[i], best_noise[i], shares[i]) > 1.0:
@@ -208,7 +215,7 @@ def _level_rows(
 
 
 def _worst_policies(
-    here: Deviations, levels: FloatArray, propensities: FloatArray, *, count: int = 400
+    here: SingleDeviations, levels: FloatArray, propensities: FloatArray, *, count: int = 400
 ) -> tuple[Policy, ...]:
     """Policies that deviate wherever the level is positive, each action as often as the worst case would: m ∝ p²/σ².
 
@@ -217,8 +224,8 @@ def _worst_policies(
     rng = np.random.default_rng(0)  # part of the solver, not of any experiment
     base = here.best(Contexts.finite(here.policies.n_contexts))
     tables = np.repeat(base[None, :], count, axis=0)
-    for i in np.flatnonzero(levels > 1e-9 * max(float(levels.max()), _TINY)):
-        share = np.where(here.noise[i] > 0, propensities[i] ** 2 / np.maximum(here.noise[i], _TINY), 0.0)
+    for i in np.flatnonzero(levels > 1e-9 * max(float(levels.max()), _MIN_DIVISOR)):
+        share = np.where(here.noise[i] > 0, propensities[i] ** 2 / np.maximum(here.noise[i], _MIN_DIVISOR), 0.0)
         if share.sum() > 0:
             dealt = np.searchsorted(np.cumsum(share / share.sum()), (np.arange(count) + 0.5) / count)
             tables[:, here.ids[i]] = rng.permutation(here.actions[i, np.minimum(dealt, len(share) - 1)])

@@ -14,29 +14,28 @@ things make it converge in tens of rounds where the plain method takes hundreds:
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from pacbandits.arrays import FloatArray
-from pacbandits.design.enumerated import relative_gap, solve_weights
-from pacbandits.design.objective import Objective
-from pacbandits.design.pricing import Pricing
-from pacbandits.design.scale import Scale
+from pacbandits.design.enumerated import relative_gap
+from pacbandits.design.pool import Pool
+from pacbandits.design.pricing import Price, Pricing
 from pacbandits.design.solution import Solution
-from pacbandits.design.task import DesignTask, Possible
-from pacbandits.policies.base import compact
+from pacbandits.design.task import DesignTask
 from pacbandits.progress import Progress
 from pacbandits.records import Design, Policy
 
-_AVERAGING = 0.5
-_LARGEST_FLOOR = 0.3  # as a share of uniform exploration
-# A pool beyond this size (smaller when contexts are many) sheds policies of negligible weight, unless they are as new
-# as this many rounds.
-_LARGEST_POOL = (600, 3000)
-_LARGEST_TABLE = 2_000_000
-_NEW = 3
-_PATIENCE = 12
+# What the newest weights count for where the class is priced; the last ones priced count for the rest.
+_NEWEST_WEIGHTS_SHARE = 0.5
+# The largest κ of the floor κ/A.
+_MAX_FLOOR_SHARE = 0.3
+# The relative gap to which the pool is solved at first.
+_FIRST_PRECISION = 0.02
+# Column generation ends when neither end of the bracket has moved by this share of itself in so many rounds.
+_MAX_ROUNDS_WITHOUT_PROGRESS = 12
+_MIN_PROGRESS_SHARE = 1e-4
+# In the end, weights below such a share of the largest are left out: the largest share that keeps the bracket.
+_PRUNED_WEIGHT_SHARES = (1e-2, 1e-3, 1e-4)
 
 
 def solve_columns(
@@ -51,174 +50,93 @@ def solve_columns(
 ) -> Solution:
     """Solve the ratio form over a class known through `pricing`, to a relative gap of `tolerance`.
 
-    seeds: policies to begin with; together they had better take
-    every action somewhere. known: a design, and an upper end that it is known to attain, to improve on.
+    seeds: policies to begin with; together they had better take every action somewhere.
+    known: a design, and an upper end that it is known to attain, to improve on.
     """
-    here = task.possible
-    pool = _Pool(here, scale=task.scale)
+    search = _Search(task, pricing, known or (task.uniform_design(), np.inf))
+    pool = search.pool
     pool.add(seeds)
-    design, upper = known or (task.uniform_design(), np.inf)
-    lower = 0.0
-    calls = 0
-    precision = 0.02
-    fresh = 1
+    precision, fresh = _FIRST_PRECISION, 1
     note = f"stopped after {max_rounds} rounds of column generation"
-    progressed = _Progressed()
     for turn in range(max_rounds):
-        gap = relative_gap(lower, upper)
-        floor = float(np.clip(gap / 5, tolerance / 10, _LARGEST_FLOOR))
-        lower = max(lower, pool.solve(floor=floor, least_floor=min(tolerance / 10, 0.5), precision=precision))
-        if lower == np.inf:
-            design, upper = task.uniform_design(), np.inf
+        floor = float(np.clip(search.gap / 5, tolerance / 10, _MAX_FLOOR_SHARE))
+        search.raise_lower(pool.solve(floor=floor, least_floor=min(tolerance / 10, 0.5), precision=precision))
+        if search.lower == np.inf:
+            search.design, search.upper = task.uniform_design(), np.inf
             note = "infinite: a policy ties with the reference"
             break
-        weights = pool.average(share=_AVERAGING if fresh else 1.0)
-        price = pricing(here.contexts, pool.costs(weights), here.gaps, task.scale)
-        calls += price.oracle_calls
-        if price.upper < upper:
-            upper = price.upper
-            design = pool.design(weights, task.reference)
+        weights = pool.average(share=_NEWEST_WEIGHTS_SHARE if fresh else 1.0)
+        price = search.price(weights)
         if progress is not None:
-            progress(
-                f"round {turn + 1}: between {lower:.5g} and {upper:.5g}, {len(pool.policies)} policies in the pool"
-            )
-        gap = relative_gap(lower, upper)
-        if gap <= tolerance:
+            words = f"between {search.lower:.5g} and {search.upper:.5g}, a pool of {len(pool.policies)}"
+            progress(f"round {turn + 1}: {words}")
+        if search.gap <= tolerance:
+            search.prune(weights, tolerance=tolerance)
             note = ""
-            for cut in (1e-2, 1e-3, 1e-4):  # fewer policies, if they keep the promise
-                fewer = np.where(weights > cut * weights.max(), weights, 0.0)
-                price = pricing(here.contexts, pool.costs(fewer), here.gaps, task.scale)
-                calls += price.oracle_calls
-                if relative_gap(lower, price.upper) <= tolerance:
-                    design, upper = pool.design(fewer, task.reference), price.upper
-                    break
             break
-        if progressed.stalled(lower, upper):
-            note = f"no progress in the last {_PATIENCE} rounds of column generation"
+        if search.stalled():
+            note = f"no progress in the last {_MAX_ROUNDS_WITHOUT_PROGRESS} rounds of column generation"
             break
         fresh = pool.add(price.policies)
         if fresh:
-            precision = max(gap, tolerance) / 2.5 if upper < np.inf else 0.02
+            precision = max(search.gap, tolerance) / 2.5 if search.upper < np.inf else _FIRST_PRECISION
         elif precision > tolerance / 1000:
             precision /= 10  # nothing new: the pool itself must be solved more precisely
         else:
             note = "the oracle finds no policy that would narrow the bracket further"
             break
-    return Solution(design, lower, upper, tolerance, iterations=pool.evaluations, oracle_calls=calls, note=note)
+    return search.solution(tolerance=tolerance, note=note)
 
 
-class _Progressed:
-    """Whether either end of the bracket still moves."""
+class _Search:
+    """The pool, the bracket proven so far, and the design that attains its upper end."""
 
-    def __init__(self) -> None:
+    def __init__(self, task: DesignTask, pricing: Pricing, known: tuple[Design, float]) -> None:
+        self.task = task
+        self.pricing = pricing
+        self.pool = Pool(task.possible, scale=task.scale)
+        self.design, self.upper = known
+        self.lower = 0.0
+        self.calls = 0
         self.ends: list[tuple[float, float]] = []
 
-    def stalled(self, lower: float, upper: float) -> bool:
-        self.ends.append((lower, upper))
-        if len(self.ends) <= _PATIENCE:
+    @property
+    def gap(self) -> float:
+        return relative_gap(self.lower, self.upper)
+
+    def raise_lower(self, lower: float) -> None:
+        self.lower = max(self.lower, lower)
+
+    def price(self, weights: FloatArray) -> Price:
+        """Price the class at weights (pool,) of the pool; their design is kept when none was better."""
+        price = self._ask(weights)
+        if price.upper < self.upper:
+            self.design, self.upper = self.pool.design(weights, self.task.reference), price.upper
+        return price
+
+    def prune(self, weights: FloatArray, *, tolerance: float) -> None:
+        """Fewer policies, if they keep the promise."""
+        for share in _PRUNED_WEIGHT_SHARES:
+            fewer = np.where(weights > share * weights.max(), weights, 0.0)
+            upper = self._ask(fewer).upper
+            if relative_gap(self.lower, upper) <= tolerance:
+                self.design, self.upper = self.pool.design(fewer, self.task.reference), upper
+                return
+
+    def stalled(self) -> bool:
+        """Whether neither end of the bracket has moved for some rounds; to be asked once a round."""
+        self.ends.append((self.lower, self.upper))
+        if len(self.ends) <= _MAX_ROUNDS_WITHOUT_PROGRESS:
             return False
-        low, high = self.ends[-1 - _PATIENCE]
-        return lower <= low * (1 + 1e-4) and upper >= high * (1 - 1e-4)
+        low, high = self.ends[-1 - _MAX_ROUNDS_WITHOUT_PROGRESS]
+        return self.lower <= low * (1 + _MIN_PROGRESS_SHARE) and self.upper >= high * (1 - _MIN_PROGRESS_SHARE)
 
+    def solution(self, *, tolerance: float, note: str) -> Solution:
+        evaluations = self.pool.evaluations
+        return Solution(self.design, self.lower, self.upper, tolerance, evaluations, self.calls, note=note)
 
-class _Pool:
-    """The policies found so far, their table of actions, and two weightings: the newest and the averaged one."""
-
-    def __init__(self, here: Possible, *, scale: Scale) -> None:
-        objective = here.objective
-        self.objective = objective
-        self.soft = objective
-        self.contexts = here.contexts
-        self.gaps = here.gaps
-        self.scale = scale
-        self.policies: list[Policy] = []
-        self.keys: list[bytes] = []
-        self.seen: set[bytes] = {objective.reference.astype(compact(objective.n_actions)).tobytes()}
-        self.actions = np.empty((0, len(here.contexts)), dtype=compact(objective.n_actions))
-        self.urgency = np.empty(0)
-        self.weights = np.empty(0)
-        self.averaged = np.empty(0)
-        self.age = np.empty(0)
-        self.evaluations = 0
-
-    def add(self, policies: tuple[Policy, ...]) -> int:
-        """Add those that differ from the reference and from the pool; returns how many."""
-        rows = np.arange(len(self.contexts))
-        fresh: list[np.ndarray[tuple[int], np.dtype[np.unsignedinteger]]] = []
-        urgency: list[float] = []
-        for policy in policies:
-            actions = policy(self.contexts)
-            row = actions.astype(self.actions.dtype)
-            key = row.tobytes()
-            if key in self.seen:
-                continue
-            self.seen.add(key)
-            gap = self.gaps[rows, actions].sum(keepdims=True)
-            with np.errstate(divide="ignore"):
-                urgency.append(float(1.0 / self.scale(gap)[0] ** 2))
-            fresh.append(row)
-            self.keys.append(key)
-            self.policies.append(policy)
-        if fresh:
-            n = len(fresh)
-            share = 0.1 * self.weights.sum() / n if len(self.weights) else 1.0
-            self.actions = np.concatenate([self.actions, np.stack(fresh)])
-            self.urgency = np.concatenate([self.urgency, urgency])
-            self.weights = np.concatenate([self.weights, np.full(n, share)])
-            self.averaged = np.concatenate([self.averaged, np.zeros(n)])
-            self.age = np.concatenate([self.age, np.zeros(n)])
-        return len(fresh)
-
-    def solve(self, *, floor: float, least_floor: float, precision: float) -> float:
-        """Solve the pool to a relative gap of `precision`; returns a lower end for the class.
-
-        floor, least_floor: as shares of uniform exploration, κ in p = (1 − κ)p₀ + κ/A.
-        """
-        if np.isinf(self.urgency).any():
-            return np.inf
-        self.soft, discount = self._soften(floor)
-        start = np.maximum(self.weights, 1e-12 * self.weights.max())
-        solved = solve_weights(self.soft, self.actions, self.urgency, tolerance=precision, start=start)
-        self.evaluations += solved.evaluations
-        self.weights = solved.weights
-        hard, hard_discount = self._soften(least_floor)
-        value = hard.evaluate(self.actions, solved.weights * self.urgency)[0] * (1 - 1e-12)
-        return max(solved.lower * discount, value * hard_discount)
-
-    def average(self, *, share: float) -> FloatArray:
-        """Weights (pool,) between the last ones priced and the newest, of which they take the given share."""
-        self._shed()
-        share = share if self.averaged.sum() > 0 else 1.0
-        averaged = share * self.weights + (1.0 - share) * self.averaged
-        self.averaged = averaged / averaged.sum()
-        self.age += 1
-        return self.averaged
-
-    def costs(self, weights: FloatArray) -> FloatArray:
-        """Scores (N, A) whose sum over π's actions is V_π under the design of the weights."""
-        return self.soft.costs(self.soft.propensities(self.actions, weights * self.urgency))
-
-    def design(self, weights: FloatArray, reference: Policy) -> Design:
-        used = np.flatnonzero(weights > 0)
-        support = tuple(self.policies[i] for i in used)
-        return Design(support, (weights * self.urgency)[used], reference, floor=self.soft.floor)
-
-    def _soften(self, share: float) -> tuple[Objective, float]:
-        """The objective with at least the given floor, and what its optimum must be multiplied by."""
-        floor = share / self.objective.n_actions
-        if self.objective.floor >= floor:
-            return self.objective, 1.0
-        return replace(self.objective, floor=floor), 1.0 - share
-
-    def _shed(self) -> None:
-        """Forget policies of negligible weight once the pool is large; the class offers them again if they matter."""
-        if len(self.policies) <= np.clip(_LARGEST_TABLE / len(self.contexts), *_LARGEST_POOL):
-            return
-        matter = np.maximum(self.weights, self.averaged) > 1e-4 * self.weights.max()
-        keep = matter | (self.age < _NEW)
-        self.seen.difference_update(key for key, kept in zip(self.keys, keep, strict=True) if not kept)
-        self.policies = [policy for policy, kept in zip(self.policies, keep, strict=True) if kept]
-        self.keys = [key for key, kept in zip(self.keys, keep, strict=True) if kept]
-        self.actions = np.ascontiguousarray(self.actions[keep])
-        self.urgency, self.age = self.urgency[keep], self.age[keep]
-        self.weights, self.averaged = self.weights[keep], self.averaged[keep]
+    def _ask(self, weights: FloatArray) -> Price:
+        here = self.task.possible
+        price = self.pricing(here.contexts, self.pool.costs(weights), here.gaps, self.task.scale)
+        self.calls += price.oracle_calls
+        return price

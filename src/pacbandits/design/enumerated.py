@@ -14,21 +14,18 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from pacbandits.arrays import FloatArray, IntArray
-from pacbandits.design.objective import Objective
-from pacbandits.policies.finite import sum_scores
+from pacbandits.arrays import FloatArray
 
 # One extrapolation lowers no weight by more than this factor against the plain step. A policy sent to nothing would
 # need many plain steps to come back.
-_LEAST_SHRINK = 1e-3
-_LEAST_WEIGHT = 1e-280
-# Sums of positive terms in doubles are right to about this much; both ends of a bracket are moved outward by it.
-ROUNDING = 1e-12
-# After this many evaluations without much progress, weight is moved between two policies, by a search of so many.
-_PATIENCE = 100
-_TRANSFERS = 30
-# Tables of more policies than this are sifted.
-_SIFTED = 4000
+_MIN_SHRINK_FACTOR = 1e-3
+_MIN_WEIGHT = 1e-280
+# Sums of positive terms in doubles are right to about this much, relative to their size; both ends of a bracket are
+# moved outward by it.
+SUM_ROUNDING = 1e-12
+# After so many evaluations in which the gap did not halve, weight is moved between two policies.
+_EVALUATIONS_TO_HALVE_GAP = 100
+_EVALUATIONS_A_TRANSFER = 30
 
 
 class Evaluates(Protocol):
@@ -39,9 +36,12 @@ class Evaluates(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Weighting:
-    """A weighting λ (K,) of a table's policies, and the bracket on the optimum it took part in proving.
+    """A weighting λ of a table's policies, and the bracket on the optimum it took part in proving.
 
-    lower ≤ optimum ≤ upper; `weights` is the λ whose design attains `upper` on the table.
+    weights (K,): the λ whose design attains `upper` on the table.
+    lower: the optimum is no smaller.
+    upper: the optimum is no larger.
+    evaluations: how often the objective was evaluated.
     """
 
     weights: FloatArray
@@ -88,7 +88,7 @@ def solve_weights(
         length = np.sqrt(_norm(toward, one.weights) / max(_norm(bend, one.weights), 1e-300))
         length = float(np.clip(length, 1.0, reach))
         leap = np.log(state.weights) + 2.0 * length * toward + length**2 * bend
-        leap = np.maximum(leap, np.log(two) + np.log(_LEAST_SHRINK))
+        leap = np.maximum(leap, np.log(two) + np.log(_MIN_SHRINK_FACTOR))
         far = climb.at(np.exp(leap - leap.max()))
         if far.value >= one.value:
             state = far
@@ -101,85 +101,22 @@ def solve_weights(
     return Weighting(climb.best, climb.lower, climb.upper, climb.evaluations)
 
 
-def sift_weights(
-    objective: Objective,
-    actions: np.ndarray[Any, Any],
-    urgency: FloatArray,
-    *,
-    tolerance: float = 1e-3,
-    max_evaluations: int = 3000,
-) -> Weighting:
-    """The same as `solve_weights` for tables of very many policies, of which few will matter.
-
-    A few are solved, all are evaluated at the design found, those served worst join, and so on. The lower end is that
-    of the few, the upper one that of all.
-    """
-    size = len(urgency)
-    if size <= _SIFTED:
-        return solve_weights(objective, actions, urgency, tolerance=tolerance, max_evaluations=max_evaluations)
-
-    def pulls(propensities: FloatArray) -> FloatArray:
-        return urgency * sum_scores(actions, objective.costs(propensities))
-
-    n_actions = objective.n_actions
-    active = _largest(pulls(np.full(objective.noise.shape, 1.0 / n_actions)), _SIFTED // 2)
-    start = np.ones(len(active))
-    lower, upper, evaluations = 0.0, np.inf, 0
-    best = np.full(size, 1.0 / size)
-    while evaluations < max_evaluations:
-        few, few_urgency = np.ascontiguousarray(actions[active]), urgency[active]
-        left = max_evaluations - evaluations
-        solved = solve_weights(objective, few, few_urgency, tolerance=tolerance / 3, max_evaluations=left, start=start)
-        evaluations += solved.evaluations
-        lower = max(lower, solved.lower)
-        pull = pulls(objective.propensities(few, solved.weights * few_urgency))
-        if pull.max() * (1.0 + ROUNDING) < upper:
-            upper = float(pull.max()) * (1.0 + ROUNDING)
-            best = np.zeros(size)
-            best[active] = solved.weights
-        if relative_gap(lower, upper) <= tolerance:
-            break
-        pull[active] = 0.0
-        fresh = _largest(pull, _SIFTED // 4)
-        fresh = fresh[pull[fresh] > lower]
-        if len(fresh) == 0:  # what is missing is precision on the few, and those are as precise as they get
-            break
-        active = np.concatenate([active, fresh])
-        start = np.concatenate([np.maximum(solved.weights, 1e-12), np.full(len(fresh), 0.1 / len(fresh))])
-    return Weighting(best, lower, upper, evaluations)
-
-
-def _largest(values: FloatArray, count: int) -> IntArray:
-    return np.argpartition(-values, count - 1)[:count] if count < len(values) else np.arange(len(values))
-
-
-def prune(
-    objective: Objective, actions: np.ndarray[Any, Any], urgency: FloatArray, *, solved: Weighting, tolerance: float
-) -> Weighting:
-    """The same solution with as few policies as keep its bracket within `tolerance`.
-
-    Weights below a cut are set to zero, the highest cut that does no harm; `upper` is evaluated anew, as a small weight
-    may be all that covers a rare context.
-    """
-    allowed = max(solved.upper, solved.lower * (1.0 + tolerance))
-    for cut in (1e-3, 1e-4, 1e-6, 1e-9, 1e-12):
-        weights = np.where(solved.weights > cut * solved.weights.max(), solved.weights, 0.0)
-        _, variances = objective.evaluate(actions, weights * urgency)
-        upper = float((urgency * variances).max()) * (1.0 + ROUNDING)
-        if upper <= allowed:
-            return Weighting(weights, solved.lower, upper, solved.evaluations)
-    return solved
-
-
 @dataclass(frozen=True, eq=False)
 class _State:
+    """A weighting, evaluated.
+
+    weights (K,): λ.
+    value: G(λ).
+    pull (K,): u_π V_π, the gradient of G.
+    """
+
     weights: FloatArray
     value: float
-    pull: FloatArray  # u_π V_π, the gradient of G
+    pull: FloatArray
 
 
 def _step(state: _State) -> FloatArray:
-    new = np.maximum(state.weights * (state.pull / state.value), _LEAST_WEIGHT)
+    new = np.maximum(state.weights * (state.pull / state.value), _MIN_WEIGHT)
     return new / new.sum()
 
 
@@ -197,7 +134,7 @@ def _transfer(climb: _Climb, state: _State) -> _State:
     giver = int(np.where(donors, state.pull, np.inf).argmin())
     low, high = np.log(state.weights[giver]) - 40.0, np.log(state.weights[giver]) - 1e-6
     before = state.weights
-    for _ in range(_TRANSFERS):
+    for _ in range(_EVALUATIONS_A_TRANSFER):
         middle = (low + high) / 2
         moved = before.copy()
         moved[giver] -= np.exp(middle)
@@ -230,22 +167,22 @@ class _Climb:
         self.since = 0
 
     def at(self, weights: FloatArray) -> _State:
-        weights = np.maximum(weights / weights.sum(), _LEAST_WEIGHT)
+        weights = np.maximum(weights / weights.sum(), _MIN_WEIGHT)
         value, variances = self.objective.evaluate(self.actions, weights * self.urgency)
         pull = self.urgency * variances
         self.evaluations += 1
-        self.lower = max(self.lower, value * (1.0 - ROUNDING))
-        if pull.max() * (1.0 + ROUNDING) < self.upper:
-            self.upper = float(pull.max()) * (1.0 + ROUNDING)
+        self.lower = max(self.lower, value * (1.0 - SUM_ROUNDING))
+        if pull.max() * (1.0 + SUM_ROUNDING) < self.upper:
+            self.upper = float(pull.max()) * (1.0 + SUM_ROUNDING)
             self.best = weights
         return _State(weights, value, pull)
 
     def stalled(self) -> bool:
-        """Whether the gap has not halved in the last _PATIENCE evaluations."""
+        """Whether the gap has not halved in the last _EVALUATIONS_TO_HALVE_GAP evaluations."""
         gap = relative_gap(self.lower, self.upper)
         if gap <= self.halved / 2:
             self.halved, self.since = gap, self.evaluations
-        if self.evaluations - self.since < _PATIENCE:
+        if self.evaluations - self.since < _EVALUATIONS_TO_HALVE_GAP:
             return False
         self.since = self.evaluations
         return True

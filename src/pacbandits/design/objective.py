@@ -12,7 +12,7 @@ and by the envelope theorem ∂G/∂κ_π = V_π(p(κ); q).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,30 +22,37 @@ from pacbandits.compiled import kernel, over_cores
 
 # Contexts are processed in blocks of this many, so that their masses and costs stay in cache; sums are added up block
 # by block, in order, whatever the number of cores.
-BLOCK = 256
+_CONTEXTS_A_BLOCK = 256
+
+
+class _ObjectiveParts(NamedTuple):
+    """What kernels read of an `Objective`; its fields are explained there."""
+
+    reference: IntArray
+    weights: FloatArray
+    noise: FloatArray
+    floor: float
 
 
 @kernel
 def _evaluate(
+    parts: _ObjectiveParts,
     actions: np.ndarray[Any, Any],
     kappa: FloatArray,
-    reference: IntArray,
-    weights: FloatArray,
-    noise: FloatArray,
-    floor: float,
     values: FloatArray,
     totals: FloatArray,
     start: int,
     stop: int,
 ) -> None:
     """For blocks start … stop−1: values[b, k] = V_π's part, totals[b] = G's part."""
+    weights, noise = parts.weights, parts.noise
     n_policies, n_contexts = actions.shape
     n_actions = noise.shape[1]
-    mass = np.empty((BLOCK, n_actions))
+    mass = np.empty((_CONTEXTS_A_BLOCK, n_actions))
     p = np.empty(n_actions)
     for b in range(start, stop):
-        first = b * BLOCK
-        size = min(BLOCK, n_contexts - first)
+        first = b * _CONTEXTS_A_BLOCK
+        size = min(_CONTEXTS_A_BLOCK, n_contexts - first)
         mass[:] = 0.0
         for k in range(n_policies):
             w = kappa[k]
@@ -55,14 +62,14 @@ def _evaluate(
         total = 0.0
         for i in range(size):
             c = first + i
-            q = reference[c]
+            q = parts.reference[c]
             disagree = 0.0
             for a in range(n_actions):
                 if a != q:
                     disagree += mass[i, a]
                     mass[i, a] *= noise[c, a]
             mass[i, q] = disagree * noise[c, q]
-            total += weights[c] * fill_row(mass[i], floor, p)
+            total += weights[c] * fill_row(mass[i], parts.floor, p)
             _costs(p, noise[c], weights[c], q, mass[i])
         totals[b] = total
         for k in range(n_policies):
@@ -86,11 +93,9 @@ def _costs(p: FloatArray, noise: FloatArray, weight: float, q: int, out: FloatAr
 
 
 @kernel
-def _all_costs(
-    p: FloatArray, noise: FloatArray, weights: FloatArray, reference: IntArray, out: FloatArray, start: int, stop: int
-) -> None:
+def _all_costs(parts: _ObjectiveParts, p: FloatArray, out: FloatArray, start: int, stop: int) -> None:
     for c in range(start, stop):
-        _costs(p[c], noise[c], weights[c], reference[c], out[c])
+        _costs(p[c], parts.noise[c], parts.weights[c], parts.reference[c], out[c])
 
 
 @kernel
@@ -112,7 +117,10 @@ def _add_mass(
 class Objective:
     """The data of the design problem that do not change while it is solved.
 
-    reference (N,): q's actions. weights (N,): ν. noise (N, A): σ², ones for the plain ρ. floor: least probability.
+    reference (N,): q's actions.
+    weights (N,): ν.
+    noise (N, A): σ², ones for the plain ρ.
+    floor: the least probability of every action.
     """
 
     reference: IntArray
@@ -126,15 +134,11 @@ class Objective:
 
     def evaluate(self, actions: np.ndarray[Any, Any], kappa: FloatArray) -> tuple[float, FloatArray]:
         """G(κ), and V_π(p(κ); q) for every policy of the table: a number and (K,), for actions (K, N), kappa (K,)."""
-        n_blocks = -(-actions.shape[1] // BLOCK)
+        n_blocks = -(-actions.shape[1] // _CONTEXTS_A_BLOCK)
         values = np.empty((n_blocks, actions.shape[0]))
         totals = np.empty(n_blocks)
-        over_cores(
-            lambda a, b: _evaluate(
-                actions, kappa, self.reference, self.weights, self.noise, self.floor, values, totals, a, b
-            ),
-            count=n_blocks,
-        )
+        parts = self._parts
+        over_cores(lambda a, b: _evaluate(parts, actions, kappa, values, totals, a, b), count=n_blocks)
         return float(totals.sum()), values.sum(axis=0)
 
     def propensities(self, actions: np.ndarray[Any, Any], kappa: FloatArray) -> FloatArray:
@@ -146,8 +150,10 @@ class Objective:
     def costs(self, propensities: FloatArray) -> FloatArray:
         """Scores (N, A) whose sum over π's actions is V_π(p; q)."""
         out = np.empty_like(self.noise)
-        over_cores(
-            lambda a, b: _all_costs(propensities, self.noise, self.weights, self.reference, out, a, b),
-            count=len(self.reference),
-        )
+        parts = self._parts
+        over_cores(lambda a, b: _all_costs(parts, propensities, out, a, b), count=len(self.reference))
         return out
+
+    @property
+    def _parts(self) -> _ObjectiveParts:
+        return _ObjectiveParts(self.reference, self.weights, self.noise, self.floor)

@@ -18,14 +18,17 @@ from pacbandits.records import Contexts, Policy
 
 # Sums over a hundred thousand contexts carry rounding of about this size, relative to their largest term; upper ends
 # are widened by it.
-ROUNDING = 1e-9
+_PRICE_ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
 class Price:
-    """upper: no policy of the class has a larger ratio. policies: some with large ratios, the worst served first.
+    """How badly a design serves a class at the most.
 
+    upper: no policy of the class has a larger ratio.
     attained: the largest ratio among `policies`, added up anew.
+    policies: some with large ratios, the worst served first.
+    oracle_calls: calls to the class.
     """
 
     upper: float
@@ -48,7 +51,7 @@ def price_by_frontier(policies: FrontierClass, *, most: int = 60) -> Pricing:
             # What is smaller than any real difference is rounding.
             return _ratios(np.where(variances < least / 2, 0.0, variances), -minus_gaps, scale)
 
-        upper = float(ratio(frontier.first, frontier.second).max()) * (1.0 + ROUNDING)
+        upper = float(ratio(frontier.first, frontier.second).max()) * (1.0 + _PRICE_ROUNDING)
         found = frontier.large(ratio, most=most)
         price = Price(upper, _attained(found[0], contexts, costs, gaps, scale), found, oracle_calls=1)
         # A frontier rounded outward overstates the ratio; where points are many, their hull may say more.
@@ -100,7 +103,7 @@ def price_by_argmax(policies: PolicyClass, *, max_calls: int = 30, precision: fl
             upper = min(upper, hull.bound()[0])
         order: IntArray = np.argsort(-hull.ratios(), kind="stable")
         ranked = tuple(found[int(i)] for i in order)
-        return Price(upper * (1.0 + ROUNDING), float(hull.ratios()[order[0]]), ranked, oracle_calls=len(found))
+        return Price(upper * (1.0 + _PRICE_ROUNDING), float(hull.ratios()[order[0]]), ranked, oracle_calls=len(found))
 
     return price
 

@@ -29,7 +29,10 @@ class Scale(Protocol):
 
 @dataclass(frozen=True)
 class Clipped:
-    """d(Δ) = max(Δ, ε): the form of ρ_{Π,ε} (paper, eq. `rho_star_combinatorial`)."""
+    """d(Δ) = max(Δ, ε): the form of ρ_{Π,ε} (paper, eq. `rho_star_combinatorial`).
+
+    epsilon: ε.
+    """
 
     epsilon: float
 
@@ -46,7 +49,11 @@ class Clipped:
 
 @dataclass(frozen=True)
 class Shifted:
-    """d(Δ) = ε + aΔ: the form of the algorithms' sample sizes, where gaps are estimates."""
+    """d(Δ) = ε + aΔ: the form of the algorithms' sample sizes, where gaps are estimates.
+
+    epsilon: ε.
+    slope: a.
+    """
 
     epsilon: float
     slope: float
@@ -68,10 +75,13 @@ class Shifted:
 
 @dataclass(frozen=True)
 class Product:
-    """d(Δ)² = ε(ε + aΔ): what can be resolved when all policies share one γ (or, later, one bet).
+    """d(Δ)² = ε(ε + aΔ): what can be resolved when all policies share one γ.
 
     The ratio V/(ε(ε + aΔ)) is linear in V over linear in Δ, so its maximum is a vertex of the hull of the points
     (Δ_π, V_π): pricing by argmax alone is exact.
+
+    epsilon: ε.
+    slope: a.
     """
 
     epsilon: float

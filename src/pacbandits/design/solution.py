@@ -14,8 +14,13 @@ from pacbandits.records import Design
 class Solution:
     """A design and a bracket on the optimum: lower ≤ min_p max_π V_π(p; q)/d(Δ_π)² ≤ upper.
 
-    The design attains `upper` (over the whole class). iterations: evaluations of the objective on the pool.
-    oracle_calls: calls to the class. note: a word when the requested gap was not reached, or on a special case.
+    design: it attains `upper`, over the whole class.
+    lower: the lower end.
+    upper: the upper end.
+    tolerance: the relative gap that was asked for.
+    iterations: evaluations of the objective on a table of policies.
+    oracle_calls: calls to the class.
+    note: a word when the requested gap was not reached, or on a special case.
     """
 
     design: Design

@@ -7,16 +7,21 @@ from typing import Any
 import numpy as np
 
 from pacbandits.arrays import FloatArray, IntArray
-from pacbandits.design.columns import Progress, solve_columns
-from pacbandits.design.enumerated import prune, sift_weights
+from pacbandits.design.columns import solve_columns
 from pacbandits.design.objective import Objective
 from pacbandits.design.pricing import Price, Pricing, price_by_argmax, price_by_frontier
+from pacbandits.design.sifting import prune, sift_weights
 from pacbandits.design.solution import Solution
 from pacbandits.design.task import DesignTask
 from pacbandits.errors import InputError
 from pacbandits.policies.base import EnumeratedClass, FrontierClass, PolicyClass
 from pacbandits.policies.finite import sum_scores
+from pacbandits.progress import Progress
 from pacbandits.records import Contexts, Design, Policy
+
+# Relative gaps at which a bracket is narrow enough, where nothing else is asked for.
+LISTED_TOLERANCE = 1e-5
+ORACLE_TOLERANCE = 0.01
 
 
 def solve_design(task: DesignTask, *, tolerance: float | None = None, progress: Progress | None = None) -> Solution:
@@ -25,16 +30,18 @@ def solve_design(task: DesignTask, *, tolerance: float | None = None, progress: 
     tolerance: relative gap to stop at; by default 1e-5 for enumerated classes and 0.01 for the rest.
     """
     if isinstance(task.policies, EnumeratedClass):
-        return solve_enumerated(task, tolerance=1e-5 if tolerance is None else tolerance)
+        return solve_enumerated(task, tolerance=LISTED_TOLERANCE if tolerance is None else tolerance)
     return solve_by_pricing(
         task,
         pricing=best_pricing(task.policies),
-        tolerance=0.01 if tolerance is None else tolerance,
+        tolerance=ORACLE_TOLERANCE if tolerance is None else tolerance,
         progress=progress,
     )
 
 
-def solve_enumerated(task: DesignTask, *, tolerance: float = 1e-5, max_evaluations: int = 5_000) -> Solution:
+def solve_enumerated(
+    task: DesignTask, *, tolerance: float = LISTED_TOLERANCE, max_evaluations: int = 5_000
+) -> Solution:
     """The ratio form over every policy of a class that can be listed."""
     policies = task.policies
     if not isinstance(policies, EnumeratedClass):
@@ -60,7 +67,7 @@ def solve_listed(
     reference: Policy,
     accuracy: FloatArray,
     floor: float = 0.0,
-    tolerance: float = 1e-5,
+    tolerance: float = LISTED_TOLERANCE,
     max_evaluations: int = 5_000,
 ) -> Solution:
     """`min_p max_π V_π(p; q)/d_π²` for an accuracy d (|Π|,) of each policy's own, whatever it was made from."""
@@ -116,7 +123,7 @@ def solve_by_pricing(
     task: DesignTask,
     *,
     pricing: Pricing,
-    tolerance: float = 0.01,
+    tolerance: float = ORACLE_TOLERANCE,
     max_rounds: int = 200,
     seeds: tuple[Policy, ...] = (),
     known: tuple[Design, float] | None = None,

@@ -19,9 +19,13 @@ from pacbandits.records import Contexts, Design, Policy
 class DesignTask:
     """`min_p max_π V_π(p; q)/d(Δ_π)²` over a class.
 
-    policies: Π. contexts: n rows with their weights. reference: q. gaps (n, A): scores whose sum over π's actions is
-    Δ_π, context weights multiplied in. scale: d. noise (n, A): variances σ², ones by default. floor: the least
-    probability of every action.
+    policies: Π.
+    contexts: n rows with their weights.
+    reference: q.
+    gaps (n, A): scores whose sum over π's actions is Δ_π, context weights multiplied in.
+    scale: d.
+    noise (n, A): variances σ², ones by default.
+    floor: the least probability of every action.
     """
 
     policies: PolicyClass
@@ -65,8 +69,13 @@ class DesignTask:
 
 @dataclass(frozen=True, eq=False)
 class Possible:
-    """What the solvers see: the contexts that matter, the objective on them, their gap scores (N, A), and
-    which rows of the task's contexts they are."""
+    """What the solvers see of a task.
+
+    contexts: the N of them that matter.
+    objective: the variance functional on those.
+    gaps (N, A): the gap scores there.
+    rows: which of the task's contexts they are.
+    """
 
     contexts: Contexts
     objective: Objective

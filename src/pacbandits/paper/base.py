@@ -12,8 +12,9 @@ from pacbandits.policies.base import PolicyClass
 from pacbandits.records import RewardBounds, Sampler
 from pacbandits.trials.protocol import Algorithm, Answer, Details, Plan, Setting, State
 
-# Contexts outside a sample may need actions that no support policy of the design takes there.
-FLOOR_FOR_SAMPLED_CONTEXTS = 0.05
+# Contexts outside a sample may need actions that no support policy of the design takes there: every action gets this
+# share of what uniform exploration would give it.
+_SAMPLED_CONTEXTS_FLOOR_SHARE = 0.05
 
 SampleScale = Annotated[float, About("multiplies every sample size; below 1 the guarantee is void", above=0)]
 
@@ -22,9 +23,13 @@ SampleScale = Annotated[float, About("multiplies every sample size; below 1 the 
 class PaperAlgorithm:
     """What the paper's algorithms have in common: dyadic accuracies, a split of δ, and the words of the guarantee.
 
-    scale: multiplies every sample size; below 1 the guarantee is void. rewards: what is assumed of rewards.
-    sampled_contexts: how many contexts were drawn to stand for ν; None when ν is known. floor: the least probability of
-    an action as a share of uniform exploration, for contexts that the sample does not have.
+    epsilon: ε.
+    delta: δ.
+    scale: multiplies every sample size; below 1 the guarantee is void.
+    rewards: what is assumed of rewards.
+    sampled_contexts: how many contexts were drawn to stand for ν; None when ν is known.
+    floor: the least probability of an action as a share of uniform exploration, for contexts that the sample does not
+        have.
     """
 
     name: ClassVar[str] = ""
@@ -99,7 +104,7 @@ def options_for(setting: Setting) -> dict[str, Any]:
     return {
         "rewards": setting.rewards,
         "sampled_contexts": setting.sampled_contexts,
-        "floor": 0.0 if setting.sampled_contexts is None else FLOOR_FOR_SAMPLED_CONTEXTS,
+        "floor": 0.0 if setting.sampled_contexts is None else _SAMPLED_CONTEXTS_FLOOR_SHARE,
     }
 
 

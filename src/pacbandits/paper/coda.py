@@ -23,7 +23,7 @@ import numpy as np
 from pacbandits.confidence import (
     CODA_FACTOR,
     CODA_SLOPE,
-    CODA_WIDTH,
+    CODA_WIDTH_WEIGHT,
     best_gamma,
     ratio_samples,
     regularised_radius,
@@ -52,10 +52,11 @@ SolverName = Annotated[Solver, About("where designs come from: the ratio form, o
 
 @dataclass(frozen=True)
 class CodaPaper(PaperAlgorithm):
-    """CODA over a listed class.
+    """CODA over a listed class, one γ for each policy.
 
-    solver: where designs come from. precision: the relative gap to which the ratio form is solved. smoothing: C_1 of
-    η_l = C_1 ε_l²/|A|⁴, for FW-GD.
+    solver: where designs come from.
+    precision: the relative gap to which the ratio form is solved.
+    smoothing: C_1 of η_l = C_1 ε_l²/|A|⁴, for FW-GD.
     """
 
     name: ClassVar[str] = "coda-paper"
@@ -156,7 +157,7 @@ class CodaPaper(PaperAlgorithm):
                 confidence=self.confidence(state.listing, number),
                 smoothing=eta,
                 gap_weight=CODA_SLOPE,
-                width_weight=CODA_WIDTH,
+                width_weight=CODA_WIDTH_WEIGHT,
             ),
             epsilon=epsilon,
         )

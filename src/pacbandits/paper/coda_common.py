@@ -1,15 +1,15 @@
-"""CODA through an argmax oracle alone: the same rounds with one γ for all policies.
+"""CODA with one γ common to all policies: what `coda-paper` plays where the class is known by its argmax oracle alone.
 
-The paper gives every policy its own γ_π, which no oracle can look up for 10¹² policies. With a common γ the regularised
-estimate is linear in a policy's choices, so gaps, widths and the best policy are all sums of scores that an argmax can
-maximise. Fixing γ by `8 log(1/δ_l)/(γn) = ε_l/2`, what the proof needs of every policy, 8γV_π + 8 log(1/δ_l)/(γn) ≤
-ε_l + Δ̂/8, holds as soon as
+The paper's CODA gives every policy its own γ_π. `pacbandits.paper.coda` does so where the class can be listed; no
+oracle can look γ_π up for 10¹² policies. With a common γ the regularised estimate is linear in a policy's choices, so
+gaps, widths and the best policy are all sums of scores that an argmax can maximise. Fixing γ by `8 log(1/δ_l)/(γn) =
+ε_l/2`, what the proof needs of every policy, 8γV_π + 8 log(1/δ_l)/(γn) ≤ ε_l + Δ̂/8, holds as soon as
 
     n_l = 256 log(1/δ_l) · min_p max_π V_π(p; q)/(ε_l(ε_l + Δ̂_{l−1}(π)/4))
 
 which is linear in V over linear in Δ̂: its worst policy is found exactly by argmax calls. The price is that a policy of
-gap Δ pays V/(εΔ) instead of V/Δ². π̂_l maximises V̂^γ, which keeps every Δ̂_l(π) = V̂^γ(π̂_l) − V̂^γ(π) nonnegative
-without a cut; the proof has room for that too (docs/algorithms.md).
+gap Δ pays V/(εΔ) instead of V/Δ², so this form is not instance-optimal. π̂_l maximises V̂^γ, which keeps every
+Δ̂_l(π) = V̂^γ(π̂_l) − V̂^γ(π) nonnegative without a cut; the proof has room for that too (docs/algorithms.md).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import ClassVar
 import numpy as np
 
 from pacbandits.arrays import FloatArray
-from pacbandits.confidence import CODA_FACTOR, COMMON_SLOPE, common_gamma, ratio_samples, round_epsilon
+from pacbandits.confidence import CODA_FACTOR, COMMON_GAMMA_SLOPE, common_gamma, ratio_samples, round_epsilon
 from pacbandits.design import DesignTask, Product, solve_design
 from pacbandits.paper.base import PaperAlgorithm, check_bounded
 from pacbandits.paper.estimators.importance import regularised_scores
@@ -35,7 +35,11 @@ from pacbandits.trials.protocol import Plan, State, check_played
 
 @dataclass(frozen=True, eq=False)
 class ScoreState(State):
-    """seen: the contexts, and those of the last log with weight 0. values (n, A) on them: scores that sum to V̂^γ(π)."""
+    """Estimated values of every policy, as scores on contexts.
+
+    seen: the contexts, and those of the last log with weight 0.
+    values (n, A): scores on them whose sum over π's actions is V̂^γ(π).
+    """
 
     seen: Contexts = field(kw_only=True)
     values: FloatArray = field(kw_only=True)
@@ -43,7 +47,12 @@ class ScoreState(State):
 
 @dataclass(frozen=True)
 class CodaCommon(PaperAlgorithm):
-    """CODA with one γ for all policies. precision: the relative gap to which designs are solved."""
+    """CODA with one γ common to all policies, through the argmax oracle of any class.
+
+    `CodaPaper.made_for` chooses it for classes that it does not list, and so it goes by the same name in runs.
+
+    precision: the relative gap to which designs are solved.
+    """
 
     name: ClassVar[str] = "coda-paper"
     precision: float = 0.05
@@ -75,7 +84,7 @@ class CodaCommon(PaperAlgorithm):
             state.seen,
             reference=state.policy,
             gaps=own[:, None] - state.values,
-            scale=Product(round_epsilon(number), COMMON_SLOPE),
+            scale=Product(round_epsilon(number), COMMON_GAMMA_SLOPE),
             floor=self.floor / state.policies.n_actions,
         )
         solution = solve_design(task, tolerance=self.precision, progress=progress)

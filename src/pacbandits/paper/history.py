@@ -21,7 +21,12 @@ from pacbandits.errors import InputError
 class Smoothness:
     """What the bounds depend on besides m and δ.
 
-    n_actions: A. smoothing: η. gamma_min, gamma_max: the box of γ. support: k. log_size: log|Π|.
+    n_actions: A.
+    smoothing: η.
+    gamma_min: the least γ.
+    gamma_max: the largest γ.
+    support: k.
+    log_size: log|Π|.
     """
 
     n_actions: int

@@ -14,7 +14,8 @@ from pacbandits.policies.base import EnumeratedClass, EveryMap, PolicyClass
 from pacbandits.policies.finite import Finite, sum_scores
 from pacbandits.records import Contexts, Sampler
 
-MOST_MAPS = 5_000  # of a trivial class that is still listed
+# A trivial class of no more policies than this is listed.
+_MAX_LISTED_MAPS = 5_000
 
 
 def listed(policies: PolicyClass, *, algorithm: str) -> EnumeratedClass:
@@ -36,7 +37,7 @@ def can_be_listed(policies: PolicyClass) -> bool:
 
 
 def _few_maps(policies: PolicyClass) -> TypeGuard[EveryMap]:
-    return isinstance(policies, EveryMap) and policies.log_size <= np.log(MOST_MAPS)
+    return isinstance(policies, EveryMap) and policies.log_size <= np.log(_MAX_LISTED_MAPS)
 
 
 def all_alike(actions: np.ndarray[Any, Any], contexts: Contexts) -> bool:

@@ -23,7 +23,7 @@ from pacbandits.arrays import FloatArray, IntArray
 from pacbandits.confidence import catoni_scale, elimination_samples, round_epsilon
 from pacbandits.errors import InputError
 from pacbandits.paper.base import PaperAlgorithm
-from pacbandits.paper.design.pairs import pair_design, pair_variances, solve_pairs
+from pacbandits.paper.design.pairs import pair_design, pair_disagreements, pair_variances, solve_pairs
 from pacbandits.paper.estimators.catoni import catoni_leads
 from pacbandits.paper.estimators.cells import Cells
 from pacbandits.paper.listed import listed
@@ -32,12 +32,17 @@ from pacbandits.progress import Progress
 from pacbandits.records import Contexts, Log
 from pacbandits.trials.protocol import Plan, Profile, State, check_played
 
-MOST_POLICIES = 3_000  # as all pairs are compared
+# All pairs of policies are compared: their number grows with the square of this.
+MAX_COMPARED_POLICIES = 3_000
 
 
 @dataclass(frozen=True, eq=False)
 class RageState(State):
-    """listing: Π as a list. alive: the indices of Π_l, one for each way to act."""
+    """The policies that are still in the running.
+
+    listing: Π as a list.
+    alive: the indices of Π_l, one for each way to act.
+    """
 
     listing: EnumeratedClass = field(kw_only=True)
     alive: IntArray = field(kw_only=True)
@@ -45,7 +50,10 @@ class RageState(State):
 
 @dataclass(frozen=True)
 class Rage(PaperAlgorithm):
-    """Elimination Contextual RAGE. precision: the relative gap to which designs are solved."""
+    """Elimination Contextual RAGE.
+
+    precision: the relative gap to which designs are solved.
+    """
 
     name: ClassVar[str] = "rage"
     profile: ClassVar[Profile] = Profile(
@@ -62,10 +70,10 @@ class Rage(PaperAlgorithm):
     def start(self, policies: PolicyClass, contexts: Contexts) -> RageState:
         listing = listed(policies, algorithm=self.name)
         _, first = np.unique(_table(listing, contexts)[:, contexts.weights > 0], axis=0, return_index=True)
-        if len(first) > MOST_POLICIES:
+        if len(first) > MAX_COMPARED_POLICIES:
             raise InputError(
-                f"rage compares all pairs of policies, and {len(first)} are too many (at most {MOST_POLICIES}); "
-                "use rage-free or coda-paper"
+                f"rage compares all pairs of policies, and {len(first)} are too many "
+                f"(at most {MAX_COMPARED_POLICIES}); use rage-free or coda-paper"
             )
         alive = np.sort(first)
         finished = len(alive) == 1 or self.rounds == 0
@@ -101,19 +109,34 @@ class Rage(PaperAlgorithm):
 
     def absorb(self, state: RageState, plan: Plan, log: Log) -> RageState:
         check_played(state, plan, log, rewards=self.rewards)
+        return self.eliminate(state, plan, log, leads=self.estimate_leads(state, plan, log))
+
+    def estimate_leads(self, state: RageState, plan: Plan, log: Log) -> FloatArray:
+        """lead(π, π') (K, K) of the K policies alive: Catoni's mean of what π seems to be worth more than π'."""
         listing, alive = state.listing, state.alive
+        variances = pair_variances(
+            _table(listing, state.contexts)[alive],
+            propensities=plan.sampler.propensities(state.contexts),
+            weights=state.contexts.weights,
+        )
         cells = Cells.of(log)
-        lead = catoni_leads(
+        return catoni_leads(
             cells,
             np.ascontiguousarray(_table(listing, cells.contexts)[alive]),
             alpha=catoni_scale(
-                self.rewards.second_moment * self._variances(state, plan),
+                self.rewards.second_moment * variances,
                 samples=log.samples,
                 confidence=self.confidence(listing, plan.round_number),
             ),
         )
-        apart = _disagreements(_table(listing, state.contexts)[alive], state.contexts)
-        beaten = np.clip(lead, -apart, apart).max(axis=0)  # by how much each is led by another, at least 0
+
+    def eliminate(self, state: RageState, plan: Plan, log: Log, *, leads: FloatArray) -> RageState:
+        """Drop what is led by more than ε_l, given the leads (K, K) of the policies alive, cut to ± P(π ≠ π')."""
+        listing, alive = state.listing, state.alive
+        apart = pair_disagreements(
+            _table(listing, state.contexts)[alive], n_actions=listing.n_actions, weights=state.contexts.weights
+        )
+        beaten = np.clip(leads, -apart, apart).max(axis=0)  # by how much each is led by another, at least 0
         best = int(beaten.argmin())
         stays = beaten <= max(plan.epsilon, beaten[best])
         late = plan.round_number > self.rounds
@@ -126,20 +149,6 @@ class Rage(PaperAlgorithm):
             alive=alive[stays],
         )
 
-    def _variances(self, state: RageState, plan: Plan) -> FloatArray:
-        listing, alive = state.listing, state.alive
-        return pair_variances(
-            _table(listing, state.contexts)[alive],
-            propensities=plan.sampler.propensities(state.contexts),
-            weights=state.contexts.weights,
-        )
-
 
 def _table(listing: EnumeratedClass, contexts: Contexts) -> np.ndarray[Any, Any]:
     return np.ascontiguousarray(listing.actions(contexts))
-
-
-def _disagreements(table: np.ndarray[Any, Any], contexts: Contexts) -> FloatArray:
-    """P(π ≠ π') (K, K): what V would be if 1/p + 1/p' were 1."""
-    n_actions = int(table.max()) + 1
-    return pair_variances(table, propensities=np.full((len(contexts), n_actions), 2.0), weights=contexts.weights)

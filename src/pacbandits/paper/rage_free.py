@@ -19,7 +19,7 @@ from typing import ClassVar
 import numpy as np
 
 from pacbandits.arrays import FloatArray
-from pacbandits.confidence import RAGE_FACTOR, RAGE_SLOPE, catoni_scale, ratio_samples, round_epsilon
+from pacbandits.confidence import RAGE_FREE_FACTOR, RAGE_FREE_SLOPE, catoni_scale, ratio_samples, round_epsilon
 from pacbandits.design import Shifted, solve_listed
 from pacbandits.paper.base import PaperAlgorithm
 from pacbandits.paper.estimators.catoni import catoni_gaps
@@ -33,7 +33,11 @@ from pacbandits.trials.protocol import Plan, Profile, State, check_played
 
 @dataclass(frozen=True, eq=False)
 class GapState(State):
-    """listing: Π as a list. gaps (|Π|,): Δ̂_{l−1} ≥ 0 against `policy`, which is π̂_{l−1}."""
+    """Estimated gaps of every policy.
+
+    listing: Π as a list.
+    gaps (|Π|,): Δ̂_{l−1} ≥ 0 against `policy`, which is π̂_{l−1}.
+    """
 
     listing: EnumeratedClass = field(kw_only=True)
     gaps: FloatArray = field(kw_only=True)
@@ -49,7 +53,10 @@ def start_without_gaps(listing: EnumeratedClass, contexts: Contexts, *, rounds: 
 
 @dataclass(frozen=True)
 class RageFree(PaperAlgorithm):
-    """Non-elimination Contextual RAGE. precision: the relative gap to which designs are solved."""
+    """Non-elimination Contextual RAGE.
+
+    precision: the relative gap to which designs are solved.
+    """
 
     name: ClassVar[str] = "rage-free"
     profile: ClassVar[Profile] = Profile(
@@ -75,13 +82,13 @@ class RageFree(PaperAlgorithm):
             state.listing,
             state.contexts,
             reference=state.policy,
-            accuracy=Shifted(round_epsilon(number), RAGE_SLOPE)(state.gaps),
+            accuracy=Shifted(round_epsilon(number), RAGE_FREE_SLOPE)(state.gaps),
             floor=self.floor / state.listing.n_actions,
             tolerance=self.precision,
         )
         samples = ratio_samples(
             solution.upper,
-            factor=RAGE_FACTOR,
+            factor=RAGE_FREE_FACTOR,
             confidence=self.confidence(state.listing, number),
             second_moment=self.rewards.second_moment,
             scale=self.scale,

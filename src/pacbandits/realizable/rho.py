@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pacbandits.arrays import BoolArray, FloatArray, IntArray, floats
-from pacbandits.complexity.gaps import TIE, Truth
+from pacbandits.complexity.gaps import TIED_GAP, Truth
 from pacbandits.complexity.trivial import require_distinct
 from pacbandits.design.enumerated import relative_gap
 from pacbandits.errors import InputError
@@ -170,7 +170,7 @@ def _measure_points(
     if same.all():
         return _nothing(instance)
     accuracies = np.maximum(gaps, epsilon)[~same]
-    if epsilon == 0 and accuracies.min() <= TIE:
+    if epsilon == 0 and accuracies.min() <= TIED_GAP:
         note = "infinite: two policies tie for the best (to 1e-12), and ε = 0 asks to tell them apart"
         return Ends(np.inf, np.inf, np.inf, np.inf, _spread(instance, where.uniform()), note=note)
     targets = moved[~same] / accuracies[:, None]

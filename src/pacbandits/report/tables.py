@@ -47,7 +47,7 @@ def _instance_rows(m: Complexity) -> list[Row]:
     else:
         size = f"about {math.exp(m.log_size):.2g}" if m.log_size < 700 else f"about 10^{m.log_size / math.log(10):,.0f}"
     uniform = "least loss of one wrong action"
-    if m.gap_uniform is not None and m.gap_uniform < 0:
+    if m.gap_uniform < 0:
         uniform += "; negative, as π* is not best in every context"
     return [
         ("policies", size, f"log|Π| = {m.log_size:.4g}"),

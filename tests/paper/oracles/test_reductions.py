@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import fields, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -13,9 +14,10 @@ from scipy.optimize import minimize_scalar
 from tests.paper.oracles.cases import KINDS, ArgmaxOnly, Case, make_case
 
 from instances import seeds
-from pacbandits.arrays import FloatArray
+from pacbandits.arrays import FloatArray, IntArray
 from pacbandits.errors import InputError
 from pacbandits.paper.oracles.choice import Choice
+from pacbandits.paper.oracles.estimates import Estimates, SupportGammas
 from pacbandits.paper.oracles.free import frank_wolfe_step_free, frank_wolfe_step_free_by_argmax
 from pacbandits.paper.oracles.reductions import choose_policy, frank_wolfe_step
 from pacbandits.policies import Finite, Trivial
@@ -27,9 +29,9 @@ class Setting(NamedTuple):
     """A case with gaps and costs for one of its policies as the reference, and a support (rows of behaviours)."""
 
     case: Case
-    parts: dict
-    rows: FloatArray
-    support: dict
+    estimates: Estimates
+    rows: IntArray
+    gammas: SupportGammas
 
 
 def draw(kind: str, seed: int) -> Setting:
@@ -43,31 +45,29 @@ def draw(kind: str, seed: int) -> Setting:
     gaps = rng.normal(size=(n, a)) / n
     gaps -= gaps[np.arange(n), reference][:, None]
     rows = rng.integers(len(case.behaviours), size=rng.integers(0, 5))
-    support = {
-        "support": [case.policy(case.behaviours[i]) for i in rows],
-        "gammas": rng.uniform(0.01, 1.0, len(rows)),
-        "common_gamma": rng.uniform(0.01, 1.0),
-        "support_gaps": rng.normal(size=len(rows)) if rng.random() < 0.5 else None,
-    }
-    parts = {"gaps": gaps, "costs": costs, "confidence": rng.uniform(1, 20), "samples": rng.integers(10, 1000)}
-    return Setting(case, parts, rows, support)
+    gammas = SupportGammas(
+        support=[case.policy(case.behaviours[i]) for i in rows],
+        gammas=rng.uniform(0.01, 1.0, len(rows)),
+        common_gamma=rng.uniform(0.01, 1.0),
+        support_gaps=rng.normal(size=len(rows)) if rng.random() < 0.5 else None,
+    )
+    estimates = Estimates(gaps, costs, confidence=rng.uniform(1, 20), samples=rng.integers(10, 1000))
+    return Setting(case, estimates, rows, gammas)
 
 
 def by_hand(setting: Setting, *, gap_weight: float, width_weight: float) -> list[tuple[float, int]]:
     """Value and row of `−aΔ̂ + b(γV + L/(γn))` for every policy outside the support and every member of it."""
-    case, parts, rows, support = setting
-    gaps, variances = case.values(parts["gaps"]), case.values(parts["costs"])
-    ratio = parts["confidence"] / parts["samples"]
+    case, known, rows, given = setting
+    gaps, variances = case.values(known.gaps), case.values(known.costs)
+    ratio = known.confidence / known.samples
 
     def value(gap: float, variance: float, gamma: float) -> float:
         return -gap_weight * gap + width_weight * (gamma * variance + ratio / gamma)
 
-    out = [
-        (value(gaps[i], variances[i], support["common_gamma"]), i) for i in range(len(case.behaviours)) if i not in rows
-    ]
+    out = [(value(gaps[i], variances[i], given.common_gamma), i) for i in range(len(case.behaviours)) if i not in rows]
     for k, i in enumerate(rows):
-        gap = gaps[i] if support["support_gaps"] is None else support["support_gaps"][k]
-        out.append((value(gap, variances[i], support["gammas"][k]), i))
+        gap = gaps[i] if given.support_gaps is None else given.support_gaps[k]
+        out.append((value(gap, variances[i], given.gammas[k]), i))
     return out
 
 
@@ -84,7 +84,7 @@ def test_frank_wolfe_step(kind, seed, gap_weight):
     setting = draw(kind, seed)
     wrapped = counting(ArgmaxOnly(setting.case.policies))
     found = frank_wolfe_step(
-        wrapped, setting.case.contexts, **setting.parts, **setting.support, gap_weight=gap_weight, width_weight=8.0
+        wrapped, setting.case.contexts, setting.estimates, setting.gammas, gap_weight=gap_weight, width_weight=8.0
     )
     assert_is_top(found, by_hand(setting, gap_weight=gap_weight, width_weight=8.0), setting.case)
     assert found.calls == wrapped.calls <= 1 + len(set(setting.rows)) * len(setting.case.contexts)
@@ -95,7 +95,7 @@ def test_frank_wolfe_step(kind, seed, gap_weight):
 def test_choose_policy(kind, seed):
     setting = draw(kind, seed)
     wrapped = counting(ArgmaxOnly(setting.case.policies))
-    found = choose_policy(wrapped, setting.case.contexts, **setting.parts, **setting.support)
+    found = choose_policy(wrapped, setting.case.contexts, setting.estimates, setting.gammas)
     negated = by_hand(setting, gap_weight=1.0, width_weight=-1.0)
     assert_is_top(Choice(found.policy, -found.value, -found.bound, found.calls), negated, setting.case)
     assert found.calls == wrapped.calls <= 1 + len(set(setting.rows)) * len(setting.case.contexts)
@@ -106,15 +106,10 @@ def test_a_support_of_the_whole_class():
     found = frank_wolfe_step(
         policies,
         contexts,
-        gaps=np.zeros((2, 2)),
-        costs=np.array([[0.0, 1.0], [0.0, 1.0]]),
+        Estimates(np.zeros((2, 2)), np.array([[0.0, 1.0], [0.0, 1.0]]), confidence=1.0, samples=1),
+        SupportGammas([policies.policy(i) for i in range(3)], gammas=[1.0, 3.0, 1.0], common_gamma=1.0),
         gap_weight=1.0,
         width_weight=1.0,
-        confidence=1.0,
-        samples=1,
-        common_gamma=1.0,
-        support=[policies.policy(i) for i in range(3)],
-        gammas=[1.0, 3.0, 1.0],
     )
     assert found.value == pytest.approx(3 + 1 / 3)
     assert found.policy.name == "policy 1"
@@ -122,10 +117,10 @@ def test_a_support_of_the_whole_class():
 
 def free_values(setting: Setting, *, gap_weight: float, width_weight: float) -> FloatArray:
     """max over policies of the minimum over γ, the minimum by the formula's own first-order condition."""
-    case, parts, *_ = setting
-    ratio = parts["confidence"] / parts["samples"]
+    case, known, *_ = setting
+    ratio = known.confidence / known.samples
     out = []
-    for gap, variance in zip(case.values(parts["gaps"]), case.values(parts["costs"]), strict=True):
+    for gap, variance in zip(case.values(known.gaps), case.values(known.costs), strict=True):
         gamma = math.sqrt(ratio / variance) if variance > 1e-12 else math.inf
         out.append(-gap_weight * gap + (width_weight * (gamma * variance + ratio / gamma) if variance > 1e-12 else 0))
     return np.array(out)
@@ -139,7 +134,7 @@ WEIGHTS = st.sampled_from([(0.0, 8.0), (0.125, 8.0), (1.0, 1.0), (5.0, 0.1)])
 def test_free_step_by_frontier(kind, seed, weights):
     setting = draw(kind, seed)
     weighted = {"gap_weight": weights[0], "width_weight": weights[1]}
-    found = frank_wolfe_step_free(setting.case.policies, setting.case.contexts, **setting.parts, **weighted)
+    found = frank_wolfe_step_free(setting.case.policies, setting.case.contexts, setting.estimates, **weighted)
     values = free_values(setting, **weighted)
     assert_is_top(found, list(zip(values, range(len(values)), strict=True)), setting.case)
     assert found.calls == 1
@@ -149,18 +144,18 @@ def test_free_step_by_frontier(kind, seed, weights):
 @settings(max_examples=60)
 def test_free_step_by_argmax(kind, seed, weights):
     setting = draw(kind, seed)
-    case, parts, *_ = setting
+    case, known, *_ = setting
     wrapped = counting(ArgmaxOnly(case.policies))
     weighted = {"gap_weight": weights[0], "width_weight": weights[1]}
-    found = frank_wolfe_step_free_by_argmax(wrapped, case.contexts, **parts, **weighted)
+    found = frank_wolfe_step_free_by_argmax(wrapped, case.contexts, known, **weighted)
     values = free_values(setting, **weighted)
     assert found.value == pytest.approx(values[case.row(found.policy)], abs=1e-9)
     assert found.value <= values.max() + 1e-9
     assert values.max() <= found.bound + 1e-9
     assert found.calls == wrapped.calls <= 15
     # The bound is the least over γ of the maximum over policies, a function with one valley.
-    ratio = parts["confidence"] / parts["samples"]
-    firsts, variances = -weights[0] * case.values(parts["gaps"]), case.values(parts["costs"])
+    ratio = known.confidence / known.samples
+    firsts, variances = -weights[0] * case.values(known.gaps), case.values(known.costs)
 
     def largest(log_gamma: float) -> float:
         gamma = math.exp(log_gamma)
@@ -175,11 +170,9 @@ def test_what_only_the_frontier_sees():
     """Of (V, −Δ̂) = (0, 0), (1, −1.2), (4, −3.5), the middle is best for −Δ̂ + 2√V (0, 0.8, 0.5), but lies below the
     line through the others: no argmax returns it."""
     contexts, policies = Contexts.finite(1), Trivial(1, 3)
-    parts = {"costs": np.array([[0.0, 1.0, 4.0]]), "confidence": 1.0, "samples": 1.0}
-    weights = {"gap_weight": 1.0, "width_weight": 1.0}
-    gaps = np.array([[0.0, 1.2, 3.5]])
-    exact = frank_wolfe_step_free(policies, contexts, gaps=gaps, **parts, **weights)
-    swept = frank_wolfe_step_free_by_argmax(policies, contexts, gaps=gaps, **parts, **weights)
+    known = Estimates(np.array([[0.0, 1.2, 3.5]]), np.array([[0.0, 1.0, 4.0]]), confidence=1.0, samples=1.0)
+    exact = frank_wolfe_step_free(policies, contexts, known, gap_weight=1.0, width_weight=1.0)
+    swept = frank_wolfe_step_free_by_argmax(policies, contexts, known, gap_weight=1.0, width_weight=1.0)
     assert exact.policy.table[0] == 1
     assert exact.value == pytest.approx(0.8)
     assert swept.value == pytest.approx(0.5)
@@ -189,18 +182,19 @@ def test_what_only_the_frontier_sees():
 
 def test_where_no_policy_differs():
     contexts, policies = Contexts.finite(2), Trivial(2, 2)
-    parts = {"costs": np.zeros((2, 2)), "gaps": np.array([[0.0, 1.0], [-2.0, 1.0]]), "confidence": 1.0, "samples": 9}
+    known = Estimates(np.array([[0.0, 1.0], [-2.0, 1.0]]), np.zeros((2, 2)), confidence=1.0, samples=9)
     for step in (frank_wolfe_step_free, frank_wolfe_step_free_by_argmax):
-        found = step(policies, contexts, **parts, gap_weight=1.0, width_weight=1.0)
+        found = step(policies, contexts, known, gap_weight=1.0, width_weight=1.0)
         assert (found.value, found.bound) == (2.0, 2.0)
 
 
 def test_a_rounded_frontier_gives_a_bound():
     contexts, rng = Contexts.finite(30), np.random.default_rng(2)
-    parts = {"costs": rng.random((30, 4)), "gaps": rng.normal(size=(30, 4)), "confidence": 3.0, "samples": 9}
+    costs, gaps = rng.random((30, 4)), rng.normal(size=(30, 4))
+    known = Estimates(gaps, costs, confidence=3.0, samples=9)
     weights = {"gap_weight": 1.0, "width_weight": 8.0}
-    rounded = frank_wolfe_step_free(Trivial(30, 4, resolution=64), contexts, **parts, **weights)
-    hull = frank_wolfe_step_free_by_argmax(Trivial(30, 4), contexts, **parts, **weights)
+    rounded = frank_wolfe_step_free(Trivial(30, 4, resolution=64), contexts, known, **weights)
+    hull = frank_wolfe_step_free_by_argmax(Trivial(30, 4), contexts, known, **weights)
     assert rounded.value < rounded.bound
     assert max(rounded.value, hull.value) <= min(rounded.bound, hull.bound)
 
@@ -220,23 +214,20 @@ def test_a_rounded_frontier_gives_a_bound():
 )
 def test_wrong_numbers_are_refused(change, message):
     contexts, policies = Contexts.finite(3), Trivial(3, 2)
-    good = {
-        "gaps": np.zeros((3, 2)),
-        "costs": np.ones((3, 2)),
-        "confidence": 1.0,
-        "samples": 10,
-        "common_gamma": 1.0,
-        "support": [policies.argmax(contexts, s * np.eye(3, 2)) for s in (1, -1)],
-        "gammas": [1.0, 2.0],
-    }
-    choose_policy(policies, contexts, **good)
+    estimates = Estimates(np.zeros((3, 2)), np.ones((3, 2)), confidence=1.0, samples=10)
+    support = [policies.argmax(contexts, s * np.eye(3, 2)) for s in (1, -1)]
+    gammas = SupportGammas(support, gammas=[1.0, 2.0], common_gamma=1.0)
+    choose_policy(policies, contexts, estimates, gammas)
+    of_estimates = {field.name for field in fields(Estimates)}
+    estimates = replace(estimates, **{name: value for name, value in change.items() if name in of_estimates})
+    gammas = replace(gammas, **{name: value for name, value in change.items() if name not in of_estimates})
     with pytest.raises(InputError, match=message):
-        choose_policy(policies, contexts, **good | change)
+        choose_policy(policies, contexts, estimates, gammas)
 
 
 def test_wrong_weights_are_refused():
     contexts, ones = Contexts.finite(2), np.ones((2, 2))
-    parts = {"gaps": ones, "costs": ones, "confidence": 1.0, "samples": 10}
+    known = Estimates(ones, ones, confidence=1.0, samples=10)
     for weights, message in (((-1.0, 1.0), "gap_weight must be 0 or more"), ((1.0, 0.0), "width_weight must be pos")):
         with pytest.raises(InputError, match=message):
-            frank_wolfe_step_free(Trivial(2, 2), contexts, **parts, gap_weight=weights[0], width_weight=weights[1])
+            frank_wolfe_step_free(Trivial(2, 2), contexts, known, gap_weight=weights[0], width_weight=weights[1])

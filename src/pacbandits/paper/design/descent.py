@@ -3,42 +3,51 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from pacbandits.arrays import FloatArray, IntArray
 from pacbandits.compiled import kernel
-from pacbandits.paper.design.saddle import SaddleProblem, fill_propensities, fill_variances
+from pacbandits.paper.design.saddle import SaddleProblem, SaddleTable, fill_propensities, fill_variances
+
+
+class Stopping(NamedTuple):
+    """When gradient descent on γ stops: both bounds hold, or the steps are used up.
+
+    precision: of the value Σ λ (A + B), an upper bound on its distance to the minimum.
+    residual: the longest step in log γ.
+    max_steps: how many steps are made at the most.
+    """
+
+    precision: float
+    residual: float
+    max_steps: int
 
 
 @kernel
 def settle(
-    rows: IntArray,
-    reference: IntArray,
-    weights: FloatArray,
-    smoothing: float,
+    table: SaddleTable,
     lam: FloatArray,
     log_gamma: FloatArray,
     budget: float,
-    precision: float,
-    residual: float,
-    max_steps: int,
+    stopping: Stopping,
     p: FloatArray,
     variances: FloatArray,
 ) -> tuple[float, float, int]:
-    """Gradient descent on log γ, in place, for policies `rows` of weights λ and budget L/n; see `descend`.
+    """Gradient descent on log γ, in place, for the policies of a table, of weights λ and budget L/n; see `descend`.
 
     Returns the value Σ λ (A + B), a bound on its distance to the minimum, and steps made. Everything is without b.
     """
-    n_rows = rows.shape[0]
+    n_rows = table.actions.shape[0]
     kappa = np.empty(n_rows)
     toward = np.zeros(n_rows)
     steps = 0
     while True:
         for k in range(n_rows):
             kappa[k] = lam[k] * np.exp(log_gamma[k])
-        fill_propensities(rows, kappa, reference, smoothing, 0.0, p)
-        fill_variances(rows, p, reference, weights, smoothing, variances)
+        fill_propensities(table, kappa, 0.0, p)
+        fill_variances(table, p, variances)
         value, excess, longest = 0.0, 0.0, 0.0
         for k in range(n_rows):
             # Left alone: a copy of q (V = 0), and a policy without weight on an action without probability.
@@ -50,7 +59,7 @@ def settle(
                 value += up + down
                 excess += max(-2.0 * up * toward[k] - up + down, 0.0)
                 longest = max(longest, abs(toward[k]))
-        if (excess <= precision and longest <= residual) or steps >= max_steps:
+        if (excess <= stopping.precision and longest <= stopping.residual) or steps >= stopping.max_steps:
             return value, excess, steps
         for k in range(n_rows):
             log_gamma[k] += toward[k]
@@ -61,8 +70,12 @@ def settle(
 class Descent:
     """What gradient descent on γ found for a weighting λ.
 
-    gamma (K,): on the descended support the iterate, elsewhere its minimiser √(L/(nV)). propensities (N, A): p(λ ⊙ γ).
-    value: h there. excess: value − excess ≤ min_γ h ≤ value. support: where γ was descended. steps: gradient steps.
+    gamma (K,): on the descended support the iterate, elsewhere its minimiser √(L/(nV)).
+    propensities (N, A): p(λ ⊙ γ).
+    value: h there.
+    excess: value − excess ≤ min_γ h ≤ value.
+    support: the policies whose γ was descended.
+    steps: gradient steps.
     """
 
     gamma: FloatArray
@@ -105,16 +118,11 @@ def descend(
     log_gamma = np.log(np.where(np.isfinite(start), start, 1.0))[support]
     p, variances = problem.uniform(), np.empty(len(support))
     value, excess, steps = settle(
-        problem.actions[support],
-        problem.reference,
-        problem.weights,
-        problem.smoothing,
+        problem.table(support),
         weights[support],
         log_gamma,
         problem.confidence / samples,
-        precision / problem.width_weight,
-        residual,
-        max_steps,
+        Stopping(precision / problem.width_weight, residual, max_steps),
         p,
         variances,
     )

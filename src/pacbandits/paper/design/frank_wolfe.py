@@ -23,37 +23,48 @@ import numpy as np
 
 from pacbandits.arrays import FloatArray, IntArray
 from pacbandits.confidence import check_epsilon
-from pacbandits.design.enumerated import ROUNDING
+from pacbandits.design.enumerated import SUM_ROUNDING
 from pacbandits.errors import InputError
-from pacbandits.paper.design.descent import Descent, descend, settle
+from pacbandits.paper.design.descent import Descent, Stopping, descend, settle
 from pacbandits.paper.design.saddle import SaddleProblem
 
-# The precision of GD is the paper's κ_t = ε/(t + 1)² times the first, and no finer than the second times ε; log γ is
-# found to twice the third, also for policies whose weight is too small to be seen in the value.
-_CARE = 1e-2
-_FINEST = 1e-9
-_RESIDUAL = 1e-3
+# GD is asked for the first share of the paper's precision κ_t = ε/(t + 1)², and for no less than the second share of ε.
+# log γ is found to twice the residual, also for policies whose weight is too small to be seen in the value.
+_DESCENT_PRECISION_SHARE = 1e-2
+_MIN_DESCENT_PRECISION_SHARE = 1e-9
+_LOG_GAMMA_RESIDUAL = 1e-3
+_MAX_DESCENT_STEPS_IN_SEARCH = 100
 # Without smoothing, a context's actions that no policy of the support plays would have no probability and the primal
-# no bound: it is also evaluated with at least this much, divided by A, on every action.
-_FLOOR = 1e-3
-# The step is searched in factors of this, then refined by so many geometric bisections, always on the rising side.
-_SHRINK, _REFINEMENTS, _LEAST_STEP = 8.0, 5, 1e-13
+# no bound: it is also evaluated with at least this share of uniform exploration.
+_PRIMAL_FLOOR_SHARE = 1e-3
+# The step is searched in powers of the factor, then refined by geometric bisections, always on the rising side.
+_STEP_SEARCH_FACTOR = 8.0
+_STEP_BISECTIONS = 5
+_MIN_STEP = 1e-13
 # Where H rises along no step, it can still have a corner: without smoothing, p is free on contexts where the support
 # agrees with q. A step of this size settles p there at no cost in H, and later steps balance what it settled.
 _TOKEN_STEP = 1e-8
-_PATIENCE = 500  # steps on one n, after which it is left as undecided
-_MOST_SAMPLES = 2**200
+# An n is left as undecided after so many steps on it.
+_MAX_STEPS_AN_N = 500
+_MAX_SAMPLES = 2**200
 
 
 @dataclass(frozen=True, eq=False)
 class Saddle:
     """A number of samples, and a bracket on the saddle value there: dual ≤ max_λ min_γ h(λ, γ, n) ≤ primal.
 
-    samples: n. weights (K,): the λ whose design attains `primal`. gamma (K,): γ_π = √(L/(n V^η_π(p))) for every π, to
-    estimate with. propensities (N, A): p ∝ √(Σ_π κ_π (t_a + η)), and at least `floor` (0 with smoothing), for the
-    `masses` κ (K,), which are λ ⊙ γ before the floor: they make p on other contexts. iterations: Frank–Wolfe steps over
-    all n tried. history: (step, dual, gap) on this n. tolerance: the gap asked for. note: a word when that was not
-    reached, or when a smaller n was left undecided.
+    samples: n.
+    weights (K,): the λ whose design attains `primal`.
+    gamma (K,): γ_π = √(L/(n V^η_π(p))) for every π, to estimate with.
+    propensities (N, A): p ∝ √(Σ_π κ_π (t_a + η)), and at least `floor`.
+    masses (K,): κ, which is λ ⊙ γ before the floor; it makes p on other contexts.
+    floor: the least probability of every action; 0 with smoothing.
+    dual: the lower end.
+    primal: the upper end.
+    tolerance: the gap asked for.
+    iterations: Frank–Wolfe steps over all n tried.
+    history: (step, dual, gap) on this n.
+    note: a word when the gap asked for was not reached, or when a smaller n was left undecided.
     """
 
     samples: int
@@ -103,9 +114,9 @@ def solve_frank_wolfe(
     samples, left, undecided = 1, max_iterations, 0
     while True:
         ascent = _Ascent(problem, samples=samples, epsilon=epsilon, target=tolerance * epsilon)
-        decided = ascent.run(min(left, _PATIENCE))
+        decided = ascent.run(min(left, _MAX_STEPS_AN_N))
         left -= ascent.steps
-        if (decided and ascent.dual <= epsilon) or left <= 0 or samples >= _MOST_SAMPLES:
+        if (decided and ascent.dual <= epsilon) or left <= 0 or samples >= _MAX_SAMPLES:
             break
         undecided += not decided
         samples *= 2
@@ -146,7 +157,7 @@ class _Ascent:
         quiet = ~problem.speaking
         self.dual = float(-problem.gap_weight * problem.gaps[quiet].min()) if quiet.any() else -np.inf
         self.gaps_part = -problem.gap_weight * problem.gaps
-        self.rounding = ROUNDING * float(np.abs(self.gaps_part).max())
+        self.rounding = SUM_ROUNDING * float(np.abs(self.gaps_part).max())
         self.propensities = problem.uniform()
         slopes = problem.slopes(self.propensities, samples=samples)
         self.weights = np.zeros(len(problem))
@@ -170,19 +181,24 @@ class _Ascent:
             weights = weights / weights.sum()
 
     def _precision(self) -> float:
-        return self.epsilon * max(_CARE / (self.steps + 1) ** 2, _FINEST)
+        return self.epsilon * max(_DESCENT_PRECISION_SHARE / (self.steps + 1) ** 2, _MIN_DESCENT_PRECISION_SHARE)
 
     def _look(self, weights: FloatArray) -> tuple[int, Descent]:
         """Minimise over γ at λ, update the bracket, and ask the linear oracle: the policy of the largest slope."""
         problem, samples = self.problem, self.samples
         descent = descend(
-            problem, weights, samples=samples, precision=self._precision(), residual=_RESIDUAL, start=self.gamma
+            problem,
+            weights,
+            samples=samples,
+            precision=self._precision(),
+            residual=_LOG_GAMMA_RESIDUAL,
+            start=self.gamma,
         )
         widths = descent.value - float(weights @ self.gaps_part)
-        self.dual = max(self.dual, descent.value - descent.excess - ROUNDING * widths - self.rounding)
+        self.dual = max(self.dual, descent.value - descent.excess - SUM_ROUNDING * widths - self.rounding)
         slopes = self._bound(weights, descent, descent.propensities, floor=0.0)
         if problem.smoothing == 0.0:
-            floor = _FLOOR / problem.n_actions
+            floor = _PRIMAL_FLOOR_SHARE / problem.n_actions
             raised = problem.propensities(weights, descent.gamma, floor=floor)
             slopes = self._bound(weights, descent, raised, floor=floor)
         self.gamma = np.where(descent.gamma > 0, descent.gamma, self.gamma)
@@ -191,7 +207,7 @@ class _Ascent:
 
     def _bound(self, weights: FloatArray, descent: Descent, propensities: FloatArray, *, floor: float) -> FloatArray:
         slopes = self.problem.slopes(propensities, samples=self.samples)
-        primal = float((slopes + ROUNDING * (slopes - self.gaps_part)).max()) + self.rounding
+        primal = float((slopes + SUM_ROUNDING * (slopes - self.gaps_part)).max()) + self.rounding
         if primal < self.primal:
             self.primal, self.weights, self.propensities, self.floor = primal, weights, propensities, floor
             self.masses = weights * np.where(np.isfinite(descent.gamma), descent.gamma, 0.0)
@@ -201,41 +217,27 @@ class _Ascent:
         """The exact step from λ to e_toward: where the slope of H changes sign. With log γ and support after it."""
         problem = self.problem
         support = np.union1d(descent.support, [toward])
-        rows = problem.actions[support]
+        table = problem.table(support)
         before = weights[support]
         change = (support == toward) - before
         log_gamma = np.log(np.where(np.isfinite(self.gamma), self.gamma, 1.0))[support]
         best = log_gamma.copy()
         p, variances = np.empty_like(self.propensities), np.empty(len(support))
         budget = problem.confidence / self.samples
-        precision = self._precision() / problem.width_weight
+        stopping = Stopping(self._precision() / problem.width_weight, _LOG_GAMMA_RESIDUAL, _MAX_DESCENT_STEPS_IN_SEARCH)
 
         def rises(step: float) -> bool:
-            mixed = before + step * change
-            settle(
-                rows,
-                problem.reference,
-                problem.weights,
-                problem.smoothing,
-                mixed,
-                log_gamma,
-                budget,
-                precision,
-                _RESIDUAL,
-                100,
-                p,
-                variances,
-            )
+            settle(table, before + step * change, log_gamma, budget, stopping, p, variances)
             slopes = self.gaps_part[support] + 2.0 * problem.width_weight * np.sqrt(variances * budget)
             return float(change @ slopes) > 0.0
 
-        low, high = 1.0 / _SHRINK, 1.0
+        low, high = 1.0 / _STEP_SEARCH_FACTOR, 1.0
         while not rises(low):
-            low, high = low / _SHRINK, low
-            if low < _LEAST_STEP:
+            low, high = low / _STEP_SEARCH_FACTOR, low
+            if low < _MIN_STEP:
                 return _TOKEN_STEP, best, support
         best[:] = log_gamma
-        for _ in range(_REFINEMENTS):
+        for _ in range(_STEP_BISECTIONS):
             middle = float(np.sqrt(low * high))
             if rises(middle):
                 low = middle

@@ -21,8 +21,14 @@ from pacbandits.paper.design.saddle import SaddleProblem
 class PrintedRun:
     """What the printed iteration leaves behind.
 
-    samples: n. weights (K,) and gamma (K,): λ and γ after the last step. value: h(λ, γ, n), the printed test is
-    value ≤ ε. gaps, steps (T,): g_t and β_t as printed. chosen (T,): π_t. note: a word when it could not go on.
+    samples: n.
+    weights (K,): λ after the last step.
+    gamma (K,): γ after the last step.
+    value: h(λ, γ, n); the printed test is value ≤ ε.
+    gaps (T,): g_t as printed.
+    steps (T,): β_t as printed.
+    chosen (T,): π_t.
+    note: a word when it could not go on.
     """
 
     samples: float

@@ -14,8 +14,8 @@ from pacbandits.errors import InputError
 from pacbandits.records.contexts import Contexts
 from pacbandits.records.policy import Policy
 
-# Contexts are processed in blocks of this many, so that their masses stay in cache.
-_BLOCK = 256
+# Contexts are processed in blocks, so that their masses stay in cache.
+_CONTEXTS_A_BLOCK = 256
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,8 +24,12 @@ class PairDesign:
 
         x_{c,a} = Σ_{(π,π')} κ_{π,π'} · 1{exactly one of π(c), π'(c) is a}
 
-    support: the policies, at least one. pairs (m, 2): rows of the support. weights (m,): κ ≥ 0, of any scale. floor:
-    the least probability of any action, at most 1/A. A context on which every pair agrees is played uniformly.
+    A context on which every pair agrees is played uniformly.
+
+    support: the policies, at least one.
+    pairs (m, 2): rows of the support.
+    weights (m,): κ ≥ 0, of any scale.
+    floor: the least probability of any action, at most 1/A.
     """
 
     support: tuple[Policy, ...]
@@ -72,8 +76,8 @@ def pair_mass(actions: np.ndarray[Any, Any], *, pairs: IntArray, weights: FloatA
 def _add_pairs(
     actions: np.ndarray[Any, Any], pairs: IntArray, weights: FloatArray, mass: FloatArray, start: int, stop: int
 ) -> None:
-    for first in range(start, stop, _BLOCK):
-        last = min(first + _BLOCK, stop)
+    for first in range(start, stop, _CONTEXTS_A_BLOCK):
+        last = min(first + _CONTEXTS_A_BLOCK, stop)
         for m in range(pairs.shape[0]):
             w = weights[m]
             if w > 0.0:

@@ -1,4 +1,4 @@
-"""What is evaluated while a design over pairs of policies is solved: V of pairs, and the dual of a pool of them.
+"""What is evaluated on pairs of policies: their V and how often they differ, and the dual of a pool of them.
 
 Notation and formulas are those of `pacbandits.paper.design.pairs`.
 """
@@ -6,7 +6,7 @@ Notation and formulas are those of `pacbandits.paper.design.pairs`.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -15,17 +15,20 @@ from pacbandits.arrays import FloatArray, IntArray
 from pacbandits.compiled import kernel, over_cores
 from pacbandits.paper.design.pair_design import pair_mass
 
-# Contexts are evaluated in blocks of this many; sums are added up block by block, in order, whatever the cores.
-_BLOCK = 32
-# Rows of pairs are cut this finely, as those of the first policies are longer than those of the last.
-_PIECES = 16
+# Contexts are evaluated in blocks; sums are added up block by block, in order, whatever the cores.
+_CONTEXTS_A_BLOCK = 32
+# Rows of pairs are cut finely, as those of the first policies are longer than those of the last.
+_PIECES_A_CORE = 16
 
 
 @dataclass(frozen=True, eq=False)
 class PairObjective:
     """What does not change while a pool of pairs is solved; `solve_weights` takes it with pairs in place of actions.
 
-    table (K, N): the policies' actions. weights (N,): ν, all positive. floor: least probability.
+    table (K, N): the policies' actions.
+    weights (N,): ν, all positive.
+    n_actions: A.
+    floor: the least probability of every action.
     """
 
     table: np.ndarray[Any, Any]
@@ -35,15 +38,11 @@ class PairObjective:
 
     def evaluate(self, pairs: IntArray, kappa: FloatArray) -> tuple[float, FloatArray]:
         """G(κ), and V(π, π'; p(κ)) for every pair given: a number and (m,), for pairs (m, 2) and kappa (m,)."""
-        n_blocks = -(-self.table.shape[1] // _BLOCK)
+        n_blocks = -(-self.table.shape[1] // _CONTEXTS_A_BLOCK)
         values = np.empty((n_blocks, len(pairs)))
         totals = np.empty(n_blocks)
-        over_cores(
-            lambda a, b: _evaluate(
-                self.table, pairs, kappa, self.weights, self.floor, self.n_actions, values, totals, a, b
-            ),
-            count=n_blocks,
-        )
+        parts = _PairParts(self.table, self.weights, self.n_actions, self.floor)
+        over_cores(lambda a, b: _evaluate(parts, pairs, kappa, values, totals, a, b), count=n_blocks)
         return float(totals.sum()), values.sum(axis=0)
 
     def propensities(self, pairs: IntArray, kappa: FloatArray) -> FloatArray:
@@ -59,7 +58,7 @@ class PairObjective:
         over_cores(
             lambda a, b: _worst_partners(self.table, costs, values, partners, a, b),
             count=len(self.table),
-            chunks_per_core=_PIECES,
+            chunks_per_core=_PIECES_A_CORE,
         )
         return values, np.stack([np.arange(len(self.table)), partners], axis=1)
 
@@ -68,7 +67,14 @@ def all_variances(table: np.ndarray[Any, Any], *, propensities: FloatArray, weig
     """V(π, π'; p) (K, K) for a table (K, N), propensities (N, A) and context weights (N,), none of them checked."""
     out = np.zeros((len(table), len(table)))
     costs = _costs(propensities, weights)
-    over_cores(lambda a, b: _all_pairs(table, costs, out, a, b), count=len(table), chunks_per_core=_PIECES)
+    over_cores(lambda a, b: _all_pairs(table, costs, out, a, b), count=len(table), chunks_per_core=_PIECES_A_CORE)
+    return out
+
+
+def all_disagreements(table: np.ndarray[Any, Any], *, weights: FloatArray) -> FloatArray:
+    """P(π ≠ π') (K, K) for a table (K, N) and context weights (N,), none of them checked."""
+    out = np.zeros((len(table), len(table)))
+    over_cores(lambda a, b: _all_apart(table, weights, out, a, b), count=len(table), chunks_per_core=_PIECES_A_CORE)
     return out
 
 
@@ -99,6 +105,18 @@ def _all_pairs(actions: np.ndarray[Any, Any], costs: FloatArray, out: FloatArray
 
 
 @kernel
+def _all_apart(actions: np.ndarray[Any, Any], weights: FloatArray, out: FloatArray, start: int, stop: int) -> None:
+    for j in range(start + 1, actions.shape[0]):
+        for i in range(start, min(stop, j)):
+            total = 0.0
+            for c in range(actions.shape[1]):
+                if actions[i, c] != actions[j, c]:
+                    total += weights[c]
+            out[i, j] = total
+            out[j, i] = total
+
+
+@kernel
 def _worst_partners(
     actions: np.ndarray[Any, Any],
     costs: FloatArray,
@@ -115,26 +133,33 @@ def _worst_partners(
                 partners[i] = j
 
 
+class _PairParts(NamedTuple):
+    """What kernels read of a `PairObjective`; its fields are explained there."""
+
+    table: np.ndarray[Any, Any]
+    weights: FloatArray
+    n_actions: int
+    floor: float
+
+
 @kernel
 def _evaluate(
-    table: np.ndarray[Any, Any],
+    parts: _PairParts,
     pairs: IntArray,
     kappa: FloatArray,
-    weights: FloatArray,
-    floor: float,
-    n_actions: int,
     values: FloatArray,
     totals: FloatArray,
     start: int,
     stop: int,
 ) -> None:
     """For blocks start … stop−1: values[b, m] = V's part of every pair, totals[b] = G's part."""
+    table, n_actions = parts.table, parts.n_actions
     n_pairs, n_contexts = pairs.shape[0], table.shape[1]
-    mass = np.empty((_BLOCK, n_actions))
+    mass = np.empty((_CONTEXTS_A_BLOCK, n_actions))
     p = np.empty(n_actions)
     for b in range(start, stop):
-        first = b * _BLOCK
-        size = min(_BLOCK, n_contexts - first)
+        first = b * _CONTEXTS_A_BLOCK
+        size = min(_CONTEXTS_A_BLOCK, n_contexts - first)
         mass[:] = 0.0
         for m in range(n_pairs):
             w = kappa[m]
@@ -147,8 +172,8 @@ def _evaluate(
                         mass[c, y] += w
         total = 0.0
         for c in range(size):
-            nu = weights[first + c]
-            total += nu * fill_row(mass[c], floor, p)
+            nu = parts.weights[first + c]
+            total += nu * fill_row(mass[c], parts.floor, p)
             for a in range(n_actions):
                 mass[c, a] = nu / p[a] if p[a] > 0.0 else np.inf
         totals[b] = total

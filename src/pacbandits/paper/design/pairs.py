@@ -22,27 +22,34 @@ from numpy.typing import ArrayLike
 
 from pacbandits.allocation import allocate
 from pacbandits.arrays import BoolArray, FloatArray, IntArray, check_shape, floats, integers
-from pacbandits.design.enumerated import ROUNDING, relative_gap, solve_weights
+from pacbandits.design.enumerated import SUM_ROUNDING, relative_gap, solve_weights
 from pacbandits.errors import InputError
 from pacbandits.paper.design.pair_design import PairDesign, pair_mass
-from pacbandits.paper.design.pair_objective import PairObjective, all_variances
+from pacbandits.paper.design.pair_objective import PairObjective, all_disagreements, all_variances
 from pacbandits.policies.base import compact
 from pacbandits.records import Policy
 
-_COLUMNS = 400  # pairs that may join in one round
-# The pool is solved to this share of the gap that is left, with a floor of half that share.
-_PRECISION = 0.4
+_MAX_NEW_PAIRS_A_ROUND = 400
+# The pool is solved to a relative gap that is a share of the one that is left, with a floor κ of half of that.
 _FIRST_PRECISION = 0.1
+_PRECISION_SHARE_OF_GAP = 0.4
 # No pair starts a round with less of the largest weight than this, so that it can come back.
-_LEAST_START = 1e-12
+_MIN_START_WEIGHT_SHARE = 1e-12
+# In the end, weights below such a share of the largest are left out: the largest share that keeps the bracket.
+_PRUNED_WEIGHT_SHARES = (1e-2, 1e-3, 1e-4)
 
 
 @dataclass(frozen=True, eq=False)
 class PairSolution:
     """A design over pairs and a bracket on the optimum: lower ≤ min_p max_{π,π'} V(π, π'; p) ≤ upper.
 
-    propensities (N, A): p, which attains `upper` over all pairs. pairs (m, 2): rows of the table. weights (m,): their
-    λ, and floor: the least probability, from which p is made. iterations: evaluations of the objective on the pool.
+    propensities (N, A): p, which attains `upper` over all pairs.
+    pairs (m, 2): rows of the table.
+    weights (m,): λ of the pairs, from which p is made.
+    floor: the least probability with which p is made.
+    lower: the lower end.
+    upper: the upper end.
+    iterations: evaluations of the objective on the pool.
     note: a word when the requested gap was not reached, or on a special case.
     """
 
@@ -73,6 +80,13 @@ def pair_variances(actions: ArrayLike, *, propensities: ArrayLike, weights: Arra
     check_shape(p, name="propensities", shape=(table.shape[1], None))
     check_shape(nu, name="context weights", shape=(table.shape[1],))
     return all_variances(table, propensities=p, weights=nu)
+
+
+def pair_disagreements(actions: ArrayLike, *, n_actions: int, weights: ArrayLike) -> FloatArray:
+    """P(π ≠ π') of every pair: (K, K), for actions (K, N) and context weights ν (N,)."""
+    table, nu = _table(actions, n_actions=n_actions), _weights(weights)
+    check_shape(nu, name="context weights", shape=(table.shape[1],))
+    return all_disagreements(table, weights=nu)
 
 
 def solve_pairs(
@@ -136,7 +150,7 @@ def _sift(objective: PairObjective, *, tolerance: float, max_rounds: int) -> Pai
         soft, discount = _soften(objective, min(kappa, 0.5))
         solved = solve_weights(soft, pairs, np.ones(len(pairs)), tolerance=precision, start=weights)
         weights = solved.weights
-        bare = objective.evaluate(pairs, weights)[0] * (1.0 - ROUNDING)
+        bare = objective.evaluate(pairs, weights)[0] * (1.0 - SUM_ROUNDING)
         lower = max(best.lower, solved.lower * discount, bare)
         best = replace(best, lower=lower, iterations=best.iterations + solved.evaluations)
         p = soft.propensities(pairs, weights)
@@ -147,9 +161,9 @@ def _sift(objective: PairObjective, *, tolerance: float, max_rounds: int) -> Pai
             return _prune(objective, best, tolerance=tolerance)
         fresh = candidates[_largest(values, above=lower)]
         fresh = fresh[~np.isin(fresh @ [n_policies, 1], pairs @ [n_policies, 1])]
-        weights = np.maximum(weights, _LEAST_START * weights.max())
+        weights = np.maximum(weights, _MIN_START_WEIGHT_SHARE * weights.max())
         if len(fresh) > 0:
-            precision = _PRECISION * max(min(best.gap, 1.0), tolerance)
+            precision = _PRECISION_SHARE_OF_GAP * max(min(best.gap, 1.0), tolerance)
             pairs = np.concatenate([pairs, fresh])
             weights = np.concatenate([weights, np.full(len(fresh), 0.1 / len(fresh))])
         elif precision > tolerance / 1000:
@@ -164,8 +178,8 @@ def _prune(objective: PairObjective, solution: PairSolution, *, tolerance: float
     if len(solution.pairs) == 0:  # uniform exploration is as good
         return solution
     soft = replace(objective, floor=solution.floor)
-    for cut in (1e-2, 1e-3, 1e-4):
-        kept = solution.weights > cut * solution.weights.max()
+    for share in _PRUNED_WEIGHT_SHARES:
+        kept = solution.weights > share * solution.weights.max()
         pairs, weights = solution.pairs[kept], solution.weights[kept]
         upper = _end(objective.worst(soft.propensities(pairs, weights))[0])
         if relative_gap(solution.lower, upper) <= tolerance:
@@ -182,11 +196,11 @@ def _soften(objective: PairObjective, share: float) -> tuple[PairObjective, floa
 
 
 def _end(values: FloatArray) -> float:
-    return float(values.max()) * (1.0 + ROUNDING)
+    return float(values.max()) * (1.0 + SUM_ROUNDING)
 
 
 def _largest(values: FloatArray, *, above: float) -> IntArray:
-    order = np.argsort(-values, kind="stable")[:_COLUMNS]
+    order = np.argsort(-values, kind="stable")[:_MAX_NEW_PAIRS_A_ROUND]
     return order[values[order] > above]
 
 

@@ -18,6 +18,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -27,21 +28,30 @@ from pacbandits.compiled import kernel
 from pacbandits.errors import InputError
 
 
+class SaddleTable(NamedTuple):
+    """What kernels read of a `SaddleProblem`: some or all of its policies, and where they act.
+
+    actions (K, N): every policy's action on every context.
+    reference (N,): q's actions.
+    weights (N,): ν.
+    smoothing: η.
+    """
+
+    actions: IntArray
+    reference: IntArray
+    weights: FloatArray
+    smoothing: float
+
+
 @kernel
-def fill_propensities(
-    rows: IntArray,
-    kappa: FloatArray,
-    reference: IntArray,
-    smoothing: float,
-    floor: float,
-    p: FloatArray,
-) -> None:
+def fill_propensities(table: SaddleTable, kappa: FloatArray, floor: float, p: FloatArray) -> None:
     """p (N, A) for the masses x_{c,a} = Σ_π κ_π (t_a^c(π) + η)."""
     n_contexts, n_actions = p.shape
     mass = np.empty(n_actions)
-    base = smoothing * kappa.sum()
+    base = table.smoothing * kappa.sum()
+    rows = table.actions
     for c in range(n_contexts):
-        q = reference[c]
+        q = table.reference[c]
         mass[:] = base
         for k in range(rows.shape[0]):
             if rows[k, c] != q:
@@ -51,10 +61,9 @@ def fill_propensities(
 
 
 @kernel
-def fill_variances(
-    rows: IntArray, p: FloatArray, reference: IntArray, weights: FloatArray, smoothing: float, out: FloatArray
-) -> None:
+def fill_variances(table: SaddleTable, p: FloatArray, out: FloatArray) -> None:
     """V^η_π(p) for every row; infinite where an action that counts has no probability."""
+    rows, weights, smoothing = table.actions, table.weights, table.smoothing
     base = 0.0
     if smoothing > 0.0:
         for c in range(p.shape[0]):
@@ -64,7 +73,7 @@ def fill_variances(
     for k in range(rows.shape[0]):
         total = 0.0
         for c in range(p.shape[0]):
-            q = reference[c]
+            q = table.reference[c]
             a = rows[k, c]
             if a != q and weights[c] > 0.0:
                 if p[c, a] > 0.0 and p[c, q] > 0.0:
@@ -78,8 +87,15 @@ def fill_variances(
 class SaddleProblem:
     """`max_λ min_γ h(λ, γ, n)` for a table of policies; n is an argument of the methods.
 
-    actions (K, N): every policy's action on every context. n_actions: A. reference (N,): q's actions. weights (N,): ν.
-    gaps (K,): Δ̂ against q. confidence: L = log(1/δ_l). smoothing: η. gap_weight, width_weight: a and b.
+    actions (K, N): every policy's action on every context.
+    n_actions: A.
+    reference (N,): q's actions.
+    weights (N,): ν.
+    gaps (K,): Δ̂ against q.
+    confidence: L = log(1/δ_l).
+    smoothing: η.
+    gap_weight: a.
+    width_weight: b.
     """
 
     actions: IntArray
@@ -112,6 +128,11 @@ class SaddleProblem:
     def __len__(self) -> int:
         return self.actions.shape[0]
 
+    def table(self, rows: IntArray | None = None) -> SaddleTable:
+        """All policies, or those of the given rows, for the kernels."""
+        actions = self.actions if rows is None else self.actions[rows]
+        return SaddleTable(actions, self.reference, self.weights, self.smoothing)
+
     def uniform(self) -> FloatArray:
         """Uniform propensities, (N, A)."""
         return np.full((self.actions.shape[1], self.n_actions), 1.0 / self.n_actions)
@@ -121,13 +142,13 @@ class SaddleProblem:
         kappa = np.where(self.speaking & (weights > 0), weights, 0.0)
         kappa = np.multiply(kappa, gamma, where=kappa > 0, out=np.zeros(len(self)))
         out = self.uniform()
-        fill_propensities(self.actions, kappa, self.reference, self.smoothing, floor, out)
+        fill_propensities(self.table(), kappa, floor, out)
         return out
 
     def variances(self, propensities: FloatArray) -> FloatArray:
         """V^η_π(p) for every policy, (K,)."""
         out = np.empty(len(self))
-        fill_variances(self.actions, propensities, self.reference, self.weights, self.smoothing, out)
+        fill_variances(self.table(), propensities, out)
         return out
 
     def value(self, weights: FloatArray, gamma: FloatArray, *, samples: float) -> float:

@@ -13,7 +13,7 @@ only the rows of the cells on which the two differ are visited.
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,7 +22,8 @@ from pacbandits.compiled import kernel, over_cores
 from pacbandits.errors import InputError
 from pacbandits.paper.estimators.cells import Cells
 
-_PASSES = 200  # bisection alone would need about 60
+# Bisection alone would need about 60.
+_MAX_NEWTON_PASSES = 200
 
 
 def catoni_means(values: FloatArray, *, alpha: FloatArray, repeats: FloatArray | None = None) -> FloatArray:
@@ -41,13 +42,8 @@ def catoni_gaps(cells: Cells, actions: np.ndarray[Any, Any], *, reference: IntAr
     cells.check_actions(reference, name="reference", shape=(len(cells.contexts),))
     scales = _scales(alpha, shape=(len(actions),))
     out = np.empty(len(actions))
-    weighted = cells.rewards / cells.propensities
-    over_cores(
-        lambda a, b: _gaps(
-            cells.starts, weighted, cells.repeats, actions, reference, cells.n_actions, scales, out, a, b
-        ),
-        count=len(actions),
-    )
+    rows = _WeightedRows.of(cells)
+    over_cores(lambda a, b: _gaps(rows, actions, reference, scales, out, a, b), count=len(actions))
     return out
 
 
@@ -57,13 +53,11 @@ def catoni_leads(cells: Cells, actions: np.ndarray[Any, Any], *, alpha: FloatArr
     size = len(actions)
     alpha = _scales(alpha, shape=(size, size))
     out = np.zeros((size, size))
-    weighted = cells.rewards / cells.propensities
+    rows = _WeightedRows.of(cells)
     first, second = np.triu_indices(size, k=1)
     leads, scales = np.empty(len(first)), np.ascontiguousarray(alpha[first, second])
     over_cores(
-        lambda a, b: _leads(
-            cells.starts, weighted, cells.repeats, actions, first, second, cells.n_actions, scales, leads, a, b
-        ),
+        lambda a, b: _leads(rows, actions, first, second, scales, leads, a, b),
         count=len(first),
         chunks_per_core=32,
     )
@@ -77,6 +71,25 @@ def _scales(alpha: FloatArray, *, shape: tuple[int, ...]) -> FloatArray:
     if scales.size and scales.min() < 0:
         raise InputError(f"alpha must be 0 or more, got {scales.min()}")
     return scales
+
+
+class _WeightedRows(NamedTuple):
+    """The rows of a log in the order of their cell, as in `Cells`.
+
+    starts (m·A + 1,): where each cell begins.
+    values (n,): r/p.
+    repeats (n,): how many interactions each row stands for.
+    n_actions: A.
+    """
+
+    starts: IntArray
+    values: FloatArray
+    repeats: FloatArray
+    n_actions: int
+
+    @classmethod
+    def of(cls, cells: Cells) -> _WeightedRows:
+        return cls(cells.starts, cells.rewards / cells.propensities, cells.repeats, cells.n_actions)
 
 
 @kernel
@@ -94,7 +107,7 @@ def _root(values: FloatArray, counts: FloatArray, size: int, zeros: float, alpha
     if alpha <= 0.0:
         return theta  # the limit of α → 0
     narrow = 1e-13 * (high - low)
-    for _ in range(_PASSES):
+    for _ in range(_MAX_NEWTON_PASSES):
         far = abs(alpha * theta)
         more = far + 0.5 * far * far
         value = zeros * (-math.log1p(more) if theta >= 0 else math.log1p(more))
@@ -127,12 +140,9 @@ def _means(values: FloatArray, counts: FloatArray, alpha: FloatArray, out: Float
 
 @kernel
 def _difference(
-    starts: IntArray,
-    weighted: FloatArray,
-    repeats: FloatArray,
+    rows: _WeightedRows,
     better: np.ndarray[Any, Any],
     worse: np.ndarray[Any, Any],
-    n_actions: int,
     values: FloatArray,
     counts: FloatArray,
 ) -> int:
@@ -140,56 +150,52 @@ def _difference(
     size = 0
     for c in range(better.shape[0]):
         if better[c] != worse[c]:
-            for i in range(starts[c * n_actions + better[c]], starts[c * n_actions + better[c] + 1]):
-                if weighted[i] != 0.0:
-                    values[size] = weighted[i]
-                    counts[size] = repeats[i]
+            cell = c * rows.n_actions + better[c]
+            for i in range(rows.starts[cell], rows.starts[cell + 1]):
+                if rows.values[i] != 0.0:
+                    values[size] = rows.values[i]
+                    counts[size] = rows.repeats[i]
                     size += 1
-            for i in range(starts[c * n_actions + worse[c]], starts[c * n_actions + worse[c] + 1]):
-                if weighted[i] != 0.0:
-                    values[size] = -weighted[i]
-                    counts[size] = repeats[i]
+            cell = c * rows.n_actions + worse[c]
+            for i in range(rows.starts[cell], rows.starts[cell + 1]):
+                if rows.values[i] != 0.0:
+                    values[size] = -rows.values[i]
+                    counts[size] = rows.repeats[i]
                     size += 1
     return size
 
 
 @kernel
 def _gaps(
-    starts: IntArray,
-    weighted: FloatArray,
-    repeats: FloatArray,
+    rows: _WeightedRows,
     actions: np.ndarray[Any, Any],
     reference: IntArray,
-    n_actions: int,
     alpha: FloatArray,
     out: FloatArray,
     first: int,
     last: int,
 ) -> None:
-    values, counts = np.empty(len(weighted)), np.empty(len(weighted))
-    samples = repeats.sum()
+    values, counts = np.empty(len(rows.values)), np.empty(len(rows.values))
+    samples = rows.repeats.sum()
     for k in range(first, last):
-        size = _difference(starts, weighted, repeats, reference, actions[k], n_actions, values, counts)
+        size = _difference(rows, reference, actions[k], values, counts)
         out[k] = _root(values, counts, size, samples - counts[:size].sum(), alpha[k])
 
 
 @kernel
 def _leads(
-    starts: IntArray,
-    weighted: FloatArray,
-    repeats: FloatArray,
+    rows: _WeightedRows,
     actions: np.ndarray[Any, Any],
     first: IntArray,
     second: IntArray,
-    n_actions: int,
     alpha: FloatArray,
     out: FloatArray,
     start: int,
     stop: int,
 ) -> None:
-    values, counts = np.empty(len(weighted)), np.empty(len(weighted))
-    samples = repeats.sum()
+    values, counts = np.empty(len(rows.values)), np.empty(len(rows.values))
+    samples = rows.repeats.sum()
     for k in range(start, stop):
         i, j = first[k], second[k]
-        size = _difference(starts, weighted, repeats, actions[i], actions[j], n_actions, values, counts)
+        size = _difference(rows, actions[i], actions[j], values, counts)
         out[k] = _root(values, counts, size, samples - counts[:size].sum(), alpha[k])

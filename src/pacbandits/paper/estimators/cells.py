@@ -16,8 +16,12 @@ from pacbandits.records import Contexts, Log
 class Cells:
     """The rows of a log in the order of their cell (c, a).
 
-    contexts: the m distinct contexts. starts (m·A + 1,): rows starts[c·A + a] to starts[c·A + a + 1] belong to (c, a).
-    rewards, propensities, repeats (n,): of the rows, the propensity being that of the played action.
+    contexts: the m distinct contexts.
+    n_actions: A.
+    starts (m·A + 1,): rows starts[c·A + a] to starts[c·A + a + 1] belong to (c, a).
+    rewards (n,): of the rows.
+    propensities (n,): of the actions played.
+    repeats (n,): how many interactions each row stands for.
     """
 
     contexts: Contexts

@@ -9,7 +9,7 @@ of a bias of at most γV.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -45,47 +45,40 @@ def regularised_gaps(
     if gamma.size and gamma.min() < 0:
         raise InputError(f"gamma must be 0 or more, got {gamma.min()}")
     out = np.empty(len(actions))
-    over_cores(
-        lambda a, b: _regularised_gaps(
-            cells.starts,
-            cells.rewards,
-            cells.propensities,
-            cells.repeats,
-            actions,
-            reference,
-            cells.n_actions,
-            gamma,
-            out,
-            a,
-            b,
-        ),
-        count=len(actions),
-    )
+    rows = _Rows(cells.starts, cells.rewards, cells.propensities, cells.repeats, cells.n_actions)
+    over_cores(lambda a, b: _regularised_gaps(rows, actions, reference, gamma, out, a, b), count=len(actions))
     return out / cells.samples
+
+
+class _Rows(NamedTuple):
+    """What the kernel reads of `Cells`; its fields are explained there."""
+
+    starts: IntArray
+    rewards: FloatArray
+    propensities: FloatArray
+    repeats: FloatArray
+    n_actions: int
 
 
 @kernel
 def _regularised_gaps(
-    starts: IntArray,
-    rewards: FloatArray,
-    propensities: FloatArray,
-    repeats: FloatArray,
+    rows: _Rows,
     actions: np.ndarray[Any, Any],
     reference: IntArray,
-    n_actions: int,
     gamma: FloatArray,
     out: FloatArray,
     first: int,
     last: int,
 ) -> None:
+    starts = rows.starts
     for k in range(first, last):
         total = 0.0
         for c in range(actions.shape[1]):
             own, other = actions[k, c], reference[c]
             if own != other:
-                base = c * n_actions
+                base = c * rows.n_actions
                 for i in range(starts[base + other], starts[base + other + 1]):
-                    total += repeats[i] * rewards[i] / (propensities[i] + gamma[k])
+                    total += rows.repeats[i] * rows.rewards[i] / (rows.propensities[i] + gamma[k])
                 for i in range(starts[base + own], starts[base + own + 1]):
-                    total -= repeats[i] * rewards[i] / (propensities[i] + gamma[k])
+                    total -= rows.repeats[i] * rows.rewards[i] / (rows.propensities[i] + gamma[k])
         out[k] = total

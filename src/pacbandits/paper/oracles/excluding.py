@@ -1,8 +1,8 @@
 """The best policy outside a given set, by argmax calls alone.
 
 The paper's Algorithm `c_csc` asks a constrained oracle and can go round for ever when two policies to be avoided
-have equal values; see row 24 of the corrections. `best_outside` is what we use; `best_outside_as_printed` is the
-paper's loop, for small classes.
+have equal values; see row 24 of the corrections. `best_outside` is what the steps of `reductions` use;
+`best_outside_as_printed` is the paper's loop, for small classes, which only the tests of that correction run.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ def best_outside(
 ) -> Choice | None:
     """A policy that maximises `Σ scores[i, π(c_i)]` among those that act like no policy of `excluded` on the contexts.
 
-    Lemma `restricted_csc`, by the partitioning of Lawler and Murty: the best policy of a region of the class is
-    returned, or, when it is to be avoided, the region without it is cut into one piece a context. What a piece demands
-    of its policies is written into the scores as penalties, so a plain argmax will do. At most 1 + |B|·|D| calls for
-    |B| excluded behaviours and |D| distinct contexts; fewer, because a piece is asked about only when its upper bound
-    comes first. None when no policy is left, or none of value larger than `above`. scores (n, A).
+    Lemma `restricted_csc`, by the partitioning of Lawler and Murty: the best policy of a piece of the class is
+    returned, or, when it is to be avoided, the others of its piece are cut into one piece a context. What a piece
+    demands of its policies is written into the scores as penalties, so a plain argmax will do. At most 1 + |B|·|D|
+    calls for |B| excluded behaviours and |D| distinct contexts; fewer, because a piece is asked about only when its
+    upper bound comes first. None when no policy is left, or none of value larger than `above`. scores (n, A).
     """
     scores = check_scores(scores, contexts=contexts, n_actions=policies.n_actions)
     distinct, kind = _distinct(contexts)
@@ -47,34 +47,39 @@ def best_outside(
     avoid = {_behaviour(policy, distinct).tobytes() for policy in excluded}
 
     calls, number = 0, count()
-    whole = _Region(np.zeros(len(distinct), dtype=np.int64), np.arange(len(distinct)), fixed=0, banned=())
-    # The largest value first; among equals a policy that is known before a region that is not.
-    queue: list[tuple[float, bool, int, _Region, Policy | None]] = [(0.0, True, next(number), whole, None)]
+    whole = _Piece(np.zeros(len(distinct), dtype=np.int64), np.arange(len(distinct)), fixed=0, banned=())
+    # The largest value first; among equals a policy that is known before a piece that is not.
+    queue: list[tuple[float, bool, int, _Piece, Policy | None]] = [(0.0, True, next(number), whole, None)]
     while queue:
-        loss, _, _, region, policy = heapq.heappop(queue)
+        loss, _, _, piece, policy = heapq.heappop(queue)
         if most - loss <= above:
             return None
         if policy is None:
             calls += 1
-            policy = policies.argmax(distinct, region.penalised(losses))
+            policy = policies.argmax(distinct, piece.penalised(losses))
             actions = _behaviour(policy, distinct)
-            if region.holds(actions):
-                heapq.heappush(queue, (-total(losses, actions), False, next(number), region, policy))
+            if piece.holds(actions):
+                heapq.heappush(queue, (-total(losses, actions), False, next(number), piece, policy))
             continue
         actions = _behaviour(policy, distinct)
         if actions.tobytes() not in avoid:
             value = total(scores, policy(contexts))
             return Choice(policy, value, bound=value, calls=calls)
-        for piece, bound in region.without(actions, losses):
-            heapq.heappush(queue, (max(loss, -bound), True, next(number), piece, None))
+        for smaller, bound in piece.without(actions, losses):
+            heapq.heappush(queue, (max(loss, -bound), True, next(number), smaller, None))
     return None
 
 
 @dataclass(frozen=True, eq=False)
-class _Region:
+class _Piece:
     """The policies that act like `actions` on the contexts order[:fixed], and take no banned action on order[fixed].
 
-    actions, order (n,); order is a permutation of the contexts. Losses (n, A) are scores less the best of their row.
+    Losses (n, A), as its methods take them, are scores less the best of their row.
+
+    actions (n,): what its policies do on the first contexts of `order`.
+    order (n,): a permutation of the contexts.
+    fixed: on how many contexts the actions are fixed.
+    banned: actions that are not taken on the next one.
     """
 
     actions: IntArray
@@ -87,9 +92,9 @@ class _Region:
         return bool((actions[first] == self.actions[first]).all()) and int(actions[here]) not in self.banned
 
     def penalised(self, losses: FloatArray) -> FloatArray:
-        """Losses (n, A) with which every policy of the region is better than every policy outside.
+        """Losses (n, A) with which every policy of the piece is better than every policy outside.
 
-        Within the region no sum falls below −span; a policy outside has at least one penalty, of twice that.
+        Within the piece no sum falls below −span; a policy outside has at least one penalty, of twice that.
         """
         out = losses.copy()
         first, free = self.order[: self.fixed], self.order[self.fixed :]
@@ -100,8 +105,8 @@ class _Region:
         out[free[0], list(self.banned)] = -penalty
         return out
 
-    def without(self, actions: IntArray, losses: FloatArray) -> list[tuple[_Region, float]]:
-        """The region less the policies that act like `actions`, in disjoint pieces, each with an upper bound.
+    def without(self, actions: IntArray, losses: FloatArray) -> list[tuple[_Piece, float]]:
+        """The piece less the policies that act like `actions`, in disjoint pieces, each with an upper bound.
 
         A piece agrees with `actions` on the contexts before its own and differs there; the bound is that of all maps
         from contexts to actions which do so. Contexts where `actions` lose most come first, for the sake of the bounds.
@@ -112,13 +117,13 @@ class _Region:
         rest = self.order[start:]
         order = np.concatenate([self.order[:start], rest[np.argsort(lost[rest], kind="stable")]])
         before = np.concatenate([[0.0], np.cumsum(lost[order])])
-        pieces: list[tuple[_Region, float]] = []
+        pieces: list[tuple[_Piece, float]] = []
         for k in range(self.fixed, len(actions)):
             here = order[k]
             banned = (*(self.banned if k == self.fixed else ()), int(actions[here]))
             if len(banned) < losses.shape[1]:
                 allowed = float(np.delete(losses[here], banned).max())
-                pieces.append((_Region(actions, order, k, banned), float(before[k]) + allowed))
+                pieces.append((_Piece(actions, order, k, banned), float(before[k]) + allowed))
         return pieces
 
 
@@ -141,7 +146,11 @@ def _behaviour(policy: Policy, contexts: Contexts) -> IntArray:
 
 @dataclass(frozen=True)
 class PrintedWalk:
-    """Which policies (by number) the paper's loop visited, and the one it returned: None when it did not end."""
+    """What the paper's loop did.
+
+    visited: the policies it came by, as numbers.
+    returned: the one it ended with; None when it did not end.
+    """
 
     visited: tuple[int, ...]
     returned: int | None

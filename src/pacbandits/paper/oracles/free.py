@@ -1,8 +1,7 @@
 """The step of Frank–Wolfe with γ_π minimised for every policy.
 
 Departure from the paper (row 9 of the corrections): it fixes γ_π outside the support, and so looks for policies by the
-wrong value. gaps (n, A): scores on the contexts whose sum over π's actions is Δ̂_π. costs (n, A), not negative: scores
-whose sum is V_π(p; q). L is `confidence`, n is `samples`.
+wrong value.
 """
 
 from __future__ import annotations
@@ -11,24 +10,16 @@ import math
 
 import numpy as np
 
-from pacbandits.arrays import FloatArray
 from pacbandits.errors import InputError
-from pacbandits.paper.oracles.choice import Choice, check_parts, check_positive
+from pacbandits.paper.oracles.choice import Choice
+from pacbandits.paper.oracles.estimates import Estimates, check_positive
 from pacbandits.paper.oracles.hull import walk_hull
 from pacbandits.policies.base import FrontierClass, PolicyClass, total
 from pacbandits.records import Contexts
 
 
 def frank_wolfe_step_free(
-    policies: FrontierClass,
-    contexts: Contexts,
-    *,
-    gaps: FloatArray,
-    costs: FloatArray,
-    gap_weight: float,
-    width_weight: float,
-    confidence: float,
-    samples: float,
+    policies: FrontierClass, contexts: Contexts, estimates: Estimates, *, gap_weight: float, width_weight: float
 ) -> Choice:
     """The policy towards which Frank–Wolfe steps when every γ_π is free.
 
@@ -36,8 +27,9 @@ def frank_wolfe_step_free(
 
     It rises with −Δ̂ and V, so its maximum lies on their frontier: one call, exact if the frontier is.
     """
-    gaps, costs = check_parts(policies, contexts, gaps=gaps, costs=costs)
-    width = _width(gap_weight, width_weight, confidence, samples)
+    known = estimates.checked(policies, contexts)
+    gaps, costs = known.gaps, known.costs
+    width = _width(known, gap_weight=gap_weight, width_weight=width_weight)
     frontier = policies.frontier(contexts, costs, -gaps)
     values = -gap_weight * -frontier.second + width * np.sqrt(np.maximum(frontier.first, 0.0))
     top = int(values.argmax())
@@ -48,15 +40,7 @@ def frank_wolfe_step_free(
 
 
 def frank_wolfe_step_free_by_argmax(
-    policies: PolicyClass,
-    contexts: Contexts,
-    *,
-    gaps: FloatArray,
-    costs: FloatArray,
-    gap_weight: float,
-    width_weight: float,
-    confidence: float,
-    samples: float,
+    policies: PolicyClass, contexts: Contexts, estimates: Estimates, *, gap_weight: float, width_weight: float
 ) -> Choice:
     """The same step for classes that have an argmax only: the best policy found, and a bound on all.
 
@@ -65,8 +49,9 @@ def frank_wolfe_step_free_by_argmax(
     For a given γ the right side is one call, and it is convex in γ. The two sides differ by what lies between the
     points (V, −Δ̂) and their convex hull.
     """
-    gaps, costs = check_parts(policies, contexts, gaps=gaps, costs=costs)
-    width = _width(gap_weight, width_weight, confidence, samples)
+    known = estimates.checked(policies, contexts)
+    gaps, costs = known.gaps, known.costs
+    width = _width(known, gap_weight=gap_weight, width_weight=width_weight)
     # With the price μ = bγ the second part is μV, and the third ψ(μ) = (width/2)²/μ.
     walk = walk_hull(
         policies,
@@ -83,9 +68,9 @@ def frank_wolfe_step_free_by_argmax(
     return Choice(walk.points[top].policy, values[top], bound=max(bound, values[top]), calls=len(walk.points))
 
 
-def _width(gap_weight: float, width_weight: float, confidence: float, samples: float) -> float:
+def _width(known: Estimates, *, gap_weight: float, width_weight: float) -> float:
     """The factor `2b√(L/n)` of √V."""
-    check_positive(width_weight=width_weight, confidence=confidence, samples=samples)
+    check_positive(width_weight=width_weight)
     if not gap_weight >= 0:
         raise InputError(f"gap_weight must be 0 or more, got {gap_weight}")
-    return 2 * width_weight * math.sqrt(confidence / samples)
+    return 2 * width_weight * math.sqrt(known.confidence / known.samples)

@@ -12,25 +12,35 @@ from pacbandits.arrays import FloatArray
 from pacbandits.policies.base import PolicyClass, total
 from pacbandits.records import Contexts, Policy
 
-# Heights this close, relative to the sum of all |scores|, are taken for equal, as in the search for trees.
-TIE = 1e-12
+# Heights that differ by less than this share of the sum of all |scores| are taken for equal, as in searches for trees.
+_TIED_HEIGHT_SHARE = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
 class Point:
-    """A policy, what it is worth, and what it uses."""
+    """A policy as a point of the plane.
+
+    policy: itself.
+    worth: the first of its two sums, of which more is better.
+    use: the second, which has a price.
+    """
 
     policy: Policy
     worth: float
     use: float
 
     def height(self, price: float) -> float:
+        """What it is worth, less what it uses at that price."""
         return self.worth - price * self.use
 
 
 @dataclass(frozen=True, eq=False)
 class Walk:
-    """The points found, one a call, and the prices (finite) at which the highest point of the class is among them."""
+    """What a walk has found.
+
+    points: one a call.
+    prices: the finite ones at which the highest point of the class is among the points.
+    """
 
     points: tuple[Point, ...]
     prices: tuple[float, ...]
@@ -79,7 +89,7 @@ def walk_hull(
             known = max(high.height(price), low.height(price))
             seen = {(p.worth, p.use) for p in points}
             point = ask(price)
-            tie = TIE * (sums[0] + price * sums[1])
+            tie = _TIED_HEIGHT_SHARE * (sums[0] + price * sums[1])
             if point.height(price) <= known + tie or (point.worth, point.use) in seen:
                 break
             if own_price(point.use) > price:
