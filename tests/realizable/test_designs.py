@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from instances import seeds
 from pacbandits.errors import InputError
 from pacbandits.realizable.coordinates import change_coordinates
+from pacbandits.realizable.cost_bound import proven_cost
 from pacbandits.realizable.directions import search_design
-from pacbandits.realizable.ends import proven_cost
 from pacbandits.realizable.pool import sift_moved, solve_pool
 from pacbandits.realizable.price import LinearPolicies, LinearPrice
 

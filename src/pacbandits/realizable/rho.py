@@ -33,8 +33,8 @@ from pacbandits.policies.base import EnumeratedClass, EveryMap, PolicyClass
 from pacbandits.policies.finite import sum_scores
 from pacbandits.progress import Progress
 from pacbandits.realizable.coordinates import Coordinates, change_coordinates
+from pacbandits.realizable.cost_bound import proven_cost
 from pacbandits.realizable.directions import search_design, search_worst
-from pacbandits.realizable.ends import proven_cost
 from pacbandits.realizable.pool import sift_moved
 from pacbandits.realizable.price import LinearPolicies, LinearPrice
 
