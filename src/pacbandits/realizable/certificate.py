@@ -29,7 +29,8 @@ from pacbandits.confidence import (
 from pacbandits.policies.base import EnumeratedClass, PolicyClass
 from pacbandits.policies.features import FeatureMap, map_from_json
 from pacbandits.realizable.deviation import LargestDeviation, largest_deviation
-from pacbandits.realizable.moments import Moments, Span
+from pacbandits.realizable.moments import Moments
+from pacbandits.realizable.span import Span
 from pacbandits.records import Contexts, Log, Policy
 from pacbandits.records.digest import digest_contexts, digest_log
 

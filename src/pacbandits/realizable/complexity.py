@@ -17,7 +17,7 @@ from pacbandits.confidence import check_delta, check_epsilon
 from pacbandits.errors import InputError
 from pacbandits.policies.base import EnumeratedClass, EveryMap, PolicyClass
 from pacbandits.progress import Progress, silent
-from pacbandits.realizable.coordinates import NOISELESS
+from pacbandits.realizable.coordinates import MAX_NOISELESS_SHARE
 from pacbandits.realizable.rho import Ends, LinearInstance, measure_realizable_rho, minimax_rho
 
 
@@ -189,7 +189,7 @@ def _notes(instance: LinearInstance, plain: Ends, sigma: Ends, noise: FloatArray
             notes[name] = ends.note
     if sigma.upper == 0 < plain.upper:
         notes["rho_sigma"] = "zero: rewards carry no noise where policies differ"
-    elif (noise <= NOISELESS * noise.max(initial=0.0)).any():
+    elif (noise <= MAX_NOISELESS_SHARE * noise.max(initial=0.0)).any():
         notes["rho_sigma"] = "; ".join(
             word for word in (sigma.note, "some rewards carry no noise, and what they teach costs nothing") if word
         )
