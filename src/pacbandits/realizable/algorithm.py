@@ -22,7 +22,7 @@ from pacbandits.arrays import FloatArray
 from pacbandits.confidence import best_share, check_delta, self_normalised_bound
 from pacbandits.errors import InputError
 from pacbandits.options import About
-from pacbandits.policies.base import EnumeratedClass, PolicyClass
+from pacbandits.policies.base import EnumeratedClass, GreedyClass, PolicyClass
 from pacbandits.policies.features import map_for
 from pacbandits.policies.greedy import GreedyPolicy
 from pacbandits.progress import Progress, silent
@@ -142,7 +142,8 @@ class LinearRage:
 
     def start(self, policies: PolicyClass, contexts: Contexts) -> RealizableState:
         """Nothing seen."""
-        if not isinstance(policies, EnumeratedClass) and not getattr(policies, "accepts_greedy", False):
+        greedy = isinstance(policies, GreedyClass) and policies.accepts_greedy
+        if not (greedy or isinstance(policies, EnumeratedClass)):
             raise InputError(
                 f"{self.name} finds the best of a list, or of all policies, but not of {type(policies).__name__}; "
                 "use --policies linear or trivial, or coda"
