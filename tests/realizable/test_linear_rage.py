@@ -108,7 +108,7 @@ def test_what_it_cannot_do_is_said():
         LinearRage(0.0, 0.1)
     with pytest.raises(InputError, match="sub-Gaussian proxy"):
         LinearRage(0.1, 0.1, rewards=RewardBounds(2.0, in_unit=False))
-    with pytest.raises(InputError, match="no sample sizes to scale"):
+    with pytest.raises(InputError, match="linear-rage has no option 'scale'"):
         run(PROBLEMS[0], algorithm="linear-rage", epsilon=0.1, delta=0.1, rng=0, scale=0.5)
     with pytest.raises(InputError, match="cannot be kept"):
         run(PROBLEMS[0], algorithm="linear-rage", epsilon=0.1, delta=0.1, rng=0, state=Path("nowhere"))

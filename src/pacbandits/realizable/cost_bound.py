@@ -28,8 +28,8 @@ from pacbandits.arrays import FloatArray, IntArray
 from pacbandits.compiled import kernel, over_cores
 from pacbandits.realizable.cones import bound_directions
 from pacbandits.realizable.coordinates import row_span
-from pacbandits.realizable.pool import ROUNDING
-from pacbandits.realizable.price import LinearPrice
+from pacbandits.realizable.costs import PolicyCosts
+from pacbandits.realizable.pool_design import ROUNDING_SHARE
 
 MAX_HALVED_CONES = 40_000
 _BRANCHING_MULTIPLICATIONS = 6e9
@@ -38,41 +38,45 @@ _CONES_HALVED_AT_ONCE = 256
 # largest there are too many cones to begin with.
 _MAX_FULL_EFFORT_DIMENSION, _REDUCED_EFFORT_DIVISOR = 5, 5
 _MAX_BRANCHING_DIMENSION = 8
-_SLOPE_HALVINGS = 10
+# Halvings of the slope s: for the triangle inequality, and for each h(u).
+_TRIANGLE_HALVINGS, _SLOPE_HALVINGS = 60, 10
 
 
 def proven_cost(
-    price: LinearPrice, *, attained: float, tolerance: float = 0.01, max_halved_cones: int = MAX_HALVED_CONES
+    costs: PolicyCosts, *, attained: float, tolerance: float = 0.01, max_halved_cones: int = MAX_HALVED_CONES
 ) -> float:
-    """An upper end on ‖x_π‖²_{A⁻¹}/max(Δ_π, ε)² over all policies. attained: what one is known to cost."""
-    turned = price.policies.relative @ price.root
+    """An upper end on ‖x_π‖²_{A⁻¹}/max(Δ_π, ε)² over all policies.
+
+    attained: what one is known to cost. tolerance: how near to that, or to what all mixtures cost, is near enough.
+    """
+    turned = costs.policies.relative @ costs.root
     basis = row_span(turned.reshape(-1, turned.shape[2]))[0]
     turned = np.ascontiguousarray(turned @ basis)
-    losses = np.maximum(-(price.policies.relative @ price.policies.parameter), 0.0)
-    bound = _triangle(turned, losses, price)
+    losses = np.maximum(-(costs.policies.relative @ costs.policies.parameter), 0.0)
+    bound = _triangle(turned, losses, costs)
     m = turned.shape[2]
     if 0 < m <= _MAX_BRANCHING_DIMENSION:
         if m > _MAX_FULL_EFFORT_DIMENSION:
             max_halved_cones //= _REDUCED_EFFORT_DIVISOR
-        task = HeightTask(turned, losses, price.policies.weights, price.epsilon, bound)
+        task = HeightTask(turned, losses, costs.policies.weights, costs.epsilon, bound)
         search = _Branching(
             task,
-            target=np.sqrt(attained * (1.0 + tolerance)) * price.epsilon,
+            target=np.sqrt(attained * (1.0 + tolerance)) * costs.epsilon,
             tolerance=tolerance,
             max_halved=min(_BRANCHING_MULTIPLICATIONS / max(turned.size * _SLOPE_HALVINGS, 1), max_halved_cones),
         )
         bound = min(bound, bound_directions(search, dimension=m))
-    return (bound / price.epsilon) ** 2 * (1.0 + ROUNDING)
+    return (bound / costs.epsilon) ** 2 * (1.0 + ROUNDING_SHARE)
 
 
-def _triangle(turned: FloatArray, losses: FloatArray, price: LinearPrice) -> float:
+def _triangle(turned: FloatArray, losses: FloatArray, costs: PolicyCosts) -> float:
     lengths = np.sqrt((turned**2).sum(axis=2))
-    weights, epsilon = price.policies.weights, price.epsilon
+    weights, epsilon = costs.policies.weights, costs.epsilon
     rows = np.arange(len(weights))
     apart = losses > 1e-9 * losses.max(initial=0.0)  # any slope is valid, and so is a lower limit to try
     low, high = 0.0, float((lengths[apart] / losses[apart]).max(initial=0.0))
     bound = float(weights @ lengths.max(axis=1))
-    for _ in range(60):
+    for _ in range(_TRIANGLE_HALVINGS):
         middle = (low + high) / 2
         best = (lengths - middle * losses).argmax(axis=1)
         gap = float(weights @ losses[rows, best])
