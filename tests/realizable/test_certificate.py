@@ -20,7 +20,8 @@ from pacbandits.realizable.certificate import (
     choose_form,
     make_realizable_certificate,
 )
-from pacbandits.realizable.moments import Moments, Span
+from pacbandits.realizable.moments import Moments
+from pacbandits.realizable.span import Span
 from pacbandits.realizable.verify import verify_realizable
 from pacbandits.records import Contexts, Log
 

@@ -19,20 +19,16 @@ from pacbandits.policies.finite import Finite
 from pacbandits.policies.trees import Trees
 from pacbandits.policies.trivial import Trivial
 from pacbandits.realizable.complexity import log_cover, measure_realizable, minimax_bound
-from pacbandits.realizable.pool import solve_pool
-from pacbandits.realizable.rho import minimax_rho
+from pacbandits.realizable.pool_design import PoolOptions, solve_pool
+from pacbandits.realizable.rho import SearchEffort, minimax_rho
 from pacbandits.records import Contexts
 
-
-@pytest.fixture(autouse=True)
-def _small_problems_need_little(monkeypatch):
-    """A tenth of the effort: instances here have a dozen contexts."""
-    monkeypatch.setattr("pacbandits.realizable.directions._MOST", 3_000)
-    monkeypatch.setattr("pacbandits.realizable.ends._CONES", 4_000)
+# A tenth of what is usual: instances here have a dozen contexts.
+LITTLE = SearchEffort(max_directions=3_000, max_halved_cones=4_000)
 
 
 @dataclass(frozen=True, eq=False)
-class LinearInstance:
+class RealizableInstance:
     """A truth that is linear in features."""
 
     features: FloatArray
@@ -64,11 +60,13 @@ def make_linear(seed, *, dimension=None, awkward=False):
     parameter = rng.standard_normal(features.shape[2])
     parameter /= np.abs(features @ parameter).max()
     noise = rng.uniform(0.1, 1.0, size=(n, a))
-    return LinearInstance(features, parameter, Contexts.finite(n, weights=weights), noise)
+    return RealizableInstance(features, parameter, Contexts.finite(n, weights=weights), noise)
 
 
 def measured(instance, policies=None, *, epsilon, **options):
-    return measure_realizable(instance, instance.features, policies, epsilon=epsilon, delta=0.05, **options)
+    return measure_realizable(
+        instance, instance.features, policies, epsilon=epsilon, delta=0.05, effort=LITTLE, **options
+    )
 
 
 def turn(instance):
@@ -103,7 +101,8 @@ def listed_ends(instance, table, *, epsilon, noise=None, tolerance=1e-3):
     if len(points) == 0:
         return 0.0, 0.0
     accuracies = np.maximum(-points @ instance.parameter, epsilon)
-    solution = solve_pool(phi, weights, points, accuracies, noise=noise, tolerance=tolerance, max_iterations=20_000)
+    options = PoolOptions(tolerance=tolerance, max_iterations=20_000)
+    solution = solve_pool(phi, weights, points, accuracies, noise=noise, options=options)
     return solution.lower, solution.upper
 
 
@@ -121,7 +120,7 @@ def test_one_hot_features_are_the_agnostic_problem(seed):
         for epsilon in (0.0, 0.1):
             if epsilon == 0 and gaps.tied:
                 continue
-            ours = measure_realizable(instance, features, policies, epsilon=epsilon, delta=0.05)
+            ours = measure_realizable(instance, features, policies, epsilon=epsilon, delta=0.05, effort=LITTLE)
             assert ours.best_value == pytest.approx(gaps.best_value)
             for lower, upper, sigma in (
                 (ours.rho_lower, ours.rho_upper, None),
@@ -186,7 +185,7 @@ def test_neither_coordinates_nor_copies_matter(seed):
     d = instance.features.shape[2]
     rng = np.random.default_rng(seed)
     change = rng.standard_normal((d, d))
-    turned = LinearInstance(
+    turned = RealizableInstance(
         instance.features @ change,
         np.linalg.solve(change, instance.parameter),
         instance.population,
@@ -195,7 +194,7 @@ def test_neither_coordinates_nor_copies_matter(seed):
     n = len(instance.features)
     share = rng.uniform(0.2, 0.8)
     weights = np.concatenate([share * instance.population.weights, (1 - share) * instance.population.weights])
-    doubled = LinearInstance(
+    doubled = RealizableInstance(
         np.concatenate([instance.features] * 2),
         instance.parameter,
         Contexts.finite(2 * n, weights=weights),
@@ -235,7 +234,7 @@ def test_the_lower_bound_is_the_divergence_to_the_nearest_alternative(seed):
     for concentration in (0.2, 1.0, 5.0):
         one = divergence(rng.dirichlet(np.full(a, concentration), size=n))
         assert ours.lower_bound * one <= math.log(1 / (2.4 * 0.05)) * (1 + 1e-6)
-    unit = LinearInstance(phi, instance.parameter, instance.population, np.ones((n, a)))
+    unit = RealizableInstance(phi, instance.parameter, instance.population, np.ones((n, a)))
     plain = measured(unit, epsilon=0.0, tolerance=1e-4)
     assert plain.rho_sigma_upper == plain.rho_upper
     noise = np.ones((n, a))
@@ -246,7 +245,7 @@ def test_single_contexts_decide_at_zero_even_when_no_linear_policy_deviates_in_o
     # Two contexts with the same features: a linear policy deviates in both or in none.
     phi = np.repeat(np.random.default_rng(0).standard_normal((1, 3, 2)), 2, axis=0)
     parameter = np.array([0.3, 0.2])
-    instance = LinearInstance(phi, parameter, Contexts.finite(2, weights=[0.3, 0.7]), np.ones((2, 3)))
+    instance = RealizableInstance(phi, parameter, Contexts.finite(2, weights=[0.3, 0.7]), np.ones((2, 3)))
     ours = measured(instance, epsilon=0.0, tolerance=1e-4)
     low, high = listed_ends(instance, turn(instance), epsilon=1e-15, tolerance=1e-4)
     assert ours.rho_lower <= high
@@ -256,13 +255,13 @@ def test_single_contexts_decide_at_zero_even_when_no_linear_policy_deviates_in_o
 
 def test_a_tie_is_infinite_at_zero_and_finite_above():
     phi = np.eye(3)[None]
-    instance = LinearInstance(phi, np.array([0.5, 0.5, 0.1]), Contexts.finite(1), np.ones((1, 3)))
+    instance = RealizableInstance(phi, np.array([0.5, 0.5, 0.1]), Contexts.finite(1), np.ones((1, 3)))
     tied = measured(instance, epsilon=0.0)
     assert tied.rho_lower == tied.rho_upper == tied.lower_bound == math.inf
     assert "tie" in tied.notes["rho"]
     assert measured(instance, epsilon=0.1).rho_upper == pytest.approx(4 / 0.1**2, rel=0.02)
     # The same features under two names are no tie.
-    copies = LinearInstance(
+    copies = RealizableInstance(
         np.array([[[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]]]), np.array([0.5, 0.1]), Contexts.finite(1), np.ones((1, 3))
     )
     assert measured(copies, epsilon=0.0).rho_upper == pytest.approx(4 / 0.4**2, rel=0.02)
@@ -271,7 +270,7 @@ def test_a_tie_is_infinite_at_zero_and_finite_above():
 def test_nothing_to_learn():
     for features in (np.zeros((2, 3, 2)), np.ones((2, 3, 2)), np.ones((2, 1, 2))):
         shape = features.shape[:2]
-        instance = LinearInstance(features, np.array([0.1, 0.2]), Contexts.finite(2), np.ones(shape))
+        instance = RealizableInstance(features, np.array([0.1, 0.2]), Contexts.finite(2), np.ones(shape))
         for policies in (None, Trivial(2, shape[1])):
             for epsilon in (0.0, 0.1):
                 ours = measured(instance, policies, epsilon=epsilon)
@@ -281,12 +280,12 @@ def test_nothing_to_learn():
 
 
 def test_noiseless_rewards():
-    instance = LinearInstance(np.eye(2)[None], np.array([1.0, 0.6]), Contexts.finite(1), np.array([[0.0, 0.24]]))
+    instance = RealizableInstance(np.eye(2)[None], np.array([1.0, 0.6]), Contexts.finite(1), np.array([[0.0, 0.24]]))
     ours = measured(instance, epsilon=0.0)
     assert ours.rho_upper == pytest.approx(4 / 0.16, rel=0.02)
     assert ours.rho_sigma_upper == pytest.approx(0.24 / 0.16, rel=0.02)
     assert "no noise" in ours.notes["rho_sigma"]
-    silent = LinearInstance(np.eye(2)[None], np.array([1.0, 0.0]), Contexts.finite(1), np.zeros((1, 2)))
+    silent = RealizableInstance(np.eye(2)[None], np.array([1.0, 0.0]), Contexts.finite(1), np.zeros((1, 2)))
     assert measured(silent, epsilon=0.0).rho_sigma_upper == 0.0
     assert "no noise" in measured(silent, epsilon=0.1).notes["rho_sigma"]
 
@@ -317,7 +316,7 @@ def test_errors_in_words():
     broken[0, 0, 0] = np.nan
     with pytest.raises(InputError, match="features must be finite"):
         measure_realizable(instance, broken, None, epsilon=0.1, delta=0.05)
-    bent = LinearInstance(instance.features**2, instance.parameter, instance.population, instance.noise_variance)
+    bent = RealizableInstance(instance.features**2, instance.parameter, instance.population, instance.noise_variance)
     with pytest.raises(InputError, match=r"not linear in the features .*; leave out --realizable"):
         measure_realizable(bent, instance.features, None, epsilon=0.1, delta=0.05)
     with pytest.raises(InputError, match="tolerance must be positive"):

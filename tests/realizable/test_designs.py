@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 
 import cvxpy as cp
 import numpy as np
@@ -12,10 +13,12 @@ from hypothesis import given, settings
 from instances import seeds
 from pacbandits.errors import InputError
 from pacbandits.realizable.coordinates import change_coordinates
-from pacbandits.realizable.directions import search_design
-from pacbandits.realizable.ends import proven_cost
-from pacbandits.realizable.pool import sift_moved, solve_pool
-from pacbandits.realizable.price import LinearPolicies, LinearPrice
+from pacbandits.realizable.cost_bound import proven_cost
+from pacbandits.realizable.costs import LinearPolicies, PolicyCosts
+from pacbandits.realizable.pool_design import PoolOptions, solve_pool, solve_targets
+from pacbandits.realizable.searched_design import search_design
+
+FINE = PoolOptions(tolerance=1e-4, max_iterations=20_000)
 
 
 def make_pool(seed):
@@ -70,7 +73,7 @@ def test_agrees_with_a_convex_solver(seed):
         return
     rng = np.random.default_rng(seed)
     noise = None if seed % 2 else rng.uniform(0.05, 1.0, size=phi.shape[:2])
-    solution = solve_pool(phi, weights, points, accuracies, noise=noise, tolerance=1e-4, max_iterations=20_000)
+    solution = solve_pool(phi, weights, points, accuracies, noise=noise, options=FINE)
     assert solution.converged
     assert solution.upper == pytest.approx(
         value_at(phi, weights, points, accuracies, solution.propensities, noise), rel=1e-6
@@ -89,7 +92,7 @@ def test_a_floor_is_kept_and_priced(seed):
     if np.abs(points).max() < 1e-9:
         return
     floor = 0.4 / phi.shape[1]
-    solution = solve_pool(phi, weights, points, accuracies, floor=floor, tolerance=1e-4, max_iterations=20_000)
+    solution = solve_pool(phi, weights, points, accuracies, options=replace(FINE, floor=floor))
     assert solution.converged
     assert solution.propensities.min() >= floor * (1 - 1e-9)
     exact = convex_value(phi, weights, points, accuracies, noise=np.ones(phi.shape[:2]), floor=floor)
@@ -101,7 +104,7 @@ def test_a_floor_is_kept_and_priced(seed):
 @settings(max_examples=50, deadline=None)
 def test_the_lower_end_is_below_every_design(seed):
     phi, weights, points, accuracies = make_pool(seed)
-    coarse = solve_pool(phi, weights, points, accuracies, max_iterations=1 + seed % 7)
+    coarse = solve_pool(phi, weights, points, accuracies, options=PoolOptions(max_iterations=1 + seed % 7))
     rng = np.random.default_rng(seed)
     for concentration in (0.1, 0.5, 1.0, 10.0):
         propensities = rng.dirichlet(np.full(phi.shape[1], concentration), size=len(phi))
@@ -115,11 +118,11 @@ def test_coordinates_do_not_matter(seed):
     phi, weights, points, accuracies = make_pool(seed)
     rng = np.random.default_rng(seed)
     d = phi.shape[2]
-    plain = solve_pool(phi, weights, points, accuracies, tolerance=1e-3)
+    plain = solve_pool(phi, weights, points, accuracies, options=PoolOptions(tolerance=1e-3))
     turned = rng.standard_normal((d, d)) * 10.0 ** rng.integers(-3, 4, size=d)
     wide = np.concatenate([turned, turned @ rng.standard_normal((d, 2))], axis=1)  # d + 2 features of rank d
     for change in (turned, wide):
-        other = solve_pool(phi @ change, weights, points @ change, accuracies, tolerance=1e-3)
+        other = solve_pool(phi @ change, weights, points @ change, accuracies, options=PoolOptions(tolerance=1e-3))
         assert other.lower <= plain.upper * (1 + 1e-6)
         assert plain.lower <= other.upper * (1 + 1e-6)
 
@@ -129,17 +132,17 @@ def test_coordinates_do_not_matter(seed):
 def test_contexts_may_be_split(seed):
     phi, weights, points, accuracies = make_pool(seed)
     share = np.random.default_rng(seed).uniform(0.1, 0.9)
-    plain = solve_pool(phi, weights, points, accuracies, tolerance=1e-3)
+    plain = solve_pool(phi, weights, points, accuracies, options=PoolOptions(tolerance=1e-3))
     twice = np.concatenate([phi, phi])
     halves = np.concatenate([share * weights, (1 - share) * weights])
-    split = solve_pool(twice, halves, points, accuracies, tolerance=1e-3)
+    split = solve_pool(twice, halves, points, accuracies, options=PoolOptions(tolerance=1e-3))
     assert split.lower <= plain.upper * (1 + 1e-9)
     assert plain.lower <= split.upper * (1 + 1e-9)
 
 
 def test_one_direction_in_one_context_has_a_closed_form():
     # x = φ(1) − φ(0) for orthogonal features: (1/p₀ + 1/p₁) is least at ½ each.
-    solution = solve_pool(np.eye(2)[None], [1.0], [[-1.0, 1.0]], [0.5], tolerance=1e-6)
+    solution = solve_pool(np.eye(2)[None], [1.0], [[-1.0, 1.0]], [0.5], options=PoolOptions(tolerance=1e-6))
     assert solution.lower == pytest.approx(16.0, rel=1e-5)
     assert solution.upper == pytest.approx(16.0, rel=1e-5)
     np.testing.assert_allclose(solution.propensities, 0.5, atol=1e-3)
@@ -147,7 +150,9 @@ def test_one_direction_in_one_context_has_a_closed_form():
 
 def test_what_has_no_noise_costs_nothing():
     # The first feature is learned at once; what is left is 1/p of the second, with p = 1 in the limit.
-    solution = solve_pool(np.eye(2)[None], [1.0], [[-1.0, 1.0]], [1.0], noise=[[0.0, 0.3]], tolerance=1e-4)
+    solution = solve_pool(
+        np.eye(2)[None], [1.0], [[-1.0, 1.0]], [1.0], noise=[[0.0, 0.3]], options=PoolOptions(tolerance=1e-4)
+    )
     assert solution.lower == pytest.approx(0.3, rel=1e-3)
     assert solution.upper == pytest.approx(0.3, rel=1e-3)
     silent = solve_pool(np.eye(2)[None], [1.0], [[-1.0, 1.0]], [1.0], noise=[[0.0, 0.0]])
@@ -161,15 +166,15 @@ def test_nothing_to_learn():
         np.testing.assert_allclose(solution.propensities, 0.5)
 
 
-def test_many_directions_are_sifted(monkeypatch):
+def test_many_directions_are_sifted():
     rng = np.random.default_rng(0)
     phi = rng.standard_normal((30, 3, 3))
     weights = np.full(30, 1 / 30)
     points, accuracies = rng.standard_normal((500, 3)), rng.uniform(0.5, 1.0, size=500)
-    plain = solve_pool(phi, weights, points, accuracies, tolerance=1e-3)
-    monkeypatch.setattr("pacbandits.realizable.pool._SIFTED", 60)
-    sifted = solve_pool(phi, weights, points, accuracies, tolerance=1e-3)
+    plain = solve_pool(phi, weights, points, accuracies, options=PoolOptions(tolerance=1e-3))
+    sifted = solve_pool(phi, weights, points, accuracies, options=PoolOptions(tolerance=1e-3, max_at_once=60))
     assert sifted.converged
+    assert (sifted.multipliers > 0).sum() < len(points) == (plain.multipliers > 0).sum()
     assert sifted.upper == pytest.approx(value_at(phi, weights, points, accuracies, sifted.propensities), rel=1e-6)
     assert sifted.lower <= plain.upper
     assert plain.lower <= sifted.upper
@@ -177,8 +182,10 @@ def test_many_directions_are_sifted(monkeypatch):
 
 def test_a_start_is_never_lost():
     phi, weights, points, accuracies = make_pool(3)
-    good = solve_pool(phi, weights, points, accuracies, tolerance=1e-5, max_iterations=20_000)
-    again = solve_pool(phi, weights, points, accuracies, start=good.propensities, tolerance=1e-2, max_iterations=1)
+    good = solve_pool(phi, weights, points, accuracies, options=replace(FINE, tolerance=1e-5))
+    again = solve_pool(
+        phi, weights, points, accuracies, start=good.propensities, options=PoolOptions(tolerance=1e-2, max_iterations=1)
+    )
     assert again.upper <= good.upper * (1 + 1e-3)
 
 
@@ -195,8 +202,8 @@ def test_a_start_is_never_lost():
         ({"features": np.ones((2, 2, 2)), "directions": [[1.0, -1.0]]}, "direction 0 is not in the span"),
         ({"noise": [[1.0, -1.0], [1.0, 1.0]]}, "noise variances must not be negative"),
         ({"noise": np.ones((2, 3))}, "noise variances must have shape"),
-        ({"floor": 0.6}, "floor must lie between 0 and 0.5"),
-        ({"tolerance": 0.0}, "tolerance must be positive"),
+        ({"options": PoolOptions(floor=0.6)}, "floor must lie between 0 and 0.5"),
+        ({"options": PoolOptions(tolerance=0.0)}, "tolerance must be positive"),
         ({"start": np.full((2, 2), 0.4)}, "start must be propensities"),
     ],
 )
@@ -228,41 +235,41 @@ def test_the_search_finds_what_dense_directions_find(seed):
     epsilon = [0.05, 0.5][seed // 2]
     found = search_design(where, policies, epsilon=epsilon)
     assert found.upper <= found.lower * 1.01
-    price = LinearPrice.of(policies, where, where.gather(found.solution.propensities), epsilon=epsilon)
+    costs = PolicyCosts.of(policies, where, where.gather(found.solution.propensities), epsilon=epsilon)
     directions = np.random.default_rng(99).standard_normal((60_000, policies.rank))
     near = policies.parameter + directions[::2] * np.geomspace(1e-3, 10, 30_000)[:, None]
-    dense = price.ratios(policies.points(np.concatenate([directions, near]))).max()
+    dense = costs.ratios(policies.points(np.concatenate([directions, near]))).max()
     assert dense <= found.upper * 1.01
-    assert found.upper <= proven_cost(price, attained=found.upper) * (1 + 1e-9)
+    assert found.upper <= proven_cost(costs, attained=found.upper) * (1 + 1e-9)
 
 
 @pytest.mark.parametrize("seed", range(6))
 def test_the_proven_end_covers_policies_that_are_not_linear(seed):
     rng = np.random.default_rng(seed)
     where, policies = make_policies(seed, n=6, a=3, d=3)
-    price = LinearPrice.of(policies, where, rng.dirichlet(np.ones(3), size=6), epsilon=0.3)
+    costs = PolicyCosts.of(policies, where, rng.dirichlet(np.ones(3), size=6), epsilon=0.3)
     every = np.stack(np.meshgrid(*[np.arange(3)] * 6, indexing="ij"), axis=-1).reshape(-1, 6)
     points = np.array([policies.weights @ policies.relative[np.arange(6), actions] for actions in every])
-    largest = price.ratios(points).max()
-    proven = proven_cost(price, attained=largest)
+    largest = costs.ratios(points).max()
+    proven = proven_cost(costs, attained=largest)
     assert largest <= proven * (1 + 1e-9)
     # Mixtures of two of them, scaled to the same gap, come close to it.
     pairs = rng.integers(len(points), size=(2, 40_000))
     share = rng.random((40_000, 1))
     mixed = share * points[pairs[0]] + (1 - share) * points[pairs[1]]
-    assert price.ratios(mixed).max() <= proven * (1 + 1e-9)
-    assert proven <= 2.5 * price.ratios(mixed).max()
+    assert costs.ratios(mixed).max() <= proven * (1 + 1e-9)
+    assert proven <= 2.5 * costs.ratios(mixed).max()
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_changes_of_single_contexts_find_policies_that_are_not_linear(seed):
     where, policies = make_policies(seed, n=6, a=3, d=3, every=True)
     found = search_design(where, policies, epsilon=0.3)
-    price = LinearPrice.of(policies, where, where.gather(found.solution.propensities), epsilon=0.3)
+    costs = PolicyCosts.of(policies, where, where.gather(found.solution.propensities), epsilon=0.3)
     every = np.stack(np.meshgrid(*[np.arange(3)] * 6, indexing="ij"), axis=-1).reshape(-1, 6)
     points = np.array([policies.weights @ policies.relative[np.arange(6), actions] for actions in every])
-    assert price.ratios(points).max() <= found.upper * 1.01
+    assert costs.ratios(points).max() <= found.upper * 1.01
     targets = points @ where.change / np.maximum(policies.gaps(points), 0.3)[:, None]
-    listed = sift_moved(where, targets, tolerance=1e-3)
+    listed = solve_targets(where, targets, options=PoolOptions(tolerance=1e-3))
     assert found.lower <= listed.upper
     assert listed.lower <= found.upper * 1.01

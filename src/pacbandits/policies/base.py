@@ -101,6 +101,17 @@ class StoredClass(PolicyClass, Protocol):
 
 
 @runtime_checkable
+class GreedyClass(PolicyClass, Protocol):
+    """A policy class beside which the greedy policy for any real parameter, `argmax_a ⟨φ(c, a), θ⟩`, may stand.
+
+    accepts_greedy: whether such a policy may be the answer when this class is asked for.
+    """
+
+    @property
+    def accepts_greedy(self) -> bool: ...
+
+
+@runtime_checkable
 class ReadingClass(PolicyClass, Protocol):
     """A policy class that can read its own policies again."""
 

@@ -22,7 +22,7 @@ from pacbandits.arrays import FloatArray
 from pacbandits.confidence import best_share, check_delta, self_normalised_bound
 from pacbandits.errors import InputError
 from pacbandits.options import About
-from pacbandits.policies.base import EnumeratedClass, PolicyClass
+from pacbandits.policies.base import EnumeratedClass, GreedyClass, PolicyClass
 from pacbandits.policies.features import map_for
 from pacbandits.policies.greedy import GreedyPolicy
 from pacbandits.progress import Progress, silent
@@ -36,7 +36,7 @@ from pacbandits.realizable.certificate import (
 from pacbandits.realizable.deviation import largest_deviation
 from pacbandits.realizable.exploration import POWERS, LinearExploration, shares_by_gain, with_floor
 from pacbandits.realizable.moments import Moments
-from pacbandits.realizable.pool import solve_pool
+from pacbandits.realizable.pool_design import PoolOptions, solve_pool
 from pacbandits.records import Contexts, Log, Policy, RewardBounds
 from pacbandits.trials.protocol import Answer, Plan, Profile, Setting, State, check_played
 
@@ -142,7 +142,8 @@ class LinearRage:
 
     def start(self, policies: PolicyClass, contexts: Contexts) -> RealizableState:
         """Nothing seen."""
-        if not isinstance(policies, EnumeratedClass) and not getattr(policies, "accepts_greedy", False):
+        greedy = isinstance(policies, GreedyClass) and policies.accepts_greedy
+        if not (greedy or isinstance(policies, EnumeratedClass)):
             raise InputError(
                 f"{self.name} finds the best of a list, or of all policies, but not of {type(policies).__name__}; "
                 "use --policies linear or trivial, or coda"
@@ -372,7 +373,9 @@ class Sketch:
             return Designed(table, information, _inverse(information), POWERS[0], 0.0, np.zeros((1, whole.shape[2])))
         pool, accuracies = pool[apart], accuracies[apart]
         start = start if self.whole else None
-        solved = solve_pool(self.phi, self.weights, pool, accuracies, start=start, tolerance=PRECISION)
+        solved = solve_pool(
+            self.phi, self.weights, pool, accuracies, start=start, options=PoolOptions(tolerance=PRECISION)
+        )
         inverse = _inverse(_information(self.phi, self.weights, solved.propensities))
         scaled = pool / accuracies[:, None]
         gain = inverse @ ((scaled * solved.multipliers[:, None]).T @ scaled) @ inverse

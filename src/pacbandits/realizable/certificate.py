@@ -28,8 +28,9 @@ from pacbandits.confidence import (
 )
 from pacbandits.policies.base import EnumeratedClass, PolicyClass
 from pacbandits.policies.features import FeatureMap, map_from_json
-from pacbandits.realizable.deviation import Deviations, largest_deviation
-from pacbandits.realizable.moments import Moments, Span
+from pacbandits.realizable.deviation import LargestDeviation, largest_deviation
+from pacbandits.realizable.moments import Moments
+from pacbandits.realizable.span import Span
 from pacbandits.records import Contexts, Log, Policy
 from pacbandits.records.digest import digest_contexts, digest_log
 
@@ -319,7 +320,7 @@ def certified_by_ellipsoid(
         largest = max(float((x @ parameter + widths).max()), 0.0)
         return largest, largest
 
-    def search(**how: Any) -> Deviations:
+    def search(**how: Any) -> LargestDeviation:
         return largest_deviation(
             population.phi,
             population.contexts.weights,

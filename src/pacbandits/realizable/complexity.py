@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import dataclass, field, fields
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,20 +18,54 @@ from pacbandits.confidence import check_delta, check_epsilon
 from pacbandits.errors import InputError
 from pacbandits.policies.base import EnumeratedClass, EveryMap, PolicyClass
 from pacbandits.progress import Progress, silent
-from pacbandits.realizable.coordinates import NOISELESS
-from pacbandits.realizable.rho import Ends, LinearInstance, measure_realizable_rho, minimax_rho
+from pacbandits.realizable.coordinates import MAX_NOISELESS_SHARE
+from pacbandits.realizable.instance import Instance
+from pacbandits.realizable.rho import FULL_EFFORT, RhoBracket, SearchEffort, measure_realizable_rho, minimax_rho
 
 
 @dataclass(frozen=True, eq=False)
 class RealizableComplexity:
     """What a problem with linear rewards costs. None: cannot be had, and `notes` says why under the same name.
 
-    policies: "listed", "linear" or "all". dimension: d. rank: r, of what the features span. log_size: log|Π|, or an
-    upper bound on it. log_cover: see `log_cover`. rho_*: complexities at `epsilon`, `rho_sigma_*` weighed by noise:
-    lower ≤ ρ, a theorem; upper: the largest cost of a policy found at the best design found; proven: an upper end that
-    is a theorem, and `upper` itself where `exact`; uniform: what uniform exploration pays, found as `upper` is.
-    rho_minimax: 4r/ε², no ρ is larger. Bounds and prices are numbers of samples. best_actions (N,): π*. propensities
-    (N, A): the design of rho_upper.
+    What was measured:
+
+    policies: "listed", "linear" or "all".
+    dimension: d, of the features.
+    rank: r, of what the features span.
+    n_policies: |Π|, of a listed class.
+    log_size: log|Π|, or an upper bound on it.
+    log_cover: of a cover of directions, see `log_cover`.
+    n_contexts: N, with those that cannot occur.
+    n_actions: A.
+    epsilon: ε.
+    delta: δ.
+    best_value: V(π*).
+    best_actions (N,): π*.
+
+    Complexities at ε, and the same weighed by noise (`sigma`):
+
+    rho_lower, rho_sigma_lower: not more than ρ, a theorem.
+    rho_upper, rho_sigma_upper: the largest cost of a policy found at the best design found.
+    rho_proven, rho_sigma_proven: an upper end that is a theorem; `upper` itself where `exact`.
+    rho_uniform, rho_sigma_uniform: what uniform exploration pays, found as `upper` is.
+    rho_minimax: 4r/ε², no ρ is larger.
+    exact: whether both ends are theorems.
+    propensities (N, A): the design of rho_upper.
+
+    Numbers of samples:
+
+    lower_bound: what any algorithm needs, for ε = 0.
+    minimax_bound: what suffices for every problem of this rank, up to a constant.
+    confidence_price: 2ρ_σ log(1/2.4δ), what confidence alone costs.
+    union_price: 2ρ_σ(min(log cover, log|Π|) + log(1/δ)), with the best design.
+    union_price_uniform: the same with uniform exploration.
+
+    How it went:
+
+    converged: whether the brackets are as narrow as was asked.
+    tolerance: the relative gap that was asked for.
+    seconds: what it took.
+    notes: words on special cases, by the name of the field.
     """
 
     policies: str
@@ -44,6 +79,7 @@ class RealizableComplexity:
     epsilon: float
     delta: float
     best_value: float
+    # Complexities.
     rho_lower: float
     rho_upper: float
     rho_proven: float
@@ -54,14 +90,17 @@ class RealizableComplexity:
     rho_sigma_proven: float
     rho_sigma_uniform: float
     exact: bool
+    # Numbers of samples.
     lower_bound: float | None
     minimax_bound: float
     confidence_price: float
     union_price: float
     union_price_uniform: float
+    # How it went.
     converged: bool
     tolerance: float
     seconds: float
+    # Arrays, which are not part of the JSON.
     best_actions: IntArray
     propensities: FloatArray
     notes: dict[str, str] = field(default_factory=dict[str, str])
@@ -81,12 +120,15 @@ def measure_realizable(
     epsilon: float,
     delta: float,
     tolerance: float = 0.01,
+    effort: SearchEffort = FULL_EFFORT,
     progress: Progress | None = None,
 ) -> RealizableComplexity:
     """Measure a problem whose mean rewards are linear in features (N, A, d).
 
     policies: a class that can be listed, the trivial one (every map from contexts to actions), or None for all linear
-    policies. tolerance: relative gap at which the brackets stop.
+    policies. tolerance: relative gap at which the brackets stop. effort: how long to search, where that is needed.
+
+    Raises `InputError` where mean rewards are not linear in the features, or the class is none of these.
     """
     epsilon, delta = check_epsilon(epsilon), check_delta(delta)
     if not 0 < tolerance < np.inf:
@@ -94,16 +136,15 @@ def measure_realizable(
     began = time.perf_counter()
     tell = progress or silent
     tell("features")
-    instance = LinearInstance.of(truth, features, policies)
+    instance = Instance.of(truth, features, policies)
     noise = truth.noise_variance[instance.rows]
     tell("ρ")
-    plain = measure_realizable_rho(instance, None, epsilon=epsilon, tolerance=tolerance, tell=tell)
+    rho = partial(measure_realizable_rho, instance, epsilon=epsilon, tolerance=tolerance, tell=tell, effort=effort)
+    plain = rho(None)
     sigma = plain
     if not (noise == 1.0).all():
         tell("ρ_σ")
-        sigma = measure_realizable_rho(
-            instance, noise, epsilon=epsilon, tolerance=tolerance, tell=tell, known=plain.points
-        )
+        sigma = rho(noise, known=plain.points)
     notes = _notes(instance, plain, sigma, noise)
     lower = bounds.lower_bound(sigma.lower, delta=delta) if epsilon == 0 else None
     if lower is None:
@@ -167,7 +208,7 @@ def minimax_bound(rank: int, *, epsilon: float, delta: float) -> float:
     return rank * (rank * rounds - math.log(delta)) * rounds / epsilon**2
 
 
-def _log_size(instance: LinearInstance, policies: PolicyClass | None) -> float:
+def _log_size(instance: Instance, policies: PolicyClass | None) -> float:
     """log|Π|. Linear policies are at most the cells of an arrangement: 2 Σ_{i<r} C(M − 1, i) for M hyperplanes."""
     if policies is not None:
         return policies.log_size
@@ -180,7 +221,7 @@ def _log_size(instance: LinearInstance, policies: PolicyClass | None) -> float:
     return min(cells, n * math.log(n_actions))
 
 
-def _notes(instance: LinearInstance, plain: Ends, sigma: Ends, noise: FloatArray) -> dict[str, str]:
+def _notes(instance: Instance, plain: RhoBracket, sigma: RhoBracket, noise: FloatArray) -> dict[str, str]:
     notes: dict[str, str] = {}
     if instance.own.rank < instance.own.dimension:
         notes["rank"] = f"the features span {instance.own.rank} of {instance.own.dimension} dimensions"
@@ -189,7 +230,7 @@ def _notes(instance: LinearInstance, plain: Ends, sigma: Ends, noise: FloatArray
             notes[name] = ends.note
     if sigma.upper == 0 < plain.upper:
         notes["rho_sigma"] = "zero: rewards carry no noise where policies differ"
-    elif (noise <= NOISELESS * noise.max(initial=0.0)).any():
+    elif (noise <= MAX_NOISELESS_SHARE * noise.max(initial=0.0)).any():
         notes["rho_sigma"] = "; ".join(
             word for word in (sigma.note, "some rewards carry no noise, and what they teach costs nothing") if word
         )

@@ -14,22 +14,27 @@ from numpy.typing import ArrayLike
 
 from pacbandits.arrays import BoolArray, FloatArray, floats, probabilities
 from pacbandits.errors import InputError
+from pacbandits.realizable.whitening import largest_entries, singular_vectors, whiten
 
-# Singular values below this share of the largest are rounding: the features do not span that direction.
-_RANK = 1e-10
-# A direction of less information than this share of the largest (a square root) cannot be resolved by doubles.
-_RESOLVED = 1e-14
-# Noise variances below this share of the largest count as none.
-NOISELESS = 1e-12
+# Singular values up to this share of the largest are rounding: the features do not span that direction.
+_MAX_ROUNDING_SHARE = 1e-10
+# A direction whose information has a root below this share of the largest cannot be resolved by doubles.
+_MIN_RESOLVED_SHARE = 1e-14
+# Noise variances up to this share of the largest count as none.
+MAX_NOISELESS_SHARE = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
 class Coordinates:
     """Features φ(c, a)/σ(c, a) of the n contexts that can occur, of N, in r coordinates.
 
-    points (n·A, r). weights (n,): ν. rows (N,): which contexts can occur. change (d, r): takes vectors of R^d to these
-    coordinates. span (d, q): orthonormal, what features span, q ≥ r (what rewards without noise teach at once is left
-    out of the r). scales (d,): the sizes by which coordinates of R^d are divided before.
+    points (n·A, r): the features.
+    weights (n,): ν.
+    rows (N,): which contexts can occur.
+    change (d, r): takes vectors of R^d to these coordinates.
+    span (d, q): orthonormal, what features span; q ≥ r, as what rewards without noise teach at once is left out of r.
+    scales (d,): the sizes by which coordinates of R^d are divided before.
+    n_actions: A.
     """
 
     points: FloatArray
@@ -104,21 +109,13 @@ def change_coordinates(features: ArrayLike, weights: ArrayLike, *, noise: ArrayL
     nu = probabilities(weights, name="context weights", size=n)
     rows: BoolArray = nu > 0
     flat = phi[rows].reshape(int(rows.sum()) * n_actions, d)
-    scales = np.abs(flat).max(axis=0, initial=0.0)
-    scales[scales == 0] = 1.0
+    scales = largest_entries(flat)
     span, sizes = row_span(flat / scales)
     change = span / (scales[:, None] * sizes)
     points = flat @ change
     if noise is not None:
         points, change = _weigh(points, change, _variances(noise, shape=(n, n_actions))[rows].reshape(-1))
-    triangle = np.linalg.qr(points * np.sqrt(np.repeat(nu[rows], n_actions) / n_actions)[:, None], mode="r")
-    diagonal = np.abs(np.diagonal(triangle))
-    if points.shape[1] and not diagonal.min() > _RESOLVED * diagonal.max():
-        raise InputError(
-            "some features occur with so little probability that doubles cannot resolve them; "
-            "give those contexts more weight, or none"
-        )
-    inverse = np.linalg.inv(triangle)
+    _, inverse = whiten(points, nu[rows], min_diagonal_share=_MIN_RESOLVED_SHARE, trouble="doubles cannot resolve them")
     return Coordinates(
         points=np.ascontiguousarray(points @ inverse),
         weights=nu[rows],
@@ -134,9 +131,9 @@ def row_span(flat: FloatArray) -> tuple[FloatArray, FloatArray]:
     """An orthonormal basis (d, q) of the span of the rows, and the singular values (q,)."""
     if not flat.any():
         return np.empty((flat.shape[1], 0)), np.empty(0)
-    _, sizes, vectors = np.linalg.svd(np.linalg.qr(flat, mode="r"))
-    q = int((sizes > _RANK * sizes[0]).sum())
-    return vectors[:q].T, sizes[:q]
+    vectors, sizes = singular_vectors(flat)
+    q = int((sizes > _MAX_ROUNDING_SHARE * sizes[0]).sum())
+    return vectors[:, :q], sizes[:q]
 
 
 def _variances(noise: ArrayLike, *, shape: tuple[int, int]) -> FloatArray:
@@ -148,7 +145,7 @@ def _variances(noise: ArrayLike, *, shape: tuple[int, int]) -> FloatArray:
 
 def _weigh(points: FloatArray, change: FloatArray, variances: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Points φ/σ (m, r), without the directions that rewards without noise teach, and the change (d, r) to match."""
-    sure = variances <= NOISELESS * variances.max(initial=0.0)
+    sure = variances <= MAX_NOISELESS_SHARE * variances.max(initial=0.0)
     if sure.any() and points.shape[1]:
         known, _ = row_span(points[sure])
         rest = np.linalg.svd(known)[0][:, known.shape[1] :] if known.shape[1] else np.eye(points.shape[1])

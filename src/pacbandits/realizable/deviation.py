@@ -15,29 +15,60 @@ largest of F(0) and F(sv_i). Cones are halved until that is small enough.
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from pacbandits.arrays import FloatArray, IntArray
 from pacbandits.compiled import kernel, over_cores
+from pacbandits.realizable.cones import bound_directions
 
-STARTS, MOST_STARTS = 96, 500  # random directions, beside both ends of every axis: more where they cost little
-_STEPS = 60
-_SOME = 2000  # contexts, when there are many
-_CHEAP = 5e6  # multiplications of a step of all searches
-_DIMENSIONS = 12  # of a branch and bound
-_EFFORT = 5e8  # multiplications of a branch and bound
+# Random directions to search from, beside both ends of every axis: more of them where a step of all costs little.
+_MIN_STARTS, _MAX_STARTS, _STEP_MULTIPLICATIONS = 96, 500, 5e6
+_MAX_STEPS = 60
+_FIRST_SEARCHED_CONTEXTS = 2000
+_MAX_PROOF_DIMENSION, _PROOF_MULTIPLICATIONS = 12, 5e8
 
 
 @dataclass(frozen=True, eq=False)
-class Deviations:
-    """value: the largest found. proven: an upper bound on it. points (m, d): x_π of where the searches ended."""
+class LargestDeviation:
+    """How much better than q any policy may be.
+
+    value: the largest found.
+    proven: an upper bound on it.
+    points (m, d): x_π of where the searches ended.
+    """
 
     value: float
     proven: float
     points: FloatArray
+
+
+class DeviationTask(NamedTuple):
+    """F, on the n contexts where some θ of the ellipsoid prefers another action than q's.
+
+    weights (n,): ν.
+    gains (n, A): ⟨x, θ̂⟩.
+    turned (n, A, d): Lᵀx.
+    """
+
+    weights: FloatArray
+    gains: FloatArray
+    turned: FloatArray
+
+
+class Response(NamedTuple):
+    """The best policy for each of s directions.
+
+    gain (s,): Σ ν ⟨x, θ̂⟩.
+    spread (s, d): Σ ν Lᵀx.
+    actions (s, n): what it does.
+    """
+
+    gain: FloatArray
+    spread: FloatArray
+    actions: IntArray
 
 
 def largest_deviation(
@@ -49,7 +80,7 @@ def largest_deviation(
     shape: FloatArray,
     starts: int | None = None,
     target: float | None = None,
-) -> Deviations:
+) -> LargestDeviation:
     """The largest `⟨x_π, θ̂⟩ + ‖x_π‖_C` over all policies, by search; θ̂ = parameter (d,), C = shape (d, d).
 
     phi (N, A, d), weights (N,), reference (N,): q's actions. target: a value that one would like to prove it is below;
@@ -66,132 +97,115 @@ def largest_deviation(
     # Where no θ of the ellipsoid prefers another action, every policy of interest acts like q.
     alive = (bounds.max(axis=1) > 0) & (weights > 0)
     if not alive.any():
-        return Deviations(0.0, proven, np.empty((0, phi.shape[2])))
+        return LargestDeviation(0.0, proven, np.empty((0, phi.shape[2])))
     nu = weights[alive]
-    gains, turned = np.ascontiguousarray(gains[alive]), np.ascontiguousarray(turned[alive])
+    task = DeviationTask(nu, np.ascontiguousarray(gains[alive]), np.ascontiguousarray(turned[alive]))
     if starts is None:
-        starts = int(np.clip(_CHEAP / turned.size, STARTS, MOST_STARTS))
-    gain, spread, actions = _search(nu, gains, turned, starts=starts)
-    values = gain + np.linalg.norm(spread, axis=1)
+        starts = int(np.clip(_STEP_MULTIPLICATIONS / task.turned.size, _MIN_STARTS, _MAX_STARTS))
+    ends = _search(task, starts=starts)
+    values = ends.gain + np.linalg.norm(ends.spread, axis=1)
     value = max(float(values.max()), 0.0)
-    if target is not None and value <= target < proven:
-        # What it bounds the value by on its way depends on coordinates; that it got below the target does not.
-        proven = target if _bound(nu, gains, turned, target=target) <= target else proven
-    moved = (phi[alive] - phi[rows, reference][alive][:, None, :])[np.arange(len(nu))[None, :], actions]
-    return Deviations(value, proven, np.einsum("c,scd->sd", nu, moved))
+    # What branch and bound has for a bound on its way depends on coordinates; that it got below the target does not.
+    if target is not None and value <= target < proven and _proves(task, target=target):
+        proven = target
+    moved = (phi[alive] - phi[rows, reference][alive][:, None, :])[np.arange(len(nu))[None, :], ends.actions]
+    return LargestDeviation(value, proven, np.einsum("c,scd->sd", nu, moved))
 
 
-def _bound(nu: FloatArray, gains: FloatArray, turned: FloatArray, *, target: float) -> float:
-    """An upper bound on F over unit vectors, as near to the target as the effort allows; see above."""
-    d = turned.shape[2]
-    effort = _EFFORT / (turned.size * d)  # cones that can be looked at
-    centre = float(nu @ gains.max(axis=1))
-    if d > _DIMENSIONS or 2**d > effort:
-        return np.inf
-    signs = np.array(list(itertools.product((1.0, -1.0), repeat=d)))
-    cones = signs[:, :, None] * np.eye(d)[None, :, :]
-    settled, bounds = centre, _cone_bounds(nu, gains, turned, cones)
-    spent = len(cones)
-    while True:
-        open_ = bounds > target
-        settled = max(settled, float(bounds[~open_].max(initial=-np.inf)))
-        if not open_.any():
-            return settled
-        if spent + 2 * open_.sum() > effort:
-            return max(settled, float(bounds.max()))
-        cones = _halves(cones[open_])
-        # What a cone was bounded by bounds its halves, too.
-        bounds = np.minimum(_cone_bounds(nu, gains, turned, cones), np.tile(bounds[open_], 2))
-        spent += len(cones)
+@dataclass(frozen=True, eq=False)
+class _Proof:
+    """Whether F is at most the target on all unit vectors; see above and `cones`.
 
-
-def _cone_bounds(nu: FloatArray, gains: FloatArray, turned: FloatArray, cones: FloatArray) -> FloatArray:
-    """max_i F(sv_i) for cones (m, d, d) with unit vectors v_i in their rows."""
-    m, d, _ = cones.shape
-    normals = np.linalg.solve(cones, np.ones((m, d, 1)))[:, :, 0]
-    stretch = np.linalg.norm(normals, axis=1)
-    gain, spread, _ = _respond(nu, gains, turned, (cones * stretch[:, None, None]).reshape(-1, d))
-    values = gain + (spread.reshape(m, d, d) * cones * stretch[:, None, None]).sum(axis=2).reshape(-1)
-    return values.reshape(m, d).max(axis=1)
-
-
-def _halves(cones: FloatArray) -> FloatArray:
-    """Either half of each cone, cut in the middle of its widest edge: (2m, d, d)."""
-    d = cones.shape[1]
-    angles = np.einsum("mik,mjk->mij", cones, cones) + 2.0 * np.eye(d)
-    widest = angles.reshape(-1, d * d).argmin(axis=1)
-    i, j = widest // d, widest % d
-    rows = np.arange(len(cones))
-    middle = cones[rows, i] + cones[rows, j]
-    middle /= np.linalg.norm(middle, axis=1, keepdims=True)
-    first, second = cones.copy(), cones.copy()
-    first[rows, i] = middle
-    second[rows, j] = middle
-    return np.concatenate([first, second])
-
-
-def _search(
-    nu: FloatArray, gains: FloatArray, turned: FloatArray, *, starts: int
-) -> tuple[FloatArray, FloatArray, IntArray]:
-    """Where the distinct searches end: Σ ν gain (s,), Σ ν turned (s, d), actions (s, n).
-
-    Of many contexts, some are searched first, and all from where those searches ended.
+    most_cones: that may be looked at.
     """
-    d = turned.shape[2]
+
+    task: DeviationTask
+    target: float
+    most_cones: float
+
+    def heights(self, vectors: FloatArray) -> FloatArray:
+        """Of no use here, as F is needed farther out than at the corners."""
+        return np.zeros(len(vectors))
+
+    def bounds(self, corners: FloatArray, heights: FloatArray) -> FloatArray:
+        """max_i F(sv_i)."""
+        m, d, _ = corners.shape
+        normals = np.linalg.solve(corners, np.ones((m, d, 1)))[:, :, 0]
+        stretch = np.linalg.norm(normals, axis=1)
+        answer = _respond(self.task, (corners * stretch[:, None, None]).reshape(-1, d))
+        spread = answer.spread.reshape(m, d, d)
+        values = answer.gain + (spread * corners * stretch[:, None, None]).sum(axis=2).reshape(-1)
+        return values.reshape(m, d).max(axis=1)
+
+    def enough(self) -> float:
+        return self.target
+
+    def choose(self, bounds: FloatArray, *, halved: int) -> IntArray:
+        """All, or none where looking at their halves would be too much."""
+        looked_at = 2 ** self.task.turned.shape[2] + 2 * halved
+        return np.arange(len(bounds) if looked_at + 2 * len(bounds) <= self.most_cones else 0)
+
+
+def _proves(task: DeviationTask, *, target: float) -> bool:
+    """Whether branch and bound, within its effort, shows F to be at most the target on all unit vectors."""
+    d = task.turned.shape[2]
+    most_cones = _PROOF_MULTIPLICATIONS / (task.turned.size * d)
+    if d > _MAX_PROOF_DIMENSION or 2**d > most_cones or float(task.weights @ task.gains.max(axis=1)) > target:
+        return False
+    return bound_directions(_Proof(task, target, most_cones), dimension=d) <= target
+
+
+def _search(task: DeviationTask, *, starts: int) -> Response:
+    """Where the distinct searches end. Of many contexts, some are searched first, and all from where those ended."""
+    d = task.turned.shape[2]
     rng = np.random.default_rng(0)
     directions = rng.standard_normal((starts, d))
     directions = np.concatenate([directions, np.eye(d), -np.eye(d)])
-    if len(nu) > 2 * _SOME:
-        some = rng.choice(len(nu), size=_SOME, p=nu / nu.sum())
-        _, directions, _ = _climb(np.full(_SOME, nu.sum() / _SOME), gains[some], turned[some], directions)
-    return _climb(nu, gains, turned, directions)
+    if len(task.weights) > 2 * _FIRST_SEARCHED_CONTEXTS:
+        count, total = _FIRST_SEARCHED_CONTEXTS, task.weights.sum()
+        some = rng.choice(len(task.weights), size=count, p=task.weights / total)
+        few = DeviationTask(np.full(count, total / count), task.gains[some], task.turned[some])
+        directions = _climb(few, directions).spread
+    return _climb(task, directions)
 
 
-def _climb(
-    nu: FloatArray, gains: FloatArray, turned: FloatArray, directions: FloatArray
-) -> tuple[FloatArray, FloatArray, IntArray]:
-    """Where the distinct searches from these directions (s, d) end, as `_search` has it."""
+def _climb(task: DeviationTask, directions: FloatArray) -> Response:
+    """Where the distinct searches from these directions (s, d) end."""
     length = np.linalg.norm(directions, axis=1, keepdims=True)
-    gain, spread, actions = _respond(nu, gains, turned, directions / np.where(length > 0, length, 1.0))
+    best = _respond(task, directions / np.where(length > 0, length, 1.0))
     moving = np.arange(len(directions))
-    for _ in range(_STEPS):
-        length = np.linalg.norm(spread[moving], axis=1)
+    for _ in range(_MAX_STEPS):
+        length = np.linalg.norm(best.spread[moving], axis=1)
         moving, length = moving[length > 0], length[length > 0]
-        before = gain[moving] + length
-        answer = _respond(nu, gains, turned, spread[moving] / length[:, None])
-        better = answer[0] + np.linalg.norm(answer[1], axis=1) > before + 1e-12
+        before = best.gain[moving] + length
+        answer = _respond(task, best.spread[moving] / length[:, None])
+        better = answer.gain + np.linalg.norm(answer.spread, axis=1) > before + 1e-12
         moving = moving[better]
-        gain[moving], spread[moving], actions[moving] = (part[better] for part in answer)
+        for part, now in zip(best, answer, strict=True):
+            part[moving] = now[better]
         if len(moving) == 0:
             break
-    _, kept = np.unique(actions, axis=0, return_index=True)
-    return gain[kept], spread[kept], actions[kept]
+    _, kept = np.unique(best.actions, axis=0, return_index=True)
+    return Response(best.gain[kept], best.spread[kept], best.actions[kept])
 
 
-def _respond(
-    nu: FloatArray, gains: FloatArray, turned: FloatArray, directions: FloatArray
-) -> tuple[FloatArray, FloatArray, IntArray]:
+def _respond(task: DeviationTask, directions: FloatArray) -> Response:
     """The best policy for each direction (s, d), with its sums."""
     count = len(directions)
-    gain, spread = np.zeros(count), np.zeros((count, turned.shape[2]))
-    actions = np.empty((count, len(nu)), dtype=np.int64)
+    out = Response(
+        np.zeros(count),
+        np.zeros((count, task.turned.shape[2])),
+        np.empty((count, len(task.weights)), dtype=np.int64),
+    )
     ready = np.ascontiguousarray(directions)
-    over_cores(lambda a, b: _respond_some(nu, gains, turned, ready, gain, spread, actions, a, b), count=count)
-    return gain, spread, actions
+    over_cores(lambda a, b: _fill_response(task, ready, out, a, b), count=count)
+    return out
 
 
 @kernel
-def _respond_some(
-    nu: FloatArray,
-    gains: FloatArray,
-    turned: FloatArray,
-    directions: FloatArray,
-    gain: FloatArray,
-    spread: FloatArray,
-    actions: IntArray,
-    start: int,
-    stop: int,
-) -> None:
+def _fill_response(task: DeviationTask, directions: FloatArray, out: Response, start: int, stop: int) -> None:
+    weights, gains, turned = task.weights, task.gains, task.turned
+    gain, spread, actions = out.gain, out.spread, out.actions
     n, n_actions, d = turned.shape
     for c in range(n):
         for s in range(start, stop):
@@ -203,9 +217,9 @@ def _respond_some(
                 if score > best:
                     best, chosen = score, a
             actions[s, c] = chosen
-            gain[s] += nu[c] * gains[c, chosen]
+            gain[s] += weights[c] * gains[c, chosen]
             for k in range(d):
-                spread[s, k] += nu[c] * turned[c, chosen, k]
+                spread[s, k] += weights[c] * turned[c, chosen, k]
 
 
 def _root(shape: FloatArray) -> FloatArray:

@@ -13,99 +13,53 @@ hyperplane, so the linear policies just behind it deviate from π* only where x_
 same. That makes N(A − 1) directions: a listed problem, and both ends of its bracket are theorems.
 
 **ε > 0.** Lists are exact as well. For the other classes `lower` is a theorem and `upper` was searched for
-(`design.directions`); `proven` is a theorem at the same design (`design.ends`), or 4r/ε² where that is less.
+(`searched_design`); `proven` is a theorem at the same design (`cost_bound`), or 4r/ε² where that is less.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from pacbandits.arrays import BoolArray, FloatArray, IntArray, floats
-from pacbandits.complexity.gaps import TIED_GAP, Truth
-from pacbandits.complexity.trivial import require_distinct
+from pacbandits.arrays import BoolArray, FloatArray
+from pacbandits.complexity.gaps import TIED_GAP
 from pacbandits.design.enumerated import relative_gap
-from pacbandits.errors import InputError
-from pacbandits.policies.base import EnumeratedClass, EveryMap, PolicyClass
-from pacbandits.policies.finite import sum_scores
 from pacbandits.progress import Progress
 from pacbandits.realizable.coordinates import Coordinates, change_coordinates
-from pacbandits.realizable.directions import search_design, search_worst
-from pacbandits.realizable.ends import proven_cost
-from pacbandits.realizable.pool import sift_moved
-from pacbandits.realizable.price import LinearPolicies, LinearPrice
-
-# Rewards are linear when least squares misses none by more than this.
-_RESIDUAL = 1e-9
-# Differences of features below this share of the features are rounding.
-_SAME = 1e-11
+from pacbandits.realizable.cost_bound import MAX_HALVED_CONES, proven_cost
+from pacbandits.realizable.costs import LinearPolicies, PolicyCosts
+from pacbandits.realizable.instance import ROUNDING_SHARE_OF_DIFFERENCES, Instance, Points
+from pacbandits.realizable.pool_design import PoolOptions, solve_targets
+from pacbandits.realizable.searched_design import MAX_DIRECTIONS, search_design, search_worst
 
 
-def minimax_rho(rank: int, *, epsilon: float) -> float:
-    """4r/ε² ≥ ρ_lin,ε, for features that span r dimensions (Theorem `realizable_upper`, second part).
+@dataclass(frozen=True)
+class SearchEffort:
+    """How long to look for the worst of policies that cannot be listed.
 
-    ‖φ_π − φ_{π*}‖² ≤ 4 E max_a ‖φ(c, a)‖²_{A⁻¹}, and some design makes the expectation r (Kiefer and Wolfowitz).
+    max_directions: evaluated in one search for policies.
+    max_halved_cones: in the proof that none costs more.
     """
-    return 4.0 * rank / epsilon**2 if epsilon > 0 else np.inf
+
+    max_directions: int = MAX_DIRECTIONS
+    max_halved_cones: int = MAX_HALVED_CONES
+
+
+FULL_EFFORT = SearchEffort()
 
 
 @dataclass(frozen=True, eq=False)
-class LinearInstance:
-    """A problem on the n of N contexts that can occur.
+class RhoBracket:
+    """A bracket on ρ, and what uniform exploration pays.
 
-    own: coordinates of the features; features (n, A, r): φ in them. relative (n, A, r): φ(c, a) − φ(c, π*(c)). losses
-    (n, A): r(c, π*(c)) − r(c, a). parameter (r,): θ*. listed: x_π (K, r), Δ_π (K,) and Σ_c ν_c |x_{c,π(c)}| (K,) of a
-    listed class. every: whether all maps from contexts to actions are policies.
+    lower, upper: its ends.
+    proven: an upper end that is a theorem.
+    uniform: what uniform exploration pays.
+    propensities (N, A): the design of `upper`.
+    points (m, r): of policies looked at, where they were searched for.
+    note: a word on a special case.
     """
-
-    own: Coordinates
-    rows: BoolArray
-    features: FloatArray
-    relative: FloatArray
-    losses: FloatArray
-    parameter: FloatArray
-    best_actions: IntArray
-    best_value: float
-    listed: tuple[FloatArray, FloatArray, FloatArray] | None
-    every: bool
-
-    @classmethod
-    def of(cls, truth: Truth, features: ArrayLike, policies: PolicyClass | None) -> LinearInstance:
-        contexts, rewards = truth.population, truth.mean_rewards
-        phi = floats(features, name="features", shape=(*rewards.shape, None))
-        own = change_coordinates(phi, contexts.weights)
-        parameter = _fit(own, rewards)
-        table = _table(truth, policies)
-        best = rewards.argmax(axis=1)
-        if table is not None:
-            best = table[int(np.argmax(sum_scores(table, contexts.weights[:, None] * rewards)))].astype(np.int64)
-        every = np.arange(len(rewards))
-        value = float(contexts.weights @ rewards[every, best])
-        rows, n = own.rows, len(own.weights)
-        moved = phi[rows] @ own.change
-        chosen = best[rows]
-        relative = np.ascontiguousarray(moved - moved[np.arange(n), chosen][:, None, :])
-        relative[np.abs(relative).max(axis=2, initial=0.0) <= _SAME * np.abs(moved).max(axis=2, initial=0.0)] = 0.0
-        losses = rewards[rows][np.arange(n), chosen][:, None] - rewards[rows]
-        listed = None
-        if table is not None:
-            table = np.ascontiguousarray(table[:, rows])
-            weighted = own.weights[:, None, None] * relative
-            points = np.empty((len(table), own.rank))
-            for j in range(own.rank):
-                points[:, j] = sum_scores(table, np.ascontiguousarray(weighted[:, :, j]))
-            gaps = np.maximum(sum_scores(table, own.weights[:, None] * losses), 0.0)
-            sizes = sum_scores(table, own.weights[:, None] * np.abs(relative).max(axis=2, initial=0.0))
-            listed = points, gaps, sizes
-        return cls(own, rows, moved, relative, losses, parameter, best, value, listed, isinstance(policies, EveryMap))
-
-
-@dataclass(frozen=True, eq=False)
-class Ends:
-    """A bracket, and what uniform exploration pays. points: of policies looked at, where they were searched for."""
 
     lower: float
     upper: float
@@ -120,108 +74,88 @@ class Ends:
         return relative_gap(self.lower, self.upper)
 
 
+def minimax_rho(rank: int, *, epsilon: float) -> float:
+    """4r/ε² ≥ ρ_lin,ε, for features that span r dimensions (Theorem `realizable_upper`, second part).
+
+    ‖φ_π − φ_{π*}‖² ≤ 4 E max_a ‖φ(c, a)‖²_{A⁻¹}, and some design makes the expectation r (Kiefer and Wolfowitz).
+    """
+    return 4.0 * rank / epsilon**2 if epsilon > 0 else np.inf
+
+
 def measure_realizable_rho(
-    instance: LinearInstance,
+    instance: Instance,
     noise: FloatArray | None,
     *,
     epsilon: float,
     tolerance: float,
     tell: Progress,
     known: FloatArray | None = None,
-) -> Ends:
-    """Both ends of ρ_lin,ε, or of ρ_lin,σ with noise (n, A)."""
+    effort: SearchEffort = FULL_EFFORT,
+) -> RhoBracket:
+    """Both ends of ρ_lin,ε, or of ρ_lin,σ with noise (n, A). known (m, r): policies that were looked at before."""
     where = change_coordinates(instance.features, instance.own.weights, noise=noise)
     if instance.listed is not None:
-        return _measure_points(instance, where, *instance.listed, epsilon=epsilon, tolerance=tolerance)
-    single = instance.relative.reshape(instance.losses.size, instance.own.rank)
-    sizes = np.abs(single).max(axis=1, initial=0.0)
+        return _measure_points(instance, where, instance.listed, epsilon=epsilon, tolerance=tolerance)
+    single = instance.single_deviations()
     if epsilon == 0:
-        losses = instance.losses.reshape(-1)
-        return _measure_points(instance, where, single, losses, sizes, epsilon=0.0, tolerance=tolerance)
-    if _same(single @ where.change, sizes, where).all():
+        return _measure_points(instance, where, single, epsilon=0.0, tolerance=tolerance)
+    if _same(single.x @ where.change, single.sizes, where).all():
         return _nothing(instance)
     policies = LinearPolicies(instance.relative, instance.own.weights, instance.parameter, every=instance.every)
-    found = search_design(where, policies, epsilon=epsilon, tolerance=tolerance, known=known, progress=tell)
+    found = search_design(
+        where,
+        policies,
+        epsilon=epsilon,
+        tolerance=tolerance,
+        known=known,
+        max_directions=effort.max_directions,
+        progress=tell,
+    )
     tell("an upper end that is a theorem")
     design = where.gather(found.solution.propensities)
     proven = proven_cost(
-        LinearPrice.of(policies, where, design, epsilon=epsilon), attained=found.upper, tolerance=tolerance
+        PolicyCosts.of(policies, where, design, epsilon=epsilon),
+        attained=found.upper,
+        tolerance=tolerance,
+        max_halved_cones=effort.max_halved_cones,
     )
     largest = 1.0 if noise is None else float(noise.max())
     proven = min(proven, largest * minimax_rho(instance.own.rank, epsilon=epsilon))
     tell("uniform exploration")
-    uniform = search_worst(LinearPrice.of(policies, where, where.uniform(), epsilon=epsilon), known=found.points)
-    return Ends(found.lower, found.upper, proven, uniform, _spread(instance, design), points=found.points)
+    uniform = search_worst(
+        PolicyCosts.of(policies, where, where.uniform(), epsilon=epsilon),
+        known=found.points,
+        max_directions=effort.max_directions,
+    )
+    propensities = instance.own.spread(design)
+    return RhoBracket(found.lower, found.upper, proven, uniform, propensities, points=found.points)
 
 
 def _measure_points(
-    instance: LinearInstance,
-    where: Coordinates,
-    points: FloatArray,
-    gaps: FloatArray,
-    sizes: FloatArray,
-    *,
-    epsilon: float,
-    tolerance: float,
-) -> Ends:
-    """The same for points x (K, r) with gaps (K,), made of parts of sizes (K,) that may cancel."""
-    moved = points @ where.change
-    same = _same(moved, sizes, where)
+    instance: Instance, where: Coordinates, points: Points, *, epsilon: float, tolerance: float
+) -> RhoBracket:
+    """The same for given points."""
+    moved = points.x @ where.change
+    same = _same(moved, points.sizes, where)
     if same.all():
         return _nothing(instance)
-    accuracies = np.maximum(gaps, epsilon)[~same]
+    accuracies = np.maximum(points.gaps, epsilon)[~same]
     if epsilon == 0 and accuracies.min() <= TIED_GAP:
         note = "infinite: two policies tie for the best (to 1e-12), and ε = 0 asks to tell them apart"
-        return Ends(np.inf, np.inf, np.inf, np.inf, _spread(instance, where.uniform()), note=note)
+        return RhoBracket(np.inf, np.inf, np.inf, np.inf, instance.own.spread(where.uniform()), note=note)
     targets = moved[~same] / accuracies[:, None]
-    solution = sift_moved(where, targets, tolerance=tolerance)
+    solution = solve_targets(where, targets, options=PoolOptions(tolerance=tolerance))
     uniform = float((targets**2).sum(axis=1).max())
-    propensities = _spread(instance, where.gather(solution.propensities))
-    return Ends(solution.lower, solution.upper, solution.upper, uniform, propensities)
+    propensities = instance.own.spread(where.gather(solution.propensities))
+    return RhoBracket(solution.lower, solution.upper, solution.upper, uniform, propensities)
 
 
 def _same(moved: FloatArray, sizes: FloatArray, where: Coordinates) -> BoolArray:
     """Which of the vectors (K, r), made of parts of sizes (K,), are rounding."""
-    return np.abs(moved).max(axis=1, initial=0.0) <= _SAME * sizes * np.abs(where.change).max(initial=0.0)
+    rounding = ROUNDING_SHARE_OF_DIFFERENCES * sizes * np.abs(where.change).max(initial=0.0)
+    return np.abs(moved).max(axis=1, initial=0.0) <= rounding
 
 
-def _nothing(instance: LinearInstance) -> Ends:
-    uniform = np.full((len(instance.own.weights), instance.own.n_actions), 1.0 / instance.own.n_actions)
-    return Ends(0.0, 0.0, 0.0, 0.0, _spread(instance, uniform), note="every policy is worth the same: nothing to learn")
-
-
-def _spread(instance: LinearInstance, propensities: FloatArray) -> FloatArray:
-    """Propensities (n, A) on all N contexts."""
-    return instance.own.spread(propensities)
-
-
-def _fit(own: Coordinates, rewards: FloatArray) -> FloatArray:
-    """θ* in the coordinates `own`, or a sentence. There uniform exploration has the identity for its information."""
-    target = rewards[own.rows].reshape(-1)
-    mass = np.repeat(own.weights, own.n_actions) / own.n_actions
-    parameter = own.points.T @ (mass * target)
-    residual = float(np.abs(own.points @ parameter - target).max())
-    if residual > _RESIDUAL * max(1.0, float(np.abs(target).max())):
-        raise InputError(
-            f"mean rewards are not linear in the features (least squares misses one by {residual:.3g}); "
-            "leave out --realizable"
-        )
-    return parameter
-
-
-def _table(truth: Truth, policies: PolicyClass | None) -> np.ndarray[Any, Any] | None:
-    """The actions (K, N) of a listed class; None for linear policies and for all."""
-    if policies is None:
-        return None
-    contexts, shape = truth.population, truth.mean_rewards.shape
-    if policies.n_actions != shape[1]:
-        raise InputError(f"the policies have {policies.n_actions} actions, but mean_rewards has {shape[1]} columns")
-    if isinstance(policies, EveryMap):
-        require_distinct(policies, contexts)
-        return None
-    if not isinstance(policies, EnumeratedClass):
-        raise InputError(
-            f"the class {type(policies).__name__} cannot be listed; the realizable complexity needs a listed class, "
-            "the trivial one, or all linear policies"
-        )
-    return np.asarray(policies.actions(contexts))
+def _nothing(instance: Instance) -> RhoBracket:
+    note = "every policy is worth the same: nothing to learn"
+    return RhoBracket(0.0, 0.0, 0.0, 0.0, instance.own.spread(instance.own.uniform()), note=note)

@@ -23,33 +23,33 @@ from pacbandits.arrays import FloatArray, IntArray
 from pacbandits.compiled import kernel
 from pacbandits.progress import Progress
 from pacbandits.realizable.coordinates import Coordinates
-from pacbandits.realizable.pool import LinearSolution, sift_moved
-from pacbandits.realizable.price import LinearPolicies, LinearPrice
+from pacbandits.realizable.costs import LinearPolicies, PolicyCosts
+from pacbandits.realizable.pool_design import PoolOptions, PoolSolution, solve_targets
 
-# Multiplications that a search may spend, on its way and when it thinks that it is done, and the directions it
-# evaluates at least and at most.
-_EFFORT, _THOROUGH = 5e8, 3e9
-_FEWEST, _MOST = 1_000, 30_000
-# Directions evaluated from one start: to find where the gap passes ε, and then at every step.
-_HALVINGS = 12
-_FACTORS = np.array([0.0, 0.5, 0.75, 0.9, 1.0, 1.1, 1.35, 2.0])
-_STEPS = 25
-_ROUNDS = 40
-# Policies in the pool: those that cost most at the design before.
-_POOL = 6_000
-# Policies whose single contexts are changed.
-_CHANGED = 24
+# What a search may spend, on its way and when it thinks that it is done, and the directions it evaluates in any case.
+_SEARCH_MULTIPLICATIONS, _LAST_SEARCH_MULTIPLICATIONS = 5e8, 3e9
+_MIN_DIRECTIONS, MAX_DIRECTIONS = 1_000, 30_000
+# Directions evaluated from one start: to find where the gap passes ε, and then at every step, multiples of the slope.
+_SLOPE_HALVINGS = 12
+_SLOPE_FACTORS = np.array([0.0, 0.5, 0.75, 0.9, 1.0, 1.1, 1.35, 2.0])
+_EXPECTED_STEPS, _MAX_STEPS = 8, 25
+_MAX_ROUNDS = 40
+_MAX_POOL_POLICIES = 6_000
+# Policies of a search whose single contexts are changed.
+_MAX_CHANGED_POLICIES = 24
 
 
 @dataclass(frozen=True, eq=False)
-class Searched:
+class SearchedDesign:
     """A design for all linear policies.
 
-    solution: the design, for the policies of a pool. lower: what even the best design must leave, a theorem. upper: the
-    largest ratio found at this design, in the pool or not. points (m, r): x_π of every policy that was looked at.
+    solution: the design, for the policies of a pool.
+    lower: what even the best design must leave, a theorem.
+    upper: the largest cost found at this design, in the pool or not.
+    points (m, r): x_π of every policy that was looked at.
     """
 
-    solution: LinearSolution
+    solution: PoolSolution
     lower: float
     upper: float
     points: FloatArray
@@ -62,114 +62,133 @@ def search_design(
     epsilon: float,
     known: FloatArray | None = None,
     tolerance: float = 0.01,
+    max_directions: int = MAX_DIRECTIONS,
     progress: Progress | None = None,
-) -> Searched:
+) -> SearchedDesign:
     """The best design for all linear policies at ε > 0.
 
     where: coordinates for the policies' own features. known (m, r): x_π of policies that were looked at before.
+    max_directions: evaluated in one search.
     """
     rng = np.random.default_rng(0)  # part of the solver, not of any experiment
     points = np.empty((0, policies.rank)) if known is None else known
-    price = LinearPrice.of(policies, where, where.uniform(), epsilon=epsilon)
-    points = np.concatenate([points, _search(price, effort=_THOROUGH, rng=rng, known=points)])
+    costs = PolicyCosts.of(policies, where, where.uniform(), epsilon=epsilon)
+    budget = _Budget(_LAST_SEARCH_MULTIPLICATIONS, max_directions)
+    points = np.concatenate([points, _search(costs, budget, rng=rng, known=points)])
     solution, lower, upper = None, 0.0, np.inf
-    for _ in range(_ROUNDS):
+    for _ in range(_MAX_ROUNDS):
         points = _distinct(points)
         if progress is not None:
             progress(f"{len(points):,} policies looked at")
-        pool = points[np.argsort(-price.ratios(points), kind="stable")[:_POOL]]
+        pool = points[np.argsort(-costs.ratios(points), kind="stable")[:_MAX_POOL_POLICIES]]
         targets = pool @ where.change / np.maximum(policies.gaps(pool), epsilon)[:, None]
-        solution = sift_moved(where, targets, tolerance=tolerance / 3)
+        solution = solve_targets(where, targets, options=PoolOptions(tolerance=tolerance / 3))
         lower, upper = max(lower, solution.lower), solution.upper
-        price = LinearPrice.of(policies, where, where.gather(solution.propensities), epsilon=epsilon)
-        for effort in (_EFFORT, _THOROUGH):
+        costs = PolicyCosts.of(policies, where, where.gather(solution.propensities), epsilon=epsilon)
+        for multiplications in (_SEARCH_MULTIPLICATIONS, _LAST_SEARCH_MULTIPLICATIONS):
             if upper <= lower * (1.0 + tolerance):
-                points = np.concatenate([points, _search(price, effort=effort, rng=rng, known=points)])
-                upper = max(upper, float(price.ratios(points).max(initial=0.0)))
+                budget = _Budget(multiplications, max_directions)
+                points = np.concatenate([points, _search(costs, budget, rng=rng, known=points)])
+                upper = max(upper, float(costs.ratios(points).max(initial=0.0)))
         if upper <= lower * (1.0 + tolerance):
             break
     assert solution is not None
-    return Searched(solution, lower, upper, points)
+    return SearchedDesign(solution, lower, upper, points)
 
 
-def search_worst(price: LinearPrice, *, known: FloatArray) -> float:
+def search_worst(costs: PolicyCosts, *, known: FloatArray, max_directions: int = MAX_DIRECTIONS) -> float:
     """The largest cost that a search finds. known (m, r): x_π of policies to look at, and to start from."""
-    found = _search(price, effort=_THOROUGH, rng=np.random.default_rng(0), known=known)
-    return float(price.ratios(np.concatenate([known, found])).max(initial=0.0))
+    budget = _Budget(_LAST_SEARCH_MULTIPLICATIONS, max_directions)
+    found = _search(costs, budget, rng=np.random.default_rng(0), known=known)
+    return float(costs.ratios(np.concatenate([known, found])).max(initial=0.0))
 
 
-def _search(price: LinearPrice, *, effort: float, rng: np.random.Generator, known: FloatArray) -> FloatArray:
+@dataclass(frozen=True)
+class _Budget:
+    """What one search may spend: multiplications, and directions evaluated at the most."""
+
+    multiplications: float
+    max_directions: int
+
+    def starts(self, policies: LinearPolicies) -> int:
+        """From how many places a search may start."""
+        directions = float(
+            np.clip(self.multiplications / max(policies.relative.size, 1), _MIN_DIRECTIONS, self.max_directions)
+        )
+        return int(directions / (_SLOPE_HALVINGS + _EXPECTED_STEPS * len(_SLOPE_FACTORS)))
+
+
+def _search(costs: PolicyCosts, budget: _Budget, *, rng: np.random.Generator, known: FloatArray) -> FloatArray:
     """x_π of policies along the ways from many starts to policies that cost much."""
-    policies = price.policies
-    evaluations = float(np.clip(effort / max(policies.relative.size, 1), _FEWEST, _MOST))
-    count = int(evaluations / (_HALVINGS + 8 * len(_FACTORS)))
-    worst = known[np.argsort(-price.ratios(known), kind="stable")[: count // 2]]
-    random = rng.standard_normal((max(count // 2, 4), price.root.shape[1]))
+    policies = costs.policies
+    count = budget.starts(policies)
+    worst = known[np.argsort(-costs.ratios(known), kind="stable")[: count // 2]]
+    random = rng.standard_normal((max(count // 2, 4), costs.root.shape[1]))
     random /= np.linalg.norm(random, axis=1, keepdims=True)
-    starts = np.concatenate([price.pull(worst), random @ price.root.T, price.root.T, -price.root.T])
-    slopes, points = _find_slopes(price, starts)
-    directions, climbed = _climb(price, starts, slopes)
+    starts = np.concatenate([costs.pull(worst), random @ costs.root.T, costs.root.T, -costs.root.T])
+    slopes, points = _find_slopes(costs, starts)
+    directions, climbed = _climb(costs, starts, slopes)
     found = [points, climbed]
     if policies.every:
-        found.append(_change_single(price, directions[:_CHANGED]))
+        found.append(_change_single(costs, directions[:_MAX_CHANGED_POLICIES]))
     return np.concatenate(found)
 
 
-def _find_slopes(price: LinearPrice, starts: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _find_slopes(costs: PolicyCosts, starts: FloatArray) -> tuple[FloatArray, FloatArray]:
     """For each v (Z, r) a slope s (Z,) at which the gap of v + sθ has just fallen to ε, and the points on the way.
 
     Beyond the largest ‖φ(c, a) − φ(c, π*(c))‖_{A⁻¹}/Δ(c, a) the policy is π* itself, but for ties.
     """
-    policies = price.policies
+    policies = costs.policies
     flat = policies.relative.reshape(-1, policies.rank)
     losses = -flat @ policies.parameter
     apart = losses > 1e-9 * losses.max(initial=0.0)
-    high = np.full(len(starts), float((price.lengths(flat[apart]) / losses[apart]).max(initial=0.0)))
+    high = np.full(len(starts), float((costs.lengths(flat[apart]) / losses[apart]).max(initial=0.0)))
     low = high * 1e-9
     points: list[FloatArray] = []
-    for _ in range(_HALVINGS):
+    for _ in range(_SLOPE_HALVINGS):
         middle = np.sqrt(low * high)
         points.append(policies.points(starts + middle[:, None] * policies.parameter))
-        good = policies.gaps(points[-1]) <= price.epsilon
+        good = policies.gaps(points[-1]) <= costs.epsilon
         high, low = np.where(good, middle, high), np.where(good, low, middle)
     return high, np.concatenate(points)
 
 
-def _climb(price: LinearPrice, starts: FloatArray, slopes: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _climb(costs: PolicyCosts, starts: FloatArray, slopes: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Climb from v (Z, r) and s (Z,) while the cost rises: directions (Z, r) reached, best first, and all points."""
-    policies = price.policies
+    policies = costs.policies
     value = np.zeros(len(starts))
     v, s = starts.copy(), slopes.copy()
     reached = starts + slopes[:, None] * policies.parameter
     alive = np.arange(len(starts))
     points: list[FloatArray] = []
-    for _ in range(_STEPS):
-        tried = s[alive, None] * _FACTORS
+    for _ in range(_MAX_STEPS):
+        tried = s[alive, None] * _SLOPE_FACTORS
         directions = (v[alive, None, :] + tried[:, :, None] * policies.parameter).reshape(-1, policies.rank)
         points.append(policies.points(directions))
-        costs = price.ratios(points[-1]).reshape(tried.shape)
-        rows, best = np.arange(len(alive)), costs.argmax(axis=1)
-        rises = costs[rows, best] > value[alive] * (1.0 + 1e-9)
+        ratios = costs.ratios(points[-1]).reshape(tried.shape)
+        rows, best = np.arange(len(alive)), ratios.argmax(axis=1)
+        rises = ratios[rows, best] > value[alive] * (1.0 + 1e-9)
         rows, best, alive = rows[rises], best[rises], alive[rises]
         if len(alive) == 0:
             break
-        spot = rows * len(_FACTORS) + best
-        value[alive] = costs[rows, best]
+        spot = rows * len(_SLOPE_FACTORS) + best
+        value[alive] = ratios[rows, best]
         reached[alive] = directions[spot]
-        v[alive] = price.pull(points[-1][spot])
+        v[alive] = costs.pull(points[-1][spot])
         s[alive] = np.maximum(tried[rows, best], s[alive] / 4)
     return reached[np.argsort(-value, kind="stable")], np.concatenate(points)
 
 
-def _change_single(price: LinearPrice, directions: FloatArray) -> FloatArray:
+def _change_single(costs: PolicyCosts, directions: FloatArray) -> FloatArray:
     """x_π (K, r) after changing the policies of directions (K, r) in one context at a time, while the cost rises."""
-    policies = price.policies
+    policies = costs.policies
     relative = policies.relative
-    turned, losses = relative @ price.root, -(relative @ policies.parameter)
+    turned, losses = relative @ costs.root, -(relative @ policies.parameter)
     out = np.empty_like(directions)
     for i, direction in enumerate(directions):
         actions = np.argmax(relative @ direction, axis=1)
-        _change_actions(turned, losses, policies.weights, price.epsilon, actions)
+        _change_actions(turned, losses, policies.weights, costs.epsilon, actions)
         out[i] = policies.weights @ relative[np.arange(len(actions)), actions]
     return out
 

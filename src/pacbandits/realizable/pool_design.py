@@ -1,4 +1,4 @@
-"""Designs for rewards that are linear in features: the ratio form on a pool of directions.
+"""Designs for rewards that are linear in features: the ratio form on a pool of given directions.
 
     min_p max_k ‖x_k‖²_{A(p)⁻¹}/d_k²,   A(p) = Σ_c ν_c Σ_a p(a|c) φ(c, a)φ(c, a)ᵀ/σ²(c, a)
 
@@ -20,7 +20,7 @@ a power that grows while the bracket of the iterates narrows and falls back to o
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -30,25 +30,44 @@ from pacbandits.design.enumerated import relative_gap
 from pacbandits.errors import InputError
 from pacbandits.realizable.coordinates import Coordinates, change_coordinates
 
-# Both ends are moved outward by this much for rounding; A is conditioned well enough for it.
-ROUNDING = 1e-9
-# The powers of a step.
-_GROWTH, _RETREAT, _LARGEST_POWER = 1.1, 0.5, 8.0
+# Both ends are moved outward by this share for rounding; A is conditioned well enough for it.
+ROUNDING_SHARE = 1e-9
+_POWER_GROWTH, _POWER_RETREAT, _MAX_POWER = 1.1, 0.5, 8.0
 # Nothing falls below this share of the largest, as it would not come back.
-_LEAST = 1e-12
-# Pools of more directions than this are sifted.
-_SIFTED = 20_000
-# The share of uniform exploration that keeps A(p) well conditioned: that of the tolerance, and at least the second.
-# It costs the upper end as much.
-_MIXED, _LEAST_MIXED = 0.01, 1e-7
+_MIN_SHARE = 1e-12
+# The share of uniform exploration that keeps A(p) well conditioned, for each unit of tolerance, and at least. It costs
+# the upper end as much.
+_UNIFORM_SHARE_PER_TOLERANCE, _MIN_UNIFORM_SHARE = 0.01, 1e-7
+
+
+@dataclass(frozen=True)
+class PoolOptions:
+    """How to solve for the design of a pool.
+
+    floor: the least probability of every action.
+    tolerance: the relative gap to stop at.
+    max_iterations: evaluations of A(p) after which to stop in any case.
+    max_at_once: directions in a pool beyond which it is solved for a few of them at a time.
+    """
+
+    floor: float = 0.0
+    tolerance: float = 0.01
+    max_iterations: int = 2_000
+    max_at_once: int = 20_000
+
+
+DEFAULT_OPTIONS = PoolOptions()
 
 
 @dataclass(frozen=True, eq=False)
-class LinearSolution:
+class PoolSolution:
     """A design and a bracket on the optimum: lower ≤ min_p max_k ‖x_k‖²_{A(p)⁻¹}/d_k² ≤ upper.
 
-    propensities (N, A): attain `upper`; uniform where a context cannot occur. multipliers (K,): the λ that proves
-    `lower`. iterations: evaluations of A(p). tolerance: the gap that was asked for.
+    propensities (N, A): attain `upper`; uniform where a context cannot occur.
+    lower, upper: the bracket.
+    multipliers (K,): the λ that proves `lower`.
+    iterations: evaluations of A(p).
+    tolerance: the gap that was asked for.
     """
 
     propensities: FloatArray
@@ -76,85 +95,66 @@ def solve_pool(
     accuracies: ArrayLike,
     *,
     noise: ArrayLike | None = None,
-    floor: float = 0.0,
     start: ArrayLike | None = None,
-    tolerance: float = 0.01,
-    max_iterations: int = 2_000,
-) -> LinearSolution:
+    options: PoolOptions = DEFAULT_OPTIONS,
+) -> PoolSolution:
     """The best design for given directions.
 
     features (N, A, d): φ. weights (N,): ν. directions (K, d): x_k, in the span of the features. accuracies (K,): d_k,
-    positive. noise (N, A): σ², ones by default; what has none is learned at once and costs nothing. floor: the least
-    probability of every action. start (N, A): propensities to do no worse than; the steps begin at uniform ones all the
-    same, as they are many times slower from a design that has given up most actions. tolerance: the relative gap to
-    stop at.
+    positive. noise (N, A): σ², ones by default; what has none is learned at once and costs nothing. start (N, A):
+    propensities to do no worse than; the steps begin at uniform ones all the same, as they are many times slower from a
+    design that has given up most actions.
     """
     where = change_coordinates(features, weights, noise=noise)
     moved = where.move(floats(directions, name="directions", shape=(None, where.dimension)))
     accuracy = floats(accuracies, name="accuracies", shape=(len(moved),))
     if len(accuracy) and accuracy.min() <= 0:
         raise InputError(f"accuracies must be positive, but entry {int(accuracy.argmin())} is {accuracy.min():.6g}")
-    return sift_moved(
-        where,
-        moved / accuracy[:, None],
-        floor=floor,
-        start=None if start is None else floats(start, name="start", shape=where.shape),
-        tolerance=tolerance,
-        max_iterations=max_iterations,
-    )
+    begin = None if start is None else floats(start, name="start", shape=where.shape)
+    return solve_targets(where, moved / accuracy[:, None], start=begin, options=options)
 
 
-def sift_moved(
+def solve_targets(
     where: Coordinates,
     targets: FloatArray,
     *,
-    floor: float = 0.0,
     start: FloatArray | None = None,
-    tolerance: float = 0.01,
-    max_iterations: int = 2_000,
-) -> LinearSolution:
+    options: PoolOptions = DEFAULT_OPTIONS,
+) -> PoolSolution:
     """The same for directions divided by their accuracies, (K, r), in coordinates that were made before.
 
     Of very many directions few will matter: a few are solved, all are evaluated at the design found, those served
     worst join, and so on. The lower end is that of the few, the upper one that of all.
     """
-    if len(targets) <= _SIFTED:
-        return solve_moved(where, targets, floor=floor, start=start, tolerance=tolerance, max_iterations=max_iterations)
-    active = _largest(_values(where, targets, where.uniform()), _SIFTED // 10)
+    if len(targets) <= options.max_at_once:
+        return _solve_at_once(where, targets, start, options)
+    active = _largest(_values(where, targets, where.uniform()), options.max_at_once // 10)
     lower, upper, iterations = 0.0, np.inf, 0
     best, proof = where.spread(where.uniform()), np.full(len(targets), 1.0 / len(targets))
-    while iterations < max_iterations:
-        left = max_iterations - iterations
-        solved = solve_moved(
-            where, targets[active], floor=floor, start=start, tolerance=tolerance / 2, max_iterations=left
-        )
+    while iterations < options.max_iterations:
+        rest = replace(options, tolerance=options.tolerance / 2, max_iterations=options.max_iterations - iterations)
+        solved = _solve_at_once(where, targets[active], start, rest)
         iterations += solved.iterations
         values = _values(where, targets, where.gather(solved.propensities))
         if solved.lower > lower:
             lower, proof = solved.lower, np.zeros(len(targets))
             proof[active] = solved.multipliers
-        if values.max() * (1.0 + ROUNDING) < upper:
-            upper, best = float(values.max()) * (1.0 + ROUNDING), solved.propensities
+        if values.max() * (1.0 + ROUNDING_SHARE) < upper:
+            upper, best = float(values.max()) * (1.0 + ROUNDING_SHARE), solved.propensities
         values[active] = 0.0
-        fresh = _largest(values, _SIFTED // 20)
+        fresh = _largest(values, options.max_at_once // 20)
         fresh = fresh[values[fresh] > lower]
-        if relative_gap(lower, upper) <= tolerance or len(fresh) == 0:
+        if relative_gap(lower, upper) <= options.tolerance or len(fresh) == 0:
             break
         active = np.concatenate([active, fresh])
-    return LinearSolution(best, lower, upper, proof, iterations, tolerance)
+    return PoolSolution(best, lower, upper, proof, iterations, options.tolerance)
 
 
-def solve_moved(
-    where: Coordinates,
-    targets: FloatArray,
-    *,
-    floor: float = 0.0,
-    start: FloatArray | None = None,
-    tolerance: float = 0.01,
-    max_iterations: int = 2_000,
-) -> LinearSolution:
+def _solve_at_once(
+    where: Coordinates, targets: FloatArray, start: FloatArray | None, options: PoolOptions
+) -> PoolSolution:
     """The same with all directions at once."""
-    n_actions = where.n_actions
+    n_actions, floor, tolerance = where.n_actions, options.floor, options.tolerance
     if not tolerance > 0:
         raise InputError(f"tolerance must be positive, got {tolerance}")
     if not 0 <= floor <= 1 / n_actions:
@@ -162,28 +162,28 @@ def solve_moved(
     lengths = np.abs(targets).max(axis=1, initial=0.0)
     if not lengths.any():
         equal = np.full(len(targets), 1.0 / max(len(targets), 1))
-        return LinearSolution(where.spread(where.uniform()), 0.0, 0.0, equal, 0, tolerance)
+        return PoolSolution(where.spread(where.uniform()), 0.0, 0.0, equal, 0, tolerance)
     unit = float(lengths.max())
-    mixed = max(_MIXED * min(tolerance, 1.0), _LEAST_MIXED) / n_actions
-    climb = _Climb(where, targets / unit, max(floor, mixed), floor)
+    mixed = max(_UNIFORM_SHARE_PER_TOLERANCE * min(tolerance, 1.0), _MIN_UNIFORM_SHARE) / n_actions
+    bracket = _Bracket(where, targets / unit, max(floor, mixed), floor)
     shares, weights = where.uniform(), np.full(len(targets), 1.0 / len(targets))
     if start is not None:
-        climb.at(_check_start(where.gather(start)), weights)
+        bracket.at(_check_start(where.gather(start)), weights)
     power, old_ratio, old_gap = 1.0, None, np.inf
     while True:
-        gains, ratio, gap = climb.at(shares, weights)
-        if relative_gap(climb.lower, climb.upper) <= tolerance or climb.iterations >= max_iterations:
+        gains, ratio, gap = bracket.at(shares, weights)
+        if relative_gap(bracket.lower, bracket.upper) <= tolerance or bracket.iterations >= options.max_iterations:
             break
-        power = min(power * _GROWTH, _LARGEST_POWER) if gap <= old_gap else max(power * _RETREAT, 1.0)
+        power = min(power * _POWER_GROWTH, _MAX_POWER) if gap <= old_gap else max(power * _POWER_RETREAT, 1.0)
         shares = _raise(shares, gains, power / 2)
         weights = _raise(weights, ratio if old_ratio is None else ratio * (ratio / old_ratio), power)
         old_ratio, old_gap = ratio, gap
-    return LinearSolution(
-        where.spread(climb.best),
-        climb.lower * unit**2 * (1.0 - ROUNDING),
-        climb.upper * unit**2 * (1.0 + ROUNDING),
-        climb.proof,
-        climb.iterations,
+    return PoolSolution(
+        where.spread(bracket.best),
+        bracket.lower * unit**2 * (1.0 - ROUNDING_SHARE),
+        bracket.upper * unit**2 * (1.0 + ROUNDING_SHARE),
+        bracket.proof,
+        bracket.iterations,
         tolerance,
     )
 
@@ -198,7 +198,7 @@ def _largest(values: FloatArray, count: int) -> IntArray:
     return np.argpartition(-values, count - 1)[:count] if count < len(values) else np.arange(len(values))
 
 
-class _Climb:
+class _Bracket:
     """Evaluates p and λ, and remembers the best bracket seen.
 
     targets (K, r): x_k/d_k. mixed: the least probability that is played; floor: that which every design must keep.
@@ -238,7 +238,7 @@ def _raise(shares: FloatArray, factors: FloatArray, power: float) -> FloatArray:
     largest = factors.max(axis=-1, keepdims=True)
     out = shares * (factors / np.where(largest > 0, largest, 1.0)) ** power
     out = np.where(largest > 0, out, shares)
-    out = np.maximum(out, _LEAST * out.max(axis=-1, keepdims=True))
+    out = np.maximum(out, _MIN_SHARE * out.max(axis=-1, keepdims=True))
     return out / out.sum(axis=-1, keepdims=True)
 
 

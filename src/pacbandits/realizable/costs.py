@@ -15,8 +15,10 @@ from pacbandits.realizable.coordinates import Coordinates
 class LinearPolicies:
     """Linear policies on the n contexts that can occur.
 
-    relative (n, A, r): φ(c, a) − φ(c, π*(c)). weights (n,): ν. parameter (r,): θ. every: whether all other maps from
-    contexts to actions are policies too.
+    relative (n, A, r): φ(c, a) − φ(c, π*(c)).
+    weights (n,): ν.
+    parameter (r,): θ.
+    every: whether all other maps from contexts to actions are policies too.
     """
 
     relative: FloatArray
@@ -40,10 +42,12 @@ class LinearPolicies:
 
 
 @dataclass(frozen=True, eq=False)
-class LinearPrice:
+class PolicyCosts:
     """What policies cost at a design: ‖x_π‖²_{A⁻¹}/max(Δ_π, ε)².
 
+    policies: whose costs they are.
     root (r, m): A⁻¹ = root rootᵀ.
+    epsilon: ε.
     """
 
     policies: LinearPolicies
@@ -53,7 +57,7 @@ class LinearPrice:
     @classmethod
     def of(
         cls, policies: LinearPolicies, where: Coordinates, propensities: FloatArray, *, epsilon: float
-    ) -> LinearPrice:
+    ) -> PolicyCosts:
         """At propensities (n, A) that are not zero; `where` has coordinates for the policies' own features."""
         information = where.information(propensities)
         return cls(policies, where.change @ np.linalg.inv(np.linalg.cholesky(information)).T, epsilon)
