@@ -14,7 +14,6 @@ from numpy.typing import ArrayLike
 
 from pacbandits.arrays import FloatArray, IntArray, floats, whole_number
 from pacbandits.errors import InputError
-from pacbandits.policies.trees.tree import column_of
 from pacbandits.records import Contexts, Phi
 
 
@@ -67,7 +66,7 @@ class Number:
     spread: float
 
     def columns(self, contexts: Contexts) -> list[FloatArray]:
-        own = contexts.features[:, column_of(contexts, self.feature, categorical=False)]
+        own = contexts.features[:, contexts.column_of(self.feature, categorical=False)]
         return [(own - self.centre) / self.spread]
 
     @property
@@ -89,7 +88,7 @@ class Category:
     labels: tuple[str, ...]
 
     def columns(self, contexts: Contexts) -> list[FloatArray]:
-        column = column_of(contexts, self.feature, categorical=True)
+        column = contexts.column_of(self.feature, categorical=True)
         own, labels = contexts.features[:, column], contexts.categories[column] or ()
         codes = [labels.index(label) if label in labels else -1 for label in self.labels[1:]]
         return [(own == code).astype(np.float64) for code in codes]

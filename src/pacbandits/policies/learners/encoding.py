@@ -9,7 +9,6 @@ import numpy as np
 
 from pacbandits.arrays import FloatArray, floats
 from pacbandits.errors import InputError
-from pacbandits.policies.trees.tree import column_of
 from pacbandits.records import Contexts
 
 Encode = Callable[[Contexts], FloatArray]
@@ -49,7 +48,7 @@ class OneHot:
         """The columns (n, d')."""
         out = np.empty((len(contexts), len(self.columns)))
         for k, (name, label) in enumerate(self.columns):
-            column = column_of(contexts, name, categorical=label is not None)
+            column = contexts.column_of(name, categorical=label is not None)
             values = contexts.features[:, column]
             if label is None:
                 out[:, k] = values
