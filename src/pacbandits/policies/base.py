@@ -109,7 +109,8 @@ class ReadingClass(PolicyClass, Protocol):
         ...
 
 
-Value = Callable[[FloatArray, FloatArray], FloatArray]  # of the first and the second score, rising with both
+# A function of the first and the second score that rises with both.
+RisingValue = Callable[[FloatArray, FloatArray], FloatArray]
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,7 +127,7 @@ class Frontier:
     second: FloatArray
     exact: bool
     build: Callable[[int], Policy]
-    search: Callable[[Value, int], Sequence[Policy]] | None = None
+    search: Callable[[RisingValue, int], Sequence[Policy]] | None = None
 
     def __len__(self) -> int:
         return self.first.shape[0]
@@ -135,7 +136,7 @@ class Frontier:
         """A policy at (or, when rounded, near) the given point."""
         return self.build(int(index))
 
-    def large(self, value: Value, *, most: int) -> tuple[Policy, ...]:
+    def large(self, value: RisingValue, *, most: int) -> tuple[Policy, ...]:
         """Up to `most` policies at which `value(first, second)`, a function that rises with both, is large.
 
         The maximiser comes first. The others come from all over the class where it has a `search` of its own, and then

@@ -11,7 +11,7 @@ import numpy as np
 
 from pacbandits.arrays import FloatArray, IntArray, whole_number
 from pacbandits.errors import InputError
-from pacbandits.policies.base import Frontier, Value, check_scores
+from pacbandits.policies.base import Frontier, RisingValue, check_scores
 from pacbandits.policies.finite import TablePolicy, sum_by_id
 from pacbandits.policies.pareto import pareto, pareto_of_sums
 from pacbandits.policies.spec import policy_class
@@ -93,7 +93,7 @@ class Trivial:
         return TablePolicy(table=actions, n_actions=self.n_actions, name="trivial")
 
 
-def large_maps(first: FloatArray, second: FloatArray, value: Value, *, most: int) -> list[IntArray]:
+def large_maps(first: FloatArray, second: FloatArray, value: RisingValue, *, most: int) -> list[IntArray]:
     """Up to `most` maps (n_contexts,) at which `value` is large, different on purpose.
 
     From the map of largest second, contexts are changed in the order of what a change gains in first for what it loses

@@ -12,7 +12,7 @@ import numpy as np
 
 from pacbandits.arrays import FloatArray, IntArray, whole_number
 from pacbandits.errors import InputError, nearest
-from pacbandits.policies.base import Frontier, Value, check_scores
+from pacbandits.policies.base import Frontier, RisingValue, check_scores
 from pacbandits.policies.features import Crossed, FeatureMap, map_for, map_from_json
 from pacbandits.policies.finite import sum_scores
 from pacbandits.policies.linear.acting import Rows, Table, act, act_all, rows_of
@@ -214,7 +214,7 @@ class SweptLinear(Linear):
         )
         keep = pareto(firsts, seconds)
 
-        def search(value: Value, most: int) -> list[LinearPolicy]:
+        def search(value: RisingValue, most: int) -> list[LinearPolicy]:
             values = value(firsts, seconds)
             pieces = np.array_split(np.arange(len(values)), min(most, len(values)))
             return [self._policy(int(piece[values[piece].argmax()])) for piece in pieces]
