@@ -166,6 +166,11 @@ def compact(n_actions: int) -> type[np.unsignedinteger]:
     return np.uint8 if n_actions <= 256 else np.uint16 if n_actions <= 65536 else np.uint32
 
 
+def at_stake(scores: FloatArray) -> float:
+    """All that could be lost by the choice of actions, for scores (n, A)."""
+    return float((scores.max(axis=1) - scores.min(axis=1)).sum())
+
+
 def total(scores: FloatArray, actions: IntArray) -> float:
     """`Σ_i scores[i, actions[i]]`, for scores (n, A) and actions (n,)."""
     return float(scores[np.arange(len(actions)), actions].sum())
