@@ -53,10 +53,12 @@ class Linear(ABC):
 
         log|Π| = log #{θ without a common divisor} ≤ d log(2L + 1)
 
-    levels: L. oracle: how the best policy is found. `list` looks at all of them, up to a million, and where they are
-    few the class can be listed; it is exact. `milp` solves an integer program, for a few dozen rows, and is exact to
-    the solver's tolerance; `search` is not. Of both certificates say that they rest on the oracle. `auto` looks at all
-    policies where that is quick, and searches elsewhere.
+    map: φ.
+    levels: L.
+    oracle: how the best policy is found. `list` looks at all of them, up to a million, and where they are few the class
+        can be listed; it is exact. `milp` solves an integer program, for a few dozen rows, and is exact to the solver's
+        tolerance; `search` is not. Of both certificates say that they rest on the oracle. `auto` looks at all policies
+        where that is quick, and searches elsewhere.
     """
 
     kind = "linear"
@@ -103,6 +105,10 @@ class Linear(ABC):
     @property
     def log_size(self) -> float:
         return math.log(count_directions(self.map.dimension, self.levels))
+
+    def describe(self) -> str:
+        """The kind of policies, in a word."""
+        return self.kind
 
     def to_json(self) -> dict[str, Any]:
         return {"kind": self.kind, "map": self.map.to_json(), "levels": self.levels, "oracle": self.oracle}
