@@ -6,7 +6,7 @@ import itertools
 
 import numpy as np
 
-from pacbandits.policies.trees.bins import Bins, Cuts
+from pacbandits.policies.trees.bins import Bins, NumberBins
 from pacbandits.records import Contexts
 
 
@@ -16,7 +16,7 @@ def sides(bins: Bins, contexts: Contexts) -> list[np.ndarray]:
     for feature in bins.features:
         column = contexts.names.index(feature.name)
         values = contexts.features[:, column]
-        if isinstance(feature, Cuts):
+        if isinstance(feature, NumberBins):
             out.extend(np.array([x <= t for x in values]) for t in feature.thresholds)
         else:
             labels = contexts.categories[column]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import itertools
 import json
+import weakref
 
 import numpy as np
 import pytest
@@ -15,7 +16,9 @@ from pacbandits import compiled
 from pacbandits.errors import InputError
 from pacbandits.policies.base import ClosedClass, FrontierClass, PolicyClass
 from pacbandits.policies.registry import class_from_json, class_to_json, load_policies, policy_from_json
-from pacbandits.policies.trees import Bins, DeepTrees, TreePolicy, Trees, deep
+from pacbandits.policies.trees import Bins, DeepTrees, TreePolicy, Trees
+from pacbandits.policies.trees.growth import DeepSearch, Effort
+from pacbandits.policies.trees.roots import leading, shortlist
 from pacbandits.policies.trees.tree import AtMost, Branch, Is, Node, leaves
 from pacbandits.records import Contexts
 from tests.policies.brute import all_actions, sides, values
@@ -36,11 +39,9 @@ def best_value(bins: Bins, contexts: Contexts, scores: np.ndarray, *, depth: int
     return best
 
 
-def only_few_roots(patch: pytest.MonkeyPatch, *, fewest: int = 2) -> None:
-    """Make the search try few roots, as it does when there are very many."""
-    patch.setattr(deep, "EFFORT", 0)
-    patch.setattr(deep, "EFFORT_OF_MANY", 0)
-    patch.setattr(deep, "FEWEST", fewest)
+def few_roots(count: int) -> Effort:
+    """The effort of a search that tries few roots, as it does when there are very many."""
+    return Effort(root_sums=0, node_sums=0, least_roots=count)
 
 
 @st.composite
@@ -74,9 +75,8 @@ def planted(bins: Bins, rng: np.random.Generator, *, depth: int, n_actions: int)
     return Branch(test, then, (then + 1) % n_actions if depth == 1 and isinstance(then, int) else otherwise)
 
 
-def search_of(trees: DeepTrees, contexts: Contexts, scores: np.ndarray) -> deep.Search:
-    places = {trees.bins.test(split): split for split in range(trees.bins.n_splits)}
-    return deep.Search(trees.bins, places, trees.bins.encode(contexts), scores, trees.depth)
+def search_of(trees: DeepTrees, contexts: Contexts, scores: np.ndarray) -> DeepSearch:
+    return DeepSearch(trees.bins, trees.bins.encode(contexts), scores, trees.depth, trees.effort)
 
 
 @settings(max_examples=40, deadline=None)
@@ -94,12 +94,10 @@ def test_the_best_of_depth_three_is_found_when_roots_are_few(problem: tuple[Cont
 @given(small_problems(), st.integers(3, 6), st.booleans())
 def test_never_worse_than_depth_two(problem: tuple[Contexts, np.ndarray], depth: int, few: bool) -> None:
     contexts, scores = problem
-    trees = DeepTrees.learn(contexts, n_actions=scores.shape[1], depth=depth, bins=5)
+    effort = few_roots(1) if few else Effort()
+    trees = DeepTrees.learn(contexts, n_actions=scores.shape[1], depth=depth, bins=5, effort=effort)
     shallow = Trees(trees.bins, n_actions=scores.shape[1], depth=2).argmax(contexts, scores)
-    with pytest.MonkeyPatch.context() as patch:
-        if few:
-            only_few_roots(patch, fewest=1)
-        policy = trees.argmax(contexts, scores)
+    policy = trees.argmax(contexts, scores)
     assert trees.has(policy)
     gain = value(policy, contexts, scores) - value(shallow, contexts, scores)
     assert gain >= -1e-9
@@ -109,13 +107,13 @@ def test_never_worse_than_depth_two(problem: tuple[Contexts, np.ndarray], depth:
 
 @pytest.mark.parametrize("signal", [0.0, 2.0], ids=["noise", "structure"])
 @pytest.mark.parametrize("depth", [3, 4])
-def test_search_comes_close_to_the_best(monkeypatch: pytest.MonkeyPatch, depth: int, signal: float) -> None:
+def test_search_comes_close_to_the_best(depth: int, signal: float) -> None:
     """Part of what the best tree gains on depth 2 that the search leaves, on average; with roots to choose from."""
-    only_few_roots(monkeypatch, fewest=6)
     left_over: list[float] = []
     for seed in range(12 if depth == 3 else 3):
         contexts, scores = larger(seed, signal=signal)
-        trees = DeepTrees.learn(contexts, n_actions=3, depth=depth, bins=5 if depth == 3 else 3)
+        bins = 5 if depth == 3 else 3
+        trees = DeepTrees.learn(contexts, n_actions=3, depth=depth, bins=bins, effort=few_roots(6))
         assert trees.bins.n_splits > 6
         found = value(trees.argmax(contexts, scores), contexts, scores)
         best = best_value(trees.bins, contexts, scores, depth=depth)
@@ -128,10 +126,9 @@ def test_search_comes_close_to_the_best(monkeypatch: pytest.MonkeyPatch, depth: 
     assert max(left_over) < 0.4
 
 
-def test_shortfall_is_seen_when_the_search_misses(monkeypatch: pytest.MonkeyPatch) -> None:
-    only_few_roots(monkeypatch, fewest=1)
+def test_shortfall_is_seen_when_the_search_misses() -> None:
     seen = [
-        DeepTrees.learn(contexts, n_actions=3, bins=5).shortfall(contexts, scores)
+        DeepTrees.learn(contexts, n_actions=3, bins=5, effort=few_roots(1)).shortfall(contexts, scores)
         for contexts, scores in map(larger, range(6))
     ]
     assert max(seen) > 0.1
@@ -140,15 +137,14 @@ def test_shortfall_is_seen_when_the_search_misses(monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("few", [False, True])
-def test_a_clear_tree_of_depth_three_is_found_again(seed: int, few: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_clear_tree_of_depth_three_is_found_again(seed: int, few: bool) -> None:
     contexts, noise = larger(seed, n=600, n_actions=8)
-    trees = DeepTrees.learn(contexts, n_actions=8, bins=6)
+    effort = few_roots(Effort.least_roots // 2) if few else Effort()
+    trees = DeepTrees.learn(contexts, n_actions=8, bins=6, effort=effort)
     rng = np.random.default_rng(seed)
     truth = TreePolicy(planted(trees.bins, rng, depth=3, n_actions=8), n_actions=8)
     scores = 1e-3 * noise
     scores[np.arange(600), truth(contexts)] += 1.0
-    if few:
-        only_few_roots(monkeypatch, fewest=deep.FEWEST // 2)
     np.testing.assert_array_equal(trees.argmax(contexts, scores)(contexts), truth(contexts))
 
 
@@ -357,15 +353,21 @@ def test_scores_of_any_layout_and_features_by_name() -> None:
 
 def test_codes_are_kept_as_long_as_their_contexts() -> None:
     contexts, scores = larger()
-    trees = DeepTrees.learn(contexts, n_actions=3, bins=5)
+    encoded: list[int] = []
+
+    class CountedBins(Bins):
+        def encode(self, contexts: Contexts) -> np.ndarray:
+            encoded.append(len(contexts))
+            return super().encode(contexts)
+
+    trees = DeepTrees(CountedBins(Bins.learn(contexts, bins=5).features), n_actions=3)
     fresh = contexts.take(np.arange(150))
-    first = trees.argmax(fresh, scores)
-    codes = trees._codes[fresh]
-    assert trees.argmax(fresh, scores) == first
-    assert trees._codes[fresh] is codes
+    assert trees.argmax(fresh, scores) == trees.argmax(fresh, scores)
+    assert encoded == [150]
+    alive = weakref.ref(fresh)
     del fresh
     gc.collect()
-    assert len(trees._codes) == 0
+    assert alive() is None
 
 
 @given(st.lists(st.integers(-3, 3), max_size=12), st.integers(0, 12))
@@ -374,7 +376,7 @@ def test_leading_takes_the_largest_and_of_ties_the_first(numbers: list[int], mos
     exact[exact == -3] = -np.inf
     noisy = exact + 1e-12 * np.arange(len(exact))  # later ones larger, within the tie
     wanted = [i for i in np.argsort(-exact, kind="stable") if exact[i] > -np.inf][:most]
-    assert deep.leading(noisy, most=most, tie=1e-9) == wanted
+    assert leading(noisy, most=most, tie=1e-9) == wanted
 
 
 def test_shortlist_begins_with_the_peaks() -> None:
@@ -382,10 +384,10 @@ def test_shortlist_begins_with_the_peaks() -> None:
         [[float(i), float(i % 3)] for i in range(6)], names=["x", "c"], categories=[None, ("a", "b", "d")]
     )
     trees = DeepTrees.learn(contexts, n_actions=2)
-    search = search_of(trees, contexts, np.eye(2)[[0, 1, 0, 1, 0, 1]])
+    tie = search_of(trees, contexts, np.eye(2)[[0, 1, 0, 1, 0, 1]]).tie
     found = np.array([5.0, 4.0, 1.0, 2.0, 2.5, 0.5, 0.7, 0.6])  # five splits of x, then three of c
-    assert search.shortlist(found, most=5) == [0, 4, 6, 7, 5]
-    assert search.shortlist(found, most=7) == [0, 4, 6, 7, 5, 1, 3]
+    assert shortlist(found, trees.bins.layout, most=5, tie=tie) == [0, 4, 6, 7, 5]
+    assert shortlist(found, trees.bins.layout, most=7, tie=tie) == [0, 4, 6, 7, 5, 1, 3]
 
 
 def test_branches_without_effect_are_pruned() -> None:

@@ -24,8 +24,8 @@ from pacbandits.paper.oracles.constrained import relaxed_argmax
 from pacbandits.policies import PolicyClass, Trees, Trivial
 from pacbandits.policies.base import ClosedClass, EnumeratedClass, FrontierClass
 from pacbandits.policies.learners import Learned, LearnedPolicy, OneHot
-from pacbandits.policies.learners.estimators import Same
-from pacbandits.policies.learners.reductions import Task, Votes, by_classification, by_pairs, by_regression
+from pacbandits.policies.learners.estimators import SameForAll
+from pacbandits.policies.learners.reductions import LearningTask, Votes, by_classification, by_pairs, by_regression
 from pacbandits.records import Contexts
 from pacbandits.simulation import run
 from tests.policies.brute import values
@@ -112,7 +112,7 @@ def test_regression_by_stakes_does_not_tell_a_context_twice_from_scores_twice_as
     doubled = np.where(twice[:, None], 2 * scores, scores)
     which = np.concatenate([np.arange(30), np.arange(10)])
     repeated = np.concatenate([scores, scores[:10]])
-    tasks = [Task.of(contexts.features, w, s) for w, s in ((np.arange(30), doubled), (which, repeated))]
+    tasks = [LearningTask.of(contexts.features, w, s) for w, s in ((np.arange(30), doubled), (which, repeated))]
     by_count, by_stake = zip(*(by_regression(Ridge(), task) for task in tasks), strict=True)
     grid = rng.normal(size=(500, 3))
     np.testing.assert_array_equal(by_stake[0](grid), by_stake[1](grid))
@@ -126,7 +126,7 @@ def test_regression_by_counts_fits_the_rows_as_they_were_given():
     which = rng.integers(0, 12, 60)
     which[:12] = np.arange(12)
     scores = rng.normal(size=(60, 3)) + distinct[which] @ rng.normal(size=(2, 3))
-    rule = by_regression(LinearRegression(), Task.of(distinct, which, scores))[0]
+    rule = by_regression(LinearRegression(), LearningTask.of(distinct, which, scores))[0]
     design = np.column_stack([np.ones(60), distinct[which]])
     coefficients, *_ = np.linalg.lstsq(design, scores, rcond=None)
     grid = rng.normal(size=(300, 2))
@@ -150,7 +150,7 @@ def test_the_weight_of_what_a_classifier_gets_right_is_the_gain_of_its_policy(se
         def predict(self, X):
             return np.zeros(len(X), dtype=int)
 
-    task = Task.of(features, np.arange(6), scores)
+    task = LearningTask.of(features, np.arange(6), scores)
     (rule, _) = by_classification(Spy(), task)
     X, y, weights = seen["first"]
     actions = rng.integers(0, 4, 6)
@@ -169,13 +169,13 @@ def test_votes_lose_at_most_the_weight_of_pairs_decided_wrongly(seed, n_actions)
     pairs = list(combinations(range(n_actions), 2))
     upset = rng.random(len(pairs)) < rng.random()
     won = np.array([scores[b] > scores[a] for a, b in pairs]) ^ upset
-    elected = Votes(tuple(Same(float(second)) for second in won), n_actions)(np.zeros((1, 1)))[0]
+    elected = Votes(tuple(SameForAll(float(second)) for second in won), n_actions)(np.zeros((1, 1)))[0]
     wrong = sum(abs(scores[a] - scores[b]) for (a, b), bad in zip(pairs, upset, strict=True) if bad)
     assert scores.max() - scores[elected] <= wrong + 1e-12
 
 
 def test_votes_go_to_the_first_of_equals():
-    circle = Votes((Same(0), Same(1), Same(0)), 3)  # 0 beats 1, 2 beats 0, 1 beats 2
+    circle = Votes((SameForAll(0), SameForAll(1), SameForAll(0)), 3)  # 0 beats 1, 2 beats 0, 1 beats 2
     np.testing.assert_array_equal(circle(np.zeros((2, 1))), [0, 0])
 
 
@@ -183,7 +183,7 @@ def test_pairs_are_labelled_and_weighted_by_their_difference():
     """Two actions, one feature: the best stump by hand."""
     features = np.arange(4.0)[:, None]
     scores = np.array([[0.0, 5.0], [0.0, -1.0], [0.0, 2.0], [0.0, -3.0]])
-    task = Task.of(features, np.arange(4), scores)
+    task = LearningTask.of(features, np.arange(4), scores)
     for reduction in (by_pairs, by_classification):
         (rule,) = reduction(DecisionTreeClassifier(max_depth=1, criterion="gini", random_state=0), task)
         np.testing.assert_array_equal(rule(features), [1, 1, 1, 0])

@@ -18,7 +18,7 @@ from pacbandits.policies.features import Crossed, FeatureMap, Given
 from pacbandits.policies.linear import oracle
 from pacbandits.policies.linear.acting import act, act_all, rows_of
 from pacbandits.policies.linear.arrangement import Turns
-from pacbandits.policies.linear.grid import count_directions, directions
+from pacbandits.policies.linear.grid import count_directions, directions, values_of
 from pacbandits.policies.linear.oracle import ListedLinear, SearchedLinear, SolvedLinear, SweptLinear
 from pacbandits.policies.linear.search import Ground
 from pacbandits.policies.registry import load_policies
@@ -239,17 +239,19 @@ def test_listed_policies_are_all_there_is() -> None:
         np.testing.assert_allclose(policies.values(contexts, scores)[0].max(), wanted)
 
 
-def test_swept_policies_are_all_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_swept_policies_are_all_looked_at() -> None:
     rng = np.random.default_rng(4)
     contexts = draw_people(rng, 25, 1)
     listed = Linear.learn(contexts, n_actions=3, levels=2)
-    monkeypatch.setattr(oracle, "MOST_LISTED", 10)
-    monkeypatch.setattr("pacbandits.policies.linear.grid._ENTRIES", 1000)
-    swept = Linear.learn(contexts, n_actions=3, levels=2)
-    assert type(swept) is SweptLinear
+    assert isinstance(listed, ListedLinear)
+    swept = SweptLinear(listed.map, levels=2)
     assert not isinstance(swept, EnumeratedClass)
     for seed in range(5):
         scores = np.random.default_rng(seed).normal(size=(25, 3))
+        (whole,) = listed.values(contexts, scores)
+        rows = rows_of(listed.map, contexts)
+        (parts,) = values_of(rows, listed.parameters, rows.add_up(scores), entries_at_a_time=1000)
+        np.testing.assert_array_equal(parts, whole)
         assert swept.argmax(contexts, scores).parameter == listed.argmax(contexts, scores).parameter
         for one, other in zip(*(c.frontier(contexts, scores, -scores).first for c in (swept, listed)), strict=True):
             assert one == pytest.approx(other)
@@ -299,16 +301,16 @@ def test_the_integer_program_finds_the_best(seed: int, n: int, n_actions: int, w
     assert policies.upper_bound(contexts, scores) == pytest.approx(wanted, abs=1e-9)
 
 
-def test_the_integer_program_says_when_it_is_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_integer_program_says_when_it_is_too_large() -> None:
     rng = np.random.default_rng(0)
     contexts = draw_people(rng, 3000, 3)
     scores = rng.normal(size=(3000, 3))
     policies = Linear.learn(contexts, n_actions=3, oracle="milp")
     with pytest.raises(InputError, match="3,000 rows are too many for an exact search; use oracle=search"):
         policies.argmax(contexts, scores)
-    monkeypatch.setattr(oracle, "SECONDS", 1e-3)
+    hasty = SolvedLinear(policies.map, levels=policies.levels, seconds=1e-3)
     with pytest.raises(InputError, match="60 rows are too many for an exact search in 0 s"):
-        policies.argmax(contexts.take(np.arange(60)), scores[:60])
+        hasty.argmax(contexts.take(np.arange(60)), scores[:60])
 
 
 def test_shortfalls() -> None:

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pacbandits.policies.pareto import SORTED, pareto, pareto_of_sums
+from pacbandits.policies.pareto import SORTED_SUMS_PER_INTERVAL, pareto, pareto_of_sums
 from tests.policies.brute import maximal
 
 whole = st.integers(-5, 5).map(float)
@@ -55,7 +55,7 @@ def test_sums_are_dominated_and_exact_ones_attained(
         assert (roots[0] - roots[1] <= 1.001 / bins).all()
     if exact:
         assert list(zip(first, second, strict=True)) == wanted
-    if len(wanted) <= bins and len(sums_first) <= SORTED * bins:
+    if len(wanted) <= bins and len(sums_first) <= SORTED_SUMS_PER_INTERVAL * bins:
         assert exact
 
 

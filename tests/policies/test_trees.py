@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import json
+import weakref
 
 import numpy as np
 import pytest
@@ -13,11 +14,10 @@ from hypothesis import strategies as st
 from pacbandits import compiled
 from pacbandits.errors import InputError
 from pacbandits.policies import Bins, TreePolicy, Trees, policy_from_json
-from pacbandits.policies.trees import frontier as frontier_module
-from pacbandits.policies.trees import histograms
-from pacbandits.policies.trees.bins import Cuts, Labels, cut
+from pacbandits.policies.trees.bins import LabelBins, NumberBins, cut
 from pacbandits.policies.trees.fronts import thin
-from pacbandits.policies.trees.pairs import settle
+from pacbandits.policies.trees.limits import TreeLimits
+from pacbandits.policies.trees.pairs import front_beyond_ties
 from pacbandits.policies.trees.tree import AtMost, Branch, Is
 from pacbandits.records import Contexts
 from tests.policies.brute import all_actions, maximal, values
@@ -95,13 +95,11 @@ def same_front(one: object, other: object) -> None:
     assert [one.policy(i) for i in range(len(one))] == [other.policy(i) for i in range(len(other))]
 
 
-@pytest.mark.parametrize("survivors", [frontier_module.SURVIVORS, 50])
-@pytest.mark.parametrize("points", [10**9, 300])
-def test_results_do_not_depend_on_cores(monkeypatch: pytest.MonkeyPatch, points: int, survivors: int) -> None:
-    monkeypatch.setattr(frontier_module, "PAIRS", points)
-    monkeypatch.setattr(frontier_module, "SURVIVORS", survivors)
+@pytest.mark.parametrize("survivors", [TreeLimits.survivors, 50])
+@pytest.mark.parametrize("pairs", [10**9, 300])
+def test_results_do_not_depend_on_cores(monkeypatch: pytest.MonkeyPatch, pairs: int, survivors: int) -> None:
     contexts, first, second = larger()
-    trees = Trees.learn(contexts, n_actions=4, bins=9)
+    trees = Trees(Bins.learn(contexts, bins=9), n_actions=4, limits=TreeLimits(pairs=pairs, survivors=survivors))
     monkeypatch.setattr(compiled, "cores", lambda: 1)
     alone = trees.argmax(contexts, first), trees.frontier(contexts, first, second)
     monkeypatch.setattr(compiled, "cores", lambda: 3)
@@ -110,24 +108,24 @@ def test_results_do_not_depend_on_cores(monkeypatch: pytest.MonkeyPatch, points:
     same_front(alone[1], together[1])
 
 
-def test_kept_and_streamed_sums_agree_exactly(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_kept_and_streamed_sums_agree_exactly() -> None:
     contexts, first, second = larger()
     trees = Trees.learn(contexts, n_actions=4, bins=9)
     kept = trees.argmax(contexts, first), trees.frontier(contexts, first, second)
-    monkeypatch.setattr(histograms, "LARGEST", 0)
+    trees = Trees(trees.bins, n_actions=4, limits=TreeLimits(kept_bytes=0))
     streamed = trees.argmax(contexts, first), trees.frontier(contexts, first, second)
     assert kept[0] == streamed[0]
     same_front(kept[1], streamed[1])
 
 
-def test_thinned_frontier_dominates_and_stays_close(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_thinned_frontier_dominates_and_stays_close() -> None:
     contexts, first, _ = larger()
     second = -(first**3)
     trees = Trees.learn(contexts, n_actions=4, bins=9)
     exact = trees.frontier(contexts, first, second)
     assert exact.exact
-    monkeypatch.setattr(frontier_module, "most_points", lambda n_roots: 24)
-    thinned = trees.frontier(contexts, first, second)
+    limits = TreeLimits(pairs=0, side_points=24)
+    thinned = Trees(trees.bins, n_actions=4, limits=limits).frontier(contexts, first, second)
     assert not thinned.exact
     assert_outward(thinned, exact)
     # A side is overstated by at most 2/(cap − 1) of its range, which is at most the sum of its rows' ranges.
@@ -138,14 +136,13 @@ def test_thinned_frontier_dominates_and_stays_close(monkeypatch: pytest.MonkeyPa
             assert reported[i] - error - 1e-9 <= attained <= reported[i] + 1e-9
 
 
-def test_too_many_survivors_are_rounded_to_intervals(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_many_survivors_are_rounded_to_intervals() -> None:
     contexts, first, _ = larger()
     second = -(first**3)
     trees = Trees.learn(contexts, n_actions=4, bins=9)
     exact = trees.frontier(contexts, first, second)
-    monkeypatch.setattr(frontier_module, "SURVIVORS", 50)
-    monkeypatch.setattr(frontier_module, "INTERVALS", 64)
-    rounded = trees.frontier(contexts, first, second)
+    limits = TreeLimits(survivors=50, intervals=64)
+    rounded = Trees(trees.bins, n_actions=4, limits=limits).frontier(contexts, first, second)
     assert not rounded.exact
     assert len(rounded) <= 64
     assert_outward(rounded, exact)
@@ -157,13 +154,12 @@ def test_too_many_survivors_are_rounded_to_intervals(monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.parametrize("intervals", [2, 7, 100])
-def test_the_number_of_intervals_changes_nothing(monkeypatch: pytest.MonkeyPatch, intervals: int) -> None:
+def test_the_number_of_intervals_changes_nothing(intervals: int) -> None:
     contexts, first, second = larger()
     trees = Trees.learn(contexts, n_actions=4, bins=9)
     wanted = trees.frontier(contexts, first, second)
     assert len(wanted) > 2 * intervals or intervals == 100
-    monkeypatch.setattr(frontier_module, "INTERVALS", intervals)
-    got = trees.frontier(contexts, first, second)
+    got = Trees(trees.bins, n_actions=4, limits=TreeLimits(intervals=intervals)).frontier(contexts, first, second)
     # Of trees that differ by rounding alone another may stand for a point.
     np.testing.assert_allclose(got.first, wanted.first, rtol=0, atol=1e-10)
     np.testing.assert_allclose(got.second, wanted.second, rtol=0, atol=1e-10)
@@ -172,8 +168,8 @@ def test_the_number_of_intervals_changes_nothing(monkeypatch: pytest.MonkeyPatch
 def test_points_apart_by_rounding_are_one() -> None:
     noise = 1e-15
     first, second = np.array([1 + noise, 1.0, 0.5, 0.5 - noise]), np.array([0.0, 2.0, 3.0, 3.0 + noise])
-    np.testing.assert_array_equal(settle(first, second, 1e-13, 1e-13), [1, 2])
-    np.testing.assert_array_equal(settle(first, second, 0.0, 0.0), [0, 1, 2, 3])
+    np.testing.assert_array_equal(front_beyond_ties(first, second, 1e-13, 1e-13), [1, 2])
+    np.testing.assert_array_equal(front_beyond_ties(first, second, 0.0, 0.0), [0, 1, 2, 3])
 
 
 def assert_outward(rounded: object, exact: object) -> None:
@@ -274,13 +270,13 @@ def test_bad_classes_are_refused() -> None:
     with pytest.raises(InputError, match="n_actions"):
         Trees.learn(contexts, n_actions=0)
     with pytest.raises(InputError, match="at most 256"):
-        Cuts("x", tuple(range(256)))
+        NumberBins("x", tuple(range(256)))
     with pytest.raises(InputError, match="merge rare ones"):
-        Labels("x", tuple(map(str, range(256))))
+        LabelBins("x", tuple(map(str, range(256))))
     with pytest.raises(InputError, match="rise"):
-        Cuts("x", (1.0, 1.0))
+        NumberBins("x", (1.0, 1.0))
     with pytest.raises(InputError, match="one entry a feature"):
-        Bins((Cuts("x", (1.0,)), Cuts("x", (2.0,))))
+        Bins((NumberBins("x", (1.0,)), NumberBins("x", (2.0,))))
 
 
 def test_the_largest_features_work() -> None:
@@ -407,14 +403,21 @@ def test_a_missing_key_is_named() -> None:
 
 def test_codes_are_kept_as_long_as_their_contexts() -> None:
     contexts, scores, _ = larger()
-    trees = Trees.learn(contexts, n_actions=4)
+    encoded: list[int] = []
+
+    class CountedBins(Bins):
+        def encode(self, contexts: Contexts) -> np.ndarray:
+            encoded.append(len(contexts))
+            return super().encode(contexts)
+
+    trees = Trees(CountedBins(Bins.learn(contexts).features), n_actions=4)
     fresh = contexts.take(np.arange(400))
-    first = trees.argmax(fresh, scores)
-    assert trees._codes[fresh] is trees._encode(fresh)
-    assert trees.argmax(fresh, scores) == first
+    assert trees.argmax(fresh, scores) == trees.argmax(fresh, scores)
+    assert encoded == [400]
+    alive = weakref.ref(fresh)
     del fresh
     gc.collect()
-    assert len(trees._codes) == 0
+    assert alive() is None
 
 
 def test_scores_of_any_layout_are_welcome() -> None:

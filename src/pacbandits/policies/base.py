@@ -1,4 +1,8 @@
-"""The interface of a policy class, and the frontier that some classes can offer beside the argmax."""
+"""The interface of a policy class, and what some classes can do beside the argmax.
+
+A class from outside the package is any object with the four members of `PolicyClass`. Each protocol after it is a
+capability: a class has it by having its members, and who needs one asks for it, never for a class by name.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +21,9 @@ from pacbandits.records import Contexts, Policy
 class PolicyClass(Protocol):
     """A set Π of policies, known through its size and its argmax oracle.
 
-    n_actions: how many actions there are. log_size: log|Π|, or an upper bound on it. exact: whether `argmax`
-    finds a true maximiser, on which a guarantee may rest.
+    n_actions: how many actions there are.
+    log_size: log|Π|, or an upper bound on it.
+    exact: whether `argmax` finds a true maximiser, on which a guarantee may rest.
     """
 
     @property
@@ -50,8 +55,14 @@ class FrontierClass(PolicyClass, Protocol):
 class EnumeratedClass(PolicyClass, Protocol):
     """A policy class small enough to list."""
 
-    def __len__(self) -> int: ...
-    def policy(self, index: int) -> Policy: ...
+    def __len__(self) -> int:
+        """How many policies there are."""
+        ...
+
+    def policy(self, index: int) -> Policy:
+        """The policy of the given number, from 0."""
+        ...
+
     def actions(self, contexts: Contexts) -> FloatArray | np.ndarray[tuple[int, int], np.dtype[np.unsignedinteger]]:
         """The action (|Π|, n) of every policy on every context."""
         ...
@@ -68,7 +79,10 @@ class ClosedClass(PolicyClass, Protocol):
 
 @runtime_checkable
 class FiniteSetClass(PolicyClass, Protocol):
-    """A policy class over a finite set of contexts, which it knows by their ids."""
+    """A policy class over a finite set of contexts, which it knows by their ids.
+
+    n_contexts: how many contexts there are.
+    """
 
     @property
     def n_contexts(self) -> int: ...
@@ -85,18 +99,41 @@ class EveryMap(FiniteSetClass, FrontierClass, Protocol):
 
 @runtime_checkable
 class AskingClass(PolicyClass, Protocol):
-    """A policy class whose policies ask about features by their names."""
+    """A policy class whose policies ask about features by their names.
+
+    feature_names: those that its policies may ask about.
+    """
 
     @property
     def feature_names(self) -> tuple[str, ...]: ...
 
 
 @runtime_checkable
+class GreedyClass(PolicyClass, Protocol):
+    """A policy class to which the greedy policy of a linear reward is as welcome as its own.
+
+    accepts_greedy: whether it is.
+    """
+
+    @property
+    def accepts_greedy(self) -> bool: ...
+
+
+@runtime_checkable
+class DescribedClass(PolicyClass, Protocol):
+    """A policy class that says in words what it is."""
+
+    def describe(self) -> str:
+        """The kind of policies, in a few words."""
+        ...
+
+
+@runtime_checkable
 class StoredClass(PolicyClass, Protocol):
-    """A policy class that can be written down, and recognises what it wrote."""
+    """A policy class that can be written to a file."""
 
     def to_json(self) -> dict[str, Any]:
-        """What makes the same class again, with its `kind`."""
+        """What makes the same class again, and a `kind` of its own; two classes that write the same are the same."""
         ...
 
 
@@ -120,24 +157,30 @@ class ReadingClass(PolicyClass, Protocol):
         ...
 
 
-Value = Callable[[FloatArray, FloatArray], FloatArray]  # of the first and the second score, rising with both
+# A function of the first and the second score that rises with both.
+RisingValue = Callable[[FloatArray, FloatArray], FloatArray]
 
 
 @dataclass(frozen=True, eq=False)
 class Frontier:
     """Points that together dominate every policy of a class, and policies that reach them.
 
-    first (m,) strictly decreasing, second (m,) strictly increasing. When `exact`, `policy(i)` attains point i
-    and no policy attains more. Otherwise points were rounded outward: every policy is still dominated by some
-    point, so the maximum of a function monotone in both is a valid upper bound, and `policy(i)` comes close
-    to point i from below.
+    When `exact`, `policy(i)` attains point i and no policy attains more. Otherwise points were rounded outward: every
+    policy is still dominated by some point, so the maximum of a function monotone in both is a valid upper bound, and
+    `policy(i)` comes close to point i from below.
+
+    first (m,): of the points; strictly falls.
+    second (m,): of the points; strictly rises.
+    exact: whether every point is attained.
+    build: makes the policy of a point.
+    search: up to so many policies at which a value is large, from all over the class; None where there is no search.
     """
 
     first: FloatArray
     second: FloatArray
     exact: bool
     build: Callable[[int], Policy]
-    search: Callable[[Value, int], Sequence[Policy]] | None = None
+    search: Callable[[RisingValue, int], Sequence[Policy]] | None = None
 
     def __len__(self) -> int:
         return self.first.shape[0]
@@ -146,7 +189,7 @@ class Frontier:
         """A policy at (or, when rounded, near) the given point."""
         return self.build(int(index))
 
-    def large(self, value: Value, *, most: int) -> tuple[Policy, ...]:
+    def large(self, value: RisingValue, *, most: int) -> tuple[Policy, ...]:
         """Up to `most` policies at which `value(first, second)`, a function that rises with both, is large.
 
         The maximiser comes first. The others come from all over the class where it has a `search` of its own, and then
@@ -174,6 +217,11 @@ def check_scores(scores: FloatArray, *, contexts: Contexts, n_actions: int, name
 def compact(n_actions: int) -> type[np.unsignedinteger]:
     """The smallest unsigned integer type that holds an action."""
     return np.uint8 if n_actions <= 256 else np.uint16 if n_actions <= 65536 else np.uint32
+
+
+def at_stake(scores: FloatArray) -> float:
+    """All that could be lost by the choice of actions, for scores (n, A)."""
+    return float((scores.max(axis=1) - scores.min(axis=1)).sum())
 
 
 def total(scores: FloatArray, actions: IntArray) -> float:

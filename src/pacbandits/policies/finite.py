@@ -20,7 +20,12 @@ from pacbandits.records import Contexts, Policy
 
 @dataclass(frozen=True, eq=False)
 class TablePolicy:
-    """The action (n_contexts,) for every element of a finite context set."""
+    """An action for every element of a finite context set.
+
+    table (n_contexts,): the actions.
+    n_actions: how many actions there are.
+    name: what the policy is called in words.
+    """
 
     table: IntArray
     n_actions: int
@@ -79,7 +84,10 @@ def _sum_scores(actions: np.ndarray[Any, Any], scores: FloatArray, out: FloatArr
 
 
 class Finite:
-    """The policies in the rows of a table (policies × contexts of a finite set)."""
+    """The policies in the rows of a table (policies × contexts of a finite set).
+
+    names: what they are called in words, if not by their number.
+    """
 
     kind = "finite"
     exact = True
@@ -109,6 +117,10 @@ class Finite:
     @property
     def n_contexts(self) -> int:
         return self.table.shape[1]
+
+    def describe(self) -> str:
+        """The kind of policies, in a word."""
+        return self.kind
 
     def to_json(self) -> dict[str, Any]:
         names = {} if self.names is None else {"names": list(self.names)}

@@ -11,12 +11,16 @@ from pacbandits.arrays import FloatArray, IntArray, floats
 from pacbandits.policies.features import FeatureMap, map_from_json
 from pacbandits.records import Contexts
 
-_SHOWN = 8  # coefficients in words
+_SHOWN_COEFFICIENTS = 8  # in words
 
 
 @dataclass(frozen=True, eq=False)
 class GreedyPolicy:
-    """`argmax_a ⟨φ(c, a), θ⟩`, of equals the first; parameter (d,): θ, real numbers."""
+    """`argmax_a ⟨φ(c, a), θ⟩`, of equals the first.
+
+    features: φ.
+    parameter (d,): θ, real numbers.
+    """
 
     features: FeatureMap
     parameter: FloatArray
@@ -35,9 +39,9 @@ class GreedyPolicy:
         return np.argmax(self.features.on(contexts).scores(self.parameter), axis=1)
 
     def describe(self) -> str:
-        order = np.argsort(-np.abs(self.parameter), kind="stable")[:_SHOWN]
+        order = np.argsort(-np.abs(self.parameter), kind="stable")[:_SHOWN_COEFFICIENTS]
         terms = " ".join(f"{self.parameter[j]:+.3g}·[{self.features.names[j]}]" for j in order if self.parameter[j])
-        rest = int((self.parameter != 0).sum()) - _SHOWN
+        rest = int((self.parameter != 0).sum()) - _SHOWN_COEFFICIENTS
         more = f" and {rest} more" if rest > 0 else ""
         return f"the action with the largest {terms}{more}" if terms else "always action 0"
 

@@ -33,7 +33,7 @@ def pareto(first: FloatArray, second: FloatArray) -> IntArray:
     return keep[:count]
 
 
-SORTED = 32  # sums to sort for each interval before they are gathered instead
+SORTED_SUMS_PER_INTERVAL = 32  # where there are more, sums are gathered instead of sorted
 
 
 @kernel
@@ -50,7 +50,7 @@ def pareto_of_sums(
     """
     na, nb = first_a.shape[0], first_b.shape[0]
     total = na * nb
-    if total <= SORTED * bins:
+    if total <= SORTED_SUMS_PER_INTERVAL * bins:
         first = np.empty(total)
         second = np.empty(total)
         for i in range(na):

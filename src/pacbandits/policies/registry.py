@@ -1,4 +1,8 @@
-"""Policy classes and policies by name and by kind: a line for each. No code is ever loaded from a file."""
+"""Policy classes and policies by name and by kind: a line for each. No code is ever loaded from a file.
+
+A class from outside the package needs no line here: it is handed in wherever a file that tells of it is read, and is
+recognised by what its `to_json` writes.
+"""
 
 from __future__ import annotations
 
@@ -10,13 +14,14 @@ from typing import Any, cast
 
 from pacbandits.errors import InputError, nearest, plain
 from pacbandits.options import parse_spec
-from pacbandits.policies.base import PolicyClass, ReadingClass, StoredClass
+from pacbandits.policies.base import DescribedClass, PolicyClass, ReadingClass, StoredClass
 from pacbandits.policies.finite import Finite, TablePolicy
 from pacbandits.policies.greedy import GreedyPolicy
 from pacbandits.policies.linear import Linear, LinearPolicy
 from pacbandits.policies.linear.spec import linear
 from pacbandits.policies.spec import ClassSpec
 from pacbandits.policies.trees import TreePolicy
+from pacbandits.policies.trees.binned import BinnedTrees
 from pacbandits.policies.trees.spec import trees, trees_from_json
 from pacbandits.policies.trivial import Trivial, trivial
 from pacbandits.records import Contexts, Policy
@@ -30,7 +35,7 @@ SPECS: dict[str, ClassSpec] = {spec.name: spec for spec in (trees, linear, trivi
 CLASSES: dict[str, Callable[[Json], PolicyClass]] = {
     Finite.kind: Finite.from_json,
     Trivial.kind: Trivial.from_json,
-    "trees": trees_from_json,
+    BinnedTrees.kind: trees_from_json,
     Linear.kind: Linear.from_json,
 }
 POLICIES: dict[str, Callable[[Json], Policy]] = {
@@ -51,8 +56,7 @@ def load_policies(spec: str, contexts: Contexts, *, n_actions: int) -> PolicyCla
 
 def describe_class(policies: PolicyClass) -> str:
     """The kind and size of a class, which a certificate names and its reader must accept."""
-    kind = getattr(policies, "describe", None)
-    words = str(kind()) if callable(kind) else str(getattr(policies, "kind", type(policies).__name__))
+    words = policies.describe() if isinstance(policies, DescribedClass) else type(policies).__name__
     digits = policies.log_size / logarithm(10.0)
     size = f"{exp(policies.log_size):,.0f}" if digits < 7 else f"about 10^{digits:.1f}"
     return f"{words}, {size} policies on {policies.n_actions} actions"
@@ -72,8 +76,8 @@ def class_from_json(value: object, policies: PolicyClass | None = None) -> Polic
     """The policy class that `class_to_json` described; policies: one of the user's own, if it may be that."""
     given = _object(value, of="policy class", known=CLASSES if policies is None else None)
     kind = given["kind"]
-    if kind not in CLASSES:
-        if isinstance(policies, StoredClass) and _as_read(policies.to_json()) == given:
+    if kind not in CLASSES and policies is not None:
+        if _as_read(class_to_json(policies)) == given:
             return policies
         raise InputError(
             f"the policy class of kind '{plain(kind)}' is another than the one given; pass the one that was used"

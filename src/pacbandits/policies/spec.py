@@ -1,4 +1,10 @@
-"""What makes a function a policy class that can be called by its name: declared options, checked."""
+"""What makes a function a policy class that can be called by its name: declared options, checked.
+
+    @policy_class("halves", description="one action below a threshold, another above")
+    def halves(contexts, *, n_actions, at: Annotated[float, About("the threshold")] = 0.5): ...
+
+makes `halves(contexts, n_actions=2, at=0.3)`, which checks its options, and knows its name, description and options.
+"""
 
 from __future__ import annotations
 

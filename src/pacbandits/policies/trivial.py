@@ -11,26 +11,28 @@ import numpy as np
 
 from pacbandits.arrays import FloatArray, IntArray, whole_number
 from pacbandits.errors import InputError
-from pacbandits.policies.base import Frontier, Value, check_scores
+from pacbandits.policies.base import Frontier, RisingValue, check_scores
 from pacbandits.policies.finite import TablePolicy, sum_by_id
 from pacbandits.policies.pareto import pareto, pareto_of_sums
 from pacbandits.policies.spec import policy_class
 from pacbandits.records import Contexts, Policy
 
-RESOLUTION = 2048
-_JITTER = 0.5  # of the logarithm of a gain
+DEFAULT_RESOLUTION = 2048  # intervals
+_LOG_GAIN_JITTER = 0.5  # standard deviation
 
 
 @dataclass(frozen=True)
 class Trivial:
     """All |A|^|C| maps from contexts 0 … n_contexts − 1 to actions.
 
+    n_contexts: how many contexts there are.
+    n_actions: how many actions.
     resolution: how many intervals the frontier's first score is cut into once its points outnumber them.
     """
 
     n_contexts: int
     n_actions: int
-    resolution: int = RESOLUTION
+    resolution: int = DEFAULT_RESOLUTION
 
     kind = "trivial"
     exact = True
@@ -53,17 +55,18 @@ class Trivial:
             return False
         return bool(policy.table.max() < self.n_actions)
 
+    def describe(self) -> str:
+        """The kind of policies, in a word."""
+        return self.kind
+
     def to_json(self) -> dict[str, Any]:
-        resolution = {} if self.resolution == RESOLUTION else {"resolution": self.resolution}
+        resolution = {} if self.resolution == DEFAULT_RESOLUTION else {"resolution": self.resolution}
         return {"kind": self.kind, "n_actions": self.n_actions, "n_contexts": self.n_contexts, **resolution}
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> Trivial:
-        n_contexts, n_actions, resolution = (
-            whole_number(value.get(name, RESOLUTION) if name == "resolution" else value[name], name=name)
-            for name in ("n_contexts", "n_actions", "resolution")
-        )
-        return cls(n_contexts, n_actions, resolution)
+        given = {"resolution": DEFAULT_RESOLUTION} | value
+        return cls(*(whole_number(given[name], name=name) for name in ("n_contexts", "n_actions", "resolution")))
 
     def argmax(self, contexts: Contexts, scores: FloatArray) -> TablePolicy:
         return self.policy_of(np.argmax(self._totals(contexts, scores), axis=1))
@@ -93,7 +96,7 @@ class Trivial:
         return TablePolicy(table=actions, n_actions=self.n_actions, name="trivial")
 
 
-def large_maps(first: FloatArray, second: FloatArray, value: Value, *, most: int) -> list[IntArray]:
+def large_maps(first: FloatArray, second: FloatArray, value: RisingValue, *, most: int) -> list[IntArray]:
     """Up to `most` maps (n_contexts,) at which `value` is large, different on purpose.
 
     From the map of largest second, contexts are changed in the order of what a change gains in first for what it loses
@@ -108,7 +111,7 @@ def large_maps(first: FloatArray, second: FloatArray, value: Value, *, most: int
     tiny = 1e-12 * max(float(loss.max()), 1e-12)
     found: list[IntArray] = []
     for _ in range(most):
-        worth = gain * np.exp(_JITTER * rng.standard_normal(gain.shape)) / (loss + tiny)
+        worth = gain * np.exp(_LOG_GAIN_JITTER * rng.standard_normal(gain.shape)) / (loss + tiny)
         change = np.argmax(worth, axis=1)
         order = np.argsort(-worth[rows, change], kind="stable")
         order = order[worth[rows, change][order] > 0]
@@ -127,7 +130,11 @@ def large_maps(first: FloatArray, second: FloatArray, value: Value, *, most: int
 class _Node:
     """A frontier over a run of contexts, and for each point where it came from.
 
+    first (m,): of the points.
+    second (m,): of the points.
     origin (m,): the action at a leaf, the pair of the children's points elsewhere.
+    exact: whether every point is attained.
+    children: the frontiers of the two halves of the run; None at a leaf.
     """
 
     first: FloatArray

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pacbandits.arrays import BoolArray, FloatArray, IntArray, floats, integers, probabilities
-from pacbandits.errors import InputError
+from pacbandits.errors import InputError, nearest
 from pacbandits.records import parquet
 from pacbandits.records.phi import Phi, joined_phi
 
@@ -24,10 +24,12 @@ class Contexts:
     """n contexts with d features each.
 
     features (n, d): numbers; a categorical feature holds codes into its `categories`.
-    names (d,): one name a feature. categories (d,): the labels of a categorical feature, None for a number.
-    ids (n,) or None: which element of a finite context set each row is, for classes that are tables over that set.
-    weights (n,): probabilities of the rows; 1/n each for a sample. phi: features (n, A, d) of each context and action
-    together, for linear policies and linear rewards where actions have features of their own.
+    names (d,): one name a feature.
+    categories (d,): the labels of a categorical feature, None for a number.
+    ids (n,): which element of a finite context set each row is, for classes that are tables over that set; or None.
+    weights (n,): probabilities of the rows; 1/n each for a sample.
+    phi: features (n, A, k) of each context and action together, for linear policies and linear rewards where actions
+        have features of their own; or None.
     """
 
     features: FloatArray
@@ -172,6 +174,16 @@ class Contexts:
             phi=joined_phi(self.phi, None if other.phi is None else other.phi.take(fresh)),
         )
         return both, where
+
+    def column_of(self, feature: str, *, categorical: bool) -> int:
+        """The column of the named feature, which must hold labels or numbers as asked."""
+        if feature not in self.names:
+            raise InputError(f"the contexts lack the feature '{feature}'{nearest(feature, self.names)}")
+        column = self.names.index(feature)
+        if (self.categories[column] is not None) != categorical:
+            want, have = ("labels", "numbers") if categorical else ("numbers", "labels")
+            raise InputError(f"the feature '{feature}' must hold {want}, but these contexts hold {have} there")
+        return column
 
     def require_phi(self, *, n_actions: int) -> Phi:
         """φ for that many actions, or a sentence that says what is missing."""

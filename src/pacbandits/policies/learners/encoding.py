@@ -4,23 +4,37 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
 from pacbandits.arrays import FloatArray, floats
 from pacbandits.errors import InputError
-from pacbandits.policies.trees.tree import column_of
 from pacbandits.records import Contexts
 
 Encode = Callable[[Contexts], FloatArray]
+ColumnMeanings = tuple[tuple[str, str | None], ...]  # of each column the feature, and the label that it stands for
+
+
+@runtime_checkable
+class MeaningfulEncoder(Protocol):
+    """An encoder that says what its columns are.
+
+    column_meanings (d',): the feature of each column, and the label that it stands for; None for a number.
+    """
+
+    @property
+    def column_meanings(self) -> ColumnMeanings: ...
+
+    def __call__(self, contexts: Contexts) -> FloatArray: ...
 
 
 @dataclass(frozen=True)
 class OneHot:
     """Numbers as they are, and for a category one column a label: 1 where it has that label, else 0.
 
-    names (d,): the features, which are found by name on any contexts. labels (d,): of the categories, None for a
-    number. A label not among them is 0 in every column.
+    names (d,): the features, which are found by name on any contexts.
+    labels (d,): of the categories, None for a number. A label not among them is 0 in every column.
     """
 
     names: tuple[str, ...]
@@ -37,8 +51,7 @@ class OneHot:
         return cls(contexts.names, contexts.categories)
 
     @property
-    def columns(self) -> tuple[tuple[str, str | None], ...]:
-        """The feature of each column, and the label that it stands for."""
+    def column_meanings(self) -> ColumnMeanings:
         return tuple(
             (name, label)
             for name, labels in zip(self.names, self.labels, strict=True)
@@ -47,9 +60,9 @@ class OneHot:
 
     def __call__(self, contexts: Contexts) -> FloatArray:
         """The columns (n, d')."""
-        out = np.empty((len(contexts), len(self.columns)))
-        for k, (name, label) in enumerate(self.columns):
-            column = column_of(contexts, name, categorical=label is not None)
+        out = np.empty((len(contexts), len(self.column_meanings)))
+        for k, (name, label) in enumerate(self.column_meanings):
+            column = contexts.column_of(name, categorical=label is not None)
             values = contexts.features[:, column]
             if label is None:
                 out[:, k] = values

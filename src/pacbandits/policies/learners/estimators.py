@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 from pacbandits.arrays import FloatArray, IntArray, floats, integers
 from pacbandits.errors import InputError, plain
 
-COPIES = 4  # of an example on average, where an estimator takes no weights
+AVERAGE_COPIES = 4  # of an example, where an estimator takes no weights
 
 
-class Fitted(Protocol):
+class FittedEstimator(Protocol):
     """A fitted estimator."""
 
     def predict(self, features: FloatArray, /) -> NDArray[Any]:
@@ -30,8 +30,11 @@ class Fitted(Protocol):
 
 
 @dataclass(frozen=True)
-class Same:
-    """Predicts one value, where there is nothing to learn."""
+class SameForAll:
+    """Predicts one value, where there is nothing to learn.
+
+    value: what it predicts.
+    """
 
     value: float
 
@@ -67,7 +70,7 @@ def kind_of(estimator: Any) -> str | None:
         return None
 
 
-def fit(estimator: Any, features: FloatArray, targets: NDArray[Any], weights: FloatArray) -> Fitted:
+def fit_weighted(estimator: Any, features: FloatArray, targets: NDArray[Any], weights: FloatArray) -> FittedEstimator:
     """A clone fitted to features (n, d) and targets (n,) of positive weights (n,).
 
     Equal weights are left out. An estimator that takes no weights is given each example as many times as its weight
@@ -82,21 +85,21 @@ def fit(estimator: Any, features: FloatArray, targets: NDArray[Any], weights: Fl
         else:
             given[argument] = weights
     if (targets == targets[0]).all():
-        return Same(float(targets[0]))
+        return SameForAll(float(targets[0]))
     own = _base().clone(estimator)
     with _told(own, doing=f"be fitted to {len(targets)} examples"):
         own.fit(features, targets, **given)
     return own
 
 
-def predict_labels(fitted: Fitted, features: FloatArray, *, below: int) -> IntArray:
+def predict_labels(fitted: FittedEstimator, features: FloatArray, *, below: int) -> IntArray:
     """Labels (n,) in [0, below)."""
     with _told(fitted, doing="predict"):
         labels = np.asarray(fitted.predict(features)).reshape(-1)
     return integers(labels, name=f"labels from {name_of(fitted)}", shape=(len(features),), below=below)
 
 
-def predict_numbers(fitted: Fitted, features: FloatArray) -> FloatArray:
+def predict_numbers(fitted: FittedEstimator, features: FloatArray) -> FloatArray:
     """Numbers (n,)."""
     with _told(fitted, doing="predict"):
         numbers = np.asarray(fitted.predict(features)).reshape(-1)
@@ -127,7 +130,7 @@ def _weight_argument(estimator: Any) -> str | None:
 
 def _copies(weights: FloatArray) -> IntArray:
     """Which examples to give, so that each comes as often as its share of the weights says, to one more or less."""
-    ends = np.floor(np.cumsum(weights) / weights.sum() * (COPIES * len(weights)) + 0.5).astype(np.int64)
+    ends = np.floor(np.cumsum(weights) / weights.sum() * (AVERAGE_COPIES * len(weights)) + 0.5).astype(np.int64)
     return np.repeat(np.arange(len(weights)), np.diff(ends, prepend=0))
 
 

@@ -5,27 +5,32 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from typing import Any, NoReturn
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from pacbandits.arrays import FloatArray, IntArray
 from pacbandits.errors import InputError, nearest, plain
 from pacbandits.policies.base import check_scores
-from pacbandits.policies.learners.encoding import Encode, OneHot, encoded
+from pacbandits.policies.learners.encoding import Encode, MeaningfulEncoder, OneHot, encoded
 from pacbandits.policies.learners.estimators import kind_of, name_of, prepared
-from pacbandits.policies.learners.reductions import KINDS, REDUCTIONS, Label, Rule, Task
-from pacbandits.policies.learners.words import words_of_tree
+from pacbandits.policies.learners.reductions import ESTIMATOR_KINDS, REDUCTIONS, LearningTask, Rule
+from pacbandits.policies.memory import PerContexts
 from pacbandits.policies.trees.tree import TreePolicy
 from pacbandits.records import Contexts, Policy
 
 # Values this close, relative to the sum of all gains, are taken for equal, as in the search for trees.
-TIE = 1e-12
+GAIN_TIE_SHARE = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
 class LearnedPolicy:
-    """What was fitted, and how its predictions become actions. name: of the estimator."""
+    """A policy that an estimator learned.
+
+    rule: what was fitted, and how its predictions become actions.
+    encode: makes features of contexts.
+    n_actions: how many actions there are.
+    name: of the estimator.
+    """
 
     rule: Rule
     encode: Encode
@@ -39,11 +44,8 @@ class LearnedPolicy:
 
     def describe(self) -> str:
         """A small tree line by line, anything else in a sentence."""
-        if isinstance(self.rule, Label) and isinstance(self.encode, OneHot):
-            words = words_of_tree(self.rule, self.encode)
-            if words is not None:
-                return words
-        return self.rule.describe(self.name)
+        columns = self.encode.column_meanings if isinstance(self.encode, MeaningfulEncoder) else None
+        return self.rule.describe(self.name, columns)
 
     def to_json(self) -> NoReturn:
         raise InputError(
@@ -56,11 +58,13 @@ class Learned:
     """The policies that an estimator can learn, and all constant ones.
 
     estimator: an unfitted classifier or regressor of scikit-learn's kind (`get_params`, `fit`, `predict`), or a
-    pipeline that ends in one. It is cloned, and a random_state of None becomes 0: the same scores give the same policy.
+        pipeline that ends in one. It is cloned, and a random_state of None becomes 0: the same scores give the same
+        policy.
     reduction: regression (for regressors), classification or pairs (for classifiers), or several in a tuple; see
-    `reductions`. log_size: log|Π|, which cannot be read off an estimator: count what it can return, whatever the scores
-    (docs/learners.md says how). Every guarantee rests on it. encode: makes features (n, d) of contexts; by default
-    `OneHot` of what the contexts of the call have.
+        `reductions`.
+    log_size: log|Π|, which cannot be read off an estimator: count what it can return, whatever the scores
+        (docs/learners.md says how). Every guarantee rests on it.
+    encode: makes features (n, d) of contexts; by default `OneHot` of what the contexts of the call have.
 
     `argmax` takes the best, by its sum of scores, of what each reduction learned and of the constant policies. It is
     not exact: a better policy of the same kind may exist.
@@ -86,16 +90,26 @@ class Learned:
         self.n_actions = n_actions
         self.log_size = float(log_size)
         self.encode = encode
-        # Designs ask about the same contexts again and again.
-        self._rows: WeakKeyDictionary[Contexts, _Rows] = WeakKeyDictionary()
+        self._rows: PerContexts[EncodedRows] = PerContexts()
+
+    def describe(self) -> str:
+        """The kind of policies, in a few words."""
+        return f"what {name_of(self.estimator)} learns"
+
+    def to_json(self) -> NoReturn:
+        """No form in JSON."""
+        raise InputError(
+            f"the class of what {name_of(self.estimator)} learns has no form in JSON, as no code is ever loaded from a "
+            "file; keep the data and learn again, or use Trees"
+        )
 
     def argmax(self, contexts: Contexts, scores: FloatArray) -> Policy:
         """The best policy found; of equals (to rounding) a constant one, then that of the first reduction."""
         scores = check_scores(scores, contexts=contexts, n_actions=self.n_actions)
-        rows = self._rows_of(contexts)
-        task = Task.of(rows.features, rows.which, scores)
+        rows = self._rows.get(contexts, self._encoded)
+        task = LearningTask.of(rows.features, rows.which, scores)
         totals = task.gains.sum(axis=0)
-        action = int(np.argmax(totals >= totals.max() - TIE * totals.sum()))
+        action = int(np.argmax(totals >= totals.max() - GAIN_TIE_SHARE * totals.sum()))
         best: Policy = TreePolicy(root=action, n_actions=self.n_actions)
         value = float(totals.max())
         if len(task) == 0:
@@ -103,23 +117,23 @@ class Learned:
         for reduction in self.reductions:
             for rule in REDUCTIONS[reduction](self.estimator, task):
                 found = task.value(rule(task.features))
-                if found > value + TIE * float(totals.sum()):
+                if found > value + GAIN_TIE_SHARE * float(totals.sum()):
                     best, value = LearnedPolicy(rule, rows.encode, self.n_actions, name_of(self.estimator)), found
         return best
 
-    def _rows_of(self, contexts: Contexts) -> _Rows:
-        rows = self._rows.get(contexts)
-        if rows is None:
-            encode = OneHot.learn(contexts) if self.encode is None else self.encode
-            rows = self._rows[contexts] = _Rows.of(encode, contexts)
-        return rows
+    def _encoded(self, contexts: Contexts) -> EncodedRows:
+        return EncodedRows.of(OneHot.learn(contexts) if self.encode is None else self.encode, contexts)
 
 
 @dataclass(frozen=True, eq=False)
-class _Rows:
-    """Contexts encoded: the distinct rows (m, d), and which of them (n,) each context is.
+class EncodedRows:
+    """Contexts encoded.
 
     Rows stand in an order that is the same however the contexts come, and mixed, for estimators that hold out some.
+
+    encode: what made the rows.
+    features (m, d): the distinct rows.
+    which (n,): the row that each context is.
     """
 
     encode: Encode
@@ -127,7 +141,7 @@ class _Rows:
     which: IntArray
 
     @classmethod
-    def of(cls, encode: Encode, contexts: Contexts) -> _Rows:
+    def of(cls, encode: Encode, contexts: Contexts) -> EncodedRows:
         columns = encoded(encode, contexts)
         distinct, which = np.unique(columns, axis=0, return_inverse=True)
         mixed = np.random.default_rng(0).permutation(len(distinct))
@@ -143,9 +157,10 @@ def _checked(reduction: str | tuple[str, ...], estimator: Any) -> tuple[str, ...
     for name in names:
         if name not in REDUCTIONS:
             raise InputError(f"unknown reduction '{plain(name)}'{nearest(str(name), REDUCTIONS)}")
-        if kind is not None and kind != KINDS[name]:
-            fitting = " or ".join(n for n, wanted in KINDS.items() if wanted == kind)
+        needed = ESTIMATOR_KINDS[name]
+        if kind is not None and kind != needed:
+            fitting = " or ".join(other for other, wanted in ESTIMATOR_KINDS.items() if wanted == kind)
             raise InputError(
-                f"the reduction '{name}' needs a {KINDS[name]}, and {name_of(estimator)} is a {kind}; use {fitting}"
+                f"the reduction '{name}' needs a {needed}, and {name_of(estimator)} is a {kind}; use {fitting}"
             )
     return names

@@ -18,15 +18,18 @@ from pacbandits.policies.linear.acting import Rows, Table
 
 # Directions of levels L lie 1/2L² apart at the least; two actions whose φ differ by more than this (relative to φ)
 # differ in score by more than rounding, at all directions but where they cross.
-_ALIKE = 1e-8
+_ALIKE_SHARE = 1e-8
 
 
 @dataclass(frozen=True, eq=False)
 class Turns:
     """Runs of directions in which a row keeps its action: row i has runs offsets[i] to offsets[i + 1].
 
-    starts (R,): the first direction of each run, in the order of `around`. actions (R,). around (G − 1,): the place of
-    the directions but zero in the list of all, by angle; zero (): the place of zero.
+    offsets (m + 1,): the first run of each row.
+    starts (R,): the first direction of each run, in the order of `around`.
+    actions (R,): of each run.
+    around (G − 1,): the places of the directions in the list of all, by angle, but for zero.
+    zero: the place of zero.
     """
 
     offsets: IntArray
@@ -45,7 +48,7 @@ class Turns:
         order = np.argsort(angles, kind="stable")
         around = order[order != zero]
         thetas = whole[around]
-        found = [_turn(phi, thetas, _ALIKE) for _, phi in rows.blocks()]
+        found = [_turn(phi, thetas, _ALIKE_SHARE) for _, phi in rows.blocks()]
         offsets = np.concatenate([[0], np.cumsum(np.concatenate([counts for counts, _, _ in found]))])
         starts, actions = (np.concatenate([one[j] for one in found]) for j in (1, 2))
         return cls(offsets, starts, actions, around, zero)

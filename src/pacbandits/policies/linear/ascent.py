@@ -17,29 +17,29 @@ import numpy as np
 
 from pacbandits.arrays import FloatArray, IntArray
 from pacbandits.compiled import kernel
-from pacbandits.policies.features import CrossedOn
 from pacbandits.policies.linear.acting import Rows
 
-_LOOK = 20_000  # rows that are enough for H
-_RIDGE = 1e-3
-_NEGLIGIBLE = -30.0
+_METRIC_ROWS = 20_000  # as many are enough for H
+_RIDGE_SHARE = 1e-3  # of the average variance
+_NEGLIGIBLE_LOG_WEIGHT = -30.0
 
 
 @dataclass(frozen=True, eq=False)
 class Metric:
-    """H⁻¹, whole or (of crossed features) in two factors."""
+    """H⁻¹, whole or (of crossed features) in two factors.
+
+    left (d, d): the whole, or (u, u): the factor of the columns.
+    right (k, k): the factor of the features of actions; None where left is the whole.
+    """
 
     left: FloatArray
     right: FloatArray | None
 
     @classmethod
     def of(cls, rows: Rows) -> Metric:
-        few = rows.some(slice(None, None, -(-len(rows) // _LOOK)))
-        if isinstance(few.mapped, CrossedOn):
-            z = few.mapped.z - few.mapped.z.mean(axis=0)
-            return cls(_inverse(few.mapped.x), _inverse(z))
-        phi = few.mapped.phi - few.mapped.phi.mean(axis=1, keepdims=True)
-        return cls(_inverse(phi.reshape(-1, phi.shape[2])), None)
+        few = rows.some(slice(None, None, -(-len(rows) // _METRIC_ROWS)))
+        left, right = few.features.factors()
+        return cls(_inverse(left), None if right is None else _inverse(right))
 
     def __call__(self, gradient: FloatArray) -> FloatArray:
         if self.right is None:
@@ -50,13 +50,18 @@ class Metric:
 def _inverse(x: FloatArray) -> FloatArray:
     gram = x.T @ x / len(x)
     size = max(float(np.trace(gram)) / len(gram), 1e-300)
-    inverse: FloatArray = np.linalg.inv(gram / size + _RIDGE * np.eye(len(gram))).astype(np.float64)
+    inverse: FloatArray = np.linalg.inv(gram / size + _RIDGE_SHARE * np.eye(len(gram))).astype(np.float64)
     return inverse / size
 
 
 @dataclass(frozen=True, eq=False)
 class Smooth:
-    """Rows and their scores (m, A), to be climbed."""
+    """What is to be climbed.
+
+    rows: φ.
+    scores (m, A): of the rows.
+    metric: what measures steps.
+    """
 
     rows: Rows
     scores: FloatArray
@@ -64,13 +69,13 @@ class Smooth:
 
     def fit(self) -> FloatArray:
         """The parameter (d,) of least squares: scores, less their mean in each row, regressed on the features."""
-        return self.metric(self.rows.mapped.pull(self.scores - self.scores.mean(axis=1, keepdims=True)))
+        return self.metric(self.rows.features.pull(self.scores - self.scores.mean(axis=1, keepdims=True)))
 
     def look(self, parameter: FloatArray, temperature: float) -> tuple[float, float, FloatArray]:
         """The value of the policy itself, the spread of its scores, and ∇J; T in units of what `parameter` has."""
-        softened = self.rows.mapped.scores(parameter)
+        softened = self.rows.features.scores(parameter)
         value, square = _soften(softened, self.scores, temperature)
-        return value, math.sqrt(square), self.rows.mapped.pull(softened)
+        return value, math.sqrt(square), self.rows.features.pull(softened)
 
     def ascend(
         self, start: FloatArray, *, steps: int, temperatures: tuple[float, float], lengths: tuple[float, float]
@@ -132,7 +137,7 @@ def _soften(f: FloatArray, scores: FloatArray, temperature: float) -> tuple[floa
         for a in range(n_actions):
             square += (f[i, a] - mean) ** 2
             power = (f[i, a] - highest) / temperature
-            f[i, a] = math.exp(power) if power > _NEGLIGIBLE else 0.0
+            f[i, a] = math.exp(power) if power > _NEGLIGIBLE_LOG_WEIGHT else 0.0
             weight += f[i, a]
             average += f[i, a] * scores[i, a]
         average /= weight

@@ -8,18 +8,23 @@ import numpy as np
 
 from pacbandits.arrays import FloatArray, IntArray
 from pacbandits.compiled import kernel
-from pacbandits.policies.features import CrossedOn
-from pacbandits.policies.linear.acting import Rows, is_blocks
+from pacbandits.policies.base import at_stake
+from pacbandits.policies.linear.acting import Rows
 
 # Scores of actions this close, relative to the largest there could be, are taken for equal: they are where coefficients
 # are, but the ascent adds them up in different orders. And so are values, relative to all that is at stake.
-_TIE = 1e-12
-_SWEEPS = 30
+_CLIMB_TIE_SHARE = 1e-12
+_MOST_SWEEPS = 30
 
 
 @dataclass(frozen=True, eq=False)
 class BlockSlope:
-    """Blocks of coefficients, one an action: x and 1/x (u, m), 0 where x is; actions (k,): of each block."""
+    """Blocks of coefficients, one an action.
+
+    x (u, m): the columns of the rows.
+    inverse (u, m): 1/x, 0 where x is.
+    actions (k,): of each block.
+    """
 
     x: FloatArray
     inverse: FloatArray
@@ -33,14 +38,17 @@ class BlockSlope:
     def climb(self, parameter: IntArray, scores: FloatArray, *, levels: int) -> tuple[IntArray, float]:
         """Where the ascent from θ (d,) ends, and its value; scores (m, A)."""
         matrix = np.array(parameter, dtype=np.int64).reshape(len(self.x), -1)
-        least = _TIE * _at_stake(scores)
-        value = _climb_blocks(self.x, self.inverse, self.actions, matrix, scores, levels, least, _SWEEPS)
+        least = _CLIMB_TIE_SHARE * at_stake(scores)
+        value = _climb_blocks(self.x, self.inverse, self.actions, matrix, scores, levels, least, _MOST_SWEEPS)
         return matrix.reshape(-1), value
 
 
 @dataclass(frozen=True, eq=False)
 class PhiSlope:
-    """φ of any form, as phi (d, m, A)."""
+    """φ of any form.
+
+    phi (d, m, A): spelled out.
+    """
 
     phi: FloatArray
 
@@ -52,7 +60,7 @@ class PhiSlope:
     def climb(self, parameter: IntArray, scores: FloatArray, *, levels: int) -> tuple[IntArray, float]:
         """Where the ascent from θ (d,) ends, and its value; scores (m, A)."""
         theta = np.array(parameter, dtype=np.int64)
-        return theta, _climb_phi(self.phi, theta, scores, levels, _TIE * _at_stake(scores), _SWEEPS)
+        return theta, _climb_phi(self.phi, theta, scores, levels, _CLIMB_TIE_SHARE * at_stake(scores), _MOST_SWEEPS)
 
 
 Slope = BlockSlope | PhiSlope
@@ -60,16 +68,13 @@ Slope = BlockSlope | PhiSlope
 
 def slope_of(rows: Rows) -> Slope:
     """Rows laid out for the ascent."""
-    mapped = rows.mapped
-    if isinstance(mapped, CrossedOn) and is_blocks(mapped.z):
-        x = np.ascontiguousarray(mapped.x.T)
-        inverse = np.divide(1.0, x, out=np.zeros_like(x), where=np.abs(x) > 1e-100)
-        return BlockSlope(x, inverse, mapped.z.argmax(axis=0))
-    return PhiSlope(np.ascontiguousarray(rows.spelled().transpose(2, 0, 1)))
-
-
-def _at_stake(scores: FloatArray) -> float:
-    return float((scores.max(axis=1) - scores.min(axis=1)).sum())
+    blocks = rows.features.blocks()
+    if blocks is None:
+        return PhiSlope(np.ascontiguousarray(rows.features.spelled().transpose(2, 0, 1)))
+    columns, actions = blocks
+    x = np.ascontiguousarray(columns.T)
+    inverse = np.divide(1.0, x, out=np.zeros_like(x), where=np.abs(x) > 1e-100)
+    return BlockSlope(x, inverse, actions)
 
 
 @kernel
@@ -106,7 +111,7 @@ def _climb_blocks(
     slack = np.zeros(m)
     for u in range(columns):
         for i in range(m):
-            slack[i] += _TIE * levels * abs(x[u, i])
+            slack[i] += _CLIMB_TIE_SHARE * levels * abs(x[u, i])
     for k in range(blocks):
         for u in range(columns):
             if matrix[u, k] != 0:
@@ -173,7 +178,7 @@ def _climb_phi(phi: FloatArray, theta: IntArray, scores: FloatArray, levels: int
             for a in range(n_actions):
                 sums[i, a] += phi[j, i, a] * theta[j]
                 size = max(size, abs(phi[j, i, a]))
-            slack[i] += _TIE * levels * size
+            slack[i] += _CLIMB_TIE_SHARE * levels * size
     values = np.empty(2 * levels + 2)
     ends, taken = np.empty(32, dtype=np.int64), np.empty(32, dtype=np.int64)
     idle = 0

@@ -10,7 +10,7 @@ from pacbandits.arrays import FloatArray, IntArray
 from pacbandits.policies.finite import sum_scores
 from pacbandits.policies.linear.acting import Rows, Table, act_all
 
-_ENTRIES = 2**24  # of a table of actions held at a time
+TABLE_ENTRIES_AT_A_TIME = 2**24
 
 
 @lru_cache
@@ -60,13 +60,15 @@ def simplest(parameters: Table) -> int:
     return int(small[np.lexsort([-column for column in parameters[small].T[::-1]])[0]])
 
 
-def values_of(rows: Rows, parameters: Table, *scores: FloatArray) -> list[FloatArray]:
+def values_of(
+    rows: Rows, parameters: Table, *scores: FloatArray, entries_at_a_time: int = TABLE_ENTRIES_AT_A_TIME
+) -> list[FloatArray]:
     """`Σ_i scores[i, π(c_i)]` (K,) of each policy θ (K, d), for each of several scores (m, A).
 
-    Without a table of what all of them do, which may be too large.
+    Without a table of what all of them do, which may be too large: a part of it at a time.
     """
     out = [np.empty(len(parameters)) for _ in scores]
-    step = max(1, _ENTRIES // len(rows))
+    step = max(1, entries_at_a_time // len(rows))
     for start in range(0, len(parameters), step):
         part = slice(start, start + step)
         table = act_all(rows, parameters[part])

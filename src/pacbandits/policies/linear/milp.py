@@ -26,13 +26,18 @@ from pacbandits.policies.linear.grid import primitive
 optimize: Any = scipy.optimize  # it ships no complete types
 sparse: Any = scipy.sparse
 
-_MARGIN = 1e-5
-_WHOLE = 1e-9
+_LEAST_MARGIN = 1e-5  # of the largest difference there could be
+_WHOLE_ROUNDING = 1e-9  # how far a multiple may lie from a whole one
 
 
 @dataclass(frozen=True, eq=False)
 class Solved:
-    """parameter (d,): the best found, if any. bound: no policy has a larger value. done: whether the search ended."""
+    """What the solver returns.
+
+    parameter (d,): the best found; None if none was.
+    bound: no policy has a larger value.
+    done: whether the search ended.
+    """
 
     parameter: IntArray | None
     bound: float
@@ -107,7 +112,7 @@ def _program(phi: FloatArray, gains: FloatArray, levels: int) -> tuple[FloatArra
 
 def _merged(rows: Rows, scores: FloatArray) -> tuple[FloatArray, FloatArray]:
     """φ (r, A, d) and scores (r, A) of rows of different φ."""
-    phi = rows.spelled()
+    phi = rows.features.spelled()
     _, first, which = np.unique(phi.reshape(len(phi), -1), axis=0, return_index=True, return_inverse=True)
     return phi[first], sum_by_id(which.reshape(-1), scores, n=len(first))
 
@@ -116,5 +121,5 @@ def _margin(step: FloatArray, reach: float) -> float:
     """What ⟨step, θ⟩/reach must be at least to count as positive."""
     size = np.abs(step)
     unit = size[size > 0].min()
-    whole = np.abs(step / unit - np.rint(step / unit)).max() <= _WHOLE
-    return float(unit / reach / 2) if whole and unit / reach / 2 > _MARGIN else _MARGIN
+    whole = np.abs(step / unit - np.rint(step / unit)).max() <= _WHOLE_ROUNDING
+    return float(unit / reach / 2) if whole and unit / reach / 2 > _LEAST_MARGIN else _LEAST_MARGIN

@@ -4,41 +4,43 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 from typing import Any, Literal
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from pacbandits.arrays import FloatArray, IntArray, whole_number
 from pacbandits.errors import InputError, nearest
-from pacbandits.policies.base import Frontier, Value, check_scores
-from pacbandits.policies.features import Crossed, FeatureMap, map_for, map_from_json
+from pacbandits.policies.base import Frontier, RisingValue, at_stake, check_scores
+from pacbandits.policies.features import CompactMap, FeatureMap, map_for, map_from_json
 from pacbandits.policies.finite import sum_scores
-from pacbandits.policies.linear.acting import Rows, Table, act, act_all, rows_of
+from pacbandits.policies.linear.acting import Rows, Table, act_all, rows_of
 from pacbandits.policies.linear.arrangement import Turns
+from pacbandits.policies.linear.bounds import (
+    MOST_BINARIES,
+    MOST_SWEPT_POLICIES,
+    VALUE_TIE_SHARE,
+    Shortfall,
+    bound_value,
+    proven,
+    snapped,
+    value_of,
+)
 from pacbandits.policies.linear.grid import count_directions, directions, simplest, values_of
-from pacbandits.policies.linear.milp import Solved, count_binaries, solve
+from pacbandits.policies.linear.milp import count_binaries, solve
 from pacbandits.policies.linear.policy import LinearPolicy, one_map
 from pacbandits.policies.linear.search import Ground
+from pacbandits.policies.memory import PerContexts
 from pacbandits.policies.pareto import pareto
 from pacbandits.records import Contexts, Policy
 
 Oracle = Literal["auto", "list", "milp", "search"]
 ORACLES: tuple[Oracle, ...] = ("auto", "list", "milp", "search")
 
-MOST_LISTED = 6_000  # policies
-MOST_SWEPT = 1_000_000  # policies that are looked at one by one when asked to
-MOST_SWEPT_UNASKED = 60_000
-MOST_WORK = 3e9  # policies × rows that are looked at for a bound
+MOST_LISTED_POLICIES = 6_000
+MOST_POLICIES_SWEPT_UNASKED = 60_000
 MOST_LEVELS = 1_000
-MOST_BINARIES = 2_000  # of an integer program
-SECONDS = 60.0  # for one
-
-# Values this close, relative to all that is at stake, are taken for equal: sums differ by as much in rounding.
-TIE = 1e-12
-_KEPT = 2**28  # actions, the most of a table that is kept
-_SLACK = 1e-9  # how far from its bound, relative to all that is at stake, an exact value may lie
+PROGRAM_SECONDS = 60.0  # for one integer program
+_MOST_KEPT_ACTIONS = 2**28  # of a table
 
 
 def default_levels(dimension: int) -> int:
@@ -46,34 +48,17 @@ def default_levels(dimension: int) -> int:
     return next(levels for most, levels in ((3, 8), (5, 4), (100, 2), (math.inf, 1)) if dimension <= most)
 
 
-@dataclass(frozen=True)
-class Shortfall:
-    """How far a policy found is from the best: `bound` is the best value if `exact`, else no less.
-
-    baseline: of the best action for all.
-    """
-
-    found: float
-    bound: float
-    baseline: float
-    exact: bool
-
-    @property
-    def share(self) -> float:
-        """(found − baseline)/(bound − baseline): 1 for the best policy, 0 for one no better than a single action."""
-        gain = self.bound - self.baseline
-        return (self.found - self.baseline) / gain if gain > 0 else 1.0
-
-
 class Linear(ABC):
     """π(c) = argmax_a ⟨φ(c, a), θ⟩ with θ in {−L, …, L}^d, ties to the lowest action.
 
         log|Π| = log #{θ without a common divisor} ≤ d log(2L + 1)
 
-    levels: L. oracle: how the best policy is found. `list` looks at all of them, up to a million, and where they are
-    few the class can be listed; it is exact. `milp` solves an integer program, for a few dozen rows, and is exact to
-    the solver's tolerance; `search` is not. Of both certificates say that they rest on the oracle. `auto` looks at all
-    policies where that is quick, and searches elsewhere.
+    map: φ.
+    levels: L.
+    oracle: how the best policy is found. `list` looks at all of them, up to a million, and where they are few the class
+        can be listed; it is exact. `milp` solves an integer program, for a few dozen rows, and is exact to the solver's
+        tolerance; `search` is not. Of both certificates say that they rest on the oracle. `auto` looks at all policies
+        where that is quick, and searches elsewhere.
     """
 
     kind = "linear"
@@ -83,8 +68,8 @@ class Linear(ABC):
     def __init__(self, map: FeatureMap, *, levels: int | None = None, oracle: str = "auto") -> None:
         if type(self) is Linear:
             raise InputError("make linear policies by Linear.of(map) or Linear.learn(contexts): they choose an oracle")
-        if isinstance(map, Crossed) and not map.table.any():
-            raise InputError("the features of all actions are zero, so nothing depends on the action; give others")
+        if isinstance(map, CompactMap):
+            map.check_effect()
         self.map = one_map(map)
         self.levels = _checked_levels(map, levels)
         self.oracle = oracle
@@ -107,9 +92,9 @@ class Linear(ABC):
         features = map_for(contexts, n_actions=n_actions, relative=True)
         if oracle == "auto" and features.dimension > 2:
             size = count_directions(features.dimension, _checked_levels(features, levels))
-            if contexts.ids is not None and size <= min(MOST_SWEPT, _KEPT // len(contexts)):
+            if contexts.ids is not None and size <= min(MOST_SWEPT_POLICIES, _MOST_KEPT_ACTIONS // len(contexts)):
                 oracle = "list"
-            elif size > MOST_LISTED and size * len(contexts) > _KEPT:
+            elif size > MOST_LISTED_POLICIES and size * len(contexts) > _MOST_KEPT_ACTIONS:
                 oracle = "search"
         return Linear.of(features, levels=levels, oracle=oracle)
 
@@ -120,6 +105,10 @@ class Linear(ABC):
     @property
     def log_size(self) -> float:
         return math.log(count_directions(self.map.dimension, self.levels))
+
+    def describe(self) -> str:
+        """The kind of policies, in a word."""
+        return self.kind
 
     def to_json(self) -> dict[str, Any]:
         return {"kind": self.kind, "map": self.map.to_json(), "levels": self.levels, "oracle": self.oracle}
@@ -150,7 +139,7 @@ class Linear(ABC):
     def shortfall(self, contexts: Contexts, scores: FloatArray, *, seconds: float = 10.0) -> Shortfall:
         """What the oracle finds for these scores, beside the best there is, or what is known of it."""
         rows, added = self._laid_out(contexts, scores)
-        found = _value(rows, added, self._best(contexts, rows, added))
+        found = value_of(rows, added, self._best(contexts, rows, added))
         bound, exact = self._bound(rows, added, seconds)
         return Shortfall(found, max(bound, found), float(added.sum(axis=0).max()), exact)
 
@@ -159,14 +148,8 @@ class Linear(ABC):
         """The coefficients of the best policy found."""
 
     def _bound(self, rows: Rows, scores: FloatArray, seconds: float) -> tuple[float, bool]:
-        size = count_directions(self.map.dimension, self.levels)
-        if size <= MOST_SWEPT and size * len(rows) <= MOST_WORK:
-            (values,) = values_of(rows, directions(self.map.dimension, self.levels), scores)
-            return float(values.max()), True
-        if count_binaries(scores) <= MOST_BINARIES:
-            solved = solve(rows, scores, levels=self.levels, seconds=seconds)
-            return solved.bound, _proven(rows, scores, solved)
-        return float(scores.max(axis=1).sum()), False
+        """What no policy exceeds, and whether one attains it."""
+        return bound_value(rows, scores, levels=self.levels, seconds=seconds)
 
     def _laid_out(self, contexts: Contexts, scores: FloatArray, name: str = "scores") -> tuple[Rows, FloatArray]:
         checked = check_scores(scores, contexts=contexts, n_actions=self.n_actions, name=name)
@@ -179,13 +162,10 @@ class SearchedLinear(Linear):
 
     def __init__(self, map: FeatureMap, *, levels: int | None = None, oracle: str = "search") -> None:
         super().__init__(map, levels=levels, oracle=oracle)
-        self._grounds: WeakKeyDictionary[Contexts, Ground] = WeakKeyDictionary()
+        self._grounds: PerContexts[Ground] = PerContexts()
 
     def _best(self, contexts: Contexts, rows: Rows, scores: FloatArray) -> IntArray:
-        ground = self._grounds.get(contexts)
-        if ground is None:
-            ground = self._grounds[contexts] = Ground.of(rows, levels=self.levels)
-        return ground.search(scores)
+        return self._grounds.get(contexts, lambda _: Ground.of(rows, levels=self.levels)).search(scores)
 
 
 class SweptLinear(Linear):
@@ -196,8 +176,8 @@ class SweptLinear(Linear):
     def __init__(self, map: FeatureMap, *, levels: int | None = None, oracle: str = "auto") -> None:
         super().__init__(map, levels=levels, oracle=oracle)
         self.parameters = directions(map.dimension, self.levels)
-        self._turns: WeakKeyDictionary[Contexts, Turns] = WeakKeyDictionary()
-        self._tables: WeakKeyDictionary[Contexts, Table] = WeakKeyDictionary()
+        self._turns: PerContexts[Turns] = PerContexts()
+        self._tables: PerContexts[Table] = PerContexts()
 
     def values(self, contexts: Contexts, *scores: FloatArray) -> list[FloatArray]:
         """`Σ_i scores[i, π(c_i)]` (|Π|,) of every policy, for each of several scores."""
@@ -209,12 +189,12 @@ class SweptLinear(Linear):
         rows, one = self._laid_out(contexts, first, name="first scores")
         two = self._laid_out(contexts, second, name="second scores")[1]
         firsts, seconds = (
-            _snapped(values, score)
+            snapped(values, score)
             for values, score in zip(self._values(contexts, rows, one, two), (one, two), strict=True)
         )
         keep = pareto(firsts, seconds)
 
-        def search(value: Value, most: int) -> list[LinearPolicy]:
+        def search(value: RisingValue, most: int) -> list[LinearPolicy]:
             values = value(firsts, seconds)
             pieces = np.array_split(np.arange(len(values)), min(most, len(values)))
             return [self._policy(int(piece[values[piece].argmax()])) for piece in pieces]
@@ -225,7 +205,7 @@ class SweptLinear(Linear):
 
     def _best(self, contexts: Contexts, rows: Rows, scores: FloatArray) -> IntArray:
         (values,) = self._values(contexts, rows, scores)
-        top = np.flatnonzero(values >= values.max() - TIE * _stake(scores))
+        top = np.flatnonzero(values >= values.max() - VALUE_TIE_SHARE * at_stake(scores))
         return self.parameters[top[simplest(self.parameters[top])]]
 
     def _bound(self, rows: Rows, scores: FloatArray, seconds: float) -> tuple[float, bool]:
@@ -236,23 +216,18 @@ class SweptLinear(Linear):
 
     def _values(self, contexts: Contexts, rows: Rows, *scores: FloatArray) -> list[FloatArray]:
         if self.map.dimension == 2:
-            turns = self._turns.get(contexts)
-            if turns is None:
-                turns = self._turns[contexts] = Turns.of(rows, self.parameters)
+            turns = self._turns.get(contexts, lambda _: Turns.of(rows, self.parameters))
             return [turns.values(one) for one in scores]
-        if len(self.parameters) * len(rows) > _KEPT:
+        if len(self.parameters) * len(rows) > _MOST_KEPT_ACTIONS:
             return values_of(rows, self.parameters, *scores)
         table = self._table(contexts, rows)
         return [sum_scores(table, one) for one in scores]
 
     def _table(self, contexts: Contexts, rows: Rows) -> Table:
         """The action (|Π|, m) of every policy on every row, kept as long as the contexts unless it is large."""
-        table = self._tables.get(contexts)
-        if table is None:
-            table = act_all(rows, self.parameters)
-            if table.size <= _KEPT:
-                self._tables[contexts] = table
-        return table
+        if len(self.parameters) * len(rows) > _MOST_KEPT_ACTIONS:
+            return act_all(rows, self.parameters)
+        return self._tables.get(contexts, lambda _: act_all(rows, self.parameters))
 
     def _policy(self, index: int) -> LinearPolicy:
         return LinearPolicy(self.map, tuple(self.parameters[index].tolist()))
@@ -275,7 +250,7 @@ class ListedLinear(SweptLinear):
 
 
 class SolvedLinear(Linear):
-    """The best policy by an integer program, or a sentence where that takes too long.
+    """The best policy by an integer program, or a sentence where that takes more than so many seconds.
 
     A solver works to a tolerance, so policies that keep two actions apart by next to nothing may escape it;
     certificates therefore say that they rest on the oracle.
@@ -283,14 +258,25 @@ class SolvedLinear(Linear):
 
     exact = False
 
+    def __init__(
+        self,
+        map: FeatureMap,
+        *,
+        levels: int | None = None,
+        oracle: str = "milp",
+        seconds: float = PROGRAM_SECONDS,
+    ) -> None:
+        super().__init__(map, levels=levels, oracle=oracle)
+        self.seconds = seconds
+
     def _best(self, contexts: Contexts, rows: Rows, scores: FloatArray) -> IntArray:
         many = f"{len(contexts):,} rows are too many for an exact search"
         if count_binaries(scores) > MOST_BINARIES:
             raise InputError(f"{many}; use oracle=search")
-        solved = solve(rows, scores, levels=self.levels, seconds=SECONDS)
+        solved = solve(rows, scores, levels=self.levels, seconds=self.seconds)
         if not solved.done or solved.parameter is None:
-            raise InputError(f"{many} in {SECONDS:.0f} s; use oracle=search")
-        if not _proven(rows, scores, solved):
+            raise InputError(f"{many} in {self.seconds:.0f} s; use oracle=search")
+        if not proven(rows, scores, solved):
             raise InputError(
                 "the best policy rests on scores that are equal to rounding, so that it cannot be shown to "
                 "be the best; use oracle=search"
@@ -312,34 +298,11 @@ def _kind(map: FeatureMap, size: int, oracle: str) -> type[Linear]:
     if oracle == "milp":
         return SolvedLinear
     turning = map.dimension == 2
-    most = MOST_SWEPT if oracle == "list" else MOST_SWEPT_UNASKED
+    most = MOST_SWEPT_POLICIES if oracle == "list" else MOST_POLICIES_SWEPT_UNASKED
     if oracle == "search" or (size > most and not turning):
         if oracle == "list":
             raise InputError(
                 f"about 10^{math.log10(size):.0f} policies are too many to list; take fewer levels or oracle=search"
             )
         return SearchedLinear
-    return ListedLinear if size <= MOST_LISTED else SweptLinear
-
-
-def _value(rows: Rows, scores: FloatArray, parameter: IntArray) -> float:
-    return float(scores[np.arange(len(scores)), act(rows, parameter)].sum())
-
-
-def _stake(scores: FloatArray) -> float:
-    """All that could be lost."""
-    return float((scores.max(axis=1) - scores.min(axis=1)).sum())
-
-
-def _snapped(values: FloatArray, scores: FloatArray) -> FloatArray:
-    """Values without the last digits, in which sums of the same scores in another order differ."""
-    unit = TIE * _stake(scores)
-    return np.rint(values / unit) * unit if unit > 0 else values
-
-
-def _proven(rows: Rows, scores: FloatArray, solved: Solved) -> bool:
-    """Whether the policy found attains what no policy exceeds."""
-    if not solved.done or solved.parameter is None:
-        return False
-    rounding = _SLACK * _stake(scores) + TIE * float(np.abs(scores).sum())
-    return _value(rows, scores, solved.parameter) >= solved.bound - rounding
+    return ListedLinear if size <= MOST_LISTED_POLICIES else SweptLinear

@@ -24,15 +24,17 @@ from pacbandits.policies.linear.climb import Slope, slope_of
 from pacbandits.policies.linear.grid import primitive, simplest
 from pacbandits.policies.linear.simple import roundings, simple_parameters
 
-_SAMPLE = (3_000, 8_000)  # rows that steps 2 and 3 look at: at least, and at the most
-_LOOK = 1.6e5  # such rows × what it costs to climb one
-_WORK = 2.4e6  # rows × what it costs to climb one × kicks
-_SCALES = (1.0, 1.7)  # of the largest coefficient before rounding, as shares of the largest level
-_KICKS = (0.04, 0.04, 0.12, 0.12)  # of one parameter at a time: shares of the coefficients drawn anew, on average
+# Rows that steps 2 and 3 look at: as many as this work allows (rows × what it costs to climb one), within limits.
+_SAMPLE_WORK = 1.6e5
+_SAMPLE_ROWS = (3_000, 8_000)
+# Kicks: as many as this work allows (rows × what it costs to climb one × kicks), up to a limit.
+_KICK_WORK = 2.4e6
 _MOST_KICKS = 160
-_PLENTY = 24  # kicks that are so quick that there is time for a second start
+_KICKS_FOR_A_SECOND_START = 24  # where so many are affordable, there is time for it
+_KICKED_SHARES = (0.04, 0.04, 0.12, 0.12)  # of the coefficients, drawn anew on average: one kick each, side by side
+_ROUNDED_SIZES = (1.0, 1.7)  # of the largest coefficient before rounding, as shares of the largest level
 _FINALISTS = 2
-_TIE = 1e-12
+_SEARCH_TIE_SHARE = 1e-12  # of all that is at stake
 
 End = tuple[IntArray, float]  # a parameter where an ascent ended, and its value
 
@@ -41,7 +43,12 @@ End = tuple[IntArray, float]  # a parameter where an ascent ended, and its value
 class Ground:
     """What a search needs to know of contexts, whatever the scores.
 
-    pool (K, d): parameters of simple policies, the simplest first, and their actions (K, m).
+    rows: φ.
+    levels: the largest coefficient.
+    metric: what measures steps of the ascent.
+    slope: the rows laid out for the ascent one coefficient at a time.
+    pool (K, d): parameters of simple policies, the simplest first.
+    actions (K, m): what these do.
     """
 
     rows: Rows
@@ -67,7 +74,7 @@ class Ground:
         scores = (scores - low) / spans.max()
         values = sum_scores(self.actions, scores)
         simple = self.pool[np.argsort(-values, kind="stable")[: times * _FINALISTS]]
-        picked, sampled = _sample(scores, spans / spans.max(), size=_LOOK / self.slope.cost)
+        picked, sampled = _sample(scores, spans / spans.max(), size=_SAMPLE_WORK / self.slope.cost)
         if picked is None:
             found = self._explore(self.rows, self.slope, scores, simple, times)
         else:
@@ -80,24 +87,24 @@ class Ground:
         """Steps 2 and 3: where they end, the best first."""
         rng = np.random.default_rng(0)
         smooth = Smooth(rows, scores, self.metric)
-        share = _WORK / (len(rows) * slope.cost)
-        others = times * (1 if share < _PLENTY else 2) - 1
+        share = _KICK_WORK / (len(rows) * slope.cost)
+        others = times * (1 if share < _KICKS_FOR_A_SECOND_START else 2) - 1
         starts = list(simple)
         for begin in (smooth.fit(), *(rng.standard_normal(rows.dimension) for _ in range(others))):
             free = smooth.ascend(begin, steps=50, temperatures=(0.5, 0.02), lengths=(0.3, 0.02))
             size = np.abs(free).max()
-            for scale in _SCALES if size > 0 else ():
+            for scale in _ROUNDED_SIZES if size > 0 else ():
                 onto = free * (scale * self.levels / size)
                 starts.append(smooth.ascend_on_grid(onto, levels=self.levels, steps=40))
         ends = self._climb(slope, starts, scores)
-        kicks = times * int(np.clip(share, 2 * len(_KICKS), _MOST_KICKS))
+        kicks = times * int(np.clip(share, 2 * len(_KICKED_SHARES), _MOST_KICKS))
         return [self._kick(slope, ends[0], scores, kicks, rng), *ends]
 
     def _polish(self, found: list[IntArray], scores: FloatArray, times: int) -> list[End]:
         """Step 4, on all rows."""
         fits = roundings(Smooth(self.rows, scores, self.metric).fit(), self.levels)
         ends = self._climb(self.slope, [*found, self._best(list(fits), scores)], scores)
-        kicks = times * int(min(_WORK / (len(scores) * self.slope.cost), _MOST_KICKS))
+        kicks = times * int(min(_KICK_WORK / (len(scores) * self.slope.cost), _MOST_KICKS))
         return [self._kick(self.slope, ends[0], scores, kicks, np.random.default_rng(1)), *ends]
 
     def _climb(self, slope: Slope, starts: list[IntArray], scores: FloatArray) -> list[End]:
@@ -114,8 +121,8 @@ class Ground:
     def _kick(self, slope: Slope, end: End, scores: FloatArray, kicks: int, rng: np.random.Generator) -> End:
         """The best of where ascents from the neighbourhood end, and from the neighbourhood of that, and so on."""
         best, top = end
-        for _ in range(0, kicks - len(_KICKS) + 1, len(_KICKS)):
-            kicked = [_drawn_anew(best, self.levels, share, rng) for share in _KICKS]
+        for _ in range(0, kicks - len(_KICKED_SHARES) + 1, len(_KICKED_SHARES)):
+            kicked = [_drawn_anew(best, self.levels, share, rng) for share in _KICKED_SHARES]
             other, value = self._climb(slope, kicked, scores)[0]
             if value >= top:
                 best, top = other, value
@@ -126,13 +133,13 @@ class Ground:
         tried = np.array([primitive(one) for one in found])
         rows = np.arange(len(scores))
         values = np.array([scores[rows, act(self.rows, one)].sum() for one in tried])
-        top = tried[values >= values.max() - _TIE * scores.max(axis=1).sum()]
+        top = tried[values >= values.max() - _SEARCH_TIE_SHARE * scores.max(axis=1).sum()]
         return top[simplest(top)]
 
 
 def _sample(scores: FloatArray, spans: FloatArray, *, size: float) -> tuple[IntArray | None, FloatArray]:
     """Rows drawn in proportion to what is at stake on them, each then with the same at stake; None for all rows."""
-    count = int(np.clip(size, *_SAMPLE))
+    count = int(np.clip(size, *_SAMPLE_ROWS))
     if len(scores) <= count:
         return None, scores
     edges: FloatArray = np.cumsum(spans)

@@ -5,20 +5,19 @@ from __future__ import annotations
 import numpy as np
 
 from pacbandits.arrays import FloatArray, IntArray
-from pacbandits.policies.features import CrossedOn
 from pacbandits.policies.linear.acting import Rows
 from pacbandits.policies.linear.ascent import Metric
 from pacbandits.policies.linear.grid import count_directions, directions, simplest
 
-_POOL = 2**23  # actions of policies of one coefficient, beyond which they are left out
-_LISTED = 4096  # parameters among which to look for those of constant policies
+_MOST_POOL_ACTIONS = 2**23  # policies of one coefficient × rows: beyond, these policies are left out
+_MOST_LISTED_PARAMETERS = 4096  # among which to look for those of constant policies
 
 
 def simple_parameters(rows: Rows, levels: int, metric: Metric) -> IntArray:
     """Zero, single coefficients of either sign, and what comes nearest to always taking an action; simplest first."""
     d = rows.dimension
     found = [np.zeros((1, d), dtype=np.int64), _constants(rows, levels, metric)]
-    if 2 * d * len(rows) <= _POOL:
+    if 2 * d * len(rows) <= _MOST_POOL_ACTIONS:
         found.append(np.concatenate([np.eye(d, dtype=np.int64), -np.eye(d, dtype=np.int64)]))
     whole = np.unique(np.concatenate(found), axis=0)
     return whole[np.lexsort((*whole.T[::-1], np.abs(whole).sum(axis=1)))]
@@ -26,12 +25,12 @@ def simple_parameters(rows: Rows, levels: int, metric: Metric) -> IntArray:
 
 def _constants(rows: Rows, levels: int, metric: Metric) -> IntArray:
     """Parameters (K, d) that always take an action, as far as the grid has them; of φ given, the nearest found."""
-    mapped = rows.mapped
-    if isinstance(mapped, CrossedOn):
-        towards = np.eye(mapped.z.shape[1]) if metric.right is None else metric.right
-        return _constants_of(mapped.z, levels, towards=towards, dimension=rows.dimension)
+    z = rows.features.action_features
+    if z is not None:
+        towards = np.eye(z.shape[1]) if metric.right is None else metric.right
+        return _constants_of(z, levels, towards=towards, dimension=rows.dimension)
     wanted = np.eye(rows.n_actions) - 1.0 / rows.n_actions
-    pulls = [mapped.pull(np.tile(row, (len(rows), 1))) for row in wanted]
+    pulls = [rows.features.pull(np.tile(row, (len(rows), 1))) for row in wanted]
     return np.concatenate([roundings(metric(pull), levels) for pull in pulls])
 
 
@@ -41,7 +40,7 @@ def _constants_of(z: FloatArray, levels: int, *, towards: FloatArray, dimension:
     towards (k, k): the inverse covariance of z, which turns z(a) into the direction where a stands out.
     """
     k = z.shape[1]
-    if count_directions(k, levels) <= _LISTED:
+    if count_directions(k, levels) <= _MOST_LISTED_PARAMETERS:
         tried = directions(k, levels)
     else:
         own = (z - z.mean(axis=0)) @ towards

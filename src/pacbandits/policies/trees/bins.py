@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from pacbandits.arrays import BoolArray, FloatArray, IntArray
 from pacbandits.errors import InputError
-from pacbandits.policies.trees.tree import AtMost, Is, Test, column_of
+from pacbandits.policies.trees.tree import AtMost, Is, Test
 from pacbandits.records import Contexts
 
 MOST_BINS = 256
@@ -20,8 +20,12 @@ Codes = NDArray[np.uint8]
 
 
 @dataclass(frozen=True)
-class Cuts:
-    """A number cut at rising thresholds: bin b holds `thresholds[b − 1] < x ≤ thresholds[b]`."""
+class NumberBins:
+    """A number cut at rising thresholds: bin b holds `thresholds[b − 1] < x ≤ thresholds[b]`.
+
+    name: of the feature.
+    thresholds: where it is cut.
+    """
 
     name: str
     thresholds: tuple[float, ...]
@@ -47,20 +51,24 @@ class Cuts:
         return {"name": self.name, "thresholds": list(self.thresholds)}
 
     @classmethod
-    def from_json(cls, value: dict[str, Any]) -> Cuts:
+    def from_json(cls, value: dict[str, Any]) -> NumberBins:
         return cls(str(value["name"]), tuple(float(x) for x in value["thresholds"]))
 
     def test(self, split: int) -> Test:
         return AtMost(self.name, self.thresholds[split])
 
     def encode(self, contexts: Contexts) -> NDArray[np.intp]:
-        column = column_of(contexts, self.name, categorical=False)
+        column = contexts.column_of(self.name, categorical=False)
         return np.searchsorted(np.array(self.thresholds), contexts.features[:, column], side="left")
 
 
 @dataclass(frozen=True)
-class Labels:
-    """A category: bin b holds its label b, and one bin more the labels never heard of."""
+class LabelBins:
+    """A category: bin b holds its label b, and one bin more the labels never heard of.
+
+    name: of the feature.
+    labels: those heard of.
+    """
 
     name: str
     labels: tuple[str, ...]
@@ -89,14 +97,14 @@ class Labels:
         return {"name": self.name, "labels": list(self.labels)}
 
     @classmethod
-    def from_json(cls, value: dict[str, Any]) -> Labels:
+    def from_json(cls, value: dict[str, Any]) -> LabelBins:
         return cls(str(value["name"]), tuple(str(label) for label in value["labels"]))
 
     def test(self, split: int) -> Test:
         return Is(self.name, self.labels[split])
 
     def encode(self, contexts: Contexts) -> NDArray[np.intp]:
-        column = column_of(contexts, self.name, categorical=True)
+        column = contexts.column_of(self.name, categorical=True)
         known = {label: b for b, label in enumerate(self.labels)}
         theirs = contexts.categories[column] or ()
         codes = np.array([known.get(label, len(self.labels)) for label in theirs], dtype=np.intp)
@@ -106,8 +114,9 @@ class Labels:
 class Layout(NamedTuple):
     """Where features lie in histograms over all bins and in the list of all splits, for compiled kernels.
 
-    starts (d + 1,): the first bin of each feature among all bins. split_starts (d + 1,): likewise among all
-    splits. ordered (d,): whether bins add up from the left (numbers) or stand alone (categories).
+    starts (d + 1,): the first bin of each feature among all bins.
+    split_starts (d + 1,): the first split of each feature among all splits.
+    ordered (d,): whether bins add up from the left (numbers) or stand alone (categories).
     """
 
     starts: IntArray
@@ -117,9 +126,12 @@ class Layout(NamedTuple):
 
 @dataclass(frozen=True)
 class Bins:
-    """The features trees may test and where they may cut them."""
+    """The features trees may test and where they may cut them.
 
-    features: tuple[Cuts | Labels, ...]
+    features (d,): each with its bins.
+    """
+
+    features: tuple[NumberBins | LabelBins, ...]
 
     def __post_init__(self) -> None:
         names = [feature.name for feature in self.features]
@@ -135,12 +147,12 @@ class Bins:
         """
         if isinstance(bins, bool) or not 2 <= bins <= MOST_BINS:
             raise InputError(f"bins must lie between 2 and {MOST_BINS}, got {bins}")
-        found: list[Cuts | Labels] = []
+        found: list[NumberBins | LabelBins] = []
         for j, (name, labels) in enumerate(zip(contexts.names, contexts.categories, strict=True)):
             if labels is None:
-                found.append(Cuts(name, cut(contexts.features[:, j], contexts.weights, bins=bins)))
+                found.append(NumberBins(name, cut(contexts.features[:, j], contexts.weights, bins=bins)))
             else:
-                found.append(Labels(name, labels))
+                found.append(LabelBins(name, labels))
         return cls(tuple(feature for feature in found if feature.n_splits > 0))
 
     @property
@@ -153,7 +165,7 @@ class Bins:
 
     @classmethod
     def from_json(cls, value: list[dict[str, Any]]) -> Bins:
-        return cls(tuple(Cuts.from_json(f) if "thresholds" in f else Labels.from_json(f) for f in value))
+        return cls(tuple(NumberBins.from_json(f) if "thresholds" in f else LabelBins.from_json(f) for f in value))
 
     @property
     def n_splits(self) -> int:
@@ -167,6 +179,11 @@ class Bins:
             split_starts=np.cumsum([0] + [f.n_splits for f in self.features], dtype=np.int64),
             ordered=np.array([f.ordered for f in self.features], dtype=np.bool_),
         )
+
+    @cached_property
+    def places(self) -> dict[Test, int]:
+        """Where each test stands in the list of all splits."""
+        return {self.test(split): split for split in range(self.n_splits)}
 
     def locate(self, split: int) -> tuple[int, int]:
         """The feature, and the split within it, of a place in the list of all splits."""

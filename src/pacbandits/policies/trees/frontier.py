@@ -9,31 +9,27 @@ import numpy as np
 
 from pacbandits.arrays import FloatArray, IntArray
 from pacbandits.policies.trees.bins import Bins, Codes
-from pacbandits.policies.trees.fronts import root_fronts, stump_front
+from pacbandits.policies.trees.fronts import SideFronts, root_fronts, stump_front
 from pacbandits.policies.trees.histograms import Histograms, each, sum_one
+from pacbandits.policies.trees.limits import TreeLimits
 from pacbandits.policies.trees.near import Sides
-from pacbandits.policies.trees.pairs import climb, keep_pairs, scan_pairs, settle, span
+from pacbandits.policies.trees.pairs import Couples, cut_first, front_beyond_ties, keep_pairs, largest_above, scan_pairs
 from pacbandits.policies.trees.tree import Node, branch
 
-# Gains this small, relative to the sum of all |scores|, are rounding. A tree gathers seven: leaves, sides,
-# root.
-TIE = 1e-13
-# Sides are thinned when all roots together would have more pairs than this (a second of work).
-PAIRS = 100_000_000
-# Intervals of first: enough that hardly more pairs than the frontier's own survive the scan, few enough for
-# the cache.
-INTERVALS = 1 << 14
-# Beyond this many survivors (scores that mirror each other) the corners of the intervals become the frontier.
-SURVIVORS = 2_000_000
-# Roots are shared out in this many lots, whatever the number of cores, so that results do not depend on it.
-LOTS = 16
+# Gains this small, relative to the sum of all |scores|, are rounding. A tree gathers seven: leaves, sides, root.
+FRONT_TIE_SHARE = 1e-13
+# In how many lots roots are shared out, whatever the number of cores, so that results do not depend on it.
+ROOT_LOTS = 16
 
 
 class TreeFront(NamedTuple):
-    """A frontier of trees: points, where each comes from, and whether each is attained.
+    """A frontier of trees.
 
-    origin (m, 7): the root's split (−1: none), then the split and the two actions of the left and of the
-    right side. sides: the frontiers it was made from, where the trees have roots.
+    first (m,): of its points, falling.
+    second (m,): of its points, rising.
+    origin (m, 7): the root's split (−1: none), then the split and the two actions of the left and of the right side.
+    exact: whether every point is attained.
+    sides: the frontiers it was made from, where the trees have roots.
     """
 
     first: FloatArray
@@ -41,6 +37,23 @@ class TreeFront(NamedTuple):
     origin: IntArray
     exact: bool
     sides: Sides | None = None
+
+
+class PairFront(NamedTuple):
+    """The frontier of pairs of a left and a right point.
+
+    first (m,): of its points, falling.
+    second (m,): of its points, rising.
+    lefts (m,): the left point of each pair.
+    rights (m,): the right point of each pair.
+    exact: whether every point is attained by its pair.
+    """
+
+    first: FloatArray
+    second: FloatArray
+    lefts: IntArray
+    rights: IntArray
+    exact: bool
 
 
 def tree_of(origin: IntArray, bins: Bins) -> Node:
@@ -54,86 +67,80 @@ def _stump(bins: Bins, split: int, left: int, right: int) -> Node:
     return left if split < 0 else branch(bins.test(split), left, right)
 
 
-def best_front(bins: Bins, codes: Codes, first: FloatArray, second: FloatArray, *, depth: int) -> TreeFront:
+def best_front(
+    bins: Bins, codes: Codes, first: FloatArray, second: FloatArray, *, depth: int, limits: TreeLimits
+) -> TreeFront:
     """The frontier of Σ first and Σ second, both (n, A), over all trees of at most the given depth."""
-    layout = bins.layout
     both = np.concatenate((first, second), axis=1)
-    ties = TIE * float(np.abs(first).sum()), TIE * float(np.abs(second).sum())
+    ties = FRONT_TIE_SHARE * float(np.abs(first).sum()), FRONT_TIE_SHARE * float(np.abs(second).sum())
     if depth < 2 or bins.n_splits == 0:
         none = Bins(()) if depth == 0 else bins
         sums = sum_one(codes[:, : len(none.features)], both, none.layout.starts)
-        f, s, stump = stump_front(sums, both.sum(axis=0), *none.layout, *ties)
+        f, s, stump = stump_front(sums, both.sum(axis=0), none.layout, ties)
         origin = np.full((len(f), 7), -1, dtype=np.int64)
         origin[:, 1:4] = stump
         return TreeFront(f, s, origin, exact=True)
+    sides, whole = _sides(bins, codes, both, ties, limits)
+    f, s, lefts, rights, exact = front_of_pairs(sides.fronts, ties=ties, limits=limits)
+    roots = np.searchsorted(sides.fronts.edges, lefts, side="right") // 2
+    origin = np.column_stack((roots, sides.stumps[lefts], sides.stumps[rights]))
+    return TreeFront(f, s, origin, exact=exact and whole, sides=sides)
 
-    histograms = Histograms(codes, both, layout)
-    cap = most_points(bins.n_splits)
-    found: dict[int, tuple[IntArray, FloatArray, FloatArray, IntArray, bool]] = {}
+
+def _sides(
+    bins: Bins, codes: Codes, both: FloatArray, ties: tuple[float, float], limits: TreeLimits
+) -> tuple[Sides, bool]:
+    """The frontiers of the sides of every root, for both scores (n, 2A), and whether none was thinned."""
+    histograms = Histograms(codes, both, bins.layout, kept_bytes=limits.kept_bytes)
+    cap = max(limits.side_points, math.isqrt(limits.pairs // bins.n_splits))
+    found: dict[int, SideFronts] = {}
 
     def sides_of(j: int) -> None:
-        found[j] = root_fronts(histograms.of(j), j, *layout, *ties, cap)
+        found[j] = root_fronts(histograms.of(j), j, bins.layout, ties, cap)
 
     each(sides_of, count=len(bins.features))
     parts = [found[j] for j in range(len(bins.features))]
-    stumps = np.concatenate([part[3] for part in parts])
-    edges: IntArray = np.concatenate((np.zeros(1, dtype=np.int64), *(part[0] for part in parts))).cumsum()
-    sides = Sides(
-        edges, np.concatenate([part[1] for part in parts]), np.concatenate([part[2] for part in parts]), stumps
-    )
-    f, s, lefts, rights, exact = front_of_pairs(edges, sides.first, sides.second, ties=ties)
-    roots = np.searchsorted(edges, lefts, side="right") // 2
-    origin = np.column_stack((roots, stumps[lefts], stumps[rights]))
-    return TreeFront(f, s, origin, exact=exact and all(part[4] for part in parts), sides=sides)
+    edges: IntArray = np.concatenate((np.zeros(1, dtype=np.int64), *(part.lengths for part in parts))).cumsum()
+    first, second, stumps = (np.concatenate([part[k] for part in parts]) for k in (1, 2, 3))
+    return Sides(Couples(edges, first, second), stumps), all(part.exact for part in parts)
 
 
-def most_points(n_roots: int) -> int:
-    """How many points a side may have before it is thinned."""
-    return max(64, math.isqrt(PAIRS // n_roots))
+def front_of_pairs(couples: Couples, *, ties: tuple[float, float], limits: TreeLimits) -> PairFront:
+    """The frontier over all roots, each a couple of sides.
 
-
-def front_of_pairs(
-    edges: IntArray, first: FloatArray, second: FloatArray, *, ties: tuple[float, float]
-) -> tuple[FloatArray, FloatArray, IntArray, IntArray, bool]:
-    """The frontier over all roots: first, second, the left and the right point of each, and whether each is
-    attained.
-
-    One pass over all pairs finds the best second in each interval of first, another keeps the pairs it does
-    not dominate. Should they be too many, the corners (largest first, largest second) of the intervals
-    dominate every tree, each overstating first by at most 1/(INTERVALS − 1) of its range.
+    One pass over all pairs finds the best second in each interval of first, another keeps the pairs it does not
+    dominate. Should they be too many, the corners (largest first, largest second) of the intervals dominate every tree,
+    each overstating first by at most 1/(intervals − 1) of its range.
     """
-    n_roots = len(edges) // 2
-    lots = min(LOTS, n_roots)
+    count = limits.intervals
+    n_roots = len(couples.edges) // 2
+    lots = min(ROOT_LOTS, n_roots)
     roots = [n_roots * lot // lots for lot in range(lots + 1)]
-    low, scale = span(edges, first, second, INTERVALS)
-    scans = [(np.full((INTERVALS, 3), -np.inf), np.zeros((INTERVALS, 2), dtype=np.int64)) for _ in range(lots)]
-
-    def scan(lot: int) -> None:
-        scan_pairs(edges, first, second, low, scale, *scans[lot], roots[lot], roots[lot + 1])
-
-    each(scan, count=lots)
-    tops, pairs = merge(scans)
-    above = np.empty(INTERVALS)
-    climb(tops, above)
+    intervals = cut_first(couples, count)
+    scans = [(np.full((count, 3), -np.inf), np.zeros((count, 2), dtype=np.int64)) for _ in range(lots)]
+    each(lambda lot: scan_pairs(couples, intervals, *scans[lot], roots[lot], roots[lot + 1]), count=lots)
+    tops, pairs = merge_scans(scans)
+    above = np.empty(count)
+    largest_above(tops, above)
     kept: dict[int, tuple[FloatArray, FloatArray, IntArray, IntArray]] = {}
 
     def keep(lot: int) -> None:
-        kept[lot] = keep_pairs(edges, first, second, low, scale, tops, above, SURVIVORS, roots[lot], roots[lot + 1])
+        kept[lot] = keep_pairs(couples, intervals, tops, above, limits.survivors, roots[lot], roots[lot + 1])
 
     each(keep, count=lots)
     parts = [kept[lot] for lot in range(lots)]
     exact = True
-    if sum(len(part[0]) for part in parts) > SURVIVORS:
+    if sum(len(part[0]) for part in parts) > limits.survivors:
         stands = np.flatnonzero(tops[:, 0] > above)
         exact = bool((tops[stands, 1] == tops[stands, 2]).all())
         parts = [(tops[stands, 2], tops[stands, 0], pairs[stands, 0], pairs[stands, 1])]
     f, s = np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
     lefts, rights = np.concatenate([part[2] for part in parts]), np.concatenate([part[3] for part in parts])
-    chosen = settle(f, s, *ties)
-    return f[chosen], s[chosen], lefts[chosen], rights[chosen], exact
+    chosen = front_beyond_ties(f, s, *ties)
+    return PairFront(f[chosen], s[chosen], lefts[chosen], rights[chosen], exact)
 
 
-def merge(scans: list[tuple[FloatArray, IntArray]]) -> tuple[FloatArray, IntArray]:
+def merge_scans(scans: list[tuple[FloatArray, IntArray]]) -> tuple[FloatArray, IntArray]:
     """One scan of all roots from scans of some each, in order."""
     tops, pairs = scans[0]
     for more, theirs in scans[1:]:

@@ -2,21 +2,48 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
-from pacbandits.arrays import BoolArray, FloatArray, IntArray
+from pacbandits.arrays import FloatArray, IntArray
 from pacbandits.compiled import kernel
-from pacbandits.policies.trees.pairs import climb, grow, keep_pairs, scan_pairs, settle, span
+from pacbandits.policies.trees.bins import Layout
+from pacbandits.policies.trees.pairs import (
+    Couples,
+    cut_first,
+    front_beyond_ties,
+    grow,
+    keep_pairs,
+    largest_above,
+    scan_pairs,
+)
 from pacbandits.policies.trees.search import next_left, side_totals
 
 # Intervals of first for the trees of one side.
-INTERVALS = 1024
+SIDE_INTERVALS = 1024
+
+
+class SideFronts(NamedTuple):
+    """Frontiers of both sides of every split of a feature, one after the other: left, right, left, right, ….
+
+    lengths (2 splits,): how many points each has.
+    first (m,): of their points.
+    second (m,): of their points.
+    stumps (m, 3): split (−1: none) and the two actions of each point.
+    exact: whether none was thinned.
+    """
+
+    lengths: IntArray
+    first: FloatArray
+    second: FloatArray
+    stumps: IntArray
+    exact: bool
 
 
 @kernel
 def sort_leaf(values: FloatArray, order: IntArray) -> None:
-    """Sort the actions in `order` (A,) by falling first, then falling second, then rising action; values
-    (2A,).
+    """Sort the actions in `order` (A,) by falling first, then falling second, then rising action; values (2A,).
 
     Insertion sort: neighbouring splits order actions nearly alike, and `order` comes from the split before.
     """
@@ -59,19 +86,12 @@ def add_leaf(
 
 
 @kernel
-def leaf_fronts(
-    sums: FloatArray,
-    total: FloatArray,
-    starts: IntArray,
-    split_starts: IntArray,
-    ordered: BoolArray,
-    tie: float,
-) -> tuple[IntArray, FloatArray, FloatArray, IntArray]:
-    """Frontiers over actions of the two leaves of every split: edges (2 S + 3,), first, second, action.
+def leaf_fronts(sums: FloatArray, total: FloatArray, layout: Layout, tie: float) -> tuple[Couples, IntArray]:
+    """Frontiers over actions of the two leaves of every split, and the action of each point.
 
-    First of all comes the leaf without a split, coupled with the point (0, 0), so that the simplest tree
-    comes first.
+    First of all comes the leaf without a split, coupled with the point (0, 0), so that the simplest tree comes first.
     """
+    starts, split_starts, ordered = layout
     n_actions: int = total.shape[0] // 2
     n_splits = split_starts[-1]
     size = (2 * n_splits + 1) * n_actions + 1
@@ -98,37 +118,31 @@ def leaf_fronts(
             end = add_leaf(right, order_right, tie, first, second, action, end)
             edges[at + 2] = end
             at += 2
-    return edges, first, second, action
+    return Couples(edges, first, second), action
 
 
 @kernel
 def stump_front(
-    sums: FloatArray,
-    total: FloatArray,
-    starts: IntArray,
-    split_starts: IntArray,
-    ordered: BoolArray,
-    tie_first: float,
-    tie_second: float,
+    sums: FloatArray, total: FloatArray, layout: Layout, ties: tuple[float, float]
 ) -> tuple[FloatArray, FloatArray, IntArray]:
     """The exact frontier of trees of depth 0 and 1: first, second, origin (m, 3) = split (−1: none), actions.
 
     sums (all bins, 2A) and total (2A,): columns of the first score, then of the second.
     """
-    edges, first, second, action = leaf_fronts(sums, total, starts, split_starts, ordered, tie_second)
-    low, scale = span(edges, first, second, INTERVALS)
-    tops = np.full((INTERVALS, 3), -np.inf)
-    pairs = np.empty((INTERVALS, 2), dtype=np.int64)
-    above = np.empty(INTERVALS)
-    n = edges.shape[0] // 2
-    scan_pairs(edges, first, second, low, scale, tops, pairs, 0, n)
-    climb(tops, above)
-    fs, ss, lefts, rights = keep_pairs(edges, first, second, low, scale, tops, above, 1 << 62, 0, n)
-    keep = settle(fs, ss, tie_first, tie_second)
+    leaves, action = leaf_fronts(sums, total, layout, ties[1])
+    intervals = cut_first(leaves, SIDE_INTERVALS)
+    tops = np.full((SIDE_INTERVALS, 3), -np.inf)
+    pairs = np.empty((SIDE_INTERVALS, 2), dtype=np.int64)
+    above = np.empty(SIDE_INTERVALS)
+    n = leaves.edges.shape[0] // 2
+    scan_pairs(leaves, intervals, tops, pairs, 0, n)
+    largest_above(tops, above)
+    fs, ss, lefts, rights = keep_pairs(leaves, intervals, tops, above, 1 << 62, 0, n)
+    keep = front_beyond_ties(fs, ss, ties[0], ties[1])
     origin = np.empty((keep.shape[0], 3), dtype=np.int64)
     for i in range(keep.shape[0]):
         left, right = lefts[keep[i]], rights[keep[i]]
-        split = np.searchsorted(edges, left, side="right") // 2 - 1
+        split = np.searchsorted(leaves.edges, left, side="right") // 2 - 1
         origin[i, 0], origin[i, 1] = split, action[left]
         origin[i, 2] = action[right] if split >= 0 else action[left]
     return fs[keep], ss[keep], origin
@@ -157,21 +171,9 @@ def thin(first: FloatArray, second: FloatArray, cap: int) -> IntArray:
 
 
 @kernel
-def root_fronts(
-    block: FloatArray,
-    j: int,
-    starts: IntArray,
-    split_starts: IntArray,
-    ordered: BoolArray,
-    tie_first: float,
-    tie_second: float,
-    cap: int,
-) -> tuple[IntArray, FloatArray, FloatArray, IntArray, bool]:
-    """Frontiers of both sides of every split of feature j, one after the other: left, right, left, right, …
-
-    block (bins of j, all bins, 2A). Returns the length of each, their points, the origin (m, 3) of each
-    point, and whether all are exact; one of more than `cap` points is thinned.
-    """
+def root_fronts(block: FloatArray, j: int, layout: Layout, ties: tuple[float, float], cap: int) -> SideFronts:
+    """The frontiers of feature j; one of more than `cap` points is thinned. block (bins of j, all bins, 2A)."""
+    starts, split_starts, ordered = layout
     n_splits = split_starts[j + 1] - split_starts[j]
     lengths = np.empty(2 * n_splits, dtype=np.int64)
     size = 4096
@@ -187,7 +189,7 @@ def root_fronts(
             next_left(left, block, s // 2, ordered[j])
         side = left if s % 2 == 0 else whole - left
         total = side_totals(side, starts[j], starts[j + 1])
-        f, g, o = stump_front(side, total, starts, split_starts, ordered, tie_first, tie_second)
+        f, g, o = stump_front(side, total, layout, ties)
         n = f.shape[0]
         if n > cap:
             exact = False
@@ -204,4 +206,5 @@ def root_fronts(
         origin[3 * end : 3 * (end + n)] = o[:n].reshape(-1)
         lengths[s] = n
         end += n
-    return lengths, first[:end].copy(), second[:end].copy(), origin[: 3 * end].copy().reshape((end, 3)), exact
+    stumps = origin[: 3 * end].copy().reshape((end, 3))
+    return SideFronts(lengths, first[:end].copy(), second[:end].copy(), stumps, exact)

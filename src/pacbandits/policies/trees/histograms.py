@@ -9,12 +9,10 @@ import numpy as np
 from pacbandits.arrays import FloatArray, IntArray
 from pacbandits.compiled import kernel, over_cores
 from pacbandits.policies.trees.bins import Codes, Layout
+from pacbandits.policies.trees.limits import TreeLimits
 
-# Beyond this many bytes the joint sums are made anew for each root feature: twice the additions, hardly any
-# memory.
-LARGEST = 1 << 30
 # Rows that are sorted and added up together: a few megabytes of scores and codes.
-STRETCH = 1 << 14
+STRETCH_ROWS = 1 << 14
 
 
 @kernel
@@ -40,9 +38,9 @@ def sum_two(codes: Codes, scores: FloatArray, starts: IntArray, j: int, least: i
     """
     n, width = scores.shape
     n_bins = out.shape[0]
-    order = np.empty(min(STRETCH, n), dtype=np.int64)
-    for begin in range(0, n, STRETCH):
-        end = min(begin + STRETCH, n)
+    order = np.empty(min(STRETCH_ROWS, n), dtype=np.int64)
+    for begin in range(0, n, STRETCH_ROWS):
+        end = min(begin + STRETCH_ROWS, n)
         edges = np.zeros(n_bins + 1, dtype=np.int64)
         for r in range(begin, end):
             edges[codes[r, j] + 1] += 1
@@ -74,15 +72,17 @@ def mirror(sums: FloatArray, starts: IntArray, j: int) -> None:
 class Histograms:
     """Sums of scores (n, W) by the bins of two features, one root feature at a time.
 
-    They are kept, and each pair of features added up once, while they take at most LARGEST bytes.
+    They are kept, and each pair of features added up once, while they take at most `kept_bytes`.
     """
 
-    def __init__(self, codes: Codes, scores: FloatArray, layout: Layout) -> None:
+    def __init__(
+        self, codes: Codes, scores: FloatArray, layout: Layout, *, kept_bytes: int = TreeLimits.kept_bytes
+    ) -> None:
         self.codes, self.scores, self.layout = codes, scores, layout
         self.n_features = codes.shape[1]
         n_bins, width = int(layout.starts[-1]), scores.shape[1]
         self.kept: FloatArray | None = None
-        if n_bins * n_bins * width * 8 <= LARGEST:
+        if n_bins * n_bins * width * 8 <= kept_bytes:
             kept = self.kept = np.zeros((n_bins, n_bins, width))
             self._over_features(lambda j: self._add(j, least=j, out=self._slab(kept, j)))
             self._over_features(lambda j: mirror(kept, layout.starts, j))

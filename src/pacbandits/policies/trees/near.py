@@ -8,34 +8,32 @@ import numpy as np
 
 from pacbandits.arrays import FloatArray, IntArray
 from pacbandits.compiled import over_cores
-from pacbandits.policies.base import Value
+from pacbandits.policies.base import RisingValue
+from pacbandits.policies.trees.pairs import Couples
 
-# Of a side's frontier, as many points are tried at the most; of a root, as many trees are offered.
-TRIED = 128
-OFFERED = 20
+MOST_POINTS_OF_A_SIDE = 128
+MOST_TREES_OF_A_ROOT = 20
 
 
 class Sides(NamedTuple):
-    """The frontiers of the two sides of every root, one after the other: left, right, left, right, ….
+    """The frontiers of the two sides of every root.
 
-    edges (2 roots + 1,): where each begins. first, second (m,): their points. stumps (m, 3): split (−1: none) and the
-    two actions of each point.
+    fronts: a couple a root.
+    stumps (m, 3): split (−1: none) and the two actions of each point.
     """
 
-    edges: IntArray
-    first: FloatArray
-    second: FloatArray
+    fronts: Couples
     stumps: IntArray
 
 
-def large_trees(sides: Sides, value: Value, *, most: int) -> IntArray:
-    """Origins (k, 7) of up to `most` trees at which `value` is large, the largest first, at most OFFERED a root.
+def large_trees(sides: Sides, value: RisingValue, *, most: int) -> IntArray:
+    """Origins (k, 7) of up to `most` trees at which `value` is large, the largest first, a few of each root.
 
     For each point of one side its best partner on the other, so that trees of the same root differ in a side.
     """
-    n_roots = len(sides.edges) // 2
-    values = np.full((n_roots, OFFERED), -np.inf)
-    pairs = np.zeros((n_roots, OFFERED, 2), dtype=np.int64)
+    n_roots = len(sides.fronts.edges) // 2
+    values = np.full((n_roots, MOST_TREES_OF_A_ROOT), -np.inf)
+    pairs = np.zeros((n_roots, MOST_TREES_OF_A_ROOT, 2), dtype=np.int64)
 
     def try_roots(start: int, stop: int) -> None:
         for root in range(start, stop):
@@ -47,23 +45,24 @@ def large_trees(sides: Sides, value: Value, *, most: int) -> IntArray:
     order = np.argsort(-values.ravel(), kind="stable")[:most]
     order = order[np.isfinite(values.ravel()[order])]
     left, right = pairs.reshape(-1, 2)[order].T
-    return np.column_stack((order // OFFERED, sides.stumps[left], sides.stumps[right]))
+    return np.column_stack((order // MOST_TREES_OF_A_ROOT, sides.stumps[left], sides.stumps[right]))
 
 
-def _large_pairs(sides: Sides, root: int, value: Value) -> tuple[FloatArray, IntArray]:
+def _large_pairs(sides: Sides, root: int, value: RisingValue) -> tuple[FloatArray, IntArray]:
     """The largest values of a root's trees, and the pairs of points they come from: (k,) and (k, 2)."""
-    left, right = (_some(sides.edges[2 * root + side], sides.edges[2 * root + side + 1]) for side in (0, 1))
-    table = value(sides.first[left][:, None] + sides.first[right], sides.second[left][:, None] + sides.second[right])
+    edges, first, second = sides.fronts
+    left, right = (_some(edges[2 * root + side], edges[2 * root + side + 1]) for side in (0, 1))
+    table = value(first[left][:, None] + first[right], second[left][:, None] + second[right])
     rows, columns = np.arange(len(left)), np.arange(len(right))
     i = np.concatenate([rows, table.argmax(axis=0)])
     j = np.concatenate([table.argmax(axis=1), columns])
     flat = np.unique(i * len(right) + j)
-    top = flat[np.argsort(-table.ravel()[flat], kind="stable")[:OFFERED]]
+    top = flat[np.argsort(-table.ravel()[flat], kind="stable")[:MOST_TREES_OF_A_ROOT]]
     return table.ravel()[top], np.column_stack((left[top // len(right)], right[top % len(right)]))
 
 
 def _some(start: int, stop: int) -> IntArray:
-    """All of a run, or TRIED of it, ends included."""
-    if stop - start <= TRIED:
+    """All of a run, or MOST_POINTS_OF_A_SIDE of it, ends included."""
+    if stop - start <= MOST_POINTS_OF_A_SIDE:
         return np.arange(start, stop)
-    return start + np.round(np.linspace(0, stop - start - 1, TRIED)).astype(np.int64)
+    return start + np.round(np.linspace(0, stop - start - 1, MOST_POINTS_OF_A_SIDE)).astype(np.int64)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -12,11 +12,35 @@ from pacbandits.compiled import kernel
 Numbers = TypeVar("Numbers", FloatArray, IntArray)
 
 # Points of a right frontier that are tried together against what is already known to be on the frontier.
-BLOCK = 16
+BLOCK_POINTS = 16
+
+
+class Couples(NamedTuple):
+    """Frontiers in couples, one after the other: left, right, left, right, ….
+
+    edges (2 couples + 1,): where each frontier begins among the points.
+    first (m,): of the points; falls along each frontier.
+    second (m,): of the points; rises along each frontier.
+    """
+
+    edges: IntArray
+    first: FloatArray
+    second: FloatArray
+
+
+class Intervals(NamedTuple):
+    """Equal intervals of first.
+
+    low: where the lowest begins.
+    scale: how many go on a unit; 0 when there is but one.
+    """
+
+    low: float
+    scale: float
 
 
 @kernel
-def settle(first: FloatArray, second: FloatArray, tie_first: float, tie_second: float) -> IntArray:
+def front_beyond_ties(first: FloatArray, second: FloatArray, tie_first: float, tie_second: float) -> IntArray:
     """Indices of the frontier, by falling first; a point that gains at most a tie over another is dropped."""
     order = np.argsort(-first, kind="mergesort")
     count = 0
@@ -43,7 +67,7 @@ def grow(array: Numbers, size: int) -> Numbers:
 
 
 @kernel
-def climb(tops: FloatArray, above: FloatArray) -> None:
+def largest_above(tops: FloatArray, above: FloatArray) -> None:
     """above[k] = the largest second of any interval higher than k."""
     best = -np.inf
     for k in range(above.shape[0] - 1, -1, -1):
@@ -52,8 +76,9 @@ def climb(tops: FloatArray, above: FloatArray) -> None:
 
 
 @kernel
-def span(edges: IntArray, first: FloatArray, second: FloatArray, intervals: int) -> tuple[float, float]:
-    """The lowest first that matters, that of the pair best in second, and how many intervals go on a unit."""
+def cut_first(couples: Couples, intervals: int) -> Intervals:
+    """So many intervals, from the lowest first that matters, that of the pair best in second, to the highest."""
+    edges, first, second = couples
     top = low = high = -np.inf
     for r in range(edges.shape[0] // 2):
         a, b, c = edges[2 * r], edges[2 * r + 1], edges[2 * r + 2]
@@ -63,37 +88,28 @@ def span(edges: IntArray, first: FloatArray, second: FloatArray, intervals: int)
             low = float(first[b - 1] + first[c - 1])
     scale = (intervals - 1) / (high - low) if high > low else 0.0
     # A range too narrow to divide is one interval.
-    return low, (scale if scale < np.inf else 0.0)
+    return Intervals(low, scale if scale < np.inf else 0.0)
 
 
 @kernel
 def scan_pairs(
-    edges: IntArray,
-    first: FloatArray,
-    second: FloatArray,
-    low: float,
-    scale: float,
-    tops: FloatArray,
-    pairs: IntArray,
-    start: int,
-    stop: int,
+    couples: Couples, intervals: Intervals, tops: FloatArray, pairs: IntArray, start: int, stop: int
 ) -> None:
     """Gather the pairs of the couples start … stop − 1 into intervals of first.
 
-    edges (2 couples + 1,): where the left frontier of couple r begins (2 r) and the right one (2 r + 1) in
-    first and second, each by falling first. tops (intervals, 3): the largest second, the first of the pair
-    that has it, the largest first. pairs (intervals, 2): the pair with the largest second; of equals the
-    larger first, then the earlier.
+    tops (intervals, 3): the largest second, the first of the pair that has it, the largest first. pairs (intervals, 2):
+    the pair with the largest second; of equals the larger first, then the earlier.
     """
-    intervals = tops.shape[0]
-    above = np.full(intervals, -np.inf)
+    edges, first, second = couples
+    low, scale = intervals
+    above = np.full(tops.shape[0], -np.inf)
     tried = 0
     for r in range(start, stop):
         end = edges[2 * r + 2]
         for i in range(edges[2 * r], edges[2 * r + 1]):
-            for begin in range(edges[2 * r + 1], end, BLOCK):
+            for begin in range(edges[2 * r + 1], end, BLOCK_POINTS):
                 # Whatever the block holds lies below its corner; earlier couples may dominate even that.
-                last = min(begin + BLOCK, end)
+                last = min(begin + BLOCK_POINTS, end)
                 k = max(0, int((first[i] + first[begin] - low) * scale))
                 if second[i] + second[last - 1] <= above[k]:
                     continue
@@ -107,29 +123,21 @@ def scan_pairs(
                     if s >= tops[k, 0] and (s > tops[k, 0] or f > tops[k, 1]):
                         tops[k, 0], tops[k, 1] = s, f
                         pairs[k, 0], pairs[k, 1] = i, j
-        if tried > intervals:
-            climb(tops, above)
+        if tried > tops.shape[0]:
+            largest_above(tops, above)
             tried = 0
 
 
 @kernel
 def keep_pairs(
-    edges: IntArray,
-    first: FloatArray,
-    second: FloatArray,
-    low: float,
-    scale: float,
-    tops: FloatArray,
-    above: FloatArray,
-    most: int,
-    start: int,
-    stop: int,
+    couples: Couples, intervals: Intervals, tops: FloatArray, above: FloatArray, most: int, start: int, stop: int
 ) -> tuple[FloatArray, FloatArray, IntArray, IntArray]:
-    """The pairs that neither a higher interval nor the best pair of their own dominates; it ends once beyond
-    `most`.
+    """The pairs that neither a higher interval nor the best pair of their own dominates; it ends once beyond `most`.
 
     Returns first, second, and the left and the right point of each.
     """
+    edges, first, second = couples
+    low, scale = intervals
     size = 1024
     found = 0
     fs, ss = np.empty(size), np.empty(size)
@@ -137,12 +145,12 @@ def keep_pairs(
     for r in range(start, stop):
         end = edges[2 * r + 2]
         for i in range(edges[2 * r], edges[2 * r + 1]):
-            for begin in range(edges[2 * r + 1], end, BLOCK):
-                last = min(begin + BLOCK, end)
+            for begin in range(edges[2 * r + 1], end, BLOCK_POINTS):
+                last = min(begin + BLOCK_POINTS, end)
                 k = max(0, int((first[i] + first[begin] - low) * scale))
                 if second[i] + second[last - 1] <= above[k] or found > most:
                     continue
-                if found + BLOCK > size:
+                if found + BLOCK_POINTS > size:
                     size *= 2
                     fs, ss = grow(fs, size), grow(ss, size)
                     lefts, rights = grow(lefts, size), grow(rights, size)

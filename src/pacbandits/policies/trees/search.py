@@ -4,26 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 
-from pacbandits.arrays import BoolArray, FloatArray, IntArray
+from pacbandits.arrays import FloatArray
 from pacbandits.compiled import kernel
-from pacbandits.policies.trees.bins import Bins, Codes
+from pacbandits.policies.trees.bins import Bins, Codes, Layout
 from pacbandits.policies.trees.histograms import Histograms, each, sum_one
+from pacbandits.policies.trees.limits import TreeLimits
 from pacbandits.policies.trees.tree import Node, branch
 
-# Values this close, relative to the sum of all |scores|, are taken for equal: sums differ by as much in
-# rounding.
-TIE = 1e-12
+# Values this close, relative to the sum of all |scores|, are taken for equal: sums differ by as much in rounding.
+TREE_TIE_SHARE = 1e-12
 
 
 @kernel
-def best_stump(
-    sums: FloatArray,
-    total: FloatArray,
-    starts: IntArray,
-    split_starts: IntArray,
-    ordered: BoolArray,
-    tie: float,
-) -> tuple[float, int, int, int]:
+def best_stump(sums: FloatArray, total: FloatArray, layout: Layout, tie: float) -> tuple[float, int, int, int]:
     """The best tree of depth 0 or 1: its value, its split (−1: none) and the actions left and right of it.
 
         max_{k,t} [ max_a L_{kt}(a) + max_a (total(a) − L_{kt}(a)) ],   L_{kt} = sums left of split t of
@@ -31,6 +24,7 @@ def best_stump(
 
     sums (all bins, A), total (A,). A split must gain more than `tie` over what came before it.
     """
+    starts, split_starts, ordered = layout
     n_actions = total.shape[0]
     left_action = 0
     for a in range(1, n_actions):
@@ -95,20 +89,12 @@ def both_sides(block: FloatArray, s: int, ordered: bool) -> tuple[FloatArray, Fl
 
 
 @kernel
-def root_values(
-    block: FloatArray,
-    j: int,
-    starts: IntArray,
-    split_starts: IntArray,
-    ordered: BoolArray,
-    tie: float,
-    out: FloatArray,
-) -> None:
-    """The value of the best tree of depth 2 whose root is split s of feature j, into out[split_starts[j] +
-    s].
+def root_values(block: FloatArray, j: int, layout: Layout, tie: float, out: FloatArray) -> None:
+    """The value of the best tree of depth 2 whose root is split s of feature j, into out[split_starts[j] + s].
 
     block (bins of j, all bins, A): the sums by the bins of j and of every feature.
     """
+    starts, split_starts, ordered = layout
     whole = np.zeros((block.shape[1], block.shape[2]))
     for b in range(block.shape[0]):
         whole += block[b]
@@ -118,29 +104,31 @@ def root_values(
         right = whole - left
         total_left = side_totals(left, starts[j], starts[j + 1])
         total_right = side_totals(right, starts[j], starts[j + 1])
-        value = best_stump(left, total_left, starts, split_starts, ordered, tie)[0]
-        value += best_stump(right, total_right, starts, split_starts, ordered, tie)[0]
+        value = best_stump(left, total_left, layout, tie)[0]
+        value += best_stump(right, total_right, layout, tie)[0]
         out[split_starts[j] + s] = value
 
 
-def best_tree(bins: Bins, codes: Codes, scores: FloatArray, *, depth: int) -> Node:
+def best_tree(
+    bins: Bins, codes: Codes, scores: FloatArray, *, depth: int, kept_bytes: int = TreeLimits.kept_bytes
+) -> Node:
     """The best tree of at most the given depth for scores (n, A); of equals the simplest, then the first."""
     layout = bins.layout
-    tie = TIE * float(np.abs(scores).sum())
+    tie = TREE_TIE_SHARE * float(np.abs(scores).sum())
     if depth == 0 or bins.n_splits == 0:
         total = scores.sum(axis=0)
         return int(np.argmax(total >= total.max() - tie))
 
     def stump(sums: FloatArray, total: FloatArray) -> tuple[float, Node]:
-        value, split, left, right = best_stump(sums, total, *layout, tie)
+        value, split, left, right = best_stump(sums, total, layout, tie)
         return value, left if split < 0 else branch(bins.test(split), left, right)
 
     if depth == 1:
         return stump(sum_one(codes, scores, layout.starts), scores.sum(axis=0))[1]
 
-    histograms = Histograms(codes, scores, layout)
+    histograms = Histograms(codes, scores, layout, kept_bytes=kept_bytes)
     values = np.empty(bins.n_splits)
-    each(lambda j: root_values(histograms.of(j), j, *layout, tie, values), count=len(bins.features))
+    each(lambda j: root_values(histograms.of(j), j, layout, tie, values), count=len(bins.features))
     value, tree = stump(histograms.of(0).sum(axis=0), scores.sum(axis=0))
     if values.max() <= value + tie:
         return tree

@@ -8,16 +8,20 @@ from typing import Any, cast
 import numpy as np
 
 from pacbandits.arrays import BoolArray, IntArray, whole_number
-from pacbandits.errors import InputError, nearest
+from pacbandits.errors import InputError
 from pacbandits.records import Contexts
 
-# Deeper than any tree this package grows; a file that nests further was not written by it.
-DEEPEST = 32
+# More than in any tree this package grows; a file that nests deeper was not written by it.
+MOST_NESTED_TESTS = 32
 
 
 @dataclass(frozen=True)
 class AtMost:
-    """Whether a number is at most a threshold."""
+    """Whether a number is at most a threshold.
+
+    feature: the name of the number.
+    threshold: the largest number that passes.
+    """
 
     feature: str
     threshold: float
@@ -27,7 +31,7 @@ class AtMost:
             raise InputError(f"the threshold on '{self.feature}' must be finite, got {self.threshold}")
 
     def __call__(self, contexts: Contexts) -> BoolArray:
-        column = column_of(contexts, self.feature, categorical=False)
+        column = contexts.column_of(self.feature, categorical=False)
         return contexts.features[:, column] <= self.threshold
 
     def describe(self) -> str:
@@ -35,16 +39,23 @@ class AtMost:
         digits = 6 if abs(self.threshold) < 1e5 else 15
         return f"{self.feature} ≤ {self.threshold:.{digits}g}"
 
+    def to_json(self) -> dict[str, Any]:
+        return {"feature": self.feature, "at_most": self.threshold}
+
 
 @dataclass(frozen=True)
 class Is:
-    """Whether a category has a given label; a label the contexts do not know is never met."""
+    """Whether a category has a given label; a label the contexts do not know is never met.
+
+    feature: the name of the category.
+    label: the one that passes.
+    """
 
     feature: str
     label: str
 
     def __call__(self, contexts: Contexts) -> BoolArray:
-        column = column_of(contexts, self.feature, categorical=True)
+        column = contexts.column_of(self.feature, categorical=True)
         labels = contexts.categories[column] or ()
         if self.label not in labels:
             return np.zeros(len(contexts), dtype=np.bool_)
@@ -53,13 +64,21 @@ class Is:
     def describe(self) -> str:
         return f"{self.feature} is {self.label}"
 
+    def to_json(self) -> dict[str, Any]:
+        return {"feature": self.feature, "is": self.label}
+
 
 Test = AtMost | Is
 
 
 @dataclass(frozen=True)
 class Branch:
-    """A test and what follows when it holds and when it does not: another branch or an action."""
+    """A test and what follows: another branch or an action.
+
+    test: what is asked of a context.
+    then: what follows when it holds.
+    otherwise: what follows when it does not.
+    """
 
     test: Test
     then: Node
@@ -76,7 +95,11 @@ def branch(test: Test, then: Node, otherwise: Node) -> Node:
 
 @dataclass(frozen=True)
 class TreePolicy:
-    """A decision tree with an action at each leaf; features are found by name on any contexts."""
+    """A decision tree with an action at each leaf; features are found by name on any contexts.
+
+    root: the first branch, or the action of a tree that asks nothing.
+    n_actions: how many actions there are.
+    """
 
     root: Node
     n_actions: int
@@ -89,7 +112,7 @@ class TreePolicy:
                 raise InputError(f"a leaf has action {action}, but actions go from 0 to {self.n_actions - 1}")
 
     def __call__(self, contexts: Contexts) -> IntArray:
-        return act(self.root, contexts)
+        return actions_of(self.root, contexts)
 
     def describe(self) -> str:
         if isinstance(self.root, int):
@@ -104,27 +127,16 @@ class TreePolicy:
         return cls(root=from_json(value["root"]), n_actions=whole_number(value["n_actions"], name="n_actions"))
 
 
-def column_of(contexts: Contexts, feature: str, *, categorical: bool) -> int:
-    """The column of the named feature, which must hold labels or numbers as asked."""
-    if feature not in contexts.names:
-        raise InputError(f"the contexts lack the feature '{feature}'{nearest(feature, contexts.names)}")
-    column = contexts.names.index(feature)
-    if (contexts.categories[column] is not None) != categorical:
-        want, have = ("labels", "numbers") if categorical else ("numbers", "labels")
-        raise InputError(f"the feature '{feature}' must hold {want}, but these contexts hold {have} there")
-    return column
-
-
 def leaves(node: Node) -> list[int]:
     """The actions at the leaves, left to right."""
     return [node] if isinstance(node, int) else leaves(node.then) + leaves(node.otherwise)
 
 
-def act(node: Node, contexts: Contexts) -> IntArray:
+def actions_of(node: Node, contexts: Contexts) -> IntArray:
     """The action (n,) of a node on each context."""
     if isinstance(node, int):
         return np.full(len(contexts), node, dtype=np.int64)
-    return np.where(node.test(contexts), act(node.then, contexts), act(node.otherwise, contexts))
+    return np.where(node.test(contexts), actions_of(node.then, contexts), actions_of(node.otherwise, contexts))
 
 
 def lines(node: Branch) -> list[str]:
@@ -143,9 +155,7 @@ def to_json(node: Node) -> dict[str, Any]:
     """A node as plain JSON types."""
     if isinstance(node, int):
         return {"action": node}
-    test = node.test
-    how = {"at_most": test.threshold} if isinstance(test, AtMost) else {"is": test.label}
-    return {"feature": test.feature, **how, "then": to_json(node.then), "else": to_json(node.otherwise)}
+    return {**node.test.to_json(), "then": to_json(node.then), "else": to_json(node.otherwise)}
 
 
 def from_json(value: object, depth: int = 0) -> Node:
@@ -153,8 +163,8 @@ def from_json(value: object, depth: int = 0) -> Node:
     if not isinstance(value, dict):
         raise InputError(f"a node of a tree in JSON must be an object, got {type(value).__name__}")
     node = cast(dict[str, Any], value)
-    if depth > DEEPEST:
-        raise InputError(f"a tree in JSON may be at most {DEEPEST} tests deep")
+    if depth > MOST_NESTED_TESTS:
+        raise InputError(f"a tree in JSON may be at most {MOST_NESTED_TESTS} tests deep")
     if "action" in node:
         return whole_number(node["action"], name="the action of a leaf")
     missing = [key for key in ("feature", "then", "else") if key not in node]

@@ -1,0 +1,29 @@
+"""Feature maps φ(c, a) ∈ R^d: what linear policies and linear rewards are linear in.
+
+Three ways to get one: a block of coefficients for each action (`Crossed.blocks`), features of actions crossed with
+those of contexts, the coefficients shared (`Crossed.shared`), and φ given with the contexts (`Given`).
+"""
+
+from pacbandits.policies.features.crossed import Crossed
+from pacbandits.policies.features.encoders import Category, Encoder, Number, learn_encoders
+from pacbandits.policies.features.given import Given
+from pacbandits.policies.features.maps import CompactMap, FeatureMap
+from pacbandits.policies.features.registry import map_for, map_from_json
+from pacbandits.policies.features.rows import CrossedRows, FeatureRows, Mapped, SpelledRows
+
+__all__ = [
+    "Category",
+    "CompactMap",
+    "Crossed",
+    "CrossedRows",
+    "Encoder",
+    "FeatureMap",
+    "FeatureRows",
+    "Given",
+    "Mapped",
+    "Number",
+    "SpelledRows",
+    "learn_encoders",
+    "map_for",
+    "map_from_json",
+]

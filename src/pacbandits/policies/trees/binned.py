@@ -1,0 +1,66 @@
+"""What all classes of decision trees on binned features share."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from pacbandits.errors import InputError
+from pacbandits.policies.memory import PerContexts
+from pacbandits.policies.trees.bins import Bins, Codes
+from pacbandits.policies.trees.tree import Node, TreePolicy, leaves
+from pacbandits.records import Contexts, Policy
+
+
+class BinnedTrees:
+    """All decision trees of at most the given depth that test binned features, with an action a leaf.
+
+        log|Π| = (2^depth − 1) log S + 2^depth log A
+
+    where S counts the tests (feature and threshold, or feature and label). A tree of fewer tests acts as the full one
+    whose missing tests have the same outcome on both sides, so it is counted.
+    """
+
+    kind = "trees"
+
+    def __init__(self, bins: Bins, *, n_actions: int, depth: int) -> None:
+        if n_actions < 1:
+            raise InputError(f"n_actions must be 1 or more, got {n_actions}")
+        self.bins = bins
+        self.n_actions = n_actions
+        self.depth = depth
+        self._codes: PerContexts[Codes] = PerContexts()
+
+    @property
+    def log_size(self) -> float:
+        splits, actions = self.bins.n_splits, math.log(self.n_actions)
+        if self.depth == 0 or splits == 0:
+            return actions
+        return (2**self.depth - 1) * math.log(splits) + 2**self.depth * actions
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        return self.bins.names
+
+    def describe(self) -> str:
+        """The kind of trees in words."""
+        return f"trees of depth {self.depth}"
+
+    def to_json(self) -> dict[str, Any]:
+        return {"kind": self.kind, "n_actions": self.n_actions, "depth": self.depth, "features": self.bins.to_json()}
+
+    def has(self, policy: Policy) -> bool:
+        """Whether this is a tree no deeper than these, with tests and actions that are among theirs."""
+        if not isinstance(policy, TreePolicy) or max(leaves(policy.root)) >= self.n_actions:
+            return False
+
+        def fits(node: Node, depth: int) -> bool:
+            if isinstance(node, int):
+                return True
+            below = depth > 0 and node.test in self.bins.places
+            return below and fits(node.then, depth - 1) and fits(node.otherwise, depth - 1)
+
+        return fits(policy.root, self.depth)
+
+    def _encode(self, contexts: Contexts) -> Codes:
+        return self._codes.get(contexts, self.bins.encode)
