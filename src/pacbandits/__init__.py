@@ -62,7 +62,7 @@ if TYPE_CHECKING:
     from pacbandits.records import Log as Log
     from pacbandits.records import Policy as Policy
     from pacbandits.records import RewardBounds as RewardBounds
-    from pacbandits.rewards.models import PerAction as PerAction
+    from pacbandits.rewards import PerAction as PerAction
     from pacbandits.simulation import Run as Run
     from pacbandits.simulation import run as run
     from pacbandits.trials.coda import Coda as Coda
@@ -148,7 +148,7 @@ _HOMES: dict[str, tuple[str, ...]] = {
         "Policy",
         "RewardBounds",
     ),
-    "rewards.models": ("PerAction",),
+    "rewards": ("PerAction",),
     "simulation": (
         "Run",
         "run",

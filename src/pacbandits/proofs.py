@@ -21,7 +21,7 @@ from pacbandits.policies.base import PolicyClass
 from pacbandits.realizable.certificate import RealizableCertificate
 from pacbandits.realizable.verify import verify_realizable
 from pacbandits.records import Contexts, Log, Policy
-from pacbandits.rewards.models import RewardModel
+from pacbandits.rewards import RewardModel
 
 Json = dict[str, Any]
 Recheck = Callable[[Any, Log, PolicyClass, Contexts | None, RewardModel | None], Verdict]

@@ -21,7 +21,7 @@ from pacbandits.policies.base import EnumeratedClass, FrontierClass
 from pacbandits.problems import load_problem
 from pacbandits.records import Contexts, Design, Log
 from pacbandits.records.digest import digest_log
-from pacbandits.rewards.models import CellMeans, predict_by_round
+from pacbandits.rewards import CellMeans, predict_by_round
 from tests.certificate import plain
 from tests.certificate.test_search import ArgmaxOnly, FrontierOnly
 from tests.instances import seeds

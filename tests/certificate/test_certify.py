@@ -15,7 +15,7 @@ from pacbandits.certificate.certify import STAKES
 from pacbandits.certificate.claim import rounded_up
 from pacbandits.records import Design
 from pacbandits.records.digest import digest_log
-from pacbandits.rewards.models import CellMeans, PerAction, predict_by_round
+from pacbandits.rewards import CellMeans, PerAction, predict_by_round
 from tests.certificate.test_validity import ADVERSARIES, RARE, Table, make_problem, uneven
 
 CONTEXTS = 40

@@ -16,7 +16,7 @@ from pacbandits.certificate import Bets, Evidence, Ledger, make_certificate
 from pacbandits.certificate.certify import STAKES
 from pacbandits.paper.estimators.importance import regularised_scores
 from pacbandits.records import Design, Log
-from pacbandits.rewards.models import CellMeans, predict_by_round
+from pacbandits.rewards import CellMeans, predict_by_round
 from pacbandits.trials.uniform import Uniform
 from tests.certificate import plain
 from tests.certificate.test_certify import shuffled

@@ -21,7 +21,7 @@ from pacbandits.policies import Finite, Trees, Trivial, class_to_json
 from pacbandits.problems import Bernoulli, Problem, load_problem
 from pacbandits.records import Contexts, Log
 from pacbandits.records.digest import digest_log
-from pacbandits.rewards.models import CellMeans, PerAction
+from pacbandits.rewards import CellMeans, PerAction
 from pacbandits.simulation import run
 from pacbandits.trials.coda import Coda, NoisyDesign
 from pacbandits.trials.saving import read_state

@@ -40,7 +40,7 @@ from pacbandits.policies.finite import sum_scores
 from pacbandits.progress import Progress
 from pacbandits.records import Contexts, Log, Policy
 from pacbandits.records.digest import digest_log
-from pacbandits.rewards.models import RewardModel, default_model, predict_by_round
+from pacbandits.rewards import RewardModel, default_model, predict_by_round
 
 SLOPES = (0.0, 0.25, 0.5)
 DRAWS = 500

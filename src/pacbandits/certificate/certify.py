@@ -17,7 +17,7 @@ from pacbandits.confidence import check_delta
 from pacbandits.errors import InputError
 from pacbandits.policies.base import PolicyClass
 from pacbandits.records import Log, Policy
-from pacbandits.rewards.models import RewardModel, default_model, predict_by_round
+from pacbandits.rewards import RewardModel, default_model, predict_by_round
 
 # Bets fixed in advance, as nothing is known of the design: from one that suits a trial of two actions to one that suits
 # rare actions and small gaps.

@@ -18,7 +18,7 @@ from pacbandits.certificate.named import worth_naming
 from pacbandits.policies.base import ClosedClass, EnumeratedClass, FrontierClass, PolicyClass
 from pacbandits.records import Contexts, Log, Policy
 from pacbandits.records.digest import digest_log
-from pacbandits.rewards.models import RewardModel, model_from_json, predict_by_round
+from pacbandits.rewards import RewardModel, model_from_json, predict_by_round
 
 _ROUNDING = 1e-6  # relative: how far a value computed anew may lie from the one in the certificate
 _BLOCK = 2**14  # rows at a time, to be light on memory

@@ -1,1 +1,27 @@
 """Reward models: a guess of r(c, a) from the past, to centre what is estimated from the future."""
+
+from pacbandits.rewards.additive import Additive
+from pacbandits.rewards.base import Constant, Fitted, RewardModel, StoredModel, no_idea
+from pacbandits.rewards.cells import CellMeans
+from pacbandits.rewards.either import Either
+from pacbandits.rewards.per_action import PerAction
+from pacbandits.rewards.prediction import predict_by_round
+from pacbandits.rewards.regions import Regions
+from pacbandits.rewards.registry import can_be_made_again, default_model, model_from_json
+
+__all__ = [
+    "Additive",
+    "CellMeans",
+    "Constant",
+    "Either",
+    "Fitted",
+    "PerAction",
+    "Regions",
+    "RewardModel",
+    "StoredModel",
+    "can_be_made_again",
+    "default_model",
+    "model_from_json",
+    "no_idea",
+    "predict_by_round",
+]

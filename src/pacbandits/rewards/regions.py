@@ -12,14 +12,16 @@ residuals in a part). So the tree grows with the data and stays a single region 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
 from pacbandits.arrays import BoolArray, FloatArray, IntArray
 from pacbandits.compiled import kernel, over_cores
 from pacbandits.records import Contexts, Log
+from pacbandits.rewards.base import Json, RewardModel
 from pacbandits.rewards.steps import (
     Cuts,
     action_means,
@@ -31,17 +33,21 @@ from pacbandits.rewards.steps import (
     steps_of,
 )
 
-LEAST_VARIANCE = 0.01
-LEAST_REGION = 40  # observations
-ODDS = 20.0  # by which a split must be likelier than none
+MIN_RESIDUAL_VARIANCE = 0.01
+MIN_REGION_OBSERVATIONS = 40
+MIN_SPLIT_ODDS = 20.0  # how much likelier a split must make the data than none does
 
 
 @dataclass(frozen=True)
 class Regions:
-    """cuts: where each feature may be cut, or how many labels it has. strength: of the pull, in observations.
+    """For contexts with features: each action's mean in regions that a tree of questions cuts out.
 
+    cuts: where each feature may be cut, or how many labels a categorical one has.
+    strength: how many observations the pull toward the region above is worth.
     depth: how many questions lead to a region at the most.
     """
+
+    kind: ClassVar[str] = "regions"
 
     cuts: Cuts
     strength: float = 30.0
@@ -54,24 +60,26 @@ class Regions:
 
     def fit(self, log: Log) -> FittedRegions:
         means = action_means(log)
-        variance = max(float(np.average((log.rewards - means[log.actions]) ** 2, weights=log.repeats)), LEAST_VARIANCE)
+        residuals = log.rewards - means[log.actions]
+        variance = max(float(np.average(residuals**2, weights=log.repeats)), MIN_RESIDUAL_VARIANCE)
         weights = log.repeats.astype(np.float64)
-        seen = _Seen(codes_of(self.cuts, log.contexts), log.actions, weights, weights * log.rewards, log.n_actions)
+        seen = _Seen(codes_of(self.cuts, log.contexts), log.actions, weights, weights * log.rewards)
         return FittedRegions(self.cuts, self._grow(seen, np.arange(len(log)), means, variance, self.depth))
 
-    def to_json(self) -> dict[str, Any]:
-        return {"kind": "regions", "cuts": cuts_to_json(self.cuts), "strength": self.strength, "depth": self.depth}
+    def to_json(self) -> Json:
+        return {"kind": self.kind, "cuts": cuts_to_json(self.cuts), "strength": self.strength, "depth": self.depth}
 
     @classmethod
-    def from_json(cls, value: dict[str, Any]) -> Regions:
+    def from_json(cls, value: Json, *, read: Callable[[Json], RewardModel]) -> Regions:
         return cls(cuts_from_json(value["cuts"]), float(value["strength"]), int(value["depth"]))
 
     def _grow(self, seen: _Seen, rows: IntArray, above: FloatArray, variance: float, depth: int) -> Region:
+        """The region of these rows, split as long as that pays; above (A,): the means of the region it is part of."""
         actions = seen.actions[rows]
-        counts = np.bincount(actions, weights=seen.weights[rows], minlength=seen.n_actions)
-        totals = np.bincount(actions, weights=seen.earned[rows], minlength=seen.n_actions)
+        counts = np.bincount(actions, weights=seen.weights[rows], minlength=len(above))
+        totals = np.bincount(actions, weights=seen.earned[rows], minlength=len(above))
         means = (totals + self.strength * above) / (counts + self.strength)
-        if depth == 0 or counts.sum() < LEAST_REGION:
+        if depth == 0 or counts.sum() < MIN_REGION_OBSERVATIONS:
             return Region(means)
         question = self._best_question(seen, rows, means, variance)
         if question is None:
@@ -88,7 +96,7 @@ class Regions:
             return fits.sum(axis=-1)
 
         starts = np.cumsum([0, *(steps_of(cuts) for cuts in self.cuts)], dtype=np.int64)
-        all_counts, all_sums = seen.by_step(rows, starts)
+        all_counts, all_sums = _by_step(seen, rows, starts, n_actions=len(means))
         all_sums -= means * all_counts
         best, found, tried = -math.inf, None, 0
         for j, cuts in enumerate(self.cuts):
@@ -104,57 +112,52 @@ class Regions:
             place = int(np.argmax(gain))
             if gain[place] > best:
                 best, found = float(gain[place]), Question(j, place, labels)
-        return found if found is not None and best > math.log(ODDS * tried) else None
+        return found if found is not None and best > math.log(MIN_SPLIT_ODDS * tried) else None
 
 
-@dataclass(frozen=True, eq=False)
-class _Seen:
-    """What regions are made from: codes (n, d), actions (n,), how often each row occurred and what it earned (n,)."""
+class _Seen(NamedTuple):
+    """What regions are made from, as kernels take it.
+
+    codes (n, d): which step of each feature a row is on.
+    actions (n,): which was played.
+    weights (n,): how often a row occurred.
+    earned (n,): what it earned, all its occurrences together.
+    """
 
     codes: IntArray
     actions: IntArray
     weights: FloatArray
     earned: FloatArray
-    n_actions: int
 
-    def by_step(self, rows: IntArray, starts: IntArray) -> tuple[FloatArray, FloatArray]:
-        """How often these rows occurred and what they earned, by step of each feature and action (steps, A)."""
-        counts, totals = (np.zeros((int(starts[-1]), self.n_actions)) for _ in range(2))
-        over_cores(
-            lambda a, b: _tally(
-                self.codes, self.actions, self.weights, self.earned, rows, starts, counts, totals, a, b
-            ),
-            count=len(starts) - 1,
-            chunks_per_core=1,
-        )
-        return counts, totals
+
+def _by_step(seen: _Seen, rows: IntArray, starts: IntArray, *, n_actions: int) -> tuple[FloatArray, FloatArray]:
+    """How often these rows occurred and what they earned, by step of each feature and action (steps, A)."""
+    counts, totals = (np.zeros((int(starts[-1]), n_actions)) for _ in range(2))
+    over_cores(lambda a, b: _tally(seen, rows, starts, counts, totals, a, b), count=len(starts) - 1, chunks_per_core=1)
+    return counts, totals
 
 
 @kernel
 def _tally(
-    codes: IntArray,
-    actions: IntArray,
-    weights: FloatArray,
-    earned: FloatArray,
-    rows: IntArray,
-    starts: IntArray,
-    counts: FloatArray,
-    totals: FloatArray,
-    start: int,
-    stop: int,
+    seen: _Seen, rows: IntArray, starts: IntArray, counts: FloatArray, totals: FloatArray, start: int, stop: int
 ) -> None:
-    """Of the features from start to stop."""
+    """Add to counts and totals (steps, A) what was seen in these rows, by the features from start to stop."""
     for i in rows:
-        a = actions[i]
+        a = seen.actions[i]
         for j in range(start, stop):
-            step = starts[j] + codes[i, j]
-            counts[step, a] += weights[i]
-            totals[step, a] += earned[i]
+            step = starts[j] + seen.codes[i, j]
+            counts[step, a] += seen.weights[i]
+            totals[step, a] += seen.earned[i]
 
 
 @dataclass(frozen=True)
 class Question:
-    """Whether the code of a feature is at most a value, or for labels whether it is that value."""
+    """Whether the code of a feature is at most a value, or for labels whether it is that value.
+
+    feature: which one.
+    value: of its code.
+    label: whether the codes are labels.
+    """
 
     feature: int
     value: int
@@ -168,7 +171,12 @@ class Question:
 
 @dataclass(frozen=True, eq=False)
 class Region:
-    """The mean of each action (A,), and the question that splits the region, if one does."""
+    """A part of all contexts.
+
+    means (A,): of each action.
+    question: what splits the region, if it is split.
+    yes, no: its parts.
+    """
 
     means: FloatArray
     question: Question | None = None
@@ -195,7 +203,11 @@ class Region:
 
 @dataclass(frozen=True, eq=False)
 class FittedRegions:
-    """A fitted tree of regions."""
+    """A fitted tree of regions.
+
+    cuts: where features are cut.
+    root: the region that all others are part of.
+    """
 
     cuts: Cuts
     root: Region

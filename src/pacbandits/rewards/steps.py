@@ -15,13 +15,14 @@ from pacbandits.records import Contexts, Log
 # For each feature where it is cut, or how many labels it has.
 Cuts = tuple[tuple[float, ...] | int, ...]
 
-_EDGE = 0.02  # predictions stay this far inside [0, 1]
-_MOST_STEPS = 400
+PREDICTION_MARGIN = 0.02  # predictions stay this far inside [0, 1]
+MAX_STEPS_OF_ALL_FEATURES = 400
+MAX_STEPS_OF_A_FEATURE = 16
 
 
 def learn_cuts(contexts: Contexts) -> Cuts:
     """Cuts at the quantiles of these contexts: up to 15 a feature, fewer when there are many features."""
-    bins = int(np.clip(_MOST_STEPS // max(contexts.n_features, 1), 2, 16))
+    bins = int(np.clip(MAX_STEPS_OF_ALL_FEATURES // max(contexts.n_features, 1), 2, MAX_STEPS_OF_A_FEATURE))
     return tuple(
         cut(contexts.features[:, j], contexts.weights, bins=bins) if labels is None else len(labels)
         for j, labels in enumerate(contexts.categories)
@@ -75,10 +76,12 @@ def _count_edges(
 
 
 def cuts_to_json(cuts: Cuts) -> list[Any]:
+    """Cuts as what JSON knows."""
     return [steps if isinstance(steps, int) else list(steps) for steps in cuts]
 
 
 def cuts_from_json(value: Any) -> Cuts:
+    """The cuts that `cuts_to_json` wrote."""
     return tuple(steps if isinstance(steps, int) else tuple(float(x) for x in steps) for steps in value)
 
 
@@ -92,4 +95,4 @@ def action_means(log: Log) -> FloatArray:
 
 def inside(values: FloatArray) -> FloatArray:
     """Predictions in [0, 1], a little away from its ends."""
-    return np.clip(values, _EDGE, 1.0 - _EDGE)
+    return np.clip(values, PREDICTION_MARGIN, 1.0 - PREDICTION_MARGIN)

@@ -27,7 +27,7 @@ from pacbandits.policies.counting import counting
 from pacbandits.policies.finite import sum_by_id
 from pacbandits.progress import Progress
 from pacbandits.records import Contexts, Design, Policy
-from pacbandits.rewards.models import Fitted
+from pacbandits.rewards import Fitted
 from pacbandits.trials.protocol import Profile, Setting
 from pacbandits.trials.trial import Exploration, Growth, Pilot, Trial, TrialState, fit, mixture, uniform_design
 

@@ -19,7 +19,7 @@ from pacbandits.certificate import Certificate, Ledger
 from pacbandits.design import Shifted, price_propensities, solve_design
 from pacbandits.policies.base import PolicyClass
 from pacbandits.records import Log
-from pacbandits.rewards.models import RewardModel, model_from_json
+from pacbandits.rewards import RewardModel, model_from_json
 from pacbandits.trials.coda import DOUBT, FLOOR, LEAST_PRICE, gap_task
 
 _MOST_CONTEXTS = 20_000  # a sample of them tells prices well enough

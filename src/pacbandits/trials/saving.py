@@ -26,7 +26,7 @@ from pacbandits.errors import InputError, plain
 from pacbandits.policies.base import PolicyClass
 from pacbandits.records import Contexts, Log, parquet
 from pacbandits.records.digest import digest, digest_contexts, digest_log
-from pacbandits.rewards.models import RewardModel, can_be_made_again, predict_by_round
+from pacbandits.rewards import RewardModel, can_be_made_again, predict_by_round
 from pacbandits.trials import stored
 from pacbandits.trials.stored import Json, Tables
 from pacbandits.trials.trial import Trial, TrialState

@@ -26,7 +26,7 @@ from pacbandits.options import About
 from pacbandits.policies.base import PolicyClass
 from pacbandits.progress import Progress
 from pacbandits.records import Contexts, Design, Log, Policy, RewardBounds, Sampler
-from pacbandits.rewards.models import Fitted, RewardModel, default_model, no_idea
+from pacbandits.rewards import Fitted, RewardModel, default_model, no_idea
 from pacbandits.trials.protocol import Answer, Plan, Setting, State, check_played
 
 # Of the bet that the scale of a round asks for. Large bets refute near-optimal policies, small ones those that are far

@@ -1,0 +1,152 @@
+"""A reward model for contexts with features: for each action a sum of one step function a feature."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from pacbandits.arrays import FloatArray, IntArray
+from pacbandits.compiled import kernel, over_cores
+from pacbandits.records import Contexts, Log
+from pacbandits.rewards.base import Json, RewardModel
+from pacbandits.rewards.steps import (
+    Cuts,
+    action_means,
+    codes_of,
+    cuts_from_json,
+    cuts_to_json,
+    inside,
+    learn_cuts,
+    steps_of,
+)
+
+
+@dataclass(frozen=True)
+class Additive:
+    """For contexts with features: for each action a sum of one step function a feature, by ridge regression.
+
+    cuts: where each feature is cut, or how many labels a categorical one has, one step each.
+    strength: of the ridge.
+    """
+
+    kind: ClassVar[str] = "additive"
+
+    cuts: Cuts
+    strength: float = 20.0
+
+    @classmethod
+    def learn(cls, contexts: Contexts, *, strength: float = 20.0) -> Additive:
+        """Cuts at the quantiles of these contexts."""
+        return cls(learn_cuts(contexts), strength)
+
+    def fit(self, log: Log) -> FittedSum:
+        means = action_means(log)
+        places = self.places(log.contexts)
+        weights = log.repeats.astype(np.float64)
+        residuals = weights * (log.rewards - means[log.actions])
+        gram = np.tile(self.strength * np.eye(self._size), (log.n_actions, 1, 1))
+        slopes = np.zeros((log.n_actions, self._size))
+
+        def task(start: int, stop: int) -> None:
+            _add_up(places, log.actions, weights, residuals, gram, slopes, start, stop)
+            _solve(gram, slopes, start, stop)
+
+        over_cores(task, count=log.n_actions)
+        return FittedSum(self, means, np.ascontiguousarray(slopes.T))
+
+    def places(self, contexts: Contexts) -> IntArray:
+        """Which of all steps (n, d) a context is on, of each feature one."""
+        starts = np.cumsum([0] + [steps_of(cuts) for cuts in self.cuts[:-1]])
+        places = codes_of(self.cuts, contexts)
+        places += starts
+        return places
+
+    def to_json(self) -> Json:
+        return {"kind": self.kind, "cuts": cuts_to_json(self.cuts), "strength": self.strength}
+
+    @classmethod
+    def from_json(cls, value: Json, *, read: Callable[[Json], RewardModel]) -> Additive:
+        return cls(cuts_from_json(value["cuts"]), float(value["strength"]))
+
+    @property
+    def _size(self) -> int:
+        return sum(steps_of(cuts) for cuts in self.cuts)
+
+
+@dataclass(frozen=True, eq=False)
+class FittedSum:
+    """A fitted sum of steps.
+
+    model: which steps there are.
+    means (A,): of each action.
+    slopes (S, A): what each of all steps adds to it.
+    """
+
+    model: Additive
+    means: FloatArray
+    slopes: FloatArray
+
+    def predict(self, contexts: Contexts) -> FloatArray:
+        places = self.model.places(contexts)
+        out = np.tile(self.means, (len(contexts), 1))
+        over_cores(lambda a, b: _add_slopes(places, self.slopes, out, a, b), count=len(contexts))
+        return inside(out)
+
+
+@kernel
+def _add_up(
+    places: IntArray,
+    actions: IntArray,
+    weights: FloatArray,
+    residuals: FloatArray,
+    gram: FloatArray,
+    pull: FloatArray,
+    start: int,
+    stop: int,
+) -> None:
+    """Add to gram (A, S, S) how often two steps come together, above its diagonal, and to pull (A, S) the residuals.
+
+    For actions from start to stop.
+    """
+    for i in range(len(actions)):
+        a = actions[i]
+        if start <= a < stop:
+            for j in range(places.shape[1]):
+                s = places[i, j]
+                pull[a, s] += residuals[i]
+                for k in range(j, places.shape[1]):
+                    gram[a, s, places[i, k]] += weights[i]
+
+
+@kernel
+def _solve(gram: FloatArray, pull: FloatArray, start: int, stop: int) -> None:
+    """Put the solution of gram·x = pull in the place of pull, by Cholesky's decomposition in the place of gram."""
+    size = gram.shape[1]
+    for a in range(start, stop):
+        for j in range(size):
+            root = math.sqrt(gram[a, j, j])
+            for k in range(j, size):
+                gram[a, j, k] /= root
+            pull[a, j] /= root
+            for i in range(j + 1, size):
+                factor = gram[a, j, i]
+                pull[a, i] -= factor * pull[a, j]
+                for k in range(i, size):
+                    gram[a, i, k] -= factor * gram[a, j, k]
+        for j in range(size - 1, -1, -1):
+            for k in range(j + 1, size):
+                pull[a, j] -= gram[a, j, k] * pull[a, k]
+            pull[a, j] /= gram[a, j, j]
+
+
+@kernel
+def _add_slopes(places: IntArray, slopes: FloatArray, out: FloatArray, start: int, stop: int) -> None:
+    """Add to out (n, A) the slopes of the steps that each context is on, for contexts from start to stop."""
+    for i in range(start, stop):
+        for j in range(places.shape[1]):
+            for a in range(out.shape[1]):
+                out[i, a] += slopes[places[i, j], a]

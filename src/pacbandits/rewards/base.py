@@ -1,0 +1,70 @@
+"""What a reward model is: a guess of r(c, a) from the past, to centre what is estimated from the future.
+
+A model changes how many samples are needed and never what may be claimed: scores are unbiased whatever it says, as long
+as it was fitted on earlier rounds only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol, Self
+
+import numpy as np
+
+from pacbandits.arrays import FloatArray
+from pacbandits.records import Contexts, Log
+
+Json = dict[str, Any]
+
+
+class Fitted(Protocol):
+    """A fitted model."""
+
+    def predict(self, contexts: Contexts) -> FloatArray:
+        """A guess of every action's mean reward, in [0, 1], as (n, A)."""
+        ...
+
+
+class RewardModel(Protocol):
+    """What can be fitted to a log."""
+
+    def fit(self, log: Log) -> Fitted:
+        """The model of this log."""
+        ...
+
+    def to_json(self) -> Json:
+        """What makes the same model again, or names a model that must be handed in again."""
+        ...
+
+
+class StoredModel(RewardModel, Protocol):
+    """A reward model that a file can describe.
+
+    kind: what its JSON calls it.
+    """
+
+    kind: ClassVar[str]
+
+    @classmethod
+    def from_json(cls, value: Json, *, read: Callable[[Json], RewardModel]) -> Self:
+        """The model that `to_json` described; read: makes the models that it is made of, if it is made of any."""
+        ...
+
+
+@dataclass(frozen=True)
+class Constant:
+    """The same guess for every context.
+
+    means (A,): one number an action.
+    """
+
+    means: FloatArray
+
+    def predict(self, contexts: Contexts) -> FloatArray:
+        return np.tile(self.means, (len(contexts), 1))
+
+
+def no_idea(n_actions: int) -> Constant:
+    """The model before there are data: one half."""
+    return Constant(np.full(n_actions, 0.5))

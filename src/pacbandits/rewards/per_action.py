@@ -1,0 +1,84 @@
+"""A reward model made of the user's own estimator, one copy an action."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from pacbandits.arrays import FloatArray, IntArray
+from pacbandits.errors import InputError
+from pacbandits.records import Contexts, Log
+from pacbandits.rewards.base import Json
+from pacbandits.rewards.steps import action_means, inside
+
+# Interactions of one action that are written out one by one for an estimator that takes no weights.
+MAX_ROWS_WITHOUT_WEIGHTS = 10**7
+
+
+@dataclass(frozen=True, eq=False)
+class PerAction:
+    """Anything with `fit(X, y)` and `predict(X)`: a copy for each action, fitted to what was seen of it.
+
+    Files name it and cannot make it again: whoever reads one hands the model in.
+
+    estimator: what is copied, not fitted yet.
+    least: an action seen less often than this is predicted by its mean.
+    """
+
+    kind: ClassVar[str] = "given"
+
+    estimator: Any
+    least: int = 20
+
+    def fit(self, log: Log) -> FittedEach:
+        fitted: list[Any] = []
+        for action in range(log.n_actions):
+            mine = np.flatnonzero(log.actions == action)
+            if log.repeats[mine].sum() < self.least:
+                fitted.append(None)
+            else:
+                own = copy.deepcopy(self.estimator)
+                _fit_counted(own, log.contexts.features[mine], log.rewards[mine], log.repeats[mine])
+                fitted.append(own)
+        return FittedEach(tuple(fitted), action_means(log))
+
+    def to_json(self) -> Json:
+        return {"kind": self.kind, "estimator": type(self.estimator).__name__}
+
+
+@dataclass(frozen=True, eq=False)
+class FittedEach:
+    """A fitted estimator for each action.
+
+    fitted: the estimators; None for an action seldom seen.
+    means (A,): of each action.
+    """
+
+    fitted: tuple[Any, ...]
+    means: FloatArray
+
+    def predict(self, contexts: Contexts) -> FloatArray:
+        columns = [
+            np.full(len(contexts), mean) if own is None else np.asarray(own.predict(contexts.features), dtype=float)
+            for own, mean in zip(self.fitted, self.means, strict=True)
+        ]
+        return inside(np.stack(columns, axis=1))
+
+
+def _fit_counted(estimator: Any, features: FloatArray, rewards: FloatArray, repeats: IntArray) -> None:
+    """Fit to rows that occurred so many times: by weights if it takes them, else row by row."""
+    if repeats.max() == 1:
+        estimator.fit(features, rewards)
+    elif "sample_weight" in inspect.signature(estimator.fit).parameters:
+        estimator.fit(features, rewards, sample_weight=repeats)
+    elif repeats.sum() <= MAX_ROWS_WITHOUT_WEIGHTS:
+        estimator.fit(np.repeat(features, repeats, axis=0), np.repeat(rewards, repeats))
+    else:
+        raise InputError(
+            f"{type(estimator).__name__} takes no sample_weight, and {repeats.sum():,} interactions are too many to "
+            "fit one by one; give a model that takes weights"
+        )

@@ -1,0 +1,36 @@
+"""Reward models by the kind that their JSON has: a line for each. No code is ever loaded from a file."""
+
+from __future__ import annotations
+
+from pacbandits.errors import InputError
+from pacbandits.records import Contexts
+from pacbandits.rewards.additive import Additive
+from pacbandits.rewards.base import Json, RewardModel, StoredModel
+from pacbandits.rewards.cells import CellMeans
+from pacbandits.rewards.either import Either
+from pacbandits.rewards.regions import Regions
+
+_ALL: tuple[type[StoredModel], ...] = (CellMeans, Additive, Regions, Either)
+MODELS = {model.kind: model for model in _ALL}
+
+
+def default_model(contexts: Contexts) -> RewardModel:
+    """The model for these contexts: regions or additive steps where there are features, else cell means."""
+    return Either(Regions.learn(contexts), Additive.learn(contexts)) if contexts.n_features else CellMeans()
+
+
+def model_from_json(value: Json) -> RewardModel:
+    """The model that `to_json` described; one of the user's own must be passed instead."""
+    kind = value.get("kind")
+    if not isinstance(kind, str) or kind not in MODELS:
+        raise InputError(f"a reward model of kind '{kind}' cannot be made again from a file; pass it")
+    return MODELS[kind].from_json(value, read=model_from_json)
+
+
+def can_be_made_again(model: RewardModel) -> bool:
+    """Whether its description in JSON is enough to make it again."""
+    try:
+        model_from_json(model.to_json())
+    except InputError:
+        return False
+    return True
