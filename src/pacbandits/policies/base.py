@@ -109,17 +109,6 @@ class AskingClass(PolicyClass, Protocol):
 
 
 @runtime_checkable
-class GreedyClass(PolicyClass, Protocol):
-    """A policy class to which the greedy policy of a linear reward is as welcome as its own.
-
-    accepts_greedy: whether it is.
-    """
-
-    @property
-    def accepts_greedy(self) -> bool: ...
-
-
-@runtime_checkable
 class DescribedClass(PolicyClass, Protocol):
     """A policy class that says in words what it is."""
 
