@@ -17,7 +17,7 @@ from pacbandits.errors import InputError
 from pacbandits.policies.base import ClosedClass, EnumeratedClass, PolicyClass
 from pacbandits.policies.features import map_for
 from pacbandits.policies.greedy import GreedyPolicy
-from pacbandits.realizable.certificate import MULTIPLIERS, RealizableCertificate
+from pacbandits.realizable.certificate import STAKE_MULTIPLIERS, RealizableCertificate
 from pacbandits.realizable.deviation import largest_deviation
 from pacbandits.records import Contexts, Log
 from pacbandits.records.digest import digest_contexts, digest_log
@@ -196,7 +196,7 @@ def _by_list(
     whole = np.array([np.linalg.cond(v) < 1e10 for v in information], dtype=np.bool_)
     inverses = np.asarray(np.linalg.inv(information[whole]), dtype=np.float64)
     rounds = list(zip(inverses, totals[whole], strict=True))
-    needed = policies.log_size + np.log(len(MULTIPLIERS)) - np.log(c.delta)
+    needed = policies.log_size + np.log(len(STAKE_MULTIPLIERS)) - np.log(c.delta)
     found = [0.0]
     for actions in np.asarray(policies.actions(contexts)):
         x = weights @ phi[rows, actions] - best
@@ -207,7 +207,7 @@ def _by_list(
         precisions = np.array([1.0 / (x @ v @ x) for v, _ in rounds])
         means = np.array([x @ v @ t for v, t in rounds])
         centre = float(precisions @ means / precisions.sum())
-        stakes = np.array(MULTIPLIERS) * c.stake
+        stakes = np.array(STAKE_MULTIPLIERS) * c.stake
         widths = stakes / 2.0 + c.noise * needed / (stakes * precisions.sum())
         found.append(centre + (float(widths.min()) if c.noise > 0 else 0.0))
     return _largest(np.array(found))
