@@ -35,7 +35,14 @@ _MAX_ROUNDING_SHARE, _MAX_COLLINEAR_SHARE = 1e-13, 1e-9
 def verify_realizable(
     certificate: RealizableCertificate, log: Log, contexts: Contexts, policies: PolicyClass
 ) -> Verdict:
-    """Recheck every claim of a certificate for linear rewards; value: the distance from the best, anew."""
+    """Recheck every claim of a certificate for linear rewards; value: the distance from the best, anew.
+
+    >>> import pacbandits as pb
+    >>> problem = pb.load_problem("linear:dimension=2,actions=3,contexts=20")
+    >>> done = pb.run(problem, algorithm="linear-rage", epsilon=0.2, delta=0.1, rng=1)
+    >>> pb.verify_realizable(done.certificate, done.log, done.contexts, problem.policies).good
+    True
+    """
     here = contexts.only(contexts.weights > 0)
     faults = _faults_on_sight(certificate, log, here, policies)
     if faults:
