@@ -27,8 +27,8 @@ PROBLEMS = (
     "linear:dimension=10,actions=20,seed=1",
 )
 ACTIONS, DIMENSIONS = (2, 4, 8, 16, 32, 64), (4, 8, 16)
-MISFIT = "linear:dimension=3,actions=10,contexts=60,policies=80,spread=3,misfit={},seed=2"
-LARGE = "linear:dimension=10,actions=20,contexts=10000,seed=1"
+MISFIT_PROBLEM = "linear:dimension=3,actions=10,contexts=60,policies=80,spread=3,misfit={},seed=2"
+LARGE_PROBLEM = "linear:dimension=10,actions=20,contexts=10000,seed=1"
 
 
 def classes(problem: pb.Problem) -> dict[str, Any]:
@@ -92,23 +92,23 @@ def when_not_linear(runs: int) -> None:
     for misfit in (0.0, 0.5, 0.9):
         row = [f"{misfit:g}"]
         for algorithm in ("linear-rage", "coda"):
-            done = play(MISFIT.format(misfit), algorithm, runs=runs)
+            done = play(MISFIT_PROBLEM.format(misfit), algorithm, runs=runs)
             wrong = sum(not run.correct for run in done)
             far = max(run.value_gap for run in done)
             row += [f"{median(done):,.0f}", f"{wrong} of {runs}", f"{far:.3f}"]
         rows.append(row)
     head = ["misfit", "linear-rage", "wrong", "farthest", "coda", "wrong", "farthest"]
-    print_table(f"`{MISFIT.format('…')}`, all certified at ε = {EPSILON}, δ = {DELTA}", head, rows)
+    print_table(f"`{MISFIT_PROBLEM.format('…')}`, all certified at ε = {EPSILON}, δ = {DELTA}", head, rows)
 
 
 def large() -> None:
-    problem = pb.load_problem(LARGE)
+    problem = pb.load_problem(LARGE_PROBLEM)
     rows: list[list[str]] = []
     for name, policies in classes(problem).items():
         began = time.perf_counter()
         done = pb.run(problem, policies, algorithm="linear-rage", epsilon=EPSILON, delta=DELTA, rng=0)
         rows.append([name, f"{done.samples:,}", str(done.rounds), f"{time.perf_counter() - began:.1f} s"])
-    print_table(f"`{LARGE}`", ["over", "samples", "rounds", "time"], rows)
+    print_table(f"`{LARGE_PROBLEM}`", ["over", "samples", "rounds", "time"], rows)
 
 
 def draw(found: dict[int, dict[str, list[float]]]) -> None:

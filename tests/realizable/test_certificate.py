@@ -13,14 +13,10 @@ from pacbandits.policies.features import Crossed, Given, map_for
 from pacbandits.policies.finite import Finite
 from pacbandits.policies.greedy import GreedyPolicy
 from pacbandits.policies.trivial import Trivial
-from pacbandits.realizable.certificate import (
-    MULTIPLIERS,
-    Population,
-    RealizableCertificate,
-    choose_form,
-    make_realizable_certificate,
-)
+from pacbandits.realizable.certificate import STAKE_MULTIPLIERS, RealizableCertificate
+from pacbandits.realizable.making import Terms, choose_form, make_realizable_certificate
 from pacbandits.realizable.moments import Moments
+from pacbandits.realizable.population import Population
 from pacbandits.realizable.span import Span
 from pacbandits.realizable.verify import verify_realizable
 from pacbandits.records import Contexts, Log
@@ -47,7 +43,7 @@ def make(seed: int = 0, *, change: np.ndarray | None = None, rounds: int = 3, sa
     return contexts, log, parameter
 
 
-def certify(contexts: Contexts, log: Log, policies, form, *, skipped=0, noise=0.25) -> RealizableCertificate:
+def certify(contexts: Contexts, log: Log, policies, form) -> RealizableCertificate:
     features = map_for(contexts, n_actions=A, relative=False)
     population = Population.of(policies, contexts, features)
     moments = Moments.of(log, features, population.span)
@@ -56,19 +52,8 @@ def certify(contexts: Contexts, log: Log, policies, form, *, skipped=0, noise=0.
         best = GreedyPolicy(features, population.span.parameter(moments.estimate()))
     else:
         best = policies.policy(int(np.argmax(population.points @ moments.estimate())))
-    return make_realizable_certificate(
-        log,
-        moments,
-        population,
-        policies,
-        reference=best,
-        epsilon=EPSILON,
-        delta=DELTA,
-        noise=noise,
-        form=form,
-        prior=prior,
-        skipped=skipped,
-    )
+    terms = Terms(EPSILON, DELTA, 0.25, form, prior)
+    return make_realizable_certificate(log, moments, population, policies, reference=best, terms=terms)
 
 
 def listed() -> Finite:
@@ -81,21 +66,21 @@ def test_the_list_form_is_what_its_definition_says():
     made = certify(contexts, log, policies, "list")
     assert contexts.phi is not None
     phi, rows = contexts.phi.array, np.arange(N)
-    needed = np.log(len(policies)) + np.log(len(MULTIPLIERS)) - np.log(DELTA)
+    needed = np.log(len(policies)) + np.log(len(STAKE_MULTIPLIERS)) - np.log(DELTA)
     worst = 0.0
     for actions in policies.table:
         x = (phi[rows, actions] - phi[rows, made.policy(contexts)]).mean(axis=0)
         if not x.any():
             continue
-        wins = np.zeros(len(MULTIPLIERS))  # log-wealth is this plus slope · ε
-        slopes = np.zeros(len(MULTIPLIERS))
+        wins = np.zeros(len(STAKE_MULTIPLIERS))  # log-wealth is this plus slope · ε
+        slopes = np.zeros(len(STAKE_MULTIPLIERS))
         for number in range(3):
             own = log.rounds == number
             played = phi[np.asarray(log.contexts.ids)[own], log.actions[own]]
             information = played.T @ played
             estimate = np.linalg.solve(information, played.T @ log.rewards[own])
             variance = x @ np.linalg.solve(information, x)
-            stakes = np.array(MULTIPLIERS) * EPSILON / 0.25 / variance
+            stakes = np.array(STAKE_MULTIPLIERS) * EPSILON / 0.25 / variance
             wins += -stakes * (x @ estimate) - stakes**2 * 0.25 * variance / 2
             slopes += stakes
         worst = max(worst, float(((needed - wins) / slopes).min()))
@@ -107,7 +92,7 @@ def test_the_list_form_is_what_its_definition_says():
 def test_the_ellipsoid_is_what_its_definition_says():
     contexts, log, _ = make()
     policies = listed()
-    made = certify(contexts, log, policies, "ellipsoid", skipped=1)
+    made = certify(contexts, log, policies, "ellipsoid")
     assert contexts.phi is not None
     assert made.prior is not None
     phi, rows, own = contexts.phi.array, np.arange(N), log.rounds >= 1
@@ -124,12 +109,12 @@ def test_the_ellipsoid_is_what_its_definition_says():
     assert made.certified_epsilon == pytest.approx(worst, rel=1e-9)
 
 
-@pytest.mark.parametrize(("form", "skipped"), [("list", 0), ("ellipsoid", 1)])
-def test_collinear_features_and_other_units_change_nothing(form: str, skipped: int):
-    plain = certify(*make()[:2], listed(), form, skipped=skipped)
+@pytest.mark.parametrize("form", ["list", "ellipsoid"])
+def test_collinear_features_and_other_units_change_nothing(form: str):
+    plain = certify(*make()[:2], listed(), form)
     rng = np.random.default_rng(9)
     mixed = rng.standard_normal((D, D + 2)) * np.array([1e-3, 1.0, 50.0, 1.0, 1e4])
-    other = certify(*make(change=mixed)[:2], listed(), form, skipped=skipped)
+    other = certify(*make(change=mixed)[:2], listed(), form)
     assert other.certified_epsilon == pytest.approx(plain.certified_epsilon, rel=1e-6)
     assert other.policy.describe() == plain.policy.describe()
     contexts, log, _ = make(change=mixed)
@@ -138,8 +123,8 @@ def test_collinear_features_and_other_units_change_nothing(form: str, skipped: i
 
 def test_over_all_policies_the_claim_covers_every_one():
     contexts, log, _ = make()
-    made = certify(contexts, log, Trivial(N, A), "ellipsoid", skipped=1)
-    few = certify(contexts, log, listed(), "ellipsoid", skipped=1)
+    made = certify(contexts, log, Trivial(N, A), "ellipsoid")
+    few = certify(contexts, log, listed(), "ellipsoid")
     assert isinstance(made.policy, GreedyPolicy)
     assert made.proven_epsilon >= made.certified_epsilon > 0
     assert made.certified_epsilon < 1
@@ -151,7 +136,7 @@ def test_over_all_policies_the_claim_covers_every_one():
 def test_json_and_verify(form: str):
     contexts, log, _ = make()
     policies = Trivial(N, A) if form == "all" else listed()
-    made = certify(contexts, log, policies, "list" if form == "list" else "ellipsoid", skipped=int(form != "list"))
+    made = certify(contexts, log, policies, "list" if form == "list" else "ellipsoid")
     back = RealizableCertificate.from_json(json.loads(json.dumps(made.to_json())))
     assert back.to_json() == made.to_json()
     verdict = verify_realizable(back, log, contexts, policies)
@@ -179,7 +164,7 @@ def test_what_was_altered_is_refused():
     assert "of the best, not" in faults(replace(made, policy=worse))
     assert "no confidence statement" in faults(replace(made, delta=1.5))
     assert "disagree on whether it is a list" in faults(policies=Trivial(N, A))
-    round_ = certify(contexts, log, policies, "ellipsoid", skipped=1)
+    round_ = certify(contexts, log, policies, "ellipsoid")
     assert faults(round_) == ""
     assert "first round" in faults(replace(round_, skipped=0))
     assert round_.prior is not None
@@ -199,8 +184,8 @@ def test_realizability_is_the_first_thing_it_says():
 def test_a_design_that_never_sees_a_direction_certifies_nothing():
     contexts, log, _ = make()
     only = log.only((np.asarray(log.contexts.ids) == 0) & (log.actions == 0))
-    for form, skipped in (("list", 0), ("ellipsoid", 1)):
-        made = certify(contexts, only, listed(), form, skipped=skipped)
+    for form in ("list", "ellipsoid"):
+        made = certify(contexts, only, listed(), form)
         assert made.certified_epsilon == 1
         assert not made.certified
         assert "not certified" in made.describe()
@@ -238,9 +223,7 @@ def test_either_form_holds_as_often_as_it_says():
         values = contexts.phi.array @ parameter
         for form in wrong:
             policies = Trivial(N, A) if form == "all" else listed()
-            made = certify(
-                contexts, log, policies, "list" if form == "list" else "ellipsoid", skipped=int(form != "list")
-            )
+            made = certify(contexts, log, policies, "list" if form == "list" else "ellipsoid")
             mine = values[np.arange(N), made.policy(contexts)].mean()
             best = policies.argmax(contexts, values / N)(contexts)
             wrong[form] += values[np.arange(N), best].mean() - mine > made.certified_epsilon
@@ -250,7 +233,7 @@ def test_either_form_holds_as_often_as_it_says():
 def test_numbers_too_large_prove_nothing():
     contexts, log, _ = make()
     policies = listed()
-    lists, rounds = certify(contexts, log, policies, "list"), certify(contexts, log, policies, "ellipsoid", skipped=1)
+    lists, rounds = certify(contexts, log, policies, "list"), certify(contexts, log, policies, "ellipsoid")
     assert rounds.prior is not None
     best = {"certified_epsilon": 0.0, "proven_epsilon": 0.0, "epsilon": 1e-3}
     lopsided = rounds.prior.copy()

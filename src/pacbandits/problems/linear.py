@@ -14,7 +14,7 @@ from pacbandits.problems.built_in import NoiseKind, Seed, Variance, built_in, ch
 from pacbandits.problems.tables import first_of_each
 from pacbandits.records import Contexts
 
-REACH = 0.45  # the farthest a mean reward lies from 1/2
+MAX_DISTANCE_FROM_HALF = 0.45  # of a mean reward
 
 
 @built_in("linear", description="mean rewards linear in features of context and action; linear policies")
@@ -49,7 +49,7 @@ def linear(
         [np.ones((contexts, actions, 1)), rng.standard_normal((contexts, actions, dimension - 1))], axis=2
     )
     direction = rng.standard_normal(dimension - 1)
-    direction *= REACH / np.abs(features[:, :, 1:] @ direction).max()
+    direction *= MAX_DISTANCE_FROM_HALF / np.abs(features[:, :, 1:] @ direction).max()
     truth = RealizableTruth(features=features, parameter=np.concatenate([[0.5], direction])) if misfit == 0 else None
     means = _bent(features[:, :, 1:], direction, misfit, rng) if truth is None else truth.mean_rewards
     steps = rng.standard_normal((policies, dimension - 1)) / np.sqrt(dimension - 1)
@@ -81,7 +81,7 @@ def _bent(z: FloatArray, direction: FloatArray, misfit: float, rng: np.random.Ge
     across -= (across @ straight) * straight if len(direction) > 1 else 0.0
     bent = np.abs(z @ (across / np.linalg.norm(across)))
     mixed = (1.0 - misfit) * (z @ straight) + misfit * (bent - bent.mean())
-    return 0.5 + REACH * mixed / np.abs(mixed).max()
+    return 0.5 + MAX_DISTANCE_FROM_HALF * mixed / np.abs(mixed).max()
 
 
 def _greedy(features: FloatArray, directions: FloatArray) -> IntArray:

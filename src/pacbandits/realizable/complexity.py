@@ -129,6 +129,12 @@ def measure_realizable(
     policies. tolerance: relative gap at which the brackets stop. effort: how long to search, where that is needed.
 
     Raises `InputError` where mean rewards are not linear in the features, or the class is none of these.
+
+    >>> import pacbandits as pb
+    >>> problem = pb.load_problem("linear:dimension=2,actions=3,contexts=20")
+    >>> found = pb.measure_realizable(problem, problem.realizable.features, problem.policies, epsilon=0.1, delta=0.05)
+    >>> found.rho_lower <= found.rho_upper <= found.rho_minimax
+    True
     """
     epsilon, delta = check_epsilon(epsilon), check_delta(delta)
     if not 0 < tolerance < np.inf:
@@ -138,10 +144,9 @@ def measure_realizable(
     tell("features")
     instance = Instance.of(truth, features, policies)
     noise = truth.noise_variance[instance.rows]
-    tell("ρ")
     rho = partial(measure_realizable_rho, instance, epsilon=epsilon, tolerance=tolerance, tell=tell, effort=effort)
-    plain = rho(None)
-    sigma = plain
+    tell("ρ")
+    plain = sigma = rho(None)
     if not (noise == 1.0).all():
         tell("ρ_σ")
         sigma = rho(noise, known=plain.points)

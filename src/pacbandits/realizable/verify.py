@@ -17,20 +17,32 @@ from pacbandits.errors import InputError
 from pacbandits.policies.base import ClosedClass, EnumeratedClass, PolicyClass
 from pacbandits.policies.features import map_for
 from pacbandits.policies.greedy import GreedyPolicy
-from pacbandits.realizable.certificate import MULTIPLIERS, RealizableCertificate
+from pacbandits.realizable.certificate import STAKE_MULTIPLIERS, RealizableCertificate
 from pacbandits.realizable.deviation import largest_deviation
 from pacbandits.records import Contexts, Log
 from pacbandits.records.digest import digest_contexts, digest_log
 
-_ROUNDING = 1e-6
-_STARTS = 1000
-_MODEST = 1e-100, 1e100
+# How far a value computed anew may exceed the one in the certificate, relative to it.
+_MAX_RELATIVE_EXCESS = 1e-6
+_SEARCH_STARTS = 1000
+# Noise, stakes and priors beyond these cannot be computed with.
+_MIN_MAGNITUDE, _MAX_MAGNITUDE = 1e-100, 1e100
+# Singular values of the scaled features, as shares of the largest: up to the first they are rounding, and up to the
+# second too small to compute with.
+_MAX_ROUNDING_SHARE, _MAX_COLLINEAR_SHARE = 1e-13, 1e-9
 
 
 def verify_realizable(
     certificate: RealizableCertificate, log: Log, contexts: Contexts, policies: PolicyClass
 ) -> Verdict:
-    """Recheck every claim of a certificate for linear rewards; value: the distance from the best, anew."""
+    """Recheck every claim of a certificate for linear rewards; value: the distance from the best, anew.
+
+    >>> import pacbandits as pb
+    >>> problem = pb.load_problem("linear:dimension=2,actions=3,contexts=20")
+    >>> done = pb.run(problem, algorithm="linear-rage", epsilon=0.2, delta=0.1, rng=1)
+    >>> pb.verify_realizable(done.certificate, done.log, done.contexts, problem.policies).good
+    True
+    """
     here = contexts.only(contexts.weights > 0)
     faults = _faults_on_sight(certificate, log, here, policies)
     if faults:
@@ -61,7 +73,7 @@ def verify_realizable(
         ("policy is within", value, certificate.certified_epsilon),
         ("policy is proven, without the search, to be within", proven, certificate.proven_epsilon),
     ):
-        if not min(anew, 1.0) <= claimed * (1.0 + _ROUNDING) + 1e-12:
+        if not min(anew, 1.0) <= claimed * (1.0 + _MAX_RELATIVE_EXCESS) + 1e-12:
             faults.append(f"the {name} {min(anew, 1.0):.6g} of the best, not {claimed:.6g}")
     return Verdict(tuple(faults), min(value, 1.0))
 
@@ -70,13 +82,13 @@ def _axes(phi: FloatArray, weights: FloatArray) -> FloatArray | None:
     """Coordinates (d, r) of what φ spans, in which uniform exploration has the identity for its information."""
     flat = phi.reshape(-1, phi.shape[2])
     scales = np.abs(flat).max(axis=0)
-    if not 0 < scales.max() < 1e100:
+    if not 0 < scales.max() < _MAX_MAGNITUDE:
         return None
     scales = np.where(scales > 0, scales, 1.0)
     _, sizes, rows = np.linalg.svd(flat / scales, full_matrices=False)
-    if ((sizes > 1e-13 * sizes[0]) & (sizes <= 1e-9 * sizes[0])).any():
+    if ((sizes > _MAX_ROUNDING_SHARE * sizes[0]) & (sizes <= _MAX_COLLINEAR_SHARE * sizes[0])).any():
         return None
-    kept = sizes > 1e-9 * sizes[0]
+    kept = sizes > _MAX_COLLINEAR_SHARE * sizes[0]
     first = (rows[kept] / sizes[kept, None] / scales).T
     points = flat @ first
     gram = (points * (np.repeat(weights, phi.shape[1]) / phi.shape[1])[:, None]).T @ points
@@ -89,7 +101,7 @@ def _within_span(played: FloatArray, phi: FloatArray) -> bool:
     flat = phi.reshape(-1, phi.shape[2])
     scales = np.where(np.abs(flat).max(axis=0) > 0, np.abs(flat).max(axis=0), 1.0)
     _, sizes, rows = np.linalg.svd(flat / scales, full_matrices=False)
-    basis = rows[sizes > 1e-9 * sizes[0]]
+    basis = rows[sizes > _MAX_COLLINEAR_SHARE * sizes[0]]
     scaled = played / scales
     return bool((np.abs(scaled - scaled @ basis.T @ basis) <= 1e-6 * max(1.0, float(np.abs(scaled).max()))).all())
 
@@ -128,10 +140,10 @@ def _faults_on_sight(c: RealizableCertificate, log: Log, contexts: Contexts, pol
         faults.append(f"the policy class has log size {policies.log_size:.6g}, the certificate {c.log_size:.6g}")
     if not 0 < c.delta < 1 or not 0 < c.epsilon < np.inf or not 0 <= c.certified_epsilon <= 1:
         faults.append(f"epsilon {c.epsilon} (or {c.certified_epsilon}) and delta {c.delta} are no confidence statement")
-    if c.noise != 0 and not _MODEST[0] <= c.noise <= _MODEST[1]:
+    if c.noise != 0 and not _MIN_MAGNITUDE <= c.noise <= _MAX_MAGNITUDE:
         faults.append(f"noise of {c.noise} cannot be computed with")
     if c.form == "list":
-        if not (c.listed and c.stake is not None and _MODEST[0] <= c.stake <= _MODEST[1] and c.skipped == 0):
+        if not (c.listed and c.stake is not None and _MIN_MAGNITUDE <= c.stake <= _MAX_MAGNITUDE and c.skipped == 0):
             faults.append("a certificate over a list needs the list, its stake, and all rounds")
     elif c.skipped != 1:
         faults.append("an ellipsoid needs one first round that chose its prior")
@@ -178,7 +190,7 @@ def _is_prior(prior: FloatArray | None, dimension: int) -> bool:
     if prior is None or prior.shape != (dimension, dimension):
         return False
     largest = float(np.abs(prior).max())
-    return 0 < largest <= _MODEST[1] and bool((np.abs(prior - prior.T) <= 1e-9 * largest).all())
+    return 0 < largest <= _MAX_MAGNITUDE and bool((np.abs(prior - prior.T) <= 1e-9 * largest).all())
 
 
 def _by_list(
@@ -196,7 +208,7 @@ def _by_list(
     whole = np.array([np.linalg.cond(v) < 1e10 for v in information], dtype=np.bool_)
     inverses = np.asarray(np.linalg.inv(information[whole]), dtype=np.float64)
     rounds = list(zip(inverses, totals[whole], strict=True))
-    needed = policies.log_size + np.log(len(MULTIPLIERS)) - np.log(c.delta)
+    needed = policies.log_size + np.log(len(STAKE_MULTIPLIERS)) - np.log(c.delta)
     found = [0.0]
     for actions in np.asarray(policies.actions(contexts)):
         x = weights @ phi[rows, actions] - best
@@ -207,7 +219,7 @@ def _by_list(
         precisions = np.array([1.0 / (x @ v @ x) for v, _ in rounds])
         means = np.array([x @ v @ t for v, t in rounds])
         centre = float(precisions @ means / precisions.sum())
-        stakes = np.array(MULTIPLIERS) * c.stake
+        stakes = np.array(STAKE_MULTIPLIERS) * c.stake
         widths = stakes / 2.0 + c.noise * needed / (stakes * precisions.sum())
         found.append(centre + (float(widths.min()) if c.noise > 0 else 0.0))
     return _largest(np.array(found))
@@ -246,7 +258,7 @@ def _by_ellipsoid(
         return largest, largest
     target = c.epsilon if c.proven_epsilon <= c.epsilon else None
     worst = largest_deviation(
-        phi, weights, reference=own, parameter=estimate, shape=shape, starts=_STARTS, target=target
+        phi, weights, reference=own, parameter=estimate, shape=shape, starts=_SEARCH_STARTS, target=target
     )
     return worst.value, worst.proven
 

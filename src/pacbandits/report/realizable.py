@@ -17,13 +17,13 @@ from pacbandits.report.figures import BEST, GREY, UNIFORM, draw_bars, pyplot, sa
 from pacbandits.report.numbers import show_bracket, show_name, show_number, show_samples
 from pacbandits.report.tables import Row, section
 
-_WIDTHS = 30, 25  # of labels and figures, which may be large at ε = 0
-_CLASSES = {
+_LABEL_WIDTH, _NUMBER_WIDTH = 30, 25  # numbers may be large at ε = 0
+_CLASS_WORDS = {
     "listed": "listed policies",
     "linear": "all linear policies, argmax_a ⟨φ(c, a), θ⟩",
     "all": "all maps from contexts to actions",
 }
-_MOST_ROWS = 400
+_MAX_DRAWN_CONTEXTS = 400
 
 
 def realizable_table(problem: Problem, measured: RealizableComplexity) -> RenderableType:
@@ -36,9 +36,9 @@ def realizable_table(problem: Problem, measured: RealizableComplexity) -> Render
     )
     parts: list[RenderableType] = [
         head,
-        section("the instance", _instance_rows(m), widths=_WIDTHS),
-        section("complexity", _rho_rows(m), widths=_WIDTHS),
-        section("samples", _sample_rows(m), widths=_WIDTHS),
+        section("the instance", _instance_rows(m), widths=(_LABEL_WIDTH, _NUMBER_WIDTH)),
+        section("complexity", _rho_rows(m), widths=(_LABEL_WIDTH, _NUMBER_WIDTH)),
+        section("samples", _sample_rows(m), widths=(_LABEL_WIDTH, _NUMBER_WIDTH)),
         Text(_comparison(m)),
         Text(f"\n{m.seconds:.1f} s", style="dim"),
     ]
@@ -64,7 +64,7 @@ def _instance_rows(m: RealizableComplexity) -> list[Row]:
     size = "—" if m.n_policies is None else show_number(m.n_policies)
     bound = "" if m.n_policies is not None else " at the most"
     return [
-        ("policies", size, f"{_CLASSES[m.policies]}; log|Π| = {m.log_size:.4g}{bound}"),
+        ("policies", size, f"{_CLASS_WORDS[m.policies]}; log|Π| = {m.log_size:.4g}{bound}"),
         ("contexts × actions", f"{m.n_contexts:,} × {m.n_actions}", ""),
         ("dimension of the features", f"{m.dimension}", m.notes.get("rank", "")),
         ("best value V(π*)", show_number(m.best_value), ""),
@@ -77,12 +77,12 @@ def _rho_rows(m: RealizableComplexity) -> list[Row]:
     if 0 < m.rho_sigma_upper < math.inf:
         saving = f"{m.rho_sigma_uniform / m.rho_sigma_upper:.3g} times the best design's"
     rows = [
-        ("ρ_lin", show_bracket(m.rho_lower, m.rho_upper), _word(m, m.rho_lower, m.rho_upper, "rho")),
+        ("ρ_lin", show_bracket(m.rho_lower, m.rho_upper), _describe_bracket(m, m.rho_lower, m.rho_upper, "rho")),
         ("ρ_lin of uniform exploration", show_number(m.rho_uniform), ""),
         (
             "ρ_lin,σ, weighted by noise",
             show_bracket(m.rho_sigma_lower, m.rho_sigma_upper),
-            _word(m, m.rho_sigma_lower, m.rho_sigma_upper, "rho_sigma"),
+            _describe_bracket(m, m.rho_sigma_lower, m.rho_sigma_upper, "rho_sigma"),
         ),
         ("ρ_lin,σ of uniform exploration", show_number(m.rho_sigma_uniform), saving),
         ("never more than", show_number(m.rho_minimax), "4r/ε², for ρ_lin"),
@@ -119,7 +119,7 @@ def _comparison(m: RealizableComplexity) -> str:
     )
 
 
-def _word(m: RealizableComplexity, lower: float, upper: float, name: str) -> str:
+def _describe_bracket(m: RealizableComplexity, lower: float, upper: float, name: str) -> str:
     gap = relative_gap(lower, upper)
     width = f"bracket to {gap:.1%}" if gap >= 1e-3 else f"bracket to {gap:.0e}"
     if not 0 < gap < math.inf:
@@ -143,7 +143,7 @@ def _draw_samples(axis: Any, m: RealizableComplexity) -> None:
 def _draw_design(figure: Any, axis: Any, problem: Problem, m: RealizableComplexity) -> None:
     order = np.lexsort((-m.propensities.max(axis=1), m.best_actions))
     order = order[problem.population.weights[order] > 0]
-    rows = order[np.linspace(0, len(order) - 1, min(len(order), _MOST_ROWS)).astype(int)]
+    rows = order[np.linspace(0, len(order) - 1, min(len(order), _MAX_DRAWN_CONTEXTS)).astype(int)]
     image = axis.imshow(m.propensities[rows], aspect="auto", cmap="viridis", vmin=0, interpolation="nearest")
     axis.set_title("best design for ρ_lin: p(action | context)")
     axis.set_xlabel("action")

@@ -10,24 +10,31 @@ from pacbandits.arrays import FloatArray
 from pacbandits.policies.features import FeatureMap
 from pacbandits.records import Contexts
 
-FLOOR = 0.02  # the share of uniform exploration
-POWERS = (2.0, 4.0, 8.0, 16.0, 32.0)  # of the gain, on contexts that the design has not seen
+UNIFORM_SHARE = 0.02
+# Of the gain, on contexts that the design has not seen.
+GAIN_POWERS = (2.0, 4.0, 8.0, 16.0, 32.0)
+DEFAULT_GAIN_POWER = GAIN_POWERS[1]
 
 
 @dataclass(frozen=True, eq=False)
-class LinearExploration:
+class GainSampler:
     """Propensities from a table on the contexts of the design, and from what they gain on any others.
 
     An optimal design plays actions of largest gain `φᵀ G φ`, G = A⁻¹MA⁻¹ (Kiefer and Wolfowitz 1960), and mixes where
     several are largest; a context that it has not seen is played with propensities that grow with a power of the gain.
-    contexts, table (N, A): of the design, with the floor. gain (d, d): G.
+
+    contexts: of the design.
+    table (N, A): propensities on them.
+    features: φ, of any contexts.
+    gain (d, d): G.
+    power: of the gain.
     """
 
     contexts: Contexts
     table: FloatArray
     features: FeatureMap
     gain: FloatArray
-    power: float = POWERS[1]
+    power: float = DEFAULT_GAIN_POWER
 
     @property
     def n_actions(self) -> int:
@@ -49,12 +56,12 @@ class LinearExploration:
         return out
 
     def _by_gain(self, contexts: Contexts) -> FloatArray:
-        return with_floor(shares_by_gain(self.features(contexts), self.gain, power=self.power))
+        return mix_with_uniform(shares_by_gain(self.features(contexts), self.gain, power=self.power))
 
 
-def with_floor(shares: FloatArray) -> FloatArray:
+def mix_with_uniform(shares: FloatArray) -> FloatArray:
     """Propensities (n, A) with a share of uniform exploration, so that every direction is seen."""
-    mixed = (1.0 - FLOOR) * shares + FLOOR / shares.shape[1]
+    mixed = (1.0 - UNIFORM_SHARE) * shares + UNIFORM_SHARE / shares.shape[1]
     return mixed / mixed.sum(axis=1, keepdims=True)
 
 
