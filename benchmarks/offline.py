@@ -23,8 +23,8 @@ from pacbandits.design import DesignTask, Product, Shifted, price_propensities
 from pacbandits.paper.coda import CodaPaper
 from pacbandits.paper.coda_common import CodaCommon
 from pacbandits.paper.design.pairs import pair_variances
-from pacbandits.paper.history import contexts_needed
 from pacbandits.paper.listed import variances
+from pacbandits.paper.offline_contexts import contexts_needed
 from pacbandits.paper.rage import Rage
 from pacbandits.paper.rage_free import RageFree
 from pacbandits.problems import Problem, load_problem

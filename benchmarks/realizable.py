@@ -17,7 +17,7 @@ import pacbandits as pb
 from benchmarks.measuring import print_table
 from pacbandits.policies.trivial import Trivial
 from pacbandits.realizable.complexity import measure_realizable
-from pacbandits.report.figures import BEST, UNIFORM, pyplot, save_figure
+from pacbandits.report.figures import BEST_COLOUR, UNIFORM_COLOUR, pyplot, save_figure
 
 FIGURE = Path(__file__).resolve().parent.parent / "docs" / "figures" / "realizable.png"
 EPSILON, DELTA = 0.05, 0.05
@@ -119,7 +119,7 @@ def draw(found: dict[int, dict[str, list[float]]]) -> None:
     for axis, (dimension, samples) in zip(axes, found.items(), strict=True):
         axis.set_xscale("log")
         axis.set_yscale("log")
-        for (name, values), colour in zip(samples.items(), (UNIFORM, BEST), strict=True):
+        for (name, values), colour in zip(samples.items(), (UNIFORM_COLOUR, BEST_COLOUR), strict=True):
             axis.plot(ACTIONS, values, marker="o", color=colour)
             agnostic = name == "coda"
             axis.annotate(

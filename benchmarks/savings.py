@@ -12,7 +12,7 @@ from typing import Any
 
 import pacbandits as pb
 from benchmarks.measuring import print_table
-from pacbandits.report.figures import BEST, UNIFORM, pyplot, save_figure
+from pacbandits.report.figures import BEST_COLOUR, UNIFORM_COLOUR, pyplot, save_figure
 
 FIGURE = Path(__file__).resolve().parent.parent / "docs" / "figures" / "savings.png"
 EPSILON, DELTA = 0.05, 0.05
@@ -75,7 +75,7 @@ def draw(sweeps: dict[tuple[str, str], Samples]) -> None:
             axis, found = axes[row][column], sweeps[name, what]
             axis.set_xscale("log")
             axis.set_yscale("log")
-            for algorithm, colour in (("uniform", UNIFORM), ("coda", BEST)):
+            for algorithm, colour in (("uniform", UNIFORM_COLOUR), ("coda", BEST_COLOUR)):
                 axis.plot(values, found[algorithm], marker="o", color=colour)
                 axis.annotate(
                     algorithm,

@@ -1,4 +1,4 @@
-"""Every split of δ, union bound, radius and sample size of the paper's algorithms, each with its lemma.
+"""Every split of δ, union bound, radius, threshold and sample size, each with its lemma.
 
 Legend: l round, L = log(1/δ_l), V = V_π(p; q), n samples of the round, s² ≥ 1 a bound on E[r² | c, a] (so that the
 importance-weighted difference has second moment at most s²V). docs/algorithms.md has the proofs with these constants.

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import asdict
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -27,9 +29,58 @@ def test_numbers_are_consistent(seed, epsilon):
     assert m.best_value == pytest.approx(instance.values.max())
     if m.lower_bound is not None:
         assert m.lower_bound <= m.confidence_price * (1 + 1e-6)
+    shown = m.to_json()
+    assert json.loads(json.dumps(shown, allow_nan=False)) == shown
     for name in ("lower_bound", "lower_bound_paper", "trivial_lower_bound", "low_regret_bound"):
-        assert (getattr(m, name) is None) == (name in m.notes)  # whatever is missing says why
-    assert json.loads(json.dumps(m.to_json(), allow_nan=False)) == m.to_json()
+        assert (shown[name] is None) == (name in m.notes)
+    missing = {name for name, value in shown.items() if value is None}
+    assert missing <= m.notes.keys()  # whatever is missing says why
+    numbers = shown.keys() - {"best_policy"}
+    assert all(getattr(m, name) == shown[name] or math.isinf(getattr(m, name)) for name in numbers)
+
+
+def test_groups_and_names_say_the_same():
+    """Every number has one name in the JSON, and one place in a group."""
+    problem = load_problem("trivial:contexts=4,actions=3,gap=0.4,seed=2")
+    m = measure(problem, problem.policies, epsilon=0.0, delta=0.05)
+    groups = {
+        "rho_": {"lower": m.rho.lower, "upper": m.rho.upper, "uniform": m.rho.uniform},
+        "rho_sigma_": {"lower": m.rho_sigma.lower, "upper": m.rho_sigma.upper, "uniform": m.rho_sigma.uniform},
+        "": asdict(m.instance) | asdict(m.samples),
+        "trivial_": {f"{name}_bound": value for name, value in asdict(m.trivial).items()},
+        "disagreement_": asdict(m.disagreement),
+    }
+    flat = {prefix + name: value for prefix, group in groups.items() for name, value in group.items()}
+    effort = {"converged", "tolerance", "oracle_calls", "support", "seconds"}
+    assert flat.keys() | effort | {"notes", "best_policy"} == m.to_json().keys()
+    assert all(getattr(m, name) == value for name, value in flat.items())
+    assert m.solution is m.rho.solution
+    assert m.sigma_solution is m.rho_sigma.solution
+
+
+def test_one_solution_is_counted_once():
+    """With unit noise ρ_σ is ρ, and its oracle calls are the same calls."""
+    problem = load_problem("trees:actions=3,features=2,contexts=60,bins=4,depth=1,seed=2")
+    weighted = measure(problem, problem.policies, epsilon=0.1, delta=0.05)
+    assert weighted.oracle_calls == weighted.solution.oracle_calls + weighted.sigma_solution.oracle_calls > 0
+    unit = SimpleNamespace(
+        population=problem.population,
+        mean_rewards=problem.mean_rewards,
+        noise_variance=np.ones_like(problem.mean_rewards),
+    )
+    same = measure(unit, problem.policies, epsilon=0.1, delta=0.05)
+    assert same.rho_sigma is same.rho
+    assert same.oracle_calls == weighted.solution.oracle_calls
+
+
+def test_measuring_says_what_it_does():
+    problem = load_problem("trees:actions=3,features=2,contexts=60,bins=4,depth=1,seed=2")
+    told: list[str] = []
+    measure(problem, problem.policies, epsilon=0.1, delta=0.05, progress=told.append)
+    assert told[0] == "gaps"
+    assert told[-1] == "bounds"
+    assert {text.split(":")[0] for text in told} == {"gaps", "ρ", "ρ_σ", "bounds"}
+    assert any(text.startswith("ρ_σ: round 1: between ") for text in told)
 
 
 def test_lower_bound_needs_a_single_right_answer():

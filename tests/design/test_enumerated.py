@@ -10,7 +10,6 @@ from convex import convex_bracket
 from instances import make_instance, seeds
 from pacbandits.design import Clipped, DesignTask, Objective, Shifted, solve_enumerated
 from pacbandits.design.enumerated import solve_weights
-from pacbandits.design.sifting import sift_weights
 from pacbandits.errors import InputError
 from pacbandits.policies.finite import Finite
 from pacbandits.records import Contexts
@@ -187,28 +186,6 @@ def test_bad_task_gets_a_sentence(change, message):
     arguments = {"reference": policies.policy(0), "gaps": np.zeros((2, 2)), "scale": Clipped(0.1)} | change
     with pytest.raises(InputError, match=message):
         solve_enumerated(DesignTask(policies, Contexts.finite(2), **arguments))
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_sifting_many_policies_agrees_with_solving_all(seed):
-    """Some actions are taken by few policies, so that the first designs leave them without probability."""
-    rng = np.random.default_rng(seed)
-    n, a = 10, 5
-    table = np.unique(rng.choice(a, size=(7000, n), p=[0.5, 0.3, 0.15, 0.049, 0.001]), axis=0)
-    assert len(table) > 4000
-    weights = rng.dirichlet(np.full(n, 0.5))
-    reference = np.zeros(n, dtype=np.int64)
-    table = table[(table != reference).any(axis=1)].astype(np.uint8)
-    objective = Objective(reference, weights, rng.random((n, a)))
-    urgency = 1 / np.maximum(rng.random(len(table)), 0.1) ** 2
-    few = sift_weights(objective, table, urgency, tolerance=1e-4)
-    every = solve_weights(objective, table, urgency, tolerance=1e-4)
-    assert few.gap <= 1e-4
-    assert few.lower <= every.upper
-    assert every.lower <= few.upper
-    value, variances = objective.evaluate(table, few.weights * urgency)
-    assert (urgency * variances).max() <= few.upper * (1 + 1e-9)
-    assert value == pytest.approx(few.lower, rel=1e-3)
 
 
 @pytest.mark.parametrize(("seed", "tolerance"), [(2346, 1e-6), (2718, 1e-6), (2824, 1e-5)])

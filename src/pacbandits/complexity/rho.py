@@ -54,11 +54,7 @@ def measure_rho(
     if isinstance(policies, EveryMap) and epsilon <= (gaps.minimum or 0.0):
         return solve_trivial(policies, contexts, gaps, noise=noise)
     task = _task(policies, contexts, gaps, Clipped(gaps.floor(epsilon)), noise)
-    if (
-        isinstance(policies, EveryMap)
-        and policies.n_contexts > _MAX_CONTEXTS_WITHOUT_RELAXATION
-        and policies.n_actions > 1
-    ):
+    if isinstance(policies, EveryMap) and _gains_by_relaxation(policies):
         design, upper, seeds = relax_trivial(policies, contexts, gaps, epsilon=gaps.floor(epsilon), noise=noise)
         return solve_by_pricing(
             task,

@@ -1,1 +1,11 @@
-"""What was published, as corrected: algorithms with constants that are proven, their oracles, designs, estimators."""
+"""What was published, as corrected: algorithms with constants that are proven, their designs, estimators and oracles.
+
+- `rage`, `rage_free`, `coda`: one algorithm each; `coda_common` is the form of CODA that needs no list of the class;
+  `base` and `listed` have what they share.
+- `design`: FW-GD, and the design for all pairs of policies that `rage` needs.
+- `estimators`: importance weighting and Catoni's mean, on a log sorted into cells.
+- `oracles`: the paper's reductions, which tests alone reach.
+- `offline_contexts`: how many of them the paper's proofs ask for, which tests and a benchmark reach.
+
+Where a module departs from the paper it says so, with the row of docs/corrections.md.
+"""

@@ -3,24 +3,45 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pacbandits.report.comparison import NOTHING_CERTIFIED, Comparison, times_words
-from pacbandits.report.figures import BEST, DOTS, GREY, UNIFORM, pyplot, save_figure, say
+from pacbandits.report.comparison import EMPTY_EPSILON, Comparison, times_words
+from pacbandits.report.figures import BEST_COLOUR, DOTS_AN_INCH, GREY, UNIFORM_COLOUR, pyplot, save_figure, say
 from pacbandits.report.numbers import show_name, show_samples
-from pacbandits.report.tables import CONFIDENCE, CONFIDENCE_FORMULA, UNION, UNION_FORMULA
+from pacbandits.report.tables import CONFIDENCE_FORMULA, CONFIDENCE_LABEL, UNION_FORMULA, UNION_LABEL
 from pacbandits.simulation import Run
 
 DARK_GREY = "#5f5f5f"
-PAPER = {"facecolor": "white", "edgecolor": "none", "pad": 1}  # behind words that lines may cross
-SIGMA = r"$\rho_\sigma$"
+# Behind words that lines may cross.
+_WORDS_BACKGROUND = {"facecolor": "white", "edgecolor": "none", "pad": 1}
+_RHO_SIGMA_TEX = r"$\rho_\sigma$"
+_WIDTH_DOTS = 1200
+
+
+@dataclass(frozen=True, eq=False)
+class _Curve:
+    """What is drawn of a run that certifies.
+
+    run: the run.
+    samples: after how many samples its rounds ended.
+    certified: which ε was certified then.
+    """
+
+    run: Run
+    samples: list[int]
+    certified: list[float]
+
+    @property
+    def colour(self) -> str:
+        return UNIFORM_COLOUR if self.run.algorithm == "uniform" else BEST_COLOUR
 
 
 def certified_steps(run: Run) -> tuple[list[int], list[float]]:
     """After how many samples which ε was certified, a round an entry; 1 for none. Empty where no one certifies."""
     rounds = [figures for figures in run.history if "certified_epsilon" in figures]
-    certified = [min(float(figures["certified_epsilon"]), NOTHING_CERTIFIED) for figures in rounds]
+    certified = [min(float(figures["certified_epsilon"]), EMPTY_EPSILON) for figures in rounds]
     return [int(figures["total"]) for figures in rounds], certified
 
 
@@ -29,36 +50,46 @@ def draw_certified(comparison: Comparison, *, path: Path) -> None:
     plt = pyplot()
     figure: Any
     axis: Any
-    figure, axis = plt.subplots(figsize=(1200 / DOTS, 5.4), layout="constrained")
-    one = comparison.run
-    curves = [
-        (run, *certified_steps(run), UNIFORM if run.algorithm == "uniform" else BEST)
-        for run in comparison.runs
-        if certified_steps(run)[0]
-    ]
-    if not curves:
+    figure, axis = plt.subplots(figsize=(_WIDTH_DOTS / DOTS_AN_INCH, 5.4), layout="constrained")
+    curves = [curve for curve in (_Curve(run, *certified_steps(run)) for run in comparison.runs) if curve.samples]
+    if curves:
+        marks = _yardstick_marks(comparison)
+        _frame(axis, curves, marks, asked=comparison.run.epsilon)
+        _draw_asked(axis, comparison.run.epsilon)
+        _draw_yardsticks(axis, marks)
+        _draw_curves(axis, curves)
+        _dress(axis)
+        _head(axis, comparison, lift=40 if marks else 8)
+    else:
         say(axis, "nothing was certified")
-        save_figure(figure, path)
-        return
+    save_figure(figure, path)
+
+
+def _frame(axis: Any, curves: list[_Curve], marks: list[tuple[float, str]], *, asked: float) -> None:
+    """Logarithmic axes with room for all that will be drawn."""
     axis.set_xscale("log")
     axis.set_yscale("log")
-    marks = _yardstick_marks(comparison)
-    spots = [n for _, samples, _, _ in curves for n in samples] + [n for n, _ in marks]
-    lowest = min([one.epsilon, *(e for _, _, certified, _ in curves for e in certified)])
-    low, high = min(spots) / 1.35, max(spots) * 1.9
-    axis.set_xlim(low, high)
+    spots = [n for curve in curves for n in curve.samples] + [n for n, _ in marks]
+    lowest = min([asked, *(epsilon for curve in curves for epsilon in curve.certified)])
+    axis.set_xlim(min(spots) / 1.35, max(spots) * 1.9)
     axis.set_ylim(lowest / 1.9, 1.12)
-    axis.axhline(one.epsilon, color="black", linewidth=0.9)
+
+
+def _draw_asked(axis: Any, epsilon: float) -> None:
+    axis.axhline(epsilon, color="black", linewidth=0.9)
     axis.annotate(
-        f"asked: ε = {one.epsilon:g}",
-        (0, one.epsilon),
+        f"asked: ε = {epsilon:g}",
+        (0, epsilon),
         xycoords=("axes fraction", "data"),
         xytext=(6, -5),
         textcoords="offset points",
         va="top",
         fontsize=10,
-        bbox=PAPER,
+        bbox=_WORDS_BACKGROUND,
     )
+
+
+def _draw_yardsticks(axis: Any, marks: list[tuple[float, str]]) -> None:
     for samples, words in marks:
         axis.axvline(samples, color=GREY, linewidth=1.2, linestyle=":")
         axis.annotate(
@@ -72,35 +103,50 @@ def draw_certified(comparison: Comparison, *, path: Path) -> None:
             fontsize=9,
             color=DARK_GREY,
         )
-    sides = _sides([samples[-1] for _, samples, _, _ in curves], width=math.log(high / low))
-    for (run, samples, certified, colour), side in reversed(list(zip(curves, sides, strict=True))):
-        hidden = run is not curves[0][0] and certified == curves[0][2]  # seen only if it is the wider
-        axis.step(samples, certified, where="post", color=colour, linewidth=5 if hidden else 2)
-        finished = run.stopped == "done"
+
+
+def _draw_curves(axis: Any, curves: list[_Curve]) -> None:
+    """The first run's curve last, so that it lies above the other's."""
+    low, high = axis.get_xlim()
+    sides = _sides([curve.samples[-1] for curve in curves], width=math.log(high / low))
+    for curve, side in reversed(list(zip(curves, sides, strict=True))):
+        hidden = curve is not curves[0] and curve.certified == curves[0].certified  # seen only if it is the wider
+        finished = curve.run.stopped == "done"
+        end = (curve.samples[-1], curve.certified[-1])
+        axis.step(curve.samples, curve.certified, where="post", color=curve.colour, linewidth=5 if hidden else 2)
         axis.plot(
-            samples[-1],
-            certified[-1],
+            *end,
             marker="o",
             markersize=12 if hidden else 8,
-            color=colour,
-            markerfacecolor=colour if finished else "white",
+            color=curve.colour,
+            markerfacecolor=curve.colour if finished else "white",
             markeredgewidth=1.8,
         )
         axis.annotate(
-            f"{run.algorithm}{'' if finished else ', stopped early'}\n{samples[-1]:,} samples",
-            (samples[-1], certified[-1]),
+            f"{curve.run.algorithm}{'' if finished else ', stopped early'}\n{curve.samples[-1]:,} samples",
+            end,
             xytext=({"right": -6, "center": 0, "left": 6}[side], -9),
             textcoords="offset points",
             ha=side,
             va="top",
-            color=colour,
+            color=curve.colour,
             fontsize=11,
             fontweight="bold",
             linespacing=1.15,
-            bbox=PAPER,
+            bbox=_WORDS_BACKGROUND,
         )
-    _dress(axis)
-    lift = 40 if marks else 8
+
+
+def _sides(ends: list[int], *, width: float) -> list[str]:
+    """How to align the labels of the curves' ends: below them, or away from one another where they are close."""
+    if len(ends) < 2 or abs(math.log(ends[0] / ends[1])) > width / 5:
+        return ["center"] * len(ends)
+    return ["right", "left"] if ends[0] <= ends[1] else ["left", "right"]
+
+
+def _head(axis: Any, comparison: Comparison, *, lift: int) -> None:
+    """The headline and what was run, so many points above the axes."""
+    one = comparison.run
     axis.annotate(
         f"{show_name(one.problem)}\nε = {one.epsilon:g}, δ = {one.delta:g}, seed {one.seed}",
         (0, 1),
@@ -112,14 +158,6 @@ def draw_certified(comparison: Comparison, *, path: Path) -> None:
         color=DARK_GREY,
     )
     axis.set_title(_headline(comparison), loc="left", fontsize=13, fontweight="bold", pad=lift + 30)
-    save_figure(figure, path)
-
-
-def _sides(ends: list[int], *, width: float) -> list[str]:
-    """How to align the labels of the curves' ends: below them, or away from one another where they are close."""
-    if len(ends) < 2 or abs(math.log(ends[0] / ends[1])) > width / 5:
-        return ["center"] * len(ends)
-    return ["right", "left"] if ends[0] <= ends[1] else ["left", "right"]
 
 
 def _dress(axis: Any) -> None:
@@ -144,9 +182,9 @@ def _yardstick_marks(comparison: Comparison) -> list[tuple[float, str]]:
     m = comparison.measured
     if m is None:
         return []
-    named = ((m.confidence_price, CONFIDENCE, CONFIDENCE_FORMULA), (m.union_price, UNION, UNION_FORMULA))
+    named = ((m.confidence_price, CONFIDENCE_LABEL, CONFIDENCE_FORMULA), (m.union_price, UNION_LABEL, UNION_FORMULA))
     return [
-        (value, f"{name}\n{formula.replace('ρ_σ', SIGMA)} = {show_samples(value)}")
+        (value, f"{name}\n{formula.replace('ρ_σ', _RHO_SIGMA_TEX)} = {show_samples(value)}")
         for value, name, formula in named
         if 1 <= value < math.inf
     ]

@@ -12,19 +12,25 @@ from rich.text import Text
 
 from pacbandits.complexity import Complexity
 from pacbandits.report.numbers import show_number
-from pacbandits.report.tables import NARROW, yardstick_table
+from pacbandits.report.tables import NARROW_WIDTHS, yardstick_table
 from pacbandits.simulation import Run
 
 YARDSTICKS = ("lower_bound", "confidence_price", "union_price")
-ALIKE = 1.05  # a ratio of samples too small to speak of
-NOTHING_CERTIFIED = 1.0  # no gap is larger
+# Ratios of samples nearer to 1 than this are not spoken of.
+_MIN_TOLD_RATIO = 1.05
+# No gap is larger than this ε, and so it certifies nothing.
+EMPTY_EPSILON = 1.0
 
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
     """A run, its rival if there is one, and the problem as measured.
 
-    unmeasured: why `measured` is None. compiled: whether the first run had kernels to compile.
+    run: the run.
+    against: its rival.
+    measured: what the problem costs.
+    unmeasured: why `measured` is None.
+    compiled: whether the first run had kernels to compile.
     """
 
     run: Run
@@ -88,9 +94,9 @@ def _side_by_side(comparison: Comparison, rival: Run) -> RenderableType:
         pad_edge=False,
         padding=(0, 2, 0, 0),
     )
-    table.add_column(width=NARROW[0])
+    table.add_column(width=NARROW_WIDTHS[0])
     for run in (one, rival):
-        table.add_column(run.algorithm, justify="right", min_width=NARROW[1], no_wrap=True)
+        table.add_column(run.algorithm, justify="right", min_width=NARROW_WIDTHS[1], no_wrap=True)
     table.add_column(style="dim")
     table.add_row("samples", f"{one.samples:,}", f"{rival.samples:,}", Text(times_words(comparison), style="bold"))
     table.add_row("rounds", f"{one.rounds:,}", f"{rival.rounds:,}")
@@ -112,7 +118,7 @@ def times_words(comparison: Comparison) -> str:
     ratio = comparison.times_fewer
     if ratio is None:
         return ""
-    if abs(math.log(ratio)) < math.log(ALIKE):
+    if abs(math.log(ratio)) < math.log(_MIN_TOLD_RATIO):
         played = {run.algorithm for run in comparison.runs}
         alike = "as many: no design was worth it" if played == {"coda", "uniform"} else "as many"
         return alike if ratio == 1 else "about as many"
@@ -125,4 +131,4 @@ def _two_digits(value: float) -> str:
 
 def _certified(run: Run) -> str:
     made = run.certificate
-    return "—" if made is None or made.certified_epsilon >= NOTHING_CERTIFIED else f"{made.certified_epsilon:.3g}"
+    return "—" if made is None or made.certified_epsilon >= EMPTY_EPSILON else f"{made.certified_epsilon:.3g}"

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pacbandits.arrays import FloatArray
+from pacbandits.arrays import FloatArray, IntArray
 from pacbandits.complexity import Complexity
 from pacbandits.complexity.gaps import table_gaps
 from pacbandits.design import Objective
@@ -18,17 +18,20 @@ from pacbandits.policies.finite import sum_scores
 from pacbandits.problems import Problem
 from pacbandits.report.numbers import show_bracket, show_samples
 
-FORMATS = ("png", "pdf", "svg")
-BEST, UNIFORM, GREY = "#1b6ca8", "#d1732e", "#8a8a8a"
-DOTS = 130  # an inch
-_MOST_ROWS = 400
-_MOST_POINTS = 4000
+FIGURE_FORMATS = ("png", "pdf", "svg")
+BEST_COLOUR = "#1b6ca8"
+UNIFORM_COLOUR = "#d1732e"
+GREY = "#8a8a8a"
+DOTS_AN_INCH = 130
+# More contexts or policies than an eye can tell apart are drawn as an evenly spaced sample of so many.
+_MAX_CONTEXTS_SHOWN = 400
+_MAX_POLICIES_SHOWN = 4000
 
 
 def check_figure_path(path: Path) -> Path:
     """A path a figure can be written to, or a sentence; checked before anything is computed."""
-    if path.suffix.lstrip(".").lower() not in FORMATS:
-        raise InputError(f"a figure must end in {', '.join('.' + f for f in FORMATS)}, got '{path}'")
+    if path.suffix.lstrip(".").lower() not in FIGURE_FORMATS:
+        raise InputError(f"a figure must end in {', '.join('.' + f for f in FIGURE_FORMATS)}, got '{path}'")
     if not path.parent.is_dir():
         raise InputError(f"the folder of '{path}' does not exist; make it first")
     if path.is_dir():
@@ -64,7 +67,7 @@ def pyplot() -> Any:
 def save_figure(figure: Any, path: Path) -> None:
     """Write a figure in the format of the path's suffix, and let go of it."""
     try:
-        figure.savefig(path, dpi=DOTS)
+        figure.savefig(path, dpi=DOTS_AN_INCH)
     except OSError as error:
         raise InputError(f"cannot write '{path}': {error.strerror or error}") from None
     finally:
@@ -74,8 +77,8 @@ def save_figure(figure: Any, path: Path) -> None:
 def _draw_samples(axis: Any, m: Complexity) -> None:
     bars = [
         ("lower bound", m.lower_bound, GREY),
-        ("best design,\nunion bound", m.union_price, BEST),
-        ("randomised trial,\nunion bound", m.union_price_uniform, UNIFORM),
+        ("best design,\nunion bound", m.union_price, BEST_COLOUR),
+        ("randomised trial,\nunion bound", m.union_price_uniform, UNIFORM_COLOUR),
         ("main theorem,\nconstant 1", m.upper_bound, GREY),
         ("minimax,\nconstant 1", m.minimax_bound, GREY),
     ]
@@ -107,7 +110,10 @@ def _draw_policies(axis: Any, problem: Problem, policies: PolicyClass, m: Comple
     axis.set_ylabel("variance of the difference, V_π")
     uniform = np.full_like(propensities, 1.0 / m.n_actions)
     highest = -1.0
-    for label, p, colour in (("uniform exploration", uniform, UNIFORM), ("best design", propensities, BEST)):
+    for label, p, colour in (
+        ("uniform exploration", uniform, UNIFORM_COLOUR),
+        ("best design", propensities, BEST_COLOUR),
+    ):
         gaps, variances = _points(problem, policies, m, p)
         axis.scatter(gaps, variances, s=9, color=colour, alpha=0.55, linewidths=0, label=label)
         highest = max(highest, float(gaps.max(initial=-1.0)))
@@ -140,7 +146,7 @@ def _points(
     costs = objective.costs(propensities)
     if isinstance(policies, EnumeratedClass):
         table = np.asarray(policies.actions(contexts))
-        table = np.ascontiguousarray(table[np.linspace(0, len(table) - 1, min(len(table), _MOST_POINTS)).astype(int)])
+        table = np.ascontiguousarray(table[_evenly(len(table), most=_MAX_POLICIES_SHOWN)])
         gaps = table_gaps(table, contexts, m.gaps)[0]
         variances = sum_scores(table, np.where(np.isfinite(costs), costs, 0.0))
         lost = sum_scores(table, (~np.isfinite(costs)).astype(np.float64)) > 0
@@ -159,7 +165,7 @@ def _draw_design(figure: Any, axis: Any, problem: Problem, m: Complexity, propen
     contexts = problem.population
     order = np.lexsort((-propensities.max(axis=1), m.gaps.best_actions))
     order = order[contexts.weights[order] > 0]
-    rows = order[np.linspace(0, len(order) - 1, min(len(order), _MOST_ROWS)).astype(int)]
+    rows = order[_evenly(len(order), most=_MAX_CONTEXTS_SHOWN)]
     image = axis.imshow(propensities[rows], aspect="auto", cmap="viridis", vmin=0, interpolation="nearest")
     axis.set_title("best design: p(action | context)")
     axis.set_xlabel("action")
@@ -168,3 +174,8 @@ def _draw_design(figure: Any, axis: Any, problem: Problem, m: Complexity, propen
         axis.set_xticks(range(m.n_actions))
     axis.set_yticks([])
     figure.colorbar(image, ax=axis, shrink=0.85)
+
+
+def _evenly(count: int, *, most: int) -> IntArray:
+    """All of 0 … count − 1, or so many of them, evenly spaced."""
+    return np.linspace(0, count - 1, min(count, most)).astype(np.int64)

@@ -13,7 +13,7 @@ from rich.text import Text
 from pacbandits.design.enumerated import relative_gap
 from pacbandits.problems import Problem
 from pacbandits.realizable.complexity import RealizableComplexity
-from pacbandits.report.figures import BEST, GREY, UNIFORM, draw_bars, pyplot, save_figure
+from pacbandits.report.figures import BEST_COLOUR, GREY, UNIFORM_COLOUR, draw_bars, pyplot, save_figure
 from pacbandits.report.numbers import show_bracket, show_name, show_number, show_samples
 from pacbandits.report.tables import Row, section
 
@@ -132,9 +132,9 @@ def _describe_bracket(m: RealizableComplexity, lower: float, upper: float, name:
 def _draw_samples(axis: Any, m: RealizableComplexity) -> None:
     bars = [
         ("lower bound", m.lower_bound, GREY),
-        ("price of\nconfidence alone", m.confidence_price, BEST),
-        ("best design,\nunion bound", m.union_price, BEST),
-        ("randomised trial,\nunion bound", m.union_price_uniform, UNIFORM),
+        ("price of\nconfidence alone", m.confidence_price, BEST_COLOUR),
+        ("best design,\nunion bound", m.union_price, BEST_COLOUR),
+        ("randomised trial,\nunion bound", m.union_price_uniform, UNIFORM_COLOUR),
         ("minimax,\nconstant 1", m.minimax_bound, GREY),
     ]
     draw_bars(axis, bars)

@@ -17,9 +17,12 @@ from pacbandits.problems import Problem
 from pacbandits.report.numbers import show_bracket, show_name, show_number, show_samples
 
 Row = tuple[str, str, str]
-NARROW = (25, 9)  # of labels and numbers, where numbers are short
-CONFIDENCE, CONFIDENCE_FORMULA = "price of confidence alone", "2ρ_σ log(1/2.4δ)"
-UNION, UNION_FORMULA = "price with a union bound", "2ρ_σ log(|Π|/δ)"
+# Widths of the columns of labels and of numbers, where numbers are short.
+NARROW_WIDTHS = (25, 9)
+CONFIDENCE_LABEL = "price of confidence alone"
+CONFIDENCE_FORMULA = "2ρ_σ log(1/2.4δ)"
+UNION_LABEL = "price with a union bound"
+UNION_FORMULA = "2ρ_σ log(|Π|/δ)"
 
 
 def complexity_table(problem: Problem, measured: Complexity) -> RenderableType:
@@ -102,15 +105,15 @@ def _yardsticks(m: Complexity) -> list[tuple[str, float | None, str]]:
     silent = "; no yardstick here, as rewards carry no noise" if m.rho_sigma_upper == 0 < m.rho_upper else ""
     return [
         ("lower bound", m.lower_bound, m.notes.get("lower_bound", _lower_formula(m.epsilon))),
-        (CONFIDENCE, m.confidence_price, CONFIDENCE_FORMULA + (silent or "; a yardstick, not a bound")),
-        (UNION, m.union_price, f"{UNION_FORMULA}, best design" + (silent or "; a yardstick")),
+        (CONFIDENCE_LABEL, m.confidence_price, CONFIDENCE_FORMULA + (silent or "; a yardstick, not a bound")),
+        (UNION_LABEL, m.union_price, f"{UNION_FORMULA}, best design" + (silent or "; a yardstick")),
     ]
 
 
 def yardstick_table(measured: Complexity) -> Table:
     """The samples that theory asks for, to hold a run against."""
     rows = [(label, show_samples(value), word) for label, value, word in _yardsticks(measured)]
-    return section("yardsticks", rows, widths=NARROW)
+    return section("yardsticks", rows, widths=NARROW_WIDTHS)
 
 
 def _disagreement_rows(m: Complexity) -> list[Row]:

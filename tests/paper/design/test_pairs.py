@@ -14,7 +14,7 @@ from instances import make_instance, seeds
 from pacbandits.design.enumerated import solve_weights
 from pacbandits.errors import InputError
 from pacbandits.paper.design.pair_objective import PairObjective
-from pacbandits.paper.design.pairs import pair_design, pair_variances, solve_pairs
+from pacbandits.paper.design.pairs import pair_design, pair_disagreements, pair_variances, solve_pairs
 from pacbandits.policies.finite import Finite
 from pacbandits.problems import load_problem
 from pacbandits.records import Contexts
@@ -103,6 +103,19 @@ def test_variances_are_those_of_the_definition(seed):
     assert variances[np.triu_indices(len(table), 1)] == pytest.approx(direct, rel=1e-9)
     assert np.array_equal(variances, variances.T)
     assert not variances.diagonal().any()
+
+
+@given(seed=seeds)
+@settings(max_examples=25, deadline=None)
+def test_disagreements_are_those_of_the_definition(seed):
+    instance = make_instance(seed)
+    table, weights, n_actions = instance.policies.table, instance.population.weights, instance.policies.n_actions
+    apart = pair_disagreements(table, n_actions=n_actions, weights=weights)
+    direct = [[weights[one != other].sum() for other in table] for one in table]
+    assert apart == pytest.approx(np.array(direct), rel=1e-12)
+    # Where 1/p is 1/2 for every action, V says the same.
+    halves = np.full((len(weights), n_actions), 2.0)
+    assert np.array_equal(apart, pair_variances(table, propensities=halves, weights=weights))
 
 
 def test_an_action_without_probability_cannot_be_judged():

@@ -38,11 +38,19 @@ class Smoothness:
 
     @classmethod
     def of_round(
-        cls, round_number: int, *, n_actions: int, samples: int, support: int, log_size: float, delta: float, c1: float
+        cls,
+        round_number: int,
+        *,
+        n_actions: int,
+        samples: int,
+        support: int,
+        log_size: float,
+        delta: float,
+        smoothing_constant: float,
     ) -> Smoothness:
         """Round l of CODA with n samples: η_l = C_1 ε_l²/A⁴ and the box of the paper's Full CODA."""
         confidence = round_confidence(delta, round_number=round_number, log_size=log_size)
-        smoothing = c1 * round_epsilon(round_number) ** 2 / n_actions**4
+        smoothing = smoothing_constant * round_epsilon(round_number) ** 2 / n_actions**4
         return cls(
             n_actions=n_actions,
             smoothing=smoothing,
@@ -78,17 +86,24 @@ def contexts_needed(
     samples: int,
     support: int,
     log_size: float,
-    c1: float = 1.0,
+    smoothing_constant: float = 1.0,
 ) -> float:
     """The least |D| for which both errors of the last round are what the proofs allow: ε_l/4 and ε_l/2.
 
-    The failure probability δ_l of the round covers every policy; n = `samples` of that round.
+    The failure probability δ_l of the round covers every policy; n = `samples` of that round, and C_1 of its η_l is
+    `smoothing_constant`.
     """
     last = rounds_needed(epsilon)
     if last == 0 or samples < 1 or support < 1:
         raise InputError(f"epsilon must be below 1, samples and support 1 or more; got {epsilon}, {samples}, {support}")
     given = Smoothness.of_round(
-        last, n_actions=n_actions, samples=samples, support=support, log_size=log_size, delta=delta, c1=c1
+        last,
+        n_actions=n_actions,
+        samples=samples,
+        support=support,
+        log_size=log_size,
+        delta=delta,
+        smoothing_constant=smoothing_constant,
     )
     confidence = round_confidence(delta, round_number=last, log_size=log_size)
     goal = round_epsilon(last)

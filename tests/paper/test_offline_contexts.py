@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from pacbandits.confidence import round_confidence, round_epsilon, rounds_needed
 from pacbandits.errors import InputError
-from pacbandits.paper.history import Smoothness, contexts_needed, gradient_error, objective_error
+from pacbandits.paper.offline_contexts import Smoothness, contexts_needed, gradient_error, objective_error
 
 given_rounds = st.builds(
     Smoothness.of_round,
@@ -20,7 +20,7 @@ given_rounds = st.builds(
     support=st.integers(1, 30),
     log_size=st.floats(math.log(30), 60.0),
     delta=st.floats(1e-6, 0.5),
-    c1=st.floats(1e-3, 1.0),
+    smoothing_constant=st.floats(1e-3, 1.0),
 )
 questions = st.fixed_dictionaries(
     {
@@ -70,7 +70,7 @@ def test_contexts_needed_meets_both_targets_and_no_fewer_would(question):
         n_actions=question["n_actions"],
         samples=question["samples"],
         support=question["support"],
-        c1=1.0,
+        smoothing_constant=1.0,
         **size,
     )
     confidence = round_confidence(question["delta"], round_number=last, log_size=question["log_size"])
