@@ -1,6 +1,6 @@
-"""What the pages need on their way into the site: files of the root as pages, and formulas that stay as they are written.
+"""What pages need on their way into the site: files of the root as pages, and formulas that stay as they are.
 
-The pages are written in the Markdown that code hosts show, in which `Δ̂_l` and `π*` stand for themselves, and `\\|` within
+They are written in the Markdown that code hosts show, in which `Δ̂_l` and `π*` stand for themselves, and `\\|` within
 code in a table is a bar. The site's Markdown is another, so these are escaped for it here.
 """
 

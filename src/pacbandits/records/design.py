@@ -55,6 +55,11 @@ class Design:
             raise InputError(f"smoothing must be 0 or more and finite, got {self.smoothing}")
         object.__setattr__(self, "weights", weights)
 
+    @classmethod
+    def uniform(cls, reference: Policy) -> Design:
+        """Every action of the reference equally likely, everywhere."""
+        return cls((), np.empty(0), reference)
+
     @property
     def n_actions(self) -> int:
         return self.reference.n_actions
