@@ -173,7 +173,7 @@ def test_every_public_name_is_in_the_reference_once():
 def test_the_site_shows_formulas_as_they_are_written():
     escaped = _tool("hooks").escaped
     assert escaped("*Fix* π* and Δ̂_l, **so V*** ends") == r"*Fix* π\* and Δ̂\_l, **so V*** ends"
-    assert escaped("`a_b` and [x](y_z.md)\n\n    x_y π*\n") == "`a_b` and [x](y_z.md)\n\n    x_y π*\n"
+    assert escaped("`a_b` [x](y_z.md)\n\n    x_y π*\n\nu_v") == "`a_b` [x](y_z.md)\n\n    x_y π*\n\nu\\_v"
     assert escaped(r"| `\|Π\|` | log \|Π\| |") == r"| `|Π|` | log \|Π\| |"
     assert escaped("```python\na_b\n```\nc_d") == "```python\na_b\n```\nc\\_d"
 

@@ -16,7 +16,7 @@ NO_PAGES = ("SECURITY.md", "LICENSE", "CITATION.cff")  # their names stay, witho
 
 # What is left alone: fenced and indented code, code within a line, the targets of links, addresses, identifiers of
 # the reference.
-CODE = re.compile(r"(^```.*?^```$|^ {4,}.*$|^:::.*$|`[^`\n]+`|\]\([^)]*\)|<[^>\n]+>)", re.DOTALL | re.MULTILINE)
+CODE = re.compile(r"(^```.*?^```$|^ {4,}[^\n]*$|^:::[^\n]*$|`[^`\n]+`|\]\([^)]*\)|<[^>\n]+>)", re.DOTALL | re.MULTILINE)
 SYMBOL = re.compile(r"(?<!\\)_|(?<=[πθV])(?<!\\)\*(?!\*)")
 
 
