@@ -63,9 +63,10 @@ def _fields(documented: Object) -> set[str]:
     if isinstance(documented, Function):
         return {parameter.name.lstrip("*") for parameter in documented.parameters}
     if isinstance(documented, Class):
-        members = {name for name, member in documented.members.items() if not member.is_alias}
+        own = {name for name, member in documented.members.items() if not member.is_alias}
         made = documented.members.get("__init__")
-        return members | (_fields(made) if isinstance(made, Function) else set())
+        own |= _fields(made) if isinstance(made, Function) else set()
+        return own.union(*(_fields(base) for base in documented.resolved_bases if isinstance(base, Class)))
     return set()
 
 

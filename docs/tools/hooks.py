@@ -1,6 +1,6 @@
-"""What the pages need on their way into the site: files of the root as pages, and formulas that stay as they are written.
+"""What pages need on their way into the site: files of the root as pages, and formulas that stay as they are.
 
-The pages are written in the Markdown that code hosts show, in which `Δ̂_l` and `π*` stand for themselves, and `\\|` within
+They are written in the Markdown that code hosts show, in which `Δ̂_l` and `π*` stand for themselves, and `\\|` within
 code in a table is a bar. The site's Markdown is another, so these are escaped for it here.
 """
 
@@ -16,7 +16,7 @@ NO_PAGES = ("SECURITY.md", "LICENSE", "CITATION.cff")  # their names stay, witho
 
 # What is left alone: fenced and indented code, code within a line, the targets of links, addresses, identifiers of
 # the reference.
-CODE = re.compile(r"(^```.*?^```$|^ {4,}.*$|^:::.*$|`[^`\n]+`|\]\([^)]*\)|<[^>\n]+>)", re.DOTALL | re.MULTILINE)
+CODE = re.compile(r"(^```.*?^```$|^ {4,}[^\n]*$|^:::[^\n]*$|`[^`\n]+`|\]\([^)]*\)|<[^>\n]+>)", re.DOTALL | re.MULTILINE)
 SYMBOL = re.compile(r"(?<!\\)_|(?<=[πθV])(?<!\\)\*(?!\*)")
 
 

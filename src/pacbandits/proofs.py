@@ -106,14 +106,20 @@ def verify(
 ) -> Verdict:
     """Recheck a certificate of any kind against its log, independently of the code that made it.
 
-    contexts: those that a certificate of linear rewards speaks of. model: the reward model, for certificates whose own
-    cannot be made from its description.
+    certificate: what is claimed.
+    log: the log it was made from.
+    policies: the class it speaks of.
+    contexts: those that a certificate of linear rewards speaks of.
+    model: the reward model, for certificates whose own cannot be made from its description.
 
     >>> import pacbandits as pb
     >>> problem = pb.load_problem("two-of-many:actions=6,policies=40")
     >>> done = pb.run(problem, epsilon=0.1, delta=0.05, rng=1)
     >>> pb.verify(done.certificate, done.log, problem.policies).good
     True
+
+    Raises:
+        InputError: When the certificate proves nothing, as an approximate one, or lacks its contexts.
     """
     kind = KINDS.get(certificate.kind)
     if kind is None or not isinstance(certificate, kind.claim):
@@ -133,7 +139,20 @@ def save_certificate(
 ) -> None:
     """Write a certificate, the class it speaks of and how its log was read, as one JSON file.
 
+    path: of the file.
+    certificate: what is claimed.
+    policies: the class it speaks of.
+    reading: how its log was read, by the names that `read_log` has for that.
     contexts: those that a certificate of linear rewards speaks of, written beside it.
+
+    >>> import pacbandits as pb
+    >>> problem = pb.load_problem("two-of-many:actions=6,policies=40")
+    >>> done = pb.run(problem, epsilon=0.2, delta=0.05, rng=1)
+    >>> pb.save_certificate("proof.json", done.certificate, problem.policies)
+    >>> done.log.write("log.parquet")  # `pacbandits verify proof.json log.parquet` rechecks it
+
+    Raises:
+        InputError: When the class has no form in JSON, or the file cannot be written.
     """
     path = Path(path)
     whole = certificate.to_json() | {"class": class_to_json(policies), "reading": dict(reading or {})}
@@ -146,7 +165,22 @@ def save_certificate(
 
 
 def load_certificate(path: str | Path, policies: PolicyClass | None = None) -> Proof:
-    """What `save_certificate` wrote; policies: the class, if it is one of the user's own."""
+    """What `save_certificate` wrote: the certificate, its class, and how to read its log.
+
+    path: of the file.
+    policies: the class, if it is one of the user's own.
+
+    >>> import pacbandits as pb
+    >>> problem = pb.load_problem("two-of-many:actions=6,policies=40")
+    >>> done = pb.run(problem, epsilon=0.2, delta=0.05, rng=1)
+    >>> pb.save_certificate("proof.json", done.certificate, problem.policies)
+    >>> proof = pb.load_certificate("proof.json")
+    >>> pb.verify(proof.certificate, done.log, proof.policies).good
+    True
+
+    Raises:
+        InputError: When there is no such file, it is no certificate, or it was altered.
+    """
     path = Path(path)
     try:
         value: Any = json.loads(path.read_text(encoding="utf-8"))

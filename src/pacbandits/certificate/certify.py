@@ -47,6 +47,13 @@ def certify(
     ordered: whether the rows stand in the order in which they occurred.
     learnt: whether the class was learnt from the contexts of this very log, which the certificate then says.
 
+    >>> import pacbandits as pb
+    >>> problem = pb.load_problem("two-of-many:actions=6,policies=40")
+    >>> log = pb.run(problem, algorithm="uniform", epsilon=0.2, delta=0.05, rng=1).log  # or anyone's, by read_log
+    >>> certificate = pb.certify(log, problem.policies, epsilon=0.3, delta=0.05)
+    >>> certificate.describe()
+    'except with probability 0.05 the policy is within 0.3 of the best of its class'
+
     The reward model of a round is fitted on the earlier ones, so a log of a single round goes without. When its rows
     are known to stand in the order in which they occurred, say so (`ordered`): it is then cut into blocks, the first
     256 rows, then as many again as before, and so on. The order matters: in a log sorted by its rewards the model of a

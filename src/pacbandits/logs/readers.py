@@ -48,10 +48,23 @@ def read_log(
     `propensity_0`, `propensity_1`, … of all, optionally `round`, `repeats` and `context_id`; the others are features.
     Open Bandit Pipeline's feedback is an .npz file with its keys, and Vowpal Wabbit's dsjson has a line a decision.
 
-    n_actions: how many there are, where the file does not tell. least_propensity: for logs with the propensity of the
-    played action alone, what every action's was at least, always. reward_range: the least and the largest that rewards
-    can be, if not 0 and 1. position: which one to take of a feedback with several. format: parquet, csv, dsjson or
-    open-bandit; by the file's name if it is not given.
+    path: of the file.
+    n_actions: how many there are, where the file does not tell.
+    least_propensity: for logs with the propensity of the played action alone, what every action's was at least, always.
+    reward_range: the least and the largest that rewards can be, if not 0 and 1.
+    position: which one to take of a feedback with several.
+    format: parquet, csv, dsjson or open-bandit; by the file's name if it is not given.
+
+    >>> import pacbandits as pb
+    >>> rows = ["age,action,reward,propensity", "20,plain,1,0.5", "30,plain,0,0.5", "40,discount,1,0.5"]
+    >>> with open("clicks.csv", "w") as file:
+    ...     print(*rows, sep="\\n", file=file)
+    >>> log, assumed = pb.read_log("clicks.csv")
+    >>> log.samples, log.n_actions, assumed[0]
+    (3, 2, "action 0 is 'discount', action 1 is 'plain'")
+
+    Raises:
+        InputError: When the file cannot be read, a column is missing, or a value cannot be; it names which.
     """
     path = Path(path)
     if not path.is_file():

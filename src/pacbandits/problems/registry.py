@@ -39,7 +39,16 @@ BUILT_INS: dict[str, BuiltIn[...]] = {
 
 
 def load_problem(spec: str | Path) -> Problem:
-    """The problem of a spec `name:key=value,…`, or of a file whose path ends in `.npz`."""
+    """The problem of a spec `name:key=value,…`, or of a file whose path ends in `.npz`.
+
+    >>> import pacbandits as pb
+    >>> problem = pb.load_problem("trees:actions=4,contexts=500")
+    >>> problem.n_actions, len(problem.population)
+    (4, 500)
+
+    Raises:
+        InputError: When there is no such problem, option or file; it names the nearest.
+    """
     text = str(spec)
     if text.endswith(".npz"):
         return load_file(text)

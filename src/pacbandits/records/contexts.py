@@ -87,7 +87,14 @@ class Contexts:
         weights: ArrayLike | None = None,
         phi: ArrayLike | None = None,
     ) -> Contexts:
-        """Contexts from an array of features (n, d); names default to x0, x1, …, weights to 1/n. phi (n, A, k)."""
+        """Contexts from an array of features (n, d); names default to x0, x1, …, weights to 1/n. phi (n, A, k).
+
+        >>> import pacbandits as pb
+        >>> labels = [None, ("phone", "desktop")]  # age is a number, device holds codes into these
+        >>> contexts = pb.Contexts.of([[20, 0], [40, 1]], names=["age", "device"], categories=labels)
+        >>> len(contexts), contexts.names
+        (2, ('age', 'device'))
+        """
         array = floats(features, name="features", shape=(None, None))
         n, d = array.shape
         equal = np.full(n, 1.0 / max(n, 1))

@@ -149,7 +149,14 @@ class Log:
         repeats: ArrayLike | None = None,
         remarks: tuple[str, ...] = (),
     ) -> Log:
-        """A log from anything like arrays; without rounds, all in round 0; without repeats, each row occurred once."""
+        """A log from anything like arrays; without rounds, all in round 0; without repeats, each row occurred once.
+
+        >>> import pacbandits as pb
+        >>> people = pb.Contexts.of([[20], [40]], names=["age"])
+        >>> log = pb.Log.of(people, actions=[0, 1], rewards=[1, 0], propensities=[[0.5, 0.5], [0.2, 0.8]])
+        >>> log.samples, log.played_propensities
+        (2, array([0.5, 0.8]))
+        """
         n = len(contexts)
         return cls(
             contexts=contexts,

@@ -13,7 +13,19 @@ from pacbandits.trials.trial import Exploration, Growth, Pilot, Trial, TrialStat
 
 @dataclass(frozen=True)
 class Uniform(Trial):
-    """The plain randomised trial with the same certificate: every action equally likely, all the time."""
+    """The plain randomised trial with the same certificate: every action equally likely, all the time.
+
+    epsilon, delta: how near to the best, and with what probability of being wrong.
+    rewards: must be known to lie in [0, 1].
+    model: the reward model; by default one that fits the contexts.
+    pilot: the size of the first round, by default 50 an action, or 200.
+    growth: the largest round, as a share of what was seen.
+
+    >>> import pacbandits as pb
+    >>> done = pb.run("trivial:contexts=2,actions=2", algorithm=pb.Uniform(epsilon=0.2, delta=0.05), rng=1)
+    >>> done.certificate.certified
+    True
+    """
 
     name: ClassVar[str] = "uniform"
     profile: ClassVar[Profile] = Profile(

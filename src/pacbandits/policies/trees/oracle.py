@@ -36,7 +36,15 @@ class Trees(BinnedTrees):
 
     @classmethod
     def learn(cls, contexts: Contexts, *, n_actions: int, depth: int = 2, bins: int = 32) -> Trees:
-        """Trees that cut numbers at the quantiles of these contexts, into at most `bins` bins each."""
+        """Trees that cut numbers at the quantiles of these contexts, into at most `bins` bins each.
+
+        >>> import pacbandits as pb
+        >>> people = pb.Contexts.of([[20], [30], [40], [50]], names=["age"])
+        >>> policies = pb.Trees.learn(people, n_actions=2, depth=1)
+        >>> print(policies.argmax(people, [[1, 0], [1, 0], [0, 1], [0, 1]]).describe())  # the best for these scores
+        if age ≤ 35: action 0
+        else: action 1
+        """
         return cls(Bins.learn(contexts, bins=bins), n_actions=n_actions, depth=depth)
 
     def argmax(self, contexts: Contexts, scores: FloatArray) -> TreePolicy:
