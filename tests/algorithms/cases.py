@@ -1,68 +1,140 @@
-"""Small problems for every algorithm, and rounds played by hand."""
+"""Every algorithm of the registry on the small problems that it runs on, found by asking it; and rounds by hand."""
 
 from __future__ import annotations
 
-from dataclasses import fields
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, is_dataclass, replace
+from functools import cache
 from typing import Any
 
 import numpy as np
 
-from pacbandits.algorithms import make_algorithm
-from pacbandits.problems import load_problem
-from pacbandits.records import Contexts
-from pacbandits.trials.protocol import Setting
+from pacbandits.algorithms import ALGORITHMS, make_algorithm, options_of
+from pacbandits.errors import InputError
+from pacbandits.problems import Problem, load_policies, load_problem
+from pacbandits.records import Log
+from pacbandits.trials.protocol import Plan, Setting
 
-NAMES = ("rage", "rage-free", "coda-paper")
-LISTED = (
-    "hard:m=6,noise=bernoulli",
-    "random:policies=12,contexts=5,actions=3,skew=1,seed=3",
-    "two-of-many:actions=4,policies=12,contexts=8",
-    "trivial:contexts=3,actions=3,gap=0.3",
-)
 TREES = "trees:contexts=60,features=3,bins=4,actions=3,competitive=2,depth=1"
-CASES = [(name, spec) for name in NAMES for spec in LISTED] + [("coda-paper", TREES)]
+EVERY_MAP = "linear:dimension=2,actions=3,contexts=12,policies=9,seed=2 with trivial"
+# Problems with listed classes, classes that only their oracles know, linear rewards and rewards beyond [0, 1]; and an ε
+# at which an algorithm needs more than a round or two.
+PROBLEMS = {
+    "hard:m=6,noise=bernoulli": 0.1,
+    "random:policies=12,contexts=5,actions=3,skew=1,seed=3": 0.1,
+    "two-of-many:actions=4,policies=12,contexts=8": 0.1,
+    "trivial:contexts=3,actions=3,gap=0.3": 0.08,
+    TREES: 0.15,
+    "linear:dimension=3,actions=4,contexts=20,policies=15,seed=1": 0.05,
+    "linear:dimension=3,actions=2,contexts=8,policies=8,seed=4,noise=gaussian,variance=0.5": 0.3,
+    EVERY_MAP: 0.1,
+}
+DELTA = 0.1
+
+
+@cache
+def problem_of(spec: str) -> Problem:
+    """The problem of a spec, `… with …` another policy class than its own."""
+    name, _, policies = spec.partition(" with ")
+    problem = load_problem(name)
+    return replace(problem, policies=load_policies(policies, problem)) if policies else problem
 
 
 def make(
     name: str,
-    problem: Any,
+    problem: Problem,
     *,
     epsilon: float = 0.3,
-    delta: float = 0.1,
+    delta: float = DELTA,
     sampled_contexts: int | None = None,
     **options: Any,
 ) -> Any:
+    """The algorithm of that name for a problem."""
     setting = Setting(problem.policies, epsilon, delta, problem.reward_bounds, sampled_contexts)
     return make_algorithm(name, setting, options)
 
 
-def play(algorithm: Any, problem: Any, *, seed: int = 0, rounds: int | None = None) -> list[Any]:
-    """The states of a run, from the first on."""
+def refusal(name: str, problem: Problem) -> str:
+    """Why an algorithm does not run on a problem; nothing if it does."""
+    try:
+        make(name, problem).start(problem.policies, problem.population)
+    except InputError as error:
+        return str(error)
+    return ""
+
+
+def _pairs() -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
+    """Algorithms and problems that fit, and those that do not."""
+    every = [(name, spec) for name in ALGORITHMS for spec in PROBLEMS]
+    misfits = [(name, spec) for name, spec in every if refusal(name, problem_of(spec))]
+    return [pair for pair in every if pair not in misfits], misfits
+
+
+CASES, MISFITS = _pairs()
+
+
+def few_samples(name: str) -> dict[str, Any]:
+    """Options that make the first round of an algorithm short, where its proof asks for very many samples."""
+    return {"scale": 0.002} if any(option.name == "scale" for option in options_of(name)) else {}
+
+
+@dataclass(frozen=True, eq=False)
+class Played:
+    """A run step by step: the states from the first on, and the plans and logs between them."""
+
+    algorithm: Any
+    problem: Problem
+    states: list[Any]
+    plans: list[Plan]
+    logs: list[Log]
+
+    @property
+    def last(self) -> Any:
+        return self.states[-1]
+
+
+def play(algorithm: Any, problem: Problem, *, seed: int = 0, most: int = 200) -> Played:
+    """Rounds until the algorithm has its answer."""
     rng = np.random.default_rng(seed)
-    states = [algorithm.start(problem.policies, problem.population)]
-    while rounds is None or len(states) <= rounds:
-        plan = algorithm.design(states[-1])
-        if plan is None:
-            break
+    done = Played(algorithm, problem, [algorithm.start(problem.policies, problem.population)], [], [])
+    while (plan := algorithm.design(done.last)) is not None:
+        assert len(done.plans) < most
         log = problem.interact(plan.sampler, samples=plan.samples, rng=rng)
-        states.append(algorithm.absorb(states[-1], plan, log))
-    return states
+        done.states.append(algorithm.absorb(done.last, plan, log))
+        done.plans.append(plan)
+        done.logs.append(log)
+    return done
 
 
-def image(record: Any) -> dict[str, Any]:
-    """A frozen record as plain values, so that two of them can be compared."""
-    out: dict[str, Any] = {}
-    for field in fields(record):
-        value = getattr(record, field.name)
-        if isinstance(value, np.ndarray):
-            out[field.name] = value.tolist()
-        elif isinstance(value, Contexts):
-            out[field.name] = (value.features.tolist(), value.weights.tolist())
-        elif hasattr(value, "to_json"):
-            out[field.name] = value.to_json()
-        elif field.name not in ("policies", "listing", "sampler"):
-            out[field.name] = value
-    return out
+@cache
+def played(name: str, spec: str) -> Played:
+    """A run that tests share; as steps are pure, none of them can spoil it for another."""
+    problem = problem_of(spec)
+    return play(make(name, problem, epsilon=PROBLEMS[spec]), problem)
 
 
-__all__ = ["CASES", "LISTED", "NAMES", "TREES", "image", "load_problem", "make", "play"]
+def first_round(name: str, spec: str, **options: Any) -> tuple[Any, Problem, Any, Plan, Log]:
+    """An algorithm, a problem, the state before the first round, its plan and a log of it."""
+    problem = problem_of(spec)
+    algorithm = make(name, problem, epsilon=PROBLEMS[spec], **options)
+    state = algorithm.start(problem.policies, problem.population)
+    plan = algorithm.design(state)
+    log = problem.interact(plan.sampler, samples=plan.samples, rng=np.random.default_rng(6))
+    return algorithm, problem, state, plan, log
+
+
+def image(value: Any) -> Any:
+    """A record as plain values, so that two of them can be compared to the last bit."""
+    if isinstance(value, np.ndarray):
+        return value.dtype.str, value.shape, value.tobytes()
+    if hasattr(value, "to_json"):
+        return value.to_json()
+    if is_dataclass(value):
+        return {field.name: image(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, Mapping):
+        return {name: image(part) for name, part in value.items()}
+    if isinstance(value, tuple | list):
+        return [image(part) for part in value]
+    if value is None or isinstance(value, bool | int | float | str | np.generic):
+        return value
+    return type(value).__name__

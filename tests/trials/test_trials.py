@@ -8,7 +8,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from tests.algorithms.cases import image
 from tests.certificate.test_search import ArgmaxOnly
 
 from pacbandits.errors import InputError
@@ -18,7 +17,6 @@ from pacbandits.records import Contexts, RewardBounds
 from pacbandits.records.digest import digest_log
 from pacbandits.rewards import CellMeans, predict_by_round
 from pacbandits.trials.coda import Coda, NoisyDesign, variances
-from pacbandits.trials.protocol import Plan
 from pacbandits.trials.trial import MULTIPLIERS, merge, mixture
 from pacbandits.trials.uniform import Uniform
 
@@ -42,16 +40,6 @@ def play(algorithm, problem, *, seed=0, policies=None, contexts=None, most=200):
         log = problem.interact(plan.sampler, samples=plan.samples, rng=rng)
         states.append(algorithm.absorb(states[-1], plan, log))
     return states
-
-
-def plain(state):
-    """A state as plain values."""
-    out = image(state)
-    for name in ("model", "pool", "current", "played", "log", "policies"):
-        out.pop(name, None)
-    out["digest"] = None if state.log is None else digest_log(state.log)
-    out["played"] = [samples for _, samples in state.played]
-    return out
 
 
 def small_problem(means=((0.5, 0.2), (0.3, 0.9), (0.5, 0.5)), *, table):
@@ -97,26 +85,6 @@ def test_runs_end_with_a_certificate_that_says_so(kind, spec):
     assert "the logged propensities are those with which actions were drawn" in answer.guarantee
     json.dumps(certificate.to_json(), allow_nan=False)
     json.dumps([dict(figures) for figures in last.history], allow_nan=False)
-
-
-@pytest.mark.parametrize(("kind", "spec"), CASES)
-def test_steps_are_pure_and_a_seed_says_it_all(kind, spec):
-    problem, epsilon = load_problem(spec), PROBLEMS[spec]
-    algorithm = kind(epsilon, 0.1, pilot=30)
-    states = play(algorithm, problem, seed=5)
-    again = play(kind(epsilon, 0.1, pilot=30), load_problem(spec), seed=5)
-    assert [plain(state) for state in states] == [plain(state) for state in again]
-    other = play(algorithm, problem, seed=6)
-    assert digest_log(other[-1].log) != digest_log(states[-1].log)
-    state = states[min(2, len(states) - 2)]
-    before = plain(state)
-    one, two = algorithm.design(state), algorithm.design(state)
-    contexts = problem.population
-    assert np.array_equal(one.sampler.propensities(contexts), two.sampler.propensities(contexts))
-    assert (one.samples, one.scale, one.details) == (two.samples, two.scale, two.details)
-    log = problem.interact(one.sampler, samples=one.samples, rng=np.random.default_rng(0))
-    assert plain(algorithm.absorb(state, one, log)) == plain(algorithm.absorb(state, one, log))
-    assert plain(state) == before
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -219,84 +187,6 @@ def test_what_trials_refuse(kind):
     log = gaussian.interact(plan.sampler, samples=plan.samples, rng=np.random.default_rng(0))
     with pytest.raises(InputError, match=r"rewards .* lie in \[0, 1\]"):
         algorithm.absorb(state, plan, log)
-
-
-def after(kind, rounds):
-    """An algorithm, a problem, its state after some rounds, the next plan, and a log of it."""
-    problem = load_problem("two-of-many:actions=4,policies=12,contexts=8")
-    algorithm, rng = kind(0.05, 0.1, pilot=50), np.random.default_rng(0)
-    state = algorithm.start(problem.policies, problem.population)
-    for _ in range(rounds):
-        plan = algorithm.design(state)
-        state = algorithm.absorb(state, plan, problem.interact(plan.sampler, samples=plan.samples, rng=rng))
-    plan = algorithm.design(state)
-    return algorithm, problem, state, plan, problem.interact(plan.sampler, samples=plan.samples, rng=rng)
-
-
-@pytest.mark.parametrize("rounds", [0, 2])
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_log_with_other_actions_never_reaches_a_kernel(kind, rounds):
-    algorithm, _, state, plan, log = after(kind, rounds)
-    more = np.hstack([log.propensities, np.zeros((len(log), 1))])
-    fewer = np.ones((len(log), 1))
-    for wrong in (replace(log, propensities=more), replace(log, propensities=fewer, actions=np.zeros(len(log)))):
-        with pytest.raises(InputError, match=r"the policies have 4 actions, .* and the log"):
-            algorithm.absorb(state, plan, wrong)
-    beyond = replace(log.contexts, ids=log.contexts.ids + 8)
-    with pytest.raises(InputError):
-        algorithm.absorb(state, plan, replace(log, contexts=beyond))
-    bare = replace(log.contexts, ids=None)
-    with pytest.raises(InputError):
-        algorithm.absorb(state, plan, replace(log, contexts=bare))
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_log_of_another_size_is_refused(kind):
-    algorithm, problem, state, plan, _ = after(kind, 1)
-    for samples in (1, plan.samples - 1, plan.samples + 1):
-        log = problem.interact(plan.sampler, samples=samples, rng=np.random.default_rng(1))
-        with pytest.raises(InputError, match=f"asks for {plan.samples} interactions, but the log has {samples}"):
-            algorithm.absorb(state, plan, log)
-
-
-@pytest.mark.parametrize("rounds", [0, 1])
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_log_of_other_propensities_is_refused(kind, rounds):
-    """The certificate goes by the logged ones, but the mixture behind gaps by the planned ones."""
-    algorithm, _, state, plan, log = after(kind, rounds)
-    rows = np.arange(len(log))
-    other = np.full(log.propensities.shape, 0.01)
-    other[rows, log.actions] = 0.97
-    with pytest.raises(InputError, match="play each round with its own plan"):
-        algorithm.absorb(state, plan, replace(log, propensities=other))
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_plan_of_another_state_is_refused(kind):
-    """Bets are made before their round; a plan made after it could bet on what it knows."""
-    algorithm, _, state, plan, log = after(kind, 1)
-    later = algorithm.absorb(state, plan, log)
-    with pytest.raises(InputError, match="design and absorb from the same state"):
-        algorithm.absorb(later, plan, log)
-    with pytest.raises(InputError, match="design and absorb from the same state"):
-        algorithm.absorb(state, algorithm.design(later), log)
-    with pytest.raises(InputError, match="the plan is not one of"):
-        algorithm.absorb(state, Plan(plan.round_number, 0.1, plan.sampler, plan.samples, 0, {}), log)
-
-
-def test_an_action_that_the_plan_never_plays_is_refused():
-    """The kernel of the gaps would divide by its propensity."""
-    algorithm, _, state, plan, log = after(Coda, 1)
-
-    class Never:
-        n_actions = 4
-
-        def propensities(self, contexts):
-            return np.eye(4)[np.zeros(len(contexts), dtype=int)]
-
-    assert (log.actions > 0).any()
-    with pytest.raises(InputError, match=r"has propensity .* but the plan of round 2 has"):
-        algorithm.absorb(state, replace(plan, sampler=Never()), log)
 
 
 @pytest.mark.parametrize("bad", [{"pilot": 0}, {"pilot": -3}, {"pilot": 2.5}, {"growth": math.nan}, {"floor": 2.0}])

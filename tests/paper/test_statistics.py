@@ -7,6 +7,8 @@ from functools import cache
 import numpy as np
 import pytest
 from scipy.stats import binom
+from tests.algorithms.cases import make
+from tests.paper.cases import LISTED, NAMES
 
 from pacbandits.complexity import measure_gaps, measure_rho
 from pacbandits.confidence import (
@@ -23,7 +25,6 @@ from pacbandits.paper.listed import listed
 from pacbandits.policies.finite import Finite, sum_scores
 from pacbandits.problems import load_problem
 from pacbandits.simulation import repeat, run
-from tests.algorithms.cases import LISTED, NAMES, make
 
 RARE = 1e-6
 DELTA = 0.1
