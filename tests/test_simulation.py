@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -68,9 +69,9 @@ def test_a_budget_ends_a_run_with_what_is_known(name, spec):
         run(problem, algorithm=name, rng=2, max_samples=0, **OPTIONS)
 
 
-def test_a_round_that_does_not_fit_into_memory_ends_a_run(monkeypatch):
-    monkeypatch.setattr("pacbandits.problems.base.MOST_ROWS", 20_000)
-    done = run(load_problem("hard:m=8,gap=0.05"), algorithm="rage", epsilon=0.002, delta=0.1, rng=0)
+def test_a_round_that_does_not_fit_into_memory_ends_a_run():
+    problem = replace(load_problem("hard:m=8,gap=0.05"), most_drawn_entries=20_000)
+    done = run(problem, algorithm="rage", epsilon=0.002, delta=0.1, rng=0)
     assert done.stopped == "memory"
     assert done.rounds >= 1
     assert done.reason.startswith(f"round {done.rounds + 1}: a round of ")
