@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
@@ -70,15 +70,8 @@ def test_a_budget_ends_a_run_with_what_is_known(name, spec):
         run(problem, algorithm=name, rng=2, max_samples=0, **options)
 
 
-class Cramped(Problem):
-    """A problem on a machine of little memory."""
-
-    def check_affordable(self, samples, **_):
-        super().check_affordable(samples, most_rows=20_000)
-
-
 def test_a_round_that_does_not_fit_into_memory_ends_a_run():
-    problem = as_kind(Cramped, load_problem("hard:m=8,gap=0.05"))
+    problem = replace(load_problem("hard:m=8,gap=0.05"), most_drawn_entries=20_000)
     done = run(problem, algorithm="rage", epsilon=0.002, delta=0.1, rng=0)
     assert done.stopped == "memory"
     assert done.rounds >= 1

@@ -1,4 +1,4 @@
-"""Compiled kernels and the two cores they run on.
+"""Compiled kernels and the cores they run on.
 
 Kernels release the interpreter's lock and are called on ranges from a thread pool. That keeps them safe to call from
 several threads at once, quick to compile, and deterministic: how the work is cut never changes what is added to what.

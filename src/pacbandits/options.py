@@ -15,16 +15,19 @@ import numpy as np
 
 from pacbandits.errors import InputError, nearest, plain
 
-Value = int | float | str
-Kind = Literal["integer", "number", "choice"]
+OptionValue = int | float | str
+OptionKind = Literal["integer", "number", "choice"]
 
 
 @dataclass(frozen=True)
 class About:
     """What an option means and which values it may take.
 
-    least, most: the ends of its range, included. above: an end excluded. when: the option and its value
-    without which this one plays no part.
+    meaning: what it is, in a few words.
+    least: the lower end of its range, included.
+    above: the lower end of its range, excluded.
+    most: the upper end of its range, included.
+    when: another option and the value of it without which this one plays no part.
     """
 
     meaning: str
@@ -36,11 +39,18 @@ class About:
 
 @dataclass(frozen=True)
 class Option:
-    """One option of a problem, a policy class or an algorithm."""
+    """One option of a problem, a policy class or an algorithm.
+
+    name: what it is called.
+    kind: what its values are.
+    default: its value unless another is given.
+    about: what it means, and which values it may take.
+    choices: the values of a choice.
+    """
 
     name: str
-    kind: Kind
-    default: Value
+    kind: OptionKind
+    default: OptionValue
     about: About
     choices: tuple[str, ...] = ()
 
@@ -60,7 +70,7 @@ class Option:
         parts = ([] if above is None else [f"above {above:.12g}"]) + ([] if most is None else [f"at most {most:.12g}"])
         return " ".join([noun, " and ".join(parts)]).strip()
 
-    def read(self, text: str) -> Value:
+    def read(self, text: str) -> OptionValue:
         """The value that `text` spells."""
         if self.kind == "choice":
             return self.check(text)
@@ -71,7 +81,7 @@ class Option:
         except ValueError:
             raise self._error(text) from None
 
-    def check(self, value: object) -> Value:
+    def check(self, value: object) -> OptionValue:
         """The value in its own type, when it is permitted."""
         if self.kind == "choice":
             if not isinstance(value, str) or value not in self.choices:
@@ -115,12 +125,12 @@ def declared_options(function: Callable[..., object]) -> tuple[Option, ...]:
     )
 
 
-def check_options(given: Mapping[str, object], known: Sequence[Option], *, of: str) -> dict[str, Value]:
+def check_options(given: Mapping[str, object], known: Sequence[Option], *, of: str) -> dict[str, OptionValue]:
     """The values of the options that were given, in their own types, when `of` has them."""
     return {name: option.check(given[name]) for name, option in _asked(given, known, of=of).items()}
 
 
-def read_options(given: Mapping[str, str], known: Sequence[Option], *, of: str) -> dict[str, Value]:
+def read_options(given: Mapping[str, str], known: Sequence[Option], *, of: str) -> dict[str, OptionValue]:
     """The values that the texts of a spec spell, when `of` has such options."""
     return {name: option.read(given[name]) for name, option in _asked(given, known, of=of).items()}
 
@@ -157,7 +167,7 @@ def parse_spec(spec: str, *, of: str = "problem") -> tuple[str, dict[str, str]]:
     return name, given
 
 
-def _declared(name: str, hint: Any, default: Value) -> Option:
+def _declared(name: str, hint: Any, default: OptionValue) -> Option:
     kind_hint, about = get_args(hint)
     if get_origin(kind_hint) is Literal:
         return Option(name, "choice", default, about, choices=get_args(kind_hint))

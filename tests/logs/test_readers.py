@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from pacbandits import InputError, Log, Trees, certify, from_open_bandit, read_log, verify
-from pacbandits.logs.foreign import read_dsjson
-from pacbandits.logs.raw import TWO, UNIFORM
+from pacbandits.logs.dsjson import read_dsjson
+from pacbandits.logs.raw import TWO_ACTIONS_REMARK, UNIFORM_REMARK, ReadingOptions
 from pacbandits.records import Contexts
 
 CSV = """age,place,action,reward,propensity
@@ -79,7 +79,7 @@ def test_actions_in_words(tmp_path):
     text = "x,action,reward,propensity\n1,treat,1,0.75\n2,control,0,0.5\n3,treat,1,0.5\n"
     log, remarks = read_log(write(tmp_path / "log.csv", text))
     assert log.actions.tolist() == [1, 0, 1]
-    assert remarks == ("action 0 is 'control', action 1 is 'treat'", TWO)
+    assert remarks == ("action 0 is 'control', action 1 is 'treat'", TWO_ACTIONS_REMARK)
     assert log.propensities.tolist() == [[0.25, 0.75], [0.5, 0.5], [0.5, 0.5]]
     text = "x,action,reward,propensity_treat,propensity_control\n1,treat,1,0.75,0.25\n2,control,0,0.5,0.5\n"
     log, _ = read_log(write(tmp_path / "log.csv", text))
@@ -96,7 +96,7 @@ def test_propensities_that_follow_from_the_played_one(tmp_path):
     third = "action,reward,propensity,x\n" + "".join(f"{i},1,0.3333333333,{i}\n" for i in range(3))
     log, remarks = read_log(write(tmp_path / "log.csv", third))
     assert np.array_equal(log.propensities, np.full((3, 3), 1 / 3))
-    assert remarks == (UNIFORM,)
+    assert remarks == (UNIFORM_REMARK,)
     assert read_log(tmp_path / "log.csv", least_propensity=0)[0].least is not None
     refused(
         "state what each action's was at least, always (--least-propensity 0.01)", tmp_path / "log.csv", n_actions=4
@@ -104,7 +104,7 @@ def test_propensities_that_follow_from_the_played_one(tmp_path):
     two = "action,reward,propensity,x\n0,1,0.9,1\n1,1,0.25,2\n"
     log, remarks = read_log(write(tmp_path / "log.csv", two))
     assert log.propensities == pytest.approx(np.array([[0.9, 0.1], [0.75, 0.25]]))
-    assert remarks == (TWO,)
+    assert remarks == (TWO_ACTIONS_REMARK,)
 
 
 def test_rewards_of_another_range(tmp_path):
@@ -301,7 +301,7 @@ def test_open_bandit_feedback_with_the_played_propensity():
         from_open_bandit(given)
     uniform = from_open_bandit(given | {"pscore": np.full(6, 1 / 3)})
     assert np.array_equal(uniform.propensities, np.full((6, 3), 1 / 3))
-    assert uniform.assumed == (UNIFORM,)
+    assert uniform.assumed == (UNIFORM_REMARK,)
 
 
 def test_positions_of_open_bandit_feedback():
@@ -415,7 +415,7 @@ def test_dsjson_lines(tmp_path, name):
 
 def test_ranks_may_be_counted_from_0(tmp_path):
     lines = [line | {"a": [action - 1 for action in line["a"]]} for line in LINES]
-    log, same = (read_dsjson(dsjson(tmp_path / "log.dsjson", each)) for each in (lines, LINES))
+    log, same = (read_dsjson(dsjson(tmp_path / "log.dsjson", each), ReadingOptions()) for each in (lines, LINES))
     assert np.array_equal(log.propensities, same.propensities)
     assert np.array_equal(log.actions, same.actions)
 
@@ -423,7 +423,7 @@ def test_ranks_may_be_counted_from_0(tmp_path):
 def test_dsjson_without_all_probabilities(tmp_path):
     lines = [{key: value for key, value in line.items() if key not in ("p", "a")} for line in LINES]
     path = dsjson(tmp_path / "log.dsjson", lines)
-    log = read_dsjson(path, least_propensity=0.1)
+    log = read_dsjson(path, ReadingOptions(least_propensity=0.1))
     assert log.played_propensities.tolist() == [0.8, 0.25]
     assert log.n_actions == 3
     refused("there are 3 actions: state what each action's was at least", path)
@@ -435,7 +435,7 @@ def test_dsjson_says_what_it_left_out(tmp_path):
     unknown = LINES[1] | {"_label_probability": None}
     idle = LINES[1] | {"_skipLearn": True}
     other = LINES[1] | {"pdrop": 0.5, "c": LINES[1]["c"] | {"_multi": [{"_tag": "rum"}, {}, {}]}}
-    log = read_dsjson(dsjson(tmp_path / "log.dsjson", [DANGLING, LINES[0], unknown, idle, other]))
+    log = read_dsjson(dsjson(tmp_path / "log.dsjson", [DANGLING, LINES[0], unknown, idle, other]), ReadingOptions())
     assert len(log) == 2
     assert log.remarks == (
         "the 3 lines without a decision and its cost may be left out",

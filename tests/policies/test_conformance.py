@@ -1,128 +1,100 @@
-"""What every policy class must do, asked of each of them."""
+"""What every policy class must do, asked of each one that is on offer, and of each capability that a class has."""
 
 from __future__ import annotations
 
-import itertools
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
 
+import pacbandits as pb
 from pacbandits.errors import InputError
-from pacbandits.policies import Bins, Finite, FrontierClass, Linear, PolicyClass, Trees, Trivial, policy_from_json
-from pacbandits.records import Contexts
-from tests.policies.brute import all_actions, maximal, values
+from pacbandits.policies import FrontierClass, PolicyClass, TreePolicy, class_from_json, class_to_json, policy_from_json
+from pacbandits.policies.base import (
+    AskingClass,
+    ClosedClass,
+    DescribedClass,
+    EnumeratedClass,
+    EveryMap,
+    FiniteSetClass,
+    GreedyClass,
+    StoredClass,
+)
+from pacbandits.policies.counting import counting
+from pacbandits.policies.registry import CLASSES, SPECS, describe_class
+from pacbandits.records import Contexts, Policy
+from tests.policies.brute import values
+from tests.policies.cases import CASES, Case
 
 
-@dataclass(frozen=True)
-class Case:
-    """A class, contexts it acts on, the behaviour of all its policies there, and contexts it has not seen."""
-
-    policies: FrontierClass
-    contexts: Contexts
-    behaviours: np.ndarray
-    unseen: Contexts
-
-
-def finite() -> Case:
-    table = np.random.default_rng(0).integers(0, 3, (20, 6))
-    contexts = Contexts.finite(6)
-    return Case(Finite(table, n_actions=3), contexts, np.unique(table, axis=0), contexts.take([5, 0, 0, 3]))
-
-
-def trivial() -> Case:
-    behaviours = np.array(list(itertools.product(range(3), repeat=5)))
-    contexts = Contexts.finite(5)
-    return Case(Trivial(5, 3), contexts, behaviours, contexts.take([4, 4, 1]))
-
-
-def trees(depth: int, *, mixed: bool) -> Case:
-    rng = np.random.default_rng(1)
-    labels = ("north", "east", "south")
-
-    def draw(n: int) -> Contexts:
-        features = np.column_stack([rng.normal(50, 15, n), rng.integers(0, 3, n) if mixed else rng.normal(size=n)])
-        return Contexts.of(features, names=["age", "place"], categories=[None, labels if mixed else None])
-
-    contexts = draw(14)
-    policies = Trees(Bins.learn(contexts, bins=4), n_actions=3, depth=depth)
-    behaviours = all_actions(policies.bins, contexts, n_actions=3, depth=depth)
-    return Case(policies, contexts, behaviours, draw(9))
-
-
-def linear(what: str) -> Case:
-    rng = np.random.default_rng(2)
-
-    def draw(n: int) -> Contexts:
-        if what == "phi":
-            return Contexts.of(np.empty((n, 0)), phi=rng.normal(size=(n, 3, 2)))
-        if what == "category":
-            return Contexts.of(rng.integers(0, 3, (n, 1)), names=["place"], categories=[("north", "east", "south")])
-        return Contexts.of(rng.normal(50, 15, (n, 1)), names=["age"])
-
-    contexts = draw(14)
-    levels = {"phi": 3, "category": 1, "number": 2}[what]
-    policies = Linear.learn(contexts, n_actions=3, levels=levels)
-    phi = policies.map(contexts)
-    grid = itertools.product(range(-levels, levels + 1), repeat=phi.shape[2])
-    # Rounded, as ties in exact arithmetic are to be ties.
-    behaviours = {tuple(np.round(phi @ np.array(theta), 9).argmax(axis=1)) for theta in grid}
-    return Case(policies, contexts, np.array(sorted(behaviours)), draw(9))
-
-
-CASES: dict[str, Callable[[], Case]] = {
-    "finite": finite,
-    "trivial": trivial,
-    **{f"linear in {what}": lambda w=what: linear(w) for what in ("phi", "category", "number")},
-    **{
-        f"trees of depth {depth}, {'mixed' if mixed else 'numbers'}": lambda d=depth, m=mixed: trees(d, mixed=m)
-        for depth in range(3)
-        for mixed in (False, True)
-    },
-}
+@cache
+def made(name: str) -> Case:
+    return CASES[name]()
 
 
 @pytest.fixture(scope="module", params=CASES, ids=str)
 def case(request: pytest.FixtureRequest) -> Case:
-    return CASES[request.param]()
+    return made(request.param)
 
 
-def scores_for(case: Case, seed: int) -> np.ndarray:
-    return np.random.default_rng(seed).normal(size=(len(case.contexts), case.policies.n_actions))
+def having(capability: type) -> pytest.MarkDecorator:
+    """The cases whose class has a capability."""
+    names = [name for name in CASES if isinstance(made(name).policies, capability)]
+    assert names
+    return pytest.mark.parametrize("case", [made(name) for name in names], ids=names)
 
 
-def value(case: Case, policy: Callable[[Contexts], np.ndarray], scores: np.ndarray) -> float:
-    return float(values(policy(case.contexts)[None], scores)[0])
+def scores_for(case: Case, seed: int, contexts: Contexts | None = None) -> np.ndarray:
+    n = len(case.contexts if contexts is None else contexts)
+    return np.random.default_rng(seed).normal(size=(n, case.policies.n_actions))
 
 
-SIGNS = {
-    "signed": lambda s: s,
-    "negative": lambda s: -np.abs(s),
-    "whole": np.round,
-    "tiny": lambda s: 1e-200 * s,
-}
+def value(policy: Policy, contexts: Contexts, scores: np.ndarray) -> float:
+    return float(values(policy(contexts)[None], scores)[0])
 
 
-@pytest.mark.parametrize("change", SIGNS.values(), ids=SIGNS)
-@pytest.mark.parametrize("seed", range(5))
-def test_argmax_is_the_maximum(case: Case, seed: int, change: Callable[[np.ndarray], np.ndarray]) -> None:
-    scores = change(scores_for(case, seed))
-    best = case.policies.argmax(case.contexts, scores)
-    assert value(case, best, scores) == pytest.approx(values(case.behaviours, scores).max(), rel=1e-9, abs=0)
+def assert_same(one: Callable[..., np.ndarray], other: Callable[..., np.ndarray], contexts: Contexts) -> None:
+    np.testing.assert_array_equal(one(contexts), other(contexts))
 
 
-def test_argmax_is_a_policy_of_the_class(case: Case) -> None:
-    known = {tuple(row) for row in case.behaviours}
-    for seed in range(5):
-        assert tuple(case.policies.argmax(case.contexts, scores_for(case, seed))(case.contexts)) in known
+def test_every_class_on_offer_is_here() -> None:
+    public = {
+        name for name in pb.__all__ if isinstance(getattr(pb, name), type) and hasattr(getattr(pb, name), "argmax")
+    }
+    public.remove("PolicyClass")
+    made = [make().policies for make in CASES.values()]
+    missing = {name for name in public if not any(isinstance(policies, getattr(pb, name)) for policies in made)}
+    assert len(public) >= 6
+    assert not missing
+    assert set(SPECS) <= set(CASES)
+    assert set(CLASSES) <= {class_to_json(p)["kind"] for p in made if not isinstance(p, pb.Learned)}
+
+
+def test_interface(case: Case) -> None:
+    policies = case.policies
+    assert isinstance(policies, PolicyClass)
+    assert policies.n_actions == 3
+    assert 0 < policies.log_size < np.inf
+    assert isinstance(policies.exact, bool)
+    wrapped = counting(policies)
+    for capability in (FrontierClass, EnumeratedClass):
+        assert isinstance(wrapped, capability) == isinstance(policies, capability)
+
+
+@pytest.mark.parametrize("action", range(3))
+def test_an_action_that_is_best_everywhere_is_taken_everywhere(case: Case, action: int) -> None:
+    if isinstance(case.policies, pb.Finite) or case.contexts.phi is not None:
+        pytest.skip("this class need not have constant policies")
+    scores = scores_for(case, 0) + 10.0 * np.eye(3)[action]
+    assert (case.policies.argmax(case.contexts, scores)(case.contexts) == action).all()
 
 
 def test_argmax_ignores_the_weights_of_contexts(case: Case) -> None:
     c = case.contexts
-    weights = np.random.default_rng(0).dirichlet(np.ones(len(c)))
-    skewed = replace(c, weights=weights)
+    skewed = replace(c, weights=np.random.default_rng(0).dirichlet(np.ones(len(c))))
     scores = scores_for(case, 3)
     assert_same(case.policies.argmax(skewed, scores), case.policies.argmax(c, scores), c)
 
@@ -130,15 +102,10 @@ def test_argmax_ignores_the_weights_of_contexts(case: Case) -> None:
 def test_ties_break_the_same_way(case: Case) -> None:
     for scores in (np.zeros((len(case.contexts), 3)), np.round(scores_for(case, 2))):
         one, other = (case.policies.argmax(case.contexts, scores.copy()) for _ in range(2))
-        assert one.to_json() == other.to_json()
-
-
-def test_interface(case: Case) -> None:
-    assert isinstance(case.policies, PolicyClass)
-    assert isinstance(case.policies, FrontierClass)
-    assert case.policies.exact
-    assert case.policies.n_actions == 3
-    assert case.policies.log_size >= np.log(len(case.behaviours)) - 1e-12
+        assert one.describe() == other.describe()
+        if not isinstance(case.policies, pb.Learned):
+            assert one.to_json() == other.to_json()
+        assert_same(one, other, case.unseen)
 
 
 def test_wrong_scores_are_refused(case: Case) -> None:
@@ -149,20 +116,11 @@ def test_wrong_scores_are_refused(case: Case) -> None:
     for scores in (*bad.values(), good[:-1], good[:, :2], good[0], np.full((n, 3), "x")):
         with pytest.raises(InputError):
             case.policies.argmax(case.contexts, scores)
-        with pytest.raises(InputError):
-            case.policies.frontier(case.contexts, scores, good)
-        with pytest.raises(InputError):
-            case.policies.frontier(case.contexts, good, scores)
-
-
-def test_policies_survive_json(case: Case) -> None:
-    for seed in range(3):
-        policy = case.policies.argmax(case.contexts, scores_for(case, seed))
-        back = policy_from_json(json.loads(json.dumps(policy.to_json())))
-        assert back.n_actions == policy.n_actions == 3
-        assert back.describe() == policy.describe()
-        assert_same(back, policy, case.contexts)
-        assert_same(back, policy, case.unseen)
+        if isinstance(case.policies, FrontierClass):
+            with pytest.raises(InputError):
+                case.policies.frontier(case.contexts, scores, good)
+            with pytest.raises(InputError):
+                case.policies.frontier(case.contexts, good, scores)
 
 
 def test_policies_describe_themselves(case: Case) -> None:
@@ -182,62 +140,143 @@ def test_policies_act_on_contexts_never_seen(case: Case) -> None:
     np.testing.assert_array_equal(policy(case.unseen.take(order)), actions[order])
 
 
-def test_argmax_works_on_contexts_never_seen(case: Case) -> None:
-    scores = np.random.default_rng(0).normal(size=(len(case.unseen), 3))
-    best = case.policies.argmax(case.unseen, scores)
-    for seed in range(20):
-        other = case.policies.argmax(case.contexts, scores_for(case, seed))
-        assert values(best(case.unseen)[None], scores) >= values(other(case.unseen)[None], scores) - 1e-9
+def test_policies_survive_json_or_say_why_not(case: Case) -> None:
+    for seed in range(3):
+        policy = case.policies.argmax(case.contexts, scores_for(case, seed))
+        if isinstance(case.policies, pb.Learned):
+            with pytest.raises(InputError, match="no code is ever loaded from a file"):
+                policy.to_json()
+            continue
+        back = policy_from_json(json.loads(json.dumps(policy.to_json())))
+        assert back.n_actions == policy.n_actions == 3
+        assert back.describe() == policy.describe()
+        assert_same(back, policy, case.contexts)
+        assert_same(back, policy, case.unseen)
 
 
-PAIRS = {
-    "unrelated": lambda f, g: (f, g),
-    "opposed": lambda f, g: (f, g / 4 - f),
-    "equal": lambda f, g: (f, f),
-    "mirrored": lambda f, g: (np.round(f), -np.round(f)),
-    "flat": lambda f, g: (f, 0 * g),
-    "zero": lambda f, g: (0 * f, 0 * g),
+def test_classes_survive_json_or_say_why_not(case: Case) -> None:
+    policies = case.policies
+    assert isinstance(policies, StoredClass)
+    if isinstance(policies, pb.Learned):
+        with pytest.raises(InputError, match="no code is ever loaded from a file"):
+            class_to_json(policies)
+        return
+    written = json.loads(json.dumps(class_to_json(policies)))
+    back = class_from_json(written)
+    assert type(back) is type(policies)
+    assert class_to_json(back) == written
+    assert describe_class(back) == describe_class(policies)
+    assert (back.n_actions, back.log_size, back.exact) == (3, policies.log_size, policies.exact)
+    for seed in range(3):
+        scores = scores_for(case, seed)
+        one, other = (each.argmax(case.contexts, scores) for each in (policies, back))
+        assert one.to_json() == other.to_json()
+
+
+def test_classes_describe_themselves(case: Case) -> None:
+    assert isinstance(case.policies, DescribedClass)
+    words = describe_class(case.policies)
+    assert words.startswith(f"{case.policies.describe()}, ")
+    assert words.endswith(" policies on 3 actions")
+
+
+@having(ClosedClass)
+def test_closed_classes_know_their_own(case: Case) -> None:
+    for seed in range(5):
+        policy = case.policies.argmax(case.contexts, scores_for(case, seed))
+        assert case.policies.has(policy)
+        assert case.policies.has(policy_from_json(policy.to_json()))
+    assert not case.policies.has(TreePolicy(3, n_actions=4))  # an action that there is not
+    foreign = pb.Finite([[0, 1]], n_actions=3).policy(0)
+    assert not case.policies.has(foreign)
+
+
+@having(EnumeratedClass)
+def test_listed_classes_list_what_they_do(case: Case) -> None:
+    assert np.log(len(case.policies)) == pytest.approx(case.policies.log_size)
+    table = case.policies.actions(case.contexts)
+    assert table.shape == (len(case.policies), len(case.contexts))
+    for index in range(0, len(case.policies), 7):
+        np.testing.assert_array_equal(case.policies.policy(index)(case.contexts), table[index])
+    scores = scores_for(case, 0)
+    best = case.policies.argmax(case.contexts, scores)
+    assert value(best, case.contexts, scores) == pytest.approx(values(table, scores).max())
+
+
+@having(FrontierClass)
+def test_frontiers_end_where_the_argmax_is(case: Case) -> None:
+    first, second = scores_for(case, 0), scores_for(case, 1)
+    front = case.policies.frontier(case.contexts, first, second)
+    tops = (value(case.policies.argmax(case.contexts, one), case.contexts, one) for one in (first, second))
+    np.testing.assert_allclose([front.first[0], front.second[-1]], list(tops))
+
+
+@having(AskingClass)
+def test_features_that_are_asked_about_exist(case: Case) -> None:
+    assert case.policies.feature_names
+    assert set(case.policies.feature_names) <= set(case.contexts.names)
+
+
+@having(FiniteSetClass)
+def test_classes_over_a_finite_set_know_its_size(case: Case) -> None:
+    assert case.policies.n_contexts == len(case.contexts)
+    with pytest.raises(InputError, match="no ids"):
+        case.policies.argmax(replace(case.contexts, ids=None), scores_for(case, 0))
+
+
+@having(EveryMap)
+def test_a_class_of_every_map_makes_any(case: Case) -> None:
+    for seed in range(3):
+        actions = np.random.default_rng(seed).integers(0, 3, case.policies.n_contexts)
+        policy = case.policies.policy_of(actions)
+        np.testing.assert_array_equal(policy(case.contexts), actions)
+        best = case.policies.argmax(case.contexts, np.eye(3)[actions])
+        np.testing.assert_array_equal(best(case.contexts), actions)
+
+
+def test_greedy_policies_are_welcome_where_it_is_said(case: Case) -> None:
+    welcome = isinstance(case.policies, GreedyClass) and case.policies.accepts_greedy
+    assert welcome == isinstance(case.policies, pb.Linear | pb.Trivial)
+
+
+OLD = {
+    "finite": {"kind": "finite", "n_actions": 2, "table": [[0, 1], [1, 1]]},
+    "finite, no names": {"kind": "finite", "n_actions": 2, "table": [[0, 1], [1, 1]], "names": None},
+    "trivial": {"kind": "trivial", "n_actions": 2, "n_contexts": 3},
+    "trivial, with its resolution": {"kind": "trivial", "n_actions": 2, "n_contexts": 3, "resolution": 2048},
 }
 
 
-@pytest.mark.parametrize("change", PAIRS.values(), ids=PAIRS)
-def test_frontier_is_exact(case: Case, change: Callable[..., tuple[np.ndarray, np.ndarray]]) -> None:
-    first, second = change(scores_for(case, 4), scores_for(case, 5))
-    front = case.policies.frontier(case.contexts, first, second)
-    wanted = maximal(values(case.behaviours, first).round(9), values(case.behaviours, second).round(9))
-    assert front.exact
-    np.testing.assert_allclose(np.column_stack([front.first, front.second]), wanted, atol=1e-8)
-    assert (np.diff(front.first) < 0).all()
-    assert (np.diff(front.second) > 0).all()
-    for i in range(len(front)):
-        policy = front.policy(i)
-        assert value(case, policy, first) == pytest.approx(front.first[i], abs=1e-9)
-        assert value(case, policy, second) == pytest.approx(front.second[i], abs=1e-9)
-    ends = (case.policies.argmax(case.contexts, scores) for scores in (first, second))
-    np.testing.assert_allclose(
-        [front.first[0], front.second[-1]],
-        [value(case, policy, scores) for policy, scores in zip(ends, (first, second), strict=True)],
-        atol=1e-9,
-    )
+@pytest.mark.parametrize("written", OLD.values(), ids=OLD)
+def test_what_was_written_before_is_read(written: dict[str, object]) -> None:
+    back = class_from_json(written)
+    names = {key: written[key] for key in ("kind", "n_actions", "table", "n_contexts") if key in written}
+    assert class_to_json(back) == names
 
 
-def assert_same(one: Callable[..., np.ndarray], other: Callable[..., np.ndarray], contexts: Contexts) -> None:
-    np.testing.assert_array_equal(one(contexts), other(contexts))
+def test_names_and_resolution_survive_json() -> None:
+    named = pb.Finite([[0, 1], [1, 1]], n_actions=2, names=["split", "always"])
+    back = class_from_json(json.loads(json.dumps(class_to_json(named))))
+    assert isinstance(back, pb.Finite)
+    assert back.names == ("split", "always")
+    assert back.policy(1).describe() == "always: always action 1"
+    fine = class_from_json(json.loads(json.dumps(class_to_json(pb.Trivial(3, 2, resolution=64)))))
+    assert isinstance(fine, pb.Trivial)
+    assert fine.resolution == 64
 
 
-def test_many_large_policies(case: Case) -> None:
-    """The first is the maximiser over the class; all are of the class, and none is reported twice by a search."""
-
-    def ratio(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-        return (first + 40.0) / (40.0 - second) ** 2  # rises with both, and is not linear
-
-    known = {tuple(row) for row in case.behaviours}
-    for seed in range(4):
-        first, second = scores_for(case, seed), scores_for(case, seed + 100)
-        frontier = case.policies.frontier(case.contexts, first, second)
-        found = frontier.large(ratio, most=15)
-        assert 1 <= len(found) <= 15
-        got = [ratio(value(case, p, first), value(case, p, second)) for p in found]
-        best = ratio(values(case.behaviours, first), values(case.behaviours, second)).max()
-        assert got[0] == pytest.approx(best, rel=1e-9)
-        assert {tuple(policy(case.contexts)) for policy in found} <= known
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (None, "must be an object"),
+        ({"n_actions": 2}, "with a 'kind'"),
+        ({"kind": "finit"}, "did you mean 'finite'"),
+        ({"kind": "finite", "n_actions": 2}, "cannot be read"),
+        ({"kind": "finite", "n_actions": 2, "table": [[0, 1]], "names": 3}, "cannot be read"),
+        ({"kind": "trivial", "n_actions": 2, "n_contexts": 3, "resolution": None}, "whole number"),
+        ({"kind": "linear", "map": {"kind": "other"}, "levels": 1, "oracle": "auto"}, "crossed or given"),
+    ],
+)
+def test_classes_in_json_are_checked(value: object, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        class_from_json(value)

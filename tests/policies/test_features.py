@@ -10,12 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pacbandits.errors import InputError
+from pacbandits.policies import Linear
 from pacbandits.policies.features import (
     Category,
+    CompactMap,
     Crossed,
     FeatureMap,
     Given,
     Number,
+    SpelledRows,
     learn_encoders,
     map_for,
     map_from_json,
@@ -141,6 +144,40 @@ def test_wrong_features_are_refused() -> None:
         Crossed.blocks(people(), n_actions=2)(Contexts.of([[1.0]], names=["height"]))
     with pytest.raises(InputError, match="must hold numbers"):
         Crossed.blocks(people(), n_actions=2)(Contexts.of([[0]], names=["age"], categories=[("young",)]))
+
+
+class Squares:
+    """A map from outside the package: x and its square, for the second of two actions."""
+
+    n_actions, dimension, names = 2, 2, ("x", "x²")
+
+    def __call__(self, contexts: Contexts) -> np.ndarray:
+        x = contexts.features[:, 0]
+        phi = np.column_stack([x, x**2])
+        return np.stack([np.zeros_like(phi), phi], axis=1)
+
+    def on(self, contexts: Contexts) -> SpelledRows:
+        return SpelledRows(self(contexts))
+
+    def played(self, contexts: Contexts, actions: np.ndarray) -> np.ndarray:
+        return self(contexts)[np.arange(len(contexts)), actions]
+
+    def to_json(self) -> dict[str, object]:
+        return {"kind": "squares"}
+
+
+@pytest.mark.parametrize("oracle", ["auto", "search"])
+def test_a_map_from_outside_is_spelled_out(oracle: str) -> None:
+    features = Squares()
+    assert isinstance(features, FeatureMap)
+    assert not isinstance(features, CompactMap)
+    contexts = Contexts.of(np.linspace(-2, 2, 9)[:, None], names=["x"])
+    bent = Linear.of(features, levels=2, oracle=oracle)
+    scores = np.column_stack([np.zeros(9), contexts.features[:, 0] ** 2 - contexts.features[:, 0]])
+    policy = bent.argmax(contexts, scores)
+    np.testing.assert_array_equal(policy(contexts), scores[:, 1] > 0)
+    assert policy.describe() == "the action of largest −1·[x] + 1·[x²]"
+    assert bent.has(policy)
 
 
 @pytest.mark.parametrize(

@@ -15,10 +15,11 @@ from pacbandits.certificate import verify
 from pacbandits.errors import InputError
 from pacbandits.policies import EnumeratedClass, Linear, LinearPolicy, class_from_json, class_to_json, policy_from_json
 from pacbandits.policies.features import Crossed, FeatureMap, Given
+from pacbandits.policies.linear import grid as linear_grid
 from pacbandits.policies.linear import oracle
 from pacbandits.policies.linear.acting import act, act_all, rows_of
 from pacbandits.policies.linear.arrangement import Turns
-from pacbandits.policies.linear.grid import count_directions, directions, values_of
+from pacbandits.policies.linear.grid import count_directions, directions
 from pacbandits.policies.linear.oracle import ListedLinear, SearchedLinear, SolvedLinear, SweptLinear
 from pacbandits.policies.linear.search import Ground
 from pacbandits.policies.registry import load_policies
@@ -250,7 +251,7 @@ def test_swept_policies_are_all_looked_at() -> None:
         scores = np.random.default_rng(seed).normal(size=(25, 3))
         (whole,) = listed.values(contexts, scores)
         rows = rows_of(listed.map, contexts)
-        (parts,) = values_of(rows, listed.parameters, rows.add_up(scores), entries_at_a_time=1000)
+        (parts,) = linear_grid.values_of(rows, listed.parameters, rows.add_up(scores), entries_at_a_time=1000)
         np.testing.assert_array_equal(parts, whole)
         assert swept.argmax(contexts, scores).parameter == listed.argmax(contexts, scores).parameter
         for one, other in zip(*(c.frontier(contexts, scores, -scores).first for c in (swept, listed)), strict=True):

@@ -12,7 +12,7 @@ from pacbandits.problems import Bernoulli, Gaussian, Problem, list_problems, loa
 from pacbandits.problems.hard import hard
 from pacbandits.problems.linear import linear
 from pacbandits.problems.random_policies import random_policies
-from pacbandits.problems.trees import MARGIN, trees
+from pacbandits.problems.trees import COMPETITIVE_MARGIN, trees
 from pacbandits.problems.trivial import trivial
 from pacbandits.problems.two_of_many import two_of_many
 
@@ -107,7 +107,7 @@ def test_two_of_many_rewards_a_design_far_beyond_a_randomised_trial() -> None:
 def test_trees_have_competitive_actions_and_no_perfect_tree(spec: str) -> None:
     problem = load_problem(spec)
     top = problem.mean_rewards.max(axis=1)
-    near = (problem.mean_rewards >= top[:, None] - MARGIN).sum(axis=1)
+    near = (problem.mean_rewards >= top[:, None] - COMPETITIVE_MARGIN).sum(axis=1)
     assert (near == 3).all()
     # Not the same three everywhere, and not one of them best throughout.
     assert len(np.unique(problem.mean_rewards.argmax(axis=1))) > 3

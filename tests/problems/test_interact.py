@@ -11,7 +11,6 @@ from scipy.stats import binom, chi2, kstest, norm
 from pacbandits.errors import InputError
 from pacbandits.policies.finite import Finite
 from pacbandits.problems import Bernoulli, Gaussian, Problem, load_problem
-from pacbandits.problems.base import MOST_ROWS
 from pacbandits.records import Contexts, Design, Log
 
 RARE = 1e-6
@@ -134,7 +133,7 @@ def test_a_trillion_coin_flips_are_instant_and_small():
 
 def test_too_many_gaussian_rewards_are_refused_with_the_estimate():
     problem = make_problem(Gaussian(1.0))
-    most = MOST_ROWS // 3
+    most = problem.most_drawn_entries // 3
     problem.check_affordable(most)
     make_problem().check_affordable(10**15)
     with pytest.raises(InputError, match=r"1e\+12 interactions .* 6e\+04 GB; at most 1\.67e\+07 fit") as caught:

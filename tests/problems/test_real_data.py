@@ -19,7 +19,7 @@ from pacbandits.problems.actg175 import (
     FOLDS,
     PENALTIES,
     ArmModel,
-    Trial,
+    PastTrial,
     fit_arms,
     load_trial,
     regressors,
@@ -33,12 +33,12 @@ NAMES = ("digits", "wine", "iris", "breast-cancer", "actg175")
 
 
 @pytest.fixture(scope="module")
-def trial() -> Trial:
+def trial() -> PastTrial:
     return load_trial(fall=0.2)
 
 
 @pytest.fixture(scope="module")
-def models(trial: Trial) -> tuple[ArmModel, ...]:
+def models(trial: PastTrial) -> tuple[ArmModel, ...]:
     return fit_arms(trial, regressors(trial.patients))
 
 
@@ -157,7 +157,7 @@ def test_the_best_tree_of_irises_is_that_of_enumeration() -> None:
     assert problem.value(problem.best_policy()) == pytest.approx(best / 150)
 
 
-def test_patients_and_outcomes_are_those_of_the_file(trial: Trial) -> None:
+def test_patients_and_outcomes_are_those_of_the_file(trial: PastTrial) -> None:
     raw = table()
     assert len(trial.patients) == 2139
     assert np.bincount(trial.arms).tolist() == [532, 522, 524, 561]
@@ -197,7 +197,7 @@ def test_the_regression_is_that_of_a_general_solver(penalty: float) -> None:
     assert np.allclose(ridge_logistic(x, y, penalty=penalty), expected, atol=1e-5)
 
 
-def test_the_model_of_an_arm_is_the_best_of_cross_validation(trial: Trial, models: tuple[ArmModel, ...]) -> None:
+def test_the_model_of_an_arm_is_the_best_of_cross_validation(trial: PastTrial, models: tuple[ArmModel, ...]) -> None:
     x = regressors(trial.patients)
     assert np.allclose(x.mean(axis=0), 0, atol=1e-9)
     assert np.allclose(x.std(axis=0), 1)
@@ -233,7 +233,7 @@ def test_the_model_is_calibrated_and_fits_as_the_docs_say(models: tuple[ArmModel
         assert row + f"{model.log_loss:.4f} | {model.log_loss_of_share:.4f} |" in DOCS
 
 
-def test_mean_rewards_are_predictions_for_every_arm(trial: Trial, models: tuple[ArmModel, ...]) -> None:
+def test_mean_rewards_are_predictions_for_every_arm(trial: PastTrial, models: tuple[ArmModel, ...]) -> None:
     problem = load_problem("actg175")
     x = regressors(trial.patients)
     for arm, model in enumerate(models):

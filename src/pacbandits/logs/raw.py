@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,90 +14,135 @@ from pacbandits.errors import InputError
 from pacbandits.records.contexts import Contexts
 from pacbandits.records.log import Log
 
-UNIFORM = "every action was always played with the same probability, as the played ones were"
-TWO = "there were no more than 2 actions, so that the propensity of one is what the other's leaves of 1"
-_SAME = 1e-9  # how far a propensity may lie from 1/A to be taken for it
+UNIFORM_REMARK = "every action was always played with the same probability, as the played ones were"
+TWO_ACTIONS_REMARK = "there were no more than 2 actions, so that the propensity of one is what the other's leaves of 1"
+_UNIFORM_ROUNDING = 1e-9  # how far a propensity may lie from 1/A to be taken for it
 _MOST_ACTIONS = 10_000
-_MOST_SHOWN = 10  # actions that are never played
-_AGREE = 1e-3  # relative: how far a propensity that is logged twice may differ from itself
+_MOST_SHOWN_ACTIONS = 10  # of those never played, in words
+_REPEATED_PROPENSITY_ROUNDING = 1e-3  # relative: how far a propensity that is logged twice may differ from itself
 
 
-def make_log(
-    contexts: Contexts,
-    *,
-    actions: ArrayLike,
-    rewards: ArrayLike,
-    propensities: ArrayLike | None = None,
-    played: ArrayLike | None = None,
-    least: ArrayLike | None = None,
-    n_actions: int | None = None,
-    reward_range: tuple[float, float] | None = None,
-    rounds: ArrayLike | None = None,
-    repeats: ArrayLike | None = None,
-    remarks: Sequence[str] = (),
-    lines: Sequence[int] | None = None,
-    declared: bool = False,
-) -> Log:
+@dataclass(frozen=True)
+class ReadingOptions:
+    """What a log's file may not tell, so that its reader must.
+
+    n_actions: how many actions there are.
+    least_propensity: what every action's propensity was at least, always, for logs that tell the played one's alone.
+    reward_range: the least and the largest that rewards can be, if not 0 and 1.
+    position: which one to take of a feedback with several.
+    """
+
+    n_actions: int | None = None
+    least_propensity: float | None = None
+    reward_range: tuple[float, float] | None = None
+    position: int | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class RawLog:
+    """What a file tells, and its reader adds, before any of it is checked.
+
+    contexts: n rows.
+    actions (n,): what was played.
+    rewards (n,): what it earned, in whatever range.
+    propensities (n, A): of all actions, if they are known.
+    played (n,): the propensity of the played action alone, if that is known.
+    least: what every action's propensity was at least: one number, (n,) or (n, A).
+    n_actions: how many there are, if the file or its reader says so.
+    declared: whether the file itself says which actions there are, so that none need be played.
+    rounds (n,): which round of the experiment, from 0.
+    repeats (n,): how often each interaction occurred.
+    remarks: what is assumed of the log, in words.
+    lines (n,): the lines of the file that the rows stand on.
+    """
+
+    contexts: Contexts
+    actions: ArrayLike
+    rewards: ArrayLike
+    propensities: ArrayLike | None = None
+    played: ArrayLike | None = None
+    least: ArrayLike | None = None
+    n_actions: int | None = None
+    declared: bool = False
+    rounds: ArrayLike | None = None
+    repeats: ArrayLike | None = None
+    remarks: Sequence[str] = ()
+    lines: Sequence[int] | None = None
+
+
+def make_log(raw: RawLog, *, reward_range: tuple[float, float] | None) -> Log:
     """A log whose certificates may be trusted, with what had to be assumed among its remarks.
 
-    propensities (n, A), or played (n,), the propensity of the played action alone, and least: what every action's was
-    at least, one number, (n,) or (n, A). reward_range: what rewards can be. lines (n,): the lines of the file that the
-    rows stand on. declared: whether the file itself says which actions there are, so that none need be played.
+    reward_range: the least and the largest that rewards can be, if not 0 and 1.
     """
-    n = len(contexts)
-    own = integers(actions, name="actions", shape=(n,))
-    earned, words = unit_rewards(rewards, n=n, reward_range=reward_range, lines=lines)
-    said = [*remarks, *words]
+    n = len(raw.contexts)
+    actions = integers(raw.actions, name="actions", shape=(n,))
+    rewards, words = unit_rewards(raw.rewards, n=n, reward_range=reward_range, lines=raw.lines)
+    said = [*raw.remarks, *words]
 
-    def whole(full: FloatArray) -> Log:
+    def whole(propensities: FloatArray) -> Log:
         return Log.of(
-            contexts,
-            actions=own,
-            rewards=earned,
-            propensities=full,
-            rounds=rounds,
-            repeats=repeats,
+            raw.contexts,
+            actions=actions,
+            rewards=rewards,
+            propensities=propensities,
+            rounds=raw.rounds,
+            repeats=raw.repeats,
             remarks=tuple(said),
         )
 
-    if propensities is not None:
-        full = floats(propensities, name="propensities", shape=(n, None))
-        if n_actions is not None and n_actions != full.shape[1]:
-            raise InputError(f"the log has propensities of {full.shape[1]} actions, but was said to have {n_actions}")
-        if least is not None:
-            raise InputError("the log has the propensities of all actions; leave out the least propensity")
-        if played is not None:
-            _check_same(floats(played, name="propensity", shape=(n,)), full, own, lines)
-        return whole(full)
-    if played is None:
-        raise InputError("a log needs the propensities of all actions, or that of the played one")
-    alone = floats(played, name="propensity", shape=(n,))
-    bad = ~((alone > 0) & (alone <= 1 + 1e-6))
-    if bad.any():
-        row = int(bad.argmax())
-        raise InputError(f"the propensity of {place(row, lines)} is {alone[row]:.6g}; it must lie above 0 and up to 1")
-    count = _n_actions(own, n_actions)
-    unplayed = () if declared else _unplayed(own, count, numbered=lines is None)
+    if raw.propensities is not None:
+        return whole(_all_propensities(raw.propensities, raw, actions))
+    alone = _played_propensities(raw)
+    count = _count_actions(actions, raw.n_actions)
+    unplayed = () if raw.declared else _unplayed(actions, count, numbered=raw.lines is None)
     said.extend(unplayed)
-    if count == 1 and alone.min() < 1.0 - _SAME:
+    if count == 1 and alone.min() < 1.0 - _UNIFORM_ROUNDING:
         raise InputError(
             f"action 0 is the only one in the log, but was played with probability {alone.min():.6g}, so there were "
             "others; say how many actions there are (--actions 2)"
         )
-    full, words = (None, ()) if least is not None else _completed(np.minimum(alone, 1.0), own, count)
+    alone = np.minimum(alone, 1.0)
+    full, words = (None, ()) if raw.least is not None else _completed(alone, actions, count)
     said.extend(words)
     if full is not None:
         return whole(full)
     return Log.of_played(
-        contexts,
-        actions=own,
-        rewards=earned,
-        played=np.minimum(alone, 1.0),
-        least=_least(least, n=n, n_actions=count, unplayed=unplayed),
-        rounds=rounds,
-        repeats=repeats,
+        raw.contexts,
+        actions=actions,
+        rewards=rewards,
+        played=alone,
+        least=_least(raw.least, n=n, n_actions=count, unplayed=unplayed),
+        rounds=raw.rounds,
+        repeats=raw.repeats,
         remarks=tuple(said),
     )
+
+
+def _all_propensities(propensities: ArrayLike, raw: RawLog, actions: IntArray) -> FloatArray:
+    """The propensities (n, A) that the file tells, when they agree with what else is known."""
+    n = len(raw.contexts)
+    full = floats(propensities, name="propensities", shape=(n, None))
+    if raw.n_actions is not None and raw.n_actions != full.shape[1]:
+        raise InputError(f"the log has propensities of {full.shape[1]} actions, but was said to have {raw.n_actions}")
+    if raw.least is not None:
+        raise InputError("the log has the propensities of all actions; leave out the least propensity")
+    if raw.played is not None:
+        _check_same(floats(raw.played, name="propensity", shape=(n,)), full, actions, raw.lines)
+    return full
+
+
+def _played_propensities(raw: RawLog) -> FloatArray:
+    """The propensities (n,) of the played actions that the file tells."""
+    if raw.played is None:
+        raise InputError("a log needs the propensities of all actions, or that of the played one")
+    alone = floats(raw.played, name="propensity", shape=(len(raw.contexts),))
+    bad = ~((alone > 0) & (alone <= 1 + 1e-6))
+    if bad.any():
+        row = int(bad.argmax())
+        which = place(row, raw.lines)
+        raise InputError(f"the propensity of {which} is {alone[row]:.6g}; it must lie above 0 and up to 1")
+    return alone
 
 
 def unit_rewards(
@@ -127,7 +173,7 @@ def place(row: int, lines: Sequence[int] | None) -> str:
     return f"row {row}" if lines is None else f"line {lines[row]}"
 
 
-def _n_actions(actions: IntArray, told: int | None) -> int:
+def _count_actions(actions: IntArray, told: int | None) -> int:
     seen = int(actions.max()) + 1
     if told is not None and told < seen:
         raise InputError(f"action {seen - 1} was played, but there are {told} actions, from 0 to {told - 1}")
@@ -145,9 +191,9 @@ def _unplayed(actions: IntArray, n_actions: int, *, numbered: bool) -> tuple[str
     missing = np.setdiff1d(np.arange(n_actions), actions)
     if len(missing) == 0:
         return ()
-    shown = [str(action) for action in missing[:_MOST_SHOWN]]
-    if len(missing) > _MOST_SHOWN:
-        shown.append(f"{len(missing) - _MOST_SHOWN:,} more")
+    shown = [str(action) for action in missing[:_MOST_SHOWN_ACTIONS]]
+    if len(missing) > _MOST_SHOWN_ACTIONS:
+        shown.append(f"{len(missing) - _MOST_SHOWN_ACTIONS:,} more")
     named = shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"
     which = f"action {named} is never played" if len(shown) == 1 else f"actions {named} are never played"
     hint = "; if actions are numbered from 1, number them from 0" if numbered and missing[0] == 0 else ""
@@ -158,7 +204,7 @@ def _check_same(played: FloatArray, full: FloatArray, actions: IntArray, lines: 
     if actions.max() >= full.shape[1]:
         raise InputError(f"action {actions.max()} was played, but there are propensities of {full.shape[1]} actions")
     own = full[np.arange(len(actions)), actions]
-    off = np.abs(played - own) > _AGREE * own
+    off = np.abs(played - own) > _REPEATED_PROPENSITY_ROUNDING * own
     if off.any():
         row = int(off.argmax())
         raise InputError(
@@ -170,12 +216,12 @@ def _check_same(played: FloatArray, full: FloatArray, actions: IntArray, lines: 
 def _completed(played: FloatArray, actions: IntArray, n_actions: int) -> tuple[FloatArray | None, tuple[str, ...]]:
     """The propensities of all actions (n, A) if they follow from those of the played ones, and by what assumption."""
     n = len(actions)
-    if (np.abs(played - 1.0 / n_actions) <= _SAME).all():
-        return np.full((n, n_actions), 1.0 / n_actions), (UNIFORM,)
+    if (np.abs(played - 1.0 / n_actions) <= _UNIFORM_ROUNDING).all():
+        return np.full((n, n_actions), 1.0 / n_actions), (UNIFORM_REMARK,)
     if n_actions == 2:
         full = np.repeat(1.0 - played[:, None], 2, axis=1)
         full[np.arange(n), actions] = played
-        return full, (TWO,)
+        return full, (TWO_ACTIONS_REMARK,)
     return None, ()
 
 
@@ -190,7 +236,7 @@ def _least(given: ArrayLike | None, *, n: int, n_actions: int, unplayed: tuple[s
     raw = np.asarray(given)
     value = floats(raw.reshape(-1, 1) if raw.ndim < 2 else raw, name="least propensity", shape=(None, None))
     least = np.array(np.broadcast_to(value, (n, n_actions)))
-    if least.min() < 0 or (raw.ndim < 2 and least.max() > 1.0 / n_actions + _SAME):
+    if least.min() < 0 or (raw.ndim < 2 and least.max() > 1.0 / n_actions + _UNIFORM_ROUNDING):
         worst = least.min() if least.min() < 0 else least.max()
         raise InputError(
             f"a least propensity of {worst:.6g} cannot be that of each of {n_actions} actions; "

@@ -61,7 +61,7 @@ class CountingEnumeratedFrontier(CountingFrontier, CountingEnumerated):
 
 
 def counting(policies: PolicyClass) -> Counting:
-    """The class wrapped so that its calls are counted, and that offers exactly what it offered before."""
+    """The class wrapped so that its calls are counted; it offers a frontier and a list exactly where it did before."""
     if isinstance(policies, EnumeratedClass):
         kind = CountingEnumeratedFrontier if isinstance(policies, FrontierClass) else CountingEnumerated
     else:

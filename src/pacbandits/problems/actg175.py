@@ -22,19 +22,22 @@ from pacbandits.problems.extras import LIFELINES
 from pacbandits.problems.noise import Bernoulli
 from pacbandits.records import Contexts
 
-FILE = "datasets/ACTG175.csv"
+DATA_FILE = "datasets/ACTG175.csv"
 ARMS = ("zidovudine", "zidovudine and didanosine", "zidovudine and zalcitabine", "didanosine")
 PENALTIES = 10.0 ** np.arange(0, 3.6, 0.25)
 FOLDS = 10
-STEPS = 50  # of Newton's method: a handful is enough, by far
-DECIMALS = 6  # of mean rewards: what lies beyond differs from machine to machine
+MOST_NEWTON_STEPS = 50  # a handful is enough, by far
+MEAN_REWARD_DECIMALS = 6  # what lies beyond differs from machine to machine
 
 
 @dataclass(frozen=True)
 class Covariate:
-    """What was known of a patient before treatment: its name here, its column in the file, and its labels if any.
+    """What was known of a patient before treatment.
 
-    The file counts the labels from `first`.
+    name: what it is called here.
+    column: what it is called in the file.
+    labels: its labels, if it is no number.
+    first: the code of the first label in the file.
     """
 
     name: str
@@ -63,8 +66,13 @@ COVARIATES = (
 
 
 @dataclass(frozen=True, eq=False)
-class Trial:
-    """The trial as it was: patients (n), the arm (n,) each was randomised to, and whether it went well (n,), 0 or 1."""
+class PastTrial:
+    """The trial as it was.
+
+    patients: n contexts.
+    arms (n,): the arm each was randomised to.
+    outcomes (n,): whether it went well, 0 or 1.
+    """
 
     patients: Contexts
     arms: IntArray
@@ -75,9 +83,11 @@ class Trial:
 class ArmModel:
     """The outcome model of one arm, and how well it predicts patients of the arm that it was not fitted to.
 
-    coefficients (1 + p,): of the intercept and the p regressors. penalty: the ridge. outcomes (m,): of the arm's
-    patients. held_out (m,): their cross-validated probabilities by this model. shares (m,): the same by a model that
-    knows only the share of good outcomes.
+    coefficients (1 + p,): of the intercept and the p regressors.
+    penalty: the ridge.
+    outcomes (m,): of the arm's patients.
+    held_out (m,): their cross-validated probabilities by this model.
+    shares (m,): the same by a model that knows only the share of good outcomes.
     """
 
     coefficients: FloatArray
@@ -123,7 +133,7 @@ def actg175(
     trial = load_trial(fall=fall)
     x = regressors(trial.patients)
     models = fit_arms(trial, x)
-    means = np.column_stack([probabilities(x, model.coefficients) for model in models])
+    means = np.column_stack([success_probabilities(x, model.coefficients) for model in models])
     named = ", ".join(f"{a} {arm}" for a, arm in enumerate(ARMS))
     return Problem(
         name="actg175",
@@ -133,15 +143,15 @@ def actg175(
             "decision trees of depth 2."
         ),
         population=trial.patients,
-        mean_rewards=np.round(means, DECIMALS),
+        mean_rewards=np.round(means, MEAN_REWARD_DECIMALS),
         noise=Bernoulli(),
         policies=Trees.learn(trial.patients, n_actions=len(ARMS), depth=2, bins=bins),
     )
 
 
-def load_trial(*, fall: float) -> Trial:
+def load_trial(*, fall: float) -> PastTrial:
     """The trial from the file, with the outcome that `fall` defines."""
-    with LIFELINES.file(FILE, problem="actg175").open(newline="") as file:
+    with LIFELINES.file(DATA_FILE, problem="actg175").open(newline="") as file:
         rows = list(csv.DictReader(file))
 
     def column(name: str) -> FloatArray:
@@ -154,7 +164,7 @@ def load_trial(*, fall: float) -> Trial:
         ids=np.arange(len(rows)),
     )
     held = column("cd420") >= (1 - fall) * column("cd40")
-    return Trial(patients=patients, arms=column("arms").astype(np.int64), outcomes=held.astype(np.float64))
+    return PastTrial(patients=patients, arms=column("arms").astype(np.int64), outcomes=held.astype(np.float64))
 
 
 def regressors(patients: Contexts) -> FloatArray:
@@ -170,7 +180,7 @@ def regressors(patients: Contexts) -> FloatArray:
     return _standardised(np.column_stack([*columns, cd4**2]))
 
 
-def fit_arms(trial: Trial, x: FloatArray) -> tuple[ArmModel, ...]:
+def fit_arms(trial: PastTrial, x: FloatArray) -> tuple[ArmModel, ...]:
     """The model of each arm, from its own patients; x (n, p) are the regressors of all."""
     own = [np.flatnonzero(trial.arms == arm) for arm in range(len(ARMS))]
     return tuple(_fit_arm(x[rows], trial.outcomes[rows]) for rows in own)
@@ -185,7 +195,9 @@ def _fit_arm(x: FloatArray, y: FloatArray) -> ArmModel:
         inside, outside = fold != f, fold == f
         shares[outside] = y[inside].mean()
         for i, penalty in enumerate(PENALTIES):
-            held_out[i, outside] = probabilities(x[outside], ridge_logistic(x[inside], y[inside], penalty=penalty))
+            held_out[i, outside] = success_probabilities(
+                x[outside], ridge_logistic(x[inside], y[inside], penalty=penalty)
+            )
     best = int(np.argmin([log_loss(y, predicted) for predicted in held_out]))
     penalty = float(PENALTIES[best])
     return ArmModel(ridge_logistic(x, y, penalty=penalty), penalty, y, held_out[best], shares)
@@ -200,7 +212,7 @@ def ridge_logistic(x: FloatArray, y: FloatArray, *, penalty: float) -> FloatArra
     ridge = np.full(rows.shape[1], penalty)
     ridge[0] = 0.0
     coefficients = np.zeros(rows.shape[1])
-    for _ in range(STEPS):
+    for _ in range(MOST_NEWTON_STEPS):
         step = _newton_step(rows, y, ridge, coefficients)
         coefficients += step
         if np.abs(step).max() < 1e-10:
@@ -209,13 +221,13 @@ def ridge_logistic(x: FloatArray, y: FloatArray, *, penalty: float) -> FloatArra
 
 
 def _newton_step(rows: FloatArray, y: FloatArray, ridge: FloatArray, coefficients: FloatArray) -> FloatArray:
-    p = probabilities(rows[:, 1:], coefficients)
+    p = success_probabilities(rows[:, 1:], coefficients)
     gradient = rows.T @ (y - p) - ridge * coefficients
     curvature = (rows.T * (p * (1 - p))) @ rows + np.diag(ridge)
     return np.linalg.solve(curvature, gradient).astype(np.float64)
 
 
-def probabilities(x: FloatArray, coefficients: FloatArray) -> FloatArray:
+def success_probabilities(x: FloatArray, coefficients: FloatArray) -> FloatArray:
     """The probability (n,) of a good outcome at regressors x (n, p)."""
     return expit(coefficients[0] + x @ coefficients[1:])
 

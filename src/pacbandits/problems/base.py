@@ -1,4 +1,8 @@
-"""A problem: contexts, the true mean rewards, noise, and the policy class to search."""
+"""A problem: contexts, the true mean rewards, noise, and the policy class to search.
+
+A problem from outside the package is a `Problem` made by hand, or a function of declared options that makes one (see
+`built_in`): it runs wherever a built-in one does, and can be saved where its policies can be listed.
+"""
 
 from __future__ import annotations
 
@@ -11,20 +15,19 @@ from numpy.typing import ArrayLike
 from pacbandits.arrays import FloatArray, IntArray, floats, integers
 from pacbandits.errors import InputError
 from pacbandits.policies.base import FiniteSetClass, PolicyClass
-from pacbandits.problems.noise import Bernoulli, Gaussian
+from pacbandits.problems.noise import Noise
 from pacbandits.records import Contexts, Log, Policy, RewardBounds, Sampler
 
-# The largest log, in rows × actions, that is drawn row by row: about a gigabyte on its way.
-MOST_ROWS = 5 * 10**7
-# The largest round that is counted: what is counted must fit into 64 bits.
-MOST_SAMPLES = 2**62
+MOST_DRAWN_ENTRIES = 5 * 10**7  # of a log, rows × actions: about a gigabyte on its way
+MOST_COUNTED_SAMPLES = 2**62  # of a round: what is counted must fit into 64 bits
 
 
 @dataclass(frozen=True, eq=False)
 class RealizableTruth:
     """Mean rewards that are linear in known features: `r(c, a) = ⟨φ(c, a), θ*⟩`.
 
-    features (N, A, d): φ. parameter (d,): θ*.
+    features (N, A, d): φ.
+    parameter (d,): θ*.
     """
 
     features: FloatArray
@@ -46,19 +49,28 @@ class RealizableTruth:
 class Problem:
     """A contextual bandit whose truth is known exactly, as its population of contexts is finite.
 
-    name: the spec or file it came from, every option spelled out. description: the same in words.
-    population: the N contexts, ids 0 … N − 1, weighted by ν. mean_rewards (N, A): r(c, a).
-    noise: how rewards scatter about their mean. policies: the class the problem suggests.
-    realizable: φ and θ* where mean rewards are linear in features.
+        problem = Problem("two doors", "The left door is better.", Contexts.finite(1), [[0.6, 0.4]], Bernoulli(),
+                          Finite([[0], [1]], n_actions=2))
+        run(problem, algorithm="coda", epsilon=0.1, delta=0.05)
+
+    name: the spec or file it came from, every option spelled out.
+    description: the same in words.
+    population: the N contexts, ids 0 … N − 1, weighted by ν.
+    mean_rewards (N, A): r(c, a).
+    noise: how rewards scatter about their mean.
+    policies: the class the problem suggests.
+    realizable: φ and θ* where mean rewards are linear in features; None elsewhere.
+    most_drawn_entries: the largest log, in rows × actions, whose rewards are drawn one by one: what memory allows.
     """
 
     name: str
     description: str
     population: Contexts
     mean_rewards: FloatArray
-    noise: Bernoulli | Gaussian
+    noise: Noise
     policies: PolicyClass
     realizable: RealizableTruth | None = None
+    most_drawn_entries: int = MOST_DRAWN_ENTRIES
 
     def __post_init__(self) -> None:
         n = len(self.population)
@@ -116,21 +128,20 @@ class Problem:
         """What an algorithm may be told of the rewards."""
         return self.noise.bounds(self.mean_rewards)
 
-    def check_affordable(self, samples: int, *, most_rows: int = MOST_ROWS) -> None:
+    def check_affordable(self, samples: int) -> None:
         """Raise unless that many interactions of one round fit into memory.
 
-        Coin flips are counted, and up to 2^62 of them do; other rewards are drawn one by one. most_rows: of a log that
-        is drawn so, times actions.
+        Coin flips are counted, and up to 2^62 of them do; other rewards are drawn one by one.
         """
-        if samples > MOST_SAMPLES:
+        if samples > MOST_COUNTED_SAMPLES:
             raise InputError(
                 f"a round of {samples:.3g} interactions is more than can be counted (at most 2^62 = "
-                f"{MOST_SAMPLES:.3g}); take a larger epsilon or a smaller scale"
+                f"{MOST_COUNTED_SAMPLES:.3g}); take a larger epsilon or a smaller scale"
             )
-        most = most_rows // self.n_actions
-        if samples > most and not isinstance(self.noise, Bernoulli):
+        most = self.most_drawn_entries // self.n_actions
+        if samples > most and not self.noise.counted:
             raise InputError(
-                f"a round of {samples:.3g} interactions with Gaussian rewards would need about "
+                f"a round of {samples:.3g} interactions with {self.noise.name} rewards would need about "
                 f"{samples * self.n_actions * 20 / 1e9:.3g} GB; at most {most:.3g} fit: "
                 "take a larger epsilon, or noise=bernoulli (whose rewards are counted, not stored)"
             )

@@ -1,4 +1,12 @@
-"""What makes a function a built-in problem: declared options, checked, and a name that spells them out."""
+"""What makes a function a problem with a name: declared options, checked, and a name that spells them out.
+
+    @built_in("doors", description="doors of which the first is best")
+    def doors(*, doors: Annotated[int, About("how many", least=2)] = 3) -> Problem: ...
+
+makes `doors(doors=5)`, a `Problem` called `doors:doors=5` that `run`, `measure` and `save_problem` take. The problems
+of this package are made so, and problems from outside may be: one file, no line anywhere else. Only a command cannot
+call for those by name, as no code is ever loaded for a spec.
+"""
 
 from __future__ import annotations
 
@@ -10,13 +18,13 @@ import numpy as np
 
 from pacbandits.arrays import FloatArray
 from pacbandits.errors import InputError
-from pacbandits.options import About, Option, Value, check_options, declared_options, read_options
+from pacbandits.options import About, Option, OptionValue, check_options, declared_options, read_options
 from pacbandits.problems.base import Problem
 from pacbandits.problems.noise import Bernoulli, Gaussian, Noise
 
 Parameters = ParamSpec("Parameters")
 
-MOST_ENTRIES = 10**8  # of any array of a built-in problem: what fits into an ordinary machine's memory
+MOST_ARRAY_ENTRIES = 10**8  # of any array of a built-in problem: what fits into an ordinary machine's memory
 
 Seed = Annotated[int, About("seed of its random numbers", least=0)]
 Skew = Annotated[float, About("how uneven the context weights are; 0 makes them equal", least=0, most=1000)]
@@ -26,9 +34,12 @@ Variance = Annotated[float, About("variance of gaussian noise", least=0, when=("
 
 @dataclass(frozen=True, eq=False)
 class BuiltIn(Generic[Parameters]):
-    """A built-in problem: call it with options to get the problem.
+    """A problem with a name: call it with options to get the problem.
 
-    name: what a spec calls it. description: one line. options: what it takes.
+    name: what a spec calls it.
+    description: one line.
+    options: what it takes.
+    build: makes the problem for these options.
     """
 
     name: str
@@ -45,7 +56,7 @@ class BuiltIn(Generic[Parameters]):
         """The problem for options as a spec spells them."""
         return self._make(read_options(given, self.options, of=f"problem '{self.name}'"))
 
-    def _make(self, given: Mapping[str, Value]) -> Problem:
+    def _make(self, given: Mapping[str, OptionValue]) -> Problem:
         values = {option.name: given.get(option.name, option.default) for option in self.options}
         spelled: list[str] = []
         for option in self.options:
@@ -59,7 +70,7 @@ class BuiltIn(Generic[Parameters]):
 
 
 def built_in(name: str, *, description: str) -> Callable[[Callable[Parameters, Problem]], BuiltIn[Parameters]]:
-    """Turn a function with declared options into a built-in problem."""
+    """Turn a function with declared options into a problem with a name."""
 
     def declare(function: Callable[Parameters, Problem]) -> BuiltIn[Parameters]:
         return BuiltIn(name=name, description=description, options=declared_options(function), build=function)
@@ -81,6 +92,6 @@ def context_weights(n: int, *, skew: float, rng: np.random.Generator) -> FloatAr
 
 def check_entries(**sizes: int) -> None:
     """Raise when an array of these sizes would not fit into memory."""
-    if np.prod(list(sizes.values()), dtype=np.float64) > MOST_ENTRIES:
+    if np.prod(list(sizes.values()), dtype=np.float64) > MOST_ARRAY_ENTRIES:
         product = " × ".join(f"{name}={size}" for name, size in sizes.items())
-        raise InputError(f"{product} is too large: the product may be at most {MOST_ENTRIES}")
+        raise InputError(f"{product} is too large: the product may be at most {MOST_ARRAY_ENTRIES}")

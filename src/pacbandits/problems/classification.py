@@ -19,18 +19,18 @@ from pacbandits.problems.extras import SCIKIT_LEARN
 from pacbandits.problems.noise import Bernoulli
 from pacbandits.records import Contexts
 
-DECIMALS = 6  # of principal components: what lies beyond differs from machine to machine
+COMPONENT_DECIMALS = 6  # what lies beyond differs from machine to machine
 
-Flip = Annotated[float, About("probability that a reward is flipped", least=0, most=0.49)]
-Bins = Annotated[int, About("bins a feature is cut into, for the trees", least=2, most=256)]
+FlipRate = Annotated[float, About("probability that a reward is flipped", least=0, most=0.49)]
+BinCount = Annotated[int, About("bins a feature is cut into, for the trees", least=2, most=256)]
 
 
 @built_in("digits", description="1797 handwritten digits; the action is the digit (needs scikit-learn)")
 def digits(
     *,
     components: Annotated[int, About("principal components to keep; 0 keeps the pixels", least=0, most=61)] = 10,
-    flip: Flip = 0.0,
-    bins: Bins = 16,
+    flip: FlipRate = 0.0,
+    bins: BinCount = 16,
 ) -> Problem:
     """Images of 8 × 8 pixels; three of the pixels are blank in all of them and left out."""
     things = "handwritten digits; the action is the digit"
@@ -41,8 +41,8 @@ def digits(
 def wine(
     *,
     components: Annotated[int, About("principal components to keep; 0 keeps the features", least=0, most=13)] = 0,
-    flip: Flip = 0.0,
-    bins: Bins = 32,
+    flip: FlipRate = 0.0,
+    bins: BinCount = 32,
 ) -> Problem:
     """Chemical analyses of wines from three cultivars."""
     things = "wines; actions 0, 1, 2 are the cultivars"
@@ -53,8 +53,8 @@ def wine(
 def iris(
     *,
     components: Annotated[int, About("principal components to keep; 0 keeps the features", least=0, most=4)] = 0,
-    flip: Flip = 0.0,
-    bins: Bins = 32,
+    flip: FlipRate = 0.0,
+    bins: BinCount = 32,
 ) -> Problem:
     """Lengths and widths of the sepals and petals of three species."""
     things = "irises; action 0 is setosa, 1 versicolor, 2 virginica"
@@ -65,8 +65,8 @@ def iris(
 def breast_cancer(
     *,
     components: Annotated[int, About("principal components to keep; 0 keeps the features", least=0, most=30)] = 0,
-    flip: Flip = 0.0,
-    bins: Bins = 32,
+    flip: FlipRate = 0.0,
+    bins: BinCount = 32,
 ) -> Problem:
     """Cell nuclei of tumours that were found malignant or benign."""
     things = "breast tumours; action 0 is malignant, 1 benign"
@@ -110,4 +110,4 @@ def principal_components(features: FloatArray, *, count: int) -> FloatArray:
     scores, _, loadings = np.linalg.svd(features - features.mean(axis=0), full_matrices=False)
     largest = np.abs(loadings[:count]).argmax(axis=1)
     signs = np.sign(loadings[np.arange(count), largest])
-    return np.round(math.sqrt(len(features)) * signs * scores[:, :count], DECIMALS)
+    return np.round(math.sqrt(len(features)) * signs * scores[:, :count], COMPONENT_DECIMALS)

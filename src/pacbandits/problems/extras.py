@@ -15,8 +15,9 @@ from pacbandits.errors import InputError
 class Extra:
     """An optional package.
 
-    package: what it is called where packages are found. module: what it is imported as. name: the extra of this
-    package that brings it.
+    package: what it is called where packages are found.
+    module: what it is imported as.
+    name: the extra of this package that brings it.
     """
 
     package: str

@@ -20,11 +20,11 @@ from pacbandits.errors import InputError, nearest, plain
 from pacbandits.policies.base import EnumeratedClass
 from pacbandits.policies.finite import Finite
 from pacbandits.problems.base import Problem, RealizableTruth
-from pacbandits.problems.noise import Bernoulli, Gaussian
+from pacbandits.problems.noise import VARIANCE_ARRAY, StoredNoise, noise_from_arrays
 from pacbandits.records import Contexts
 
-NEEDED = ("context_weights", "mean_rewards", "policy_actions")
-OPTIONAL = ("noise_variance", "action_features")
+NEEDED_ARRAYS = ("context_weights", "mean_rewards", "policy_actions")
+OPTIONAL_ARRAYS = (VARIANCE_ARRAY, "action_features")
 
 Arrays = dict[str, NDArray[Any]]
 
@@ -55,13 +55,16 @@ def save_problem(problem: Problem, path: str | Path) -> None:
             f"only a problem with a policy class that can be listed can be saved; {problem.name} has "
             f"{type(problem.policies).__name__}"
         )
+    if not isinstance(problem.noise, StoredNoise):
+        raise InputError(
+            f"a problem file holds Bernoulli or Gaussian rewards; {problem.name} has {problem.noise.name} ones"
+        )
     arrays: Arrays = {
         "context_weights": problem.population.weights,
         "mean_rewards": problem.mean_rewards,
         "policy_actions": np.asarray(problem.policies.actions(problem.population)),
+        **problem.noise.to_arrays(problem.mean_rewards),
     }
-    if isinstance(problem.noise, Gaussian):
-        arrays["noise_variance"] = problem.noise_variance
     if problem.population.phi is not None:
         arrays["action_features"] = problem.population.phi.array
     try:
@@ -87,13 +90,13 @@ def _arrays(path: Path) -> Arrays:
 
 
 def _check_names(names: list[str]) -> None:
-    for name in NEEDED:
+    for name in NEEDED_ARRAYS:
         if name not in names:
             there = ", ".join(plain(name) for name in sorted(names)) or "none"
             raise InputError(f"array '{name}' is missing (there are: {there})")
     for name in names:
-        if name not in NEEDED + OPTIONAL:
-            raise InputError(f"unknown array '{plain(name)}'{nearest(name, NEEDED + OPTIONAL)}")
+        if name not in NEEDED_ARRAYS + OPTIONAL_ARRAYS:
+            raise InputError(f"unknown array '{plain(name)}'{nearest(name, NEEDED_ARRAYS + OPTIONAL_ARRAYS)}")
     if len(set(names)) != len(names):
         raise InputError("two arrays have the same name")
 
@@ -115,7 +118,7 @@ def _member(archive: Any, name: str) -> NDArray[Any]:
 def _problem(arrays: Arrays, *, name: str) -> Problem:
     weights = probabilities(arrays["context_weights"], name="context_weights")
     n = len(weights)
-    means, table, variance = arrays["mean_rewards"], arrays["policy_actions"], arrays.get("noise_variance")
+    means, table = arrays["mean_rewards"], arrays["policy_actions"]
     try:
         check_shape(means, name="mean_rewards", shape=(n, None))
         check_shape(table, name="policy_actions", shape=(None, n))
@@ -130,7 +133,7 @@ def _problem(arrays: Arrays, *, name: str) -> Problem:
         description=f"{len(policies)} policies on {n} contexts and {means.shape[1]} actions, from a file.",
         population=Contexts.finite(n, weights=weights, phi=phi),
         mean_rewards=means,
-        noise=Bernoulli() if variance is None else Gaussian(variance),
+        noise=noise_from_arrays(arrays),
         policies=policies,
         realizable=None if phi is None else _linear(floats(phi, name="action_features", shape=phi.shape), means),
     )

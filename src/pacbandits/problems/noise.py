@@ -1,19 +1,74 @@
-"""Noise: how a reward scatters about its mean."""
+"""Noise: how a reward scatters about its mean; from outside the package, any object that `Noise` describes."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pacbandits.arrays import FloatArray, IntArray, floats
 from pacbandits.errors import InputError
 from pacbandits.records import RewardBounds
 
+VARIANCE_ARRAY = "noise_variance"  # of a problem file
+
+
+class Noise(Protocol):
+    """How rewards scatter about their means.
+
+    name: what rewards are called by it.
+    counted: whether equal rewards come so often that they are counted, not stored one by one.
+    """
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def counted(self) -> bool: ...
+
+    def check(self, means: FloatArray) -> None:
+        """Raise unless the means (N, A) may have such noise."""
+        ...
+
+    def variances(self, means: FloatArray) -> FloatArray:
+        """Variance (N, A) for means (N, A)."""
+        ...
+
+    def sample(self, means: FloatArray, *, variances: FloatArray, rng: np.random.Generator) -> FloatArray:
+        """One reward (n,) for each mean (n,) and variance (n,)."""
+        ...
+
+    def bounds(self, means: FloatArray) -> RewardBounds:
+        """What may be assumed of the rewards without knowing their means."""
+        ...
+
+    def tally(
+        self, counts: IntArray, *, means: FloatArray, variances: FloatArray, rng: np.random.Generator
+    ) -> tuple[IntArray, FloatArray, IntArray]:
+        """The rewards of counts (k,) draws with means and variances (k,).
+
+        Which of the k, the reward, and how often it came: three arrays of one length.
+        """
+        ...
+
+
+@runtime_checkable
+class StoredNoise(Protocol):
+    """Noise that a problem file can hold."""
+
+    def to_arrays(self, means: FloatArray) -> dict[str, NDArray[Any]]:
+        """The arrays of a problem file that tell of it, for means (N, A)."""
+        ...
+
 
 @dataclass(frozen=True)
 class Bernoulli:
     """A reward of 1 with probability `r(c, a)`, else 0; its variance is `r(1 − r)`."""
+
+    name = "Bernoulli"
+    counted = True
 
     def check(self, means: FloatArray) -> None:
         """Raise unless the means (N, A) are probabilities."""
@@ -48,6 +103,10 @@ class Bernoulli:
         came = repeats > 0
         return which[came], rewards[came], repeats[came]
 
+    def to_arrays(self, means: FloatArray) -> dict[str, NDArray[Any]]:
+        """None: rewards are Bernoulli unless a file says otherwise."""
+        return {}
+
 
 @dataclass(frozen=True, eq=False)
 class Gaussian:
@@ -57,6 +116,9 @@ class Gaussian:
     """
 
     variance: float | FloatArray
+
+    name = "Gaussian"
+    counted = False
 
     def __post_init__(self) -> None:
         shape = (None,) * np.ndim(self.variance)
@@ -98,5 +160,12 @@ class Gaussian:
         rewards = self.sample(means[which], variances=variances[which], rng=rng)
         return which, rewards, np.ones(len(which), dtype=np.int64)
 
+    def to_arrays(self, means: FloatArray) -> dict[str, NDArray[Any]]:
+        """The variance of every context and action."""
+        return {VARIANCE_ARRAY: self.variances(means)}
 
-Noise = Bernoulli | Gaussian
+
+def noise_from_arrays(arrays: Mapping[str, NDArray[Any]]) -> Noise:
+    """The noise that the arrays of a problem file tell of."""
+    variance = arrays.get(VARIANCE_ARRAY)
+    return Bernoulli() if variance is None else Gaussian(variance)

@@ -14,8 +14,13 @@ Draw = Callable[[np.random.Generator, int], FloatArray]
 
 
 @dataclass(frozen=True)
-class Feature:
-    """A feature: its name, how to draw n of it, and its labels when what is drawn are codes."""
+class MadeUpFeature:
+    """A feature of made-up people.
+
+    name: what it is called.
+    draw: makes n of it.
+    labels: what the codes stand for, where codes are drawn; None for a number.
+    """
 
     name: str
     draw: Draw
@@ -29,24 +34,24 @@ def _codes(*shares: float) -> Draw:
 REGIONS = ("north", "south", "east", "west")
 CHANNELS = ("web", "shop", "phone")
 
-FEATURES = (
-    Feature("age", lambda rng, n: rng.integers(18, 91, size=n).astype(np.float64)),
-    Feature("income", lambda rng, n: np.round(rng.lognormal(np.log(38_000), 0.5, size=n), -2)),
-    Feature("visits", lambda rng, n: rng.poisson(rng.gamma(2.0, 6.0, size=n)).astype(np.float64)),
-    Feature("region", _codes(0.3, 0.3, 0.2, 0.2), labels=REGIONS),
-    Feature("tenure", lambda rng, n: np.round(rng.exponential(4.0, size=n), 1)),
-    Feature("distance", lambda rng, n: np.round(rng.gamma(1.5, 8.0, size=n), 1)),
-    Feature("score", lambda rng, n: np.round(rng.beta(2.0, 2.0, size=n), 3)),
-    Feature("basket", lambda rng, n: np.round(rng.lognormal(np.log(60), 0.8, size=n), 2)),
-    Feature("channel", _codes(0.5, 0.3, 0.2), labels=CHANNELS),
-    Feature("temperature", lambda rng, n: np.round(rng.normal(11.0, 8.0, size=n), 1)),
+CATALOGUE = (
+    MadeUpFeature("age", lambda rng, n: rng.integers(18, 91, size=n).astype(np.float64)),
+    MadeUpFeature("income", lambda rng, n: np.round(rng.lognormal(np.log(38_000), 0.5, size=n), -2)),
+    MadeUpFeature("visits", lambda rng, n: rng.poisson(rng.gamma(2.0, 6.0, size=n)).astype(np.float64)),
+    MadeUpFeature("region", _codes(0.3, 0.3, 0.2, 0.2), labels=REGIONS),
+    MadeUpFeature("tenure", lambda rng, n: np.round(rng.exponential(4.0, size=n), 1)),
+    MadeUpFeature("distance", lambda rng, n: np.round(rng.gamma(1.5, 8.0, size=n), 1)),
+    MadeUpFeature("score", lambda rng, n: np.round(rng.beta(2.0, 2.0, size=n), 3)),
+    MadeUpFeature("basket", lambda rng, n: np.round(rng.lognormal(np.log(60), 0.8, size=n), 2)),
+    MadeUpFeature("channel", _codes(0.5, 0.3, 0.2), labels=CHANNELS),
+    MadeUpFeature("temperature", lambda rng, n: np.round(rng.normal(11.0, 8.0, size=n), 1)),
 )
 
 
 def people(n: int, *, n_features: int, rng: np.random.Generator) -> Contexts:
     """n equally likely contexts with ids; features beyond the catalogue begin it again, numbered."""
-    features = [FEATURES[j % len(FEATURES)] for j in range(n_features)]
-    rounds = [j // len(FEATURES) for j in range(n_features)]
+    features = [CATALOGUE[j % len(CATALOGUE)] for j in range(n_features)]
+    rounds = [j // len(CATALOGUE) for j in range(n_features)]
     return Contexts.of(
         np.column_stack([feature.draw(rng, n) for feature in features]),
         names=[f.name if again == 0 else f"{f.name}{again + 1}" for f, again in zip(features, rounds, strict=True)],

@@ -10,7 +10,7 @@ import numpy as np
 from pacbandits.arrays import IntArray
 from pacbandits.errors import InputError
 
-ATTEMPTS = 50  # each draws as many rows as are wanted: enough to find them all even when no others exist
+MOST_DRAWS = 50  # each of as many rows as are wanted: enough to find them all even when no others exist
 
 
 def distinct_rows(draw: Callable[[int], IntArray], *, count: int, choices: int, besides: IntArray) -> IntArray:
@@ -21,7 +21,7 @@ def distinct_rows(draw: Callable[[int], IntArray], *, count: int, choices: int, 
     n = besides.shape[1]
     rows = besides
     if math.log(count) <= n * math.log(choices) + 1e-9:
-        for _ in range(ATTEMPTS):
+        for _ in range(MOST_DRAWS):
             rows = first_of_each(rows)
             if len(rows) >= count:
                 return rows[:count]

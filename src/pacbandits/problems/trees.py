@@ -15,13 +15,13 @@ from pacbandits.problems.built_in import NoiseKind, Seed, Variance, built_in, ch
 from pacbandits.problems.people import people, ranks
 from pacbandits.records import Contexts
 
-BEST = 0.66  # mean reward of a region's best action, before the smooth part
-COMPETITIVE = (0.01, 0.05)  # by how much a region's other competitive actions are worse
-POOR = (0.24, 0.40)  # mean reward of the actions that do not compete
-SMOOTH = 0.03  # amplitude of the part that varies smoothly with the features: no small tree can follow it
+BEST_MEAN = 0.66  # reward of a region's best action, before the smooth part
+COMPETITIVE_LOSSES = (0.01, 0.05)  # from and to: by how much a region's other competitive actions are worse
+POOR_MEANS = (0.24, 0.40)  # from and to: rewards of the actions that do not compete
+SMOOTH_AMPLITUDE = 0.03  # of the part that varies smoothly with the features: no small tree can follow it
 
-# On every context the competitive actions therefore lie within MARGIN of the best, the others farther away.
-MARGIN = COMPETITIVE[1] + 2 * SMOOTH
+# On every context the competitive actions therefore lie within this of the best, the others farther away.
+COMPETITIVE_MARGIN = COMPETITIVE_LOSSES[1] + 2 * SMOOTH_AMPLITUDE
 
 
 @built_in(
@@ -42,7 +42,7 @@ def trees(
 ) -> Problem:
     """Four regions cut out by a tree of depth 2, each with its own competitive actions, plus a smooth part.
 
-        r(c, a) = base(region(c), a) + SMOOTH · sin(2π(⟨u_a, x(c)⟩ + s_a))
+        r(c, a) = base(region(c), a) + SMOOTH_AMPLITUDE · sin(2π(⟨u_a, x(c)⟩ + s_a))
 
     x(c) are the ranks of the features. Some actions of each region have a base within 0.05 of its best, the
     others lie far below. The smooth part keeps every small tree below the best action of each context.
@@ -55,7 +55,7 @@ def trees(
     population = people(contexts, n_features=features, rng=rng)
     x = ranks(population)
     base = np.stack([_base(actions, competitive, rng) for _ in range(4)])
-    means = base[_regions(population, x, rng)] + SMOOTH * _smooth(x, actions, rng)
+    means = base[_regions(population, x, rng)] + SMOOTH_AMPLITUDE * _smooth(x, actions, rng)
     return Problem(
         name="trees",
         description=(
@@ -72,10 +72,10 @@ def trees(
 
 def _base(actions: int, competitive: int, rng: np.random.Generator) -> FloatArray:
     """The mean rewards (A,) of one region before the smooth part."""
-    base = rng.uniform(*POOR, size=actions)
+    base = rng.uniform(*POOR_MEANS, size=actions)
     chosen = rng.permutation(actions)[:competitive]
-    base[chosen] = BEST - rng.uniform(*COMPETITIVE, size=competitive)
-    base[chosen[0]] = BEST
+    base[chosen] = BEST_MEAN - rng.uniform(*COMPETITIVE_LOSSES, size=competitive)
+    base[chosen[0]] = BEST_MEAN
     return base
 
 

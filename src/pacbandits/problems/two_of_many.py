@@ -13,9 +13,10 @@ from pacbandits.problems.built_in import NoiseKind, Seed, Variance, built_in, ch
 from pacbandits.problems.tables import distinct_rows
 from pacbandits.records import Contexts
 
-BETTER = (0.66, 0.70)  # mean reward of the better action of a context's pair
-LEAD = (0.02, 0.08)  # by how much it beats the other of the pair
-WORSE = (0.30, 0.36)  # mean reward of the actions outside the pair
+# From and to:
+BETTER_MEANS = (0.66, 0.70)  # of the better action of a context's pair
+PAIR_LEADS = (0.02, 0.08)  # by how much it beats the other of the pair
+OUTSIDE_MEANS = (0.30, 0.36)  # of the actions outside the pair
 
 
 @built_in(
@@ -44,9 +45,9 @@ def two_of_many(
     rng = np.random.default_rng(seed)
     rows = np.arange(contexts)
     pairs = rng.random((contexts, actions)).argsort(axis=1)[:, :2]
-    means = rng.uniform(*WORSE, size=(contexts, actions))
-    means[rows, pairs[:, 0]] = rng.uniform(*BETTER, size=contexts)
-    means[rows, pairs[:, 1]] = means[rows, pairs[:, 0]] - rng.uniform(*LEAD, size=contexts)
+    means = rng.uniform(*OUTSIDE_MEANS, size=(contexts, actions))
+    means[rows, pairs[:, 0]] = rng.uniform(*BETTER_MEANS, size=contexts)
+    means[rows, pairs[:, 1]] = means[rows, pairs[:, 0]] - rng.uniform(*PAIR_LEADS, size=contexts)
     n_good = min(policies, max(2, round(good * policies)))
     table = distinct_rows(
         lambda count: pairs[rows, rng.integers(2, size=(count, contexts))],

@@ -31,9 +31,13 @@ class Design:
 
         x_{c,a} = Σ_π κ_π · (1{exactly one of π(c), q(c) is a} + η)
 
-    support: the policies π. weights (len(support),): κ_π ≥ 0, of any scale. reference: q. floor: the least probability
-    of any action, at most 1/A. smoothing: η ≥ 0, the paper's regulariser. A context on which the whole support agrees
-    with the reference is played uniformly.
+    A context on which the whole support agrees with the reference is played uniformly.
+
+    support: the policies π.
+    weights (len(support),): κ_π ≥ 0, of any scale.
+    reference: q.
+    floor: the least probability of any action, at most 1/A.
+    smoothing: η ≥ 0, the paper's regulariser.
     """
 
     support: tuple[Policy, ...]

@@ -14,19 +14,23 @@ from pacbandits.records import parquet
 from pacbandits.records.contexts import WEIGHT_COLUMN, Contexts
 from pacbandits.records.phi import joined_phi
 
-SUM_ROUNDING = 1e-6  # how far the propensities of a row may sum from 1
+PROPENSITY_SUM_ROUNDING = 1e-6  # how far the propensities of a row may sum from 1
 
 
 @dataclass(frozen=True, eq=False)
 class Log:
     """n rows of interactions.
 
-    contexts: n rows. actions (n,). rewards (n,). propensities (n, A): the probability of every action in that context
-    at the time, of which the played one must be positive. rounds (n,): which round of the experiment, from 0.
+    contexts: n rows.
+    actions (n,): what was played.
+    rewards (n,): what it earned.
+    propensities (n, A): the probability of every action in that context at the time, of which the played one must be
+        positive.
+    rounds (n,): which round of the experiment, from 0.
     repeats (n,): how often this very interaction occurred, 1 or more; a log of 10⁸ coin flips has few distinct rows.
-    least (n, A) or None: for logs that know the propensity of the played action alone, what every action's was at
-    least, as declared; `propensities` then holds these, but for the played action. remarks: what else is assumed of the
-    log, in words; its certificates repeat them.
+    least (n, A): for logs that know the propensity of the played action alone, what every action's was at least, as
+        declared; `propensities` then holds these, but for the played action. None for other logs.
+    remarks: what else is assumed of the log, in words; its certificates repeat them.
     """
 
     contexts: Contexts
@@ -46,7 +50,7 @@ class Log:
         if propensities.min() < 0:
             raise InputError(f"propensities must not be negative, got {propensities.min()}")
         off = np.abs(propensities.sum(axis=1) - 1.0)
-        if self.least is None and off.max() > SUM_ROUNDING:
+        if self.least is None and off.max() > PROPENSITY_SUM_ROUNDING:
             row = int(off.argmax())
             raise InputError(f"propensities of row {row} sum to {propensities[row].sum():.6g}; they must sum to 1")
         actions = integers(self.actions, name="actions", shape=(n,), below=propensities.shape[1])
@@ -283,7 +287,7 @@ def _check_least(least: FloatArray, propensities: FloatArray, actions: IntArray)
             f"{least[row, actions[row]]:.6g} that was declared; declare a smaller one"
         )
     totals = propensities.sum(axis=1)
-    if totals.max() > 1.0 + SUM_ROUNDING:
+    if totals.max() > 1.0 + PROPENSITY_SUM_ROUNDING:
         row = int(totals.argmax())
         raise InputError(
             f"row {row} played action {actions[row]} with propensity {played[row]:.6g}, which leaves less for the "

@@ -25,12 +25,12 @@ pc: Any = pyarrow.compute
 csv: Any = pyarrow.csv
 pq: Any = pyarrow.parquet
 
-TEXT = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
+_TEXT_TESTS = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
 
 Columns = dict[str, Any]  # column name -> pyarrow array
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
-_OTHERS = {";": "';'", "\t": "tabs", "|": "'|'", ",": "commas"}  # what may separate columns by mistake, in words
-_REMARKS = b"pacbandits remarks"  # in the metadata of a Parquet file
+_MISTAKEN_SEPARATORS = {";": "';'", "\t": "tabs", "|": "'|'", ",": "commas"}
+_REMARKS_KEY = b"pacbandits remarks"  # in the metadata of a Parquet file
 
 
 def read(path: str | Path) -> Columns:
@@ -62,7 +62,7 @@ def read_remarks(path: str | Path) -> tuple[str, ...]:
     """The remarks that `write` put into a Parquet file; none in any other."""
     try:
         metadata: dict[bytes, bytes] = pq.read_schema(path).metadata or {}
-        return tuple(str(words) for words in json.loads(metadata.get(_REMARKS, b"[]")))
+        return tuple(str(words) for words in json.loads(metadata.get(_REMARKS_KEY, b"[]")))
     except (pa.ArrowException, OSError, ValueError, TypeError):
         return ()
 
@@ -72,7 +72,7 @@ def write(path: str | Path, columns: Mapping[str, object], *, remarks: Sequence[
     arrays: Any = {name: _arrow(values) for name, values in columns.items()}
     table: Any = pa.table(arrays)
     if remarks:
-        table = table.replace_schema_metadata({_REMARKS: json.dumps(list(remarks))})
+        table = table.replace_schema_metadata({_REMARKS_KEY: json.dumps(list(remarks))})
     try:
         pq.write_table(table, path)
     except OSError as error:
@@ -136,7 +136,7 @@ def is_list(kind: Any) -> bool:
 
 def is_text(kind: Any) -> bool:
     """Whether a column of this type holds text, written out or coded."""
-    return bool(pa.types.is_dictionary(kind) or any(is_kind(kind) for is_kind in TEXT))
+    return bool(pa.types.is_dictionary(kind) or any(is_kind(kind) for is_kind in _TEXT_TESTS))
 
 
 def features(columns: Columns, *, n: int) -> tuple[FloatArray, list[str], list[tuple[str, ...] | None]]:
@@ -150,7 +150,7 @@ def features(columns: Columns, *, n: int) -> tuple[FloatArray, list[str], list[t
         if column.null_count:
             raise InputError(f"column '{name}' has {column.null_count} missing values; fill or drop them")
         labels: tuple[str, ...] | None = None
-        if any(is_kind(column.type) for is_kind in TEXT):
+        if any(is_kind(column.type) for is_kind in _TEXT_TESTS):
             labels = tuple(sorted(set(column.to_pylist())))
             code = {label: i for i, label in enumerate(labels)}
             out.append(np.array([code[value] for value in column.to_pylist()], dtype=np.float64))
@@ -186,7 +186,7 @@ def _check_separator(path: Path, delimiter: str) -> None:
     except (OSError, EOFError, zlib.error):  # whoever reads the rest says it better
         return
     names = re.sub(r'"[^"]*"', "", line).strip("\r\n")
-    found = [words for other, words in _OTHERS.items() if other in names]
+    found = [words for other, words in _MISTAKEN_SEPARATORS.items() if other in names]
     if delimiter not in names and found:
         raise InputError(f"{path} seems to be separated by {found[0]}; use commas (or tabs in .tsv)")
 

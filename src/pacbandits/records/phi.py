@@ -12,12 +12,16 @@ from numpy.typing import ArrayLike
 from pacbandits.arrays import FloatArray, IntArray, floats
 from pacbandits.errors import InputError
 
-_BLOCK = 4096  # rows
+_BLOCK_ROWS = 4096
 
 
 @dataclass(frozen=True, eq=False)
 class Phi:
-    """φ of n contexts as rows (n,) of a table (m, A, d), so that many draws of few contexts take little room."""
+    """φ of n contexts, as rows of a table, so that many draws of few contexts take little room.
+
+    table (m, A, d): φ of the different contexts.
+    rows (n,): which of them each context is.
+    """
 
     table: FloatArray
     rows: IntArray
@@ -51,8 +55,8 @@ class Phi:
 
     def blocks(self) -> Iterator[FloatArray]:
         """φ (·, A, d) in blocks of rows, as all of it at once may be much."""
-        for start in range(0, len(self.rows), _BLOCK):
-            yield self.table[self.rows[start : start + _BLOCK]]
+        for start in range(0, len(self.rows), _BLOCK_ROWS):
+            yield self.table[self.rows[start : start + _BLOCK_ROWS]]
 
     def take(self, rows: IntArray) -> Phi:
         """The given rows."""

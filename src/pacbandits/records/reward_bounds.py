@@ -11,8 +11,10 @@ from pacbandits.errors import InputError
 class RewardBounds:
     """Mean rewards lie in [0, 1], and `E[r² | c, a] ≤ second_moment`.
 
-    in_unit: whether every single reward lies in [0, 1], and not only its mean. proxy: a number R² for which noise is
-    R²-sub-Gaussian, where one is known; 1/4 for rewards in [0, 1] (Hoeffding's lemma).
+    second_moment: that bound, 1 or more.
+    in_unit: whether every single reward lies in [0, 1], and not only its mean.
+    proxy: a number R² for which noise is R²-sub-Gaussian, where one is known; 1/4 for rewards in [0, 1] (Hoeffding's
+        lemma).
     """
 
     second_moment: float = 1.0

@@ -13,7 +13,7 @@ from pacbandits.policies.trees.deep import DeepTrees
 from pacbandits.policies.trees.oracle import Trees
 from pacbandits.records import Contexts
 
-EXACT_DEPTH = 2
+MOST_EXACT_DEPTH = 2
 
 
 @policy_class("trees", description="decision trees on binned features: exact to depth 2, by search to depth 8")
@@ -32,7 +32,7 @@ def trees(
 
 def make_trees(bins: Bins, *, n_actions: int, depth: int) -> Trees | DeepTrees:
     """The class for this depth."""
-    return (Trees if depth <= EXACT_DEPTH else DeepTrees)(bins, n_actions=n_actions, depth=depth)
+    return (Trees if depth <= MOST_EXACT_DEPTH else DeepTrees)(bins, n_actions=n_actions, depth=depth)
 
 
 def trees_from_json(value: dict[str, Any]) -> Trees | DeepTrees:

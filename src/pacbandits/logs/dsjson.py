@@ -1,134 +1,88 @@
-"""Logs in the formats of other packages: Open Bandit Pipeline's feedback and Vowpal Wabbit's dsjson lines."""
+"""Logs of Vowpal Wabbit: dsjson, a decision a line."""
 
 from __future__ import annotations
 
 import gzip
 import json
-import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
 
-from pacbandits.arrays import FloatArray, floats, integers
-from pacbandits.errors import InputError, nearest, plain
-from pacbandits.logs.raw import make_log
+from pacbandits.arrays import FloatArray, floats
+from pacbandits.errors import InputError, plain
+from pacbandits.logs.raw import RawLog, ReadingOptions, make_log
 from pacbandits.records.contexts import Contexts
 from pacbandits.records.log import Log
 
-_FLOAT32 = 1e-5  # how far probabilities that were rounded to single precision may sum from 1
-_FEEDBACK = ("action", "reward", "pscore", "pi_b", "context", "position", "n_actions")
+_PROBABILITY_SUM_ROUNDING = 1e-5  # how far probabilities that were rounded to single precision may sum from 1
 
 
-def from_open_bandit(
-    feedback: Mapping[str, Any],
-    *,
-    n_actions: int | None = None,
-    least_propensity: float | None = None,
-    reward_range: tuple[float, float] | None = None,
-    position: int | None = None,
-) -> Log:
-    """A log from Open Bandit Pipeline's `bandit_feedback`.
-
-    With its `pi_b` the propensities of all actions are known, else that of the played one, `pscore`. position: which
-    one to take when there are several. For the others see `read_log`.
-    """
-    given = {name: feedback[name] for name in _FEEDBACK if feedback.get(name) is not None}
-    missing = [name for name in ("action", "reward", "context") if name not in given]
-    if "pscore" not in given and "pi_b" not in given:
-        missing.append("pscore")
-    if missing:
-        here = sorted(str(name) for name in feedback)
-        what = ", ".join(f"'{name}'" for name in missing)
-        raise InputError(f"the feedback lacks {what}{nearest(missing[0], here)}")
-    n = np.shape(given["action"])[0] if np.ndim(given["action"]) == 1 else 0
-    if n == 0:
-        raise InputError(f"'action' must be a list of actions, got shape {np.shape(given['action'])}")
-    told = _same_count(given.get("n_actions"), n_actions)
-    actions = integers(given["action"], name="'action'", shape=(n,))
-    rewards = floats(given["reward"], name="'reward'", shape=(n,))
-    context = floats(given["context"], name="'context'", shape=(n, None))
-    played = floats(given["pscore"], name="'pscore'", shape=(n,)) if "pscore" in given else None
-    every = floats(given["pi_b"], name="'pi_b'", shape=(n, told, None)) if "pi_b" in given else None
-    rows, place = _at_position(given.get("position"), every, n=n, asked=position)
-    return make_log(
-        Contexts.of(context[rows], ids=None if context.shape[1] else np.zeros(len(rows), dtype=np.int64)),
-        actions=actions[rows],
-        rewards=rewards[rows],
-        propensities=None if every is None else every[rows, :, place],
-        played=None if played is None else played[rows],
-        least=least_propensity,
-        n_actions=told,
-        reward_range=reward_range,
-        declared="n_actions" in given,
-    )
-
-
-def read_npz(path: str | Path) -> dict[str, Any]:
-    """What `numpy.savez(path, **bandit_feedback)` wrote; nothing is unpickled, and what was None is left out."""
-    out: dict[str, Any] = {}
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            for name in file.files:
-                try:
-                    out[name] = file[name]
-                except ValueError:
-                    continue
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile):
-        raise InputError(f"{path} is not a readable .npz file") from None
-    return out
-
-
-def _same_count(own: Any, asked: int | None) -> int | None:
-    if own is None:
-        return asked
-    count = int(integers(np.reshape(own, -1), name="'n_actions'", shape=(1,))[0])
-    if asked is not None and asked != count:
-        raise InputError(f"the feedback has {count} actions, but was said to have {asked}")
-    return count
-
-
-def _at_position(
-    positions: Any, every: FloatArray | None, *, n: int, asked: int | None
-) -> tuple[np.ndarray[Any, Any], int]:
-    """The rows (k,) to take, and which position of `pi_b`."""
-    slots = None if every is None else every.shape[2]
-    if positions is None:
-        if asked is not None and not (slots and asked < slots and asked >= 0):
-            raise InputError(f"position {asked} was asked for, but the feedback has no 'position'; leave it out")
-        if slots is not None and slots > 1:
-            raise InputError(f"'pi_b' has {slots} positions, but the feedback does not say which one each row is of")
-        return np.arange(n), 0
-    own = integers(positions, name="'position'", shape=(n,))
-    known = np.unique(own)
-    if asked is None:
-        if len(known) > 1:
-            listed = ", ".join(str(p) for p in known[:10])
-            raise InputError(f"the feedback has positions {listed}; choose one (--position {known[0]})")
-        asked = int(known[0])
-    if asked not in known:
-        raise InputError(f"no row has position {asked}; there are {', '.join(str(p) for p in known[:10])}")
-    if slots is not None and slots > 1 and asked >= slots:
-        raise InputError(f"'pi_b' has {slots} positions, but position {asked} was asked for")
-    return np.flatnonzero(own == asked), asked if slots is not None and slots > 1 else 0
-
-
-def read_dsjson(
-    path: str | Path,
-    *,
-    n_actions: int | None = None,
-    least_propensity: float | None = None,
-    reward_range: tuple[float, float] | None = None,
-) -> Log:
+def read_dsjson(path: Path, options: ReadingOptions) -> Log:
     """A log from Vowpal Wabbit's dsjson, a decision a line; rewards are the negative costs.
 
     Actions are numbered from 0, in the order of `_multi`. Shared features become columns `namespace.name`; a number
     that a line lacks is 0, a label it lacks is empty. Features of actions are not looked at.
     """
+    events, skipped = _events(path)
+    first = events[0]
+    count = first.n_actions if first.n_actions is not None else options.n_actions
+    if options.n_actions is not None and count != options.n_actions:
+        raise InputError(f"the lines have {count} actions, but were said to have {options.n_actions}")
+    varied = any(event.features_of_actions != first.features_of_actions for event in events)
+    said = (
+        (f"the {skipped} lines without a decision and its cost may be left out", skipped > 0),
+        ("lines were dropped ('pdrop') whatever happened in them", any(event.dropped for event in events)),
+        ("an action means the same in every line, though its features vary", varied),
+    )
+    full = [event.propensities for event in events if event.propensities is not None]
+    raw = RawLog(
+        _shared_contexts([event.shared for event in events]),
+        actions=[event.action for event in events],
+        rewards=[0.0 - event.cost for event in events],
+        propensities=full or None,
+        played=[event.probability for event in events],
+        least=options.least_propensity,
+        n_actions=count,
+        declared=first.n_actions is not None,
+        remarks=[words for words, true in said if true],
+        lines=[event.line for event in events],
+    )
+    return make_log(raw, reward_range=options.reward_range)
+
+
+@dataclass(frozen=True, eq=False)
+class _Event:
+    """A decision.
+
+    line: of the file, from 1.
+    action: the one played, from 0.
+    cost: the negative reward.
+    probability: of the played action.
+    propensities (A,): of all actions; None if the line does not tell.
+    n_actions: None if the line does not tell.
+    shared: features of the context, by name.
+    features_of_actions: as the line tells them, or None.
+    dropped: whether lines like this one were dropped at random.
+    """
+
+    line: int
+    action: int
+    cost: float
+    probability: float
+    propensities: list[float] | None
+    n_actions: int | None
+    shared: dict[str, float | str]
+    features_of_actions: list[Any] | None
+    dropped: bool
+
+
+def _events(path: Path) -> tuple[list[_Event], int]:
+    """The decisions of a file, all of one kind and at least one, and how many lines hold none whose cost is known."""
     events: list[_Event] = []
-    skipped, dropped, fixed = 0, False, True
+    skipped = 0
     for number, value in _json_lines(path):
         event = _event(number, value)
         if event is None:
@@ -141,48 +95,10 @@ def read_dsjson(
             )
         if events and (event.propensities is None) != (events[0].propensities is None):
             raise InputError(f"of lines {events[0].line} and {number} only one has probabilities of all actions ('p')")
-        dropped = dropped or event.dropped
-        fixed = fixed and (not events or event.features_of_actions == events[0].features_of_actions)
         events.append(event)
     if not events:
         raise InputError(f"no line of {path} has a cost and a probability ('_label_cost', '_label_probability')")
-    count = events[0].n_actions if events[0].n_actions is not None else n_actions
-    if n_actions is not None and count != n_actions:
-        raise InputError(f"the lines have {count} actions, but were said to have {n_actions}")
-    full = [event.propensities for event in events if event.propensities is not None]
-    said = (
-        (f"the {skipped} lines without a decision and its cost may be left out", skipped > 0),
-        ("lines were dropped ('pdrop') whatever happened in them", dropped),
-        ("an action means the same in every line, though its features vary", not fixed),
-    )
-    return make_log(
-        _shared_contexts([event.shared for event in events]),
-        actions=[event.action for event in events],
-        rewards=[0.0 - event.cost for event in events],
-        propensities=full or None,
-        played=[event.probability for event in events],
-        least=least_propensity,
-        n_actions=count,
-        reward_range=reward_range,
-        remarks=[words for words, true in said if true],
-        lines=[event.line for event in events],
-        declared=events[0].n_actions is not None,
-    )
-
-
-@dataclass(frozen=True, eq=False)
-class _Event:
-    """A decision. action: from 0. propensities (A,) or None. shared: features by name. n_actions: None if unknown."""
-
-    line: int
-    action: int
-    cost: float
-    probability: float
-    propensities: list[float] | None
-    n_actions: int | None
-    shared: dict[str, float | str]
-    features_of_actions: list[Any] | None
-    dropped: bool
+    return events, skipped
 
 
 def _event(line: int, value: Any) -> _Event | None:
@@ -223,11 +139,8 @@ def _event(line: int, value: Any) -> _Event | None:
     )
 
 
-def _json_lines(path: str | Path) -> Iterator[tuple[int, Any]]:
+def _json_lines(path: Path) -> Iterator[tuple[int, Any]]:
     """Every line that is not empty, with its number from 1."""
-    path = Path(path)
-    if not path.is_file():
-        raise InputError(f"no file at {path}")
     zipped = path.name.lower().endswith(".gz")
     number = 0
     try:
@@ -288,7 +201,7 @@ def _ranked_propensities(value: dict[str, Any], ranked: list[Any] | None, line: 
         raise InputError(f"line {line}: 'p' must have a probability for each action of 'a'")
     chances = [_number(p, "p", line) for p in given]
     total = sum(chances)
-    if min(chances) < 0 or abs(total - 1.0) > _FLOAT32:
+    if min(chances) < 0 or abs(total - 1.0) > _PROBABILITY_SUM_ROUNDING:
         raise InputError(f"line {line}: the probabilities 'p' must not be negative and sum to 1, got {total:.6g}")
     out = [0.0] * len(given)
     for action, chance in zip(ranked, chances, strict=True):
