@@ -79,7 +79,7 @@ class Clock:
         self.watch("digest", certificate, "digest")
         self.watch("digest", verify, "digest")
         self.watch("scores", Ledger, "log_wealth", "gaps", "values")
-        self.watch("scores", verify, "_wealth")
+        self.watch("scores", verify.Audit, "wealth")
         self.watch("oracle", pb.Trees, "argmax", "frontier")
 
 

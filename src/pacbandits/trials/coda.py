@@ -186,7 +186,7 @@ def gap_task(
     """
     gaps, squares = ledger.gaps(mixed, reference=reference(ledger.contexts))
     if contexts is None:
-        shares = np.add.reduceat(ledger.repeats, ledger.starts[:-1]) / ledger.samples
+        shares = np.add.reduceat(ledger.rows.repeats, ledger.rows.starts[:-1]) / ledger.samples
         seen, where = replace(ledger.contexts, weights=shares), np.arange(len(ledger.contexts))
     else:
         seen, where = contexts.joined(ledger.contexts)

@@ -86,9 +86,14 @@ def _sampled(log: Log) -> Log:
 def _mixture(log: Log, ledger: Ledger) -> FloatArray:
     """The propensities (m, A) of each context, rounds taken together; of each action alone where a log has no more."""
     if log.least is not None:
-        counts = np.bincount(ledger.actions, weights=ledger.repeats, minlength=log.n_actions)
-        inverse = np.bincount(ledger.actions, weights=ledger.repeats / ledger.played, minlength=log.n_actions)
+        counts = np.bincount(ledger.rows.actions, weights=ledger.rows.repeats, minlength=log.n_actions)
+        inverse = np.bincount(
+            ledger.rows.actions, weights=ledger.rows.repeats / ledger.rows.played, minlength=log.n_actions
+        )
         means = np.divide(counts, inverse, out=np.zeros(log.n_actions), where=counts > 0)
         return np.tile(means, (len(ledger.contexts), 1))
-    weights = np.add.reduceat(ledger.repeats, ledger.starts[:-1])
-    return np.add.reduceat(ledger.repeats[:, None] * ledger.propensities, ledger.starts[:-1]) / weights[:, None]
+    weights = np.add.reduceat(ledger.rows.repeats, ledger.rows.starts[:-1])
+    return (
+        np.add.reduceat(ledger.rows.repeats[:, None] * ledger.rows.propensities, ledger.rows.starts[:-1])
+        / weights[:, None]
+    )
