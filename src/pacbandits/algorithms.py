@@ -16,7 +16,7 @@ from pacbandits.trials.protocol import Algorithm, Profile, Registered, Setting
 from pacbandits.trials.uniform import Uniform
 
 _ALL: tuple[type[Registered[Any]], ...] = (Coda, Uniform, LinearRage, Rage, RageFree, CodaPaper)
-ALGORITHMS = {algorithm.name: algorithm for algorithm in _ALL}
+ALGORITHMS: dict[str, type[Registered[Any]]] = {algorithm.name: algorithm for algorithm in _ALL}
 
 
 def make_algorithm(spec: str, setting: Setting, options: Mapping[str, object] | None = None) -> Algorithm[Any]:

@@ -190,7 +190,11 @@ class Registered(Algorithm[StateOf], Protocol[StateOf]):
     """
 
     profile: ClassVar[Profile]
-    made_for: ClassVar[Any]  # a class method of a `Setting` and options that returns an algorithm
+
+    @classmethod
+    def made_for(cls, setting: Setting, *_: Any, **options: Any) -> Any:
+        """The algorithm for a setting; each has options of its own."""
+        ...
 
 
 def check_played(state: State, plan: Plan, log: Log, *, rewards: RewardBounds) -> None:
