@@ -18,7 +18,8 @@ from tests.certificate.test_validity import EPSILON, PROBLEMS
 
 import pacbandits as pb
 from benchmarks.measuring import print_table
-from pacbandits.certificate.asymptotic import Scores, bootstrap, choose, name_rivals, order_statistic, share_of
+from pacbandits.certificate.asymptotic import choose
+from pacbandits.certificate.bootstrap import Scores, bootstrap, name_rivals, order_statistic, share_of
 from pacbandits.certificate.ledger import Ledger
 from pacbandits.policies.finite import Finite, sum_scores
 from pacbandits.problems import Bernoulli, Problem
@@ -140,9 +141,7 @@ def distances(log: Log, case: Case, rng: np.random.Generator) -> tuple[pb.Policy
     own = policy(scores.contexts)
     gaps, _ = scores.gaps(own)
     rivals = name_rivals(scores, policies, reference=own)
-    suprema, heights = bootstrap(
-        scores, policies, reference=own, gaps=gaps, rivals=rivals, draws=DRAWS, rng=rng, slopes=RULES
-    )
+    suprema, heights = bootstrap(scores, policies, reference=own, rivals=rivals, draws=DRAWS, rng=rng, slopes=RULES)
     ahead = sum_scores(rivals, gaps)
     claims: dict[str, float] = {}
     for k, slope in enumerate(RULES):

@@ -79,7 +79,7 @@ class Clock:
         self.watch("digest", making, "digest_log")
         self.watch("digest", verify, "digest_log")
         self.watch("scores", Ledger, "log_wealth", "gaps", "values")
-        self.watch("scores", verify, "_wealth")
+        self.watch("scores", verify.Audit, "wealth")
         self.watch("oracle", pb.Trees, "argmax", "frontier")
 
 

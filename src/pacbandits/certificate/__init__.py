@@ -6,11 +6,12 @@ And one by a normal approximation, for those who accept that (`certify_asymptoti
 from pacbandits.certificate.asymptotic import AsymptoticCertificate, certify_asymptotically
 from pacbandits.certificate.bets import Bets, Naming
 from pacbandits.certificate.certificate import Certificate
-from pacbandits.certificate.certify import certify, in_blocks
+from pacbandits.certificate.certify import certify
 from pacbandits.certificate.claim import Claim
+from pacbandits.certificate.conventions import in_blocks, worth_naming
 from pacbandits.certificate.ledger import Ledger
 from pacbandits.certificate.making import Evidence, make_certificate
-from pacbandits.certificate.named import Named, best_certificate, with_name, worth_naming
+from pacbandits.certificate.named import Named, best_certificate, with_name
 from pacbandits.certificate.verify import Verdict, verify
 
 __all__ = [

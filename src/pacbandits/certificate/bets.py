@@ -9,22 +9,26 @@ import numpy as np
 from pacbandits.arrays import FloatArray
 from pacbandits.errors import InputError
 
-_LEAST = 1e-12
-_MOST_NAMES = 10**9
-_LARGEST = 0.45  # stake; more would leave no room for a cap
+MIN_BET_FACTOR = 1e-12  # of multipliers and of scales
+MAX_NAMING_COUNT = 10**9  # of rounds, and of names
+MAX_STAKE = 0.45  # more would leave no room for a cap
 
 
 @dataclass(frozen=True)
 class Naming:
-    """That a policy was named in advance. round: the first that tests it, from 0. number: the how-manieth it was."""
+    """That a policy was named in advance.
+
+    round: the first that tests it, counted from 0.
+    number: which of all names it was, counted from 1.
+    """
 
     round: int
     number: int
 
     def __post_init__(self) -> None:
-        if not 1 <= self.round <= _MOST_NAMES or not 1 <= self.number <= _MOST_NAMES:
+        if not 1 <= self.round <= MAX_NAMING_COUNT or not 1 <= self.number <= MAX_NAMING_COUNT:
             raise InputError(
-                f"policies are named from round 1 on, numbered from 1, and fewer than {_MOST_NAMES:,}; got round "
+                f"policies are named from round 1 on, numbered from 1, and fewer than {MAX_NAMING_COUNT:,}; got round "
                 f"{self.round}, number {self.number}"
             )
 
@@ -33,9 +37,11 @@ class Naming:
 class Bets:
     """Expert k stakes λ = multiplier_k · scale_l in round l, and caps scores at `M = share/λ − 1` (never below 0).
 
-    multipliers (K,): one an expert, fixed in advance. scales (rounds,): fixed before each round. share: how near
-    λ(1 + M) comes to 1, where a single row could ruin an expert. naming: of the policy the bets are for; experts K to
-    2K − 1 are then those who stake nothing before, and have a head start (`pacbandits.confidence.head_start`).
+    multipliers (K,): one an expert, fixed in advance.
+    scales (rounds,): fixed before each round.
+    share: how near λ(1 + M) comes to 1, where a single row could ruin an expert.
+    naming: of the policy the bets are for, if it was named in advance; experts K to 2K − 1 are then those who stake
+        nothing before, and have a head start (`pacbandits.confidence.head_start`).
     """
 
     multipliers: tuple[float, ...]
@@ -45,8 +51,10 @@ class Bets:
 
     def __post_init__(self) -> None:
         for name, given in (("multipliers", self.multipliers), ("scales", self.scales)):
-            if not given or not all(_LEAST < value < np.inf for value in given):
-                raise InputError(f"the {name} of bets must be positive and finite (above {_LEAST:g}), got {given}")
+            if not given or not all(MIN_BET_FACTOR < value < np.inf for value in given):
+                raise InputError(
+                    f"the {name} of bets must be positive and finite (above {MIN_BET_FACTOR:g}), got {given}"
+                )
         if not 0 < self.share < 1:
             raise InputError(f"share must lie between 0 and 1, got {self.share}")
 
@@ -74,4 +82,4 @@ class Bets:
         return np.maximum(self.share / self._stakes(expert) - 1.0, 0.0)
 
     def _stakes(self, expert: int) -> FloatArray:
-        return np.minimum(self.multipliers[expert % len(self)] * np.array(self.scales), _LARGEST)
+        return np.minimum(self.multipliers[expert % len(self)] * np.array(self.scales), MAX_STAKE)

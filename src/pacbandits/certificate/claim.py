@@ -13,10 +13,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self, cast
 
+from pacbandits.confidence import check_delta
 from pacbandits.errors import InputError
 from pacbandits.policies import policy_from_json
 from pacbandits.policies.base import PolicyClass
-from pacbandits.records import Policy
+from pacbandits.records import Log, Policy
 
 Json = dict[str, Any]
 
@@ -115,6 +116,15 @@ class Claim(ABC):
     def with_remarks(self, *words: str) -> Self:
         """The same claim, resting on a little more."""
         return replace(self, remarks=(*self.remarks, *words))
+
+
+def check_asked(log: Log, policies: PolicyClass, *, epsilon: float, delta: float) -> None:
+    """Raise unless a log may be asked for a claim about a class at this ε and δ."""
+    if not 0 < epsilon < math.inf:
+        raise InputError(f"epsilon must be positive and finite, got {epsilon}")
+    check_delta(delta)
+    if log.n_actions != policies.n_actions:
+        raise InputError(f"the log has {log.n_actions} actions, but the policies have {policies.n_actions}")
 
 
 def read_common(given: Json, policies: PolicyClass | None) -> Json:

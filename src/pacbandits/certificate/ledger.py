@@ -25,43 +25,50 @@ is f, which makes the variance least; for large ones it moves to where a single 
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
 
 from pacbandits.arrays import FloatArray, IntArray
-from pacbandits.compiled import kernel, over_cores
+from pacbandits.certificate.rows import Rows, add_gaps, add_log_wealth, add_values
+from pacbandits.compiled import over_cores
 from pacbandits.errors import InputError
 from pacbandits.records import Contexts, Log
 
 
 @dataclass(frozen=True, eq=False)
 class Ledger:
-    """Rows sorted by context; rows starts[c] to starts[c + 1] belong to context c of the m distinct ones.
+    """A log by context.
 
-    actions, rewards, repeats, rounds, played (n,): of each row, `played` the propensity of its action; rounds count
-    from 0 without gaps. propensities, predictions (n, A): what the caps and the control variates are made from; where
-    the log tells the played propensity alone, what all of them were at least.
+    contexts: the m distinct ones.
+    rows: of the log, sorted by context, with their predictions.
     """
 
     contexts: Contexts
-    starts: IntArray
-    actions: IntArray
-    rewards: FloatArray
-    repeats: FloatArray
-    rounds: IntArray
-    played: FloatArray
-    propensities: FloatArray
-    predictions: FloatArray
+    rows: Rows
+
+    @property
+    def n_actions(self) -> int:
+        return self.rows.propensities.shape[1]
 
     @property
     def n_rounds(self) -> int:
-        return int(self.rounds.max()) + 1
+        return int(self.rows.rounds.max()) + 1
 
     @property
     def samples(self) -> int:
-        return int(self.repeats.sum())
+        return int(self.rows.repeats.sum())
+
+    @property
+    def counts(self) -> FloatArray:
+        """How often each context occurred (m,)."""
+        return np.add.reduceat(self.rows.repeats, self.rows.starts[:-1])
+
+    @property
+    def mean_propensities(self) -> FloatArray:
+        """The propensities (m, A) of each context, rounds taken together."""
+        rows = self.rows
+        return np.add.reduceat(rows.repeats[:, None] * rows.propensities, rows.starts[:-1]) / self.counts[:, None]
 
     @classmethod
     def of(cls, log: Log, predictions: FloatArray) -> Ledger:
@@ -81,8 +88,7 @@ class Ledger:
             _check_alike(log.contexts, first[which])
         order = np.argsort(which, kind="stable")
         _, rounds = np.unique(log.rounds, return_inverse=True)
-        return cls(
-            contexts=log.contexts if ids is None else log.contexts.take(first),
+        rows = Rows(
             starts=np.concatenate([[0], np.cumsum(np.bincount(which))]).astype(np.int64),
             actions=log.actions[order],
             rewards=log.rewards[order],
@@ -92,6 +98,7 @@ class Ledger:
             propensities=np.ascontiguousarray(log.bounds[order]),
             predictions=np.ascontiguousarray(predictions[order]),
         )
+        return cls(log.contexts if ids is None else log.contexts.take(first), rows)
 
     def log_wealth(self, *, reference: IntArray, bets: FloatArray, caps: FloatArray, epsilon: float) -> FloatArray:
         """Scores (m, A) that sum to `Σ_i log(1 + λ(ε − X_i(π)))` over a policy's actions.
@@ -103,25 +110,9 @@ class Ledger:
             raise InputError(f"bets and caps must have one number for each of {self.n_rounds} rounds")
         if not ((bets >= 0) & (caps >= 0) & (bets * (1.0 + caps) < 1.0)).all():
             raise InputError("bets and caps must not be negative, and bet·(1 + cap) must stay below 1")
-        out = np.zeros((len(self.contexts), self.propensities.shape[1]))
+        out = self._zeros()
         over_cores(
-            lambda a, b: _log_wealth(
-                self.starts,
-                self.actions,
-                self.rewards,
-                self.repeats,
-                self.rounds,
-                self.played,
-                self.propensities,
-                self.predictions,
-                reference,
-                bets,
-                caps,
-                epsilon,
-                out,
-                a,
-                b,
-            ),
+            lambda a, b: add_log_wealth(self.rows, reference, bets, caps, epsilon, out, a, b),
             count=len(self.contexts),
             chunks_per_core=16,
         )
@@ -135,35 +126,15 @@ class Ledger:
         rounds' predictions differ this has a small bias; it serves to choose, never to certify.
         """
         self._check(reference)
-        if mixture.shape != (len(self.contexts), self.propensities.shape[1]):
+        if mixture.shape != (len(self.contexts), self.n_actions):
             raise InputError(f"mixed propensities must have a row for each of {len(self.contexts)} contexts")
-        gaps, squares = (np.zeros((len(self.contexts), self.propensities.shape[1])) for _ in range(2))
+        gaps, squares = self._zeros(), self._zeros()
         over_cores(
-            lambda a, b: _gaps(
-                self.starts,
-                self.actions,
-                self.rewards,
-                self.repeats,
-                mixture,
-                self.predictions,
-                reference,
-                gaps,
-                squares,
-                a,
-                b,
-            ),
+            lambda a, b: add_gaps(self.rows, mixture, reference, gaps, squares, a, b),
             count=len(self.contexts),
             chunks_per_core=16,
         )
         return gaps / self.samples, squares / self.samples**2
-
-    def _check(self, reference: IntArray) -> None:
-        """Raise unless the reference has an action for every context."""
-        if (
-            reference.shape != (len(self.contexts),)
-            or not ((reference >= 0) & (reference < self.propensities.shape[1])).all()
-        ):
-            raise InputError(f"the reference must have one action for each of {len(self.contexts)} contexts")
 
     def values(self, weights: FloatArray) -> FloatArray:
         """Doubly robust scores (m, A) whose sum over a policy's actions is V̂(π) up to a constant factor.
@@ -172,23 +143,17 @@ class Ledger:
         """
         if weights.shape != (self.n_rounds,):
             raise InputError(f"weights must have one number for each of {self.n_rounds} rounds")
-        out = np.zeros((len(self.contexts), self.propensities.shape[1]))
-        over_cores(
-            lambda a, b: _values(
-                self.starts,
-                self.actions,
-                self.rewards,
-                self.repeats * weights[self.rounds],
-                self.played,
-                self.predictions,
-                out,
-                a,
-                b,
-            ),
-            count=len(self.contexts),
-            chunks_per_core=16,
-        )
+        of_rows, out = self.rows.repeats * weights[self.rows.rounds], self._zeros()
+        over_cores(lambda a, b: add_values(self.rows, of_rows, out, a, b), count=len(self.contexts), chunks_per_core=16)
         return out
+
+    def _check(self, reference: IntArray) -> None:
+        """Raise unless the reference has an action for every context."""
+        if reference.shape != (len(self.contexts),) or not ((reference >= 0) & (reference < self.n_actions)).all():
+            raise InputError(f"the reference must have one action for each of {len(self.contexts)} contexts")
+
+    def _zeros(self) -> FloatArray:
+        return np.zeros((len(self.contexts), self.n_actions))
 
 
 def _check_alike(contexts: Contexts, first: IntArray) -> None:
@@ -203,98 +168,3 @@ def _check_alike(contexts: Contexts, first: IntArray) -> None:
             f"rows {first[row]} and {row} have the context id {contexts.ids[row]} but different features; ids must "
             "name contexts, not people or sessions: leave them out"
         )
-
-
-@kernel
-def _gaps(
-    starts: IntArray,
-    actions: IntArray,
-    rewards: FloatArray,
-    repeats: FloatArray,
-    mixture: FloatArray,
-    predictions: FloatArray,
-    reference: IntArray,
-    gaps: FloatArray,
-    squares: FloatArray,
-    start: int,
-    stop: int,
-) -> None:
-    for c in range(start, stop):
-        q = reference[c]
-        for i in range(starts[c], starts[c + 1]):
-            a = actions[i]
-            base = predictions[i, q] + ((rewards[i] - predictions[i, q]) / mixture[c, q] if a == q else 0.0)
-            for x in range(predictions.shape[1]):
-                if x != q:
-                    f = predictions[i, x]
-                    gap = base - f - ((rewards[i] - f) / mixture[c, x] if a == x else 0.0)
-                    gaps[c, x] += repeats[i] * gap
-                    squares[c, x] += repeats[i] * gap**2
-
-
-@kernel
-def _centre(mean: float, stake: float) -> float:
-    """g(f, k): the control variate that makes a bet on an action of this mean grow fastest."""
-    if stake > 1e6:
-        return 1.0
-    if stake < 1e-6:
-        return mean
-    left = 0.5 * ((1.0 - stake) + math.sqrt((1.0 - stake) ** 2 + 4.0 * mean * stake))
-    return min(max(1.0 - (1.0 - left) / stake, mean), 1.0)
-
-
-@kernel
-def _log_wealth(
-    starts: IntArray,
-    actions: IntArray,
-    rewards: FloatArray,
-    repeats: FloatArray,
-    rounds: IntArray,
-    played: FloatArray,
-    propensities: FloatArray,
-    predictions: FloatArray,
-    reference: IntArray,
-    bets: FloatArray,
-    caps: FloatArray,
-    epsilon: float,
-    out: FloatArray,
-    start: int,
-    stop: int,
-) -> None:
-    n_actions = propensities.shape[1]
-    for c in range(start, stop):
-        q = reference[c]
-        for i in range(starts[c], starts[c + 1]):
-            bet, cap = float(bets[rounds[i]]), float(caps[rounds[i]])
-            a, r = actions[i], rewards[i]
-            stake = bet / max(propensities[i, q], 1e-12)
-            low = min(1.0 - _centre(1.0 - predictions[i, q], stake), propensities[i, q] * cap)
-            base = low + ((r - low) / played[i] if a == q else 0.0)
-            for x in range(n_actions):
-                if x == q:
-                    out[c, x] += repeats[i] * math.log1p(bet * epsilon)
-                else:
-                    stake = bet / max(propensities[i, x], 1e-12)
-                    high = max(_centre(predictions[i, x], stake), 1.0 - propensities[i, x] * cap)
-                    score = high + ((r - high) / played[i] if a == x else 0.0) - base
-                    out[c, x] += repeats[i] * math.log1p(bet * (epsilon - score))
-
-
-@kernel
-def _values(
-    starts: IntArray,
-    actions: IntArray,
-    rewards: FloatArray,
-    weights: FloatArray,
-    played: FloatArray,
-    predictions: FloatArray,
-    out: FloatArray,
-    start: int,
-    stop: int,
-) -> None:
-    for c in range(start, stop):
-        for i in range(starts[c], starts[c + 1]):
-            for x in range(predictions.shape[1]):
-                out[c, x] += weights[i] * predictions[i, x]
-            a = actions[i]
-            out[c, a] += weights[i] * (rewards[i] - predictions[i, a]) / played[i]

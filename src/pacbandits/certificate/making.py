@@ -12,17 +12,17 @@ from pacbandits.certificate.bets import Bets
 from pacbandits.certificate.certificate import Certificate
 from pacbandits.certificate.claim import Json
 from pacbandits.certificate.ledger import Ledger
-from pacbandits.certificate.search import Least, least_of_all, least_of_one, least_of_two, least_wealth
+from pacbandits.certificate.search import Least, least_again, least_wealth
 from pacbandits.confidence import certificate_threshold, check_delta, check_epsilon, head_start
 from pacbandits.errors import InputError
-from pacbandits.policies.base import EnumeratedClass, FrontierClass, PolicyClass
+from pacbandits.policies.base import EnumeratedClass, PolicyClass
 from pacbandits.policies.remembering import remembering
 from pacbandits.records import Log, Policy
 from pacbandits.records.digest import digest_log
 
-_LEAST_EPSILON = 1e-3  # the least that is certified, if not asked for
-_STEPS = 9  # halvings of the logarithms from there to 1: the grid of certified epsilons
-_GUESSES = 5  # of the certified epsilon, before bisection
+MIN_CERTIFIED_EPSILON = 1e-3  # unless a smaller one is asked for
+EPSILON_GRID_STEPS = 2**9  # of equal ratio, from there to 1
+MAX_EPSILON_GUESSES = 5  # before bisection
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,7 +32,8 @@ class Evidence:
     log: what was seen.
     ledger: the same with its predictions, laid out.
     policies: the class.
-    epsilon, delta: what is to be certified.
+    epsilon: how near to the best a policy is to be certified.
+    delta: with what probability of being wrong.
     model: the reward model that predicted, in JSON.
     ordered: whether the log's rounds are blocks of a log that had none.
     reserved: whether half of δ is for policies named in advance.
@@ -76,7 +77,7 @@ class Evidence:
     def slope(self, bets: Bets, experts: Iterable[int]) -> float:
         """About how fast log-wealth rises with ε: by all stakes together, the mean of these experts."""
         ledger = self.ledger
-        return float(np.mean([(ledger.repeats * bets.stakes(k)[ledger.rounds]).sum() for k in experts]))
+        return float(np.mean([(ledger.rows.repeats * bets.stakes(k)[ledger.rows.rounds]).sum() for k in experts]))
 
     def find_least(self, bets: Bets, *, reference: IntArray, experts: Sequence[int] | None = None) -> Least:
         """What is left of the least refuted policy, by the best of all experts or of these."""
@@ -137,35 +138,23 @@ def _certified_epsilon(
     refuted = least.value >= threshold
     if not refuted and epsilon >= 1:
         return 1.0, 0
-    grid = np.exp(np.log(_LEAST_EPSILON) * (1.0 - np.arange(2**_STEPS + 1) / 2**_STEPS))
+    grid = np.exp(np.log(MIN_CERTIFIED_EPSILON) * (1.0 - np.arange(EPSILON_GRID_STEPS + 1) / EPSILON_GRID_STEPS))
     low, high = 0, len(grid) - 1
     if refuted:
         high = min(max(int(np.searchsorted(grid, epsilon, side="left")), 1), high)
     else:
         low = max(int(np.searchsorted(grid, epsilon, side="right")) - 1, 0)
     slope = evidence.slope(bets, least.experts)
-    last, asked = (epsilon, least.value), 0
+    known, wealth, asked = epsilon, least.value, 0
     while high - low > 1:
         middle = (low + high) // 2
-        if asked < _GUESSES and slope > 0:
-            crossing = last[0] + (threshold - last[1]) / slope
+        if asked < MAX_EPSILON_GUESSES and slope > 0:
+            crossing = known + (threshold - wealth) / slope
             middle = min(max(int(np.searchsorted(grid, crossing)), low + 1), high - 1)
-        now = float(grid[middle]), _least_at(evidence, bets, least, reference=reference, epsilon=float(grid[middle]))
-        low, high = (low, middle) if now[1] >= threshold else (middle, high)
-        slope = (now[1] - last[1]) / (now[0] - last[0]) if now[0] != last[0] else 0.0
-        last, asked = now, asked + 1
+        tried = float(grid[middle])
+        scores = [evidence.wealth(bets, expert, reference=reference, epsilon=tried) for expert in least.experts]
+        found = least_again(evidence.policies, evidence.ledger.contexts, scores, share=least.share)
+        low, high = (low, middle) if found >= threshold else (middle, high)
+        slope = (found - wealth) / (tried - known) if tried != known else 0.0
+        known, wealth, asked = tried, found, asked + 1
     return float(grid[high]), 0 if listed else asked
-
-
-def _least_at(evidence: Evidence, bets: Bets, least: Least, *, reference: IntArray, epsilon: float) -> float:
-    """The least log-wealth at another ε, by the experts and in the way that `least` was found."""
-    policies, contexts = evidence.policies, evidence.ledger.contexts
-    used = [evidence.wealth(bets, expert, reference=reference, epsilon=epsilon) for expert in least.experts]
-    if isinstance(policies, EnumeratedClass):
-        return least_of_all(policies, contexts, used)
-    if len(used) == 1:
-        return least_of_one(policies, contexts, used[0])
-    if least.share is None and isinstance(policies, FrontierClass):
-        return least_of_two(policies, contexts, used[0], used[1])
-    share = 0.5 if least.share is None else least.share
-    return least_of_one(policies, contexts, share * used[0] + (1.0 - share) * used[1])

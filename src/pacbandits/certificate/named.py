@@ -17,24 +17,23 @@ import numpy as np
 from pacbandits.certificate.bets import Bets, Naming
 from pacbandits.certificate.certificate import Certificate
 from pacbandits.certificate.making import Evidence, make_certificate
-from pacbandits.certificate.search import Least, least_of_all, least_of_one
-from pacbandits.policies.base import EnumeratedClass, PolicyClass
+from pacbandits.certificate.search import Least, least_again
+from pacbandits.policies.base import EnumeratedClass
 from pacbandits.records import Contexts, Policy
 
-_LEAST_SIZE = 10.0  # nats of log|Π| from which on half of δ is well spent on naming
-_GLANCED_AT, _LOOKED_AT = 6, 2  # of the policies named, the latest; and of these, closely
+MAX_NAMES_GLANCED_AT = 6  # the latest
+MAX_NAMES_LOOKED_AT = 2  # the most promising of these
 
 
 class Named(NamedTuple):
-    """A policy and when it was named."""
+    """A policy that was named in advance.
+
+    policy: which one.
+    naming: when.
+    """
 
     policy: Policy
     naming: Naming
-
-
-def worth_naming(policies: PolicyClass) -> bool:
-    """Whether half of δ is kept for policies named in advance: with large classes and an exact oracle."""
-    return policies.exact and policies.log_size >= _LEAST_SIZE
 
 
 def with_name(named: Sequence[Named], policy: Policy, contexts: Contexts, *, round_number: int) -> tuple[Named, ...]:
@@ -62,19 +61,22 @@ def best_certificate(
     calls = best.least.oracle_calls
     if best.least.value < evidence.needed(bets):
         experts = best.least.experts
-        latest = named[-_GLANCED_AT:]
-        for one in sorted(latest, key=lambda one: _glance(evidence, one, bets, experts))[:_LOOKED_AT]:
-            late = replace(bets, naming=one.naming)
-            other = _look(evidence, one.policy, late, (*experts, *_waiting(bets, experts)))
-            calls += other.least.oracle_calls
-            best = min(best, other, key=lambda candidate: candidate.reach)
-        calls += 0 if isinstance(evidence.policies, EnumeratedClass) else len(experts) * len(latest)
+        promising, asked = _most_promising(evidence, named[-MAX_NAMES_GLANCED_AT:], bets, experts)
+        others = [_look_at_named(evidence, one, bets, experts) for one in promising]
+        best = min([best, *others], key=lambda candidate: candidate.reach)
+        calls += asked + sum(other.least.oracle_calls for other in others)
     certificate, more = make_certificate(evidence, best.policy, best.bets, least=best.least)
     return certificate, calls + more
 
 
 class _Candidate(NamedTuple):
-    """A policy, its bets, what they left of its least refuted rival, and the ε that they would seem to certify."""
+    """A policy that may be certified.
+
+    policy: which one.
+    bets: for it.
+    least: what they left of its least refuted rival.
+    reach: the ε that they would seem to certify.
+    """
 
     policy: Policy
     bets: Bets
@@ -88,10 +90,23 @@ def _look(evidence: Evidence, policy: Policy, bets: Bets, experts: Sequence[int]
     return _Candidate(policy, bets, least, _reach(evidence, bets, least.experts, least.value))
 
 
-def _waiting(bets: Bets, experts: Sequence[int]) -> list[int]:
-    """The experts that wait for a naming and otherwise stake as these do, or one step more or less."""
+def _look_at_named(evidence: Evidence, named: Named, bets: Bets, experts: Sequence[int]) -> _Candidate:
+    """What these experts have to show for a policy that was named, and those who wait for the naming.
+
+    Of the latter those who otherwise stake as these do, or one step more or less.
+    """
     near = {k + step for k in experts for step in (-1, 0, 1)} & set(range(len(bets)))
-    return [len(bets) + k for k in sorted(near)]
+    waiting = [len(bets) + k for k in sorted(near)]
+    return _look(evidence, named.policy, replace(bets, naming=named.naming), (*experts, *waiting))
+
+
+def _most_promising(
+    evidence: Evidence, named: Sequence[Named], bets: Bets, experts: Sequence[int]
+) -> tuple[list[Named], int]:
+    """The names of which these experts, when they wait for the naming, would seem to certify most; and oracle calls."""
+    order = sorted(named, key=lambda one: _glance(evidence, one, bets, experts))
+    calls = 0 if isinstance(evidence.policies, EnumeratedClass) else len(experts) * len(named)
+    return order[:MAX_NAMES_LOOKED_AT], calls
 
 
 def _glance(evidence: Evidence, named: Named, bets: Bets, experts: Sequence[int]) -> float:
@@ -100,11 +115,7 @@ def _glance(evidence: Evidence, named: Named, bets: Bets, experts: Sequence[int]
     own, late = named.policy(contexts), replace(bets, naming=named.naming)
     reaches: list[float] = []
     for expert in (len(bets) + k for k in experts):
-        score = evidence.wealth(late, expert, reference=own)
-        if isinstance(policies, EnumeratedClass):
-            value = least_of_all(policies, contexts, [score])
-        else:
-            value = least_of_one(policies, contexts, score)
+        value = least_again(policies, contexts, [evidence.wealth(late, expert, reference=own)])
         reaches.append(_reach(evidence, late, [expert], value))
     return min(reaches)
 

@@ -8,25 +8,29 @@ assumptions.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from pacbandits.arrays import FloatArray, IntArray
 from pacbandits.certificate.certificate import Certificate
-from pacbandits.certificate.certify import in_blocks
-from pacbandits.certificate.named import worth_naming
+from pacbandits.certificate.conventions import in_blocks, worth_naming
 from pacbandits.policies.base import ClosedClass, EnumeratedClass, FrontierClass, PolicyClass
 from pacbandits.records import Contexts, Log, Policy
 from pacbandits.records.digest import digest_log
 from pacbandits.rewards import RewardModel, model_from_json, predict_by_round
 
-_ROUNDING = 1e-6  # relative: how far a value computed anew may lie from the one in the certificate
-_BLOCK = 2**14  # rows at a time, to be light on memory
+WEALTH_ROUNDING = 1e-6  # how far a log-wealth computed anew may be off, in nats, or as a share of a larger one
+ROWS_AT_A_TIME = 2**14  # to be light on memory
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """faults: what does not hold, in words; none when the certificate is good. value: the least log-wealth, anew."""
+    """What came of a recheck.
+
+    faults: what does not hold, in words; none when the certificate is good.
+    value: the least log-wealth, computed anew; None where it did not come to that.
+    """
 
     faults: tuple[str, ...]
     value: float | None
@@ -56,16 +60,17 @@ def verify(certificate: Certificate, log: Log, policies: PolicyClass, *, model: 
     if not _belongs(certificate.policy, log.contexts, policies):
         return Verdict(("the certified policy is not one of the class",), None)
     needed = _needed(certificate, policies)
-    value = _least(certificate, log, policies, predictions, certificate.epsilon)
+    audit = Audit(certificate, log, policies, predictions)
+    value = audit.least(certificate.epsilon)
     # An oracle that is not exact may find a little more or less, asked about rows in another form.
     off = value - certificate.value if certificate.exact else min(value - certificate.value, 0.0)
-    if not abs(off) <= _ROUNDING * max(1.0, abs(value)):
+    if not abs(off) <= WEALTH_ROUNDING * max(1.0, abs(value)):
         faults.append(f"the least log-wealth is {value:.6g}, not {certificate.value:.6g}")
     if certificate.certified and not value >= needed:
         faults.append(f"a log-wealth of {value:.6g} does not reach {needed:.6g}: nothing is certified")
     if certificate.certified_epsilon != 1.0:
-        smallest = _least(certificate, log, policies, predictions, certificate.certified_epsilon)
-        if not smallest >= needed - _ROUNDING:
+        smallest = audit.least(certificate.certified_epsilon)
+        if not smallest >= needed - WEALTH_ROUNDING:
             faults.append(f"the data do not certify {certificate.certified_epsilon:.6g}")
     return Verdict(tuple(faults), value)
 
@@ -127,73 +132,99 @@ def _belongs(policy: Policy, contexts: Contexts, policies: PolicyClass) -> bool:
     return bool(np.array_equal(policies.argmax(contexts, agree)(contexts), actions))
 
 
-def _least(certificate: Certificate, log: Log, policies: PolicyClass, predictions: FloatArray, epsilon: float) -> float:
-    """The least log-wealth over the class, of the experts that the certificate used."""
-    scores = [
-        _wealth(certificate, log, predictions, expert, epsilon, policies.log_size) for expert in certificate.experts
-    ]
-    contexts, rows = log.contexts, np.arange(len(log))
-    if isinstance(policies, EnumeratedClass):
-        each = [[float(s[rows, actions].sum()) for s in scores] for actions in np.asarray(policies.actions(contexts))]
-        return float(np.array(each).max(axis=1).min())
-    if len(scores) == 2 and certificate.share is None and isinstance(policies, FrontierClass):
-        frontier = policies.frontier(contexts, -scores[0], -scores[1])
-        return float(-np.minimum(frontier.first, frontier.second).max())
-    share = 1.0 if certificate.share is None else certificate.share
-    mixed = share * scores[0] + (1.0 - share) * scores[-1]
-    return float(mixed[rows, policies.argmax(contexts, -mixed)(contexts)].sum())
+@dataclass(frozen=True, eq=False)
+class Audit:
+    """A certificate, and what it is rechecked against.
+
+    certificate: what is claimed.
+    log: what it is claimed of, cut into blocks if the certificate is.
+    policies: the class.
+    predictions (n, A): of the reward model, made before each row's round.
+    """
+
+    certificate: Certificate
+    log: Log
+    policies: PolicyClass
+    predictions: FloatArray
+
+    def least(self, epsilon: float) -> float:
+        """The least log-wealth over the class, of the experts that the certificate used."""
+        policies, share = self.policies, self.certificate.share
+        scores = [self.wealth(expert, epsilon) for expert in self.certificate.experts]
+        contexts, rows = self.log.contexts, np.arange(len(self.log))
+        if isinstance(policies, EnumeratedClass):
+            table = np.asarray(policies.actions(contexts))
+            each = [[float(s[rows, actions].sum()) for s in scores] for actions in table]
+            return float(np.array(each).max(axis=1).min())
+        if len(scores) == 2 and share is None and isinstance(policies, FrontierClass):
+            frontier = policies.frontier(contexts, -scores[0], -scores[1])
+            return float(-np.minimum(frontier.first, frontier.second).max())
+        weight = 1.0 if share is None else share
+        mixed = weight * scores[0] + (1.0 - weight) * scores[-1]
+        return float(mixed[rows, policies.argmax(contexts, -mixed)(contexts)].sum())
+
+    def wealth(self, expert: int, epsilon: float) -> FloatArray:
+        """repeats · log(1 + λ(ε − X)) for every row and action (n, A), and each row's share of a head start."""
+        log, made = self.log, self.certificate.bets
+        _, rounds = np.unique(log.rounds, return_inverse=True)
+        reference, played = self.certificate.policy(log.contexts), log.played_propensities
+        bets, caps = made.stakes(expert)[rounds], made.caps(expert)[rounds]
+        out = np.empty_like(log.bounds)
+        for start in range(0, len(log), ROWS_AT_A_TIME):
+            part = slice(start, start + ROWS_AT_A_TIME)
+            rows = _Rows(
+                predictions=self.predictions[part],
+                bounds=log.bounds[part],
+                actions=log.actions[part],
+                rewards=log.rewards[part],
+                played=played[part],
+                reference=reference[part],
+                bet=bets[part],
+                cap=caps[part],
+            )
+            out[part] = log.repeats[part, None] * np.log1p(bets[part, None] * (epsilon - _scores(rows)))
+        if made.naming is not None and expert >= len(made):
+            # Named i-th, the policy has 2δ/((i + 3)(i + 4)) to itself, where one of |Π| has δ/(2|Π|).
+            number = made.naming.number
+            out += (self.policies.log_size - np.log((number + 3) * (number + 4) / 4)) / len(log)
+        return out
 
 
-def _wealth(
-    certificate: Certificate, log: Log, predictions: FloatArray, expert: int, epsilon: float, log_size: float
-) -> FloatArray:
-    """repeats · log(1 + λ(ε − X)) for every row and action (n, A), and each row's share of a head start."""
-    _, rounds = np.unique(log.rounds, return_inverse=True)
-    bets, caps = certificate.bets.stakes(expert)[rounds], certificate.bets.caps(expert)[rounds]
-    reference = certificate.policy(log.contexts)
-    played = log.played_propensities
-    out = np.empty_like(log.bounds)
-    for start in range(0, len(log), _BLOCK):
-        part = slice(start, start + _BLOCK)
-        bet, cap = bets[part, None], caps[part, None]
-        score = _scores(
-            predictions[part],
-            log.bounds[part],
-            log.actions[part],
-            log.rewards[part, None],
-            played[part, None],
-            reference[part],
-            bet,
-            cap,
-        )
-        out[part] = log.repeats[part, None] * np.log1p(bet * (epsilon - score))
-    naming = certificate.bets.naming
-    if naming is not None and expert >= len(certificate.bets):
-        # Named i-th, the policy has 2δ/((i + 3)(i + 4)) to itself, where one of |Π| has δ/(2|Π|).
-        out += (log_size - np.log((naming.number + 3) * (naming.number + 4) / 4)) / len(log)
-    return out
+class _Rows(NamedTuple):
+    """What the scores of rows are made from.
+
+    predictions (n, A): of the reward model.
+    bounds (n, A): propensities, or what they were at least.
+    actions (n,): what was played.
+    rewards (n,): what it earned.
+    played (n,): the propensity of what was played.
+    reference (n,): q's actions.
+    bet (n,): λ.
+    cap (n,): M.
+    """
+
+    predictions: FloatArray
+    bounds: FloatArray
+    actions: IntArray
+    rewards: FloatArray
+    played: FloatArray
+    reference: IntArray
+    bet: FloatArray
+    cap: FloatArray
 
 
-def _scores(
-    predictions: FloatArray,
-    p: FloatArray,
-    actions: IntArray,
-    reward: FloatArray,
-    played: FloatArray,
-    reference: IntArray,
-    bet: FloatArray,
-    cap: FloatArray,
-) -> FloatArray:
-    """X of some rows for every action; reward, played, bet and cap are columns."""
-    rows = np.arange(len(actions))
-    stake = bet / np.maximum(p, 1e-12)
-    high = np.maximum(_centre(predictions, stake), 1.0 - p * cap)
-    low = np.minimum(1.0 - _centre(1.0 - predictions, stake), p * cap)[rows, reference][:, None]
+def _scores(rows: _Rows) -> FloatArray:
+    """X of these rows for every action (n, A)."""
+    numbers, p = np.arange(len(rows.actions)), rows.bounds
+    reward, played, cap = rows.rewards[:, None], rows.played[:, None], rows.cap[:, None]
+    stake = rows.bet[:, None] / np.maximum(p, 1e-12)
+    high = np.maximum(_centre(rows.predictions, stake), 1.0 - p * cap)
+    low = np.minimum(1.0 - _centre(1.0 - rows.predictions, stake), p * cap)[numbers, rows.reference][:, None]
     mine = np.zeros_like(p, dtype=bool)
-    mine[rows, actions] = True
-    theirs = (actions == reference)[:, None]
+    mine[numbers, rows.actions] = True
+    theirs = (rows.actions == rows.reference)[:, None]
     score = high + mine * (reward - high) / played - low - theirs * (reward - low) / played
-    score[rows, reference] = 0.0
+    score[numbers, rows.reference] = 0.0
     return score
 
 

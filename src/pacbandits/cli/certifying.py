@@ -85,7 +85,7 @@ def certify_log(
     from rich.console import Console
 
     from pacbandits.certificate import certify, certify_asymptotically
-    from pacbandits.certificate.asymptotic import DRAWS
+    from pacbandits.certificate.asymptotic import BOOTSTRAP_DRAWS
     from pacbandits.confidence import check_delta
     from pacbandits.logs import read_log
     from pacbandits.policies.registry import load_policies
@@ -113,7 +113,7 @@ def certify_log(
                 epsilon=epsilon,
                 delta=delta,
                 rng=0 if seed is None else seed,
-                draws=DRAWS if draws is None else draws,
+                draws=BOOTSTRAP_DRAWS if draws is None else draws,
                 ordered=ordered,
                 learnt=contexts is None,
                 progress=prefixed(tell, f"bootstrap of {read.samples:,} interactions"),

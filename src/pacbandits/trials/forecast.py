@@ -20,17 +20,19 @@ from pacbandits.design import Shifted, price_propensities, solve_design
 from pacbandits.policies.base import PolicyClass
 from pacbandits.records import Log
 from pacbandits.rewards import RewardModel, model_from_json
-from pacbandits.trials.coda import DOUBT, FLOOR, LEAST_PRICE, gap_task
+from pacbandits.trials.coda import DEFAULT_FLOOR_SHARE
+from pacbandits.trials.exploration import MIN_DESIGN_PRICE, Findings, gap_task
 
-_MOST_CONTEXTS = 20_000  # a sample of them tells prices well enough
-_PRECISION = 0.1
+MAX_ROWS_LOOKED_AT = 20_000  # a sample of them tells prices well enough
+DESIGN_PRECISION = 0.1  # the relative gap to which the best design is solved
 
 
 @dataclass(frozen=True)
 class Outlook:
-    """same, best: about how many more interactions would certify ε, with the log's propensities or the best design.
+    """About how many more interactions would certify ε; 0 when nothing is missing.
 
-    Both are 0 when nothing is missing.
+    same: with propensities like those of the log.
+    best: with the best design.
     """
 
     same: float
@@ -54,41 +56,31 @@ def outlook(certificate: Certificate, log: Log, policies: PolicyClass, *, model:
     fitted = made.fit(log)
     ledger = Ledger.of(part, fitted.predict(part.contexts))
     mixed = _mixture(part, ledger)
-    task, plain = (
-        gap_task(
-            ledger,
-            policies,
-            None,
-            mixed=mixed,
-            reference=certificate.policy,
-            fitted=fitted,
-            epsilon=certificate.epsilon,
-            price=policies.n_actions / (2.0 * certificate.epsilon**2),
-            floor=FLOOR,
-            doubt=doubt,
-        )
-        for doubt in (DOUBT, 0.0)
+    epsilon, uniform_price = certificate.epsilon, policies.n_actions / (2.0 * certificate.epsilon**2)
+    findings = Findings(ledger, mixed, certificate.policy, fitted, uniform_price)
+    best_task = gap_task(findings, policies, None, epsilon=epsilon, floor=DEFAULT_FLOOR_SHARE)
+    same_task = replace(
+        gap_task(findings, policies, None, epsilon=epsilon, floor=0.0, standard_errors=0.0), scale=Shifted(epsilon, 1.0)
     )
-    plain = replace(plain, scale=Shifted(certificate.epsilon, 1.0), floor=0.0)
     # An action that was never possible would cost infinitely many; a small probability says as much.
-    same = max(price_propensities(plain, np.maximum(mixed, 1e-9)).upper, LEAST_PRICE)
-    best = min(max(solve_design(task, tolerance=_PRECISION).upper, LEAST_PRICE), same)
+    same = max(price_propensities(same_task, np.maximum(mixed, 1e-9)).upper, MIN_DESIGN_PRICE)
+    best = min(max(solve_design(best_task, tolerance=DESIGN_PRECISION).upper, MIN_DESIGN_PRICE), same)
     return Outlook(2.0 * missing * same, 2.0 * missing * best)
 
 
 def _sampled(log: Log) -> Log:
     """The log, or rows evenly taken from it."""
-    if len(log) <= _MOST_CONTEXTS:
+    if len(log) <= MAX_ROWS_LOOKED_AT:
         return log
-    return log.take(np.linspace(0, len(log) - 1, _MOST_CONTEXTS).astype(np.int64))
+    return log.take(np.linspace(0, len(log) - 1, MAX_ROWS_LOOKED_AT).astype(np.int64))
 
 
 def _mixture(log: Log, ledger: Ledger) -> FloatArray:
     """The propensities (m, A) of each context, rounds taken together; of each action alone where a log has no more."""
-    if log.least is not None:
-        counts = np.bincount(ledger.actions, weights=ledger.repeats, minlength=log.n_actions)
-        inverse = np.bincount(ledger.actions, weights=ledger.repeats / ledger.played, minlength=log.n_actions)
-        means = np.divide(counts, inverse, out=np.zeros(log.n_actions), where=counts > 0)
-        return np.tile(means, (len(ledger.contexts), 1))
-    weights = np.add.reduceat(ledger.repeats, ledger.starts[:-1])
-    return np.add.reduceat(ledger.repeats[:, None] * ledger.propensities, ledger.starts[:-1]) / weights[:, None]
+    if log.least is None:
+        return ledger.mean_propensities
+    rows = ledger.rows
+    counts = np.bincount(rows.actions, weights=rows.repeats, minlength=log.n_actions)
+    inverse = np.bincount(rows.actions, weights=rows.repeats / rows.played, minlength=log.n_actions)
+    means = np.divide(counts, inverse, out=np.zeros(log.n_actions), where=counts > 0)
+    return np.tile(means, (len(ledger.contexts), 1))

@@ -20,7 +20,8 @@ from pacbandits.policies import class_from_json, class_to_json, policy_from_json
 from pacbandits.policies.base import PolicyClass
 from pacbandits.records import Contexts, Design, Log, Policy, RewardBounds, Sampler
 from pacbandits.rewards import RewardModel, model_from_json, no_idea
-from pacbandits.trials.coda import Coda, NoisyDesign
+from pacbandits.trials.coda import Coda
+from pacbandits.trials.exploration import NoisyDesign
 from pacbandits.trials.trial import Exploration, Trial, TrialState
 from pacbandits.trials.uniform import Uniform
 

@@ -2,17 +2,17 @@
 
     until the certificate holds:
         choose propensities and the scale of the bets for the next round      (what `uniform` and `coda` do differently)
-        play the round
-        q = the policy of largest doubly robust value on all data
-        certify q on all data, or a policy named earlier on the data since       (pacbandits.certificate)
-        when a new design is due, name q
+        if that is a new design, name the leader, whom later rounds then test
+        play the round and add it to the data
+        leader = the policy of largest doubly robust value on all data, less a standard error
+        certify the leader on all data, or a policy named earlier on the data since       (pacbandits.certificate)
 
 Validity rests on the certificate alone; everything else only decides how many samples it takes.
 """
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, ClassVar
 
@@ -29,17 +29,47 @@ from pacbandits.records import Contexts, Design, Log, Policy, RewardBounds, Samp
 from pacbandits.rewards import Fitted, RewardModel, default_model, no_idea
 from pacbandits.trials.protocol import Answer, Plan, Setting, State, check_played
 
-# Of the bet that the scale of a round asks for. Large bets refute near-optimal policies, small ones those that are far
-# off but rely on rare actions.
-MULTIPLIERS = (0.25, 0.5, 1.0, 2.0)
+# Of the stake that the scale of a round asks for. Large stakes refute near-optimal policies, small ones those that are
+# far off but rely on rare actions.
+EXPERT_MULTIPLIERS = (0.25, 0.5, 1.0, 2.0)
+# By which policies are marked down when the leader is chosen: those on rare actions often look best by luck. A standard
+# error √v is no sum over contexts, but at most (v/ε + ε)/2, which is one.
+LEADER_MARKDOWN_STANDARD_ERRORS = 1.0
+DEFAULT_GROWTH = 0.3
+MIN_PILOT_SAMPLES, PILOT_SAMPLES_PER_ACTION = 200, 50
 
 Pilot = Annotated[int, About("the size of the first round; 0: 50 an action, or 200", least=0)]
 Growth = Annotated[float, About("the largest round, as a share of what was seen", above=0)]
 
 
-# How many standard errors a policy is marked down by when the best one is chosen: one that relies on rare actions often
-# looks best by luck. A standard error √v is no sum over contexts, but at most (v/ε + ε)/2, which is one.
-CAUTION = 1.0
+@dataclass(frozen=True, eq=False)
+class Exploration:
+    """A way to play.
+
+    sampler: with what probability to play each action.
+    price: V/d² of the policy that it serves worst; bets are scaled and rounds sized by it.
+    since: after how many samples it was chosen.
+    pool: policies worth starting the next design from.
+    oracle_calls: what it took to choose.
+    """
+
+    sampler: Sampler
+    price: float
+    since: int
+    pool: tuple[Policy, ...] = ()
+    oracle_calls: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class TrialPlan(Plan):
+    """A round to be played: a `Plan`, and
+
+    exploration: what it is played with.
+    scale: of its bets.
+    """
+
+    exploration: Exploration = field(kw_only=True)
+    scale: float = field(kw_only=True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,31 +97,18 @@ class TrialState(State):
     certificate: Certificate | None = None
 
 
-@dataclass(frozen=True, eq=False)
-class Exploration:
-    """A way to play, the price it was found to have (V/d² of the worst served policy), and since how many samples."""
-
-    sampler: Sampler
-    price: float
-    since: int
-    pool: tuple[Policy, ...] = ()
-    oracle_calls: int = 0
-
-
-@dataclass(frozen=True, eq=False)
-class TrialPlan(Plan):
-    """A round, and what it is played with."""
-
-    exploration: Exploration = field(kw_only=True)
-    scale: float = field(kw_only=True)
-
-
 @dataclass(frozen=True)
-class Trial:
-    """What `uniform` and `coda` share.
+class Trial(ABC):
+    """What `uniform` and `coda` share. A trial of one's own extends this by `explore`, and by fields if it has options.
 
-    rewards: must be known to lie in [0, 1]. model: the reward model; by default one that fits the contexts. pilot: the
-    size of the first round, by default 50 an action, or 200. growth: the largest round, as a share of what was seen.
+    name: what reports call it; by default the name of the class.
+
+    epsilon: how near to the best the policy is to be.
+    delta: the probability of being wrong.
+    rewards: must be known to lie in [0, 1].
+    model: the reward model; by default one that fits the contexts.
+    pilot: the size of the first round; by default 50 an action, or 200.
+    growth: the largest round, as a share of what was seen.
     """
 
     name: ClassVar[str] = ""
@@ -101,7 +118,11 @@ class Trial:
     rewards: RewardBounds = field(default=RewardBounds(), kw_only=True)
     model: RewardModel | None = field(default=None, kw_only=True)
     pilot: int | None = field(default=None, kw_only=True)
-    growth: float = field(default=0.3, kw_only=True)
+    growth: float = field(default=DEFAULT_GROWTH, kw_only=True)
+
+    def __init_subclass__(cls) -> None:
+        if not cls.name:
+            cls.name = cls.__name__
 
     def __post_init__(self) -> None:
         if not 0 < self.epsilon < float("inf"):
@@ -137,12 +158,12 @@ class Trial:
         """The next round."""
         if state.finished:
             return None
-        n_actions = state.policies.n_actions
         if state.log is None:
-            pilot = max(200, 50 * n_actions) if self.pilot is None else self.pilot
+            n_actions = state.policies.n_actions
+            usual = max(MIN_PILOT_SAMPLES, PILOT_SAMPLES_PER_ACTION * n_actions)
             # A policy that differs everywhere has V = 2A under uniform exploration; rewards vary by 1/4 at most.
             start = Exploration(uniform_design(state.policy), 0.5 * n_actions / self.epsilon**2, 0)
-            return self._plan(state, start, pilot)
+            return self._plan(state, start, usual if self.pilot is None else self.pilot)
         explored = self.explore(state, progress=progress)
         return self._plan(state, explored, self._round_size(state, explored))
 
@@ -151,25 +172,10 @@ class Trial:
         check_played(state, plan, log, rewards=self.rewards)
         if not isinstance(plan, TrialPlan):
             raise InputError(f"the plan is not one of {self.name}")
-        before = state.log
-        fitted = fit(state)
-        log = replace(log, rounds=np.full(len(log), state.round_number))
-        seen = log if before is None else before.followed_by(log)
-        new = fitted.predict(log.contexts)
-        predictions = new if state.predictions is None else np.concatenate([state.predictions, new])
-        scales = (*state.scales, plan.scale)
-        ledger = Ledger.of(seen, predictions)
-        played = merge(state.played, plan.sampler, log.samples)
-        gaps, squares = ledger.gaps(mixture(played, ledger.contexts), reference=state.policy(ledger.contexts))
-        best = state.policies.argmax(ledger.contexts, -gaps - CAUTION / (2.0 * self.epsilon) * squares)
-        named, reserved = state.named, worth_naming(state.policies)
-        if reserved and state.leader is not None and plan.exploration.since == state.samples:
-            named = with_name(named, state.leader, state.contexts, round_number=state.round_number)
-        evidence = Evidence(
-            seen, ledger, state.policies, self.epsilon, self.delta, model=state.model.to_json(), reserved=reserved
-        )
-        certificate, calls = best_certificate(evidence, leader=best, named=named, bets=Bets(MULTIPLIERS, scales))
-        return state.after(
+        seen, ledger = _add_round(_name_leader(state, plan), plan, log)
+        leader = self._choose_leader(seen, ledger)
+        certificate, calls = self._certify(seen, ledger, leader)
+        return seen.after(
             plan,
             log,
             policy=certificate.policy,
@@ -180,14 +186,7 @@ class Trial:
                 "needed": certificate.threshold,
             },
             oracle_calls=calls + 1,
-            log=seen,
-            predictions=predictions,
-            scales=scales,
-            pool=plan.exploration.pool or state.pool,
-            current=plan.exploration,
-            played=played,
-            leader=best,
-            named=named,
+            leader=leader,
             certificate=certificate,
         )
 
@@ -202,15 +201,8 @@ class Trial:
     def explore(self, state: TrialState, *, progress: Progress | None = None) -> Exploration:
         """How to play next, given that something was seen."""
 
-    def _round_size(self, state: TrialState, explored: Exploration) -> int:
-        """A third of what seems to be missing, but no more than the growth allows, and not too little."""
-        certificate = state.certificate
-        assert certificate is not None
-        missing = max(certificate.threshold - certificate.value, 0.0) * 2.0 * explored.price
-        least, most = state.samples / 25, state.samples * self.growth
-        return max(1, int(np.clip(missing / 3, least, max(least, most))))
-
     def _plan(self, state: TrialState, explored: Exploration, samples: int) -> TrialPlan:
+        """The next round, with its bets."""
         return TrialPlan(
             round_number=state.round_number + 1,
             epsilon=self.epsilon,
@@ -221,6 +213,62 @@ class Trial:
             exploration=replace(explored, oracle_calls=0),
             scale=1.0 / (explored.price * self.epsilon),
         )
+
+    def _round_size(self, state: TrialState, explored: Exploration) -> int:
+        """A third of what seems to be missing, but within the growth and no less than 1/25 of what was seen."""
+        certificate = state.certificate
+        assert certificate is not None
+        missing = max(certificate.threshold - certificate.value, 0.0) * 2.0 * explored.price
+        least, most = state.samples / 25, state.samples * self.growth
+        return max(1, int(np.clip(missing / 3, least, max(least, most))))
+
+    def _choose_leader(self, state: TrialState, ledger: Ledger) -> Policy:
+        """The policy of largest doubly robust value on all data, less a standard error."""
+        mixed = mixture(state.played, ledger.contexts)
+        gaps, squares = ledger.gaps(mixed, reference=state.policy(ledger.contexts))
+        markdown = LEADER_MARKDOWN_STANDARD_ERRORS / (2.0 * self.epsilon) * squares
+        return state.policies.argmax(ledger.contexts, -gaps - markdown)
+
+    def _certify(self, state: TrialState, ledger: Ledger, leader: Policy) -> tuple[Certificate, int]:
+        """The certificate of the leader on all data, or of one named earlier on the data since; and oracle calls."""
+        assert state.log is not None
+        evidence = Evidence(
+            state.log,
+            ledger,
+            state.policies,
+            self.epsilon,
+            self.delta,
+            model=state.model.to_json(),
+            reserved=worth_naming(state.policies),
+        )
+        bets = Bets(EXPERT_MULTIPLIERS, state.scales)
+        return best_certificate(evidence, leader=leader, named=state.named, bets=bets)
+
+
+def _name_leader(state: TrialState, plan: TrialPlan) -> TrialState:
+    """The state with its leader named before the round that comes, if that is the first of a new design."""
+    new = plan.exploration.since == state.samples
+    if not new or state.leader is None or not worth_naming(state.policies):
+        return state
+    return replace(state, named=with_name(state.named, state.leader, state.contexts, round_number=state.round_number))
+
+
+def _add_round(state: TrialState, plan: TrialPlan, log: Log) -> tuple[TrialState, Ledger]:
+    """The state with the data of one more round, its answer still that of before; and all data laid out."""
+    log = replace(log, rounds=np.full(len(log), state.round_number))
+    seen = log if state.log is None else state.log.followed_by(log)
+    new = fit(state).predict(log.contexts)
+    predictions = new if state.predictions is None else np.concatenate([state.predictions, new])
+    grown = replace(
+        state,
+        log=seen,
+        predictions=predictions,
+        scales=(*state.scales, plan.scale),
+        pool=plan.exploration.pool or state.pool,
+        current=plan.exploration,
+        played=merge(state.played, plan.sampler, log.samples),
+    )
+    return grown, Ledger.of(seen, predictions)
 
 
 def fit(state: TrialState) -> Fitted:

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from pacbandits.progress import Progress
-from pacbandits.trials.coda import design_task, explore_uniformly, still_recent
+from pacbandits.trials.exploration import design_task, explore_uniformly, still_recent
 from pacbandits.trials.protocol import Profile, Setting
-from pacbandits.trials.trial import Exploration, Growth, Pilot, Trial, TrialState, fit
+from pacbandits.trials.trial import DEFAULT_GROWTH, Exploration, Growth, Pilot, Trial, TrialState, fit
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Uniform(Trial):
     )
 
     @classmethod
-    def made_for(cls, setting: Setting, *, pilot: Pilot = 0, growth: Growth = 0.3) -> Uniform:
+    def made_for(cls, setting: Setting, *, pilot: Pilot = 0, growth: Growth = DEFAULT_GROWTH) -> Uniform:
         """The trial for this setting."""
         return cls(setting.epsilon, setting.delta, **cls.options_for(setting, pilot=pilot, growth=growth))
 

@@ -1,0 +1,139 @@
+"""The rows of a ledger as kernels take them, and what these sum over the rows of each context for every action.
+
+`pacbandits.certificate.ledger` says what the sums are for. Kernels stand beside the record that they take: compiled
+code is kept on disk until its own file changes, and the order of the record's fields is part of that code.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from pacbandits.arrays import FloatArray, IntArray
+from pacbandits.compiled import kernel
+
+
+class Rows(NamedTuple):
+    """Rows of a log sorted by context: rows starts[c] to starts[c + 1] belong to context c of the m distinct ones.
+
+    starts (m + 1,): where the rows of each context begin; last, how many rows there are.
+    actions (n,): what was played.
+    rewards (n,): what it earned.
+    repeats (n,): how often a row occurred.
+    rounds (n,): the round of a row, counted from 0 without gaps.
+    played (n,): the propensity of the played action.
+    propensities (n, A): what caps and control variates are made from; where the log tells the played propensity alone,
+        what all of them were at least.
+    predictions (n, A): made before the round of a row.
+    """
+
+    starts: IntArray
+    actions: IntArray
+    rewards: FloatArray
+    repeats: FloatArray
+    rounds: IntArray
+    played: FloatArray
+    propensities: FloatArray
+    predictions: FloatArray
+
+
+@kernel
+def centre(mean: float, stake: float) -> float:
+    """g(f, k): the control variate that makes a bet on an action of this mean grow fastest."""
+    # For stakes so large or small its limits, as the formula would lose all its digits.
+    if stake > 1e6:
+        return 1.0
+    if stake < 1e-6:
+        return mean
+    left = 0.5 * ((1.0 - stake) + math.sqrt((1.0 - stake) ** 2 + 4.0 * mean * stake))
+    return min(max(1.0 - (1.0 - left) / stake, mean), 1.0)
+
+
+@kernel
+def add_log_wealth(
+    rows: Rows,
+    reference: IntArray,
+    bets: FloatArray,
+    caps: FloatArray,
+    epsilon: float,
+    out: FloatArray,
+    start: int,
+    stop: int,
+) -> None:
+    """Add `log(1 + λ(ε − X))` to out (m, A), with the λ and M (rounds,) of each round; for contexts start to stop."""
+    p, f = rows.propensities, rows.predictions
+    for c in range(start, stop):
+        q = reference[c]
+        for i in range(rows.starts[c], rows.starts[c + 1]):
+            bet, cap = float(bets[rows.rounds[i]]), float(caps[rows.rounds[i]])
+            a, r = rows.actions[i], rows.rewards[i]
+            stake = bet / max(p[i, q], 1e-12)
+            low = min(1.0 - centre(1.0 - f[i, q], stake), p[i, q] * cap)
+            base = low + ((r - low) / rows.played[i] if a == q else 0.0)
+            for x in range(p.shape[1]):
+                if x == q:
+                    out[c, x] += rows.repeats[i] * math.log1p(bet * epsilon)
+                else:
+                    stake = bet / max(p[i, x], 1e-12)
+                    high = max(centre(f[i, x], stake), 1.0 - p[i, x] * cap)
+                    score = high + ((r - high) / rows.played[i] if a == x else 0.0) - base
+                    out[c, x] += rows.repeats[i] * math.log1p(bet * (epsilon - score))
+
+
+@kernel
+def add_gaps(
+    rows: Rows,
+    mixture: FloatArray,
+    reference: IntArray,
+    gaps: FloatArray,
+    squares: FloatArray,
+    start: int,
+    stop: int,
+) -> None:
+    """Add to gaps and squares (m, A) the doubly robust gaps against the reference, and their squares.
+
+    mixture (m, A): propensities in the place of those of each row. For contexts start to stop.
+    """
+    f = rows.predictions
+    for c in range(start, stop):
+        q = reference[c]
+        for i in range(rows.starts[c], rows.starts[c + 1]):
+            a, r = rows.actions[i], rows.rewards[i]
+            base = f[i, q] + ((r - f[i, q]) / mixture[c, q] if a == q else 0.0)
+            for x in range(f.shape[1]):
+                if x != q:
+                    gap = base - f[i, x] - ((r - f[i, x]) / mixture[c, x] if a == x else 0.0)
+                    gaps[c, x] += rows.repeats[i] * gap
+                    squares[c, x] += rows.repeats[i] * gap**2
+
+
+@kernel
+def add_values(rows: Rows, weights: FloatArray, out: FloatArray, start: int, stop: int) -> None:
+    """Add to out (m, A) the doubly robust values of actions, rows weighted (n,); for contexts start to stop."""
+    f = rows.predictions
+    for c in range(start, stop):
+        for i in range(rows.starts[c], rows.starts[c + 1]):
+            for x in range(f.shape[1]):
+                out[c, x] += weights[i] * f[i, x]
+            a = rows.actions[i]
+            out[c, a] += weights[i] * (rows.rewards[i] - f[i, a]) / rows.played[i]
+
+
+@kernel
+def add_differences(
+    rows: Rows, weights: FloatArray, reference: IntArray, squared: bool, out: FloatArray, start: int, stop: int
+) -> None:
+    """Add to out (m, A) the doubly robust differences to the reference, or their squares, rows weighted (n,).
+
+    For contexts start to stop.
+    """
+    f = rows.predictions
+    for c in range(start, stop):
+        q = reference[c]
+        for i in range(rows.starts[c], rows.starts[c + 1]):
+            a, r = rows.actions[i], rows.rewards[i]
+            base = f[i, q] + ((r - f[i, q]) / rows.played[i] if a == q else 0.0)
+            for x in range(f.shape[1]):
+                if x != q:
+                    score = f[i, x] + ((r - f[i, x]) / rows.played[i] if a == x else 0.0) - base
+                    out[c, x] += weights[i] * (score * score if squared else score)

@@ -1,0 +1,141 @@
+"""What trials explore by: the gaps that their data show, the prices of designs, and when a design is out of date."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from pacbandits.arrays import FloatArray
+from pacbandits.certificate import Ledger
+from pacbandits.design import DesignTask, Shifted, price_propensities
+from pacbandits.policies.base import PolicyClass
+from pacbandits.policies.finite import sum_by_id
+from pacbandits.records import Contexts, Design, Policy, Sampler
+from pacbandits.rewards import Fitted
+from pacbandits.trials.trial import Exploration, TrialState, mixture, uniform_design
+
+MIN_REWARD_VARIANCE = 0.08  # however sure the model is
+MIN_DESIGN_PRICE = 1.0  # it would be 0 where there is nothing to tell apart
+COUNTED_GAP_SHARE = 0.6  # how much of a gap a design relies on
+GAP_MARKDOWN_STANDARD_ERRORS = 1.0  # by which gaps are taken to be smaller than they look
+TYPICAL_ERROR_IN_EPSILONS = 1.5  # of the gaps of policies that matter, before there are data
+REDESIGN_GROWTH_FACTOR = 1.5  # by which the data have grown when a design is out of date
+
+
+@dataclass(frozen=True, eq=False)
+class NoisyDesign:
+    """A design that weighs each action by a model's guess of its reward variance.
+
+    design: what is weighed.
+    fitted: the model.
+    """
+
+    design: Design
+    fitted: Fitted
+
+    @property
+    def n_actions(self) -> int:
+        return self.design.n_actions
+
+    def propensities(self, contexts: Contexts) -> FloatArray:
+        """p(a|c) as (n, A)."""
+        return self.design.propensities(contexts, noise=variances(self.fitted.predict(contexts)))
+
+
+@dataclass(frozen=True, eq=False)
+class Findings:
+    """What data say of the gaps between policies.
+
+    ledger: the data, with the predictions of `fitted`.
+    mixed (m, A): propensities of the ledger's contexts, rounds taken together.
+    reference: the policy that gaps are measured from.
+    fitted: the reward model of all the data.
+    price: V/d² of the exploration that the data come from.
+    """
+
+    ledger: Ledger
+    mixed: FloatArray
+    reference: Policy
+    fitted: Fitted
+    price: float
+
+
+def design_task(state: TrialState, fitted: Fitted, *, epsilon: float, floor: float) -> DesignTask:
+    """The ratio form for the gaps that the data of a trial show.
+
+    fitted: the reward model of all the data. floor: the least probability of an action, as a share of uniform
+    exploration.
+    """
+    assert state.log is not None
+    assert state.current is not None
+    assert state.leader is not None
+    ledger = Ledger.of(state.log, fitted.predict(state.log.contexts))
+    mixed = mixture(state.played, ledger.contexts)
+    findings = Findings(ledger, mixed, state.leader, fitted, state.current.price)
+    return gap_task(findings, state.policies, state.contexts, epsilon=epsilon, floor=floor)
+
+
+def gap_task(
+    findings: Findings,
+    policies: PolicyClass,
+    contexts: Contexts | None,
+    *,
+    epsilon: float,
+    floor: float,
+    standard_errors: float = GAP_MARKDOWN_STANDARD_ERRORS,
+) -> DesignTask:
+    """The ratio form for the gaps that were found, less so many standard errors.
+
+    contexts: what is known of their distribution; None for no more than the ledger's own.
+
+    A standard error √v is no sum over contexts, but v is one, and √v ≤ (v/η + η)/2 for any η > 0; ours is about that of
+    the policies that matter.
+    """
+    ledger, reference = findings.ledger, findings.reference
+    gaps, squares = ledger.gaps(findings.mixed, reference=reference(ledger.contexts))
+    if contexts is None:
+        shares = ledger.counts / ledger.samples
+        seen, where = replace(ledger.contexts, weights=shares), np.arange(len(ledger.contexts))
+    else:
+        seen, where = contexts.joined(ledger.contexts)
+    eta = TYPICAL_ERROR_IN_EPSILONS * epsilon * min(1.0, np.sqrt(findings.price / ledger.samples))
+    scores = sum_by_id(where, gaps - standard_errors / (2.0 * eta) * squares, n=len(seen))
+    return DesignTask(
+        policies,
+        seen,
+        reference=reference,
+        gaps=scores - standard_errors * eta / 2.0 / len(seen),
+        scale=Shifted(epsilon, COUNTED_GAP_SHARE),
+        noise=variances(findings.fitted.predict(seen)),
+        floor=floor / policies.n_actions,
+    )
+
+
+def explore_uniformly(state: TrialState, task: DesignTask) -> Exploration:
+    """Uniform exploration, and its price for the task."""
+    n_actions = state.policies.n_actions
+    even = np.full((len(task.contexts), n_actions), 1.0 / n_actions)
+    return _priced(state, task, uniform_design(state.policy), even)
+
+
+def explore_with(state: TrialState, task: DesignTask, sampler: Sampler) -> Exploration:
+    """Exploration by any sampler, and its price for the task."""
+    return _priced(state, task, sampler, sampler.propensities(task.contexts))
+
+
+def still_recent(state: TrialState) -> Exploration | None:
+    """What is being played, unless it is the pilot or the data have outgrown it."""
+    current = state.current
+    fresh = current is not None and current.since > 0 and state.samples < REDESIGN_GROWTH_FACTOR * current.since
+    return current if fresh else None
+
+
+def variances(means: FloatArray) -> FloatArray:
+    """Of rewards in [0, 1] with these means: at most m(1 − m), and never below a floor."""
+    return np.maximum(means * (1.0 - means), MIN_REWARD_VARIANCE)
+
+
+def _priced(state: TrialState, task: DesignTask, sampler: Sampler, propensities: FloatArray) -> Exploration:
+    price = price_propensities(task, propensities)
+    return Exploration(sampler, max(price.upper, MIN_DESIGN_PRICE), state.samples, oracle_calls=price.oracle_calls)
