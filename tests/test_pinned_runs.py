@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import pacbandits as pb
-from pacbandits.problems import load_policies
+from pacbandits.problems import load_policies_for
 
 PINNED: list[dict[str, Any]] = json.loads((Path(__file__).parent / "pinned_runs.json").read_text(encoding="utf-8"))
 SEED = 7
@@ -37,7 +37,7 @@ def test_as_before(pinned):
     options = dict(pinned["options"])
     problem = pb.load_problem(pinned["problem"])
     spec = options.pop("policies", None)
-    policies = problem.policies if spec is None else load_policies(spec, problem)
+    policies = problem.policies if spec is None else load_policies_for(spec, problem)
     done = pb.run(problem, policies, rng=SEED, **options)
     assert (done.samples, done.rounds, done.policy.describe()) == (pinned["samples"], pinned["rounds"], pinned["words"])
     if pinned["certificate"] is None:

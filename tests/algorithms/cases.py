@@ -11,7 +11,7 @@ import numpy as np
 
 from pacbandits.algorithms import ALGORITHMS, make_algorithm, options_of
 from pacbandits.errors import InputError
-from pacbandits.problems import Problem, load_policies, load_problem
+from pacbandits.problems import Problem, load_policies_for, load_problem
 from pacbandits.records import Log
 from pacbandits.trials.protocol import Plan, Setting
 
@@ -37,7 +37,7 @@ def problem_of(spec: str) -> Problem:
     """The problem of a spec, `… with …` another policy class than its own."""
     name, _, policies = spec.partition(" with ")
     problem = load_problem(name)
-    return replace(problem, policies=load_policies(policies, problem)) if policies else problem
+    return replace(problem, policies=load_policies_for(policies, problem)) if policies else problem
 
 
 def make(

@@ -51,7 +51,7 @@ def complexity(
 
     from pacbandits.complexity import measure
     from pacbandits.confidence import check_delta, check_epsilon
-    from pacbandits.problems import load_policies, load_problem
+    from pacbandits.problems import load_policies_for, load_problem
     from pacbandits.report import check_figure_path, complexity_table, draw_complexity
 
     check_epsilon(epsilon)
@@ -67,7 +67,7 @@ def complexity(
             loaded, policies, epsilon=epsilon, delta=delta, tolerance=tolerance, as_json=as_json, figure=figure
         )
         return
-    chosen = loaded.policies if policies is None else load_policies(policies, loaded)
+    chosen = loaded.policies if policies is None else load_policies_for(policies, loaded)
     with status() as tell:
         measured = measure(loaded, chosen, epsilon=epsilon, delta=delta, tolerance=tolerance, progress=tell)
         if figure is not None:
@@ -92,7 +92,7 @@ def _measure_realizable(
     """The same where mean rewards are known to be linear in the features."""
     from rich.console import Console
 
-    from pacbandits.problems import load_policies
+    from pacbandits.problems import load_policies_for
     from pacbandits.realizable.complexity import measure_realizable
     from pacbandits.report import draw_realizable, realizable_table
 
@@ -101,7 +101,7 @@ def _measure_realizable(
     if policies is None:
         chosen = problem.policies
     else:
-        chosen = None if policies == "linear" else load_policies(policies, problem)
+        chosen = None if policies == "linear" else load_policies_for(policies, problem)
     with status() as tell:
         measured = measure_realizable(
             problem,

@@ -104,7 +104,7 @@ def run(
     from pacbandits.cli.comparing import Rival, check_figure, compare
     from pacbandits.compiled import compiled_before
     from pacbandits.confidence import check_delta
-    from pacbandits.problems import load_policies, load_problem
+    from pacbandits.problems import load_policies_for, load_problem
     from pacbandits.report import comparison_table, run_table, runs_table
     from pacbandits.simulation import repeat
 
@@ -118,7 +118,7 @@ def run(
     _check_least(0, seed=seed)
     _check_least(1, repeat=repeat_, max_samples=max_samples, offline=offline)
     loaded = load_problem(problem)
-    chosen = loaded.policies if policies is None else load_policies(policies, loaded)
+    chosen = loaded.policies if policies is None else load_policies_for(policies, loaded)
     asked: dict[str, Any] = {
         "epsilon": epsilon,
         "delta": delta,

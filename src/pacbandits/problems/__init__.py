@@ -5,7 +5,7 @@ from pacbandits.problems.base import Problem, RealizableTruth
 from pacbandits.problems.built_in import BuiltIn
 from pacbandits.problems.files import save_problem
 from pacbandits.problems.noise import Bernoulli, Gaussian
-from pacbandits.problems.registry import list_problems, load_policies, load_problem
+from pacbandits.problems.registry import list_problems, load_policies_for, load_problem
 
 __all__ = [
     "Bernoulli",
@@ -15,7 +15,7 @@ __all__ = [
     "Problem",
     "RealizableTruth",
     "list_problems",
-    "load_policies",
+    "load_policies_for",
     "load_problem",
     "save_problem",
 ]

@@ -65,6 +65,6 @@ def list_problems() -> tuple[BuiltIn[...], ...]:
     return tuple(BUILT_INS.values())
 
 
-def load_policies(spec: str, problem: Problem) -> PolicyClass:
+def load_policies_for(spec: str, problem: Problem) -> PolicyClass:
     """The policy class of a spec `name:key=value,…` on a problem's contexts."""
     return registry.load_policies(spec, problem.population, n_actions=problem.n_actions)
