@@ -135,6 +135,17 @@ def test_pages_load_nothing_from_elsewhere(path):
     assert not re.findall(r"<(?:script|link|img|iframe|style)\b", text, re.IGNORECASE)
 
 
+@pytest.mark.parametrize("path", [*PAGES, *FRONT], ids=named)
+def test_files_that_are_named_exist(path):
+    """Folders and Python files in code within a line, named from the root, from the package, or from the page."""
+    text = FENCE.sub("", path.read_text(encoding="utf-8"))
+    for name in re.findall(r"`((?:[\w-]+/)+(?:[\w-]+\.py)?|[\w-]+\.py)`", text):
+        if name in ("site/", "out/"):  # these are made
+            continue
+        homes = (ROOT, ROOT / "src" / "pacbandits", path.parent)
+        assert any((home / name).exists() for home in homes), f"{named(path)}: there is no {name}"
+
+
 def _stand_ins():
     """Pages that show a file of the root."""
     hooks = _tool("hooks")
