@@ -47,21 +47,35 @@ def links(path):
 
 
 @pytest.mark.parametrize("path", RUN, ids=named)
-def test_blocks_of_a_page_run_in_order(path, tmp_path, monkeypatch, command):
-    """Python blocks share their names, as in one file; commands find the files that were written before them."""
+def test_blocks_of_a_page_run_in_order(path, tmp_path, monkeypatch, capsys, command):
+    """Python blocks share their names, as in one file; commands find the files that were written before them.
+
+    What a page shows as output is what came out, but for the figures, which may differ between machines.
+    """
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "80")
     module = ModuleType("tutorial")
     monkeypatch.setitem(sys.modules, "tutorial", module)
+    said = ""
     for language, block in FENCE.findall(path.read_text(encoding="utf-8")):
         if language == "python":
             exec(compile(block, named(path), "exec", dont_inherit=True), vars(module))
+            said += capsys.readouterr().out
         elif language == "sh":
             for line in block.splitlines():
                 program, *arguments = line.split()
                 assert program == "pacbandits"
-                code, _, err = command(*arguments)
+                code, out, err = command(*arguments)
                 # Code 3: the log does not prove what was asked, and the tutorial says so.
                 assert code in (0, 3), (line, err)
+                said += out
+        elif language == "text":
+            for part in without_figures(block).split("…"):
+                assert part.strip() in without_figures(said), part
+
+
+def without_figures(text):
+    return " ".join(re.sub(r"\d[\d.,]*", "#", text).split())
 
 
 def test_the_first_tutorial_ends_with_a_certificate_that_holds(tmp_path, monkeypatch):
@@ -133,6 +147,17 @@ def test_pages_load_nothing_from_elsewhere(path):
     text = without_code(path.read_text(encoding="utf-8"))
     assert not re.findall(r"!\[[^\]]*\]\((?:https?:)?//", text)
     assert not re.findall(r"<(?:script|link|img|iframe|style)\b", text, re.IGNORECASE)
+
+
+@pytest.mark.parametrize("path", [*PAGES, *FRONT], ids=named)
+def test_files_that_are_named_exist(path):
+    """Folders and Python files in code within a line, named from the root, from the package, or from the page."""
+    text = FENCE.sub("", path.read_text(encoding="utf-8"))
+    for name in re.findall(r"`((?:[\w-]+/)+(?:[\w-]+\.py)?|[\w-]+\.py)`", text):
+        if name in ("site/", "out/"):  # these are made
+            continue
+        homes = (ROOT, ROOT / "src" / "pacbandits", path.parent)
+        assert any((home / name).exists() for home in homes), f"{named(path)}: there is no {name}"
 
 
 def _stand_ins():

@@ -38,7 +38,7 @@ def measure(
     >>> import pacbandits as pb
     >>> problem = pb.load_problem("hard:m=10,gap=1")
     >>> measured = pb.measure(problem, problem.policies, epsilon=0, delta=0.05)
-    >>> round(measured.rho_lower, 3), round(measured.rho_upper, 3)  # a proven bracket; the paper says 2m/gap²
+    >>> round(measured.rho_lower, 3), round(measured.rho_upper, 3)  # a proven bracket: 2m/gap²
     (20.0, 20.0)
     """
     epsilon, delta = check_epsilon(epsilon), check_delta(delta)
