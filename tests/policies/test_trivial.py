@@ -58,3 +58,12 @@ def test_contexts_never_seen_get_some_action() -> None:
 def test_empty_classes_are_refused(n_contexts: int, n_actions: int) -> None:
     with pytest.raises(InputError, match="at least one"):
         Trivial(n_contexts, n_actions)
+
+
+@pytest.mark.parametrize(("n_contexts", "n_actions"), [(10**12, 2), (10**5, 10**4)])
+def test_more_contexts_than_memory_holds_are_refused_in_a_sentence(n_contexts, n_actions):
+    """Ids of people instead of contexts, or a class from a file of a stranger's."""
+    with pytest.raises(InputError, match="more than the trivial class can hold"):
+        Trivial(n_contexts, n_actions)
+    with pytest.raises(InputError, match="more than the trivial class can hold"):
+        Trivial.from_json({"kind": "trivial", "n_contexts": n_contexts, "n_actions": n_actions})

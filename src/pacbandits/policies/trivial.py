@@ -17,6 +17,7 @@ from pacbandits.policies.pareto import pareto, pareto_of_sums
 from pacbandits.policies.spec import policy_class
 from pacbandits.records import Contexts, Policy
 
+MOST_TABLE_ENTRIES = 10**8  # contexts × actions: what fits into an ordinary machine's memory
 DEFAULT_RESOLUTION = 2048  # intervals
 _LOG_GAIN_JITTER = 0.5  # standard deviation
 
@@ -43,6 +44,11 @@ class Trivial:
             raise InputError(
                 "the trivial class needs at least one context and one action, "
                 f"got {self.n_contexts} and {self.n_actions}"
+            )
+        if self.n_contexts * self.n_actions > MOST_TABLE_ENTRIES:
+            raise InputError(
+                f"{self.n_contexts:,} contexts and {self.n_actions:,} actions are more than the trivial class can hold "
+                f"(together at most {MOST_TABLE_ENTRIES:,}); number contexts from 0, or use another class"
             )
 
     @property
