@@ -123,11 +123,6 @@ def first_round(name: str, spec: str, **options: Any) -> tuple[Any, Problem, Any
     return algorithm, problem, state, plan, log
 
 
-def as_kind(kind: type[Problem], problem: Problem) -> Problem:
-    """The same problem, as one of another kind."""
-    return kind(**{field.name: getattr(problem, field.name) for field in fields(problem)})
-
-
 def image(value: Any) -> Any:
     """A record as plain values, so that two of them can be compared to the last bit."""
     if isinstance(value, np.ndarray):

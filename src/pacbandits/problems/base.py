@@ -116,17 +116,18 @@ class Problem:
         """What an algorithm may be told of the rewards."""
         return self.noise.bounds(self.mean_rewards)
 
-    def check_affordable(self, samples: int) -> None:
+    def check_affordable(self, samples: int, *, most_rows: int = MOST_ROWS) -> None:
         """Raise unless that many interactions of one round fit into memory.
 
-        Coin flips are counted, and up to 2^62 of them do; other rewards are drawn one by one.
+        Coin flips are counted, and up to 2^62 of them do; other rewards are drawn one by one. most_rows: of a log that
+        is drawn so, times actions.
         """
         if samples > MOST_SAMPLES:
             raise InputError(
                 f"a round of {samples:.3g} interactions is more than can be counted (at most 2^62 = "
                 f"{MOST_SAMPLES:.3g}); take a larger epsilon or a smaller scale"
             )
-        most = MOST_ROWS // self.n_actions
+        most = most_rows // self.n_actions
         if samples > most and not isinstance(self.noise, Bernoulli):
             raise InputError(
                 f"a round of {samples:.3g} interactions with Gaussian rewards would need about "
