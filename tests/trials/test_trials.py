@@ -15,7 +15,7 @@ from pacbandits.policies.finite import Finite
 from pacbandits.problems import Bernoulli, Problem, load_problem
 from pacbandits.records import Contexts, RewardBounds
 from pacbandits.records.digest import digest_log
-from pacbandits.rewards.models import CellMeans, predict_by_round
+from pacbandits.rewards import CellMeans, predict_by_round
 from pacbandits.trials.coda import Coda
 from pacbandits.trials.exploration import NoisyDesign, variances
 from pacbandits.trials.trial import EXPERT_MULTIPLIERS, merge, mixture
