@@ -13,8 +13,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from pacbandits import Certificate
+from pacbandits import run as simulate
+from pacbandits.cli.comparing import measure_within
 from pacbandits.problems import load_problem
 from pacbandits.records import Log
+from pacbandits.report import Comparison
 
 KEYS = {
     *("n_policies", "log_size", "n_contexts", "n_actions", "epsilon", "delta", "best_value", "min_gap"),
@@ -486,19 +489,20 @@ def test_a_rival_gets_the_options_it_has_a_use_for(run):
     assert (got["run"]["stopped"], got["against"]["stopped"], got["times_fewer"]) == ("done", "budget", None)
 
 
-def test_yardsticks_that_take_too_long_are_left_out(run, monkeypatch):
-    def slow(*_, progress, **__):
-        moments.append(1e9)
-        progress("ρ")
-
-    moments = [0.0]
-    monkeypatch.setattr("pacbandits.cli.comparing.measure", slow)
-    monkeypatch.setattr("pacbandits.cli.comparing.clock", lambda: moments[-1])
-    code, out, _ = run(*TRIAL, "--against", "uniform", "--json")
-    assert code == 0
-    got = json.loads(out)
+def test_yardsticks_that_take_too_long_are_left_out():
+    problem, told = load_problem(TRIAL[1]), []
+    options = {"epsilon": 0.1, "delta": 0.05, "tell": told.append}
+    measured, why = measure_within(600.0, problem, problem.policies, **options)
+    assert measured is not None
+    assert all(words.startswith("measuring the problem: ") for words in told)
+    assert told
+    assert why == ""
+    measured, why = measure_within(0.0, problem, problem.policies, **options)
+    assert measured is None
+    one, two = (simulate(problem, algorithm=name, epsilon=0.1, delta=0.05, rng=3) for name in ("coda", "uniform"))
+    got = Comparison(one, two, measured, why).to_json()
     assert got["yardsticks"]["union_price"] is None
-    assert "pacbandits complexity" in got["yardsticks"]["notes"]["union_price"]
+    assert "takes more than 0 s; pacbandits complexity does it" in got["yardsticks"]["notes"]["union_price"]
 
 
 def test_an_interrupted_run_needs_no_rival(run, monkeypatch):

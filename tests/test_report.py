@@ -9,6 +9,7 @@ import struct
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 from rich.console import Console
 
 from pacbandits.certificate import certify
@@ -25,7 +26,6 @@ from pacbandits.report import (
     draw_certified,
     run_table,
 )
-from pacbandits.report import certified as picture
 from pacbandits.report.comparison import times_words
 from pacbandits.report.numbers import show_name
 from pacbandits.simulation import run
@@ -54,15 +54,15 @@ def compared(problem):
 
 @pytest.fixture
 def figure(monkeypatch):
-    """The figures drawn, kept open to be looked at."""
+    """The figures that were saved, to be looked at."""
     kept = []
-    save = picture.save_figure
+    save = Figure.savefig
 
-    def keep(figure, path):
+    def keep(figure, *arguments, **options):
         kept.append(figure)
-        save(figure, path)
+        save(figure, *arguments, **options)
 
-    monkeypatch.setattr(picture, "save_figure", keep)
+    monkeypatch.setattr(Figure, "savefig", keep)
     return kept
 
 

@@ -7,8 +7,10 @@ several threads at once, quick to compile, and deterministic: how the work is cu
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
@@ -18,6 +20,8 @@ import numba
 
 Function = TypeVar("Function", bound=Callable[..., object])
 
+_asked_cores: ContextVar[int | None] = ContextVar("asked_cores", default=None)
+
 
 def kernel(function: Function) -> Function:
     """Compile `function` on first use, keep the machine code on disk, release the interpreter's lock."""
@@ -26,10 +30,23 @@ def kernel(function: Function) -> Function:
 
 
 def cores() -> int:
-    """How many cores this process may use."""
+    """How many cores this process may use, or was asked to."""
+    asked = _asked_cores.get()
+    if asked is not None:
+        return asked
     if hasattr(os, "sched_getaffinity"):
         return max(1, len(os.sched_getaffinity(0)))
     return max(1, os.cpu_count() or 1)
+
+
+@contextmanager
+def using_cores(count: int) -> Generator[None]:
+    """Work as if there were so many cores; many small tasks are done sooner with one."""
+    before = _asked_cores.set(count)
+    try:
+        yield
+    finally:
+        _asked_cores.reset(before)
 
 
 def over_cores(task: Callable[[int, int], None], *, count: int, chunks_per_core: int = 4) -> None:
@@ -42,13 +59,13 @@ def over_cores(task: Callable[[int, int], None], *, count: int, chunks_per_core:
         task(0, count)
         return
     edges = [count * i // pieces for i in range(pieces + 1)]
-    for done in [_pool().submit(task, a, b) for a, b in pairwise(edges)]:
+    for done in [_pool(cores()).submit(task, a, b) for a, b in pairwise(edges)]:
         done.result()
 
 
 @cache
-def _pool() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(max_workers=cores(), thread_name_prefix="pacbandits")
+def _pool(workers: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(max_workers=workers, thread_name_prefix="pacbandits")
 
 
 # Threads do not survive a fork; a child that inherited the pool would wait for them for ever.

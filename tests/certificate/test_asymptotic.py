@@ -12,24 +12,35 @@ from rich.console import Console
 from scipy.stats import binom
 
 import pacbandits as pb
-from pacbandits.certificate import AsymptoticCertificate, Certificate, Ledger, asymptotic, ledger
-from pacbandits.certificate.asymptotic import SLOPES, Scores, bootstrap, name_rivals, order_statistic, share_of
+from pacbandits.certificate import AsymptoticCertificate, Certificate, Ledger
+from pacbandits.certificate.asymptotic import choose
+from pacbandits.certificate.bootstrap import (
+    GAP_SLOPES,
+    Scores,
+    bootstrap,
+    certified_distances,
+    name_rivals,
+    order_statistic,
+    share_of,
+)
+from pacbandits.compiled import using_cores
 from pacbandits.policies import finite
 from pacbandits.policies.finite import Finite
 from pacbandits.policies.trivial import Trivial
 from pacbandits.records import Contexts, Design, Log
 from pacbandits.report import asymptotic_table
 from tests.certificate.plain import draw_log
+from tests.certificate.test_search import ArgmaxOnly
 from tests.certificate.test_validity import EPSILON, PROBLEMS, RARE, make_problem
 
 TREES = "trees:contexts=80,features=3,bins=4,actions=3,competitive=2"
 
 
 @pytest.fixture(autouse=True)
-def _one_thread(monkeypatch):
+def _one_core():
     """Problems this small are quicker without the pool; how work is cut changes no result."""
-    for module in (asymptotic, ledger, finite):
-        monkeypatch.setattr(module, "over_cores", lambda task, *, count, chunks_per_core=4: task(0, count))
+    with using_cores(1):
+        yield
 
 
 def uniform_log(problem, *, samples, seed):
@@ -129,13 +140,13 @@ def test_suprema_through_the_oracle_are_those_of_the_list(kind):
     scores = Scores(Ledger.of(log, np.full(log.propensities.shape, 0.5)))
     own = policies.argmax(scores.contexts, scores.ledger.values(np.ones(1)))(scores.contexts)
     gaps, _ = scores.gaps(own)
-    options = {"reference": own, "gaps": gaps, "draws": 25}
+    options = {"reference": own, "draws": 25}
     every = np.ascontiguousarray(listed.actions(scores.contexts))
     got, _ = bootstrap(scores, policies, rivals=every, rng=np.random.default_rng(0), **options)
     same, heights = bootstrap(scores, listed, rivals=every, rng=np.random.default_rng(0), **options)
     np.testing.assert_allclose(got, same, atol=1e-12)
     ahead = finite.sum_scores(every, gaps)
-    for k, slope in enumerate(SLOPES):
+    for k, slope in enumerate(GAP_SLOPES):
         np.testing.assert_allclose(got[:, k], (heights - slope * ahead).max(axis=1), atol=1e-12)
 
 
@@ -150,15 +161,13 @@ def every_stump(problem):
 
 
 @pytest.mark.parametrize("name", ["two-of-many", "crowd"])
-def test_rivals_that_the_oracle_names_are_those_that_matter(name, monkeypatch):
+def test_rivals_that_the_oracle_names_are_those_that_matter(name):
     problem = pb.load_problem("two-of-many:actions=6,policies=60") if name == "two-of-many" else crowd(policies=100)
     for seed in range(4):
         log = uniform_log(problem, samples=600, seed=seed)
         options = {"epsilon": 0.1, "delta": 0.1, "rng": seed, "draws": 60}
         everyone = pb.certify_asymptotically(log, problem.policies, **options)
-        with monkeypatch.context() as patch:
-            patch.setattr(asymptotic, "_LISTED", 0)
-            named = pb.certify_asymptotically(log, problem.policies, **options)
+        named = pb.certify_asymptotically(log, ArgmaxOnly(problem.policies), **options)
         assert everyone.complete
         assert not named.complete
         assert named.rivals < everyone.rivals
@@ -199,19 +208,20 @@ def test_the_certified_distance_is_what_the_draws_say():
     own = made.policy(scores.contexts)
     gaps, _ = scores.gaps(own)
     every = problem.policies.actions(scores.contexts)
-    suprema, heights = bootstrap(
-        scores, problem.policies, reference=own, gaps=gaps, rivals=every, draws=50, rng=np.random.default_rng(7)
+    suprema, heights = drawn = bootstrap(
+        scores, problem.policies, reference=own, rivals=every, draws=50, rng=np.random.default_rng(7)
     )
     ahead = finite.sum_scores(every, gaps)
     found = []
-    for k, slope in enumerate(SLOPES):
+    for k, slope in enumerate(GAP_SLOPES):
         worst = -np.inf
         for r in range(len(every)):
             quantile = np.sort(suprema[:, k] - heights[:, r])[45]  # ⌈51 · 0.9⌉ = 46th
             worst = max(worst, quantile / share_of(slope) - ahead[r])
         found.append(worst)
+    assert certified_distances(drawn, ahead, delta=0.1) == pytest.approx(found)
     assert made.certified_epsilon == pytest.approx(min(found))
-    assert made.slope == SLOPES[int(np.argmin(found))]
+    assert made.slope == GAP_SLOPES[int(np.argmin(found))]
 
 
 def test_the_same_seed_gives_the_same_certificate_and_progress_is_told():
@@ -263,14 +273,19 @@ def test_errors_are_about_as_rare_as_delta_says_over_many_runs(name):
         assert wrong <= binom.ppf(0.999, 1000, 1.2 * delta)  # an approximation is allowed a little
 
 
-def test_rules_that_forget_something_err_too_often(monkeypatch):
+def test_rules_that_forget_something_err_too_often():
     """Or the tests above could not fail: believe the gaps in full and look at the certified policy alone."""
-    problem = crowd(policies=400)
-    monkeypatch.setattr(asymptotic, "SLOPES", (1.0,))
-    monkeypatch.setattr(bootstrap, "__kwdefaults__", bootstrap.__kwdefaults__ | {"slopes": (1.0,)})
-    monkeypatch.setattr(asymptotic, "share_of", lambda slope: 1.0)
-    monkeypatch.setattr(asymptotic, "name_rivals", lambda *_, reference: reference[None].astype(np.uint8))
-    wrong, _ = errors(problem, samples=250, epsilon=0.1, delta=0.05, runs=60, draws=40)
+    problem, wrong = crowd(policies=400), 0
+    policies, best = problem.policies, problem.value(problem.best_policy())
+    for seed in range(60):
+        log = uniform_log(problem, samples=250, seed=seed)
+        scores = Scores(Ledger.of(log, np.full(log.propensities.shape, 0.5)))
+        chosen = choose(scores, policies, epsilon=0.1)
+        own, rng = chosen(scores.contexts), np.random.default_rng(seed)
+        alone = own[None].astype(np.uint8)
+        drawn = bootstrap(scores, policies, reference=own, rivals=alone, draws=40, rng=rng, slopes=(1.0,))
+        distance = order_statistic(drawn.suprema - drawn.heights, delta=0.05)[0]
+        wrong += best - problem.value(chosen) > max(distance, 0.0) + 1e-12
     assert wrong > binom.ppf(0.999, 60, 0.05)
 
 

@@ -11,7 +11,7 @@ from scipy.stats import binom
 import pacbandits as pb
 from pacbandits.certificate import Bets, Evidence, Ledger, in_blocks, make_certificate
 from pacbandits.certificate.certificate import ORDERED, ROUNDS
-from pacbandits.certificate.certify import STAKES
+from pacbandits.certificate.certify import EXPERT_STAKES
 from pacbandits.certificate.claim import rounded_up
 from pacbandits.records import Design
 from pacbandits.records.digest import digest_log
@@ -43,7 +43,7 @@ def wrongly_certified(problem, log, *, epsilon, delta, ordered=False):
     blocks = in_blocks(log) if ordered else log
     ledger = Ledger.of(blocks, predict_by_round(blocks, CellMeans()))
     evidence = Evidence(blocks, ledger, problem.policies, epsilon, delta, model=CellMeans().to_json())
-    made, _ = make_certificate(evidence, problem.policies.policy(0), Bets(STAKES, (1.0,) * ledger.n_rounds))
+    made, _ = make_certificate(evidence, problem.policies.policy(0), Bets(EXPERT_STAKES, (1.0,) * ledger.n_rounds))
     return made.certified
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 
 from pacbandits.certificate import Bets, Ledger
-from pacbandits.certificate import ledger as module
+from pacbandits.certificate.rows import centre
 from pacbandits.errors import InputError
 from pacbandits.records import Contexts, Log
 from tests.certificate import plain
@@ -167,7 +167,7 @@ def test_wealth_does_not_grow_under_the_hypothesis(seed, zeros):
 @pytest.mark.parametrize("mean", [0.0, 1e-4, 0.02, 0.3, 0.5, 0.9, 0.999, 1.0])
 @pytest.mark.parametrize("stake", [1e-8, 1e-5, 1e-3, 0.05, 0.4, 0.999, 1.0, 1.001, 3.0, 40.0, 1e4, 9e5, 1e8])
 def test_the_centre_maximises_the_growth(mean, stake):
-    found = module._centre(mean, stake)
+    found = centre(mean, stake)
     assert mean <= found <= 1
     assert found == pytest.approx(plain.centre(mean, stake), abs=2e-6)
     lowest = max(0.0, 1 - 1 / stake)

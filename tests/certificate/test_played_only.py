@@ -13,7 +13,7 @@ from scipy.stats import binom
 
 import pacbandits as pb
 from pacbandits.certificate import Bets, Evidence, Ledger, make_certificate
-from pacbandits.certificate.certify import STAKES
+from pacbandits.certificate.certify import EXPERT_STAKES
 from pacbandits.paper.estimators.importance import regularised_scores
 from pacbandits.records import Design, Log
 from pacbandits.rewards import CellMeans, predict_by_round
@@ -114,7 +114,7 @@ def test_a_control_variate_that_knew_the_played_propensity_would_be_biased():
     errors = []
     for one in (log, naive):
         ledger = Ledger.of(one, np.full((len(log), 2), 0.5))
-        ledger = replace(ledger, played=log.played_propensities)
+        ledger = replace(ledger, rows=ledger.rows._replace(played=log.played_propensities))
         wealth = ledger.log_wealth(reference=np.zeros(len(log), dtype=int), bets=bets, caps=caps, epsilon=0.0)
         scores = -np.expm1(wealth[:, 1]) / bets[0]
         errors.append(abs(0.5 * log.played_propensities @ scores))  # both actions earn 1/2: the truth is 0
@@ -176,7 +176,7 @@ def test_what_is_certified_holds_whoever_collected_the_log(adversary, delta):
         wrong += best - problem.value(made.policy) > made.certified_epsilon
         ledger = Ledger.of(log, predict_by_round(log, CellMeans()))
         evidence = Evidence(log, ledger, problem.policies, EPSILON, delta, model={})
-        bets = Bets(STAKES, (1.0,) * 6)
+        bets = Bets(EXPERT_STAKES, (1.0,) * 6)
         bad += any(make_certificate(evidence, problem.policies.policy(i), bets)[0].certified for i in range(3))
     assert wrong <= binom.ppf(1 - RARE, runs, delta)
     assert bad <= binom.ppf(1 - RARE, runs, delta)
@@ -192,7 +192,7 @@ def test_a_false_least_propensity_can_make_wrong_certificates():
         declared = forget(log, least)
         ledger = Ledger.of(declared, np.full((len(log), 3), 0.5))
         evidence = Evidence(declared, ledger, problem.policies, EPSILON, 0.05, model={})
-        return make_certificate(evidence, problem.policies.policy(0), Bets(STAKES, (1.0,)))[0]
+        return make_certificate(evidence, problem.policies.policy(0), Bets(EXPERT_STAKES, (1.0,)))[0]
 
     made = certificate(0.25)
     assert made.certified

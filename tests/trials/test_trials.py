@@ -16,8 +16,9 @@ from pacbandits.problems import Bernoulli, Problem, load_problem
 from pacbandits.records import Contexts, RewardBounds
 from pacbandits.records.digest import digest_log
 from pacbandits.rewards import CellMeans, predict_by_round
-from pacbandits.trials.coda import Coda, NoisyDesign, variances
-from pacbandits.trials.trial import MULTIPLIERS, merge, mixture
+from pacbandits.trials.coda import Coda
+from pacbandits.trials.exploration import NoisyDesign, variances
+from pacbandits.trials.trial import EXPERT_MULTIPLIERS, merge, mixture
 from pacbandits.trials.uniform import Uniform
 
 KINDS = (Uniform, Coda)
@@ -69,13 +70,13 @@ def test_runs_end_with_a_certificate_that_says_so(kind, spec):
             assert made.rows == len(state.log) == len(state.predictions)
             assert made.digest == digest_log(state.log)
             assert made.bets.scales == state.scales
-            assert made.bets.multipliers == MULTIPLIERS
+            assert made.bets.multipliers == EXPERT_MULTIPLIERS
             assert made.policy is state.policy
             assert state.scales[:-1] == states[number - 1].scales
             assert np.array_equal(np.unique(state.log.rounds), np.arange(number))
     # Predictions were made of earlier rounds: whoever has the log can make them again.
     assert np.allclose(predict_by_round(last.log, last.model), last.predictions, rtol=0, atol=1e-12)
-    assert certificate.threshold == pytest.approx(math.log(len(MULTIPLIERS) / 0.1) + problem.policies.log_size)
+    assert certificate.threshold == pytest.approx(math.log(len(EXPERT_MULTIPLIERS) / 0.1) + problem.policies.log_size)
     answer = algorithm.result(last)
     assert answer.certificate is certificate
     assert answer.policy is last.policy
