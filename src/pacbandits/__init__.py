@@ -75,6 +75,7 @@ if TYPE_CHECKING:
     from pacbandits.trials.protocol import State as State
     from pacbandits.trials.saving import load_state as load_state
     from pacbandits.trials.saving import save_state as save_state
+    from pacbandits.trials.trial import Exploration as Exploration
     from pacbandits.trials.trial import Trial as Trial
     from pacbandits.trials.uniform import Uniform as Uniform
 
@@ -169,7 +170,10 @@ _HOMES: dict[str, tuple[str, ...]] = {
         "load_state",
         "save_state",
     ),
-    "trials.trial": ("Trial",),
+    "trials.trial": (
+        "Exploration",
+        "Trial",
+    ),
     "trials.uniform": ("Uniform",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
@@ -198,6 +202,7 @@ __all__ = [
     "DeepTrees",
     "Design",
     "DesignTask",
+    "Exploration",
     "Finite",
     "Gaussian",
     "Given",

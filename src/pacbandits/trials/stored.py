@@ -122,10 +122,7 @@ def is_built_in(algorithm: Trial) -> bool:
 def restore_algorithm(described: Json, model: RewardModel, *, given: Trial | None) -> Trial:
     """The algorithm of that description; given: one of the user's own, which must be the same."""
     if given is not None:
-        if as_read(describe_algorithm(given)) != described:
-            raise InputError(
-                f"the state was made by {plain(described)}, not by {plain(describe_algorithm(given))}; pass the same"
-            )
+        _check_same(described, as_read(describe_algorithm(given)))
         return given
     options = dict(described)
     name = str(options.pop("name"))
@@ -137,6 +134,17 @@ def restore_algorithm(described: Json, model: RewardModel, *, given: Trial | Non
     options["rewards"] = RewardBounds(**options["rewards"])
     options["model"] = model if options["model"] else None
     return TRIALS[name](**options)
+
+
+def _check_same(described: Json, own: Json) -> None:
+    """Raise unless an algorithm is described as the one that made a state was."""
+    maker = f"the state was made by '{plain(described['name'])}'"
+    if own["name"] != described["name"]:
+        raise InputError(f"{maker}, not by '{plain(own['name'])}'; pass the same")
+    for option in {**described, **own}:
+        before, now = described.get(option), own.get(option)
+        if before != now:
+            raise InputError(f"{maker} with {plain(option)} = {plain(before)}, not {plain(now)}; pass the same")
 
 
 def restore_model(described: Json, *, given: RewardModel | None) -> RewardModel:
@@ -189,7 +197,10 @@ def _describe_played(state: TrialState, policies: _Numbered) -> list[Json]:
     for (sampler, samples), since in zip(state.played, before, strict=False):
         design = sampler.design if isinstance(sampler, NoisyDesign) else sampler
         if not isinstance(design, Design):
-            raise InputError(f"a state that was played by a {type(sampler).__name__} cannot be saved")
+            raise InputError(
+                f"a state that was played by a {type(sampler).__name__} cannot be saved, as files describe nothing "
+                "but designs (pacbandits.Design)"
+            )
         out.append(
             {
                 "samples": samples,
