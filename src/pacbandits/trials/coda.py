@@ -35,11 +35,23 @@ MAX_POOLED_POLICIES = 200  # of one design, to start the next from
 
 @dataclass(frozen=True)
 class Coda(Trial):
-    """CODA with a betting certificate.
+    """CODA with a betting certificate: explores by optimal designs, stops when the answer is proven.
 
-    epsilon, delta, rewards, model, pilot, growth: as every `Trial` has them.
+    epsilon, delta: how near to the best, and with what probability of being wrong.
+    rewards: must be known to lie in [0, 1].
+    model: the reward model; by default one that fits the contexts.
+    pilot: the size of the first round, by default 50 an action, or 200.
+    growth: the largest round, as a share of what was seen.
     floor: the least probability of an action, as a share of uniform exploration.
     precision: the relative gap to which designs are solved through oracles.
+
+    >>> import pacbandits as pb
+    >>> people = pb.Contexts.of([[20], [30], [40], [50]], names=["age"])
+    >>> trial = pb.Coda(epsilon=0.1, delta=0.05)
+    >>> state = trial.start(pb.Trees.learn(people, n_actions=3, depth=1), people)
+    >>> plan = trial.design(state)  # then play it, and `state = trial.absorb(state, plan, log)`
+    >>> plan.samples, plan.sampler.propensities(people)[0].round(2)
+    (200, array([0.33, 0.33, 0.33]))
     """
 
     name: ClassVar[str] = "coda"
