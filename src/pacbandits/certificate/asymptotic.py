@@ -43,7 +43,7 @@ from pacbandits.rewards import RewardModel, default_model, predict_by_round
 
 BOOTSTRAP_DRAWS = 500
 MIN_PLAYS_OF_AN_ACTION = 30  # below which a normal approximation is not to be trusted, and the certificate says so
-ASSUMPTIONS = (
+ASYMPTOTIC_ASSUMPTIONS = (
     "this approximation, which is no proof, will do: δ is right in the limit of many samples, with no word on how many",
     "the number of samples was fixed in advance and the data looked at once, not again and again until they say yes",
     "contexts are independent draws from one distribution",
@@ -53,7 +53,7 @@ ASSUMPTIONS = (
     "predictions were fixed before the round they were used in",
     FIXED,
 )
-INEXACT = "the argmax oracle, which is not exact, found the suprema"
+INEXACT_SUPREMA = "the argmax oracle, which is not exact, found the suprema"
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -88,8 +88,8 @@ class AsymptoticCertificate(Claim):
     @property
     def assumptions(self) -> tuple[str, ...]:
         named = f"the best policy is no more in doubt than the {self.rivals} that the oracle named"
-        asked = ((ORDERED, self.ordered), (named, not self.complete), (INEXACT, not self.exact))
-        said = (*ASSUMPTIONS, *(words for words, needed in asked if needed), *self.remarks)
+        asked = ((ORDERED, self.ordered), (named, not self.complete), (INEXACT_SUPREMA, not self.exact))
+        said = (*ASYMPTOTIC_ASSUMPTIONS, *(words for words, needed in asked if needed), *self.remarks)
         return tuple(words for words in said if words != FIXED or LEARNT not in said)
 
     def describe(self) -> str:

@@ -21,10 +21,10 @@ from pacbandits.policies.finite import sum_scores
 from pacbandits.progress import Progress
 from pacbandits.records import Contexts
 
-GAP_SLOPES = (0.0, 0.25, 0.5)
+GAP_SLOPES = (0.0, 0.25, 0.5)  # a, of which the best is taken
 MAX_LISTED_RIVALS = 2000  # of longer lists, the best is looked for as in classes that cannot be listed
-VARIANCE_PRICES = 10  # how many are tried, at each of which the oracle names a rival
-NAMING_DRAWS = 40  # how many name one more rival each
+VARIANCE_PRICES_TRIED = 10  # at each the oracle names a rival
+NAMING_DRAWS = 40  # for each the oracle names one more
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,7 +156,7 @@ def name_rivals(
     gaps, squares = scores.gaps(reference)
     rng = np.random.default_rng(0)  # part of the search, not of the bootstrap
     largest = 4.0 * max(math.sqrt(total(squares, policies.argmax(contexts, squares)(contexts))), 1e-100)
-    wanted = [-gaps, squares, *(squares / (largest * 0.5**k) - gaps for k in range(VARIANCE_PRICES))]
+    wanted = [-gaps, squares, *(squares / (largest * 0.5**k) - gaps for k in range(VARIANCE_PRICES_TRIED))]
     wanted += [scores.draw(rng, reference=reference, gaps=gaps) - gaps for _ in range(NAMING_DRAWS)]
     named = [policies.argmax(contexts, each)(contexts) for each in wanted]
     return np.unique(np.array([reference, *named]), axis=0).astype(compact(policies.n_actions))

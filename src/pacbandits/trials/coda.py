@@ -25,7 +25,7 @@ from pacbandits.trials.exploration import MIN_DESIGN_PRICE, NoisyDesign, design_
 from pacbandits.trials.protocol import Profile, Setting
 from pacbandits.trials.trial import DEFAULT_GROWTH, Exploration, Growth, Pilot, Trial, TrialState, fit
 
-MIN_PRICE_ADVANTAGE = 1.5  # times cheaper than uniform exploration a design must seem to be played
+MIN_PRICE_ADVANTAGE = 1.5  # a design is played if it seems so many times cheaper than uniform exploration
 DEFAULT_FLOOR_SHARE = 0.2  # of uniform exploration, the least probability of an action
 DEFAULT_PRECISION = 0.1  # the relative gap to which designs are solved through oracles
 LISTED_PRECISION = 0.01  # the relative gap to which designs are solved over a list

@@ -23,9 +23,8 @@ from pacbandits.policies.base import PolicyClass
 from pacbandits.progress import Progress
 from pacbandits.records import Contexts, Log, Policy, RewardBounds, Sampler
 
-# Logged propensities may differ from the planned ones by rounding, but not by more than this.
-_SAME_PROPENSITY = 1e-9
-_BLOCK = 2**18  # rows compared at a time
+MAX_PROPENSITY_ROUNDING = 1e-9  # between logged propensities and the planned ones
+ROWS_COMPARED_AT_A_TIME = 2**18
 
 Details = Mapping[str, float | int | str]
 
@@ -230,10 +229,10 @@ def _check_propensities(plan: Plan, log: Log) -> None:
     """Compare every row with the plan, whose propensities are computed once for each context."""
     first, which = log.contexts.distinct()
     planned = plan.sampler.propensities(log.contexts.take(first))
-    for start in range(0, len(log), _BLOCK):
-        rows = slice(start, start + _BLOCK)
+    for start in range(0, len(log), ROWS_COMPARED_AT_A_TIME):
+        rows = slice(start, start + ROWS_COMPARED_AT_A_TIME)
         off = np.abs(log.propensities[rows] - planned[which[rows]])
-        if off.max() > _SAME_PROPENSITY:
+        if off.max() > MAX_PROPENSITY_ROUNDING:
             row, action = (int(i) for i in np.unravel_index(off.argmax(), off.shape))
             raise InputError(
                 f"row {start + row} of the log has propensity {log.propensities[start + row, action]:.6g} for action "

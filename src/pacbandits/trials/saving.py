@@ -35,8 +35,8 @@ KIND = "pacbandits state"
 FORMAT = 2
 STATE, CONTEXTS, LOG, PREDICTIONS = "state.json", "contexts.parquet", "log.parquet", "predictions.parquet"
 
-_MOST_REPEATS = 2**53  # of one row: what a table gives back exactly
-_SAME_PREDICTION = 1e-9
+MAX_REPEATS_OF_A_ROW = 2**53  # what a table gives back exactly
+MAX_PREDICTION_ROUNDING = 1e-9  # between a model's predictions before and again
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,7 +127,7 @@ def _describe_log(state: TrialState) -> Json | None:
     log, predictions = state.log, state.predictions
     if log is None or predictions is None:
         return None
-    if log.repeats.max() >= _MOST_REPEATS:
+    if log.repeats.max() >= MAX_REPEATS_OF_A_ROW:
         raise InputError(f"a row that occurred {log.repeats.max():.3g} times cannot be saved; at most 2^53 can")
     described: Json = {"rows": len(log), "digest": digest_log(log)}
     if not can_be_made_again(state.model):
@@ -197,7 +197,7 @@ def _check_model(model: RewardModel, log: Log, predictions: FloatArray) -> None:
     if last.all():
         return
     again = model.fit(log.only(~last)).predict(log.only(last).contexts)
-    if not np.allclose(again, predictions[last], rtol=0, atol=_SAME_PREDICTION):
+    if not np.allclose(again, predictions[last], rtol=0, atol=MAX_PREDICTION_ROUNDING):
         raise InputError(
             "the reward model, fitted again to the same rows, predicts otherwise than before; it must be the same "
             "model, and give the same each time (fix its random_state)"
