@@ -181,7 +181,7 @@ def test_a_trial_ends_with_a_certificate_that_holds() -> None:
 
 
 def test_a_trial_with_a_searched_class_says_what_it_assumes() -> None:
-    problem = load_problem("trees:features=3,actions=3,contexts=60")
+    problem = load_problem("trees:features=3,actions=3,contexts=30")
     policies = Linear.learn(problem.population, n_actions=3, levels=1, oracle="search")
     done = run(problem, policies, algorithm="uniform", epsilon=0.3, delta=0.1, rng=0)
     assert done.certificate is not None
