@@ -29,7 +29,7 @@ from pacbandits.report import (
 from pacbandits.report.comparison import times_words
 from pacbandits.report.numbers import show_name
 from pacbandits.simulation import run
-from tests.policies.test_trees import TREE
+from tests.policies.trees.cases import TREE
 
 SPEC = "two-of-many:actions=8,policies=40,contexts=20"
 TREES = "trees:contexts=80,features=3,bins=4,actions=3,competitive=2"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 
@@ -65,9 +65,12 @@ class Linear(ABC):
     exact: bool = False
     accepts_greedy = True  # real coefficients are as welcome as whole ones
 
-    def __init__(self, map: FeatureMap, *, levels: int | None = None, oracle: str = "auto") -> None:
-        if type(self) is Linear:
+    def __new__(cls, *_: Any, **__: Any) -> Self:
+        if cls is Linear:
             raise InputError("make linear policies by Linear.of(map) or Linear.learn(contexts): they choose an oracle")
+        return super().__new__(cls)
+
+    def __init__(self, map: FeatureMap, *, levels: int | None = None, oracle: str = "auto") -> None:
         if isinstance(map, CompactMap):
             map.check_effect()
         self.map = one_map(map)

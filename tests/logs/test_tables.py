@@ -1,0 +1,194 @@
+"""Logs in tables are read as they are, or refused in a line."""
+
+from __future__ import annotations
+
+import gzip
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from pacbandits import InputError, read_log
+from pacbandits.logs.raw import TWO_ACTIONS_REMARK
+from pacbandits.records import Contexts
+from tests.logs.cases import CSV, refused, write
+
+
+def test_a_csv_with_the_played_propensity(tmp_path):
+    log, remarks = read_log(write(tmp_path / "log.csv", CSV), least_propensity=0.1)
+    assert log.actions.tolist() == [0, 1, 2, 0]
+    assert log.rewards.tolist() == [1, 0.25, 0, 1]
+    assert log.played_propensities.tolist() == [0.5, 0.2, 0.3, 0.5]
+    assert (log.least == 0.1).all()
+    assert log.n_actions == 3
+    assert log.contexts.names == ("age", "place")
+    assert log.contexts.categories == (None, ("north", "south"))
+    assert remarks == ("every action was always played with probability 0.1 or more",) == log.assumed
+    assert read_log(tmp_path / "log.csv", least_propensity=0, n_actions=5)[0].n_actions == 5
+    assert read_log(tmp_path / "log.csv", least_propensity=0)[1] == ()
+
+
+def test_tabs_and_compression(tmp_path):
+    wanted, _ = read_log(write(tmp_path / "log.csv", CSV), least_propensity=0.1)
+    write(tmp_path / "log.tsv", CSV.replace(",", "\t"))
+    for name in ("log.csv.gz", "log.tsv.gz"):
+        with gzip.open(tmp_path / name, "wt", encoding="utf-8") as file:
+            file.write(CSV.replace(",", "\t") if "tsv" in name else CSV)
+    for name in ("log.tsv", "log.csv.gz", "log.tsv.gz"):
+        log, _ = read_log(tmp_path / name, least_propensity=0.1)
+        assert np.array_equal(log.contexts.features, wanted.contexts.features)
+        assert np.array_equal(log.propensities, wanted.propensities)
+
+
+def test_all_propensities_in_columns(tmp_path):
+    text = "x,action,reward,propensity_1,propensity_0\n1,0,1,0.75,0.25\n2,1,0,0.5,0.5\n"
+    log, remarks = read_log(write(tmp_path / "log.csv", text))
+    assert log.propensities.tolist() == [[0.25, 0.75], [0.5, 0.5]]
+    assert log.least is None
+    assert remarks == ()
+    assert log.contexts.names == ("x",)
+    table = pa.table(
+        {"x": [1, 2], "action": [0, 1], "reward": [1, 0], "propensity_0": [0.25, 1], "propensity_1": [0.75, 0]}
+    )
+    pq.write_table(table.take([0, 0]), tmp_path / "log.parquet")
+    assert read_log(tmp_path / "log.parquet")[0].propensities.tolist() == [[0.25, 0.75]] * 2
+
+
+def test_actions_in_words(tmp_path):
+    text = "x,action,reward,propensity\n1,treat,1,0.75\n2,control,0,0.5\n3,treat,1,0.5\n"
+    log, remarks = read_log(write(tmp_path / "log.csv", text))
+    assert log.actions.tolist() == [1, 0, 1]
+    assert remarks == ("action 0 is 'control', action 1 is 'treat'", TWO_ACTIONS_REMARK)
+    assert log.propensities.tolist() == [[0.25, 0.75], [0.5, 0.5], [0.5, 0.5]]
+    text = "x,action,reward,propensity_treat,propensity_control\n1,treat,1,0.75,0.25\n2,control,0,0.5,0.5\n"
+    log, _ = read_log(write(tmp_path / "log.csv", text))
+    assert log.propensities.tolist() == [[0.25, 0.75], [0.5, 0.5]]
+    refused("column 'propensity_control' is missing", write(tmp_path / "log.csv", text.replace("propensity_c", "c")))
+    refused(
+        "'propensity_none' is of an action that was never played",
+        write(tmp_path / "log.csv", "x,action,reward,propensity_a,propensity_none\n1,a,1,1,0\n"),
+    )
+
+
+def test_no_features_are_one_context(tmp_path):
+    log, _ = read_log(write(tmp_path / "log.csv", "action,reward,propensity\n0,1,0.5\n1,0,0.5\n"))
+    assert log.contexts.ids.tolist() == [0, 0]
+
+
+def test_a_least_propensity_for_each_row(tmp_path):
+    text = "x,action,reward,propensity,least_propensity\n1,0,1,0.5,0.1\n2,2,0,0.3,0.2\n"
+    log, remarks = read_log(write(tmp_path / "log.csv", text))
+    assert log.least.tolist() == [[0.1] * 3, [0.2] * 3]
+    assert remarks[0] == "action 1 is never played"
+    assert "(0.1 to 0.2)" in remarks[1]
+    refused("there is a column 'least_propensity'; leave out the option", tmp_path / "log.csv", least_propensity=0.1)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        (
+            "action",
+            "arm",
+            "column 'action' is missing; there are: age, place, arm, reward, propensity; is 'arm' the action?",
+        ),
+        ("propensity", "pscore", "column 'propensity' is missing (or 'propensities', of all actions)"),
+        ("propensity", "pscore", "is 'pscore' the propensity? rename it"),
+        ("reward,propensity", "rewards,prob", "columns 'reward' and 'propensity' are missing"),
+        ("reward,propensity", "rewards,prob", "is 'rewards' the reward? is 'prob' the propensity?"),
+        ("30,", ",", "column 'age' has 1 missing values"),
+        ("south", "", "column 'place' has 1 missing values"),
+        ("south", "NA", "column 'place' has 1 missing values"),
+        ("0.25", "nan", "column 'reward' has 1 missing values"),
+        ("0.25", "much", "column 'reward' must be numbers"),
+        ("south,1", "south,1.5", "column 'action' must be integers"),
+        ("south,1", "south,4294967296", "number the 3 that were played from 0"),
+        ("south,1", "south,-1", "column 'action' must be 0 or more, got -1"),
+        ("0.3\n", "0\n", "the propensity of row 2 is 0; it must lie above 0 and up to 1"),
+        ("0.3\n", "1.5\n", "the propensity of row 2 is 1.5"),
+        ("0.3\n", "0.05\n", "row 2 played action 2 with propensity 0.05, below the least propensity 0.1"),
+        ("0.3\n", "0.9\n", "row 2 played action 2 with propensity 0.9, which leaves less for the 2 others"),
+        ("30,south", "30,south,9", "is not a readable CSV file"),
+        ("age", "place", "two columns of the same name"),
+        ("20,north,0,1,0.5\n30,south,1,0.25,0.2\n40,north,2,0,0.3\n50,north,0,1,0.5\n", "", "has no rows"),
+        (CSV, "", "is not a readable CSV file"),
+        ("30", "2020-01-01", "must be numbers or text"),
+    ],
+)
+def test_each_fault_of_a_table_is_one_line(tmp_path, old, new, words):
+    path = write(tmp_path / "log.csv", CSV.replace(old, new, 1))
+    if new == "2020-01-01":
+        write(
+            path,
+            CSV.replace("20,", "2020-01-02,")
+            .replace("30,s", "2020-01-01,s")
+            .replace("40,", "2020-01-02,")
+            .replace("50,n", "2020-01-01,n"),
+        )
+    refused(words, path, least_propensity=0.1)
+
+
+def test_a_parquet_file_of_any_name_and_what_it_may_not_say_twice(tmp_path):
+    columns = {"x": [1.0, 2.0], "action": [0, 1], "reward": [1.0, 0.0], "propensities": [[0.5, 0.5], [0.25, 0.75]]}
+    pq.write_table(pa.table(columns), tmp_path / "log")
+    log, remarks = read_log(tmp_path / "log")
+    assert log.propensities.tolist() == columns["propensities"]
+    assert remarks == ()
+    for extra, words in (
+        ({"propensity": [0.5, 0.75]}, None),
+        ({"propensity": [0.5, 0.25]}, "row 1 gives the played action the propensity 0.25 alone, but 0.75"),
+        ({"propensity_0": [0.5, 0.25]}, "both 'propensities' and 'propensity_0'"),
+        ({"action": ["a", "b"]}, "number the actions from 0, in that order"),
+    ):
+        pq.write_table(pa.table(columns | extra), tmp_path / "log.parquet")
+        if words is None:
+            assert np.array_equal(read_log(tmp_path / "log.parquet")[0].propensities, log.propensities)
+        else:
+            refused(words, tmp_path / "log.parquet")
+    refused("propensities of 2 actions, but was said to have 3", tmp_path / "log", n_actions=3)
+    refused("leave out the least propensity", tmp_path / "log", least_propensity=0.1)
+
+
+def test_a_reward_in_words_is_asked_for_in_numbers(tmp_path):
+    text = CSV.replace("0,1,0.5", "0,yes,0.5").replace("2,0,0.3", "2,no,0.3")
+    path = write(tmp_path / "log.csv", text)
+    refused("column 'reward' must be numbers, got text such as 'yes'", path, least_propensity=0.1)
+
+
+@pytest.mark.parametrize(
+    ("name", "separator", "words"),
+    [
+        ("log.csv", ";", "log.csv seems to be separated by ';'; use commas (or tabs in .tsv)"),
+        ("log.csv", "\t", "log.csv seems to be separated by tabs; use commas (or tabs in .tsv)"),
+        ("log.csv", "|", "separated by '|'"),
+        ("log.tsv", ",", "log.tsv seems to be separated by commas"),
+    ],
+)
+def test_another_separator_is_named(tmp_path, name, separator, words):
+    path = write(tmp_path / name, CSV.replace(",", separator))
+    refused(words, path, least_propensity=0.1)
+    with gzip.open(tmp_path / f"{name}.gz", "wt", encoding="utf-8") as file:
+        file.write(CSV.replace(",", separator))
+    refused("seems to be separated by", tmp_path / f"{name}.gz", least_propensity=0.1)
+
+
+def test_decimal_commas_between_semicolons_are_told_by_the_header(tmp_path):
+    text = CSV.replace(",", ";").replace("0.5", "0,5")
+    refused("seems to be separated by ';'", write(tmp_path / "log.csv", text), least_propensity=0.1)
+    quoted = write(tmp_path / "quoted.csv", '"a;b"\n1\n2\n')
+    assert Contexts.read(quoted).names == ("a;b",)
+
+
+def test_the_weights_of_a_log_need_not_sum_to_1(tmp_path):
+    header, *rows = CSV.splitlines()
+    text = "\n".join([f"{header},context_weight", *(f"{row},{i}" for i, row in enumerate(rows, start=1))]) + "\n"
+    log, _ = read_log(write(tmp_path / "log.csv", text), least_propensity=0.1)
+    assert log.contexts.weights == pytest.approx([0.1, 0.2, 0.3, 0.4])
+    with pytest.raises(InputError, match="must sum to 1"):
+        Contexts.read(write(tmp_path / "contexts.csv", "x,context_weight\n1,1\n2,1\n"))
+    refused(
+        "context_weights must not be negative",
+        write(tmp_path / "log.csv", text.replace(",4\n", ",-4\n")),
+        least_propensity=0,
+    )
