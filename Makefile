@@ -11,23 +11,25 @@ help:
 	@sed -n '1,3p' Makefile; echo "#   make docs, make docs-serve, make test-slow, make benchmarks, make lint, make clean"
 
 # The environment is rebuilt when the project's dependencies change.
-$(VENV)/.core: pyproject.toml
+$(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "pacbandits needs Python 3.11 or newer; try: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 2; }
-	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.core: pyproject.toml | $(BIN)/python
 	@echo "installing pacbandits into $(VENV) (once)"
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
 	@touch $@
 
-$(VENV)/.test: $(VENV)/.core
-	@echo "installing the test tools into $(VENV) (once)"
+$(VENV)/.test: pyproject.toml | $(BIN)/python
+	@echo "installing pacbandits with its test tools into $(VENV) (once)"
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test]'
-	@touch $@
+	@touch $(VENV)/.core $@
 
-$(VENV)/.docs: $(VENV)/.core
+$(VENV)/.docs: pyproject.toml | $(BIN)/python
 	@echo "installing the tools for the documentation into $(VENV) (once)"
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
-	@touch $@
+	@touch $(VENV)/.core $@
 
 setup: $(VENV)/.core
 
@@ -49,7 +51,7 @@ lint: $(VENV)/.test
 	$(BIN)/lint-imports
 
 test: lint
-	$(BIN)/pytest -n auto -m 'not slow'
+	$(BIN)/pytest -n auto --dist worksteal -m 'not slow'
 
 test-slow: $(VENV)/.test
 	PACBANDITS_HYPOTHESIS=explore $(BIN)/pytest -n auto

@@ -68,7 +68,7 @@ def test_sorted_rows_that_claim_an_order_would_give_wrong_certificates():
     assert wrong > binom.ppf(1 - RARE, 10, 0.05)
 
 
-@pytest.mark.parametrize("delta", [0.2, 0.05])
+@pytest.mark.parametrize("delta", DELTAS)
 @pytest.mark.parametrize("adversary", ADVERSARIES)
 def test_what_is_certified_holds_whoever_collected_the_log(adversary, delta):
     problem, runs, wrong = uneven(), 60, 0

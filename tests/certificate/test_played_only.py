@@ -164,7 +164,7 @@ def played_log(problem, adversary, *, seed, rounds=6, samples=40, least=None):
     return forget(log, LEAST[adversary] if least is None else least)
 
 
-@pytest.mark.parametrize("delta", [0.2, 0.05])
+@pytest.mark.parametrize("delta", DELTAS)
 @pytest.mark.parametrize("adversary", ADVERSARIES)
 def test_what_is_certified_holds_whoever_collected_the_log(adversary, delta):
     """Of the policy that is chosen, and of each that is further from the best than ε if it had been looked at."""
