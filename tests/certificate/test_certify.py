@@ -16,7 +16,7 @@ from pacbandits.certificate.claim import rounded_up
 from pacbandits.records import Design
 from pacbandits.records.digest import digest_log
 from pacbandits.rewards import CellMeans, PerAction, predict_by_round
-from tests.certificate.test_validity import ADVERSARIES, RARE, Table, make_problem, uneven
+from tests.certificate.test_validity import ADVERSARIES, DELTAS, RARE, Table, make_problem, uneven
 
 CONTEXTS = 40
 

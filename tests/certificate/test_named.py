@@ -40,7 +40,7 @@ from pacbandits.trials.uniform import Uniform
 
 EPSILON = 0.3
 RARE = 1e-6
-# Of two, the smaller asks for more: at most 13 errors in 60 runs pass, where 27 would with the larger.
+# Of two, the smaller asks for more: at most 14 errors in 60 runs pass, where 28 would with the larger.
 DELTAS = [0.05, pytest.param(0.2, marks=pytest.mark.slow)]
 FEW, MANY = 60, 1000
 TREES = "trees:contexts=300,features=3,bins=8,actions=6,competitive=2"

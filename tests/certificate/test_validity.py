@@ -25,7 +25,7 @@ from pacbandits.trials.coda import Coda
 from pacbandits.trials.uniform import Uniform
 
 RARE = 1e-6
-# Of two, the smaller asks for more: at most 13 errors in 60 runs pass, where 27 would with the larger.
+# Of two, the smaller asks for more: at most 14 errors in 60 runs pass, where 28 would with the larger.
 DELTAS = [0.05, pytest.param(0.2, marks=pytest.mark.slow)]
 FEW, MANY = 60, 1000
 EPSILON = 0.3
