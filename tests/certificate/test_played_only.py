@@ -20,7 +20,7 @@ from pacbandits.rewards import CellMeans, predict_by_round
 from pacbandits.trials.uniform import Uniform
 from tests.certificate import plain
 from tests.certificate.test_certify import shuffled
-from tests.certificate.test_validity import ADVERSARIES, EPSILON, RARE, Table, uneven
+from tests.certificate.test_validity import ADVERSARIES, DELTAS, EPSILON, RARE, Table, uneven
 from tests.instances import seeds
 
 # What the adversaries of `test_validity` play every action with, at least; some play some actions never.
