@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from warnings import warn
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -97,6 +98,12 @@ class Problem:
     @property
     def n_actions(self) -> int:
         return self.mean_rewards.shape[1]
+
+    @property
+    def linear(self) -> RealizableTruth | None:
+        """What `realizable` was called before."""
+        warn("Problem.linear is now Problem.realizable", DeprecationWarning, stacklevel=2)
+        return self.realizable
 
     @property
     def noise_variance(self) -> FloatArray:
