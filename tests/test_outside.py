@@ -9,12 +9,20 @@ import numpy as np
 import pytest
 
 import pacbandits as pb
+from pacbandits.rewards.cells import CellMeans
+from pacbandits.rewards.registry import can_be_made_again
 from tests.outside.algorithm import ExploreThenCommit
 from tests.outside.policies import SilentSteps, Step, Steps, all_steps
 from tests.outside.problem import coupons
 
 STEPS = Steps("age", (30.0, 50.0, 70.0), n_actions=3)
 RIGHT = Step("age", 50.0, 1, 2, 3)
+
+
+class Nameless(ExploreThenCommit):
+    """An algorithm that has forgotten its name."""
+
+    name = None
 
 
 @pytest.fixture(scope="module")
@@ -52,6 +60,12 @@ def test_an_algorithm_with_its_own_epsilon_is_judged_by_it():
         ({"algorithm": pb.Coda(0.2, 0.1), "floor": 0.1}, "was made already; give 'floor' to it"),
         ({"algorithm": "explore-then-commit", "epsilon": 0.1, "delta": 0.1}, "one of your own runs from Python"),
         ({"algorithm": "coda", "delta": 0.1}, "coda needs an epsilon and a delta"),
+        ({"algorithm": None, "epsilon": 0.1, "delta": 0.1}, "NoneType lacks start, design, absorb, result"),
+        ({"algorithm": pb.Coda, "epsilon": 0.1, "delta": 0.1}, "Coda is a class; make an object of it first"),
+        ({"algorithm": Nameless(10), "epsilon": 0.1, "delta": 0.1}, "the algorithm Nameless has no name"),
+        ({"algorithm": ExploreThenCommit(10), "epsilon": -1, "delta": 0.1}, "epsilon must be 0 or more, got -1"),
+        ({"algorithm": ExploreThenCommit(10), "epsilon": 0.1, "delta": 7}, "delta must lie strictly between 0 and 1"),
+        ({"algorithm": "coda", "epsilon": 0.1, "delta": 0.1, "growth": 10**400}, "growth must be a number above 0"),
         ({"algorithm": "coda", "epsilon": 0.1, "delta": 0.1, "flor": 1}, "no option 'flor'; did you mean 'floor'"),
     ],
 )
@@ -121,7 +135,7 @@ def test_a_trial_with_a_class_of_ones_own_is_kept_and_goes_on(done, tmp_path):
     assert state.policy == RIGHT
     with pytest.raises(pb.InputError, match="handed in"):
         pb.load_state(tmp_path)
-    with pytest.raises(pb.InputError, match=r"is another than the one given"):
+    with pytest.raises(pb.InputError, match=r"its policy class was another"):
         pb.run(coupons(), Steps("age", (30.0, 50.0), n_actions=3), **asked)
 
 
@@ -155,3 +169,44 @@ def test_a_reward_model_of_ones_own_is_used_and_verified():
     assert pb.verify(done.certificate, done.log, STEPS, model=Half()).good
     with pytest.raises(pb.InputError, match="a reward model of kind 'half' cannot be made again from a file"):
         pb.verify(done.certificate, done.log, STEPS)
+
+
+def test_a_model_that_borrows_a_built_in_kind_is_not_taken_for_it(tmp_path):
+    """What is loaded would be another model than what was saved."""
+
+    class Borrowed(pb.PerAction):
+        def to_json(self):
+            return {"kind": "cell-means", "strength": 8.0}
+
+    from sklearn.linear_model import LinearRegression
+
+    model = Borrowed(LinearRegression())
+    assert not can_be_made_again(model)
+    assert can_be_made_again(CellMeans())
+    trial = pb.Coda(0.2, 0.1, model=model)
+    state = trial.start(STEPS, coupons().population)
+    plan = trial.design(state)
+    log = coupons().interact(plan.sampler, samples=plan.samples, rng=np.random.default_rng(0))
+    pb.save_state(tmp_path, trial, trial.absorb(state, plan, log))
+    assert pb.load_state(tmp_path, model=model, policies=STEPS)[1].model is model
+
+
+def test_a_class_handed_in_is_the_one_that_goes_on(tmp_path):
+    class Watched(pb.Finite):
+        """A table with an oracle of its own."""
+
+    problem = pb.load_problem("two-of-many:actions=4,policies=12")
+    mine = Watched(problem.policies.table, n_actions=4)
+    pb.run(problem, mine, epsilon=0.3, delta=0.1, rng=0, state=tmp_path)
+    assert pb.load_state(tmp_path, policies=mine)[1].policies is mine
+    other = pb.Finite(problem.policies.table[:-1], n_actions=4)
+    with pytest.raises(pb.InputError, match="policy class of kind 'finite' is another than the one given"):
+        pb.load_state(tmp_path, policies=other)
+
+
+def test_numbers_of_numpy_can_be_written_and_what_is_no_certificate_is_said(done, tmp_path):
+    approximate = pb.certify_asymptotically(done.log, STEPS, epsilon=np.float64(0.3), delta=0.1, rng=3, draws=20)
+    pb.save_certificate(tmp_path / "about.json", approximate, STEPS)
+    assert pb.load_certificate(tmp_path / "about.json", STEPS).policy == approximate.policy
+    with pytest.raises(pb.InputError, match="a certificate is needed, not a Run"):
+        pb.verify(done, done.log, STEPS)

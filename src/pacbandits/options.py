@@ -93,7 +93,11 @@ class Option:
             return int(self._in_range(int(value)))
         if not (_is_integer(value) or isinstance(value, float | np.floating)):
             raise self._error(value)
-        return float(self._in_range(float(cast(float, value))))
+        number = cast(float, value)
+        try:
+            return float(self._in_range(float(number)))
+        except OverflowError:
+            raise self._error(number) from None
 
     def _in_range(self, value: int | float) -> int | float:
         about = self.about

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
+import numpy as np
+
 from pacbandits.certificate import AsymptoticCertificate, Certificate, Claim, Verdict
 from pacbandits.certificate.verify import verify as verify_betting
 from pacbandits.errors import InputError, nearest, plain
@@ -25,6 +27,9 @@ from pacbandits.rewards import RewardModel
 
 Json = dict[str, Any]
 Recheck = Callable[[Any, Log, PolicyClass, Contexts | None, RewardModel | None], Verdict]
+
+
+NO_PROOF = "this is an approximate certificate, and no proof that could be rechecked"
 
 
 @dataclass(frozen=True)
@@ -121,12 +126,21 @@ def verify(
     Raises:
         InputError: When the certificate proves nothing, as an approximate one, or lacks its contexts.
     """
+    if not isinstance(cast(object, certificate), Claim):
+        raise InputError(f"a certificate is needed, not a {type(certificate).__name__}; a run has one as .certificate")
     kind = KINDS.get(certificate.kind)
     if kind is None or not isinstance(certificate, kind.claim):
         raise InputError(f"there is no recheck for a {plain(certificate.kind)}{nearest(certificate.kind, KINDS)}")
     if kind.recheck is None:
-        raise InputError("this is an approximate certificate, and no proof that could be rechecked")
+        raise InputError(NO_PROOF)
     return kind.recheck(certificate, log, policies, contexts, model)
+
+
+def check_is_proof(certificate: Claim) -> None:
+    """Raise unless it can be rechecked, before anything else is read."""
+    kind = KINDS.get(certificate.kind)
+    if kind is not None and kind.recheck is None:
+        raise InputError(NO_PROOF)
 
 
 def save_certificate(
@@ -157,7 +171,11 @@ def save_certificate(
     path = Path(path)
     whole = certificate.to_json() | {"class": class_to_json(policies), "reading": dict(reading or {})}
     try:
-        path.write_text(json.dumps(whole, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+        text = json.dumps(whole, ensure_ascii=False, indent=1, default=_plain_number)
+    except TypeError as error:
+        raise InputError(f"the certificate or its class has no form in JSON: {error}") from None
+    try:
+        path.write_text(text + "\n", encoding="utf-8")
     except OSError as error:
         raise InputError(f"cannot write {path}: {error.strerror}") from None
     if certificate.speaks_of_contexts and contexts is not None:
@@ -195,6 +213,13 @@ def load_certificate(path: str | Path, policies: PolicyClass | None = None) -> P
     certificate = kind.claim.from_json(given, policies)
     chosen = class_from_json(given.get("class"), policies)
     return Proof(certificate, chosen, _stored_reading(given.get("reading", {})), path)
+
+
+def _plain_number(value: object) -> object:
+    """A number of numpy's as one of Python's."""
+    if isinstance(value, np.generic):
+        return cast(object, value.item())
+    raise TypeError(f"{type(value).__name__} is no part of JSON")
 
 
 def contexts_beside(path: Path) -> Path:

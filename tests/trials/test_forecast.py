@@ -18,7 +18,10 @@ def uniform_log(problem, *, samples, seed):
 
 @pytest.mark.parametrize(
     ("spec", "epsilon"),
-    [("two-of-many:actions=10,policies=100", 0.1), ("trees:actions=6,competitive=2,contexts=500", 0.1)],
+    [
+        ("two-of-many:actions=10,policies=100", 0.1),
+        ("trees:actions=6,competitive=2,contexts=300,features=3,bins=8", 0.1),
+    ],
 )
 def test_a_forecast_is_right_to_a_small_factor(spec, epsilon):
     problem = pb.load_problem(spec)

@@ -83,7 +83,7 @@ class AsymptoticCertificate(Claim):
 
     @property
     def certified(self) -> bool:
-        return self.certified_epsilon <= self.epsilon
+        return bool(self.certified_epsilon <= self.epsilon)
 
     @property
     def assumptions(self) -> tuple[str, ...]:

@@ -54,7 +54,7 @@ class Certificate(Claim):
 
     @property
     def certified(self) -> bool:
-        return self.value >= self.threshold
+        return bool(self.value >= self.threshold)
 
     @property
     def assumptions(self) -> tuple[str, ...]:
@@ -93,8 +93,8 @@ class Certificate(Claim):
                 value=float(given["value"]),
                 threshold=float(given["threshold"]),
                 bets=Bets(
-                    tuple(given["multipliers"]),
-                    tuple(given["scales"]),
+                    tuple(float(x) for x in given["multipliers"]),
+                    tuple(float(x) for x in given["scales"]),
                     float(given["cap_share"]),
                     _naming_of(given.get("naming")),
                 ),

@@ -125,7 +125,9 @@ def run(
         "max_samples": max_samples,
         "offline_contexts": offline,
     }
-    options = {name: given for name, given in (("scale", scale), ("solver", solver)) if given is not None}
+    options: dict[str, Any] = {
+        name: given for name, given in (("scale", scale), ("solver", solver)) if given is not None
+    }
     rival = None
     if against is not None:
         rival = Rival.checked(against, loaded, chosen, asked, options, algorithm=algorithm, repeats=repeat_)

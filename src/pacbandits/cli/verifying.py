@@ -37,11 +37,12 @@ def verify_certificate(
     pacbandits verify proof.json log.parquet[/]
     """
     from pacbandits.policies.registry import describe_class
-    from pacbandits.proofs import load_certificate
+    from pacbandits.proofs import check_is_proof, load_certificate
     from pacbandits.proofs import verify as recheck
 
     proof = load_certificate(certificate)
     made = proof.certificate
+    check_is_proof(made)
     read = proof.log(log, reading=reading_options(actions, least_propensity, reward_range, position))
     population = proof.contexts(contexts)
     with status() as tell:

@@ -76,12 +76,21 @@ def class_from_json(value: object, policies: PolicyClass | None = None) -> Polic
     """The policy class that `class_to_json` described; policies: one of the user's own, if it may be that."""
     given = _object(value, of="policy class", known=CLASSES if policies is None else None)
     kind = given["kind"]
-    if kind not in CLASSES and policies is not None:
-        if _as_read(class_to_json(policies)) == given:
-            return policies
-        raise InputError(
-            f"the policy class of kind '{plain(kind)}' is another than the one given; pass the one that was used"
-        )
+    mine = None if policies is None else _as_read(class_to_json(policies))
+    if policies is not None and mine == given:
+        return policies
+    made = _made(kind, given) if kind in CLASSES else None
+    if policies is None and made is not None:
+        return made
+    if policies is not None and made is not None and mine == _as_read(class_to_json(made)):
+        return policies
+    raise InputError(
+        f"the policy class of kind '{plain(kind)}' is another than the one given; pass the one that was used"
+    )
+
+
+def _made(kind: str, given: Json) -> PolicyClass:
+    """A class of a kind that is known."""
     try:
         return CLASSES[kind](given)
     except (KeyError, TypeError, ValueError) as error:

@@ -77,7 +77,7 @@ class RealizableCertificate(Claim):
 
     @property
     def certified(self) -> bool:
-        return self.certified_epsilon <= self.epsilon
+        return bool(self.certified_epsilon <= self.epsilon)
 
     @property
     def exact(self) -> bool:
@@ -140,6 +140,8 @@ class RealizableCertificate(Claim):
                 stake=None if stake is None else float(stake),
             )
             check_delta(made.delta)
+            if made.features.dimension != len(made.parameter):
+                raise ValueError(f"a parameter of {len(made.parameter)} numbers does not fit the features")
         anew = made.to_json()
         check_follows(given, anew, names=anew)
         return made

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pacbandits.errors import InputError
+from pacbandits.errors import InputError, plain
 from pacbandits.records import Contexts
 from pacbandits.rewards.additive import Additive
 from pacbandits.rewards.base import Json, RewardModel, StoredModel
@@ -24,13 +24,16 @@ def model_from_json(value: Json) -> RewardModel:
     kind = value.get("kind")
     if not isinstance(kind, str) or kind not in MODELS:
         raise InputError(f"a reward model of kind '{kind}' cannot be made again from a file; pass it")
-    return MODELS[kind].from_json(value, read=model_from_json)
+    try:
+        return MODELS[kind].from_json(value, read=model_from_json)
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
+        raise InputError(f"the reward model of kind '{kind}' cannot be read: {plain(error)}") from None
 
 
 def can_be_made_again(model: RewardModel) -> bool:
-    """Whether its description in JSON is enough to make it again."""
+    """Whether its description in JSON is enough to make it again, and not something else that goes by the same kind."""
     try:
-        model_from_json(model.to_json())
+        made = model_from_json(model.to_json())
     except InputError:
         return False
-    return True
+    return made == model

@@ -10,13 +10,13 @@ from typing import Any, cast
 import numpy as np
 
 from pacbandits.errors import InputError
-from pacbandits.policies import class_to_json
+from pacbandits.policies import class_from_json, class_to_json
 from pacbandits.policies.base import PolicyClass
 from pacbandits.problems import Problem
 from pacbandits.records.digest import digest
 from pacbandits.trials.protocol import Algorithm, State
-from pacbandits.trials.saving import LOG, Saved, holds_state, read_state, save_state
-from pacbandits.trials.stored import as_read, describe_algorithm, is_built_in
+from pacbandits.trials.saving import LOG, holds_state, read_notes, read_state, save_state
+from pacbandits.trials.stored import describe_algorithm, is_built_in
 from pacbandits.trials.trial import Trial, TrialState
 
 
@@ -72,29 +72,36 @@ class Kept:
             if (self.folder / LOG).exists():
                 raise InputError(f"{self.folder} holds a {LOG} but no saved state; take another folder")
             return None
+        self._check_asked()
         own = None if is_built_in(self.algorithm) else self.algorithm
         saved = read_state(self.folder, model=self.algorithm.model, policies=self.policies, algorithm=own)
-        self._check(saved)
+        self._check_options(saved.algorithm)
         try:
             self.rng.bit_generator.state = saved.notes["random"]
         except (KeyError, TypeError, ValueError):
             raise self._other("another kind of random numbers was drawn") from None
         return saved.state
 
-    def _check(self, saved: Saved) -> None:
-        """Raise unless the folder's run was asked the same."""
-        before: dict[str, Any] = saved.notes.get("asked", {})
+    def _check_asked(self) -> None:
+        """Raise unless the folder's run was asked the same, of the same class."""
+        notes, described = read_notes(self.folder)
+        before: dict[str, Any] = notes.get("asked", {})
         if before.keys() != self.asked.keys():
             raise InputError(f"{self.folder} holds a state that no run has left there; take another folder")
         for name, new in self.asked.items():
             if before[name] != new:
                 raise self._other(f"its {name} was {before[name]}, and is {new} now")
-        if as_read(class_to_json(saved.state.policies)) != as_read(class_to_json(self.policies)):
-            raise self._other("its policy class was another")
-        options = describe_algorithm(saved.algorithm), describe_algorithm(self.algorithm)
-        for name in options[1]:
-            if options[0].get(name) != options[1][name]:
-                raise self._other(f"its {name} was {options[0].get(name)}, and is {options[1][name]} now")
+        try:
+            class_from_json(described, self.policies)
+        except InputError:
+            raise self._other("its policy class was another") from None
+
+    def _check_options(self, saved: Trial) -> None:
+        """Raise unless the folder's algorithm had the same options."""
+        before, now = describe_algorithm(saved), describe_algorithm(self.algorithm)
+        for name in now:
+            if before.get(name) != now[name]:
+                raise self._other(f"its {name} was {before.get(name)}, and is {now[name]} now")
 
     def _other(self, difference: str) -> InputError:
         return InputError(

@@ -11,13 +11,14 @@ from typing import Any, cast
 import numpy as np
 
 from pacbandits.algorithms import make_algorithm
+from pacbandits.confidence import check_delta, check_epsilon
 from pacbandits.errors import InputError
 from pacbandits.policies.base import PolicyClass
 from pacbandits.problems import Problem, load_problem
 from pacbandits.simulation.kept import Kept
 from pacbandits.simulation.outcome import Run, Watch
 from pacbandits.simulation.playing import Play
-from pacbandits.trials.protocol import Algorithm, Setting
+from pacbandits.trials.protocol import Algorithm, Setting, check_steps
 
 
 def run(
@@ -116,6 +117,7 @@ def _made(
             raise InputError(f"{algorithm} needs an epsilon and a delta: how near to the best, and how surely")
         setting = Setting(policies, epsilon, delta, problem.reward_bounds, told["offline_contexts"])
         return make_algorithm(algorithm, setting, options), epsilon, delta
+    check_steps(algorithm)
     if options:
         raise InputError(f"{algorithm.name} was made already; give '{next(iter(options))}' to it, not to run")
     values: list[float] = []
@@ -126,7 +128,7 @@ def _made(
         if given is not None and own is not None and given != own:
             raise InputError(f"{algorithm.name} was made with {name} = {own}, but the run is asked for {given}")
         values.append(cast(float, own if given is None else given))
-    return algorithm, values[0], values[1]
+    return algorithm, check_epsilon(values[0]), check_delta(values[1])
 
 
 def repeat(

@@ -182,6 +182,20 @@ class Algorithm(Protocol[StateOf]):
         ...
 
 
+def check_steps(algorithm: object) -> None:
+    """Raise unless this is an object with a name and the steps of an algorithm."""
+    lacking = [step for step in ("start", "design", "absorb", "result") if not callable(getattr(algorithm, step, None))]
+    if isinstance(algorithm, type):
+        raise InputError(f"{algorithm.__name__} is a class; make an object of it first, {algorithm.__name__}(…)")
+    if lacking:
+        raise InputError(
+            f"an algorithm is a name or an object with start, design, absorb and result; {type(algorithm).__name__} "
+            f"lacks {', '.join(lacking)}"
+        )
+    if not isinstance(getattr(algorithm, "name", None), str):
+        raise InputError(f'the algorithm {type(algorithm).__name__} has no name; give it one: name = "…"')
+
+
 class Registered(Algorithm[StateOf], Protocol[StateOf]):
     """An algorithm that can be called by its name: it brings a profile, and makes itself for a setting.
 

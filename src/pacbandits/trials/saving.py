@@ -123,6 +123,15 @@ def holds_state(folder: str | Path) -> bool:
     return (Path(folder) / STATE).is_file()
 
 
+def read_notes(folder: str | Path) -> tuple[Json, Json]:
+    """The notes that a folder holds, and the policy class in JSON, before anything else is read."""
+    given = _read_json(Path(folder))
+    try:
+        return dict(given["notes"]), dict(given["class"])
+    except (KeyError, TypeError, ValueError):
+        raise _unusable(Path(folder), f"{STATE} lacks what it should hold") from None
+
+
 def _describe_log(state: TrialState) -> Json | None:
     log, predictions = state.log, state.predictions
     if log is None or predictions is None:

@@ -1,0 +1,33 @@
+"""Compile what most tests need, once, while the linters leave a core idle: `make test` starts this beside them.
+
+Machine code is kept on disk, so the workers of pytest find it there instead of each compiling the same.
+"""
+
+from __future__ import annotations
+
+import pacbandits as pb
+
+TREES = "trees:actions=4,features=3,contexts=200,bins=5"
+RUNS = (
+    (TREES, "coda", 0.3),
+    ("two-of-many:actions=4,policies=12", "rage", 0.4),
+    ("two-of-many:actions=4,policies=12", "rage-free:scale=0.001", 0.4),
+    ("two-of-many:actions=4,policies=12", "coda-paper:scale=0.001", 0.4),
+    ("trivial:contexts=3,actions=3", "coda", 0.3),
+    ("linear:dimension=3,actions=4,contexts=30", "linear-rage", 0.2),
+)
+
+
+def main() -> None:
+    """Run a little of everything."""
+    for problem, algorithm, epsilon in RUNS:
+        loaded = pb.load_problem(problem)
+        done = pb.run(loaded, algorithm=algorithm, epsilon=epsilon, delta=0.2, rng=0, max_samples=10**7)
+        if done.certificate is not None and done.log is not None:
+            pb.verify(done.certificate, done.log, loaded.policies, contexts=done.contexts)
+    problem = pb.load_problem(TREES)
+    pb.measure(problem, problem.policies, epsilon=0.2, delta=0.1)
+
+
+if __name__ == "__main__":
+    main()
