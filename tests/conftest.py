@@ -1,4 +1,4 @@
-"""What tests share. Hypothesis: the same examples at every `make test`; new ones at every `make test-slow`."""
+"""What tests share. Hypothesis: the same examples at every `make test`; more and new ones at every `make test-slow`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, settings
 
 from pacbandits import cli
 
-settings.register_profile("steady", derandomize=True, deadline=None)
+settings.register_profile("steady", derandomize=True, deadline=None, max_examples=60)
 settings.register_profile("explore", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile(os.environ.get("PACBANDITS_HYPOTHESIS", "steady"))
 

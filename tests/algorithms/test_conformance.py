@@ -12,9 +12,7 @@ import pacbandits as pb
 from pacbandits.algorithms import ALGORITHMS, find_algorithm, list_profiles, options_of, profile_of
 from pacbandits.errors import InputError
 from pacbandits.policies.base import FiniteSetClass
-from pacbandits.policies.finite import Finite
-from pacbandits.problems import Bernoulli, Problem
-from pacbandits.records import Contexts, Log
+from pacbandits.records import Log
 from pacbandits.records.digest import digest_log
 from pacbandits.simulation import run
 from pacbandits.trials.protocol import Plan, Profile
@@ -41,9 +39,6 @@ def without_time(done):
 def one_line(caught):
     words = str(caught.value)
     return words.isprintable() and len(words) > 10
-
-
-# The registry
 
 
 def test_the_product_comes_first():
@@ -91,9 +86,6 @@ def test_a_name_that_is_misspelt_or_missing():
             find_algorithm(f"{name[:-1]}{name[-1]}{name[-1]}")
     with pytest.raises(InputError, match="names no algorithm"):
         find_algorithm("")
-
-
-# Steps
 
 
 @pytest.mark.parametrize(("name", "spec"), CASES)
@@ -176,9 +168,6 @@ def test_a_log_written_out_row_by_row_says_the_same(name, spec):
     assert (one.samples, one.finished) == (two.samples, two.finished)
     if one.certificate is not None:
         assert one.certificate.certified_epsilon == pytest.approx(two.certificate.certified_epsilon)
-
-
-# What is not of the plan
 
 
 @pytest.mark.parametrize(("name", "spec"), CASES)
@@ -267,9 +256,6 @@ def test_a_plan_of_another_state_is_refused(name, spec):
     refused(r"has propensity .* but the plan of round", state, replace(plan, sampler=Never()))
 
 
-# Answers
-
-
 @pytest.mark.parametrize(("name", "spec"), CASES)
 def test_the_words_of_the_answer_are_true(name, spec):
     """Seeds are fixed, so that the one run in ten that may err is not among these."""
@@ -354,111 +340,3 @@ def test_who_keeps_its_state_goes_on_as_if_it_had_never_stopped(name, spec, tmp_
     plan = again.design(state)
     assert (plan.samples, plan.details) == (done.plans[at].samples, done.plans[at].details)
     assert image(again.absorb(state, plan, done.logs[at]).certificate) == image(done.last.certificate)
-
-
-# Options
-
-
-@pytest.mark.parametrize("name", ALGORITHMS)
-def test_declared_options_are_taken_and_have_their_defaults(name):
-    problem = problem_of(next(spec for other, spec in CASES if other == name))
-    plain, known = make(name, problem), options_of(name)
-    assert make(name, problem, **{option.name: option.default for option in known}) == plain
-    for option in known:
-        others = {
-            "choice": [choice for choice in option.choices if choice != option.default],
-            "integer": [7],
-            "number": [0.5],
-        }[option.kind]
-        for value in others:
-            changed = make(name, problem, **{option.name: value})
-            assert changed != plain
-            assert getattr(changed, option.name) == value
-            assert make(f"{name}:{option.name}={value}", problem) == changed
-
-
-@pytest.mark.parametrize("name", ALGORITHMS)
-def test_options_that_are_not_declared_or_not_permitted_are_refused(name):
-    problem, known = problem_of(next(spec for other, spec in CASES if other == name)), options_of(name)
-
-    def refused(message, spec=name, **options):
-        with pytest.raises(InputError, match=message) as caught:
-            make(spec, problem, **options)
-        assert one_line(caught)
-
-    refused(f"{name} has no option 'bogus'", bogus=1)
-    refused(f"{name} has no option 'bogus'", spec=f"{name}:bogus=1")
-    assert known
-    for option in known:
-        words = f"{option.name} must be "
-        for value in ("bogus", None, [1], float("nan"), True):
-            refused(words, **{option.name: value})
-        refused(words, spec=f"{name}:{option.name}=bogus")
-        for end, beyond in (("least", -1), ("above", 0), ("most", 1)):
-            if getattr(option.about, end) is not None:
-                refused(words, **{option.name: getattr(option.about, end) + beyond})
-        default = {option.name: option.default}
-        refused("is given twice", spec=f"{name}:{option.name}={option.default}", **default)
-    made = make(name, problem)
-    with pytest.raises(InputError, match=f"{name} was made already; give '{known[0].name}' to it, not to run"):
-        run(problem, algorithm=made, rng=0, **{known[0].name: known[0].default})
-
-
-@pytest.mark.parametrize("name", ALGORITHMS)
-@pytest.mark.parametrize(
-    ("wrong", "message"),
-    [
-        *(({"epsilon": epsilon}, "needs an epsilon above 0") for epsilon in (0.0, -0.1, float("nan"), float("inf"))),
-        *(({"delta": delta}, "delta must lie strictly between 0 and 1") for delta in (0.0, 1.0, -0.1, float("nan"))),
-    ],
-)
-def test_epsilon_and_delta_must_make_sense(name, wrong, message):
-    problem = problem_of(next(spec for other, spec in CASES if other == name))
-    with pytest.raises(InputError, match=message) as caught:
-        make(name, problem, **wrong)
-    assert one_line(caught)
-
-
-# Awkward problems, of which every algorithm must make an end
-
-
-def small(means, table, *, weights=None):
-    """Contexts of which each has a feature of its own, so that any mean rewards are linear in them."""
-    means = np.array(means, dtype=float)
-    n, n_actions = means.shape
-    contexts = Contexts.of(np.eye(n), ids=np.arange(n), weights=weights)
-    return Problem("small", "A few contexts.", contexts, means, Bernoulli(), Finite(table, n_actions=n_actions))
-
-
-AWKWARD = {
-    "one policy": small([[0.2, 0.9], [0.7, 0.1]], [[0, 1]]),
-    "all alike": small([[0.2, 0.9], [0.7, 0.1]], [[0, 1]] * 5),
-    "alike where contexts come": small([[0.2, 0.9], [0.7, 0.1]], [[0, 1], [0, 0]], weights=[1.0, 0.0]),
-    "a tie": small([[0.5, 0.5, 0.1]], [[0], [1], [2]]),
-    "all of one value": small([[0.5, 0.5]] * 3, [[0, 0, 0], [1, 1, 1], [0, 1, 0], [1, 0, 1]]),
-    "one action": small([[0.3], [0.6]], [[0, 0]]),
-    "sure rewards": small([[0.0, 1.0], [1.0, 0.0]], [[0, 1], [1, 0]]),
-}
-
-
-@pytest.mark.parametrize("problem", AWKWARD.values(), ids=list(AWKWARD))
-@pytest.mark.parametrize("name", ALGORITHMS)
-def test_awkward_problems_come_to_an_end(name, problem):
-    done = run(problem, algorithm=name, epsilon=0.1, delta=0.05, rng=0)
-    assert done.stopped == "done"
-    assert done.correct
-    assert "except with probability 0.05 the policy is within 0.1 of" in done.guarantee
-
-
-@pytest.mark.parametrize(("name", "spec"), CASES)
-def test_a_policy_class_of_the_callers_own(name, spec):
-    """Another class than the problem's: here the constant policies, of which the best is another than the problem's."""
-    problem = problem_of(spec)
-    n = len(problem.population)
-    constant = Finite([[action] * n for action in range(problem.n_actions)], n_actions=problem.n_actions)
-    done = run(problem, constant, algorithm=name, epsilon=0.3, delta=DELTA, rng=1)
-    values = [problem.value(constant.policy(action)) for action in range(problem.n_actions)]
-    assert done.stopped == "done"
-    assert done.value_gap == pytest.approx(max(values) - problem.value(done.policy))
-    assert done.correct
-    assert len(set(done.policy(problem.population).tolist())) == 1

@@ -1,0 +1,260 @@
+"""`pacbandits run` and `algorithms`."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.cli.cases import RUN_KEYS, SMALL, TRIAL
+
+
+@pytest.mark.parametrize("algorithm", ["rage", "rage-free", "coda-paper"])
+def test_a_run_in_json(run, algorithm):
+    arguments = ("run", SMALL, "--algorithm", algorithm, "--epsilon", 0.3, "--delta", 0.1, "--seed", 7, "--json")
+    code, out, _ = run(*arguments)
+    assert code == 0
+    got = json.loads(out)
+    assert set(got) >= RUN_KEYS
+    assert got["algorithm"] == algorithm
+    assert got["problem"] == "hard:m=6,gap=1.0,noise=bernoulli"
+    assert (got["seed"], got["epsilon"], got["delta"]) == (7, 0.3, 0.1)
+    assert got["stopped"] == "done"
+    assert got["correct"] is True
+    assert got["rounds"] == len(got["history"]) >= 1
+    assert got["samples"] == sum(figures["samples"] for figures in got["history"])
+    assert got["guarantee"].startswith("except with probability 0.1 the policy is within 0.3")
+    again = json.loads(run(*arguments)[1])
+    del got["seconds"], again["seconds"]
+    assert got == again
+
+
+def test_repeated_runs_are_a_list(run):
+    code, out, _ = run("run", SMALL, "--algorithm", "rage", "--epsilon", 0.3, "--repeat", 3, "--seed", 4, "--json")
+    assert code == 0
+    got = json.loads(out)
+    assert [one["seed"] for one in got] == [4, 5, 6]
+    assert all(set(one) >= RUN_KEYS for one in got)
+
+
+def test_tables_of_runs(run):
+    code, out, _ = run("run", SMALL, "--algorithm", "rage", "--epsilon", 0.3, "--seed", 1)
+    assert code == 0
+    for words in (
+        "rage on hard:m=6",
+        "ε = 0.3, δ = 0.05, seed 1",
+        "rounds",
+        "rho",
+        "policy 0",
+        "below the best",
+        "right",
+    ):
+        assert words in out
+    code, out, _ = run("run", SMALL, "--algorithm", "rage", "--epsilon", 0.3, "--repeat", 4)
+    assert code == 0
+    for words in ("seeds 0 to 3", "4 of 4", "δ allows 0.05 of them", "samples, median", "promise"):
+        assert words in out
+    code, out, _ = run("run", SMALL, "--algorithm", "rage", "--epsilon", 0.3, "--delta", 1e-20, "--repeat", 2)
+    assert code == 0
+    assert "δ allows 1e-20 of them" in out
+    assert "except with probability 1e-20" in " ".join(out.split())
+    code, out, _ = run("run", SMALL, "--epsilon", 2)
+    assert code == 0
+    assert "0 in 0 rounds" in out
+
+
+def test_runs_on_trees_and_files(run, problem_file):
+    spec = "trees:contexts=60,features=3,bins=4,actions=3,competitive=2,depth=1"
+    code, out, _ = run("run", spec, "--algorithm", "coda-paper", "--epsilon", 0.4, "--offline", 40, "--json")
+    assert code == 0
+    got = json.loads(out)
+    assert got["algorithm"] == "coda-paper"
+    assert got["oracle_calls"] > 0
+    assert "40 contexts stand well enough" in got["guarantee"]
+    code, out, _ = run("run", problem_file, "--algorithm", "rage", "--epsilon", 0.3, "--json")
+    assert code == 0
+    assert json.loads(out)["problem"].endswith(problem_file.name)
+    code, out, _ = run("run", SMALL, "--policies", "trivial", "--algorithm", "rage", "--epsilon", 0.9, "--json")
+    assert code == 0
+    assert json.loads(out)["correct"] is True
+    code, out, _ = run("run", SMALL, "--algorithm", "coda-paper", "--solver", "fw-gd", "--epsilon", 0.4, "--json")
+    assert code == 0
+    assert "solver_gap" in json.loads(out)["history"][0]
+
+
+def test_a_budget_ends_in_exit_code_3(run):
+    code, out, _ = run("run", SMALL, "--epsilon", 0.3, "--max-samples", 10, "--json")
+    assert code == 3
+    got = json.loads(out)
+    assert got["stopped"] == "budget"
+    assert got["samples"] == 0
+    assert got["guarantee"].startswith("none")
+    code, out, _ = run("run", SMALL, "--epsilon", 0.3, "--max-samples", 10)
+    assert code == 3
+    assert "stopped early (budget): round 1 asks for" in " ".join(out.split())
+    code, out, _ = run("run", SMALL, "--epsilon", 0.3, "--max-samples", 10, "--repeat", 2)
+    assert code == 3
+    assert "0 of 2" in out
+
+
+@pytest.mark.parametrize("algorithm", ["rage", "rage-free", "coda-paper"])
+def test_rounds_beyond_all_counting_end_in_words(run, algorithm):
+    code, out, err = run("run", SMALL, "--algorithm", algorithm, "--epsilon", 0.3, "--scale", 1e308, "--json")
+    assert (code, out) == (2, "")
+    assert "the round would need infinitely many interactions" in err
+    assert err.count("\n") == 1
+    code, out, _ = run("run", SMALL, "--algorithm", algorithm, "--epsilon", 0.3, "--scale", 1e50, "--json")
+    assert code == 3
+    got = json.loads(out)
+    assert got["stopped"] == "memory"
+    assert "more than can be counted" in got["reason"]
+    code, out, _ = run("run", SMALL, "--algorithm", algorithm, "--epsilon", 0.3, "--scale", 1e50, "--repeat", 2)
+    assert code == 3
+    assert "stopped early: round 1: a round of" in " ".join(out.split())
+
+
+def test_the_bar_counts_runs(run, monkeypatch):
+    """Also runs of one round, after which the round number does not fall."""
+    shown = []
+
+    def update(self, task_id, **changes):
+        shown.append((changes["description"].split(",")[0], changes["completed"]))
+
+    monkeypatch.setattr("rich.progress.Progress.update", update)
+    code, _, _ = run("run", SMALL, "--algorithm", "rage-free", "--epsilon", 0.6, "--repeat", 3, "--json")
+    assert code == 0
+    words = [description for description, _ in shown]
+    assert list(dict.fromkeys(words)) == ["run 1 of 3", "run 2 of 3", "run 3 of 3"]
+    assert [done for _, done in shown] == sorted(done for _, done in shown)
+    assert {int(done) for _, done in shown} == {0, 1, 2}
+    shown.clear()
+    assert run("run", SMALL, "--epsilon", 2, "--json")[0] == 0
+    assert [done for _, done in shown] == [0]
+
+
+def test_an_interruption_ends_in_exit_code_130_with_what_is_known(run, monkeypatch):
+    def interrupt(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("pacbandits.problems.base.Problem.interact", interrupt)
+    code, out, _ = run("run", SMALL, "--epsilon", 0.3, "--json")
+    assert code == 130
+    assert json.loads(out)["stopped"] == "interrupted"
+    code, out, _ = run("run", SMALL, "--epsilon", 0.3, "--repeat", 5, "--json")
+    assert code == 130
+    assert len(json.loads(out)) == 1
+
+
+def test_scale_voids_the_guarantee(run):
+    code, out, _ = run("run", SMALL, "--algorithm", "rage", "--epsilon", 0.3, "--scale", 0.001, "--json")
+    assert code == 0
+    assert json.loads(out)["guarantee"].startswith("void: sample sizes were multiplied by 0.001")
+
+
+def test_algorithms_are_listed(run):
+    code, out, _ = run("algorithms")
+    assert code == 0
+    for words in ("rage", "rage-free", "coda-paper", "assumes", "guarantees", "(ε, δ)-PAC", "any: one γ a policy"):
+        assert words in out
+    code, out, _ = run("algorithms", "--json")
+    assert code == 0
+    got = json.loads(out)
+    assert set(got) >= {"rage", "rage-free", "coda-paper"}
+    words = {"name", "source", "classes", "assumes", "guarantees", "samples"}
+    assert set(got["rage"]) == words | {"certifies", "keeps_state", "options"}
+    assert set(got["rage"]["options"]) == {"scale"}
+    assert [name for name, one in got.items() if one["certifies"]] == ["coda", "uniform", "linear-rage"]
+    assert [name for name, one in got.items() if one["keeps_state"]] == ["coda", "uniform"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ([SMALL, "--algorithm", "rgae"], "unknown algorithm 'rgae'; did you mean 'rage'?"),
+        ([SMALL, "--algorithm", "coda-papr"], "did you mean 'coda-paper'?"),
+        (["trees", "--algorithm", "rage"], "coda-paper can run on it"),
+        (["trees", "--algorithm", "rage-free"], "coda-paper can run on it"),
+        (["hard"], "coda needs rewards in [0, 1]"),
+        (["hard", "--algorithm", "coda-paper"], "coda-paper needs rewards in [0, 1]"),
+        ([SMALL, "--delta", "0"], "delta must lie strictly between 0 and 1, got 0.0"),
+        ([SMALL, "--delta", "1.5"], "delta must lie strictly between 0 and 1, got 1.5"),
+        ([SMALL, "--delta", "nan"], "delta must lie strictly"),
+        ([SMALL, "--epsilon", "0"], "needs an epsilon above 0"),
+        ([SMALL, "--epsilon", "-1"], "needs an epsilon above 0"),
+        ([SMALL, "--epsilon", "nan"], "needs an epsilon above 0"),
+        ([SMALL, "--repeat", "0"], "repeat must be 1 or more, got 0"),
+        ([SMALL, "--seed", "-1"], "seed must be 0 or more, got -1"),
+        ([SMALL, "--max-samples", "0"], "max-samples must be 1 or more, got 0"),
+        ([SMALL, "--algorithm", "rage", "--scale", "0"], "scale must be a number above 0, got 0.0"),
+        ([SMALL, "--algorithm", "rage", "--scale", "inf"], "scale must be a number above 0, got inf"),
+        ([SMALL, "--scale", "0.5"], "coda has no option 'scale' (known: floor, growth, pilot, precision)"),
+        ([SMALL, "--certificate", "x.json", "--repeat", "2"], "leave out --repeat"),
+        ([SMALL, "--algorithm", "coda-paper", "--solver", "bogus"], "solver must be ratio or fw-gd, got 'bogus'"),
+        ([SMALL, "--algorithm", "rage", "--solver", "fw-gd"], "rage has no option 'solver'"),
+        (
+            ["trees", "--algorithm", "coda-paper", "--solver", "fw-gd"],
+            "needs a class that can be listed, and Trees cannot",
+        ),
+        ([SMALL, "--offline", "0"], "offline must be 1 or more, got 0"),
+        (["hrad"], "did you mean 'hard'"),
+        ([SMALL, "--policies", "tree"], "did you mean 'trees'"),
+        (["missing.npz"], "missing.npz"),
+    ],
+)
+def test_a_bad_run_is_one_line_and_exit_code_2(run, arguments, words):
+    code, out, err = run("run", *arguments)
+    assert code == 2
+    assert out == ""
+    assert words in err
+    assert err.count("\n") == 1
+
+
+def test_a_run_without_a_round_says_that_there_is_nothing_to_write(run, tmp_path):
+    proof, log = tmp_path / "c.json", tmp_path / "l.parquet"
+    code, out, err = run("run", SMALL, "--max-samples", 1, "--certificate", proof, "--log", log, "--json")
+    assert code == 3
+    assert json.loads(out)["stopped"] == "budget"
+    assert err == f"no round was played, so there is nothing to write to {proof} and {log}\n"
+    assert list(tmp_path.iterdir()) == []
+    code, out, err = run("run", SMALL, "--max-samples", 1, "--log", log)
+    assert (code, err.count("\n")) == (3, 1)
+    assert "stopped early (budget)" in out
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--log", "nodir/x.parquet"], "the folder of 'nodir/x.parquet' does not exist; make it first"),
+        (["--certificate", "nodir/x.json"], "the folder of 'nodir/x.json' does not exist; make it first"),
+        (["--figure", "nodir/x.png"], "the folder of 'nodir/x.png' does not exist; make it first"),
+        (["--certificate", "."], "'.' is a folder; name a file in it"),
+        (["--log", "locked/x.parquet"], "the folder of 'locked/x.parquet' may not be written to"),
+        (["--figure", "locked/x.png"], "the folder of 'locked/x.png' may not be written to"),
+        (["--log", "x.csv"], "logs are written as Parquet; name it x.parquet"),
+        (["--log", "x"], "logs are written as Parquet; name it x.parquet"),
+        (
+            ["--certificate", "x.json", "--algorithm", "rage"],
+            "rage makes no certificate; these do: coda, uniform, linear-rage",
+        ),
+        (["--log", "x.parquet", "--algorithm", "rage"], "rage keeps no log; these do: coda, uniform, linear-rage"),
+    ],
+)
+def test_files_that_cannot_be_written_are_refused_before_anything_runs(run, options, words, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("pacbandits.problems.base.Problem.interact", None)
+    (tmp_path / "locked").mkdir()
+    monkeypatch.setattr("pacbandits.cli.shared.os.access", lambda path, _: "locked" not in str(path))
+    code, out, err = run("run", SMALL, *options)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert words in err
+
+
+def test_a_run_that_goes_on_says_so(run, tmp_path):
+    options = (*TRIAL, "--state", tmp_path / "trial", "--json")
+    code, out, err = run(*options, "--max-samples", 1000)
+    assert (code, err) == (3, "")
+    before = json.loads(out)["samples"]
+    assert before > 0
+    code, out, err = run(*options)
+    assert (code, err) == (0, f"resuming after {before:,} samples\n")
+    assert json.loads(out)["samples"] > before
