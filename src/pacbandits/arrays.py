@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+import json
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -100,3 +101,15 @@ def _array(value: ArrayLike, *, name: str, noun: str) -> NDArray[Any]:
 def _kind(value: object) -> str:
     dtype = getattr(value, "dtype", None)
     return f"dtype {dtype}" if dtype is not None else type(value).__name__
+
+
+def plain_number(value: object) -> object:
+    """A number of numpy's as one of Python's, for what writes JSON."""
+    if isinstance(value, np.generic):
+        return cast(object, value.item())
+    raise TypeError(f"{type(value).__name__} has no form in JSON")
+
+
+def as_read(value: dict[str, Any]) -> dict[str, Any]:
+    """JSON as it comes back from a file."""
+    return json.loads(json.dumps(value, default=plain_number))

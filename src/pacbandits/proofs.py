@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
-import numpy as np
-
+from pacbandits.arrays import plain_number
 from pacbandits.certificate import AsymptoticCertificate, Certificate, Claim, Verdict
 from pacbandits.certificate.verify import verify as verify_betting
 from pacbandits.errors import InputError, nearest, plain
@@ -171,7 +170,7 @@ def save_certificate(
     path = Path(path)
     whole = certificate.to_json() | {"class": class_to_json(policies), "reading": dict(reading or {})}
     try:
-        text = json.dumps(whole, ensure_ascii=False, indent=1, default=_plain_number)
+        text = json.dumps(whole, ensure_ascii=False, indent=1, default=plain_number)
     except TypeError as error:
         raise InputError(f"the certificate or its class has no form in JSON: {error}") from None
     try:
@@ -213,13 +212,6 @@ def load_certificate(path: str | Path, policies: PolicyClass | None = None) -> P
     certificate = kind.claim.from_json(given, policies)
     chosen = class_from_json(given.get("class"), policies)
     return Proof(certificate, chosen, _stored_reading(given.get("reading", {})), path)
-
-
-def _plain_number(value: object) -> object:
-    """A number of numpy's as one of Python's."""
-    if isinstance(value, np.generic):
-        return cast(object, value.item())
-    raise TypeError(f"{type(value).__name__} is no part of JSON")
 
 
 def contexts_beside(path: Path) -> Path:

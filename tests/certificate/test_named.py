@@ -35,7 +35,7 @@ from pacbandits.problems import Bernoulli, Problem
 from pacbandits.records import Contexts
 from pacbandits.rewards import default_model, predict_by_round
 from pacbandits.trials.coda import Coda
-from pacbandits.trials.trial import EXPERT_MULTIPLIERS, uniform_design
+from pacbandits.trials.trial import EXPERT_MULTIPLIERS
 from pacbandits.trials.uniform import Uniform
 
 EPSILON = 0.3
@@ -297,7 +297,7 @@ def test_small_and_inexact_classes_keep_all_of_delta():
 
 def test_a_naming_without_its_half_of_delta_is_refused():
     problem = crowd()
-    log = problem.interact(uniform_design(problem.policies.policy(0)), samples=50, rng=np.random.default_rng(0))
+    log = problem.interact(pb.Design.uniform(problem.policies.policy(0)), samples=50, rng=np.random.default_rng(0))
     book = Ledger.of(log, np.full((len(log), 2), 0.5))
     bets = Bets((1.0,), (0.1,), naming=Naming(1, 1))
     evidence = Evidence(log, book, problem.policies, 0.1, 0.1, model={})
@@ -309,7 +309,7 @@ def test_certify_names_policies_where_a_log_has_rounds():
     """Rows in their order, cut into blocks: later blocks test the leader of earlier ones, and prove more."""
     problem = pb.load_problem(TREES)
     rng = np.random.default_rng(5)
-    design = uniform_design(problem.best_policy())
+    design = pb.Design.uniform(problem.best_policy())
     parts = [problem.interact(design, samples=1, rng=rng) for _ in range(3000)]
     log = parts[0]
     for part in parts[1:]:

@@ -6,12 +6,12 @@ recognised by what its `to_json` writes.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from math import exp
 from math import log as logarithm
 from typing import Any, cast
 
+from pacbandits.arrays import as_read
 from pacbandits.errors import InputError, nearest, plain
 from pacbandits.options import parse_spec
 from pacbandits.policies.base import DescribedClass, PolicyClass, ReadingClass, StoredClass
@@ -76,13 +76,13 @@ def class_from_json(value: object, policies: PolicyClass | None = None) -> Polic
     """The policy class that `class_to_json` described; policies: one of the user's own, if it may be that."""
     given = _object(value, of="policy class", known=CLASSES if policies is None else None)
     kind = given["kind"]
-    mine = None if policies is None else _as_read(class_to_json(policies))
+    mine = None if policies is None else as_read(class_to_json(policies))
     if policies is not None and mine == given:
         return policies
     made = _made(kind, given) if kind in CLASSES else None
     if policies is None and made is not None:
         return made
-    if policies is not None and made is not None and mine == _as_read(class_to_json(made)):
+    if policies is not None and made is not None and mine == as_read(class_to_json(made)):
         return policies
     raise InputError(
         f"the policy class of kind '{plain(kind)}' is another than the one given; pass the one that was used"
@@ -124,8 +124,3 @@ def _object(value: object, *, of: str, known: Mapping[str, object] | None) -> Js
             "code is ever loaded from a file"
         )
     return given
-
-
-def _as_read(value: Json) -> Json:
-    """JSON as it comes back from a file."""
-    return json.loads(json.dumps(value))

@@ -13,7 +13,7 @@ from pacbandits.policies.base import PolicyClass
 from pacbandits.policies.finite import sum_by_id
 from pacbandits.records import Contexts, Design, Policy, Sampler
 from pacbandits.rewards import Fitted
-from pacbandits.trials.trial import Exploration, TrialState, mixture, uniform_design
+from pacbandits.trials.trial import Exploration, TrialState, mixture
 
 MIN_REWARD_VARIANCE = 0.08  # however sure the model is
 MIN_DESIGN_PRICE = 1.0  # it would be 0 where there is nothing to tell apart
@@ -116,7 +116,7 @@ def explore_uniformly(state: TrialState, task: DesignTask) -> Exploration:
     """Uniform exploration, and its price for the task."""
     n_actions = state.policies.n_actions
     even = np.full((len(task.contexts), n_actions), 1.0 / n_actions)
-    return _priced(state, task, uniform_design(state.policy), even)
+    return _priced(state, task, Design.uniform(state.policy), even)
 
 
 def explore_with(state: TrialState, task: DesignTask, sampler: Sampler) -> Exploration:

@@ -21,7 +21,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from pacbandits.arrays import FloatArray
+from pacbandits.arrays import FloatArray, plain_number
 from pacbandits.errors import InputError, plain
 from pacbandits.policies.base import PolicyClass
 from pacbandits.records import Contexts, Log, parquet
@@ -66,7 +66,7 @@ def save_state(
         "log": _describe_log(state),
         "notes": dict(notes or {}),
     }
-    text = json.dumps(described, ensure_ascii=False, default=stored.number)
+    text = json.dumps(described, ensure_ascii=False, default=plain_number)
     sealed = f'{{"digest": "{digest([text])}", {text[1:]}\n'
     try:
         folder.mkdir(parents=True, exist_ok=True)

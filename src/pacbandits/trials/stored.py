@@ -9,11 +9,11 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass, fields, replace
 from itertools import accumulate
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
-from pacbandits.arrays import FloatArray
+from pacbandits.arrays import FloatArray, as_read, plain_number
 from pacbandits.certificate import Certificate, Named, Naming
 from pacbandits.errors import InputError, nearest, plain
 from pacbandits.policies import class_from_json, class_to_json, policy_from_json
@@ -106,7 +106,7 @@ def describe_algorithm(algorithm: Trial) -> Json:
     given = options.pop("model") is not None
     described = {"name": algorithm.name, "model": given, **options, "rewards": asdict(algorithm.rewards)}
     try:
-        json.dumps(described, default=number)
+        json.dumps(described, default=plain_number)
     except (TypeError, ValueError):
         raise InputError(
             f"the state of {algorithm.name} cannot be kept, as its options have no form in JSON: {plain(options)}"
@@ -162,18 +162,6 @@ def restore_model(described: Json, *, given: RewardModel | None) -> RewardModel:
             f"the state was made with the reward model {plain(described)}, not {plain(given.to_json())}; pass the same"
         )
     return given
-
-
-def as_read(value: Json) -> Json:
-    """JSON as it comes back from a file."""
-    return json.loads(json.dumps(value, default=number))
-
-
-def number(value: object) -> object:
-    """A number of numpy's as one of Python's."""
-    if isinstance(value, np.generic):
-        return cast(object, value.item())
-    raise TypeError(f"{type(value).__name__} has no form in JSON")
 
 
 def _describe_current(state: TrialState, policies: _Numbered) -> Json | None:

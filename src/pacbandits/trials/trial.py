@@ -162,7 +162,7 @@ class Trial(ABC):
             n_actions = state.policies.n_actions
             usual = max(MIN_PILOT_SAMPLES, PILOT_SAMPLES_PER_ACTION * n_actions)
             # A policy that differs everywhere has V = 2A under uniform exploration; rewards vary by 1/4 at most.
-            start = Exploration(uniform_design(state.policy), 0.5 * n_actions / self.epsilon**2, 0)
+            start = Exploration(Design.uniform(state.policy), 0.5 * n_actions / self.epsilon**2, 0)
             return self._plan(state, start, usual if self.pilot is None else self.pilot)
         explored = self.explore(state, progress=progress)
         return self._plan(state, explored, self._round_size(state, explored))
@@ -288,8 +288,3 @@ def mixture(played: tuple[tuple[Sampler, int], ...], contexts: Contexts) -> Floa
     whole = sum(samples for _, samples in played)
     parts = [samples / whole * sampler.propensities(contexts) for sampler, samples in played]
     return np.sum(parts, axis=0)
-
-
-def uniform_design(reference: Policy) -> Design:
-    """Uniform exploration."""
-    return Design((), np.empty(0), reference)
