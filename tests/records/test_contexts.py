@@ -240,6 +240,23 @@ def test_only_keeps_rows_with_their_weights() -> None:
         contexts.only(np.array([True, True, False]))
 
 
+def test_labels_that_are_not_seen_are_dropped() -> None:
+    """Contexts cut out of two tables that differ only elsewhere are the same, and their rows keep their labels."""
+    labels = ("pear", "apple", "fig", "plum")
+    table = Contexts.of([[0, 3], [1, 0], [2, 5], [0, 1]], names=["fruit", "x"], categories=[labels, None], ids=range(4))
+    other = Contexts.of([[2, 3], [1, 0], [0, 7]], names=["fruit", "x"], categories=[("nut", "apple", "pear"), None])
+    cut = table.take([0, 1, 3]).with_labels_seen()
+    assert cut.categories == (("apple", "pear"), None)
+    assert cut.features.tolist() == [[1, 3], [0, 0], [1, 1]]
+    assert cut.ids.tolist() == [0, 1, 3]
+    elsewhere = other.take([0, 1]).with_labels_seen()
+    assert elsewhere.categories == cut.take([0, 1]).with_labels_seen().categories
+    assert np.array_equal(elsewhere.features, cut.features[:2])
+    weighted = Contexts.of([[1], [1]], categories=[("a", "b")], weights=[0.25, 0.75], phi=np.ones((2, 3, 1)))
+    assert weighted.with_labels_seen().weights.tolist() == [0.25, 0.75]
+    assert weighted.with_labels_seen().phi is weighted.phi
+
+
 def test_tallied_counts_each_id_once() -> None:
     contexts = Contexts.of([[5.0], [6.0], [5.0], [5.0]], ids=[3, 1, 3, 3])
     tally = contexts.tallied()

@@ -132,6 +132,23 @@ class Contexts:
             phi=None if self.phi is None else self.phi.take(np.flatnonzero(rows)),
         )
 
+    def with_labels_seen(self) -> Contexts:
+        """The same rows, whose categories know the labels that occur in them and no others, in alphabetical order.
+
+        Of some rows of a table, `take` and `only` keep the labels of the whole table, and with them a word on rows that
+        are not there. What is learnt from the contexts given back depends on their rows alone: not even the order of
+        their labels does on others.
+        """
+        features, categories = self.features.copy(), list(self.categories)
+        for j, labels in enumerate(self.categories):
+            if labels is not None:
+                codes, which = np.unique(self.features[:, j].astype(np.int64), return_inverse=True)
+                seen = [labels[code] for code in codes]
+                categories[j] = kept = tuple(sorted(seen))
+                place = {label: k for k, label in enumerate(kept)}
+                features[:, j] = np.array([place[label] for label in seen], dtype=np.float64)[which.reshape(-1)]
+        return Contexts(features, self.names, tuple(categories), self.ids, self.weights, self.phi)
+
     def tallied(self) -> Contexts:
         """The same distribution with one row for each id: a sample of a finite set, counted."""
         if self.ids is None:
