@@ -143,7 +143,7 @@ class Contexts:
         for j, labels in enumerate(self.categories):
             if labels is not None:
                 codes, which = np.unique(self.features[:, j].astype(np.int64), return_inverse=True)
-                seen = [labels[code] for code in codes]
+                seen = [labels[int(code)] for code in codes]
                 categories[j] = kept = tuple(sorted(seen))
                 place = {label: k for k, label in enumerate(kept)}
                 features[:, j] = np.array([place[label] for label in seen], dtype=np.float64)[which.reshape(-1)]
