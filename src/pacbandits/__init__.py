@@ -16,9 +16,12 @@ if TYPE_CHECKING:
     from pacbandits.certificate import AsymptoticCertificate as AsymptoticCertificate
     from pacbandits.certificate import Certificate as Certificate
     from pacbandits.certificate import Claim as Claim
+    from pacbandits.certificate import Learning as Learning
+    from pacbandits.certificate import LearntClass as LearntClass
     from pacbandits.certificate import Verdict as Verdict
     from pacbandits.certificate import certify as certify
     from pacbandits.certificate import certify_asymptotically as certify_asymptotically
+    from pacbandits.certificate import learn_class as learn_class
     from pacbandits.complexity import Complexity as Complexity
     from pacbandits.complexity import measure as measure
     from pacbandits.design import Clipped as Clipped
@@ -86,9 +89,12 @@ _HOMES: dict[str, tuple[str, ...]] = {
         "AsymptoticCertificate",
         "Certificate",
         "Claim",
+        "Learning",
+        "LearntClass",
         "Verdict",
         "certify",
         "certify_asymptotically",
+        "learn_class",
     ),
     "complexity": (
         "Complexity",

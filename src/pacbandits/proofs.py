@@ -8,17 +8,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any, cast
 
 from pacbandits.arrays import plain_number
-from pacbandits.certificate import AsymptoticCertificate, Certificate, Claim, Verdict
+from pacbandits.certificate import AsymptoticCertificate, Certificate, Claim, Verdict, learn_class
+from pacbandits.certificate.rule import follow_rule, learn_again
 from pacbandits.certificate.verify import verify as verify_betting
 from pacbandits.errors import InputError, nearest, plain
 from pacbandits.logs import read_log
 from pacbandits.policies import class_from_json, class_to_json
 from pacbandits.policies.base import PolicyClass
+from pacbandits.policies.registry import describe_class, same_class
 from pacbandits.realizable.certificate import RealizableCertificate
 from pacbandits.realizable.verify import verify_realizable
 from pacbandits.records import Contexts, Log, Policy
@@ -39,8 +42,16 @@ class Kind:
     recheck: Recheck | None
 
 
-def _betting(c: Certificate, log: Log, policies: PolicyClass, _: Contexts | None, model: RewardModel | None) -> Verdict:
-    return verify_betting(c, log, policies, model=model)
+def _betting(
+    c: Certificate, log: Log, policies: PolicyClass, contexts: Contexts | None, model: RewardModel | None
+) -> Verdict:
+    """Every figure computed anew; then class, model, stakes and names derived again, as far as they follow."""
+    verdict = verify_betting(c, log, policies, model=model)
+    if not verdict.good:
+        return verdict
+    found = (learn_again(c, log, policies, contexts), follow_rule(c, log, policies, model=model))
+    faults, checked, trusted = (tuple(chain.from_iterable(part)) for part in zip(*found, strict=True))
+    return replace(verdict, faults=faults, checked=checked, trusted=trusted)
 
 
 def _realizable(
@@ -82,11 +93,12 @@ class Proof:
         return self.certificate.policy
 
     def contexts(self, path: str | Path | None = None) -> Contexts | None:
-        """The contexts that the certificate speaks of, from a file or the one beside it; None where its log has all."""
+        """The contexts that the certificate speaks of or its class was learnt from.
+
+        path: of their file; where the certificate speaks of them, the one beside its own file if none is named.
+        """
         if not self.certificate.speaks_of_contexts:
-            if path is not None:
-                raise InputError(f"{self.path} needs no contexts but those of its log; leave out the contexts")
-            return None
+            return None if path is None else Contexts.read(path)
         beside = contexts_beside(self.path) if path is None else Path(path)
         if not beside.is_file():
             raise InputError(f"{self.path} speaks of contexts, and there is no file {beside}; name it with --contexts")
@@ -113,7 +125,7 @@ def verify(
     certificate: what is claimed.
     log: the log it was made from.
     policies: the class it speaks of.
-    contexts: those that a certificate of linear rewards speaks of.
+    contexts: those that a certificate of linear rewards speaks of, or that a class was learnt from before the log.
     model: the reward model, for certificates whose own cannot be made from its description.
 
     >>> import pacbandits as pb
@@ -133,6 +145,22 @@ def verify(
     if kind.recheck is None:
         raise InputError(NO_PROOF)
     return kind.recheck(certificate, log, policies, contexts, model)
+
+
+def check_expected(verdict: Verdict, proof: Proof, log: Log, spec: str, *, contexts: Contexts | None = None) -> Verdict:
+    """The verdict, and whether the class is the one that a reader expects: of this name, learnt from these contexts.
+
+    contexts: from before the experiment; None for a class that is learnt from the first rows of the log.
+    """
+    ordered = isinstance(proof.certificate, Certificate | AsymptoticCertificate) and proof.certificate.ordered
+    expected = learn_class(spec, log, contexts=contexts, ordered=ordered)
+    where = "the first rows of the log" if contexts is None else "the contexts given"
+    if same_class(expected.policies, proof.policies):
+        return replace(verdict, checked=(*verdict.checked, f"the class is {plain(spec)} for {where}, as expected"))
+    fault = (
+        f"the policy class is not {plain(spec)} for {where}, which was expected, but {describe_class(proof.policies)}"
+    )
+    return replace(verdict, faults=(*verdict.faults, fault))
 
 
 def check_is_proof(certificate: Claim) -> None:

@@ -9,6 +9,7 @@ from pacbandits.certificate.certificate import Certificate
 from pacbandits.certificate.certify import certify
 from pacbandits.certificate.claim import Claim
 from pacbandits.certificate.conventions import in_blocks, worth_naming
+from pacbandits.certificate.learning import Learning, LearntClass, learn_class
 from pacbandits.certificate.ledger import Ledger
 from pacbandits.certificate.making import Evidence, make_certificate
 from pacbandits.certificate.named import Named, best_certificate, with_name
@@ -20,6 +21,8 @@ __all__ = [
     "Certificate",
     "Claim",
     "Evidence",
+    "Learning",
+    "LearntClass",
     "Ledger",
     "Named",
     "Naming",
@@ -28,6 +31,7 @@ __all__ = [
     "certify",
     "certify_asymptotically",
     "in_blocks",
+    "learn_class",
     "make_certificate",
     "verify",
     "with_name",

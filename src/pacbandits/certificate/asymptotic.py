@@ -28,30 +28,44 @@ from typing import ClassVar
 import numpy as np
 
 from pacbandits.certificate.bootstrap import GAP_SLOPES, Scores, bootstrap, certified_distances, name_rivals
-from pacbandits.certificate.certificate import FIXED, ORDERED
-from pacbandits.certificate.claim import LEARNT, Claim, Json, check_asked, check_follows, read_common, reading
+from pacbandits.certificate.certificate import ORDERED
+from pacbandits.certificate.claim import (
+    ALIKE,
+    APART,
+    BEFORE,
+    FIXED,
+    Claim,
+    Json,
+    check_asked,
+    check_follows,
+    read_common,
+    reading,
+)
 from pacbandits.certificate.conventions import in_blocks
 from pacbandits.certificate.leaders import least_gap
+from pacbandits.certificate.learning import Learning, LearntClass, learn_from_blocks, rows_that_bet
 from pacbandits.certificate.ledger import Ledger
 from pacbandits.errors import InputError
 from pacbandits.policies.base import EnumeratedClass, PolicyClass
 from pacbandits.policies.finite import sum_scores
+from pacbandits.policies.registry import digest_class
 from pacbandits.progress import Progress
 from pacbandits.records import Log, Policy
 from pacbandits.records.digest import digest_log
-from pacbandits.rewards import RewardModel, default_model, predict_by_round
+from pacbandits.rewards import RewardModel, first_model, predict_by_round
 
 BOOTSTRAP_DRAWS = 500
 MIN_PLAYS_OF_AN_ACTION = 30  # below which a normal approximation is not to be trusted, and the certificate says so
 ASYMPTOTIC_ASSUMPTIONS = (
     "this approximation, which is no proof, will do: δ is right in the limit of many samples, with no word on how many",
     "the number of samples was fixed in advance and the data looked at once, not again and again until they say yes",
-    "contexts are independent draws from one distribution",
+    ALIKE,
+    APART,
+    BEFORE,
     "the logged propensities are those with which actions were drawn, and every action could be drawn",
     "propensities did not depend on earlier rewards, or settled down",
     "rewards lie in [0, 1]",
     "predictions were fixed before the round they were used in",
-    FIXED,
 )
 INEXACT_SUPREMA = "the argmax oracle, which is not exact, found the suprema"
 
@@ -68,6 +82,7 @@ class AsymptoticCertificate(Claim):
     model: the reward model in JSON.
     exact: whether the argmax oracle is.
     ordered: whether a log of one round was cut into blocks, in the order of its rows.
+    learning: how the policy class was learnt, if it was asked for by its name.
     """
 
     kind: ClassVar[str] = "pacbandits asymptotic certificate"
@@ -80,6 +95,7 @@ class AsymptoticCertificate(Claim):
     model: Json
     exact: bool
     ordered: bool = False
+    learning: Learning | None = None
 
     @property
     def certified(self) -> bool:
@@ -88,9 +104,13 @@ class AsymptoticCertificate(Claim):
     @property
     def assumptions(self) -> tuple[str, ...]:
         named = f"the best policy is no more in doubt than the {self.rivals} that the oracle named"
-        asked = ((ORDERED, self.ordered), (named, not self.complete), (INEXACT_SUPREMA, not self.exact))
-        said = (*ASYMPTOTIC_ASSUMPTIONS, *(words for words, needed in asked if needed), *self.remarks)
-        return tuple(words for words in said if words != FIXED or LEARNT not in said)
+        asked = (
+            (FIXED if self.learning is None else self.learning.assumption, True),
+            (ORDERED, self.ordered),
+            (named, not self.complete),
+            (INEXACT_SUPREMA, not self.exact),
+        )
+        return (*ASYMPTOTIC_ASSUMPTIONS, *(words for words, needed in asked if needed), *self.remarks)
 
     def describe(self) -> str:
         if self.certified or self.certified_epsilon < 1:
@@ -109,6 +129,7 @@ class AsymptoticCertificate(Claim):
             "model": self.model,
             "exact": self.exact,
             "ordered": self.ordered,
+            "learning": None if self.learning is None else self.learning.to_json(),
         }
 
     @classmethod
@@ -124,6 +145,7 @@ class AsymptoticCertificate(Claim):
                 model=dict(given["model"]),
                 exact=bool(given["exact"]),
                 ordered=bool(given["ordered"]),
+                learning=None if given["learning"] is None else Learning.from_json(given["learning"]),
             )
         anew = made.to_json()
         check_follows(given, anew, names=anew)
@@ -132,7 +154,7 @@ class AsymptoticCertificate(Claim):
 
 def certify_asymptotically(
     log: Log,
-    policies: PolicyClass,
+    policies: PolicyClass | LearntClass | str,
     *,
     epsilon: float,
     delta: float,
@@ -140,22 +162,26 @@ def certify_asymptotically(
     draws: int = BOOTSTRAP_DRAWS,
     model: RewardModel | None = None,
     ordered: bool = False,
-    learnt: bool = False,
     progress: Progress | None = None,
 ) -> AsymptoticCertificate:
     """What the log suggests of the policy it favours, for a number of samples that was fixed in advance.
 
-    log, policies, epsilon, delta, model, ordered, learnt: as for `certify`.
+    log, policies, epsilon, delta, model, ordered: as for `certify`.
     rng: a generator, or a seed for one.
     draws: of the bootstrap, 1/δ or more.
     progress: told after each draw.
     """
+    blocks = in_blocks(log) if ordered else log
+    if isinstance(policies, str):
+        policies = learn_from_blocks(policies, blocks, None)
+    learning = policies.learning if isinstance(policies, LearntClass) else None
+    policies = policies.policies if isinstance(policies, LearntClass) else policies
     check_asked(log, policies, epsilon=epsilon, delta=delta)
     check_draws(draws, delta=delta)
     _check_played(log)
-    blocks = in_blocks(log) if ordered else log
-    used = default_model(blocks.only(blocks.rounds == blocks.rounds.min()).contexts) if model is None else model
-    scores = Scores(Ledger.of(blocks, predict_by_round(blocks, used)))
+    used = first_model(blocks) if model is None else model
+    counted = rows_that_bet(blocks, learning)
+    scores = Scores(Ledger.of(blocks.take(counted), predict_by_round(blocks, used)[counted]))
     chosen = choose(scores, policies, epsilon=epsilon)
     own = chosen(scores.contexts)
     rivals = name_rivals(scores, policies, reference=own)
@@ -183,9 +209,11 @@ def certify_asymptotically(
         complete=isinstance(policies, EnumeratedClass) and len(policies) == len(rivals),
         model=used.to_json(),
         digest=digest_log(blocks),
+        class_digest=digest_class(policies),
         exact=policies.exact,
         ordered=blocks is not log,
-        remarks=(*log.assumed, *_rarely_played(log), *((LEARNT,) if learnt else ())),
+        learning=learning,
+        remarks=(*log.assumed, *_rarely_played(log)),
     )
 
 

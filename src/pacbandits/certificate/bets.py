@@ -11,6 +11,7 @@ from pacbandits.errors import InputError
 
 MIN_BET_FACTOR = 1e-12  # of multipliers and of scales
 MAX_NAMING_COUNT = 10**9  # of rounds, and of names
+CAP_SHARE = 0.9  # how near λ(1 + M) comes to 1, where a single row could ruin an expert
 MAX_STAKE = 0.45  # more would leave no room for a cap
 
 
@@ -39,15 +40,17 @@ class Bets:
 
     multipliers (K,): one an expert, fixed in advance.
     scales (rounds,): fixed before each round.
-    share: how near λ(1 + M) comes to 1, where a single row could ruin an expert.
+    share: how near λ(1 + M) comes to 1.
     naming: of the policy the bets are for, if it was named in advance; experts K to 2K − 1 are then those who stake
         nothing before, and have a head start (`pacbandits.confidence.head_start`).
+    spared: rounds at the beginning in which nobody stakes anything.
     """
 
     multipliers: tuple[float, ...]
     scales: tuple[float, ...]
-    share: float = 0.9
+    share: float = CAP_SHARE
     naming: Naming | None = None
+    spared: int = 0
 
     def __post_init__(self) -> None:
         for name, given in (("multipliers", self.multipliers), ("scales", self.scales)):
@@ -57,6 +60,8 @@ class Bets:
                 )
         if not 0 < self.share < 1:
             raise InputError(f"share must lie between 0 and 1, got {self.share}")
+        if not 0 <= self.spared < len(self.scales):
+            raise InputError(f"{self.spared} of {len(self.scales)} rounds cannot be spared; one must be left to bet in")
 
     def __len__(self) -> int:
         return len(self.multipliers)
@@ -75,6 +80,7 @@ class Bets:
         stakes = self._stakes(expert)
         if self.naming is not None and self.late(expert):
             stakes[: self.naming.round] = 0.0
+        stakes[: self.spared] = 0.0
         return stakes
 
     def caps(self, expert: int) -> FloatArray:

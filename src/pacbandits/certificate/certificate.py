@@ -6,20 +6,32 @@ from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
 from pacbandits.certificate.bets import Bets, Naming
-from pacbandits.certificate.claim import LEARNT, Claim, Json, check_follows, read_common, reading
+from pacbandits.certificate.claim import (
+    ALIKE,
+    APART,
+    BEFORE,
+    FIXED,
+    Claim,
+    Json,
+    check_follows,
+    read_common,
+    reading,
+)
+from pacbandits.certificate.learning import Learning
 from pacbandits.policies.base import PolicyClass
 
-FIXED = "the policy class was fixed before the log was seen"
 ASSUMPTIONS = (
-    "contexts are independent draws from one distribution",
+    ALIKE,
+    APART,
+    BEFORE,
     "the logged propensities are those with which actions were drawn",
     "rewards lie in [0, 1]",
-    "predictions and bets were fixed before the round they were used in",
-    FIXED,
 )
+BETS_FIXED = "predictions and bets were fixed before the round they were used in, by whoever ran the trial"
+MODEL_GIVEN = "the reward model was chosen before the log was seen"
 ROUNDS = "rounds are numbered in the order in which they occurred, and no row chose its round by its outcome"
 ORDERED = "the rows of the log stand in the order in which they occurred"
-NAMED = "the policy was named, as number {number}, before {kind} {round} of {rounds} of the log"
+NAMED = "the policy was named, as number {number}, before round {round} of {rounds}, by whoever ran the trial"
 INEXACT = "the argmax oracle, which is not exact, found the least refuted policy"
 
 
@@ -37,6 +49,9 @@ class Certificate(Claim):
     exact: whether the argmax oracle is.
     ordered: whether a log of one round was cut into blocks, in the order of its rows.
     reserved: whether half of δ is for policies named in advance.
+    by_rule: whether model, bets and names follow from the log by the rule of `certify`, so that who verifies can derive
+        them again; else they were fixed by whoever ran the trial.
+    learning: how the policy class was learnt, if it was asked for by its name.
     """
 
     kind: ClassVar[str] = "pacbandits certificate"
@@ -51,6 +66,8 @@ class Certificate(Claim):
     exact: bool
     ordered: bool = False
     reserved: bool = False
+    by_rule: bool = False
+    learning: Learning | None = None
 
     @property
     def certified(self) -> bool:
@@ -58,14 +75,19 @@ class Certificate(Claim):
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        rounds = len(self.bets.scales) > 1 and not self.ordered
-        naming, kind = self.bets.naming, "block" if self.ordered else "round"
-        named = ""
+        naming, learning, rounds = self.bets.naming, self.learning, len(self.bets.scales)
+        trusted, named = not self.by_rule, ""
         if naming is not None:
-            named = NAMED.format(number=naming.number, kind=kind, round=naming.round + 1, rounds=len(self.bets.scales))
-        asked = ((ROUNDS, rounds), (ORDERED, self.ordered), (named, naming is not None), (INEXACT, not self.exact))
-        said = (*ASSUMPTIONS, *(words for words, needed in asked if needed), *self.remarks)
-        return tuple(words for words in said if words != FIXED or LEARNT not in said)
+            named = NAMED.format(number=naming.number, round=naming.round + 1, rounds=rounds)
+        asked = (
+            (FIXED if learning is None else learning.assumption, True),
+            (ROUNDS, rounds > 1 and not self.ordered and (learning is None or learning.in_order)),
+            (ORDERED, self.ordered),
+            (BETS_FIXED, trusted),
+            (named, trusted and naming is not None),
+            (INEXACT, not self.exact),
+        )
+        return (*ASSUMPTIONS, *(words for words, needed in asked if needed), *self.remarks)
 
     def figures(self) -> Json:
         return {
@@ -79,6 +101,9 @@ class Certificate(Claim):
             "experts": list(self.experts),
             "expert_share": self.share,
             "naming": None if self.bets.naming is None else asdict(self.bets.naming),
+            "spared_rounds": self.bets.spared,
+            "by_rule": self.by_rule,
+            "learning": None if self.learning is None else self.learning.to_json(),
             "reserved": self.reserved,
             "model": self.model,
             "exact": self.exact,
@@ -97,6 +122,7 @@ class Certificate(Claim):
                     tuple(float(x) for x in given["scales"]),
                     float(given["cap_share"]),
                     _naming_of(given.get("naming")),
+                    int(given["spared_rounds"]),
                 ),
                 experts=tuple(int(k) for k in given["experts"]),
                 share=None if given["expert_share"] is None else float(given["expert_share"]),
@@ -105,6 +131,8 @@ class Certificate(Claim):
                 exact=bool(given["exact"]),
                 ordered=bool(given["ordered"]),
                 reserved=_flag(given.get("reserved", False)),
+                by_rule=_flag(given["by_rule"]),
+                learning=None if given["learning"] is None else Learning.from_json(given["learning"]),
             )
         check_follows(given, made.to_json(), names=("claim", "certified", "words", "score", "assumptions"))
         return made

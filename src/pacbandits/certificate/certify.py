@@ -2,43 +2,39 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from pacbandits.certificate.bets import Bets
-from pacbandits.certificate.certificate import Certificate
-from pacbandits.certificate.claim import LEARNT, check_asked
-from pacbandits.certificate.conventions import in_blocks, worth_naming
+from pacbandits.certificate.certificate import MODEL_GIVEN, Certificate
+from pacbandits.certificate.claim import check_asked
+from pacbandits.certificate.conventions import EXPERT_STAKES, in_blocks, worth_naming
 from pacbandits.certificate.leaders import find_leader, name_leaders
+from pacbandits.certificate.learning import LearntClass, learn_from_blocks, set_apart
 from pacbandits.certificate.ledger import Ledger
 from pacbandits.certificate.making import Evidence
 from pacbandits.certificate.named import best_certificate
+from pacbandits.errors import InputError
 from pacbandits.policies.base import PolicyClass
-from pacbandits.records import Log
-from pacbandits.rewards import RewardModel, default_model, predict_by_round
-
-# Fixed in advance, as nothing is known of the design: from a stake that suits a trial of two actions to one that suits
-# rare actions and small gaps.
-EXPERT_STAKES = tuple(0.4 * 0.5**j for j in range(10))
+from pacbandits.records import Contexts, Log
+from pacbandits.rewards import RewardModel, first_model, predict_by_round
 
 
 def certify(
     log: Log,
-    policies: PolicyClass,
+    policies: PolicyClass | LearntClass | str,
     *,
     epsilon: float,
     delta: float,
+    contexts: Contexts | None = None,
     model: RewardModel | None = None,
     ordered: bool = False,
-    learnt: bool = False,
 ) -> Certificate:
     """What the log proves of the policy it favours.
 
     log: what was seen and done, with propensities.
-    policies: the class to search.
+    policies: the class to search, fixed before the log was seen, or what `learn_class` made; or the name of a class.
     epsilon, delta: how near to the best, and with what probability of being wrong.
+    contexts: from before the experiment, to learn a class from that is given by its name.
     model: the reward model, if not one that suits the contexts.
     ordered: whether the rows stand in the order in which they occurred.
-    learnt: whether the class was learnt from the contexts of this very log, which the certificate then says.
 
     >>> import pacbandits as pb
     >>> problem = pb.load_problem("two-of-many:actions=6,policies=40")
@@ -51,28 +47,39 @@ def certify(
     are known to stand in the order in which they occurred, say so (`ordered`): it is then cut into blocks, the first
     256 rows, then as many again as before, and so on. The order matters: in a log sorted by its rewards the model of a
     block would see what it should predict. (Rows independent of each other may be shuffled, and are then in order.)
+
+    A class that is given by its name is learnt as by `learn_class`, which also hands it out: `verify` needs it.
     """
-    check_asked(log, policies, epsilon=epsilon, delta=delta)
+    if contexts is not None and not isinstance(policies, str):
+        raise InputError("contexts are for a class that is given by its name; leave them out")
     blocks = in_blocks(log) if ordered else log
-    first = np.flatnonzero(blocks.rounds == blocks.rounds.min())
-    used = default_model(blocks.contexts.take(first)) if model is None else model
+    if isinstance(policies, str):
+        policies = learn_from_blocks(policies, blocks, contexts)
+    learnt = policies if isinstance(policies, LearntClass) else LearntClass(policies, None)
+    chosen, learning = learnt.policies, learnt.learning
+    check_asked(log, chosen, epsilon=epsilon, delta=delta)
+    used = first_model(blocks) if model is None else model
     predictions = predict_by_round(blocks, used)
-    ledger = Ledger.of(blocks, predictions)
+    spared = 0 if learning is None else learning.spared
+    cut = set_apart(blocks) if spared else blocks
+    ledger = Ledger.of(cut, predictions)
     # Half of δ is kept also with a single round: more may follow, and all looks together must err no more often than δ.
     evidence = Evidence(
-        blocks,
+        cut,
         ledger,
-        policies,
+        chosen,
         epsilon,
         delta,
         model=used.to_json(),
         ordered=blocks is not log,
-        reserved=worth_naming(policies),
+        reserved=worth_naming(chosen),
+        by_rule=True,
+        learning=learning,
     )
     certificate, _ = best_certificate(
         evidence,
-        leader=find_leader(ledger, policies, epsilon=epsilon, all_propensities=blocks.least is None),
-        named=name_leaders(blocks, predictions, policies) if evidence.reserved else (),
-        bets=Bets(EXPERT_STAKES, (1.0,) * ledger.n_rounds),
+        leader=find_leader(ledger, chosen, epsilon=epsilon, all_propensities=blocks.least is None),
+        named=name_leaders(blocks, predictions, chosen) if evidence.reserved else (),
+        bets=Bets(EXPERT_STAKES, (1.0,) * ledger.n_rounds, spared=spared),
     )
-    return certificate.with_remarks(LEARNT) if learnt else certificate
+    return certificate if model is None else certificate.with_remarks(MODEL_GIVEN)

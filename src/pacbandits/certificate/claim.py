@@ -21,7 +21,11 @@ from pacbandits.records import Log, Policy
 
 Json = dict[str, Any]
 
-LEARNT = "the policy class may count as fixed, though it was learnt from the contexts of the log"
+# What every certificate rests on, as every A/B test does. `pacbandits.certificate.watching` looks for signs against it.
+ALIKE = "contexts, and what each action would earn in them, are independent draws from one distribution, first to last"
+APART = "what a row earns does not depend on what was played in other rows"
+BEFORE = "contexts were recorded before the action was drawn, and hold nothing that came after"
+FIXED = "the policy class was fixed before the log was seen"
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -35,6 +39,7 @@ class Claim(ABC):
     samples: interactions.
     rows: of the log.
     digest: of the log.
+    class_digest: of the policy class; None for a class that has no description in JSON.
     remarks: what else was assumed, in words.
     """
 
@@ -49,6 +54,7 @@ class Claim(ABC):
     samples: int
     rows: int
     digest: str
+    class_digest: str | None = None
     remarks: tuple[str, ...] = ()
 
     @property
@@ -107,6 +113,7 @@ class Claim(ABC):
             "rows": self.rows,
             **self.figures(),
             "digest": self.digest,
+            "class_digest": self.class_digest,
             "remarks": list(self.remarks),
             "assumptions": list(self.assumptions),
             "policy": self.policy.to_json(),
@@ -137,6 +144,7 @@ def read_common(given: Json, policies: PolicyClass | None) -> Json:
         "samples": int(given["samples"]),
         "rows": int(given["rows"]),
         "digest": str(given["digest"]),
+        "class_digest": None if given["class_digest"] is None else str(given["class_digest"]),
         "remarks": tuple(str(words) for words in given["remarks"]),
     }
 

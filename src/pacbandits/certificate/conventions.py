@@ -1,7 +1,7 @@
 """What those who certify and those who verify have to agree on, and nothing else.
 
-How the rows of a log without rounds are cut into blocks, and for which classes half of δ is kept for policies named in
-advance: a certificate does not carry them, as both follow from the log and the class.
+How the rows of a log without rounds are cut into blocks, for which classes half of δ is kept for policies named in
+advance, and what `certify` stakes: who verifies looks for these again, as they follow from the log and the class.
 """
 
 from __future__ import annotations
@@ -16,6 +16,9 @@ from pacbandits.policies.base import PolicyClass
 from pacbandits.records import Log
 
 FIRST_BLOCK_ROWS = 256  # a log grows, so blocks must not depend on where it ends
+# Of `certify`, fixed in advance as nothing is known of the design: from a stake that suits a trial of two actions to
+# one that suits rare actions and small gaps.
+EXPERT_STAKES = tuple(0.4 * 0.5**j for j in range(10))
 MIN_LOG_SIZE_WORTH_NAMING = 10.0  # nats of log|Π| from which on half of δ is well spent on naming
 
 

@@ -24,17 +24,30 @@ def find_leader(ledger: Ledger, policies: PolicyClass, *, epsilon: float, all_pr
 
     all_propensities: whether the ledger has the propensities of all actions, or of played ones alone.
     """
+    scores = leader_scores(ledger, policies, epsilon=epsilon, all_propensities=all_propensities)
+    return policies.argmax(ledger.contexts, scores)
+
+
+def leader_scores(
+    ledger: Ledger, policies: PolicyClass, *, epsilon: float = NAMING_EPSILON, all_propensities: bool
+) -> FloatArray:
+    """Scores (m, A) that the leader by a ledger maximises: its estimated value, less about one standard error."""
     mixture = ledger.mean_propensities if all_propensities else _harmonic_propensities(ledger)
     first = policies.argmax(ledger.contexts, ledger.values(np.ones(ledger.n_rounds)))
     gaps, squares = ledger.gaps(mixture, reference=first(ledger.contexts))
-    return least_gap(policies, ledger.contexts, gaps, squares, epsilon=epsilon)
+    return marked_down(gaps, squares, epsilon=epsilon)
 
 
 def least_gap(
     policies: PolicyClass, contexts: Contexts, gaps: FloatArray, squares: FloatArray, *, epsilon: float
 ) -> Policy:
     """The policy of least gap and error together; gaps, squares (m, A): scores that sum to Δ̂(π) and its error's v."""
-    return policies.argmax(contexts, -gaps - squares / (2.0 * epsilon))
+    return policies.argmax(contexts, marked_down(gaps, squares, epsilon=epsilon))
+
+
+def marked_down(gaps: FloatArray, squares: FloatArray, *, epsilon: float) -> FloatArray:
+    """Scores (m, A) that are larger the smaller gap and error are together."""
+    return -gaps - squares / (2.0 * epsilon)
 
 
 def name_leaders(log: Log, predictions: FloatArray, policies: PolicyClass) -> tuple[Named, ...]:
@@ -50,12 +63,17 @@ def name_leaders(log: Log, predictions: FloatArray, policies: PolicyClass) -> tu
         if ends[i - 1] < NAMING_GROWTH_FACTOR * last:
             continue
         last = ends[i - 1]
-        before = np.flatnonzero(log.rounds < rounds[i])
-        part = log.take(before)
-        ledger = Ledger.of(part, predictions[before])
+        part, ledger = part_before(log, predictions, i)
         leader = find_leader(ledger, policies, epsilon=NAMING_EPSILON, all_propensities=log.least is None)
         named = with_name(named, leader, part.contexts, round_number=i)
     return named
+
+
+def part_before(log: Log, predictions: FloatArray, number: int) -> tuple[Log, Ledger]:
+    """The rows of a log that came before its round of this number, from 0; and the same laid out."""
+    before = np.flatnonzero(log.rounds < np.unique(log.rounds)[number])
+    part = log.take(before)
+    return part, Ledger.of(part, predictions[before])
 
 
 def _harmonic_propensities(ledger: Ledger) -> FloatArray:

@@ -11,11 +11,13 @@ from pacbandits.arrays import FloatArray, IntArray
 from pacbandits.certificate.bets import Bets
 from pacbandits.certificate.certificate import Certificate
 from pacbandits.certificate.claim import Json
+from pacbandits.certificate.learning import Learning
 from pacbandits.certificate.ledger import Ledger
 from pacbandits.certificate.search import Least, least_again, least_wealth
 from pacbandits.confidence import certificate_threshold, check_delta, check_epsilon, head_start
 from pacbandits.errors import InputError
 from pacbandits.policies.base import EnumeratedClass, PolicyClass
+from pacbandits.policies.registry import digest_class
 from pacbandits.policies.remembering import remembering
 from pacbandits.records import Log, Policy
 from pacbandits.records.digest import digest_log
@@ -37,6 +39,8 @@ class Evidence:
     model: the reward model that predicted, in JSON.
     ordered: whether the log's rounds are blocks of a log that had none.
     reserved: whether half of δ is for policies named in advance.
+    by_rule: whether model, bets and names follow from the log by the rule of `certify`.
+    learning: how the class was learnt, if it was asked for by its name.
     """
 
     log: Log
@@ -47,6 +51,8 @@ class Evidence:
     model: Json
     ordered: bool = False
     reserved: bool = False
+    by_rule: bool = False
+    learning: Learning | None = None
 
     def __post_init__(self) -> None:
         check_epsilon(self.epsilon)
@@ -119,9 +125,12 @@ def make_certificate(
         share=least.share,
         model=evidence.model,
         digest=digest_log(log),
+        class_digest=digest_class(policies),
         exact=policies.exact,
         ordered=evidence.ordered,
         reserved=evidence.reserved,
+        by_rule=evidence.by_rule,
+        learning=evidence.learning,
         remarks=log.assumed,
     )
     return certificate, calls + more

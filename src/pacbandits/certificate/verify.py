@@ -15,7 +15,9 @@ import numpy as np
 from pacbandits.arrays import FloatArray, IntArray
 from pacbandits.certificate.certificate import Certificate
 from pacbandits.certificate.conventions import in_blocks, worth_naming
+from pacbandits.certificate.learning import set_apart
 from pacbandits.policies.base import ClosedClass, EnumeratedClass, FrontierClass, PolicyClass
+from pacbandits.policies.registry import digest_class
 from pacbandits.records import Contexts, Log, Policy
 from pacbandits.records.digest import digest_log
 from pacbandits.rewards import RewardModel, model_from_json, predict_by_round
@@ -30,10 +32,14 @@ class Verdict:
 
     faults: what does not hold, in words; none when the certificate is good.
     value: the least log-wealth, computed anew; None where it did not come to that.
+    checked: what was derived again beside the claim, in words.
+    trusted: what could have been derived again had there been more to go by, in words.
     """
 
     faults: tuple[str, ...]
     value: float | None
+    checked: tuple[str, ...] = ()
+    trusted: tuple[str, ...] = ()
 
     @property
     def good(self) -> bool:
@@ -46,7 +52,8 @@ def verify(certificate: Certificate, log: Log, policies: PolicyClass, *, model: 
         if len(np.unique(log.rounds)) > 1:
             return Verdict(("the certificate speaks of rows in their order, but the log has rounds",), None)
         log = in_blocks(log)
-    faults = _faults_on_sight(certificate, log, policies)
+    cut = set_apart(log) if certificate.bets.spared else log
+    faults = _faults_on_sight(certificate, cut, policies)
     if faults:
         return Verdict(tuple(faults), None)
     made = model_from_json(certificate.model) if model is None else model
@@ -60,7 +67,7 @@ def verify(certificate: Certificate, log: Log, policies: PolicyClass, *, model: 
     if not _belongs(certificate.policy, log.contexts, policies):
         return Verdict(("the certified policy is not one of the class",), None)
     needed = _needed(certificate, policies)
-    audit = Audit(certificate, log, policies, predictions)
+    audit = Audit(certificate, cut, policies, predictions)
     value = audit.least(certificate.epsilon)
     # An oracle that is not exact may find a little more or less, asked about rows in another form.
     off = value - certificate.value if certificate.exact else min(value - certificate.value, 0.0)
@@ -80,6 +87,10 @@ def _faults_on_sight(certificate: Certificate, log: Log, policies: PolicyClass) 
     c, faults = certificate, list[str]()
     if digest_log(log) != c.digest:
         faults.append("the log is not the one that was certified: its digest differs")
+    if digest_class(policies) != c.class_digest:
+        faults.append("the policy class is not the one that was certified: its digest differs")
+    if c.bets.spared != (0 if c.learning is None else c.learning.spared):
+        faults.append("the rows that taught the policy class must not bet, and all others must")
     if log.samples != c.samples or len(log) != c.rows:
         faults.append(f"the log has {log.samples} interactions, the certificate speaks of {c.samples}")
     if log.n_actions != policies.n_actions:
@@ -137,7 +148,7 @@ class Audit:
     """A certificate, and what it is rechecked against.
 
     certificate: what is claimed.
-    log: what it is claimed of, cut into blocks if the certificate is.
+    log: what it is claimed of, cut into blocks if the certificate is, the rows that only taught as the first of them.
     policies: the class.
     predictions (n, A): of the reward model, made before each row's round.
     """

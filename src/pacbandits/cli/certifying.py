@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from pacbandits.cli.reading import Actions, LeastPropensity, Position, RewardRange, reading_options
 from pacbandits.cli.shared import PARTIAL, app, check_output, print_json, status
-from pacbandits.errors import InputError, plain
-
-if TYPE_CHECKING:
-    from pacbandits.policies.base import PolicyClass
-    from pacbandits.records import Contexts
+from pacbandits.errors import InputError
 
 
 @app.command("certify")
@@ -39,7 +35,7 @@ def certify_log(
         Path | None,
         typer.Option(
             help="Contexts from before the experiment, in Parquet or CSV, to learn the policy class from. Without them "
-            "it is learnt from the log's own contexts, and the certificate says so."
+            "it is learnt from the log's first rounds, or its first 256 rows, which then prove nothing."
         ),
     ] = None,
     actions: Actions = None,
@@ -84,11 +80,10 @@ def certify_log(
     """
     from rich.console import Console
 
-    from pacbandits.certificate import certify, certify_asymptotically
+    from pacbandits.certificate import certify, certify_asymptotically, learn_class
     from pacbandits.certificate.asymptotic import BOOTSTRAP_DRAWS
     from pacbandits.confidence import check_delta
     from pacbandits.logs import read_log
-    from pacbandits.policies.registry import load_policies
     from pacbandits.progress import prefixed
     from pacbandits.proofs import save_certificate
     from pacbandits.records import Contexts
@@ -100,52 +95,36 @@ def certify_log(
     check_output(certificate)
     reading = reading_options(actions, least_propensity, reward_range, position)
     read, _ = read_log(log, **reading)
-    before = read.contexts if contexts is None else Contexts.read(contexts)
-    chosen = load_policies(policies, before, n_actions=read.n_actions)
-    if contexts is not None:
-        _check_features(chosen, read.contexts, given=contexts)
+    before = None if contexts is None else Contexts.read(contexts)
+    learnt = learn_class(policies, read, contexts=before, ordered=ordered)
     with status() as tell:
         tell(f"{'predicting rewards of' if asymptotic else 'certifying'} {read.samples:,} interactions")
         if asymptotic:
             made = certify_asymptotically(
                 read,
-                chosen,
+                learnt,
                 epsilon=epsilon,
                 delta=delta,
                 rng=0 if seed is None else seed,
                 draws=BOOTSTRAP_DRAWS if draws is None else draws,
                 ordered=ordered,
-                learnt=contexts is None,
                 progress=prefixed(tell, f"bootstrap of {read.samples:,} interactions"),
             )
             table, ahead = asymptotic_table(made), None
         else:
-            made = certify(read, chosen, epsilon=epsilon, delta=delta, ordered=ordered, learnt=contexts is None)
+            made = certify(read, learnt, epsilon=epsilon, delta=delta, ordered=ordered)
             if not made.certified:
                 tell("estimating how many more interactions would do")
-            ahead = None if made.certified else outlook(made, read, chosen)
+            ahead = None if made.certified else outlook(made, read, learnt.policies)
             table = certificate_table(made, ahead)
     if certificate is not None:
-        save_certificate(certificate, made, chosen, reading=reading)
+        save_certificate(certificate, made, learnt.policies, reading=reading)
     if as_json:
         print_json(made.to_json() | {"outlook": None if ahead is None else ahead.to_json()})
     else:
         Console().print(table)
     if not made.certified:
         raise typer.Exit(PARTIAL)
-
-
-def _check_features(policies: PolicyClass, contexts: Contexts, *, given: Path) -> None:
-    """Raise unless a log's contexts have all the features that a class learnt from the given file asks about."""
-    from pacbandits.policies.base import AskingClass
-
-    asked = policies.feature_names if isinstance(policies, AskingClass) else ()
-    lacking = [f"'{plain(name)}'" for name in asked if name not in contexts.names]
-    if lacking:
-        what = f"feature {lacking[0]}" if len(lacking) == 1 else f"features {', '.join(lacking)}"
-        raise InputError(
-            f"the log lacks the {what} of {given}; a file of contexts must hold features of the log and nothing else"
-        )
 
 
 def _check_bootstrap(asymptotic: bool, *, draws: int | None, seed: int | None) -> None:

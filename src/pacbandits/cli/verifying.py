@@ -20,10 +20,18 @@ def verify_certificate(
     least_propensity: LeastPropensity = None,
     reward_range: RewardRange = None,
     position: Position = None,
+    policies: Annotated[
+        str | None,
+        typer.Option(
+            help="The policy class that you expect, [cyan]name:key=value,…[/], learnt from --contexts or else from the "
+            "first rows of the log; a certificate of another class is not good."
+        ),
+    ] = None,
     contexts: Annotated[
         Path | None,
         typer.Option(
-            help="For a certificate of linear rewards: the contexts it speaks of, if they are not in the file that "
+            help="The contexts from before the experiment that the policy class was learnt from, to learn it again. "
+            "For a certificate of linear rewards: the contexts it speaks of, if they are not in the file that "
             "[cyan]run[/] wrote beside it."
         ),
     ] = None,
@@ -31,32 +39,42 @@ def verify_certificate(
 ) -> None:
     """Recheck a certificate against its log, independently of the code that made it. Code 3 when it does not hold.
 
-    The log is read as it was to certify it, unless the options here say otherwise.
+    The log is read as it was to certify it, unless the options here say otherwise. What is printed with "good" is part
+    of the claim: the class with all that its policies can ask, what was derived again, and what is taken on trust.
 
-    [dim]Example:
-    pacbandits verify proof.json log.parquet[/]
+    [dim]Examples:
+    pacbandits verify proof.json log.parquet
+    pacbandits verify proof.json log.parquet --policies trees:depth=2 --contexts before.parquet[/]
     """
-    from pacbandits.policies.registry import describe_class
-    from pacbandits.proofs import check_is_proof, load_certificate
+    from pacbandits.policies.registry import describe_class, detail_class
+    from pacbandits.proofs import check_expected, check_is_proof, load_certificate
     from pacbandits.proofs import verify as recheck
 
     proof = load_certificate(certificate)
     made = proof.certificate
     check_is_proof(made)
     read = proof.log(log, reading=reading_options(actions, least_propensity, reward_range, position))
-    population = proof.contexts(contexts)
+    known = proof.contexts(contexts)
     with status() as tell:
         tell("computing every score anew")
-        verdict = recheck(made, read, proof.policies, contexts=population)
+        verdict = recheck(made, read, proof.policies, contexts=known)
+        if policies is not None:
+            verdict = check_expected(verdict, proof, read, policies, contexts=known)
     about = describe_class(proof.policies)
+    details = detail_class(proof.policies, read.contexts) if verdict.good else ()
     if as_json:
         words = {"class": about, "policy": made.policy.describe(), "claim": made.describe()}
         found = {"good": verdict.good, "certified": made.certified, "faults": list(verdict.faults)}
-        print_json(found | {"value": verdict.value} | words)
+        derived = {"checked": list(verdict.checked), "trusted": list(verdict.trusted)}
+        shown = {"class_digest": made.class_digest, "class_details": list(details)}
+        print_json(found | {"value": verdict.value} | words | derived | shown)
     elif verdict.good:
         opening = "good" if made.certified else "genuine"
         print(f"{opening}: {made.describe()}\n\nthe class: {about}")
-        print(f"the policy:\n{indent(made.policy.describe(), '  ')}\n")
+        print(*(f"  {line}" for line in details), sep="\n")
+        print(f"  digest {made.class_digest}\nthe policy:\n{indent(made.policy.describe(), '  ')}\n")
+        for opening, lines in (("derived again: ", verdict.checked), ("taken on trust: ", verdict.trusted)):
+            print("".join(f"{opening}{line}\n" for line in lines), end="")
         print("assuming that " + ";\n  that ".join(made.assumptions))
     else:
         print("not good:\n  " + "\n  ".join(verdict.faults))

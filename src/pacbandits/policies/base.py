@@ -118,6 +118,15 @@ class DescribedClass(PolicyClass, Protocol):
 
 
 @runtime_checkable
+class DetailedClass(PolicyClass, Protocol):
+    """A policy class that says what its policies can ask, so that a reader can tell it from a hollow one."""
+
+    def details(self, contexts: Contexts) -> tuple[str, ...]:
+        """What policies can ask and where they can cut, a line each, and whether that parts these contexts."""
+        ...
+
+
+@runtime_checkable
 class StoredClass(PolicyClass, Protocol):
     """A policy class that can be written to a file."""
 

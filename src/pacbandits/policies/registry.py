@@ -6,15 +6,20 @@ recognised by what its `to_json` writes.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
-from math import exp
+from contextlib import suppress
+from functools import partial
+from hashlib import sha256
+from math import exp, isclose
 from math import log as logarithm
 from typing import Any, cast
+from weakref import ref
 
-from pacbandits.arrays import as_read
+from pacbandits.arrays import as_read, plain_number
 from pacbandits.errors import InputError, nearest, plain
 from pacbandits.options import parse_spec
-from pacbandits.policies.base import DescribedClass, PolicyClass, ReadingClass, StoredClass
+from pacbandits.policies.base import DescribedClass, DetailedClass, PolicyClass, ReadingClass, StoredClass
 from pacbandits.policies.finite import Finite, TablePolicy
 from pacbandits.policies.greedy import GreedyPolicy
 from pacbandits.policies.linear import Linear, LinearPolicy
@@ -45,13 +50,65 @@ POLICIES: dict[str, Callable[[Json], Policy]] = {
     LinearPolicy.kind: LinearPolicy.from_json,
 }
 
+# Of classes that are in use, each with a weak reference to it: a trial asks after every round.
+_DIGESTS: dict[int, tuple[ref[PolicyClass], str]] = {}
+
 
 def load_policies(spec: str, contexts: Contexts, *, n_actions: int) -> PolicyClass:
     """The policy class of a spec `name:key=value,…`, for contexts like these."""
+    called, given = _called(spec)
+    return called.from_text(given, contexts, n_actions=n_actions)
+
+
+def learns(spec: str) -> bool:
+    """Whether the class of a spec depends on more of the contexts than which ones there are."""
+    return _called(spec)[0].learns
+
+
+def _called(spec: str) -> tuple[ClassSpec, dict[str, str]]:
+    """The class that a spec calls for, and the options that it gives."""
     name, given = parse_spec(spec, of="policy class")
     if name not in SPECS:
         raise InputError(f"unknown policy class '{plain(name)}'{nearest(name, SPECS)}")
-    return SPECS[name].from_text(given, contexts, n_actions=n_actions)
+    return SPECS[name], given
+
+
+def digest_class(policies: PolicyClass) -> str | None:
+    """What names the contents of a class: of its JSON, keys sorted; None for a class that has none."""
+    if not isinstance(policies, StoredClass):
+        return None
+    known = _DIGESTS.get(id(policies))
+    if known is not None and known[0]() is policies:
+        return known[1]
+    described = json.dumps(policies.to_json(), sort_keys=True, separators=(",", ":"), default=plain_number)
+    made = sha256(described.encode("utf-8", "surrogatepass")).hexdigest()
+    with suppress(TypeError):  # an object that cannot be referred to weakly is asked again each time
+        _DIGESTS[id(policies)] = (ref(policies, partial(_forget, id(policies))), made)
+    return made
+
+
+def same_class(one: PolicyClass, other: PolicyClass) -> bool:
+    """Whether two classes describe themselves alike, numbers to nine digits: another machine may round otherwise."""
+    if not isinstance(one, StoredClass) or not isinstance(other, StoredClass):
+        return one is other
+    return digest_class(one) == digest_class(other) or _alike(as_read(one.to_json()), as_read(other.to_json()))
+
+
+def _alike(one: object, other: object) -> bool:
+    """Whether two values of JSON are the same, numbers to nine digits."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        mine, theirs = cast(Json, one), cast(Json, other)
+        return mine.keys() == theirs.keys() and all(_alike(mine[name], theirs[name]) for name in mine)
+    if isinstance(one, list) and isinstance(other, list):
+        ours, others = cast(list[object], one), cast(list[object], other)
+        return len(ours) == len(others) and all(map(_alike, ours, others))
+    if isinstance(one, float) and isinstance(other, float):
+        return isclose(one, other, rel_tol=1e-9)
+    return one == other and isinstance(one, bool) is isinstance(other, bool)
+
+
+def _forget(number: int, _: object) -> None:
+    _DIGESTS.pop(number, None)
 
 
 def describe_class(policies: PolicyClass) -> str:
@@ -60,6 +117,11 @@ def describe_class(policies: PolicyClass) -> str:
     digits = policies.log_size / logarithm(10.0)
     size = f"{exp(policies.log_size):,.0f}" if digits < 7 else f"about 10^{digits:.1f}"
     return f"{words}, {size} policies on {policies.n_actions} actions"
+
+
+def detail_class(policies: PolicyClass, contexts: Contexts) -> tuple[str, ...]:
+    """What a class can ask and where it can cut, a line each; contexts: on which that may make no difference."""
+    return policies.details(contexts) if isinstance(policies, DetailedClass) else ()
 
 
 def class_to_json(policies: PolicyClass) -> Json:

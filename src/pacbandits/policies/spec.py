@@ -25,12 +25,14 @@ class ClassSpec:
     description: one line.
     options: what it takes.
     build: makes the class for contexts, `n_actions` and options.
+    learns: whether the class depends on more of the contexts than which ones there are.
     """
 
     name: str
     description: str
     options: tuple[Option, ...]
     build: Callable[..., PolicyClass]
+    learns: bool = True
 
     def __call__(self, contexts: Contexts, *, n_actions: int, **options: Any) -> PolicyClass:
         """The class for these contexts."""
@@ -43,10 +45,15 @@ class ClassSpec:
         return self.build(contexts, n_actions=n_actions, **options)
 
 
-def policy_class(name: str, *, description: str) -> Callable[[Callable[..., PolicyClass]], ClassSpec]:
-    """Turn a function of contexts, `n_actions` and declared options into a policy class with a name."""
+def policy_class(
+    name: str, *, description: str, learns: bool = True
+) -> Callable[[Callable[..., PolicyClass]], ClassSpec]:
+    """Turn a function of contexts, `n_actions` and declared options into a policy class with a name.
+
+    learns: whether the class depends on more of the contexts than which ones there are.
+    """
 
     def declare(function: Callable[..., PolicyClass]) -> ClassSpec:
-        return ClassSpec(name, description, declared_options(function), function)
+        return ClassSpec(name, description, declared_options(function), function, learns)
 
     return declare

@@ -168,7 +168,7 @@ def _merge(left: _Node, right: _Node, bins: int) -> _Node:
     return _Node(first, second, pairs, exact=exact and left.exact and right.exact, children=(left, right))
 
 
-@policy_class("trivial", description="every map from a finite context set to actions")
+@policy_class("trivial", description="every map from a finite context set to actions", learns=False)
 def trivial(contexts: Contexts, *, n_actions: int) -> Trivial:
     """All maps on these contexts, which must have ids."""
     if contexts.ids is None:

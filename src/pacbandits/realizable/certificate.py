@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from pacbandits.arrays import FloatArray, floats
-from pacbandits.certificate.claim import Claim, Json, check_follows, read_common, reading
+from pacbandits.certificate.claim import APART, BEFORE, Claim, Json, check_follows, read_common, reading
 from pacbandits.confidence import check_delta
 from pacbandits.policies.base import PolicyClass
 from pacbandits.policies.features import FeatureMap, map_from_json
@@ -25,7 +25,9 @@ ASSUMPTIONS = (
     REALIZABLE,
     "mean rewards lie in [0, 1]",
     "the given contexts, with their weights, are the distribution of contexts",
-    "rewards of a round are independent given its contexts and actions",
+    "rewards of a round are independent given its contexts and actions, and their means are the same, first to last",
+    APART,
+    BEFORE,
     "rounds are numbered in the order in which they occurred, and none was designed by its own or later rewards",
 )
 FIXED_LIST = "the form of the certificate, the list of policies and the stakes were fixed before the log was seen"

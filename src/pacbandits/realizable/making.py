@@ -16,6 +16,7 @@ from pacbandits.confidence import (
     self_normalised_bound,
 )
 from pacbandits.policies.base import EnumeratedClass, PolicyClass
+from pacbandits.policies.registry import digest_class
 from pacbandits.realizable.certificate import STAKE_MULTIPLIERS, Form, RealizableCertificate, skipped_rounds
 from pacbandits.realizable.deviation import largest_deviation
 from pacbandits.realizable.moments import Moments
@@ -93,6 +94,7 @@ def make_realizable_certificate(
         samples=log.samples,
         rows=len(log),
         digest=digest_log(log),
+        class_digest=digest_class(policies),
         contexts_digest=digest_contexts(population.contexts),
         skipped=terms.skipped,
         prior=None if terms.prior is None else population.span.spelled_out(terms.prior),

@@ -17,6 +17,7 @@ from pacbandits.errors import InputError
 from pacbandits.policies.base import ClosedClass, EnumeratedClass, PolicyClass
 from pacbandits.policies.features import map_for
 from pacbandits.policies.greedy import GreedyPolicy
+from pacbandits.policies.registry import digest_class
 from pacbandits.realizable.certificate import STAKE_MULTIPLIERS, RealizableCertificate
 from pacbandits.realizable.deviation import largest_deviation
 from pacbandits.records import Contexts, Log
@@ -122,6 +123,8 @@ def _faults_on_sight(c: RealizableCertificate, log: Log, contexts: Contexts, pol
     faults: list[str] = []
     if digest_log(log) != c.digest:
         faults.append("the log is not the one that was certified: its digest differs")
+    if digest_class(policies) != c.class_digest:
+        faults.append("the policy class is not the one that was certified: its digest differs")
     if digest_contexts(contexts) != c.contexts_digest:
         faults.append("the contexts are not those that the certificate speaks of: their digest differs")
     if log.samples != c.samples or len(log) != c.rows:

@@ -7,7 +7,7 @@ from pacbandits.rewards.either import Either
 from pacbandits.rewards.per_action import PerAction
 from pacbandits.rewards.prediction import predict_by_round
 from pacbandits.rewards.regions import Regions
-from pacbandits.rewards.registry import can_be_made_again, default_model, model_from_json
+from pacbandits.rewards.registry import can_be_made_again, default_model, first_model, model_from_json
 
 __all__ = [
     "Additive",
@@ -21,6 +21,7 @@ __all__ = [
     "StoredModel",
     "can_be_made_again",
     "default_model",
+    "first_model",
     "model_from_json",
     "no_idea",
     "predict_by_round",

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from pacbandits.errors import InputError, plain
-from pacbandits.records import Contexts
+from pacbandits.records import Contexts, Log
 from pacbandits.rewards.additive import Additive
 from pacbandits.rewards.base import Json, RewardModel, StoredModel
 from pacbandits.rewards.cells import CellMeans
@@ -17,6 +19,12 @@ MODELS = {model.kind: model for model in _ALL}
 def default_model(contexts: Contexts) -> RewardModel:
     """The model for these contexts: regions or additive steps where there are features, else cell means."""
     return Either(Regions.learn(contexts), Additive.learn(contexts)) if contexts.n_features else CellMeans()
+
+
+def first_model(log: Log) -> RewardModel:
+    """The model that suits the contexts of a log's first round: what comes later has no say in how features are cut."""
+    first = np.flatnonzero(log.rounds == log.rounds.min())
+    return default_model(log.contexts.take(first).with_labels_seen())
 
 
 def model_from_json(value: Json) -> RewardModel:

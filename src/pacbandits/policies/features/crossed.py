@@ -100,6 +100,9 @@ class Crossed:
         rows, which = _merged(x)
         return CrossedRows(for_kernels(x[rows]), for_kernels(self.table)), which
 
+    def describe_columns(self) -> list[str]:
+        return scales_in_words(self.encoders)
+
     def describe_scores(self, parameter: Sequence[int]) -> list[str]:
         if not is_blocks(self.table):
             return [largest_in_words(self.names, parameter), *scales_in_words(self.encoders)]

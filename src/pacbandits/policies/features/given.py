@@ -60,6 +60,9 @@ class Given:
         table = phi.table if len(used) == len(phi.table) else phi.table[used]
         return SpelledRows(for_kernels(table)), None if own else which.reshape(-1)
 
+    def describe_columns(self) -> list[str]:
+        return [f"φ is what the contexts carry, {self.dimension} features"]
+
     def describe_scores(self, parameter: Sequence[int]) -> list[str]:
         return [largest_in_words(self.names, parameter)]
 

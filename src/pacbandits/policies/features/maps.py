@@ -50,6 +50,10 @@ class CompactMap(FeatureMap, Protocol):
         """φ of the m different contexts, and which (n,) of them each is; None: they are the contexts, in order."""
         ...
 
+    def describe_columns(self) -> list[str]:
+        """What the coordinates are made from, line by line."""
+        ...
+
     def describe_scores(self, parameter: Sequence[int]) -> list[str]:
         """The policy that takes the action of largest score under a parameter (d,) that is not zero, line by line."""
         ...

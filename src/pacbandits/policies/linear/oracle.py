@@ -113,6 +113,11 @@ class Linear(ABC):
         """The kind of policies, in a word."""
         return self.kind
 
+    def details(self, contexts: Contexts) -> tuple[str, ...]:
+        """The features, how they are scaled, and how large coefficients may be."""
+        columns = self.map.describe_columns() if isinstance(self.map, CompactMap) else []
+        return (f"whole coefficients from −{self.levels} to {self.levels} of {', '.join(self.map.names)}", *columns)
+
     def to_json(self) -> dict[str, Any]:
         return {"kind": self.kind, "map": self.map.to_json(), "levels": self.levels, "oracle": self.oracle}
 

@@ -46,6 +46,10 @@ class BinnedTrees:
         """The kind of trees in words."""
         return f"trees of depth {self.depth}"
 
+    def details(self, contexts: Contexts) -> tuple[str, ...]:
+        """Every feature with its cuts or labels, and how many of these part the contexts."""
+        return tuple(feature.describe(contexts) for feature in self.bins.features)
+
     def to_json(self) -> dict[str, Any]:
         return {"kind": self.kind, "n_actions": self.n_actions, "depth": self.depth, "features": self.bins.to_json()}
 

@@ -61,6 +61,13 @@ class NumberBins:
         column = contexts.column_of(self.name, categorical=False)
         return np.searchsorted(np.array(self.thresholds), contexts.features[:, column], side="left")
 
+    def describe(self, contexts: Contexts) -> str:
+        """Its cuts, and how many of them part these contexts."""
+        cuts = ", ".join(f"{threshold:.6g}" for threshold in self.thresholds)
+        codes = self.encode(contexts)
+        parting = int(codes.max() - codes.min())
+        return f"{self.name} ≤ {cuts}{_idle(parting, self.n_splits)}"
+
 
 @dataclass(frozen=True)
 class LabelBins:
@@ -109,6 +116,17 @@ class LabelBins:
         theirs = contexts.categories[column] or ()
         codes = np.array([known.get(label, len(self.labels)) for label in theirs], dtype=np.intp)
         return codes[contexts.features[:, column].astype(np.intp)]
+
+    def describe(self, contexts: Contexts) -> str:
+        """Its labels, and how many of them part these contexts."""
+        seen = np.unique(self.encode(contexts))
+        parting = 0 if len(seen) == 1 else min(int((seen < len(self.labels)).sum()), self.n_splits)
+        return f"{self.name} is {', '.join(self.labels)}{_idle(parting, self.n_splits)}"
+
+
+def _idle(parting: int, splits: int) -> str:
+    """A word on questions that all contexts answer alike."""
+    return "" if parting == splits else f" (all rows answer {splits - parting} of these {splits} questions alike)"
 
 
 class Layout(NamedTuple):

@@ -1,0 +1,198 @@
+"""Policy classes that are learnt: from what, so that a certificate may rest on them and anyone can learn them again.
+
+A proof needs a class that is fixed before the rows that bet. A class that is asked for by its name, `trees:depth=2`, is
+learnt from contexts that came before the experiment, where there are any; else from the first rounds (or the first
+block of rows) of the log, which then do not bet. All that is learnt from are contexts, never rewards.
+
+Why the first rows may teach: given the contexts of some rows, those of the others are still independent draws of the
+same distribution, and their actions drawn with the logged propensities. So the wealth of the others is a
+supermartingale against any class made from the contexts of the first ones, even where rows do not stand in order; then,
+though, those that stand first must stand there for no reason that lies in them, which the certificate says.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, replace
+from typing import Any, cast
+
+import numpy as np
+
+from pacbandits.arrays import IntArray
+from pacbandits.certificate.conventions import FIRST_BLOCK_ROWS, in_blocks
+from pacbandits.errors import InputError, plain
+from pacbandits.policies.base import AskingClass, PolicyClass
+from pacbandits.policies.registry import learns, load_policies
+from pacbandits.records import Contexts, Log
+from pacbandits.records.digest import digest_contexts
+
+MIN_LEARNING_INTERACTIONS = FIRST_BLOCK_ROWS
+DIGEST_LETTERS_SHOWN = 12
+
+
+@dataclass(frozen=True)
+class Learning:
+    """How a policy class came about that was asked for by its name.
+
+    spec: the name, with its options.
+    contexts: how many contexts it was learnt from.
+    digest: of these.
+    spared: rounds of the log, or blocks, at its beginning that they are from, and that do not bet; 0 for contexts that
+        are not of the log.
+    in_order: whether the log's beginning is known to have come first; true for contexts that are not of the log.
+    """
+
+    spec: str
+    contexts: int
+    digest: str
+    spared: int
+    in_order: bool
+
+    @property
+    def assumption(self) -> str:
+        """What a certificate has to say of it."""
+        if self.spared == 0:
+            short = self.digest[:DIGEST_LETTERS_SHOWN]
+            return (
+                f"the policy class ({self.spec}) was learnt from {self.contexts:,} contexts (digest {short}…) that "
+                "were fixed before the log was seen"
+            )
+        words = (
+            f"the policy class ({self.spec}) was asked for before the log was seen; the contexts of its first "
+            f"{self.contexts:,} rows taught it, and those rows prove nothing"
+        )
+        if self.in_order:
+            return words
+        return f"{words}; they stand first for no reason that lies in them: the log is not sorted by what it holds"
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, value: object) -> Learning:
+        """What `to_json` wrote."""
+        wanted = {"spec": str, "contexts": int, "digest": str, "spared": int, "in_order": bool}
+        given = cast(dict[str, Any], value if isinstance(value, dict) else {})
+        if given.keys() != wanted.keys() or any(type(given[name]) is not kind for name, kind in wanted.items()):
+            raise ValueError(f"how a class was learnt takes {', '.join(wanted)}, not {plain(given)}")
+        made = cls(**given)
+        if made.contexts < 1 or made.spared < 0 or plain(made.spec) != made.spec:
+            raise ValueError(f"no class was learnt like this: {plain(given)}")
+        return made
+
+
+@dataclass(frozen=True, eq=False)
+class LearntClass:
+    """A policy class that was asked for by its name.
+
+    policies: the class.
+    learning: how it was learnt; None for a class that takes nothing from contexts but which ones there are.
+    """
+
+    policies: PolicyClass
+    learning: Learning | None
+
+
+def learn_class(spec: str, log: Log, *, contexts: Contexts | None = None, ordered: bool = False) -> LearntClass:
+    """The policy class of a name, learnt so that a certificate of this log may rest on it; hand it to `certify`.
+
+    spec: the name with its options, as in `trees:depth=2`.
+    log: that is to be certified.
+    contexts: from before the experiment. Without them the class is learnt from the contexts of the log's first rounds,
+        or its first 256 rows, which then prove nothing.
+    ordered: whether the rows stand in the order in which they occurred.
+
+    >>> import pacbandits as pb
+    >>> problem = pb.load_problem("trees:contexts=80,features=3,bins=4,actions=3,competitive=2")
+    >>> log = pb.run(problem, epsilon=0.3, delta=0.05, rng=1).log
+    >>> trees = pb.learn_class("trees:depth=1", log)
+    >>> certificate = pb.certify(log, trees, epsilon=0.4, delta=0.05)
+    >>> pb.verify(certificate, log, trees.policies).checked[0]
+    'the policy class is what trees:depth=1 learns from the first 200 rows of the log'
+
+    Raises:
+        InputError: When the name is unknown, or nothing would be left of the log to prove anything.
+    """
+    return learn_from_blocks(spec, in_blocks(log) if ordered else log, contexts)
+
+
+def learn_from_blocks(spec: str, log: Log, contexts: Contexts | None) -> LearntClass:
+    """The same for a log that is cut into blocks if it has an order."""
+    if contexts is not None:
+        made = load_policies(spec, contexts, n_actions=log.n_actions)
+        _check_features(made, log.contexts)
+        return LearntClass(made, Learning(plain(spec), len(contexts), digest_contexts(contexts), 0, in_order=True))
+    if not learns(spec):
+        return LearntClass(load_policies(spec, log.contexts, n_actions=log.n_actions), None)
+    spared = spared_rounds(log)
+    known = known_first(log, spared)
+    made = load_policies(spec, known, n_actions=log.n_actions)
+    return LearntClass(made, Learning(plain(spec), len(known), digest_contexts(known), spared, in_order=has_order(log)))
+
+
+def _check_features(policies: PolicyClass, contexts: Contexts) -> None:
+    """Raise unless a log's contexts have all the features that a class learnt from other contexts asks about."""
+    asked = policies.feature_names if isinstance(policies, AskingClass) else ()
+    lacking = [f"'{plain(name)}'" for name in asked if name not in contexts.names]
+    if lacking:
+        what = f"feature {lacking[0]}" if len(lacking) == 1 else f"features {plain(', '.join(lacking))}"
+        raise InputError(
+            f"the log lacks the {what} of the contexts; contexts must hold features of the log and nothing else"
+        )
+
+
+def has_order(log: Log) -> bool:
+    """Whether a log has rounds or blocks, so that something in it is known to have come first."""
+    return bool((log.rounds != log.rounds[0]).any())
+
+
+def spared_rounds(log: Log) -> int:
+    """The fewest rounds at the beginning that hold 256 interactions or more; 1 for a log without an order.
+
+    Raises:
+        InputError: When no row would be left to bet.
+    """
+    if not has_order(log):
+        if log.repeats.max() > 1:
+            raise InputError(
+                "the log counts repeated interactions, so its first rows are no sample from which a policy class could "
+                "be learnt; give contexts from before the experiment (--contexts)"
+            )
+        _check_left(len(log), taken=MIN_LEARNING_INTERACTIONS)
+        return 1
+    numbers, which = np.unique(log.rounds, return_inverse=True)
+    ends = np.cumsum(np.bincount(which, weights=log.repeats))
+    spared = int(np.searchsorted(ends, MIN_LEARNING_INTERACTIONS)) + 1
+    _check_left(log.samples, taken=int(ends[spared - 1]) if spared < len(numbers) else log.samples)
+    return spared
+
+
+def set_apart(log: Log) -> Log:
+    """The log with its first block of rows as a round of its own, if it has no rounds; only stakes go by these."""
+    if has_order(log):
+        return log
+    return replace(log, rounds=(np.arange(len(log)) >= MIN_LEARNING_INTERACTIONS).astype(np.int64))
+
+
+def rows_that_bet(log: Log, learning: Learning | None) -> IntArray:
+    """The rows (k,) of a log that were not spared."""
+    if learning is None or learning.spared == 0:
+        return np.arange(len(log))
+    apart = set_apart(log)
+    return np.flatnonzero(apart.rounds >= np.unique(apart.rounds)[learning.spared])
+
+
+def known_first(log: Log, spared: int) -> Contexts:
+    """The contexts of the first rounds, as often as they occurred, with the labels that occurred."""
+    apart = set_apart(log)
+    first = np.flatnonzero(apart.rounds < np.unique(apart.rounds)[spared])
+    counts = log.repeats[first]
+    return replace(log.contexts.take(first), weights=counts / counts.sum()).with_labels_seen()
+
+
+def _check_left(samples: int, *, taken: int) -> None:
+    """Raise unless some interactions are left once the class has been learnt."""
+    if samples <= taken:
+        raise InputError(
+            f"the policy class would be learnt from the first {taken:,} interactions, which then prove nothing, and "
+            f"the log has {samples:,}; give contexts from before the experiment (--contexts), or a longer log"
+        )

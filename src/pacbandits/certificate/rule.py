@@ -1,0 +1,100 @@
+"""The rule by which `certify` chooses model, stakes and names, followed again by whoever verifies.
+
+All three follow from the log, so a certificate that claims to have followed the rule can be held to it: a name that was
+antedated, a stake chosen with hindsight or a model fitted to what it predicts would each make a claim look stronger
+than it is. The rule is followed with the same code that made the certificate, which is safe: what matters of a name is
+that it was chosen by earlier rows alone, and no other rows are handed over here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from pacbandits.certificate.bets import CAP_SHARE
+from pacbandits.certificate.certificate import MODEL_GIVEN, Certificate
+from pacbandits.certificate.conventions import EXPERT_STAKES, in_blocks
+from pacbandits.certificate.leaders import leader_scores, name_leaders, part_before
+from pacbandits.certificate.learning import learn_from_blocks
+from pacbandits.errors import InputError
+from pacbandits.policies.base import PolicyClass, total
+from pacbandits.policies.registry import same_class
+from pacbandits.records import Contexts, Log
+from pacbandits.rewards import RewardModel, first_model, model_from_json, predict_by_round
+
+MAX_TIE_ROUNDING = 1e-9  # between the scores of two leaders that another machine's arithmetic may tell apart otherwise
+
+
+def follow_rule(
+    certificate: Certificate, log: Log, policies: PolicyClass, *, model: RewardModel | None = None
+) -> tuple[list[str], list[str], list[str]]:
+    """What does not follow from the log, what does, and what was taken on trust, in words.
+
+    model: the reward model, if the certificate's own cannot be made from its description.
+    """
+    if not certificate.by_rule:
+        return [], [], ["bets, predictions and names were fixed before their rounds, as whoever ran the trial says"]
+    blocks = in_blocks(log) if certificate.ordered else log
+    used = model_from_json(certificate.model) if model is None else model
+    faults = [*_wrong_stakes(certificate), *_wrong_model(certificate, blocks)]
+    faults.extend(_wrong_name(certificate, blocks, policies, used))
+    trusted = ["the reward model was chosen before the log was seen"] if MODEL_GIVEN in certificate.remarks else []
+    model_too = "" if trusted else "the reward model, "
+    return faults, [f"{model_too}stakes and names follow from the log by the rule of certify"], trusted
+
+
+def learn_again(
+    certificate: Certificate, log: Log, policies: PolicyClass, contexts: Contexts | None
+) -> tuple[list[str], list[str], list[str]]:
+    """What is wrong with the class that a certificate says was learnt, what was checked, and what was not.
+
+    contexts: those from before the experiment, if the class was learnt from such and the reader has them.
+    """
+    learning, kind = certificate.learning, "the policy class"
+    if learning is None:
+        return [], [], [f"{kind} is the one that was fixed before the log was seen"]
+    if learning.spared == 0 and contexts is None:
+        return [], [], [f"{kind} is what {learning.spec} learns from the contexts that it says it was learnt from"]
+    blocks = in_blocks(log) if certificate.ordered else log
+    try:
+        again = learn_from_blocks(learning.spec, blocks, None if learning.spared else contexts)
+    except InputError as error:
+        return [f"{kind} cannot be learnt again: {error}"], [], []
+    if again.learning != learning:
+        return [f"{kind} was learnt from other contexts than the certificate says"], [], []
+    if not same_class(again.policies, policies):
+        where = f"the first {learning.contexts:,} rows of the log" if learning.spared else "the contexts"
+        return [f"{kind} is not what {learning.spec} learns from {where}"], [], []
+    where = f"the first {learning.contexts:,} rows of the log" if learning.spared else f"{learning.contexts:,} contexts"
+    return [], [f"{kind} is what {learning.spec} learns from {where}"], []
+
+
+def _wrong_stakes(c: Certificate) -> Iterator[str]:
+    if c.bets.multipliers != EXPERT_STAKES or set(c.bets.scales) != {1.0} or c.bets.share != CAP_SHARE:
+        yield "the stakes are not those that certify fixes in advance"
+
+
+def _wrong_model(c: Certificate, blocks: Log) -> Iterator[str]:
+    if MODEL_GIVEN not in c.remarks and c.model != first_model(blocks).to_json():
+        yield "the reward model is not the one that follows from the first round of the log"
+
+
+def _wrong_name(c: Certificate, blocks: Log, policies: PolicyClass, model: RewardModel) -> Iterator[str]:
+    """Whether the policy was named when and as the rule has it; a tie may be broken otherwise on another machine."""
+    naming = c.bets.naming
+    if naming is None:
+        return
+    predictions = predict_by_round(blocks, model)
+    named = {one.naming: one.policy for one in name_leaders(blocks, predictions, policies)}
+    if naming not in named:
+        yield f"no policy was named as number {naming.number} before round {naming.round + 1} by the rule of certify"
+        return
+    mine, theirs = (policy(blocks.contexts) for policy in (named[naming], c.policy))
+    if np.array_equal(mine, theirs):
+        return
+    before, ledger = part_before(blocks, predictions, naming.round)
+    scores = leader_scores(ledger, policies, all_propensities=before.least is None)
+    best, found = (total(scores, policy(ledger.contexts)) for policy in (named[naming], c.policy))
+    if found < best - MAX_TIE_ROUNDING * max(1.0, abs(best)):
+        yield f"the policy that was named as number {naming.number} before round {naming.round + 1} is another one"
