@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pacbandits.certificate import Bets, Certificate, Evidence, Ledger, make_certificate
-from pacbandits.certificate.certificate import ASSUMPTIONS, INEXACT, ROUNDS
+from pacbandits.certificate.certificate import ASSUMPTIONS, BETS_FIXED, INEXACT, ROUNDS
+from pacbandits.certificate.claim import FIXED
 from pacbandits.certificate.search import least_of_all, least_of_one, least_of_two, least_wealth
 from pacbandits.confidence import certificate_threshold
 from pacbandits.errors import InputError
@@ -127,7 +128,7 @@ def test_words_and_json_are_complete():
     for field in fields(Certificate):
         for name in names.get(field.name, (field.name,)):
             assert name in back
-    assert back["assumptions"] == [*ASSUMPTIONS, ROUNDS]
+    assert back["assumptions"] == [*ASSUMPTIONS, FIXED, ROUNDS, BETS_FIXED]
     assert back["claim"] == made.describe()
     rebuilt = policy_from_json(back["policy"])
     assert np.array_equal(rebuilt(problem.population), made.policy(problem.population))

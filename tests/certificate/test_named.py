@@ -228,7 +228,7 @@ def test_it_says_when_the_policy_was_named_and_survives_json(trial):
     _, state = trial
     made = state.certificate
     naming = made.bets.naming
-    said = f"named, as number {naming.number}, before round {naming.round + 1} of {len(made.bets.scales)} of the log"
+    said = f"named, as number {naming.number}, before round {naming.round + 1} of {len(made.bets.scales)}, by whoever"
     assert said in " ".join(made.assumptions)
     text = json.loads(json.dumps(made.to_json()))
     back = Certificate.from_json(text)
