@@ -77,7 +77,7 @@ def probabilities(value: ArrayLike, *, name: str, size: int | None = None) -> Fl
     with np.errstate(over="ignore"):
         total = float(array.sum())
     if abs(total - 1.0) > 1e-6:
-        raise InputError(f"{name} must sum to 1, but sums to {total:.6g}; divide by the sum")
+        raise InputError(f"{name} must sum to 1, but sums to {total:.10g}; divide by the sum")
     if abs(total - 1.0) > 1e-14:  # what was divided before stays as it is, to the last bit
         array = array / total
     array.setflags(write=False)

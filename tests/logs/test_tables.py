@@ -9,9 +9,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pacbandits import InputError, read_log
+from pacbandits import InputError, Trees, read_log
 from pacbandits.logs.raw import TWO_ACTIONS_REMARK
 from pacbandits.records import Contexts
+from pacbandits.records.log import WEIGHTS_REMARK
 from tests.logs.cases import CSV, refused, write
 
 
@@ -180,11 +181,20 @@ def test_decimal_commas_between_semicolons_are_told_by_the_header(tmp_path):
     assert Contexts.read(quoted).names == ("a;b",)
 
 
-def test_the_weights_of_a_log_need_not_sum_to_1(tmp_path):
+def test_weights_play_no_part_in_a_log_and_it_says_so(tmp_path):
+    """Rows of a log are draws: with any weights, the same cuts are learnt; equal ones need no word."""
     header, *rows = CSV.splitlines()
     text = "\n".join([f"{header},context_weight", *(f"{row},{i}" for i, row in enumerate(rows, start=1))]) + "\n"
-    log, _ = read_log(write(tmp_path / "log.csv", text), least_propensity=0.1)
-    assert log.contexts.weights == pytest.approx([0.1, 0.2, 0.3, 0.4])
+    log, remarks = read_log(write(tmp_path / "log.csv", text), least_propensity=0.1)
+    assert log.contexts.weights.tolist() == [0.25] * 4
+    assert WEIGHTS_REMARK in remarks
+    log.write(tmp_path / "log.parquet")
+    again, same = read_log(tmp_path / "log.parquet")
+    assert again.contexts.weights.tolist() == [0.25] * 4
+    assert same == remarks
+    for other in ("0.25", "7", "0"):
+        alike = "\n".join([f"{header},context_weight", *(f"{row},{other}" for row in rows)]) + "\n"
+        assert WEIGHTS_REMARK not in read_log(write(tmp_path / "alike.csv", alike), least_propensity=0.1)[1]
     with pytest.raises(InputError, match="must sum to 1"):
         Contexts.read(write(tmp_path / "contexts.csv", "x,context_weight\n1,1\n2,1\n"))
     refused(
@@ -192,3 +202,48 @@ def test_the_weights_of_a_log_need_not_sum_to_1(tmp_path):
         write(tmp_path / "log.csv", text.replace(",4\n", ",-4\n")),
         least_propensity=0,
     )
+
+
+def test_cuts_learnt_from_a_log_do_not_depend_on_its_weights(tmp_path):
+    rows = [f"{x},{x % 2},1,0.5" for x in range(64)]
+    plain = "x,action,reward,propensity\n" + "\n".join(rows) + "\n"
+    weighted = "x,action,reward,propensity,context_weight\n" + "".join(f"{row},{9**i}\n" for i, row in enumerate(rows))
+    logs = [read_log(write(tmp_path / "log.csv", text))[0] for text in (plain, weighted.replace(",1\n", ",1.5\n"))]
+    first, second = (Trees.learn(log.contexts, n_actions=2, depth=1, bins=4).to_json() for log in logs)
+    assert first == second
+
+
+@pytest.mark.parametrize(
+    ("told", "off", "words"),
+    [
+        (0.75 * (1 + 5e-7), False, None),
+        (
+            0.75 * (1 + 9e-4),
+            False,
+            "differs by up to 0.09 % (row 1: 0.750675, not 0.75); if it is right",
+        ),
+        (0.75 * (1 - 9e-4), False, "larger by up to 0.0018"),
+        (0.75 * (1 + 2e-3), True, "row 1 gives the played action the propensity 0.7515 alone, but 0.75 among"),
+    ],
+)
+def test_a_propensity_told_twice(tmp_path, told, off, words):
+    """Rounding passes in silence, an export's with a word that says what it may cost, more is an error."""
+    columns = {"x": [1.0, 2.0], "action": [0, 1], "reward": [1.0, 0.0], "propensities": [[0.5, 0.5], [0.25, 0.75]]}
+    pq.write_table(pa.table(columns | {"propensity": [0.5, told]}), tmp_path / "log.parquet")
+    if off:
+        refused(words, tmp_path / "log.parquet")
+        return
+    log, remarks = read_log(tmp_path / "log.parquet")
+    assert log.propensities.tolist() == columns["propensities"]
+    assert len(remarks) == (words is not None)
+    assert words is None or words in remarks[0]
+
+
+def test_a_sum_that_is_a_little_off_is_told_with_enough_digits(tmp_path):
+    text = "x,action,reward,propensity_0,propensity_1\n1,0,1,0.5,0.500002\n"
+    refused("propensities of row 0 sum to 1.000002; they must", write(tmp_path / "log.csv", text))
+    text = "x,context_weight\n1,0.5\n2,0.500002\n"
+    with pytest.raises(InputError, match=r"sums to 1\.000002"):
+        Contexts.read(write(tmp_path / "contexts.csv", text))
+    text = "x,action,reward,propensity\n1,0,1.0000001,1\n"
+    refused("the reward of row 0 is 1.0000001, but rewards must lie", write(tmp_path / "log.csv", text))

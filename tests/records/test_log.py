@@ -12,6 +12,7 @@ import pytest
 
 from pacbandits.errors import InputError
 from pacbandits.records import Contexts, Log
+from pacbandits.records.log import WEIGHTS_REMARK
 
 CONTEXTS = Contexts.of([[1.5, 0], [2.5, 1], [3.5, 0]], names=["age", "place"], categories=[None, ["b", "a"]])
 
@@ -130,10 +131,17 @@ def test_a_feature_may_not_be_mistaken_for_a_column_of_the_log(tmp_path: Path) -
         example(contexts=contexts).write(tmp_path / "log.parquet")
 
 
-def test_unequal_weights_survive_parquet(tmp_path: Path) -> None:
+def test_rows_of_a_log_count_alike(tmp_path: Path) -> None:
+    """Weights that differ are made equal, in memory and in files."""
     contexts = Contexts.of([[1.0], [2.0], [3.0]], weights=[0.5, 0.3, 0.2])
-    example(contexts=contexts).write(tmp_path / "log.parquet")
-    assert Log.read(tmp_path / "log.parquet").contexts.weights.tolist() == pytest.approx([0.5, 0.3, 0.2])
+    log = example(contexts=contexts)
+    assert log.contexts.weights.tolist() == [1 / 3] * 3
+    log.write(tmp_path / "log.parquet")
+    assert Log.read(tmp_path / "log.parquet").remarks == ()
+    pq.write_table(pa.table(TABLE | {"context_weight": pa.array([0.25, 0.75])}), tmp_path / "log.parquet")
+    again = Log.read(tmp_path / "log.parquet")
+    assert again.contexts.weights.tolist() == [0.5, 0.5]
+    assert again.remarks == (WEIGHTS_REMARK,)
 
 
 def test_repeats_count_interactions(tmp_path: Path) -> None:
@@ -164,6 +172,7 @@ def test_a_file_without_repeats_has_one_of_each(tmp_path: Path) -> None:
         ([1, -1, 1], "repeats must be 0 or more, got -1"),
         ([1, 1.5, 1], "repeats must be integers"),
         ([1, 1], r"repeats must have shape \(3,\)"),
+        ([2**62, 2**62, 2**62], r"repeats sum to 1.38351e\+19; fewer than 2\^63"),
     ],
 )
 def test_refuses_repeats_that_are_no_counts(repeats: Any, message: str) -> None:

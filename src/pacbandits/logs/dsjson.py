@@ -202,7 +202,7 @@ def _ranked_propensities(value: dict[str, Any], ranked: list[Any] | None, line: 
     chances = [_number(p, "p", line) for p in given]
     total = sum(chances)
     if min(chances) < 0 or abs(total - 1.0) > _PROBABILITY_SUM_ROUNDING:
-        raise InputError(f"line {line}: the probabilities 'p' must not be negative and sum to 1, got {total:.6g}")
+        raise InputError(f"line {line}: the probabilities 'p' must not be negative and sum to 1, got {total:.10g}")
     out = [0.0] * len(given)
     for action, chance in zip(ranked, chances, strict=True):
         out[action - 1] = chance / total

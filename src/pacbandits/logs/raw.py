@@ -19,7 +19,10 @@ TWO_ACTIONS_REMARK = "there were no more than 2 actions, so that the propensity 
 _UNIFORM_ROUNDING = 1e-9  # how far a propensity may lie from 1/A to be taken for it
 _MOST_ACTIONS = 10_000
 _MOST_SHOWN_ACTIONS = 10  # of those never played, in words
-_REPEATED_PROPENSITY_ROUNDING = 1e-3  # relative: how far a propensity that is logged twice may differ from itself
+# How far a propensity that is told twice may differ from itself, relatively: without a word, as sums of propensities
+# may and numbers of single precision do; and at all.
+_SILENT_PROPENSITY_ROUNDING = 1e-6
+_MAX_PROPENSITY_ROUNDING = 1e-3
 
 
 @dataclass(frozen=True)
@@ -92,14 +95,16 @@ def make_log(raw: RawLog, *, reward_range: tuple[float, float] | None) -> Log:
         )
 
     if raw.propensities is not None:
-        return whole(_all_propensities(raw.propensities, raw, actions))
+        full, words = _all_propensities(raw.propensities, raw, actions)
+        said.extend(words)
+        return whole(full)
     alone = _played_propensities(raw)
     count = _count_actions(actions, raw.n_actions)
     unplayed = () if raw.declared else _unplayed(actions, count, numbered=raw.lines is None)
     said.extend(unplayed)
     if count == 1 and alone.min() < 1.0 - _UNIFORM_ROUNDING:
         raise InputError(
-            f"action 0 is the only one in the log, but was played with probability {alone.min():.6g}, so there were "
+            f"action 0 is the only one in the log, but was played with probability {alone.min()}, so there were "
             "others; say how many actions there are (--actions 2)"
         )
     alone = np.minimum(alone, 1.0)
@@ -119,17 +124,17 @@ def make_log(raw: RawLog, *, reward_range: tuple[float, float] | None) -> Log:
     )
 
 
-def _all_propensities(propensities: ArrayLike, raw: RawLog, actions: IntArray) -> FloatArray:
-    """The propensities (n, A) that the file tells, when they agree with what else is known."""
+def _all_propensities(propensities: ArrayLike, raw: RawLog, actions: IntArray) -> tuple[FloatArray, tuple[str, ...]]:
+    """The propensities (n, A) that the file tells, when they agree with what else is known; and what to say of them."""
     n = len(raw.contexts)
     full = floats(propensities, name="propensities", shape=(n, None))
     if raw.n_actions is not None and raw.n_actions != full.shape[1]:
         raise InputError(f"the log has propensities of {full.shape[1]} actions, but was said to have {raw.n_actions}")
     if raw.least is not None:
         raise InputError("the log has the propensities of all actions; leave out the least propensity")
-    if raw.played is not None:
-        _check_same(floats(raw.played, name="propensity", shape=(n,)), full, actions, raw.lines)
-    return full
+    if raw.played is None:
+        return full, ()
+    return full, _compare_played(floats(raw.played, name="propensity", shape=(n,)), full, actions, raw.lines)
 
 
 def _played_propensities(raw: RawLog) -> FloatArray:
@@ -141,7 +146,7 @@ def _played_propensities(raw: RawLog) -> FloatArray:
     if bad.any():
         row = int(bad.argmax())
         which = place(row, raw.lines)
-        raise InputError(f"the propensity of {which} is {alone[row]:.6g}; it must lie above 0 and up to 1")
+        raise InputError(f"the propensity of {which} is {alone[row]:.10g}; it must lie above 0 and up to 1")
     return alone
 
 
@@ -159,13 +164,18 @@ def unit_rewards(
         least, most = math.floor(given.min()), math.ceil(given.max())
         remedy = f"as in --reward-range {least} {most}" if least < most else "with --reward-range and two numbers"
         raise InputError(
-            f"the reward of {place(row, lines)} is {given[row]:.6g}, but rewards must lie in [{low:g}, {high:g}]; "
-            f"state the least and the largest that they can be, {remedy}"
+            f"the reward of {place(row, lines)} is {_shortest(given[row])}, but rewards must lie in [{low:g}, {high:g}]"
+            f"; state the least and the largest that they can be, {remedy}"
         )
     if reward_range is None:
         return given, ()
     words = f"rewards lie in [{low:g}, {high:g}], mapped to [0, 1]: an epsilon of 1 stands for {high - low:g}"
     return (given - low) / (high - low), (words,)
+
+
+def _shortest(value: float) -> str:
+    """A number with as many digits as tell it from all others, and none for nothing."""
+    return f"{float(value)!r}".removesuffix(".0")
 
 
 def place(row: int, lines: Sequence[int] | None) -> str:
@@ -200,17 +210,37 @@ def _unplayed(actions: IntArray, n_actions: int, *, numbered: bool) -> tuple[str
     return (which + hint,)
 
 
-def _check_same(played: FloatArray, full: FloatArray, actions: IntArray, lines: Sequence[int] | None) -> None:
+def _compare_played(
+    played: FloatArray, full: FloatArray, actions: IntArray, lines: Sequence[int] | None
+) -> tuple[str, ...]:
+    """What to say of played propensities (n,) that differ from those among all (n, A); much, and it is an error.
+
+    Those of all are used: a proof needs one distribution over the actions, fixed before one was drawn from it, and with
+    an entry replaced they would not sum to 1. Neither the smaller nor the larger is the safer one: a reward divided by
+    it counts for one policy and against another. If in truth p = p̂(1 + η) with |η| ≤ h, the estimate of a policy's
+    value for rewards in [0, 1] has a mean that is off by |η (r − m)| ≤ h, with predictions m of rewards or without; a
+    difference of two is off by 2h or less, and what is certified within ε holds within ε + 2h.
+    """
     if actions.max() >= full.shape[1]:
         raise InputError(f"action {actions.max()} was played, but there are propensities of {full.shape[1]} actions")
     own = full[np.arange(len(actions)), actions]
-    off = np.abs(played - own) > _REPEATED_PROPENSITY_ROUNDING * own
+    apart = np.abs(played - own)
+    off = apart > _MAX_PROPENSITY_ROUNDING * own
     if off.any():
         row = int(off.argmax())
         raise InputError(
             f"{place(row, lines)} gives the played action the propensity {played[row]:.6g} alone, but {own[row]:.6g} "
             "among those of all actions; which is it?"
         )
+    if not (apart > _SILENT_PROPENSITY_ROUNDING * own).any():
+        return ()
+    relative = np.divide(apart, own, out=np.zeros(len(own)), where=own > 0)
+    row, worst = int(relative.argmax()), float(relative.max())
+    return (
+        "the propensities of all actions are right, though that of the played one, where it stands alone, differs by "
+        f"up to {100 * worst:.2g} % ({place(row, lines)}: {played[row]:.10g}, not {own[row]:.10g}); if it is right, "
+        f"distances are larger by up to {2 * worst:.2g}",
+    )
 
 
 def _completed(played: FloatArray, actions: IntArray, n_actions: int) -> tuple[FloatArray | None, tuple[str, ...]]:
@@ -239,7 +269,7 @@ def _least(given: ArrayLike | None, *, n: int, n_actions: int, unplayed: tuple[s
     if least.min() < 0 or (raw.ndim < 2 and least.max() > 1.0 / n_actions + _UNIFORM_ROUNDING):
         worst = least.min() if least.min() < 0 else least.max()
         raise InputError(
-            f"a least propensity of {worst:.6g} cannot be that of each of {n_actions} actions; "
+            f"a least propensity of {_shortest(worst)} cannot be that of each of {n_actions} actions; "
             f"it lies between 0 and 1/{n_actions}"
         )
     return least

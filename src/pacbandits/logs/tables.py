@@ -14,7 +14,7 @@ from pacbandits.errors import InputError, nearest, plain
 from pacbandits.logs.raw import RawLog, ReadingOptions, make_log
 from pacbandits.records import parquet
 from pacbandits.records.contexts import Contexts
-from pacbandits.records.log import Log
+from pacbandits.records.log import Log, pop_weights
 
 # What the columns of a log are called elsewhere.
 _NAMES_ELSEWHERE = {
@@ -48,7 +48,8 @@ def read_table(path: Path, options: ReadingOptions) -> Log:
     rounds = parquet.pop_integers(table, "round")
     repeats = parquet.pop_integers(table, "repeats")
     assert rewards is not None
-    contexts = Contexts.from_columns(table, n=len(actions), any_total=True)
+    weighted = pop_weights(table)
+    contexts = Contexts.from_columns(table, n=len(actions))
     if contexts.n_features == 0 and contexts.ids is None:
         contexts = replace(contexts, ids=contexts.distinct()[1])
     named = () if labels is None else (", ".join(f"action {i} is '{plain(name)}'" for i, name in enumerate(labels)),)
@@ -64,7 +65,7 @@ def read_table(path: Path, options: ReadingOptions) -> Log:
         declared=width is not None,
         rounds=rounds,
         repeats=repeats,
-        remarks=(*parquet.read_remarks(path), *named),
+        remarks=(*parquet.read_remarks(path), *weighted, *named),
     )
     return make_log(raw, reward_range=options.reward_range)
 

@@ -242,18 +242,12 @@ class Contexts:
         return cls.from_columns(table, n=len(next(iter(table.values()))))
 
     @classmethod
-    def from_columns(cls, columns: parquet.Columns, *, n: int, any_total: bool = False) -> Contexts:
-        """Contexts from the n rows of a table's columns; with `any_total`, weights are divided by their sum.
-
-        Logs of which rows were dropped have weights that do not sum to 1.
-        """
+    def from_columns(cls, columns: parquet.Columns, *, n: int) -> Contexts:
+        """Contexts from the n rows of a table's columns."""
         columns = dict(columns)
         ids = parquet.pop_integers(columns, ID_COLUMN)
         weights = parquet.pop_floats(columns, WEIGHT_COLUMN)
         phi = parquet.pop_cube(columns, PHI_COLUMN)
-        total = 1.0 if weights is None or not any_total else float(weights.sum())
-        if weights is not None and abs(total - 1.0) > 1e-6 and 0 < total < np.inf:
-            weights = weights / total
         features, names, categories = parquet.features(columns, n=n)
         return cls.of(features, names=names, categories=categories, ids=ids, weights=weights, phi=phi)
 

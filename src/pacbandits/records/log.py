@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -15,13 +15,15 @@ from pacbandits.records.contexts import WEIGHT_COLUMN, Contexts
 from pacbandits.records.phi import joined_phi
 
 PROPENSITY_SUM_ROUNDING = 1e-6  # how far the propensities of a row may sum from 1
+WEIGHTS_REMARK = f"the column '{WEIGHT_COLUMN}' plays no part: the rows of a log are draws, which all count alike"
+_WEIGHT_ROUNDING = 1e-9  # relative: how far weights that are meant to be equal may differ
 
 
 @dataclass(frozen=True, eq=False)
 class Log:
     """n rows of interactions.
 
-    contexts: n rows.
+    contexts: n rows, which are draws and all count alike: weights that differ are made equal.
     actions (n,): what was played.
     rewards (n,): what it earned.
     propensities (n, A): the probability of every action in that context at the time, of which the played one must be
@@ -52,7 +54,7 @@ class Log:
         off = np.abs(propensities.sum(axis=1) - 1.0)
         if self.least is None and off.max() > PROPENSITY_SUM_ROUNDING:
             row = int(off.argmax())
-            raise InputError(f"propensities of row {row} sum to {propensities[row].sum():.6g}; they must sum to 1")
+            raise InputError(f"propensities of row {row} sum to {propensities[row].sum():.10g}; they must sum to 1")
         actions = integers(self.actions, name="actions", shape=(n,), below=propensities.shape[1])
         played = propensities[np.arange(n), actions]
         if played.min() <= 0:
@@ -70,7 +72,11 @@ class Log:
         repeats = integers(self.repeats, name="repeats", shape=(n,))
         if repeats.min() < 1:
             raise InputError(f"repeats must be 1 or more, got {repeats.min()}")
+        if repeats.sum(dtype=np.float64) >= 2.0**63:
+            raise InputError(f"repeats sum to {repeats.sum(dtype=np.float64):.6g}; fewer than 2^63 can be counted")
         object.__setattr__(self, "repeats", repeats)
+        if np.ptp(self.contexts.weights) > 0:
+            object.__setattr__(self, "contexts", replace(self.contexts, weights=np.full(n, 1.0 / n)))
 
     def __len__(self) -> int:
         return len(self.contexts)
@@ -227,8 +233,8 @@ class Log:
         repeats = parquet.pop_integers(table, "repeats")
         assert actions is not None
         assert rewards is not None
-        contexts = Contexts.from_columns(table, n=len(actions), any_total=True)
-        remarks = parquet.read_remarks(path)
+        remarks = (*parquet.read_remarks(path), *pop_weights(table))
+        contexts = Contexts.from_columns(table, n=len(actions))
         if played is not None and least is not None:
             return cls.of_played(
                 contexts,
@@ -265,8 +271,18 @@ class Log:
         clash = sorted(set(columns) & set(self.contexts.names))
         if clash:
             raise InputError(f"feature '{clash[0]}' has the name of a log column; rename the feature")
-        own = self.contexts.columns() | {WEIGHT_COLUMN: self.contexts.weights}
-        parquet.write(path, own | columns, remarks=self.remarks)
+        parquet.write(path, self.contexts.columns() | columns, remarks=self.remarks)
+
+
+def pop_weights(columns: parquet.Columns) -> tuple[str, ...]:
+    """Take weights of contexts out of the columns of a log, and say that they play no part where they differ."""
+    weights = parquet.pop_floats(columns, WEIGHT_COLUMN)
+    if weights is None:
+        return ()
+    given = floats(weights, name="context_weights", shape=(None,))
+    if given.min() < 0:
+        raise InputError(f"context_weights must not be negative, but entry {int(given.argmin())} is {given.min()}")
+    return (WEIGHTS_REMARK,) if np.ptp(given) > _WEIGHT_ROUNDING * given.max() else ()
 
 
 def _check_least(least: FloatArray, propensities: FloatArray, actions: IntArray) -> None:
@@ -283,8 +299,8 @@ def _check_least(least: FloatArray, propensities: FloatArray, actions: IntArray)
     if below.max() > 0:
         row = int(below.argmax())
         raise InputError(
-            f"row {row} played action {actions[row]} with propensity {played[row]:.6g}, below the least propensity "
-            f"{least[row, actions[row]]:.6g} that was declared; declare a smaller one"
+            f"row {row} played action {actions[row]} with propensity {played[row]}, below the least propensity "
+            f"{least[row, actions[row]]} that was declared; declare a smaller one"
         )
     totals = propensities.sum(axis=1)
     if totals.max() > 1.0 + PROPENSITY_SUM_ROUNDING:
