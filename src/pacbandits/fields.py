@@ -10,11 +10,12 @@ import json
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from pacbandits.errors import InputError, plain
 
 Json = dict[str, Any]
+Row = TypeVar("Row", bound=tuple[float, ...])
 
 MAX_TEXT_CHARACTERS = 10_000
 MAX_ITEMS = 2**23
@@ -98,16 +99,28 @@ def numbers(
     value: object, *, name: str, shortest: int = 0, longest: int = MAX_ITEMS, least: float = -math.inf
 ) -> tuple[float, ...]:
     """A list of finite numbers, each `least` or more."""
-    listed = items(value, name=name, least=shortest, most=longest)
-    return tuple(number(one, name=f"entry {i} of {name}", least=least) for i, one in enumerate(listed))
+    return tuple(
+        one if type(one) is float and least <= one < math.inf else number(one, name=f"entry {i} of {name}", least=least)
+        for i, one in enumerate(items(value, name=name, least=shortest, most=longest))
+    )
 
 
 def whole_numbers(
-    value: object, *, name: str, shortest: int = 0, longest: int = MAX_ITEMS, least: int = 0, most: int
+    value: object,
+    *,
+    name: str,
+    shortest: int = 0,
+    longest: int = MAX_ITEMS,
+    least: int = 0,
+    most: int = MAX_WHOLE_NUMBER,
 ) -> tuple[int, ...]:
     """A list of whole numbers from `least` to `most`."""
-    listed = items(value, name=name, least=shortest, most=longest)
-    return tuple(whole_number(one, name=f"entry {i} of {name}", least=least, most=most) for i, one in enumerate(listed))
+    return tuple(
+        one
+        if type(one) is int and least <= one <= most
+        else whole_number(one, name=f"entry {i} of {name}", least=least, most=most)
+        for i, one in enumerate(items(value, name=name, least=shortest, most=longest))
+    )
 
 
 def json_object(value: object, *, name: str) -> Json:
@@ -215,12 +228,22 @@ class Fields:
         """A list of finite numbers."""
         return numbers(self[name], name=self.name(name), shortest=shortest, longest=longest, least=least)
 
+    def number_rows(self, name: str) -> list[tuple[float, ...]]:
+        """Rows of finite numbers, all of one length."""
+        own = self.name(name)
+        return _even([numbers(row, name=f"row {i} of {own}") for i, row in enumerate(self.items(name))], name=own)
+
     def whole_numbers(
         self, name: str, *, shortest: int = 0, longest: int = MAX_ITEMS, least: int = 0, most: int = MAX_WHOLE_NUMBER
     ) -> tuple[int, ...]:
-        """A list of whole numbers."""
-        given = self[name]
-        return whole_numbers(given, name=self.name(name), shortest=shortest, longest=longest, least=least, most=most)
+        """A list of whole numbers from `least` to `most`."""
+        own = self.name(name)
+        return whole_numbers(self[name], name=own, shortest=shortest, longest=longest, least=least, most=most)
+
+    def whole_number_rows(self, name: str) -> list[tuple[int, ...]]:
+        """Rows of whole numbers from 0 on, all of one length."""
+        own = self.name(name)
+        return _even([whole_numbers(row, name=f"row {i} of {own}") for i, row in enumerate(self.items(name))], name=own)
 
     def json_object(self, name: str) -> Json:
         """An object."""
@@ -229,3 +252,10 @@ class Fields:
     def fields(self, name: str, *, of: str) -> Fields:
         """The fields of an object within this one."""
         return Fields.read(self[name], of=of)
+
+
+def _even(rows: list[Row], *, name: str) -> list[Row]:
+    """The rows, if they have one length."""
+    if len({len(row) for row in rows}) > 1:
+        raise InputError(f"{name} must have rows of one length")
+    return rows

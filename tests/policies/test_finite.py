@@ -91,9 +91,9 @@ def test_descriptions() -> None:
         ({"kind": "table", "n_actions": "two", "name": "p", "actions": [0]}, "whole number"),
         ({"kind": "table", "n_actions": 2.5, "name": "p", "actions": [0]}, "whole number"),
         ({"kind": "table", "n_actions": 2, "name": "p", "actions": [0, 2]}, "between 0 and 1"),
-        ({"kind": "table", "n_actions": 2, "name": "p", "actions": "ab"}, "integers"),
+        ({"kind": "table", "n_actions": 2, "name": "p", "actions": "ab"}, "must be a list"),
         ({"kind": "table", "n_actions": 2, "name": "p", "actions": [[0], [0, 1]]}, "actions"),
-        ({"kind": "table", "n_actions": 2, "name": "p", "actions": [None]}, "integers"),
+        ({"kind": "table", "n_actions": 2, "name": "p", "actions": [None]}, "whole number"),
     ],
 )
 def test_malformed_json_is_refused(value: object, message: str) -> None:

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pacbandits.arrays import FloatArray, IntArray, check_shape, integers, whole_number
+from pacbandits.arrays import FloatArray, IntArray, check_shape, integers
 from pacbandits.compiled import kernel, over_cores
 from pacbandits.errors import InputError
+from pacbandits.fields import Fields
 from pacbandits.policies.base import Frontier, check_scores, compact
 from pacbandits.policies.pareto import pareto
 from pacbandits.records import Contexts, Policy
@@ -63,8 +64,10 @@ class TablePolicy:
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> TablePolicy:
-        n_actions = whole_number(value["n_actions"], name="n_actions")
-        return cls(table=value["actions"], n_actions=n_actions, name=str(value["name"]))
+        given = Fields.read(value, of="policy")
+        given.check_known(("kind", "name", "n_actions", "actions"))
+        table = np.array(given.whole_numbers("actions", shortest=1), dtype=np.int64)
+        return cls(table, given.whole_number("n_actions", least=1), given.text("name"))
 
 
 def sum_scores(actions: np.ndarray[Any, Any], scores: FloatArray) -> FloatArray:
@@ -128,8 +131,11 @@ class Finite:
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> Finite:
-        n_actions = whole_number(value["n_actions"], name="n_actions")
-        return cls(value["table"], n_actions=n_actions, names=value.get("names"))
+        given = Fields.read(value, of="policy class")
+        given.check_known(("kind", "n_actions", "table", "names"))
+        table = np.array(given.whole_number_rows("table"), dtype=np.int64)
+        names = None if value.get("names") is None else given.texts("names")
+        return cls(table, n_actions=given.whole_number("n_actions", least=1), names=names)
 
     def policy(self, index: int) -> TablePolicy:
         """The policy in the given row."""

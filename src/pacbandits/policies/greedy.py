@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from pacbandits.arrays import FloatArray, IntArray, floats
+from pacbandits.fields import Fields
 from pacbandits.policies.features import FeatureMap, map_from_json
 from pacbandits.records import Contexts
 
@@ -50,4 +51,6 @@ class GreedyPolicy:
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> GreedyPolicy:
-        return cls(map_from_json(value["features"]), value["parameter"])
+        given = Fields.read(value, of="policy")
+        given.check_known(("kind", "features", "parameter"))
+        return cls(map_from_json(given["features"]), np.array(given.numbers("parameter", shortest=1)))

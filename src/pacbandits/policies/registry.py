@@ -13,11 +13,16 @@ from functools import partial
 from hashlib import sha256
 from math import exp, isclose
 from math import log as logarithm
+<<<<<<< HEAD
 from typing import Any, cast
 from weakref import ref
+=======
+from typing import Any
+>>>>>>> h-forge
 
 from pacbandits.arrays import as_read, plain_number
 from pacbandits.errors import InputError, nearest, plain
+from pacbandits.fields import json_object
 from pacbandits.options import parse_spec
 from pacbandits.policies.base import DescribedClass, DetailedClass, PolicyClass, ReadingClass, StoredClass
 from pacbandits.policies.finite import Finite, TablePolicy
@@ -155,7 +160,7 @@ def _made(kind: str, given: Json) -> PolicyClass:
     """A class of a kind that is known."""
     try:
         return CLASSES[kind](given)
-    except (KeyError, TypeError, ValueError) as error:
+    except InputError as error:
         raise InputError(f"the policy class in JSON cannot be read: {error}") from None
 
 
@@ -164,19 +169,19 @@ def policy_from_json(value: object, policies: PolicyClass | None = None) -> Poli
     reads = isinstance(policies, ReadingClass)
     given = _object(value, of="policy", known=None if reads else POLICIES)
     kind = given["kind"]
-    try:
-        if kind not in POLICIES and isinstance(policies, ReadingClass):
-            return policies.policy_from_json(given)
+    if kind in POLICIES or not isinstance(policies, ReadingClass):
         return POLICIES[kind](given)
+    try:
+        return policies.policy_from_json(given)
     except KeyError as missing:
-        raise InputError(f"a policy of kind '{plain(kind)}' in JSON lacks {missing}") from None
+        raise InputError(f"a policy of kind '{plain(kind)}' in JSON lacks {plain(missing)}") from None
+    except (TypeError, ValueError, IndexError, AttributeError, ArithmeticError) as error:
+        raise InputError(f"a policy of kind '{plain(kind)}' in JSON cannot be read: {plain(error)}") from None
 
 
 def _object(value: object, *, of: str, known: Mapping[str, object] | None) -> Json:
     """A JSON object with a kind, which must be one of the known ones if these are given."""
-    if not isinstance(value, dict):
-        raise InputError(f"a {of} in JSON must be an object, got {type(value).__name__}")
-    given = cast(Json, value)
+    given = json_object(value, name=f"a {of} in JSON")
     kind = given.get("kind")
     if not isinstance(kind, str):
         raise InputError(f"a {of} in JSON must be an object with a 'kind'")

@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from pacbandits.arrays import FloatArray, IntArray, whole_number
+from pacbandits.arrays import FloatArray, IntArray
 from pacbandits.errors import InputError
+from pacbandits.fields import Fields
 from pacbandits.policies.base import Frontier, RisingValue, check_scores
 from pacbandits.policies.finite import TablePolicy, sum_by_id
 from pacbandits.policies.pareto import pareto, pareto_of_sums
@@ -19,6 +20,7 @@ from pacbandits.records import Contexts, Policy
 
 MOST_TABLE_ENTRIES = 10**8  # contexts × actions: what fits into an ordinary machine's memory
 DEFAULT_RESOLUTION = 2048  # intervals
+MAX_STORED_RESOLUTION = 2**14  # intervals; work grows with the square
 _LOG_GAIN_JITTER = 0.5  # standard deviation
 
 
@@ -71,8 +73,10 @@ class Trivial:
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> Trivial:
-        given = {"resolution": DEFAULT_RESOLUTION} | value
-        return cls(*(whole_number(given[name], name=name) for name in ("n_contexts", "n_actions", "resolution")))
+        given = Fields.read({"resolution": DEFAULT_RESOLUTION} | value, of="policy class")
+        given.check_known(("kind", "n_actions", "n_contexts", "resolution"))
+        resolution = given.whole_number("resolution", least=2, most=MAX_STORED_RESOLUTION)
+        return cls(given.whole_number("n_contexts", least=1), given.whole_number("n_actions", least=1), resolution)
 
     def argmax(self, contexts: Contexts, scores: FloatArray) -> TablePolicy:
         return self.policy_of(np.argmax(self._totals(contexts, scores), axis=1))

@@ -11,6 +11,7 @@ import numpy as np
 
 from pacbandits.arrays import FloatArray, IntArray
 from pacbandits.compiled import kernel, over_cores
+from pacbandits.fields import Fields
 from pacbandits.records import Contexts, Log
 from pacbandits.rewards.base import Json, RewardModel
 from pacbandits.rewards.steps import (
@@ -22,6 +23,7 @@ from pacbandits.rewards.steps import (
     inside,
     learn_cuts,
     steps_of,
+    strength_from_json,
 )
 
 
@@ -69,8 +71,9 @@ class Additive:
         return {"kind": self.kind, "cuts": cuts_to_json(self.cuts), "strength": self.strength}
 
     @classmethod
-    def from_json(cls, value: Json, *, read: Callable[[Json], RewardModel]) -> Additive:
-        return cls(cuts_from_json(value["cuts"]), float(value["strength"]))
+    def from_json(cls, given: Fields, *, read: Callable[[object], RewardModel]) -> Additive:
+        given.check_known(("kind", "cuts", "strength"))
+        return cls(cuts_from_json(given), strength_from_json(given))
 
     @property
     def _size(self) -> int:

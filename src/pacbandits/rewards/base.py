@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Protocol, Self
 import numpy as np
 
 from pacbandits.arrays import FloatArray
+from pacbandits.fields import Fields
 from pacbandits.records import Contexts, Log
 
 Json = dict[str, Any]
@@ -47,7 +48,7 @@ class StoredModel(RewardModel, Protocol):
     kind: ClassVar[str]
 
     @classmethod
-    def from_json(cls, value: Json, *, read: Callable[[Json], RewardModel]) -> Self:
+    def from_json(cls, given: Fields, *, read: Callable[[object], RewardModel]) -> Self:
         """The model that `to_json` described; read: makes the models that it is made of, if it is made of any."""
         ...
 

@@ -10,9 +10,10 @@ import numpy as np
 
 from pacbandits.arrays import FloatArray, IntArray
 from pacbandits.errors import InputError
+from pacbandits.fields import Fields
 from pacbandits.records import Contexts, Log
 from pacbandits.rewards.base import Json, RewardModel
-from pacbandits.rewards.steps import action_means, inside
+from pacbandits.rewards.steps import action_means, inside, strength_from_json
 
 
 @dataclass(frozen=True)
@@ -41,8 +42,9 @@ class CellMeans:
         return {"kind": self.kind, "strength": self.strength}
 
     @classmethod
-    def from_json(cls, value: Json, *, read: Callable[[Json], RewardModel]) -> CellMeans:
-        return cls(float(value["strength"]))
+    def from_json(cls, given: Fields, *, read: Callable[[object], RewardModel]) -> CellMeans:
+        given.check_known(("kind", "strength"))
+        return cls(strength_from_json(given))
 
 
 @dataclass(frozen=True, eq=False)

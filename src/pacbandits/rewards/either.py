@@ -9,6 +9,8 @@ from typing import ClassVar
 import numpy as np
 
 from pacbandits.arrays import BoolArray
+from pacbandits.errors import InputError
+from pacbandits.fields import Fields
 from pacbandits.records import Log
 from pacbandits.rewards.base import Fitted, Json, RewardModel
 
@@ -40,8 +42,13 @@ class Either:
         return {"kind": self.kind, "first": self.first.to_json(), "second": self.second.to_json()}
 
     @classmethod
-    def from_json(cls, value: Json, *, read: Callable[[Json], RewardModel]) -> Either:
-        return cls(read(dict(value["first"])), read(dict(value["second"])))
+    def from_json(cls, given: Fields, *, read: Callable[[object], RewardModel]) -> Either:
+        given.check_known(("kind", "first", "second"))
+        for name in ("first", "second"):
+            # Each is fitted three times, so that one within the other would take ever longer.
+            if given.json_object(name).get("kind") == cls.kind:
+                raise InputError(f"a reward model of kind '{cls.kind}' in JSON may not be made of another of that kind")
+        return cls(read(given["first"]), read(given["second"]))
 
 
 def _coins(n: int) -> BoolArray:

@@ -20,6 +20,7 @@ import numpy as np
 
 from pacbandits.arrays import BoolArray, FloatArray, IntArray
 from pacbandits.compiled import kernel, over_cores
+from pacbandits.fields import Fields
 from pacbandits.records import Contexts, Log
 from pacbandits.rewards.base import Json, RewardModel
 from pacbandits.rewards.steps import (
@@ -31,10 +32,12 @@ from pacbandits.rewards.steps import (
     inside,
     learn_cuts,
     steps_of,
+    strength_from_json,
 )
 
 MIN_RESIDUAL_VARIANCE = 0.01
 MIN_REGION_OBSERVATIONS = 40
+MAX_STORED_DEPTH = 64  # questions, in a file
 MIN_SPLIT_ODDS = 20.0  # how much likelier a split must make the data than none does
 
 
@@ -70,8 +73,10 @@ class Regions:
         return {"kind": self.kind, "cuts": cuts_to_json(self.cuts), "strength": self.strength, "depth": self.depth}
 
     @classmethod
-    def from_json(cls, value: Json, *, read: Callable[[Json], RewardModel]) -> Regions:
-        return cls(cuts_from_json(value["cuts"]), float(value["strength"]), int(value["depth"]))
+    def from_json(cls, given: Fields, *, read: Callable[[object], RewardModel]) -> Regions:
+        given.check_known(("kind", "cuts", "strength", "depth"))
+        depth = given.whole_number("depth", most=MAX_STORED_DEPTH)
+        return cls(cuts_from_json(given), strength_from_json(given), depth)
 
     def _grow(self, seen: _Seen, rows: IntArray, above: FloatArray, variance: float, depth: int) -> Region:
         """The region of these rows, split as long as that pays; above (A,): the means of the region it is part of."""

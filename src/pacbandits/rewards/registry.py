@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from pacbandits.errors import InputError, plain
+from pacbandits.fields import Fields
 from pacbandits.records import Contexts, Log
 from pacbandits.rewards.additive import Additive
-from pacbandits.rewards.base import Json, RewardModel, StoredModel
+from pacbandits.rewards.base import RewardModel, StoredModel
 from pacbandits.rewards.cells import CellMeans
 from pacbandits.rewards.either import Either
 from pacbandits.rewards.regions import Regions
@@ -27,15 +28,13 @@ def first_model(log: Log) -> RewardModel:
     return default_model(log.contexts.take(first).with_labels_seen())
 
 
-def model_from_json(value: Json) -> RewardModel:
+def model_from_json(value: object) -> RewardModel:
     """The model that `to_json` described; one of the user's own must be passed instead."""
-    kind = value.get("kind")
+    given = Fields.read(value, of="reward model")
+    kind = given.given.get("kind")
     if not isinstance(kind, str) or kind not in MODELS:
-        raise InputError(f"a reward model of kind '{kind}' cannot be made again from a file; pass it")
-    try:
-        return MODELS[kind].from_json(value, read=model_from_json)
-    except (KeyError, TypeError, ValueError, OverflowError) as error:
-        raise InputError(f"the reward model of kind '{kind}' cannot be read: {plain(error)}") from None
+        raise InputError(f"a reward model of kind '{plain(kind)}' cannot be made again from a file; pass it")
+    return MODELS[kind].from_json(given, read=model_from_json)
 
 
 def can_be_made_again(model: RewardModel) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy as np
 from pacbandits.arrays import BoolArray, FloatArray, IntArray
 from pacbandits.compiled import kernel, over_cores
 from pacbandits.errors import InputError
+from pacbandits.fields import Fields, numbers, whole_number
 from pacbandits.policies.trees.bins import cut
 from pacbandits.records import Contexts, Log
 
@@ -18,6 +20,7 @@ Cuts = tuple[tuple[float, ...] | int, ...]
 PREDICTION_MARGIN = 0.02  # predictions stay this far inside [0, 1]
 MAX_STEPS_OF_ALL_FEATURES = 400
 MAX_STEPS_OF_A_FEATURE = 16
+MIN_STORED_STRENGTH = 1e-9  # observations, in a file; and at most one over it
 
 
 def learn_cuts(contexts: Contexts) -> Cuts:
@@ -80,9 +83,26 @@ def cuts_to_json(cuts: Cuts) -> list[Any]:
     return [steps if isinstance(steps, int) else list(steps) for steps in cuts]
 
 
-def cuts_from_json(value: Any) -> Cuts:
-    """The cuts that `cuts_to_json` wrote."""
-    return tuple(steps if isinstance(steps, int) else tuple(float(x) for x in steps) for steps in value)
+def cuts_from_json(given: Fields) -> Cuts:
+    """The cuts that `cuts_to_json` wrote, no more of them than `learn_cuts` makes."""
+    name = "the cuts of a feature"
+    cuts: Cuts = tuple(
+        whole_number(steps, name=name, least=1)
+        if isinstance(steps, int)
+        else numbers(steps, name=name, longest=MAX_STEPS_OF_A_FEATURE - 1)
+        for steps in given.items("cuts")
+    )
+    if any(later <= earlier for steps in cuts if not isinstance(steps, int) for earlier, later in pairwise(steps)):
+        raise InputError("the cuts of a reward model must rise")
+    made = sum(len(steps) for steps in cuts if not isinstance(steps, int))
+    if made > max(MAX_STEPS_OF_ALL_FEATURES, len(cuts)):
+        raise InputError(f"{made:,} cuts of {len(cuts):,} features are more than a reward model makes")
+    return cuts
+
+
+def strength_from_json(given: Fields) -> float:
+    """How many observations a pull is worth."""
+    return given.number("strength", least=MIN_STORED_STRENGTH, most=1.0 / MIN_STORED_STRENGTH)
 
 
 def action_means(log: Log) -> FloatArray:

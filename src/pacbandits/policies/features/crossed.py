@@ -11,7 +11,9 @@ from numpy.typing import ArrayLike
 
 from pacbandits.arrays import FloatArray, IntArray, floats
 from pacbandits.errors import InputError
+from pacbandits.fields import Fields, whole_number
 from pacbandits.policies.features.encoders import Encoder, encoder_from_json, learn_encoders
+from pacbandits.policies.features.maps import MAX_STORED_DIMENSION
 from pacbandits.policies.features.rows import CrossedRows, for_kernels, is_blocks
 from pacbandits.policies.features.words import largest_in_words, scales_in_words, sum_in_words
 from pacbandits.records import Contexts
@@ -111,8 +113,8 @@ class Crossed:
         factors = ("", *(factor for encoder in self.encoders for factor in encoder.factors))
         out = ["the action of the largest score, of equals the first:"]
         for a in range(self.n_actions):
-            own = [int(one) for one in matrix[:, block_of[a]]] if a in block_of else [0] * len(factors)
-            out.append(f"action {a}: {sum_in_words(list(zip(own, factors, strict=True)))}")
+            terms = zip(matrix[:, block_of[a]].tolist(), factors, strict=True) if a in block_of else ()
+            out.append(f"action {a}: {sum_in_words(list(terms))}")
         of_columns = [place for place, encoder in enumerate(self.encoders) for _ in encoder.names]
         used = {place for place, row in zip(of_columns, matrix[1:], strict=True) if row.any()}
         return [*out, *scales_in_words([self.encoders[place] for place in sorted(used)])]
@@ -123,7 +125,15 @@ class Crossed:
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> Crossed:
-        return cls(tuple(encoder_from_json(one) for one in value["encoders"]), value["actions"])
+        given = Fields.read(value, of="feature map")
+        given.check_known(("kind", "encoders", "actions"))
+        encoders = tuple(encoder_from_json(one) for one in given.items("encoders"))
+        if len({encoder.feature for encoder in encoders}) < len(encoders):
+            raise InputError("the feature map has two encoders of one feature")
+        made = cls(encoders, np.array(given.number_rows("actions"), dtype=np.float64))
+        columns = 1 + sum(len(encoder.names) for encoder in encoders)
+        whole_number(columns * made.table.shape[1], name="the dimension of the feature map", most=MAX_STORED_DIMENSION)
+        return made
 
 
 def _merged(x: FloatArray) -> tuple[IntArray | slice, IntArray | None]:

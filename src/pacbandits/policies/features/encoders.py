@@ -7,10 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from pacbandits.arrays import FloatArray, floats
-from pacbandits.errors import InputError
+from pacbandits.arrays import FloatArray
+from pacbandits.errors import InputError, plain
+from pacbandits.fields import Fields
 from pacbandits.records import Contexts
 
+MAX_LABELS_NEVER_MET = 1_000  # of a category: each is a column of zeros
 _LARGEST_SQUARABLE_VALUE = 1e150
 
 
@@ -48,11 +50,11 @@ class Number:
         return {"feature": self.feature, "centre": self.centre, "spread": self.spread}
 
     @classmethod
-    def from_json(cls, value: dict[str, Any]) -> Number:
-        numbers = floats([value["centre"], value["spread"]], name="centre and spread", shape=(2,))
-        if numbers[1] <= 0:
-            raise InputError(f"the spread of feature '{value['feature']}' must be positive, got {numbers[1]}")
-        return cls(str(value["feature"]), float(numbers[0]), float(numbers[1]))
+    def from_json(cls, given: Fields) -> Number:
+        given.check_known(("feature", "centre", "spread"))
+        largest = _LARGEST_SQUARABLE_VALUE
+        centre = given.number("centre", least=-largest, most=largest)
+        return cls(given.text("feature"), centre, given.number("spread", least=1.0 / largest, most=largest))
 
 
 @dataclass(frozen=True)
@@ -69,6 +71,11 @@ class Category:
     def columns(self, contexts: Contexts) -> list[FloatArray]:
         column = contexts.column_of(self.feature, categorical=True)
         own, labels = contexts.features[:, column], contexts.categories[column] or ()
+        if len(self.labels) > len(labels) + MAX_LABELS_NEVER_MET:
+            raise InputError(
+                f"{len(self.labels):,} labels of '{plain(self.feature)}' are spoken of, but the contexts have "
+                f"{len(labels):,}; use contexts like those that were learnt from"
+            )
         codes = [labels.index(label) if label in labels else -1 for label in self.labels[1:]]
         return [(own == code).astype(np.float64) for code in codes]
 
@@ -89,8 +96,9 @@ class Category:
         return {"feature": self.feature, "labels": list(self.labels)}
 
     @classmethod
-    def from_json(cls, value: dict[str, Any]) -> Category:
-        return cls(str(value["feature"]), tuple(str(label) for label in value["labels"]))
+    def from_json(cls, given: Fields) -> Category:
+        given.check_known(("feature", "labels"))
+        return cls(given.text("feature"), given.texts("labels"))
 
 
 Encoder = Number | Category
@@ -115,6 +123,7 @@ def learn_encoders(contexts: Contexts) -> tuple[Encoder, ...]:
     return tuple(out)
 
 
-def encoder_from_json(value: dict[str, Any]) -> Encoder:
+def encoder_from_json(value: object) -> Encoder:
     """The encoder that `to_json` described."""
-    return Category.from_json(value) if "labels" in value else Number.from_json(value)
+    given = Fields.read(value, of="encoder")
+    return Category.from_json(given) if "labels" in given else Number.from_json(given)

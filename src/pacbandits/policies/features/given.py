@@ -8,8 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from pacbandits.arrays import FloatArray, IntArray, whole_number
+from pacbandits.arrays import FloatArray, IntArray
 from pacbandits.errors import InputError
+from pacbandits.fields import Fields
+from pacbandits.policies.features.maps import MAX_STORED_DIMENSION
 from pacbandits.policies.features.rows import SpelledRows, for_kernels
 from pacbandits.policies.features.words import largest_in_words
 from pacbandits.records import Contexts, Phi
@@ -77,5 +79,7 @@ class Given:
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> Given:
-        n_actions, dimension = value["n_actions"], value["dimension"]
-        return cls(whole_number(n_actions, name="n_actions"), whole_number(dimension, name="dimension"))
+        given = Fields.read(value, of="feature map")
+        given.check_known(("kind", "n_actions", "dimension"))
+        dimension = given.whole_number("dimension", least=1, most=MAX_STORED_DIMENSION)
+        return cls(given.whole_number("n_actions", least=1), dimension)

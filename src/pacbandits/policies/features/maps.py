@@ -9,6 +9,8 @@ from pacbandits.arrays import FloatArray, IntArray
 from pacbandits.policies.features.rows import FeatureRows, Mapped
 from pacbandits.records import Contexts
 
+MAX_STORED_DIMENSION = 10**5  # of φ, in a file
+
 
 @runtime_checkable
 class FeatureMap(Protocol):

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any
 
 from pacbandits.errors import InputError
+from pacbandits.fields import Fields
 from pacbandits.policies.features.crossed import Crossed
 from pacbandits.policies.features.given import Given
 from pacbandits.policies.features.maps import FeatureMap
@@ -29,11 +30,5 @@ def map_for(contexts: Contexts, *, n_actions: int, relative: bool) -> FeatureMap
 
 def map_from_json(value: object) -> FeatureMap:
     """The feature map that `to_json` described, or a sentence."""
-    given = cast(dict[str, Any], value) if isinstance(value, dict) else {}
-    kind = given.get("kind")
-    if not isinstance(kind, str) or kind not in MAPS:
-        raise InputError(f"a feature map in JSON must be an object of kind {' or '.join(MAPS)}")
-    try:
-        return MAPS[kind](given)
-    except (KeyError, TypeError, ValueError) as error:
-        raise InputError(f"the feature map in JSON cannot be read: {error}") from None
+    given = Fields.read(value, of="feature map")
+    return MAPS[given.one_of("kind", MAPS)](dict(given.given))

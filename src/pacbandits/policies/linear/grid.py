@@ -19,9 +19,11 @@ def count_directions(dimension: int, levels: int) -> int:
 
     1 + Σ_{k ≤ L} μ(k) ((2⌊L/k⌋ + 1)^d − 1),   μ the Möbius function
     """
-    return 1 + sum(
-        mu * ((2 * (levels // k) + 1) ** dimension - 1) for k, mu in enumerate(_moebius(levels), start=1) if mu
-    )
+    # Of equal ⌊L/k⌋ at once: with many features a power takes long.
+    together: dict[int, int] = {}
+    for k, mu in enumerate(_moebius(levels), start=1):
+        together[levels // k] = together.get(levels // k, 0) + mu
+    return 1 + sum(mu * ((2 * most + 1) ** dimension - 1) for most, mu in together.items() if mu)
 
 
 def _moebius(most: int) -> list[int]:

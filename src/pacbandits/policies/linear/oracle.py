@@ -8,8 +8,9 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
-from pacbandits.arrays import FloatArray, IntArray, whole_number
+from pacbandits.arrays import FloatArray, IntArray
 from pacbandits.errors import InputError, nearest
+from pacbandits.fields import MAX_WHOLE_NUMBER, Fields, whole_number
 from pacbandits.policies.base import Frontier, RisingValue, at_stake, check_scores
 from pacbandits.policies.features import CompactMap, FeatureMap, map_for, map_from_json
 from pacbandits.policies.finite import sum_scores
@@ -124,8 +125,10 @@ class Linear(ABC):
     @staticmethod
     def from_json(value: dict[str, Any]) -> Linear:
         """The class whose `to_json` this is."""
-        levels = whole_number(value["levels"], name="levels")
-        return Linear.of(map_from_json(value["map"]), levels=levels, oracle=str(value["oracle"]))
+        given = Fields.read(value, of="policy class")
+        given.check_known(("kind", "map", "levels", "oracle"))
+        levels = given.whole_number("levels", least=1, most=MOST_LEVELS)
+        return Linear.of(map_from_json(given["map"]), levels=levels, oracle=given.one_of("oracle", ORACLES))
 
     def has(self, policy: Policy) -> bool:
         """Whether this is linear in the same features, with whole coefficients no larger than these."""
@@ -295,7 +298,7 @@ class SolvedLinear(Linear):
 def _checked_levels(map: FeatureMap, levels: int | None) -> int:
     if levels is None:
         return default_levels(map.dimension)
-    if not 1 <= whole_number(levels, name="levels") <= MOST_LEVELS:
+    if not 1 <= whole_number(levels, name="levels", least=-MAX_WHOLE_NUMBER) <= MOST_LEVELS:
         raise InputError(f"levels must be between 1 and {MOST_LEVELS}, got {levels}")
     return levels
 

@@ -11,8 +11,9 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
-from pacbandits.arrays import IntArray, whole_number
+from pacbandits.arrays import IntArray
 from pacbandits.errors import InputError, plain
+from pacbandits.fields import MAX_WHOLE_NUMBER, Fields, whole_number
 from pacbandits.policies.features import CompactMap, FeatureMap, map_from_json
 from pacbandits.policies.features.words import largest_in_words
 from pacbandits.policies.linear.acting import act, rows_of
@@ -60,7 +61,10 @@ class LinearPolicy:
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> LinearPolicy:
-        return cls(one_map(map_from_json(value["map"])), value["parameter"])
+        given = Fields.read(value, of="policy")
+        given.check_known(("kind", "map", "parameter"))
+        parameter = given.whole_numbers("parameter", shortest=1, least=-MAX_WHOLE_NUMBER)
+        return cls(one_map(map_from_json(given["map"])), parameter)
 
 
 _maps: WeakValueDictionary[str, FeatureMap] = WeakValueDictionary()
@@ -78,4 +82,4 @@ def _whole(parameter: object) -> tuple[int, ...]:
     listed: list[object] = (
         parameter.tolist() if isinstance(parameter, np.ndarray) else list(cast(Sequence[object], parameter))
     )
-    return tuple(whole_number(one, name="the parameter of a linear policy") for one in listed)
+    return tuple(whole_number(one, name="the parameter of a linear policy", least=-MAX_WHOLE_NUMBER) for one in listed)

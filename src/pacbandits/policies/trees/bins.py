@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pacbandits.arrays import BoolArray, FloatArray, IntArray
-from pacbandits.errors import InputError
+from pacbandits.errors import InputError, plain
+from pacbandits.fields import Fields, items
 from pacbandits.policies.trees.tree import AtMost, Is, Test
 from pacbandits.records import Contexts
 
@@ -35,7 +36,8 @@ class NumberBins:
     def __post_init__(self) -> None:
         rising = np.array(self.thresholds, dtype=np.float64)
         if not (np.isfinite(rising).all() and (np.diff(rising) > 0).all()):
-            raise InputError(f"the thresholds on '{self.name}' must be finite and rise, got {list(self.thresholds)}")
+            got = plain(list(self.thresholds[:10]))
+            raise InputError(f"the thresholds on '{plain(self.name)}' must be finite and rise, got {got}")
         if self.n_bins > MOST_BINS:
             raise InputError(f"'{self.name}' has {self.n_bins} bins; at most {MOST_BINS} are possible, use fewer cuts")
 
@@ -51,8 +53,9 @@ class NumberBins:
         return {"name": self.name, "thresholds": list(self.thresholds)}
 
     @classmethod
-    def from_json(cls, value: dict[str, Any]) -> NumberBins:
-        return cls(str(value["name"]), tuple(float(x) for x in value["thresholds"]))
+    def from_json(cls, given: Fields) -> NumberBins:
+        given.check_known(("name", "thresholds"))
+        return cls(given.text("name"), given.numbers("thresholds", longest=MOST_BINS))
 
     def test(self, split: int) -> Test:
         return AtMost(self.name, self.thresholds[split])
@@ -84,7 +87,7 @@ class LabelBins:
 
     def __post_init__(self) -> None:
         if len(set(self.labels)) != len(self.labels):
-            raise InputError(f"the labels of '{self.name}' must differ, got {list(self.labels)}")
+            raise InputError(f"the labels of '{plain(self.name)}' must differ, got {plain(list(self.labels[:10]))}")
         if self.n_bins > MOST_BINS:
             most = MOST_BINS - 1
             raise InputError(
@@ -98,14 +101,15 @@ class LabelBins:
     @property
     def n_splits(self) -> int:
         # Of two labels, "is the first" and "is the second" are one question.
-        return len(self.labels) if len(self.labels) > 2 else len(self.labels) - 1
+        return len(self.labels) if len(self.labels) > 2 else max(len(self.labels) - 1, 0)
 
     def to_json(self) -> dict[str, Any]:
         return {"name": self.name, "labels": list(self.labels)}
 
     @classmethod
-    def from_json(cls, value: dict[str, Any]) -> LabelBins:
-        return cls(str(value["name"]), tuple(str(label) for label in value["labels"]))
+    def from_json(cls, given: Fields) -> LabelBins:
+        given.check_known(("name", "labels"))
+        return cls(given.text("name"), given.texts("labels", most=MOST_BINS))
 
     def test(self, split: int) -> Test:
         return Is(self.name, self.labels[split])
@@ -154,7 +158,7 @@ class Bins:
     def __post_init__(self) -> None:
         names = [feature.name for feature in self.features]
         if len(set(names)) != len(names):
-            raise InputError(f"bins need one entry a feature, got {names}")
+            raise InputError(f"bins need one entry a feature, got {plain(names[:10])}")
 
     @classmethod
     def learn(cls, contexts: Contexts, *, bins: int = 32) -> Bins:
@@ -182,8 +186,9 @@ class Bins:
         return [feature.to_json() for feature in self.features]
 
     @classmethod
-    def from_json(cls, value: list[dict[str, Any]]) -> Bins:
-        return cls(tuple(NumberBins.from_json(f) if "thresholds" in f else LabelBins.from_json(f) for f in value))
+    def from_json(cls, value: object) -> Bins:
+        given = [Fields.read(one, of="binned feature") for one in items(value, name="the binned features")]
+        return cls(tuple(LabelBins.from_json(one) if "labels" in one else NumberBins.from_json(one) for one in given))
 
     @property
     def n_splits(self) -> int:

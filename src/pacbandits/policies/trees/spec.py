@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from pacbandits.arrays import whole_number
 from pacbandits.errors import InputError
+from pacbandits.fields import Fields
 from pacbandits.options import About
 from pacbandits.policies.spec import policy_class
 from pacbandits.policies.trees.bins import Bins
@@ -37,5 +37,7 @@ def make_trees(bins: Bins, *, n_actions: int, depth: int) -> Trees | DeepTrees:
 
 def trees_from_json(value: dict[str, Any]) -> Trees | DeepTrees:
     """The class whose `to_json` this is."""
-    n_actions, depth = (whole_number(value[name], name=name) for name in ("n_actions", "depth"))
-    return make_trees(Bins.from_json(value["features"]), n_actions=n_actions, depth=depth)
+    given = Fields.read(value, of="policy class")
+    given.check_known(("kind", "n_actions", "depth", "features"))
+    n_actions, depth = given.whole_number("n_actions", least=1), given.whole_number("depth")
+    return make_trees(Bins.from_json(given.items("features")), n_actions=n_actions, depth=depth)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
-from pacbandits.arrays import BoolArray, IntArray, whole_number
-from pacbandits.errors import InputError
+from pacbandits.arrays import BoolArray, IntArray
+from pacbandits.errors import InputError, plain
+from pacbandits.fields import Fields
 from pacbandits.records import Contexts
 
 # More than in any tree this package grows; a file that nests deeper was not written by it.
@@ -28,7 +29,7 @@ class AtMost:
 
     def __post_init__(self) -> None:
         if not np.isfinite(self.threshold):
-            raise InputError(f"the threshold on '{self.feature}' must be finite, got {self.threshold}")
+            raise InputError(f"the threshold on '{plain(self.feature)}' must be finite, got {self.threshold}")
 
     def __call__(self, contexts: Contexts) -> BoolArray:
         column = contexts.column_of(self.feature, categorical=False)
@@ -124,7 +125,9 @@ class TreePolicy:
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> TreePolicy:
-        return cls(root=from_json(value["root"]), n_actions=whole_number(value["n_actions"], name="n_actions"))
+        given = Fields.read(value, of="policy")
+        given.check_known(("kind", "n_actions", "root"))
+        return cls(root=from_json(given["root"]), n_actions=given.whole_number("n_actions", least=1))
 
 
 def leaves(node: Node) -> list[int]:
@@ -160,32 +163,20 @@ def to_json(node: Node) -> dict[str, Any]:
 
 def from_json(value: object, depth: int = 0) -> Node:
     """The node that `to_json` wrote, or a sentence that says what is wrong."""
-    if not isinstance(value, dict):
-        raise InputError(f"a node of a tree in JSON must be an object, got {type(value).__name__}")
-    node = cast(dict[str, Any], value)
+    node = Fields.read(value, of="node of a tree")
     if depth > MOST_NESTED_TESTS:
         raise InputError(f"a tree in JSON may be at most {MOST_NESTED_TESTS} tests deep")
     if "action" in node:
-        return whole_number(node["action"], name="the action of a leaf")
+        node.check_known(("action",))
+        return node.whole_number("action")
     missing = [key for key in ("feature", "then", "else") if key not in node]
     if missing or ("at_most" in node) == ("is" in node):
         needs = "an 'action', or 'feature', 'then', 'else' and one of 'at_most' and 'is'"
-        raise InputError(f"a node of a tree in JSON needs {needs}; got {sorted(map(str, node))}")
+        raise InputError(f"a node of a tree in JSON needs {needs}; got {plain(sorted(node.given))}")
+    node.check_known(("feature", "then", "else", "at_most", "is"))
     return Branch(_test(node), from_json(node["then"], depth + 1), from_json(node["else"], depth + 1))
 
 
-def _test(node: dict[str, Any]) -> Test:
-    feature = node["feature"]
-    if not isinstance(feature, str):
-        raise InputError(f"the feature of a test must be a name, got {feature!r}")
-    if "is" in node:
-        if not isinstance(node["is"], str):
-            raise InputError(f"the label '{feature}' is compared with must be text, got {node['is']!r}")
-        return Is(feature, node["is"])
-    threshold = node["at_most"]
-    if isinstance(threshold, bool) or not isinstance(threshold, int | float):
-        raise InputError(f"the threshold on '{feature}' must be a number, got {threshold!r}")
-    try:
-        return AtMost(feature, float(threshold))
-    except OverflowError:
-        raise InputError(f"the threshold on '{feature}' must be finite, got a number beyond range") from None
+def _test(node: Fields) -> Test:
+    feature = node.text("feature")
+    return Is(feature, node.text("is")) if "is" in node else AtMost(feature, node.number("at_most"))
