@@ -13,12 +13,8 @@ from functools import partial
 from hashlib import sha256
 from math import exp, isclose
 from math import log as logarithm
-<<<<<<< HEAD
 from typing import Any, cast
 from weakref import ref
-=======
-from typing import Any
->>>>>>> h-forge
 
 from pacbandits.arrays import as_read, plain_number
 from pacbandits.errors import InputError, nearest, plain
