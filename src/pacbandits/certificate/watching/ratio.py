@@ -1,0 +1,143 @@
+"""The sample ratio: whether actions were drawn with the propensities that the log states.
+
+For an action a, let p be its propensity in a row and b what was known of it before the action was drawn: p itself where
+a log tells all, else a number b ≤ p, maybe 0. For a tilt κ > −1 that is fixed before the row, the factor
+
+    F = (1 + 1{a played}·b'κ/p)/(1 + b'κ),     b' = b for κ < 0,  b' ≥ 0 anything known before for κ > 0
+
+is never negative (for κ < 0 as b'/p ≤ 1), and E[F | past, c] = (1 + 1{p > 0}·b'κ)/(1 + b'κ) ≤ 1: for κ > 0 whether p is
+0 or not, for κ < 0 because then either p > 0 or b' = b = 0. With b' = p it is the likelihood ratio of propensities that
+are tilted, those of a by 1 + κ = e^θ. Actions played too seldom are seen by κ < 0 where b > 0, and else because some
+others are played too often.
+
+F does not depend on the other rows: its product over rows is the same in whatever order they stand. So nothing is
+assumed of the order of rows within a round, and a log of one round can be looked at as well. Products over the rows
+whose contexts lie in a half (`segments`) are as good, and all rows count in them: halves are cut by contexts alone, and
+given *all* contexts, as these are independent of each other, actions are still drawn with their propensities. Mixed are
+actions, halves, tilts, and the batches of rounds at which such a bet begins (weights over all ever possible sum to 1):
+a supermartingale that begins at 1, whose maximum over the ends of batches reaches 1/α with probability α at most.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from pacbandits.arrays import FloatArray
+from pacbandits.certificate.watching.batches import FIRST_BATCH_ROWS, Batches, batches_of_rounds
+from pacbandits.certificate.watching.check import SAMPLE_RATIO, Check, counted
+from pacbandits.certificate.watching.segments import Segments, cut_in_halves
+from pacbandits.certificate.watching.tallies import MAX_ACTIONS, MAX_PAIRS, PlayTally, Rows, rows_of, tally_plays
+from pacbandits.compiled import over_cores
+from pacbandits.records import Log
+
+TILTS = np.expm1([sign * 2.0**-j for sign in (1.0, -1.0) for j in range(-1, 7)])
+FIRST_START_SHARE = 0.5  # of the weight, for bets that begin with the log
+START_SHARE = 1.0 / 50.0  # of the weight that is left, for bets that begin with the next batch
+
+
+def look_at_ratio(log: Log, *, needed: float, first_rows: int = FIRST_BATCH_ROWS) -> Check:
+    """Evidence that actions were not drawn with their propensities; needed: its logarithm for an alarm.
+
+    first_rows: how many interactions the first batch of rounds has, at least.
+    """
+    if log.n_actions == 1:
+        return Check(SAMPLE_RATIO, 0.0, needed, "", "there is one action alone, which is always played")
+    batches = batches_of_rounds(log, first_rows=first_rows)
+    # With a single batch the log may still grow, so that not all of it may cut segments.
+    first = batches.order[: batches.edges[1] if len(batches) > 1 else first_rows]
+    n_actions = min(log.n_actions, MAX_ACTIONS)
+    segments = cut_in_halves(log.contexts, first, most=MAX_PAIRS // n_actions)
+    gains, counts = _bet_on_plays(log, batches, segments, n_actions)
+    found = find(gains)
+    said = f"the plays of {counted(n_actions, log.n_actions, 'action')}"
+    if len(segments):
+        said += f", in all and by {counted(len(segments), len(segments), 'segment')} of contexts"
+    over = f"{counted(log.samples, log.samples, 'interaction')} in {counted(len(batches), len(batches), 'batch')}"
+    return Check(
+        SAMPLE_RATIO, found.log_evidence, needed, _words(log, batches, segments, counts, found), f"{said}, over {over}"
+    )
+
+
+@dataclass(frozen=True)
+class Finding:
+    """The e-process of the sample ratio where it is largest.
+
+    log_evidence: its logarithm.
+    action: of the bet that contributes most.
+    half: 0 if that was on all rows, else where it stands among the halves of segments, from 1.
+    start: the batch with which it began, most probably.
+    batches: how many had passed.
+    """
+
+    log_evidence: float
+    action: int
+    half: int
+    start: int
+    batches: int
+
+
+def find(gains: FloatArray) -> Finding:
+    """The largest evidence at the end of any batch, of gains (K, A, 1 + 2G, J)."""
+    n_batches, n_actions, n_halves, n_tilts = gains.shape
+    shares = np.full(n_halves, 1.0 if n_halves == 1 else 0.5)
+    shares[1:] /= max(n_halves - 1, 1)
+    log_weights = np.log(shares / (n_actions * n_tilts))[:, None]
+    wealth, starts = np.full(gains.shape[1:], -np.inf), np.zeros(gains.shape[1:], dtype=np.int64)
+    best, left = Finding(-np.inf, 0, 0, 0, 1), 1.0
+    for k in range(n_batches):
+        share = START_SHARE if k else FIRST_START_SHARE
+        fresh = np.log(left * share)
+        left *= 1.0 - share
+        starts = np.where(fresh > wealth, k, starts)
+        wealth = np.logaddexp(wealth, fresh) + gains[k]
+        weighted = wealth + log_weights
+        total = float(np.logaddexp.reduce(weighted, axis=None))
+        if total > best.log_evidence:
+            spot = int(weighted.argmax())
+            action, half = divmod(spot // n_tilts, n_halves)
+            best = Finding(total, action, half, int(starts.flat[spot]), k + 1)
+    return best
+
+
+def _bet_on_plays(log: Log, batches: Batches, segments: Segments, n_actions: int) -> tuple[FloatArray, FloatArray]:
+    """Gains (K, A, 1 + 2G, J), and plays, Σ b, Σ 1{a}/p (K, A, 1 + 2G, 3): of all rows, of first and second halves."""
+    rows, shape = rows_of(log, batches, segments), (len(batches), n_actions, 1 + len(segments))
+    gains, counts = np.zeros((*shape, len(TILTS))), np.zeros((*shape, 3))
+    guess = 0.0 if log.least is None else 1.0 / log.n_actions
+    for k in range(len(batches)):
+        _tally_batch(rows, batches, k, guess, PlayTally(gains[k], counts[k]))
+    return _with_other_halves(gains), _with_other_halves(counts)
+
+
+def _tally_batch(rows: Rows, batches: Batches, k: int, guess: float, tally: PlayTally) -> None:
+    start, stop = int(batches.edges[k]), int(batches.edges[k + 1])
+    over_cores(lambda a, b: tally_plays(rows, start, stop, TILTS, guess, tally, a, b), count=len(tally.gains))
+
+
+def _with_other_halves(sums: FloatArray) -> FloatArray:
+    """Sums (K, A, 1 + G, ·) over all rows and first halves, with those over second halves (K, A, 1 + 2G, ·)."""
+    out = np.empty((*sums.shape[:2], 2 * sums.shape[2] - 1, sums.shape[3]))
+    out[:, :, 0] = sums[:, :, 0]
+    out[:, :, 1::2] = sums[:, :, 1:]
+    out[:, :, 2::2] = sums[:, :, :1] - sums[:, :, 1:]
+    return out
+
+
+def _words(log: Log, batches: Batches, segments: Segments, counts: FloatArray, found: Finding) -> str:
+    """Which action was played how often, where and since when, and how often was to be expected."""
+    plays, expected, stands_for = counts[found.start : found.batches, found.action, found.half].sum(axis=0)
+    if log.least is None:
+        words = f"action {found.action} was played {plays:,.0f} times where {expected:,.1f} were expected"
+    else:
+        words = (
+            f"action {found.action} was played {plays:,.0f} times, which by their propensities stand for "
+            f"{stands_for:,.1f} interactions"
+        )
+    if found.half:
+        g, other = divmod(found.half - 1, 2)
+        words += f", among contexts where {(segments.others if other else segments.names)[g]}"
+    if found.start:
+        words += f", from round {log.rounds[batches.order[batches.edges[found.start]]]} on"
+    return words
