@@ -29,9 +29,10 @@ from pacbandits.policies.finite import Finite
 from pacbandits.policies.trivial import Trivial
 from pacbandits.records import Contexts, Design, Log
 from pacbandits.report import asymptotic_table
+from tests.certificate.boundary import RARE
 from tests.certificate.plain import draw_log
 from tests.certificate.test_search import ArgmaxOnly
-from tests.certificate.test_validity import EPSILON, PROBLEMS, RARE, make_problem
+from tests.certificate.test_validity import EPSILON, PROBLEMS, make_problem
 
 TREES = "trees:contexts=80,features=3,bins=4,actions=3,competitive=2"
 

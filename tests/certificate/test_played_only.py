@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import binom
 
 import pacbandits as pb
 from pacbandits.certificate import Bets, Evidence, Ledger, make_certificate
@@ -19,11 +18,13 @@ from pacbandits.records import Design, Log
 from pacbandits.rewards import CellMeans, predict_by_round
 from pacbandits.trials.uniform import Uniform
 from tests.certificate import plain
-from tests.certificate.test_certify import shuffled
-from tests.certificate.test_validity import ADVERSARIES, DELTAS, EPSILON, RARE, Table, uneven
+from tests.certificate.boundary import Game, after_rows, most, play, separate
+from tests.certificate.test_certify import LOGGING, UNEVEN, shuffled
+from tests.certificate.test_validity import make_problem
 from tests.instances import seeds
 
-# What the adversaries of `test_validity` play every action with, at least; some play some actions never.
+EPSILON = 0.25
+# What those who keep logs play every action with, at least; some play some actions never.
 LEAST = {"chase": 0.001, "stop": 0.02, "rare": 0.001, "restless": 0.0}
 
 
@@ -151,27 +152,18 @@ def test_verify_agrees_and_knowing_all_is_the_special_case(seed, ids):
         assert pb.verify(made, alone, policies).good
 
 
-def played_log(problem, adversary, *, seed, rounds=6, samples=40, least=None):
-    """A log by an adversary that saw all that came before, with the played propensities alone."""
-    rng, log = np.random.default_rng(seed), None
-    history = np.zeros((2, *problem.mean_rewards.shape))
-    for number in range(rounds):
-        table = Table(ADVERSARIES[adversary](history, rng))
-        new = problem.interact(table, samples=samples, rng=rng, round_number=number)
-        np.add.at(history[0], (new.contexts.ids, new.actions), new.repeats * new.rewards)
-        np.add.at(history[1], (new.contexts.ids, new.actions), new.repeats)
-        log = new if log is None else log.followed_by(new)
-    return forget(log, LEAST[adversary] if least is None else least)
+def uneven():
+    """Two contexts, the last action better in one of them; four policies, of which only the last is within EPSILON."""
+    return make_problem(UNEVEN.means, table=[[0, 0], [0, 1], [1, 1], [2, 2]])
 
 
-@pytest.mark.parametrize("delta", DELTAS)
-@pytest.mark.parametrize("adversary", ADVERSARIES)
-def test_what_is_certified_holds_whoever_collected_the_log(adversary, delta):
+@pytest.mark.parametrize("name", LOGGING)
+def test_what_is_certified_holds_whoever_collected_the_log(name):
     """Of the policy that is chosen, and of each that is further from the best than ε if it had been looked at."""
-    problem, runs, wrong, bad = uneven(), 60, 0, 0
+    problem, runs, delta, wrong, bad = uneven(), 10, 1e-6, 0, 0
+    game = Game(UNEVEN, LOGGING[name], ends=after_rows(40), least=LEAST[name])
     best = problem.value(problem.best_policy())
-    for seed in range(runs):
-        log = played_log(problem, adversary, seed=seed)
+    for log in separate(play(game, runs=runs, rows=240, seed=13), contexts=2):
         made = pb.certify(log, problem.policies, epsilon=EPSILON, delta=delta)
         wrong += best - problem.value(made.policy) > made.certified_epsilon
         ledger = Ledger.of(log, predict_by_round(log, CellMeans()))
@@ -179,15 +171,15 @@ def test_what_is_certified_holds_whoever_collected_the_log(adversary, delta):
         bets = Bets(EXPERT_STAKES, (1.0,) * 6)
         own = [problem.policies.policy(i)(ledger.contexts) for i in range(3)]
         bad += any(evidence.find_least(bets, reference=one).value >= evidence.needed(bets) for one in own)
-    assert wrong <= binom.ppf(1 - RARE, runs, delta)
-    assert bad <= binom.ppf(1 - RARE, runs, delta)
+    assert wrong <= most(runs, delta)
+    assert bad <= most(runs, delta)
 
 
 def test_a_false_least_propensity_can_make_wrong_certificates():
     """The good action was never played, but declared to have been: an assumption that matters, so it is printed."""
     problem = uneven()
-    table = np.tile([0.5, 0.5, 0.0], (2, 1))
-    log = problem.interact(Table(table), samples=4000, rng=np.random.default_rng(0))
+    game = Game(UNEVEN, lambda past, rng: np.broadcast_to([0.5, 0.5, 0.0], past.totals.shape))
+    (log,) = separate(play(game, runs=1, rows=4000, seed=0), contexts=2)
 
     def certificate(least):
         declared = forget(log, least)

@@ -1,4 +1,8 @@
-"""What the theorems promise, on runs: right with probability 1 − δ, within the sample complexity with its constant."""
+"""What the theorems promise, on runs: right with probability 1 − δ, within the sample complexity with its constant.
+
+The constants of the proofs leave much room, so that errors are far rarer than δ. Runs are therefore made at a small δ,
+where even two errors are too many; that the constants are what the proofs need is shown in `tests/test_confidence.py`.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +31,7 @@ from pacbandits.problems import load_problem
 from pacbandits.simulation import repeat, run
 
 RARE = 1e-6
-DELTA = 0.1
+DELTA, SMALL_DELTA = 0.1, 1e-6
 CONSTANT = {"rage": RAGE_THEOREM_FACTOR, "rage-free": RAGE_FREE_THEOREM_FACTOR, "coda-paper": CODA_THEOREM_FACTOR}
 CLOSE = (
     "hard:m=6,gap=0.5,noise=bernoulli",
@@ -48,9 +52,9 @@ def adverse(spec):
     return problem, Finite(table, n_actions=policies.n_actions), measure_gaps(problem, policies).minimum
 
 
-def errors(spec, name, *, runs, **options):
+def errors(spec, name, *, runs, delta=SMALL_DELTA, **options):
     problem, policies, gap = adverse(spec)
-    options |= {"algorithm": name, "epsilon": 0.95 * gap, "delta": DELTA}
+    options |= {"algorithm": name, "epsilon": 0.95 * gap, "delta": delta}
     done = repeat(problem, policies, runs=runs, seed=1000, **options)
     assert all(one.stopped == "done" for one in done)
     assert all(one.correct == (one.value_gap <= 0.95 * gap) for one in done)
@@ -61,28 +65,30 @@ def errors(spec, name, *, runs, **options):
 @pytest.mark.parametrize("name", NAMES)
 def test_errors_are_as_rare_as_delta_says(name, spec):
     """Gaps just above ε, so that every policy but one is an error."""
-    assert errors(spec, name, runs=40) <= binom.ppf(1 - RARE, 40, DELTA)
+    assert errors(spec, name, runs=30) <= binom.ppf(1 - RARE, 30, SMALL_DELTA) <= 1
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("spec", CLOSE)
 @pytest.mark.parametrize("name", NAMES)
 def test_errors_are_as_rare_as_delta_says_over_many_runs(name, spec):
-    assert errors(spec, name, runs=200) <= binom.ppf(0.99, 200, DELTA)
+    for delta in (0.3, 1e-3):
+        assert errors(spec, name, runs=200, delta=delta) <= binom.ppf(0.99, 200, delta)
 
 
 @pytest.mark.parametrize("spec", CLOSE)
 @pytest.mark.parametrize("name", NAMES)
 def test_with_too_few_samples_errors_do_occur(name, spec):
     """Or the tests above could not fail."""
-    assert errors(spec, name, runs=40, scale=1e-4 if name == "rage" else 1e-6) > binom.ppf(1 - RARE, 40, DELTA)
+    few = 1e-4 if name == "rage" else 1e-6
+    assert errors(spec, name, runs=20, delta=DELTA, scale=few) > binom.ppf(1 - RARE, 20, DELTA)
 
 
 @pytest.mark.parametrize("noise", ["gaussian,variance=0.25", "gaussian,variance=1"])
 def test_errors_are_rare_with_gaussian_rewards(noise):
     spec = f"hard:m=4,gap=0.9,noise={noise}"
-    assert errors(spec, "rage", runs=20) <= binom.ppf(1 - RARE, 20, DELTA)
-    assert errors(spec, "rage", runs=20, scale=1e-3) > binom.ppf(1 - RARE, 20, DELTA)
+    assert errors(spec, "rage", runs=20) <= binom.ppf(1 - RARE, 20, SMALL_DELTA) <= 1
+    assert errors(spec, "rage", runs=20, delta=DELTA, scale=1e-3) > binom.ppf(1 - RARE, 20, DELTA)
 
 
 @cache
@@ -146,11 +152,10 @@ def test_runs_through_the_oracle_stay_within_their_theorem(epsilon):
 def test_through_the_oracle_errors_are_as_rare_as_delta_says():
     problem = load_problem("trivial:contexts=2,actions=3,gap=0.2,seed=1")
     epsilon = 0.95 * measure_gaps(problem, problem.policies).minimum
-    most = binom.ppf(1 - RARE, 30, DELTA)
-    done = repeat(problem, runs=30, seed=0, algorithm="coda-paper", epsilon=epsilon, delta=DELTA)
-    assert sum(not one.correct for one in done) <= most
-    done = repeat(problem, runs=30, seed=0, algorithm="coda-paper", epsilon=epsilon, delta=DELTA, scale=1e-6)
-    assert sum(not one.correct for one in done) > most
+    done = repeat(problem, runs=20, seed=0, algorithm="coda-paper", epsilon=epsilon, delta=SMALL_DELTA)
+    assert sum(not one.correct for one in done) <= binom.ppf(1 - RARE, 20, SMALL_DELTA) <= 1
+    done = repeat(problem, runs=20, seed=0, algorithm="coda-paper", epsilon=epsilon, delta=DELTA, scale=1e-6)
+    assert sum(not one.correct for one in done) > binom.ppf(1 - RARE, 20, DELTA)
 
 
 @pytest.mark.parametrize("name", NAMES)
