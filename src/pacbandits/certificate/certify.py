@@ -12,9 +12,10 @@ from pacbandits.certificate.leaders import find_leader, name_leaders
 from pacbandits.certificate.ledger import Ledger
 from pacbandits.certificate.making import Evidence
 from pacbandits.certificate.named import best_certificate
+from pacbandits.checks import flag
 from pacbandits.policies.base import PolicyClass
 from pacbandits.records import Log
-from pacbandits.rewards import RewardModel, default_model, predict_by_round
+from pacbandits.rewards import RewardModel, check_model, default_model, predict_by_round
 
 # Fixed in advance, as nothing is known of the design: from a stake that suits a trial of two actions to one that suits
 # rare actions and small gaps.
@@ -52,10 +53,11 @@ def certify(
     256 rows, then as many again as before, and so on. The order matters: in a log sorted by its rewards the model of a
     block would see what it should predict. (Rows independent of each other may be shuffled, and are then in order.)
     """
-    check_asked(log, policies, epsilon=epsilon, delta=delta)
-    blocks = in_blocks(log) if ordered else log
+    epsilon, delta = check_asked(log, policies, epsilon=epsilon, delta=delta)
+    flag(learnt, name="learnt")
+    blocks = in_blocks(log) if flag(ordered, name="ordered") else log
     first = np.flatnonzero(blocks.rounds == blocks.rounds.min())
-    used = default_model(blocks.contexts.take(first)) if model is None else model
+    used = default_model(blocks.contexts.take(first)) if model is None else check_model(model)
     predictions = predict_by_round(blocks, used)
     ledger = Ledger.of(blocks, predictions)
     # Half of δ is kept also with a single round: more may follow, and all looks together must err no more often than δ.

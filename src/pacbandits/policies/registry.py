@@ -14,7 +14,7 @@ from typing import Any, cast
 from pacbandits.arrays import as_read
 from pacbandits.errors import InputError, nearest, plain
 from pacbandits.options import parse_spec
-from pacbandits.policies.base import DescribedClass, PolicyClass, ReadingClass, StoredClass
+from pacbandits.policies.base import DescribedClass, PolicyClass, ReadingClass, StoredClass, check_n_actions
 from pacbandits.policies.finite import Finite, TablePolicy
 from pacbandits.policies.greedy import GreedyPolicy
 from pacbandits.policies.linear import Linear, LinearPolicy
@@ -24,7 +24,7 @@ from pacbandits.policies.trees import TreePolicy
 from pacbandits.policies.trees.binned import BinnedTrees
 from pacbandits.policies.trees.spec import trees, trees_from_json
 from pacbandits.policies.trivial import Trivial, trivial
-from pacbandits.records import Contexts, Policy
+from pacbandits.records import Contexts, Policy, check_contexts
 
 Json = dict[str, Any]
 
@@ -48,6 +48,8 @@ POLICIES: dict[str, Callable[[Json], Policy]] = {
 
 def load_policies(spec: str, contexts: Contexts, *, n_actions: int) -> PolicyClass:
     """The policy class of a spec `name:key=value,…`, for contexts like these."""
+    check_contexts(contexts)
+    check_n_actions(n_actions)
     name, given = parse_spec(spec, of="policy class")
     if name not in SPECS:
         raise InputError(f"unknown policy class '{plain(name)}'{nearest(name, SPECS)}")

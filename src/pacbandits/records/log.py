@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pacbandits.arrays import BoolArray, FloatArray, IntArray, floats, integers
+from pacbandits.checks import instance, settle, texts
 from pacbandits.errors import InputError
 from pacbandits.records import parquet
-from pacbandits.records.contexts import WEIGHT_COLUMN, Contexts
+from pacbandits.records.contexts import WEIGHT_COLUMN, Contexts, check_contexts
 from pacbandits.records.phi import joined_phi
 
 PROPENSITY_SUM_ROUNDING = 1e-6  # how far the propensities of a row may sum from 1
@@ -43,7 +44,7 @@ class Log:
     remarks: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        n = len(self.contexts)
+        n = len(check_contexts(self.contexts))
         propensities = floats(self.propensities, name="propensities", shape=(n, None))
         if propensities.shape[1] == 0:
             raise InputError("propensities have no columns; at least one action is needed")
@@ -61,16 +62,14 @@ class Log:
         if self.least is not None:
             least = floats(self.least, name="least propensities", shape=propensities.shape)
             _check_least(least, propensities, actions)
-            object.__setattr__(self, "least", least)
-        object.__setattr__(self, "remarks", tuple(self.remarks))
-        object.__setattr__(self, "propensities", propensities)
-        object.__setattr__(self, "actions", actions)
-        object.__setattr__(self, "rewards", floats(self.rewards, name="rewards", shape=(n,)))
-        object.__setattr__(self, "rounds", integers(self.rounds, name="rounds", shape=(n,)))
+            settle(self, least=least)
+        settle(self, remarks=texts(self.remarks, name="remarks"), propensities=propensities, actions=actions)
+        settle(self, rewards=floats(self.rewards, name="rewards", shape=(n,)))
+        settle(self, rounds=integers(self.rounds, name="rounds", shape=(n,)))
         repeats = integers(self.repeats, name="repeats", shape=(n,))
         if repeats.min() < 1:
             raise InputError(f"repeats must be 1 or more, got {repeats.min()}")
-        object.__setattr__(self, "repeats", repeats)
+        settle(self, repeats=repeats)
 
     def __len__(self) -> int:
         return len(self.contexts)
@@ -161,7 +160,7 @@ class Log:
         >>> log.samples, log.played_propensities
         (2, array([0.5, 0.8]))
         """
-        n = len(contexts)
+        n = len(check_contexts(contexts))
         return cls(
             contexts=contexts,
             actions=integers(actions, name="actions", shape=(n,)),
@@ -190,7 +189,7 @@ class Log:
         played (n,): that. least (n, A): what every action's was at least, as was known before the action was drawn; 0
         where nothing was known, which proves less.
         """
-        n = len(contexts)
+        n = len(check_contexts(contexts))
         bounds = floats(least, name="least propensities", shape=(n, None))
         own = integers(actions, name="actions", shape=(n,), below=bounds.shape[1])
         propensities = bounds.copy()
@@ -267,6 +266,11 @@ class Log:
             raise InputError(f"feature '{clash[0]}' has the name of a log column; rename the feature")
         own = self.contexts.columns() | {WEIGHT_COLUMN: self.contexts.weights}
         parquet.write(path, own | columns, remarks=self.remarks)
+
+
+def check_log(log: object) -> Log:
+    """Raise unless this is a log."""
+    return instance(log, Log, name="log", remedy="make one by Log.of or read_log")
 
 
 def _check_least(least: FloatArray, propensities: FloatArray, actions: IntArray) -> None:

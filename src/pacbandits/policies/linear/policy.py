@@ -11,7 +11,8 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
-from pacbandits.arrays import IntArray, whole_number
+from pacbandits.arrays import IntArray
+from pacbandits.checks import whole_number
 from pacbandits.errors import InputError, plain
 from pacbandits.policies.features import CompactMap, FeatureMap, map_from_json
 from pacbandits.policies.features.words import largest_in_words

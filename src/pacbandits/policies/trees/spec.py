@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from pacbandits.arrays import whole_number
+from pacbandits.checks import whole_number
 from pacbandits.errors import InputError
 from pacbandits.options import About
 from pacbandits.policies.spec import policy_class

@@ -7,7 +7,8 @@ from typing import Any, cast
 
 import numpy as np
 
-from pacbandits.arrays import BoolArray, IntArray, whole_number
+from pacbandits.arrays import BoolArray, IntArray
+from pacbandits.checks import whole_number
 from pacbandits.errors import InputError
 from pacbandits.records import Contexts
 
