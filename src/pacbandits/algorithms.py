@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from pacbandits.checks import instance
 from pacbandits.errors import InputError, nearest, plain
 from pacbandits.options import Option, check_options, declared_options, parse_spec, read_options
 from pacbandits.paper.coda import CodaPaper
@@ -21,7 +22,10 @@ ALGORITHMS: dict[str, type[Registered[Any]]] = {algorithm.name: algorithm for al
 
 def make_algorithm(spec: str, setting: Setting, options: Mapping[str, object] | None = None) -> Algorithm[Any]:
     """The algorithm of a spec `name:key=value,…` for a setting; options: more of them, in their own types."""
+    instance(setting, Setting, name="setting")
     name, given = find_algorithm(spec)
+    if options is not None:
+        instance(options, Mapping, name="options")
     known, more = options_of(name), options or {}
     if twice := sorted(given.keys() & more.keys()):
         raise InputError(f"option '{twice[0]}' of {name} is given twice")

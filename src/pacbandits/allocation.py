@@ -12,7 +12,14 @@ from __future__ import annotations
 import numpy as np
 
 from pacbandits.arrays import FloatArray
+from pacbandits.checks import number
 from pacbandits.compiled import kernel, over_cores
+
+
+def check_floor(floor: object, *, n_actions: int) -> float:
+    """The least probability of every action, no more than all of them can have."""
+    words = f"lie between 0 and 1/{n_actions} (one over the actions)"
+    return number(floor, name="floor", least=0, most=1 / n_actions, wanted=words)
 
 
 @kernel

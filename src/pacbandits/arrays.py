@@ -8,6 +8,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pacbandits.checks import whole_number as whole_number
 from pacbandits.errors import InputError
 
 FloatArray = NDArray[np.float64]
@@ -15,8 +16,8 @@ IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 
 
-def floats(value: ArrayLike, *, name: str, shape: tuple[int | None, ...]) -> FloatArray:
-    """A read-only float64 copy of `value`, of the given shape (None: any length) and finite."""
+def floats(value: ArrayLike, *, name: str, shape: tuple[int | None, ...] | None = None) -> FloatArray:
+    """A read-only float64 copy of `value`, of the given shape (None: any, or any length) and finite."""
     raw = _array(value, name=name, noun="numbers")
     try:
         if raw.dtype.kind not in "biufO":  # no text that spells numbers, no dates, no imaginary parts
@@ -25,7 +26,8 @@ def floats(value: ArrayLike, *, name: str, shape: tuple[int | None, ...]) -> Flo
             array = np.array(raw, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
         raise InputError(f"{name} must be numbers, got {_kind(value)}") from None
-    check_shape(array, name=name, shape=shape)
+    if shape is not None:
+        check_shape(array, name=name, shape=shape)
     bad = ~np.isfinite(array)
     if bad.any():
         where = tuple(int(i) for i in np.argwhere(bad)[0])
@@ -84,17 +86,10 @@ def probabilities(value: ArrayLike, *, name: str, size: int | None = None) -> Fl
     return array
 
 
-def whole_number(value: object, *, name: str) -> int:
-    """An integer read from a file, or a sentence."""
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise InputError(f"{name} must be a whole number, got {value!r}")
-    return value
-
-
 def _array(value: ArrayLike, *, name: str, noun: str) -> NDArray[Any]:
     try:
         return np.asarray(value)
-    except ValueError:
+    except (TypeError, ValueError):
         raise InputError(f"{name} must be {noun} in rows of one length") from None
 
 

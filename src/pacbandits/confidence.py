@@ -12,7 +12,10 @@ from collections.abc import Iterable
 import numpy as np
 
 from pacbandits.arrays import FloatArray
+from pacbandits.checks import is_real, number, shown
 from pacbandits.errors import InputError
+
+MIN_EPSILON, MAX_EPSILON = 1e-100, 1e100  # with a square that a double can hold
 
 # A slope is the a, and a factor the b², of a sample size n_l = b² s² L · max_π V_π/d² with accuracy d = ε_l + aΔ̂.
 #
@@ -29,20 +32,27 @@ CODA_FACTOR = (2.0 * CODA_WIDTH_WEIGHT) ** 2
 COMMON_GAMMA_SLOPE = 2.0 * CODA_SLOPE
 
 
-def check_epsilon(epsilon: float) -> float:
+def check_epsilon(epsilon: object) -> float:
     """ε ≥ 0 and finite, with a square that a double can hold."""
-    if not 0 <= epsilon < np.inf:
-        raise InputError(f"epsilon must be 0 or more, got {epsilon}")
-    if epsilon != 0 and not 1e-100 <= epsilon <= 1e100:
-        raise InputError(f"epsilon must be 0 or between 1e-100 and 1e100, got {epsilon}")
+    given = number(epsilon, name="epsilon", least=0)
+    if given != 0 and not MIN_EPSILON <= given <= MAX_EPSILON:
+        raise InputError(f"epsilon must be 0 or between {MIN_EPSILON:g} and {MAX_EPSILON:g}, got {shown(epsilon)}")
+    return given
+
+
+def check_positive_epsilon(
+    epsilon: object, *, asker: str = "a certificate", why: str = "", least: float = MIN_EPSILON
+) -> float:
+    """ε > 0 likewise, no less than `least`, which in words is an ε above 0; why: what the asker needs it for."""
+    if not (is_real(epsilon) and least <= epsilon <= MAX_EPSILON):
+        ends = f"a number from {least:g} to {MAX_EPSILON:g}"
+        raise InputError(f"{asker} needs an epsilon above 0, {ends}{why}; got {shown(epsilon)}")
     return float(epsilon)
 
 
-def check_delta(delta: float) -> float:
+def check_delta(delta: object) -> float:
     """0 < δ < 1."""
-    if not 0 < delta < 1:
-        raise InputError(f"delta must lie strictly between 0 and 1, got {delta}")
-    return float(delta)
+    return number(delta, name="delta", above=0, below=1, wanted="lie strictly between 0 and 1")
 
 
 def round_confidence(delta: float, *, round_number: int, log_size: float) -> float:

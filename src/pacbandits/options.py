@@ -9,10 +9,9 @@ import inspect
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeGuard, cast, get_args, get_origin, get_type_hints
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
-import numpy as np
-
+from pacbandits.checks import is_real, is_whole, number, spell_range, text
 from pacbandits.errors import InputError, nearest, plain
 
 OptionValue = int | float | str
@@ -35,6 +34,12 @@ class About:
     above: float | None = None
     most: float | None = None
     when: tuple[str, str] | None = None
+
+    def __post_init__(self) -> None:
+        text(self.meaning, name="meaning")
+        for name in ("least", "above", "most"):
+            if getattr(self, name) is not None:
+                number(getattr(self, name), name=name)
 
 
 @dataclass(frozen=True)
@@ -63,12 +68,8 @@ class Option:
         """The values it may take, in words."""
         if self.kind == "choice":
             return " or ".join(self.choices)
-        least, above, most = self.about.least, self.about.above, self.about.most
         noun = "an integer" if self.kind == "integer" else "a number"
-        if least is not None:
-            return f"{noun}, {least:.12g} or more" if most is None else f"{noun} from {least:.12g} to {most:.12g}"
-        parts = ([] if above is None else [f"above {above:.12g}"]) + ([] if most is None else [f"at most {most:.12g}"])
-        return " ".join([noun, " and ".join(parts)]).strip()
+        return spell_range(noun, least=self.about.least, above=self.about.above, most=self.about.most)
 
     def read(self, text: str) -> OptionValue:
         """The value that `text` spells."""
@@ -88,16 +89,15 @@ class Option:
                 raise InputError(f"{self.name} must be {self.permitted}, got '{plain(value)}'{self._hint(value)}")
             return value
         if self.kind == "integer":
-            if not _is_integer(value):
+            if not is_whole(value):
                 raise self._error(value)
             return int(self._in_range(int(value)))
-        if not (_is_integer(value) or isinstance(value, float | np.floating)):
+        if not is_real(value):
             raise self._error(value)
-        number = cast(float, value)
         try:
-            return float(self._in_range(float(number)))
+            return float(self._in_range(float(value)))
         except OverflowError:
-            raise self._error(number) from None
+            raise self._error(value) from None
 
     def _in_range(self, value: int | float) -> int | float:
         about = self.about
@@ -151,7 +151,7 @@ def _asked(given: Mapping[str, object], known: Sequence[Option], *, of: str) -> 
 
 def parse_spec(spec: str, *, of: str = "problem") -> tuple[str, dict[str, str]]:
     """`name:key=value,key=value` as its name and the text of each option; `of` is what it names."""
-    name, colon, rest = (part.strip() for part in spec.partition(":"))
+    name, colon, rest = (part.strip() for part in text(spec, name=f"spec, the {of} by its name,").partition(":"))
     if not name:
         raise InputError(f"'{plain(spec)}' names no {of}; write name:key=value,key=value")
     if not colon:
@@ -176,7 +176,3 @@ def _declared(name: str, hint: Any, default: OptionValue) -> Option:
     if get_origin(kind_hint) is Literal:
         return Option(name, "choice", default, about, choices=get_args(kind_hint))
     return Option(name, "integer" if kind_hint is int else "number", default, about)
-
-
-def _is_integer(value: object) -> TypeGuard[int | np.integer[Any]]:
-    return isinstance(value, int | np.integer) and not isinstance(value, bool)

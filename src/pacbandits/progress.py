@@ -4,11 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from pacbandits.checks import function
+
 Progress = Callable[[str], None]
 
 
 def silent(_: str) -> None:
     """Nobody listens."""
+
+
+def listener(progress: Progress | None) -> Progress:
+    """Who listens, if anybody does."""
+    if progress is None:
+        return silent
+    function(progress, name="progress")
+    return progress
 
 
 def prefixed(tell: Progress, what: str) -> Progress:

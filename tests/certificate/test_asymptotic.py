@@ -346,7 +346,7 @@ def test_ties_and_single_policies_are_no_trouble():
     [
         ({"draws": 19}, "draws must be 1/delta = 20 or more, got 19"),
         ({"delta": 1.0}, "delta must lie strictly between 0 and 1"),
-        ({"epsilon": 0.0}, "epsilon must be positive"),
+        ({"epsilon": 0.0}, "needs an epsilon above 0"),
         ({"policies": Trivial(2, 4)}, "the log has 3 actions, but the policies have 4"),
     ],
 )

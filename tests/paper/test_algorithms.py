@@ -206,7 +206,7 @@ def test_coda_refuses_gaussian_rewards():
         ({"delta": 0.0}, "delta must lie strictly between 0 and 1"),
         ({"scale": 0.0}, "scale must be positive"),
         ({"scale": float("nan")}, "scale must be positive"),
-        ({"floor": 1.0}, "floor is a share of uniform exploration"),
+        ({"floor": 1.0}, "floor, a share of uniform exploration, must be"),
     ],
 )
 def test_refuses_bad_options(kind, options, message):

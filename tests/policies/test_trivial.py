@@ -56,7 +56,7 @@ def test_contexts_never_seen_get_some_action() -> None:
 
 @pytest.mark.parametrize(("n_contexts", "n_actions"), [(0, 2), (2, 0)])
 def test_empty_classes_are_refused(n_contexts: int, n_actions: int) -> None:
-    with pytest.raises(InputError, match="at least one"):
+    with pytest.raises(InputError, match="must be 1 or more, got 0"):
         Trivial(n_contexts, n_actions)
 
 

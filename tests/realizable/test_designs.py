@@ -202,7 +202,7 @@ def test_a_start_is_never_lost():
         ({"features": np.ones((2, 2, 2)), "directions": [[1.0, -1.0]]}, "direction 0 is not in the span"),
         ({"noise": [[1.0, -1.0], [1.0, 1.0]]}, "noise variances must not be negative"),
         ({"noise": np.ones((2, 3))}, "noise variances must have shape"),
-        ({"options": PoolOptions(floor=0.6)}, "floor must lie between 0 and 0.5"),
+        ({"options": PoolOptions(floor=0.6)}, "floor must lie between 0 and 1/2"),
         ({"options": PoolOptions(tolerance=0.0)}, "tolerance must be positive"),
         ({"start": np.full((2, 2), 0.4)}, "start must be propensities"),
     ],

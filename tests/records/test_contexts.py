@@ -81,7 +81,7 @@ def test_ids_are_required_where_they_are() -> None:
         (lambda: Contexts.of([["a"]]), "features must be numbers"),
         (lambda: Contexts.of([[np.nan]]), r"features must be finite, but entry \(0, 0\) is nan"),
         (lambda: Contexts.of(np.zeros((0, 2))), "no contexts"),
-        (lambda: Contexts.finite(0), "at least one context, got 0"),
+        (lambda: Contexts.finite(0), "the number of contexts, must be 1 or more, got 0"),
         (lambda: example(names=["age"]), "2 features need 2 distinct names"),
         (lambda: example(names=["age", "age"]), "2 features need 2 distinct names"),
         (lambda: example(categories=[None]), "2 entries in categories, got 1"),

@@ -16,7 +16,7 @@ def test_in_words() -> None:
 
 @pytest.mark.parametrize("bound", [0.5, float("nan"), float("inf")])
 def test_refuses_a_bound_that_does_not_fit(bound: float) -> None:
-    with pytest.raises(InputError, match=r"1 or more and finite"):
+    with pytest.raises(InputError, match=r"the bound on E\[r²\], must be .*1 or more, got"):
         RewardBounds(bound, in_unit=False)
 
 

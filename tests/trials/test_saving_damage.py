@@ -122,6 +122,9 @@ def test_what_cannot_be_saved_is_refused_before_anything_is_written(tmp_path):
     class Coin:
         n_actions = 10
 
+        def propensities(self, contexts):
+            return np.full((len(contexts), 10), 0.1)
+
     oracle = algorithm.start(ArgmaxOnly(problem.policies), problem.population)
     odd = replace(states[1], played=((Coin(), 100),), current=replace(states[1].current, sampler=Coin()))
     alone = replace(odd, current=replace(odd.current, sampler=odd.played[0][0]))

@@ -45,14 +45,15 @@ from pacbandits.certificate.conventions import in_blocks
 from pacbandits.certificate.leaders import least_gap
 from pacbandits.certificate.learning import Learning, LearntClass, learn_from_blocks, rows_that_bet
 from pacbandits.certificate.ledger import Ledger
+from pacbandits.checks import flag, random_numbers, whole_number
 from pacbandits.errors import InputError
 from pacbandits.policies.base import EnumeratedClass, PolicyClass
 from pacbandits.policies.finite import sum_scores
 from pacbandits.policies.registry import digest_class
-from pacbandits.progress import Progress
+from pacbandits.progress import Progress, listener
 from pacbandits.records import Log, Policy
 from pacbandits.records.digest import digest_log
-from pacbandits.rewards import RewardModel, first_model, predict_by_round
+from pacbandits.rewards import RewardModel, check_model, first_model, predict_by_round
 
 BOOTSTRAP_DRAWS = 500
 MIN_PLAYS_OF_AN_ACTION = 30  # below which a normal approximation is not to be trusted, and the certificate says so
@@ -171,15 +172,16 @@ def certify_asymptotically(
     draws: of the bootstrap, 1/δ or more.
     progress: told after each draw.
     """
-    blocks = in_blocks(log) if ordered else log
+    drawing, seed = random_numbers(rng)
+    blocks = in_blocks(log) if flag(ordered, name="ordered") else log
     if isinstance(policies, str):
         policies = learn_from_blocks(policies, blocks, None)
     learning = policies.learning if isinstance(policies, LearntClass) else None
     policies = policies.policies if isinstance(policies, LearntClass) else policies
-    check_asked(log, policies, epsilon=epsilon, delta=delta)
-    check_draws(draws, delta=delta)
+    epsilon, delta = check_asked(log, policies, epsilon=epsilon, delta=delta)
+    draws = check_draws(draws, delta=delta)
     _check_played(log)
-    used = first_model(blocks) if model is None else model
+    used = first_model(blocks) if model is None else check_model(model)
     counted = rows_that_bet(blocks, learning)
     scores = Scores(Ledger.of(blocks.take(counted), predict_by_round(blocks, used)[counted]))
     chosen = choose(scores, policies, epsilon=epsilon)
@@ -191,8 +193,8 @@ def certify_asymptotically(
         reference=own,
         rivals=rivals,
         draws=draws,
-        rng=np.random.default_rng(rng),
-        progress=progress,
+        rng=drawing,
+        progress=listener(progress),
     )
     found = certified_distances(drawn, sum_scores(rivals, scores.gaps(own)[0]), delta=delta)
     return AsymptoticCertificate(
@@ -203,7 +205,7 @@ def certify_asymptotically(
         samples=log.samples,
         rows=len(log),
         draws=draws,
-        seed=None if isinstance(rng, np.random.Generator) else rng,
+        seed=seed,
         slope=GAP_SLOPES[int(np.argmin(found))],
         rivals=len(rivals),
         complete=isinstance(policies, EnumeratedClass) and len(policies) == len(rivals),
@@ -226,6 +228,7 @@ def choose(scores: Scores, policies: PolicyClass, *, epsilon: float) -> Policy:
 
 def check_draws(draws: int, *, delta: float) -> int:
     """Enough draws for the (1 − δ)-quantile to be among them."""
+    draws = whole_number(draws, name="draws")
     if draws < 1.0 / delta:
         raise InputError(f"draws must be 1/delta = {math.ceil(1.0 / delta):,} or more, got {draws:,}")
     return draws

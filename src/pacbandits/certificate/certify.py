@@ -11,10 +11,11 @@ from pacbandits.certificate.learning import LearntClass, learn_from_blocks, set_
 from pacbandits.certificate.ledger import Ledger
 from pacbandits.certificate.making import Evidence
 from pacbandits.certificate.named import best_certificate
+from pacbandits.checks import flag
 from pacbandits.errors import InputError
 from pacbandits.policies.base import PolicyClass
-from pacbandits.records import Contexts, Log
-from pacbandits.rewards import RewardModel, first_model, predict_by_round
+from pacbandits.records import Contexts, Log, check_log
+from pacbandits.rewards import RewardModel, check_model, first_model, predict_by_round
 
 
 def certify(
@@ -52,13 +53,13 @@ def certify(
     """
     if contexts is not None and not isinstance(policies, str):
         raise InputError("contexts are for a class that is given by its name; leave them out")
-    blocks = in_blocks(log) if ordered else log
+    blocks = in_blocks(check_log(log)) if flag(ordered, name="ordered") else check_log(log)
     if isinstance(policies, str):
         policies = learn_from_blocks(policies, blocks, contexts)
     learnt = policies if isinstance(policies, LearntClass) else LearntClass(policies, None)
     chosen, learning = learnt.policies, learnt.learning
-    check_asked(log, chosen, epsilon=epsilon, delta=delta)
-    used = first_model(blocks) if model is None else model
+    epsilon, delta = check_asked(log, chosen, epsilon=epsilon, delta=delta)
+    used = first_model(blocks) if model is None else check_model(model)
     predictions = predict_by_round(blocks, used)
     spared = 0 if learning is None else learning.spared
     cut = set_apart(blocks) if spared else blocks

@@ -13,11 +13,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self, cast
 
-from pacbandits.confidence import check_delta
+from pacbandits.confidence import check_delta, check_positive_epsilon
 from pacbandits.errors import InputError
 from pacbandits.policies import policy_from_json
-from pacbandits.policies.base import PolicyClass
-from pacbandits.records import Log, Policy
+from pacbandits.policies.base import PolicyClass, check_class
+from pacbandits.records import Log, Policy, check_log
 
 Json = dict[str, Any]
 
@@ -125,13 +125,14 @@ class Claim(ABC):
         return replace(self, remarks=(*self.remarks, *words))
 
 
-def check_asked(log: Log, policies: PolicyClass, *, epsilon: float, delta: float) -> None:
-    """Raise unless a log may be asked for a claim about a class at this ε and δ."""
-    if not 0 < epsilon < math.inf:
-        raise InputError(f"epsilon must be positive and finite, got {epsilon}")
-    check_delta(delta)
+def check_asked(log: Log, policies: PolicyClass, *, epsilon: float, delta: float) -> tuple[float, float]:
+    """ε and δ, if a log may be asked for a claim about a class at these."""
+    check_log(log)
+    check_class(policies)
+    asked = check_positive_epsilon(epsilon), check_delta(delta)
     if log.n_actions != policies.n_actions:
         raise InputError(f"the log has {log.n_actions} actions, but the policies have {policies.n_actions}")
+    return asked
 
 
 def read_common(given: Json, policies: PolicyClass | None) -> Json:

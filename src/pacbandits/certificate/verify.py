@@ -16,11 +16,12 @@ from pacbandits.arrays import FloatArray, IntArray
 from pacbandits.certificate.certificate import Certificate
 from pacbandits.certificate.conventions import in_blocks, worth_naming
 from pacbandits.certificate.learning import set_apart
-from pacbandits.policies.base import ClosedClass, EnumeratedClass, FrontierClass, PolicyClass
+from pacbandits.checks import instance
+from pacbandits.policies.base import ClosedClass, EnumeratedClass, FrontierClass, PolicyClass, check_class
 from pacbandits.policies.registry import digest_class
-from pacbandits.records import Contexts, Log, Policy
+from pacbandits.records import Contexts, Log, Policy, check_log
 from pacbandits.records.digest import digest_log
-from pacbandits.rewards import RewardModel, model_from_json, predict_by_round
+from pacbandits.rewards import RewardModel, check_model, model_from_json, predict_by_round
 
 WEALTH_ROUNDING = 1e-6  # how far a log-wealth computed anew may be off, in nats, or as a share of a larger one
 ROWS_AT_A_TIME = 2**14  # to be light on memory
@@ -48,6 +49,9 @@ class Verdict:
 
 def verify(certificate: Certificate, log: Log, policies: PolicyClass, *, model: RewardModel | None = None) -> Verdict:
     """Recheck every claim of a certificate; `model` is for those whose own cannot be made from its description."""
+    instance(certificate, Certificate, name="certificate")
+    check_log(log)
+    check_class(policies)
     if certificate.ordered:
         if len(np.unique(log.rounds)) > 1:
             return Verdict(("the certificate speaks of rows in their order, but the log has rounds",), None)
@@ -56,7 +60,7 @@ def verify(certificate: Certificate, log: Log, policies: PolicyClass, *, model: 
     faults = _faults_on_sight(certificate, cut, policies)
     if faults:
         return Verdict(tuple(faults), None)
-    made = model_from_json(certificate.model) if model is None else model
+    made = model_from_json(certificate.model) if model is None else check_model(model)
     if made.to_json() != certificate.model:
         return Verdict(("the reward model given is not the one that the certificate describes",), None)
     predictions = predict_by_round(log, made)

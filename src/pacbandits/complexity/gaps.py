@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
 from pacbandits.arrays import FloatArray, IntArray
+from pacbandits.checks import instance
 from pacbandits.errors import InputError
 from pacbandits.policies.base import EnumeratedClass, EveryMap, FrontierClass, PolicyClass
 from pacbandits.policies.finite import sum_scores
@@ -17,6 +18,7 @@ from pacbandits.records import Contexts, Policy
 TIED_GAP = 1e-12
 
 
+@runtime_checkable
 class Truth(Protocol):
     """What theory needs to know of a problem, and no algorithm may: true means and noise.
 
@@ -31,6 +33,11 @@ class Truth(Protocol):
     def mean_rewards(self) -> FloatArray: ...
     @property
     def noise_variance(self) -> FloatArray: ...
+
+
+def check_truth(truth: object) -> Truth:
+    """Raise unless this tells the truth of a problem."""
+    return instance(truth, Truth, name="truth", remedy="a Problem is one, as load_problem gives")
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,16 +9,17 @@ from typing import Any
 import numpy as np
 
 from pacbandits.arrays import FloatArray
+from pacbandits.checks import positive
 from pacbandits.complexity import bounds
 from pacbandits.complexity.disagreement import measure_disagreement
-from pacbandits.complexity.gaps import Gaps, Truth, measure_gaps
+from pacbandits.complexity.gaps import Gaps, Truth, check_truth, measure_gaps
 from pacbandits.complexity.groups import DisagreementBounds, Instance, Rho, SampleBounds, TrivialBounds
 from pacbandits.complexity.record import Complexity
 from pacbandits.complexity.rho import measure_lower_rho, measure_rho, measure_uniform_rho
 from pacbandits.complexity.trivial import require_distinct
 from pacbandits.confidence import check_delta, check_epsilon
-from pacbandits.policies.base import EnumeratedClass, EveryMap, PolicyClass
-from pacbandits.progress import Progress, prefixed, silent
+from pacbandits.policies.base import EnumeratedClass, EveryMap, PolicyClass, check_class
+from pacbandits.progress import Progress, listener, prefixed
 from pacbandits.records import Contexts
 
 
@@ -42,8 +43,11 @@ def measure(
     (20.0, 20.0)
     """
     epsilon, delta = check_epsilon(epsilon), check_delta(delta)
+    check_truth(truth)
+    check_class(policies)
+    tolerance = None if tolerance is None else positive(tolerance, name="tolerance")
     began = time.perf_counter()
-    tell = progress or silent
+    tell = listener(progress)
     if isinstance(policies, EveryMap):
         require_distinct(policies, truth.population)
     tell("gaps")

@@ -6,15 +6,16 @@ The ratio form minimises `max_π V_π(p; q) / d(Δ_π)²`. Three forms of d are 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
 from pacbandits.arrays import FloatArray
+from pacbandits.checks import positive, settle
 from pacbandits.confidence import check_epsilon
-from pacbandits.errors import InputError
 
 
+@runtime_checkable
 class Scale(Protocol):
     """An accuracy that grows with the gap."""
 
@@ -37,7 +38,7 @@ class Clipped:
     epsilon: float
 
     def __post_init__(self) -> None:
-        check_epsilon(self.epsilon)
+        settle(self, epsilon=check_epsilon(self.epsilon))
 
     def __call__(self, gaps: FloatArray) -> FloatArray:
         return np.maximum(gaps, self.epsilon)
@@ -59,9 +60,7 @@ class Shifted:
     slope: float
 
     def __post_init__(self) -> None:
-        check_epsilon(self.epsilon)
-        if not 0 < self.slope < np.inf:
-            raise InputError(f"the slope of a shifted scale must be positive and finite, got {self.slope}")
+        settle(self, epsilon=check_epsilon(self.epsilon), slope=positive(self.slope, name="slope"))
 
     def __call__(self, gaps: FloatArray) -> FloatArray:
         return self.epsilon + self.slope * np.maximum(gaps, 0.0)

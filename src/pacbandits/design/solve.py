@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from pacbandits.arrays import FloatArray, IntArray
+from pacbandits.checks import instance, positive
 from pacbandits.design.columns import solve_columns
 from pacbandits.design.objective import Objective
 from pacbandits.design.pricing import Price, Pricing, price_by_argmax, price_by_frontier
@@ -16,7 +17,7 @@ from pacbandits.design.task import DesignTask
 from pacbandits.errors import InputError
 from pacbandits.policies.base import EnumeratedClass, FrontierClass, PolicyClass
 from pacbandits.policies.finite import sum_scores
-from pacbandits.progress import Progress
+from pacbandits.progress import Progress, listener
 from pacbandits.records import Contexts, Design, Policy
 
 # Relative gaps at which a bracket is narrow enough, where nothing else is asked for.
@@ -29,13 +30,14 @@ def solve_design(task: DesignTask, *, tolerance: float | None = None, progress: 
 
     tolerance: relative gap to stop at; by default 1e-5 for enumerated classes and 0.01 for the rest.
     """
+    instance(task, DesignTask, name="task")
     if isinstance(task.policies, EnumeratedClass):
         return solve_enumerated(task, tolerance=LISTED_TOLERANCE if tolerance is None else tolerance)
     return solve_by_pricing(
         task,
         pricing=best_pricing(task.policies),
         tolerance=ORACLE_TOLERANCE if tolerance is None else tolerance,
-        progress=progress,
+        progress=listener(progress),
     )
 
 
@@ -94,7 +96,7 @@ def _solve_listed(
     tolerance: float,
     max_evaluations: int,
 ) -> Solution:
-    _check_tolerance(tolerance)
+    positive(tolerance, name="tolerance")
     uniform = Design((), np.empty(0), reference, floor=objective.floor)
     occur = objective.weights > 0
     rows, actions, finest = _distinct(table, objective.reference, accuracy)
@@ -133,7 +135,7 @@ def solve_by_pricing(
 
     seeds: policies to begin with, beside some of each action. known: a design and an upper end that it attains.
     """
-    _check_tolerance(tolerance)
+    positive(tolerance, name="tolerance")
     here = task.possible
     stranger = _stranger(task.policies, here.contexts, here.objective.reference)
     differs = stranger(here.contexts) != here.objective.reference
@@ -177,11 +179,6 @@ def _stranger(policies: PolicyClass, contexts: Contexts, reference: IntArray) ->
     scores = np.repeat(contexts.weights[:, None], policies.n_actions, axis=1)
     scores[np.arange(len(contexts)), reference] = 0.0
     return policies.argmax(contexts, scores)
-
-
-def _check_tolerance(tolerance: float) -> None:
-    if not tolerance > 0:
-        raise InputError(f"tolerance must be positive, got {tolerance}")
 
 
 def _distinct(

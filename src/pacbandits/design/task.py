@@ -7,12 +7,14 @@ from functools import cached_property
 
 import numpy as np
 
+from pacbandits.allocation import check_floor
 from pacbandits.arrays import BoolArray, FloatArray, floats
+from pacbandits.checks import instance, settle
 from pacbandits.design.objective import Objective
 from pacbandits.design.scale import Scale
 from pacbandits.errors import InputError
-from pacbandits.policies.base import PolicyClass
-from pacbandits.records import Contexts, Design, Policy
+from pacbandits.policies.base import PolicyClass, check_class
+from pacbandits.records import Contexts, Design, Policy, check_contexts, check_policy
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,16 +39,16 @@ class DesignTask:
     floor: float = field(kw_only=True, default=0.0)
 
     def __post_init__(self) -> None:
-        shape = (len(self.contexts), self.policies.n_actions)
-        object.__setattr__(self, "gaps", floats(self.gaps, name="gap scores", shape=shape))
+        check_policy(self.reference, name="reference")
+        instance(self.scale, Scale, name="scale", remedy="Clipped(epsilon) is one")
+        shape = (len(check_contexts(self.contexts)), check_class(self.policies).n_actions)
+        settle(self, gaps=floats(self.gaps, name="gap scores", shape=shape))
         if self.noise is not None:
             noise = floats(self.noise, name="noise variances", shape=shape)
             if noise.min() < 0:
                 raise InputError(f"noise variances must not be negative, got {noise.min()}")
-            object.__setattr__(self, "noise", noise)
-        most = 1 / self.policies.n_actions
-        if not 0 <= self.floor <= most:
-            raise InputError(f"floor must lie between 0 and {most:.6g} (one over the actions), got {self.floor}")
+            settle(self, noise=noise)
+        settle(self, floor=check_floor(self.floor, n_actions=self.policies.n_actions))
 
     @cached_property
     def possible(self) -> Possible:

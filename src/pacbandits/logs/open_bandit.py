@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from pacbandits.arrays import FloatArray, floats, integers
+from pacbandits.checks import instance
 from pacbandits.errors import InputError, nearest
 from pacbandits.logs.raw import RawLog, ReadingOptions, make_log
 from pacbandits.records.contexts import Contexts
@@ -31,6 +32,7 @@ def from_open_bandit(
     With its `pi_b` the propensities of all actions are known, else that of the played one, `pscore`. position: which
     one to take when there are several. For the others see `read_log`.
     """
+    instance(feedback, Mapping, name="feedback")
     return _read_feedback(feedback, ReadingOptions(n_actions, least_propensity, reward_range, position))
 
 

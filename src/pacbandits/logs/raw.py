@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pacbandits.arrays import FloatArray, IntArray, floats, integers
+from pacbandits.checks import number, settle, whole_number
 from pacbandits.errors import InputError
 from pacbandits.records.contexts import Contexts
 from pacbandits.records.log import Log
@@ -39,6 +40,17 @@ class ReadingOptions:
     least_propensity: float | None = None
     reward_range: tuple[float, float] | None = None
     position: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.n_actions is not None:
+            settle(self, n_actions=whole_number(self.n_actions, name="n_actions", least=1))
+        if self.least_propensity is not None:
+            settle(self, least_propensity=number(self.least_propensity, name="the least propensity"))
+        if self.reward_range is not None:
+            ends = floats(self.reward_range, name="reward_range", shape=(2,))
+            settle(self, reward_range=(float(ends[0]), float(ends[1])))
+        if self.position is not None:
+            settle(self, position=whole_number(self.position, name="position", least=0))
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from pacbandits import checks
+from pacbandits.checks import text
 from pacbandits.errors import InputError, nearest, plain
 from pacbandits.logs.dsjson import read_dsjson
 from pacbandits.logs.open_bandit import read_open_bandit
@@ -75,7 +77,7 @@ def read_log(
     Raises:
         InputError: When the file cannot be read, a column is missing, or a value cannot be; it names which.
     """
-    path = Path(path)
+    path = checks.path(path)
     if not path.is_file():
         raise InputError(f"no file at {path}")
     form = _format(path, format)
@@ -91,7 +93,7 @@ def read_log(
 
 def _format(path: Path, asked: str | None) -> LogFormat:
     if asked is not None:
-        if asked not in LOG_FORMATS:
+        if text(asked, name="format") not in LOG_FORMATS:
             raise InputError(f"unknown format '{plain(asked)}'{nearest(asked, LOG_FORMATS)}")
         return LOG_FORMATS[asked]
     end = parquet.suffix(path)

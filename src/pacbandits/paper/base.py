@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar
 
-from pacbandits.confidence import check_delta, round_confidence, round_epsilon, rounds_needed
+from pacbandits.checks import instance, number, positive, settle
+from pacbandits.confidence import check_delta, check_positive_epsilon, round_confidence, round_epsilon, rounds_needed
 from pacbandits.errors import InputError
 from pacbandits.options import About
 from pacbandits.policies.base import PolicyClass
 from pacbandits.records import RewardBounds, Sampler
-from pacbandits.trials.protocol import Algorithm, Answer, Details, Plan, Setting, State
+from pacbandits.trials.protocol import Algorithm, Answer, Details, Plan, Setting, State, check_sampled_contexts
 
 # Contexts outside a sample may need actions that no support policy of the design takes there: every action gets this
 # share of what uniform exploration would give it.
@@ -30,6 +31,7 @@ class PaperAlgorithm:
     sampled_contexts: how many contexts were drawn to stand for ν; None when ν is known.
     floor: the least probability of an action as a share of uniform exploration, for contexts that the sample does not
         have.
+    precision: the relative gap to which designs are solved.
     """
 
     name: ClassVar[str] = ""
@@ -40,17 +42,16 @@ class PaperAlgorithm:
     rewards: RewardBounds = field(default=RewardBounds(), kw_only=True)
     sampled_contexts: int | None = field(default=None, kw_only=True)
     floor: float = field(default=0.0, kw_only=True)
+    precision: float = field(default=1e-3, kw_only=True)
 
     def __post_init__(self) -> None:
-        if not 0 < self.epsilon < float("inf"):
-            raise InputError(
-                f"{self.name} needs an epsilon above 0, as it takes log₂(1/epsilon) rounds; got {self.epsilon}"
-            )
-        check_delta(self.delta)
-        if not 0 < self.scale < float("inf"):
-            raise InputError(f"scale must be positive and finite, got {self.scale}")
-        if not 0 <= self.floor < 1:
-            raise InputError(f"floor is a share of uniform exploration, from 0 to below 1; got {self.floor}")
+        why = ", as it takes log₂(1/epsilon) rounds"
+        settle(self, epsilon=check_positive_epsilon(self.epsilon, asker=self.name, why=why))
+        settle(self, delta=check_delta(self.delta), scale=positive(self.scale, name="scale"))
+        settle(self, floor=number(self.floor, name="floor, a share of uniform exploration,", least=0, below=1))
+        settle(self, sampled_contexts=check_sampled_contexts(self.sampled_contexts))
+        settle(self, precision=positive(self.precision, name="precision"))
+        instance(self.rewards, RewardBounds, name="rewards")
 
     @classmethod
     def made_for(cls, setting: Setting, *, scale: SampleScale = 1.0) -> Algorithm[Any]:

@@ -20,6 +20,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 
+from pacbandits.checks import positive, settle, shown, text
 from pacbandits.confidence import (
     CODA_FACTOR,
     CODA_SLOPE,
@@ -55,7 +56,6 @@ class CodaPaper(PaperAlgorithm):
     """CODA over a listed class, one γ for each policy.
 
     solver: where designs come from.
-    precision: the relative gap to which the ratio form is solved.
     smoothing: C_1 of η_l = C_1 ε_l²/|A|⁴, for FW-GD.
     """
 
@@ -70,14 +70,14 @@ class CodaPaper(PaperAlgorithm):
     )
 
     solver: Solver = "ratio"
-    precision: float = 1e-3
     smoothing: float = 0.01
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_bounded(self)
-        if self.solver not in ("ratio", "fw-gd"):
-            raise InputError(f"solver must be ratio or fw-gd, got '{self.solver}'")
+        settle(self, smoothing=positive(self.smoothing, name="smoothing"))
+        if text(self.solver, name="solver") not in ("ratio", "fw-gd"):
+            raise InputError(f"solver must be ratio or fw-gd, got {shown(self.solver)}")
 
     @classmethod
     def made_for(cls, setting: Setting, *, scale: SampleScale = 1.0, solver: SolverName = "ratio") -> Algorithm[Any]:

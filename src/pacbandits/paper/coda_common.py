@@ -50,12 +50,10 @@ class CodaCommon(PaperAlgorithm):
     """CODA with one γ common to all policies, through the argmax oracle of any class.
 
     `CodaPaper.made_for` chooses it for classes that it does not list, and so it goes by the same name in runs.
-
-    precision: the relative gap to which designs are solved.
     """
 
     name: ClassVar[str] = "coda-paper"
-    precision: float = 0.05
+    precision: float = field(default=0.05, kw_only=True)
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -50,10 +50,7 @@ class RageState(State):
 
 @dataclass(frozen=True)
 class Rage(PaperAlgorithm):
-    """Elimination Contextual RAGE.
-
-    precision: the relative gap to which designs are solved.
-    """
+    """Elimination Contextual RAGE."""
 
     name: ClassVar[str] = "rage"
     profile: ClassVar[Profile] = Profile(
@@ -64,8 +61,6 @@ class Rage(PaperAlgorithm):
         guarantees="(ε, δ)-PAC",
         samples="n_l = 4 s² ε_l⁻² ρ(Π_l) log(1/δ_l), Catoni's mean for every pair",
     )
-
-    precision: float = 1e-3
 
     def start(self, policies: PolicyClass, contexts: Contexts) -> RageState:
         listing = listed(policies, algorithm=self.name)

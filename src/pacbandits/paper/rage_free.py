@@ -53,10 +53,7 @@ def start_without_gaps(listing: EnumeratedClass, contexts: Contexts, *, rounds: 
 
 @dataclass(frozen=True)
 class RageFree(PaperAlgorithm):
-    """Non-elimination Contextual RAGE.
-
-    precision: the relative gap to which designs are solved.
-    """
+    """Non-elimination Contextual RAGE."""
 
     name: ClassVar[str] = "rage-free"
     profile: ClassVar[Profile] = Profile(
@@ -67,8 +64,6 @@ class RageFree(PaperAlgorithm):
         guarantees="(ε, δ)-PAC",
         samples="n_l = 1568 s² log(1/δ_l) min_p max_π V/(ε_l + Δ̂/4)², Catoni's mean",
     )
-
-    precision: float = 1e-3
 
     def start(self, policies: PolicyClass, contexts: Contexts) -> GapState:
         listing = listed(policies, algorithm=self.name)

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, cast, runtime_checkable
 
 import numpy as np
 
 from pacbandits.arrays import FloatArray, IntArray, floats
+from pacbandits.checks import instance, whole_number
 from pacbandits.errors import InputError
-from pacbandits.records import Contexts, Policy
+from pacbandits.records import Contexts, Policy, check_contexts
 
 
 @runtime_checkable
@@ -202,13 +203,25 @@ class Frontier:
         return (*(self.policy(i) for i in tops[:few]), *self.search(value, most - few))
 
 
+def check_class(policies: object) -> PolicyClass:
+    """Raise unless this is a policy class."""
+    remedy = "make one by Trees.learn, Linear.learn, Finite or load_policies"
+    return instance(policies, PolicyClass, name="policies", remedy=remedy)
+
+
+def check_n_actions(n_actions: object) -> int:
+    """How many actions there are, 1 or more."""
+    return whole_number(n_actions, name="n_actions", least=1)
+
+
 def check_scores(scores: FloatArray, *, contexts: Contexts, n_actions: int, name: str = "scores") -> FloatArray:
     """Scores as a finite (n, A) array, or a sentence."""
-    array = np.asarray(scores)
-    if array.shape == (len(contexts), n_actions) and array.dtype == np.float64:
-        if not np.isfinite(array).all():
+    check_contexts(contexts)
+    ready = isinstance(cast(object, scores), np.ndarray) and scores.dtype == np.float64
+    if ready and scores.shape == (len(contexts), n_actions):
+        if not np.isfinite(scores).all():
             raise InputError(f"{name} must be finite")
-        return array
+        return scores
     return floats(scores, name=name, shape=(len(contexts), n_actions))
 
 

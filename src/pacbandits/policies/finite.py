@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pacbandits.arrays import FloatArray, IntArray, check_shape, integers
+from pacbandits.arrays import FloatArray, IntArray, integers
+from pacbandits.checks import texts
 from pacbandits.compiled import kernel, over_cores
 from pacbandits.errors import InputError
 from pacbandits.fields import Fields
-from pacbandits.policies.base import Frontier, check_scores, compact
+from pacbandits.policies.base import Frontier, check_n_actions, check_scores, compact
 from pacbandits.policies.pareto import pareto
 from pacbandits.records import Contexts, Policy
 
@@ -96,19 +97,18 @@ class Finite:
     exact = True
 
     def __init__(self, table: ArrayLike, *, n_actions: int, names: Sequence[str] | None = None) -> None:
-        raw = np.asarray(table)
-        check_shape(raw, name="policy_actions", shape=(None, None))
-        if 0 in raw.shape:
-            raise InputError(f"policy_actions has shape {raw.shape}; at least one policy and one context are needed")
-        if n_actions < 1:
-            raise InputError(f"n_actions must be 1 or more, got {n_actions}")
-        checked = integers(raw, name="policy_actions", shape=(None, None), below=n_actions)
+        n_actions = check_n_actions(n_actions)
+        checked = integers(table, name="policy_actions", shape=(None, None), below=n_actions)
+        if 0 in checked.shape:
+            raise InputError(
+                f"policy_actions has shape {checked.shape}; at least one policy and one context are needed"
+            )
         self.table = np.ascontiguousarray(checked, dtype=compact(n_actions))
         self.table.setflags(write=False)
         self.n_actions = n_actions
-        if names is not None and len(names) != len(self.table):
-            raise InputError(f"{len(self.table)} policies need as many names, got {len(names)}")
-        self.names = None if names is None else tuple(names)
+        self.names = None if names is None else texts(names, name="names of policies")
+        if self.names is not None and len(self.names) != len(self.table):
+            raise InputError(f"{len(self.table)} policies need as many names, got {len(self.names)}")
 
     def __len__(self) -> int:
         return self.table.shape[0]

@@ -20,7 +20,14 @@ from pacbandits.arrays import as_read, plain_number
 from pacbandits.errors import InputError, nearest, plain
 from pacbandits.fields import json_object
 from pacbandits.options import parse_spec
-from pacbandits.policies.base import DescribedClass, DetailedClass, PolicyClass, ReadingClass, StoredClass
+from pacbandits.policies.base import (
+    DescribedClass,
+    DetailedClass,
+    PolicyClass,
+    ReadingClass,
+    StoredClass,
+    check_n_actions,
+)
 from pacbandits.policies.finite import Finite, TablePolicy
 from pacbandits.policies.greedy import GreedyPolicy
 from pacbandits.policies.linear import Linear, LinearPolicy
@@ -30,7 +37,7 @@ from pacbandits.policies.trees import TreePolicy
 from pacbandits.policies.trees.binned import BinnedTrees
 from pacbandits.policies.trees.spec import trees, trees_from_json
 from pacbandits.policies.trivial import Trivial, trivial
-from pacbandits.records import Contexts, Policy
+from pacbandits.records import Contexts, Policy, check_contexts
 
 Json = dict[str, Any]
 
@@ -57,6 +64,8 @@ _DIGESTS: dict[int, tuple[ref[PolicyClass], str]] = {}
 
 def load_policies(spec: str, contexts: Contexts, *, n_actions: int) -> PolicyClass:
     """The policy class of a spec `name:key=value,…`, for contexts like these."""
+    check_contexts(contexts)
+    check_n_actions(n_actions)
     called, given = _called(spec)
     return called.from_text(given, contexts, n_actions=n_actions)
 

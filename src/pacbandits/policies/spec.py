@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from pacbandits.options import Option, check_options, declared_options, read_options
-from pacbandits.policies.base import PolicyClass
-from pacbandits.records import Contexts
+from pacbandits.policies.base import PolicyClass, check_n_actions
+from pacbandits.records import Contexts, check_contexts
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,6 +36,8 @@ class ClassSpec:
 
     def __call__(self, contexts: Contexts, *, n_actions: int, **options: Any) -> PolicyClass:
         """The class for these contexts."""
+        check_contexts(contexts)
+        check_n_actions(n_actions)
         checked: dict[str, Any] = check_options(options, self.options, of=f"policy class '{self.name}'")
         return self.build(contexts, n_actions=n_actions, **checked)
 

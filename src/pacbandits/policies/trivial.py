@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from pacbandits.arrays import FloatArray, IntArray
+from pacbandits.checks import settle, whole_number
 from pacbandits.errors import InputError
 from pacbandits.fields import Fields
-from pacbandits.policies.base import Frontier, RisingValue, check_scores
+from pacbandits.policies.base import Frontier, RisingValue, check_n_actions, check_scores
 from pacbandits.policies.finite import TablePolicy, sum_by_id
 from pacbandits.policies.pareto import pareto, pareto_of_sums
 from pacbandits.policies.spec import policy_class
@@ -42,11 +43,9 @@ class Trivial:
     accepts_greedy = True  # any policy is one of its own
 
     def __post_init__(self) -> None:
-        if self.n_contexts < 1 or self.n_actions < 1:
-            raise InputError(
-                "the trivial class needs at least one context and one action, "
-                f"got {self.n_contexts} and {self.n_actions}"
-            )
+        settle(self, n_contexts=whole_number(self.n_contexts, name="n_contexts", least=1))
+        settle(self, n_actions=check_n_actions(self.n_actions))
+        settle(self, resolution=whole_number(self.resolution, name="resolution", least=1))
         if self.n_contexts * self.n_actions > MOST_TABLE_ENTRIES:
             raise InputError(
                 f"{self.n_contexts:,} contexts and {self.n_actions:,} actions are more than the trivial class can hold "

@@ -14,10 +14,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pacbandits.arrays import FloatArray, IntArray, floats, integers
+from pacbandits.checks import generator, instance, settle, text, whole_number
 from pacbandits.errors import InputError
-from pacbandits.policies.base import FiniteSetClass, PolicyClass
+from pacbandits.policies.base import FiniteSetClass, PolicyClass, check_class
 from pacbandits.problems.noise import Noise
-from pacbandits.records import Contexts, Log, Policy, RewardBounds, Sampler
+from pacbandits.records import Contexts, Log, Policy, RewardBounds, Sampler, check_contexts, check_policy, check_sampler
 
 MOST_DRAWN_ENTRIES = 5 * 10**7  # of a log, rows × actions: about a gigabyte on its way
 MOST_COUNTED_SAMPLES = 2**62  # of a round: what is counted must fit into 64 bits
@@ -37,8 +38,7 @@ class RealizableTruth:
     def __post_init__(self) -> None:
         features = floats(self.features, name="linear features", shape=(None, None, None))
         parameter = floats(self.parameter, name="linear parameter", shape=(features.shape[2],))
-        object.__setattr__(self, "features", features)
-        object.__setattr__(self, "parameter", parameter)
+        settle(self, features=features, parameter=parameter)
 
     @property
     def mean_rewards(self) -> FloatArray:
@@ -74,7 +74,12 @@ class Problem:
     most_drawn_entries: int = MOST_DRAWN_ENTRIES
 
     def __post_init__(self) -> None:
-        n = len(self.population)
+        n = len(check_contexts(self.population, name="population"))
+        text(self.name, name="name")
+        text(self.description, name="description")
+        instance(self.noise, Noise, name="noise", remedy="Bernoulli() and Gaussian(variance) are such")
+        check_class(self.policies)
+        settle(self, most_drawn_entries=whole_number(self.most_drawn_entries, name="most_drawn_entries", least=1))
         if self.population.ids is None or not np.array_equal(self.population.ids, np.arange(n)):
             raise InputError(f"the contexts of a problem must carry the ids 0 to {n - 1}, in order")
         means = floats(self.mean_rewards, name="mean_rewards", shape=(n, None))
@@ -90,10 +95,10 @@ class Problem:
                 f"the policies are tables over {self.policies.n_contexts} contexts, but the problem has {n}"
             )
         if self.realizable is not None:
-            linear = self.realizable.mean_rewards
+            linear = instance(self.realizable, RealizableTruth, name="realizable").mean_rewards
             if linear.shape != means.shape or not np.allclose(linear, means, rtol=0, atol=1e-9):
                 raise InputError("mean_rewards must be the product of the linear features and parameter")
-        object.__setattr__(self, "mean_rewards", means)
+        settle(self, mean_rewards=means)
 
     @property
     def n_actions(self) -> int:
@@ -118,17 +123,16 @@ class Problem:
 
     def contexts(self, n: int, rng: np.random.Generator) -> Contexts:
         """n contexts drawn independently from ν."""
-        if n < 1:
-            raise InputError(f"the number of contexts to draw must be 1 or more, got {n}")
+        n = whole_number(n, name="n, the number of contexts to draw,", least=1)
         weights = self.population.weights
-        return self.population.take(rng.choice(len(weights), size=n, p=weights))
+        return self.population.take(generator(rng).choice(len(weights), size=n, p=weights))
 
     def rewards(self, contexts: Contexts, actions: ArrayLike, rng: np.random.Generator) -> FloatArray:
         """A reward (n,) for each of the contexts (by its id) under each of the actions (n,)."""
-        ids = contexts.require_ids(below=len(self.population))
+        ids = check_contexts(contexts).require_ids(below=len(self.population))
         played = integers(actions, name="actions", shape=(len(contexts),), below=self.n_actions)
         means, variances = self.mean_rewards[ids, played], self.noise_variance[ids, played]
-        return self.noise.sample(means, variances=variances, rng=rng)
+        return self.noise.sample(means, variances=variances, rng=generator(rng))
 
     @property
     def reward_bounds(self) -> RewardBounds:
@@ -140,6 +144,7 @@ class Problem:
 
         Coin flips are counted, and up to 2^62 of them do; other rewards are drawn one by one.
         """
+        samples = whole_number(samples, name="samples", least=1)
         if samples > MOST_COUNTED_SAMPLES:
             raise InputError(
                 f"a round of {samples:.3g} interactions is more than can be counted (at most 2^62 = "
@@ -160,6 +165,9 @@ class Problem:
         the contexts, not of time.
         """
         self.check_affordable(samples)
+        check_sampler(sampler)
+        generator(rng)
+        round_number = whole_number(round_number, name="round_number", least=0)
         propensities = sampler.propensities(self.population)
         visits = _multinomial(np.array(samples), self.population.weights, rng)
         plays = _multinomial(visits, propensities / propensities.sum(axis=1, keepdims=True), rng)
@@ -181,6 +189,7 @@ class Problem:
 
     def value(self, policy: Policy) -> float:
         """V(π) = Σ_c ν(c) r(c, π(c)), exactly."""
+        check_policy(policy)
         rows = np.arange(len(self.population))
         return float(self.population.weights @ self.mean_rewards[rows, policy(self.population)])
 

@@ -16,6 +16,7 @@ from pacbandits.records import RewardBounds
 VARIANCE_ARRAY = "noise_variance"  # of a problem file
 
 
+@runtime_checkable
 class Noise(Protocol):
     """How rewards scatter about their means.
 
@@ -121,8 +122,7 @@ class Gaussian:
     counted = False
 
     def __post_init__(self) -> None:
-        shape = (None,) * np.ndim(self.variance)
-        variance = floats(self.variance, name="noise_variance", shape=shape)
+        variance = floats(self.variance, name="noise_variance")
         if variance.ndim not in (0, 2):
             raise InputError(f"noise_variance must be one number or have shape (any, any), got {variance.shape}")
         if variance.size and variance.min() < 0:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import cast
 
+from pacbandits.checks import shown
 from pacbandits.errors import InputError, nearest, plain
 from pacbandits.options import parse_spec
 from pacbandits.policies import registry
@@ -49,6 +51,8 @@ def load_problem(spec: str | Path) -> Problem:
     Raises:
         InputError: When there is no such problem, option or file; it names the nearest.
     """
+    if not isinstance(cast(object, spec), str | Path):
+        raise InputError(f"spec must be the name of a problem or the path of its file, got {shown(spec)}")
     text = str(spec)
     if text.endswith(".npz"):
         return load_file(text)

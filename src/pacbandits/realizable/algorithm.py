@@ -19,7 +19,8 @@ from typing import Annotated, ClassVar
 import numpy as np
 
 from pacbandits.arrays import FloatArray
-from pacbandits.confidence import best_share, check_delta, self_normalised_bound
+from pacbandits.checks import instance, settle, whole_number
+from pacbandits.confidence import best_share, check_delta, check_positive_epsilon, self_normalised_bound
 from pacbandits.errors import InputError
 from pacbandits.options import About
 from pacbandits.policies.base import EnumeratedClass, GreedyClass, PolicyClass
@@ -34,7 +35,7 @@ from pacbandits.realizable.sampler import GainSampler
 from pacbandits.realizable.sketch import SketchedDesign
 from pacbandits.realizable.state import RealizablePlan, RealizableState
 from pacbandits.records import Contexts, Log, Policy, RewardBounds
-from pacbandits.trials.protocol import Answer, Plan, Profile, Setting, check_played
+from pacbandits.trials.protocol import Answer, Plan, Profile, Setting, check_played, check_sampled_contexts
 
 PILOT_SAMPLES_PER_DIMENSION, MIN_PILOT_SAMPLES = 10, 60
 # The size of a later round: this many times what the certificate is thought to lack, but no less and no more than these
@@ -75,15 +76,15 @@ class LinearRage:
     sampled_contexts: int | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
-        if not MIN_EPSILON <= self.epsilon < float("inf"):
-            raise InputError(f"{self.name} needs an epsilon above 0, of 1e-9 or more; got {self.epsilon}")
-        check_delta(self.delta)
-        if self.rewards.proxy is None:
+        epsilon = check_positive_epsilon(self.epsilon, asker=self.name, least=MIN_EPSILON)
+        settle(self, epsilon=epsilon, delta=check_delta(self.delta))
+        settle(self, sampled_contexts=check_sampled_contexts(self.sampled_contexts))
+        if instance(self.rewards, RewardBounds, name="rewards").proxy is None:
             raise InputError(
                 f"{self.name} needs rewards in [0, 1], or RewardBounds with the sub-Gaussian proxy of their noise"
             )
-        if self.pilot is not None and (type(self.pilot) is not int or self.pilot < 1):
-            raise InputError(f"pilot must be a whole number, 1 or more; got {self.pilot}")
+        if self.pilot is not None:
+            settle(self, pilot=whole_number(self.pilot, name="pilot", least=1))
 
     @classmethod
     def made_for(

@@ -12,12 +12,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pacbandits.arrays import FloatArray, IntArray
+from pacbandits.checks import positive
 from pacbandits.complexity import bounds
-from pacbandits.complexity.gaps import Truth
+from pacbandits.complexity.gaps import Truth, check_truth
 from pacbandits.confidence import check_delta, check_epsilon
-from pacbandits.errors import InputError
-from pacbandits.policies.base import EnumeratedClass, EveryMap, PolicyClass
-from pacbandits.progress import Progress, silent
+from pacbandits.policies.base import EnumeratedClass, EveryMap, PolicyClass, check_class
+from pacbandits.progress import Progress, listener
 from pacbandits.realizable.coordinates import MAX_NOISELESS_SHARE
 from pacbandits.realizable.instance import Instance
 from pacbandits.realizable.rho import FULL_EFFORT, RhoBracket, SearchEffort, measure_realizable_rho, minimax_rho
@@ -137,10 +137,12 @@ def measure_realizable(
     True
     """
     epsilon, delta = check_epsilon(epsilon), check_delta(delta)
-    if not 0 < tolerance < np.inf:
-        raise InputError(f"tolerance must be positive, got {tolerance}")
+    tolerance = positive(tolerance, name="tolerance")
+    check_truth(truth)
+    if policies is not None:
+        check_class(policies)
     began = time.perf_counter()
-    tell = progress or silent
+    tell = listener(progress)
     tell("features")
     instance = Instance.of(truth, features, policies)
     noise = truth.noise_variance[instance.rows]

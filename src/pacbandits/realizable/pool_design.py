@@ -25,7 +25,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike
 
+from pacbandits.allocation import check_floor
 from pacbandits.arrays import FloatArray, IntArray, floats
+from pacbandits.checks import positive
 from pacbandits.design.enumerated import relative_gap
 from pacbandits.errors import InputError
 from pacbandits.realizable.coordinates import Coordinates, change_coordinates
@@ -155,10 +157,8 @@ def _solve_at_once(
 ) -> PoolSolution:
     """The same with all directions at once."""
     n_actions, floor, tolerance = where.n_actions, options.floor, options.tolerance
-    if not tolerance > 0:
-        raise InputError(f"tolerance must be positive, got {tolerance}")
-    if not 0 <= floor <= 1 / n_actions:
-        raise InputError(f"floor must lie between 0 and {1 / n_actions:.6g} (one over the actions), got {floor}")
+    positive(tolerance, name="tolerance")
+    check_floor(floor, n_actions=n_actions)
     lengths = np.abs(targets).max(axis=1, initial=0.0)
     if not lengths.any():
         equal = np.full(len(targets), 1.0 / max(len(targets), 1))

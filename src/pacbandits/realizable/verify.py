@@ -13,14 +13,15 @@ import numpy as np
 
 from pacbandits.arrays import FloatArray
 from pacbandits.certificate.verify import Verdict
+from pacbandits.checks import instance
 from pacbandits.errors import InputError
-from pacbandits.policies.base import ClosedClass, EnumeratedClass, PolicyClass
+from pacbandits.policies.base import ClosedClass, EnumeratedClass, PolicyClass, check_class
 from pacbandits.policies.features import map_for
 from pacbandits.policies.greedy import GreedyPolicy
 from pacbandits.policies.registry import digest_class
 from pacbandits.realizable.certificate import STAKE_MULTIPLIERS, RealizableCertificate
 from pacbandits.realizable.deviation import largest_deviation
-from pacbandits.records import Contexts, Log
+from pacbandits.records import Contexts, Log, check_contexts, check_log
 from pacbandits.records.digest import digest_contexts, digest_log
 
 # How far a value computed anew may exceed the one in the certificate, relative to it.
@@ -44,7 +45,10 @@ def verify_realizable(
     >>> pb.verify_realizable(done.certificate, done.log, done.contexts, problem.policies).good
     True
     """
-    here = contexts.only(contexts.weights > 0)
+    instance(certificate, RealizableCertificate, name="certificate")
+    check_log(log)
+    check_class(policies)
+    here = check_contexts(contexts).only(contexts.weights > 0)
     faults = _faults_on_sight(certificate, log, here, policies)
     if faults:
         return Verdict(tuple(faults), None)

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pacbandits.arrays import BoolArray, FloatArray, IntArray, floats, integers, probabilities
+from pacbandits.checks import entries, instance, settle, texts, whole_number
 from pacbandits.errors import InputError, nearest
 from pacbandits.records import parquet
 from pacbandits.records.phi import Phi, joined_phi
@@ -44,6 +45,8 @@ class Contexts:
         n, d = features.shape
         if n == 0:
             raise InputError("there are no contexts; at least one row is needed")
+        names = texts(self.names, name="names of features")
+        settle(self, names=names, categories=_labels(self.categories))
         if len(self.names) != d or len(set(self.names)) != d:
             raise InputError(f"{d} features need {d} distinct names, got {list(self.names)}")
         if len(self.categories) != d:
@@ -53,13 +56,13 @@ class Contexts:
                 integers(features[:, j], name=f"codes of feature '{self.names[j]}'", shape=(n,), below=len(labels))
                 if len(set(labels)) != len(labels):
                     raise InputError(f"the labels of feature '{self.names[j]}' must differ, got {labels}")
-        object.__setattr__(self, "features", features)
-        object.__setattr__(self, "names", tuple(self.names))
-        object.__setattr__(self, "categories", tuple(self.categories))
-        object.__setattr__(self, "weights", probabilities(self.weights, name="context_weights", size=n))
+        settle(self, features=features, weights=probabilities(self.weights, name="context_weights", size=n))
         if self.ids is not None:
-            object.__setattr__(self, "ids", integers(self.ids, name="context ids", shape=(n,)))
-        if self.phi is not None and len(self.phi.rows) != n:
+            settle(self, ids=integers(self.ids, name="context ids", shape=(n,)))
+        if (
+            self.phi is not None
+            and len(instance(self.phi, Phi, name="phi", remedy="Contexts.of takes arrays").rows) != n
+        ):
             raise InputError(f"phi is of {len(self.phi.rows)} contexts, but there are {n}")
 
     def __len__(self) -> int:
@@ -72,9 +75,8 @@ class Contexts:
     @classmethod
     def finite(cls, n: int, *, weights: ArrayLike | None = None, phi: ArrayLike | None = None) -> Contexts:
         """The n elements of a finite context set, known by their number alone, or by that and φ."""
-        if n < 1:
-            raise InputError(f"a context set needs at least one context, got {n}")
-        return cls.of(np.empty((n, 0)), ids=np.arange(n), weights=weights, phi=phi)
+        count = whole_number(n, name="n, the number of contexts,", least=1)
+        return cls.of(np.empty((count, 0)), ids=np.arange(count), weights=weights, phi=phi)
 
     @classmethod
     def of(
@@ -100,8 +102,8 @@ class Contexts:
         equal = np.full(n, 1.0 / max(n, 1))
         return cls(
             features=array,
-            names=tuple(names) if names is not None else tuple(f"x{j}" for j in range(d)),
-            categories=_labels(categories, d),
+            names=tuple(f"x{j}" for j in range(d)) if names is None else texts(names, name="names of features"),
+            categories=(None,) * d if categories is None else _labels(categories),
             ids=None if ids is None else integers(ids, name="context ids", shape=(n,)),
             weights=equal if weights is None else floats(weights, name="context_weights", shape=(n,)),
             phi=None if phi is None else Phi.of(phi, n=n),
@@ -271,7 +273,12 @@ class Contexts:
         return out
 
 
-def _labels(categories: Sequence[Sequence[str] | None] | None, d: int) -> tuple[tuple[str, ...] | None, ...]:
-    if categories is None:
-        return (None,) * d
-    return tuple(None if labels is None else tuple(labels) for labels in categories)
+def check_contexts(contexts: object, *, name: str = "contexts") -> Contexts:
+    """Raise unless these are contexts."""
+    return instance(contexts, Contexts, name=name, remedy="make them by Contexts.of(features)")
+
+
+def _labels(categories: object) -> tuple[tuple[str, ...] | None, ...]:
+    """The labels of each feature, None for a number."""
+    given = entries(categories, name="categories")
+    return tuple(None if labels is None else texts(labels, name="labels of a category") for labels in given)

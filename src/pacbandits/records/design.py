@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
-from pacbandits.allocation import allocate
+from pacbandits.allocation import allocate, check_floor
 from pacbandits.arrays import FloatArray, floats
+from pacbandits.checks import entries, instance, number, settle
 from pacbandits.errors import InputError
 from pacbandits.records.contexts import Contexts
-from pacbandits.records.policy import Policy
+from pacbandits.records.policy import Policy, check_policy
 
 
+@runtime_checkable
 class Sampler(Protocol):
     """Anything that says with what probability to play each action."""
 
@@ -23,6 +25,11 @@ class Sampler(Protocol):
     def propensities(self, contexts: Contexts) -> FloatArray:
         """p(a|c) as (n, A)."""
         ...
+
+
+def check_sampler(sampler: object) -> Sampler:
+    """Raise unless this says with what probability to play each action."""
+    return instance(sampler, Sampler, name="sampler", remedy="Design.uniform(policy) is one")
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,17 +54,18 @@ class Design:
     smoothing: float = 0.0
 
     def __post_init__(self) -> None:
+        check_policy(self.reference, name="reference")
+        support = entries(self.support, name="support")
+        settle(self, support=tuple(check_policy(one, name="a policy of the support") for one in support))
         weights = floats(self.weights, name="design weights", shape=(len(self.support),))
         if weights.size and weights.min() < 0:
             raise InputError(f"design weights must not be negative, got {weights.min()}")
         n_actions = self.n_actions
         if any(policy.n_actions != n_actions for policy in self.support):
             raise InputError("the policies of a design must have the same number of actions as its reference")
-        if not 0 <= self.floor <= 1 / n_actions:
-            raise InputError(f"floor must lie between 0 and 1/{n_actions} (one over the actions), got {self.floor}")
-        if not 0 <= self.smoothing < np.inf:
-            raise InputError(f"smoothing must be 0 or more and finite, got {self.smoothing}")
-        object.__setattr__(self, "weights", weights)
+        floor = check_floor(self.floor, n_actions=n_actions)
+        smoothing = number(self.smoothing, name="smoothing", least=0, wanted="be 0 or more and finite")
+        settle(self, weights=weights, floor=floor, smoothing=smoothing)
 
     @classmethod
     def uniform(cls, reference: Policy) -> Design:

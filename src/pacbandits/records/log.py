@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pacbandits.arrays import BoolArray, FloatArray, IntArray, floats, integers
+from pacbandits.checks import instance, settle, texts
 from pacbandits.errors import InputError
 from pacbandits.records import parquet
-from pacbandits.records.contexts import WEIGHT_COLUMN, Contexts
+from pacbandits.records.contexts import WEIGHT_COLUMN, Contexts, check_contexts
 from pacbandits.records.phi import joined_phi
 
 PROPENSITY_SUM_ROUNDING = 1e-6  # how far the propensities of a row may sum from 1
@@ -45,7 +46,7 @@ class Log:
     remarks: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        n = len(self.contexts)
+        n = len(check_contexts(self.contexts))
         propensities = floats(self.propensities, name="propensities", shape=(n, None))
         if propensities.shape[1] == 0:
             raise InputError("propensities have no columns; at least one action is needed")
@@ -63,20 +64,18 @@ class Log:
         if self.least is not None:
             least = floats(self.least, name="least propensities", shape=propensities.shape)
             _check_least(least, propensities, actions)
-            object.__setattr__(self, "least", least)
-        object.__setattr__(self, "remarks", tuple(self.remarks))
-        object.__setattr__(self, "propensities", propensities)
-        object.__setattr__(self, "actions", actions)
-        object.__setattr__(self, "rewards", floats(self.rewards, name="rewards", shape=(n,)))
-        object.__setattr__(self, "rounds", integers(self.rounds, name="rounds", shape=(n,)))
+            settle(self, least=least)
+        settle(self, remarks=texts(self.remarks, name="remarks"), propensities=propensities, actions=actions)
+        settle(self, rewards=floats(self.rewards, name="rewards", shape=(n,)))
+        settle(self, rounds=integers(self.rounds, name="rounds", shape=(n,)))
         repeats = integers(self.repeats, name="repeats", shape=(n,))
         if repeats.min() < 1:
             raise InputError(f"repeats must be 1 or more, got {repeats.min()}")
         if repeats.sum(dtype=np.float64) >= 2.0**63:
             raise InputError(f"repeats sum to {repeats.sum(dtype=np.float64):.6g}; fewer than 2^63 can be counted")
-        object.__setattr__(self, "repeats", repeats)
+        settle(self, repeats=repeats)
         if np.ptp(self.contexts.weights) > 0:
-            object.__setattr__(self, "contexts", replace(self.contexts, weights=np.full(n, 1.0 / n)))
+            settle(self, contexts=replace(self.contexts, weights=np.full(n, 1.0 / n)))
 
     def __len__(self) -> int:
         return len(self.contexts)
@@ -167,7 +166,7 @@ class Log:
         >>> log.samples, log.played_propensities
         (2, array([0.5, 0.8]))
         """
-        n = len(contexts)
+        n = len(check_contexts(contexts))
         return cls(
             contexts=contexts,
             actions=integers(actions, name="actions", shape=(n,)),
@@ -196,7 +195,7 @@ class Log:
         played (n,): that. least (n, A): what every action's was at least, as was known before the action was drawn; 0
         where nothing was known, which proves less.
         """
-        n = len(contexts)
+        n = len(check_contexts(contexts))
         bounds = floats(least, name="least propensities", shape=(n, None))
         own = integers(actions, name="actions", shape=(n,), below=bounds.shape[1])
         propensities = bounds.copy()
@@ -283,6 +282,11 @@ def pop_weights(columns: parquet.Columns) -> tuple[str, ...]:
     if given.min() < 0:
         raise InputError(f"context_weights must not be negative, but entry {int(given.argmin())} is {given.min()}")
     return (WEIGHTS_REMARK,) if np.ptp(given) > _WEIGHT_ROUNDING * given.max() else ()
+
+
+def check_log(log: object) -> Log:
+    """Raise unless this is a log."""
+    return instance(log, Log, name="log", remedy="make one by Log.of or read_log")
 
 
 def _check_least(least: FloatArray, propensities: FloatArray, actions: IntArray) -> None:

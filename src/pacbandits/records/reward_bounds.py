@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from pacbandits.checks import flag, number, settle
 from pacbandits.errors import InputError
 
 
@@ -22,15 +23,14 @@ class RewardBounds:
     proxy: float | None = None
 
     def __post_init__(self) -> None:
-        if not 1.0 <= self.second_moment < float("inf"):
-            raise InputError(f"the bound on E[r²] must be 1 or more and finite, got {self.second_moment}")
+        bound = number(self.second_moment, name="second_moment, the bound on E[r²],", least=1)
+        settle(self, second_moment=bound, in_unit=flag(self.in_unit, name="in_unit"))
         if self.in_unit and self.second_moment > 1.0:
             raise InputError(f"rewards in [0, 1] have E[r²] ≤ 1; a bound of {self.second_moment} does not fit")
-
         if self.proxy is None and self.in_unit:
-            object.__setattr__(self, "proxy", 0.25)
-        if self.proxy is not None and not 0 <= self.proxy < float("inf"):
-            raise InputError(f"the sub-Gaussian proxy of the noise must be 0 or more and finite, got {self.proxy}")
+            settle(self, proxy=0.25)
+        if self.proxy is not None:
+            settle(self, proxy=number(self.proxy, name="proxy, the sub-Gaussian proxy of the noise,", least=0))
 
     def describe(self) -> str:
         """The assumption in words."""

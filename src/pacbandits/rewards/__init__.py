@@ -1,7 +1,7 @@
 """Reward models: a guess of r(c, a) from the past, to centre what is estimated from the future."""
 
 from pacbandits.rewards.additive import Additive
-from pacbandits.rewards.base import Constant, Fitted, RewardModel, StoredModel, no_idea
+from pacbandits.rewards.base import Constant, Fitted, RewardModel, StoredModel, check_model, no_idea
 from pacbandits.rewards.cells import CellMeans
 from pacbandits.rewards.either import Either
 from pacbandits.rewards.per_action import PerAction
@@ -20,6 +20,7 @@ __all__ = [
     "RewardModel",
     "StoredModel",
     "can_be_made_again",
+    "check_model",
     "default_model",
     "first_model",
     "model_from_json",

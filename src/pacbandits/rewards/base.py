@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol, Self
+from typing import Any, ClassVar, Protocol, Self, runtime_checkable
 
 import numpy as np
 
 from pacbandits.arrays import FloatArray
+from pacbandits.checks import instance
 from pacbandits.fields import Fields
 from pacbandits.records import Contexts, Log
 
@@ -27,6 +28,7 @@ class Fitted(Protocol):
         ...
 
 
+@runtime_checkable
 class RewardModel(Protocol):
     """What can be fitted to a log."""
 
@@ -69,3 +71,8 @@ class Constant:
 def no_idea(n_actions: int) -> Constant:
     """The model before there are data: one half."""
     return Constant(np.full(n_actions, 0.5))
+
+
+def check_model(model: object) -> RewardModel:
+    """Raise unless this can be fitted to a log."""
+    return instance(model, RewardModel, name="model", remedy="leave it out for one that suits the contexts")

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from pacbandits.arrays import FloatArray, IntArray
+from pacbandits.checks import settle, shown, whole_number
 from pacbandits.errors import InputError
 from pacbandits.records import Contexts, Log
 from pacbandits.rewards.base import Json
@@ -33,6 +34,12 @@ class PerAction:
 
     estimator: Any
     least: int = 20
+
+    def __post_init__(self) -> None:
+        lacking = [name for name in ("fit", "predict") if not callable(getattr(self.estimator, name, None))]
+        if lacking or isinstance(self.estimator, type):
+            raise InputError(f"estimator must be an object with fit and predict, got {shown(self.estimator)}")
+        settle(self, least=whole_number(self.least, name="least", least=1))
 
     def fit(self, log: Log) -> FittedEach:
         fitted: list[Any] = []

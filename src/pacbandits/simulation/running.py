@@ -11,14 +11,15 @@ from typing import Any, cast
 import numpy as np
 
 from pacbandits.algorithms import make_algorithm
+from pacbandits.checks import function, instance, path, random_numbers, whole_number
 from pacbandits.confidence import check_delta, check_epsilon
 from pacbandits.errors import InputError
-from pacbandits.policies.base import PolicyClass
+from pacbandits.policies.base import PolicyClass, check_class
 from pacbandits.problems import Problem, load_problem
 from pacbandits.simulation.kept import Kept
 from pacbandits.simulation.outcome import Run, Watch
 from pacbandits.simulation.playing import Play
-from pacbandits.trials.protocol import Algorithm, Setting, check_steps
+from pacbandits.trials.protocol import Algorithm, Setting, check_sampled_contexts, check_steps
 
 
 def run(
@@ -54,19 +55,20 @@ def run(
     >>> done.certificate.certified
     True
     """
-    seed = None if isinstance(rng, np.random.Generator) else rng
-    rng = np.random.default_rng(rng)
-    if max_samples is not None and max_samples < 1:
-        raise InputError(f"max_samples must be 1 or more, got {max_samples}")
-    if isinstance(problem, str):
-        problem = load_problem(problem)
-    chosen = problem.policies if policies is None else policies
+    rng, seed = random_numbers(rng)
+    if max_samples is not None:
+        max_samples = whole_number(max_samples, name="max_samples", least=1)
+    offline_contexts = check_sampled_contexts(offline_contexts, name="offline_contexts")
+    if watch is not None:
+        function(watch, name="watch")
+    problem = _loaded(problem)
+    chosen = problem.policies if policies is None else check_class(policies)
     told = {"epsilon": epsilon, "delta": delta, "offline_contexts": offline_contexts}
     made, epsilon, delta = _made(algorithm, problem, chosen, told, options)
     kept = None
     if state is not None:
         asked = {"epsilon": epsilon, "delta": delta, "seed": seed, "number of offline contexts": offline_contexts}
-        kept = Kept.checked(Path(state), made, problem, chosen, rng, asked=asked)
+        kept = Kept.checked(path(state, name="state"), made, problem, chosen, rng, asked=asked)
     began = time.perf_counter()
     first = None if kept is None else kept.resume()
     if first is None:
@@ -141,14 +143,22 @@ def repeat(
     **options: Any,
 ) -> list[Run]:
     """Runs with the seeds seed, seed + 1, …; the options are those of `run`. Ends early when one is interrupted."""
-    if isinstance(problem, str):
-        problem = load_problem(problem)
+    problem = _loaded(problem)
+    runs, seed = whole_number(runs, name="runs", least=1), whole_number(seed, name="seed", least=0)
     done: list[Run] = []
     for i in range(runs):
         done.append(run(problem, policies, rng=seed + i, watch=_numbered(watch, i), **options))
         if done[-1].stopped == "interrupted":
             break
     return done
+
+
+def _loaded(problem: Problem | str) -> Problem:
+    """The problem, or the one of that name."""
+    remedy = "or what load_problem takes, the name of one"
+    return (
+        load_problem(problem) if isinstance(problem, str) else instance(problem, Problem, name="problem", remedy=remedy)
+    )
 
 
 def _numbered(watch: Watch | None, number: int) -> Watch | None:

@@ -15,8 +15,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Annotated, ClassVar
 
+from pacbandits.checks import number, positive, settle
 from pacbandits.design import DesignTask, Solution, best_pricing, solve_by_pricing, solve_enumerated
-from pacbandits.errors import InputError
 from pacbandits.options import About
 from pacbandits.policies.base import EnumeratedClass
 from pacbandits.policies.counting import counting
@@ -71,10 +71,8 @@ class Coda(Trial):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not 0 <= self.floor <= 1:
-            raise InputError(f"floor is a share of uniform exploration, from 0 to 1; got {self.floor}")
-        if not 0 < self.precision < float("inf"):
-            raise InputError(f"precision must be positive and finite, got {self.precision}")
+        share = number(self.floor, name="floor, a share of uniform exploration,", least=0, most=1)
+        settle(self, floor=share, precision=positive(self.precision, name="precision"))
 
     @classmethod
     def made_for(

@@ -16,10 +16,11 @@ import numpy as np
 
 from pacbandits.arrays import FloatArray
 from pacbandits.certificate import Certificate, Ledger
+from pacbandits.checks import instance
 from pacbandits.design import Shifted, price_propensities, solve_design
-from pacbandits.policies.base import PolicyClass
-from pacbandits.records import Log
-from pacbandits.rewards import RewardModel, model_from_json
+from pacbandits.policies.base import PolicyClass, check_class
+from pacbandits.records import Log, check_log
+from pacbandits.rewards import RewardModel, check_model, model_from_json
 from pacbandits.trials.coda import DEFAULT_FLOOR_SHARE
 from pacbandits.trials.exploration import MIN_DESIGN_PRICE, Findings, gap_task
 
@@ -48,6 +49,11 @@ def outlook(certificate: Certificate, log: Log, policies: PolicyClass, *, model:
 
     model: for certificates whose own cannot be made from its description.
     """
+    instance(certificate, Certificate, name="certificate")
+    check_log(log)
+    check_class(policies)
+    if model is not None:
+        check_model(model)
     missing = certificate.threshold - certificate.value
     if certificate.certified or missing <= 0:
         return Outlook(0.0, 0.0)

@@ -18,10 +18,12 @@ from typing import Any, ClassVar, Protocol, Self, TypeVar
 import numpy as np
 
 from pacbandits.certificate.claim import Claim
+from pacbandits.checks import instance, settle, whole_number
+from pacbandits.confidence import check_epsilon
 from pacbandits.errors import InputError
-from pacbandits.policies.base import PolicyClass
+from pacbandits.policies.base import PolicyClass, check_class
 from pacbandits.progress import Progress
-from pacbandits.records import Contexts, Log, Policy, RewardBounds, Sampler
+from pacbandits.records import Contexts, Log, Policy, RewardBounds, Sampler, check_sampler
 
 MAX_PROPENSITY_ROUNDING = 1e-9  # between logged propensities and the planned ones
 ROWS_COMPARED_AT_A_TIME = 2**18
@@ -69,6 +71,16 @@ class Setting:
     rewards: RewardBounds
     sampled_contexts: int | None = None
 
+    def __post_init__(self) -> None:
+        check_class(self.policies)
+        instance(self.rewards, RewardBounds, name="rewards")
+        settle(self, sampled_contexts=check_sampled_contexts(self.sampled_contexts))
+
+
+def check_sampled_contexts(count: object, *, name: str = "sampled_contexts") -> int | None:
+    """How many contexts were drawn to stand for their distribution, 1 or more; None when it is known."""
+    return None if count is None else whole_number(count, name=name, least=1)
+
 
 @dataclass(frozen=True, eq=False)
 class Plan:
@@ -83,6 +95,12 @@ class Plan:
     samples: int
     oracle_calls: int = 0
     details: Details = field(default_factory=dict[str, float | int | str])
+
+    def __post_init__(self) -> None:
+        check_sampler(self.sampler)
+        settle(self, round_number=whole_number(self.round_number, name="round_number", least=1))
+        settle(self, epsilon=check_epsilon(self.epsilon), samples=whole_number(self.samples, name="samples", least=1))
+        settle(self, oracle_calls=whole_number(self.oracle_calls, name="oracle_calls", least=0))
 
 
 @dataclass(frozen=True, eq=False)

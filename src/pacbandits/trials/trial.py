@@ -20,13 +20,14 @@ import numpy as np
 
 from pacbandits.arrays import FloatArray
 from pacbandits.certificate import Bets, Certificate, Evidence, Ledger, Named, best_certificate, with_name, worth_naming
-from pacbandits.confidence import check_delta
+from pacbandits.checks import instance, positive, settle, whole_number
+from pacbandits.confidence import check_delta, check_positive_epsilon
 from pacbandits.errors import InputError
 from pacbandits.options import About
 from pacbandits.policies.base import PolicyClass
 from pacbandits.progress import Progress
-from pacbandits.records import Contexts, Design, Log, Policy, RewardBounds, Sampler
-from pacbandits.rewards import Fitted, RewardModel, default_model, no_idea
+from pacbandits.records import Contexts, Design, Log, Policy, RewardBounds, Sampler, check_sampler
+from pacbandits.rewards import Fitted, RewardModel, check_model, default_model, no_idea
 from pacbandits.trials.protocol import Answer, Plan, Setting, State, check_played
 
 # Of the stake that the scale of a round asks for. Large stakes refute near-optimal policies, small ones those that are
@@ -58,6 +59,11 @@ class Exploration:
     since: int
     pool: tuple[Policy, ...] = ()
     oracle_calls: int = 0
+
+    def __post_init__(self) -> None:
+        check_sampler(self.sampler)
+        settle(self, price=positive(self.price, name="price"), since=whole_number(self.since, name="since", least=0))
+        settle(self, oracle_calls=whole_number(self.oracle_calls, name="oracle_calls", least=0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,14 +131,13 @@ class Trial(ABC):
             cls.name = cls.__name__
 
     def __post_init__(self) -> None:
-        if not 0 < self.epsilon < float("inf"):
-            raise InputError(f"{self.name} needs an epsilon above 0; got {self.epsilon}")
-        check_delta(self.delta)
-        if self.pilot is not None and not (self.pilot >= 1 and self.pilot == int(self.pilot)):
-            raise InputError(f"pilot must be a whole number, 1 or more; got {self.pilot}")
-        if not 0 < self.growth < float("inf"):
-            raise InputError(f"growth must be positive and finite, got {self.growth}")
-        if not self.rewards.in_unit:
+        settle(self, epsilon=check_positive_epsilon(self.epsilon, asker=self.name), delta=check_delta(self.delta))
+        settle(self, growth=positive(self.growth, name="growth"))
+        if self.pilot is not None:
+            settle(self, pilot=whole_number(self.pilot, name="pilot", least=1))
+        if self.model is not None:
+            check_model(self.model)
+        if not instance(self.rewards, RewardBounds, name="rewards").in_unit:
             raise InputError(
                 f"{self.name} needs rewards in [0, 1], and these are not known to be; rescale them, or use rage or "
                 "rage-free, or noise=bernoulli where a problem has that option"

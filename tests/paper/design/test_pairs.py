@@ -263,7 +263,7 @@ def test_an_unreached_tolerance_is_admitted():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"tolerance": 0.0}, "tolerance must be positive, got 0.0"),
+        ({"tolerance": 0.0}, "tolerance must be positive and finite, got 0.0"),
         ({"floor": 0.6}, "floor must lie between 0 and 1/2"),
         ({"n_actions": 0}, "n_actions must be 1 or more, got 0"),
         ({"weights": [1.0]}, r"context weights must have shape \(2,\), got \(1,\)"),

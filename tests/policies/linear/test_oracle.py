@@ -129,7 +129,7 @@ def test_wrong_classes_are_refused() -> None:
         Linear(Given(3, 2))  # pyright: ignore[reportAbstractUsage]
     contexts = draw_people(np.random.default_rng(0), 20, 2)
     for levels in (0, -1, 1001):
-        with pytest.raises(InputError, match="levels must be between 1 and 1000"):
+        with pytest.raises(InputError, match="levels must be from 1 to 1000"):
             Linear.learn(contexts, n_actions=2, levels=levels)
     with pytest.raises(InputError, match="whole number"):
         Linear.learn(contexts, n_actions=2, levels=1.5)  # pyright: ignore[reportArgumentType]

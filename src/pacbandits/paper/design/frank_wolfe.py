@@ -22,7 +22,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from pacbandits.arrays import FloatArray, IntArray
-from pacbandits.confidence import check_epsilon
+from pacbandits.checks import positive
+from pacbandits.confidence import check_positive_epsilon
 from pacbandits.design.enumerated import SUM_ROUNDING
 from pacbandits.errors import InputError
 from pacbandits.paper.design.descent import Descent, Stopping, descend, settle
@@ -103,8 +104,8 @@ def solve_frank_wolfe(
 
     `max_iterations` bounds the Frank–Wolfe steps over all n; whatever is returned, its bracket holds.
     """
-    if not (check_epsilon(epsilon) > 0 and tolerance > 0):
-        raise InputError(f"epsilon and tolerance must be positive, got {epsilon} and {tolerance}")
+    check_positive_epsilon(epsilon, asker="FW-GD")
+    positive(tolerance, name="tolerance")
     worst = int(problem.gaps.argmin())
     if -problem.gap_weight * problem.gaps[worst] >= epsilon:
         raise InputError(

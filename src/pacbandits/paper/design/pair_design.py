@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from pacbandits.allocation import allocate
+from pacbandits.allocation import allocate, check_floor
 from pacbandits.arrays import FloatArray, IntArray, floats, integers
+from pacbandits.checks import settle
 from pacbandits.compiled import kernel, over_cores
 from pacbandits.errors import InputError
 from pacbandits.records.contexts import Contexts
@@ -47,10 +48,7 @@ class PairDesign:
         if weights.size and weights.min() < 0:
             raise InputError(f"pair weights must not be negative, got {weights.min()}")
         pairs = integers(self.pairs, name="pairs", shape=(len(weights), 2), below=len(self.support))
-        if not 0 <= self.floor <= 1 / n_actions:
-            raise InputError(f"floor must lie between 0 and 1/{n_actions} (one over the actions), got {self.floor}")
-        object.__setattr__(self, "pairs", pairs)
-        object.__setattr__(self, "weights", weights)
+        settle(self, pairs=pairs, weights=weights, floor=check_floor(self.floor, n_actions=n_actions))
 
     @property
     def n_actions(self) -> int:

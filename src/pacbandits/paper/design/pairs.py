@@ -20,13 +20,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pacbandits.allocation import allocate
+from pacbandits.allocation import allocate, check_floor
 from pacbandits.arrays import BoolArray, FloatArray, IntArray, check_shape, floats, integers
+from pacbandits.checks import positive, whole_number
 from pacbandits.design.enumerated import SUM_ROUNDING, relative_gap, solve_weights
 from pacbandits.errors import InputError
 from pacbandits.paper.design.pair_design import PairDesign, pair_mass
 from pacbandits.paper.design.pair_objective import PairObjective, all_disagreements, all_variances
-from pacbandits.policies.base import compact
+from pacbandits.policies.base import check_n_actions, compact
 from pacbandits.records import Policy
 
 _MAX_NEW_PAIRS_A_ROUND = 400
@@ -102,14 +103,10 @@ def solve_pairs(
 
     weights (N,): ν, the weights of the contexts. floor: the least probability of every action.
     """
-    if n_actions < 1:
-        raise InputError(f"n_actions must be 1 or more, got {n_actions}")
-    if not tolerance > 0:
-        raise InputError(f"tolerance must be positive, got {tolerance}")
-    if max_rounds < 1:
-        raise InputError(f"max_rounds must be 1 or more, got {max_rounds}")
-    if not 0 <= floor <= 1 / n_actions:
-        raise InputError(f"floor must lie between 0 and 1/{n_actions} (one over the actions), got {floor}")
+    check_n_actions(n_actions)
+    positive(tolerance, name="tolerance")
+    whole_number(max_rounds, name="max_rounds", least=1)
+    check_floor(floor, n_actions=n_actions)
     table, nu = _table(actions, n_actions=n_actions), _weights(weights)
     check_shape(nu, name="context weights", shape=(table.shape[1],))
     telling = (nu > 0) & (table != table[0]).any(axis=0)

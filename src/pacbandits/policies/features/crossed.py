@@ -10,13 +10,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pacbandits.arrays import FloatArray, IntArray, floats
+from pacbandits.checks import entries, flag, settle, shown
 from pacbandits.errors import InputError
 from pacbandits.fields import Fields, whole_number
+from pacbandits.policies.base import check_n_actions
 from pacbandits.policies.features.encoders import Encoder, encoder_from_json, learn_encoders
 from pacbandits.policies.features.maps import MAX_STORED_DIMENSION
 from pacbandits.policies.features.rows import CrossedRows, for_kernels, is_blocks
 from pacbandits.policies.features.words import largest_in_words, scales_in_words, sum_in_words
-from pacbandits.records import Contexts
+from pacbandits.records import Contexts, check_contexts
 
 _REPEATS_LOOK_ROWS = 1_000  # by which to tell whether many rows are alike
 
@@ -37,10 +39,15 @@ class Crossed:
     kind = "crossed"
 
     def __post_init__(self) -> None:
+        encoders = entries(self.encoders, name="encoders")
+        strange = [one for one in encoders if not isinstance(one, Encoder)]
+        if strange:
+            raise InputError(f"encoders must be such as Crossed.blocks makes, got {shown(strange[0])}")
+        settle(self, encoders=encoders)
         table = floats(self.table, name="features of actions", shape=(None, None))
         if 0 in table.shape:
             raise InputError(f"features of actions have shape {table.shape}; at least one of each is needed")
-        object.__setattr__(self, "table", table)
+        settle(self, table=table)
 
     @classmethod
     def blocks(cls, contexts: Contexts, *, n_actions: int, relative: bool = False) -> Crossed:
@@ -48,11 +55,14 @@ class Crossed:
 
         Policies only see differences of scores, and need no block for the first action. Rewards do.
         """
-        return cls(learn_encoders(contexts), np.eye(n_actions)[:, 1 if relative and n_actions > 1 else 0 :])
+        n_actions, relative = check_n_actions(n_actions), flag(relative, name="relative")
+        table = np.eye(n_actions)[:, 1 if relative and n_actions > 1 else 0 :]
+        return cls(learn_encoders(check_contexts(contexts)), table)
 
     @classmethod
     def shared(cls, contexts: Contexts, action_features: ArrayLike) -> Crossed:
         """Coefficients shared by all actions, which differ by features (A, k) of their own."""
+        check_contexts(contexts)
         return cls(learn_encoders(contexts), floats(action_features, name="features of actions", shape=(None, None)))
 
     @property

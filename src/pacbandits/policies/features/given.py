@@ -9,12 +9,14 @@ from typing import Any
 import numpy as np
 
 from pacbandits.arrays import FloatArray, IntArray
+from pacbandits.checks import settle, whole_number
 from pacbandits.errors import InputError
 from pacbandits.fields import Fields
+from pacbandits.policies.base import check_n_actions
 from pacbandits.policies.features.maps import MAX_STORED_DIMENSION
 from pacbandits.policies.features.rows import SpelledRows, for_kernels
 from pacbandits.policies.features.words import largest_in_words
-from pacbandits.records import Contexts, Phi
+from pacbandits.records import Contexts, Phi, check_contexts
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,10 +32,14 @@ class Given:
 
     kind = "given"
 
+    def __post_init__(self) -> None:
+        settle(self, n_actions=check_n_actions(self.n_actions))
+        settle(self, dimension=whole_number(self.dimension, name="dimension", least=1))
+
     @classmethod
     def learn(cls, contexts: Contexts, *, n_actions: int) -> Given:
         """For contexts with φ like these."""
-        phi = contexts.require_phi(n_actions=n_actions)
+        phi = check_contexts(contexts).require_phi(n_actions=check_n_actions(n_actions))
         if not phi.table[phi.rows].any():
             raise InputError("phi is zero everywhere, so nothing depends on the action; give other features")
         return cls(n_actions, phi.dimension)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
 import numpy as np
 
 from pacbandits.arrays import FloatArray, IntArray
+from pacbandits.checks import function, positive, texts
 from pacbandits.errors import InputError, nearest, plain
-from pacbandits.policies.base import check_scores
+from pacbandits.policies.base import check_n_actions, check_scores
 from pacbandits.policies.learners.encoding import Encode, MeaningfulEncoder, OneHot, encoded
 from pacbandits.policies.learners.estimators import kind_of, name_of, prepared
 from pacbandits.policies.learners.reductions import ESTIMATOR_KINDS, REDUCTIONS, LearningTask, Rule
@@ -81,14 +81,12 @@ class Learned:
         log_size: float,
         encode: Encode | None = None,
     ) -> None:
-        if n_actions < 1:
-            raise InputError(f"n_actions must be 1 or more, got {n_actions}")
-        if not 0 < log_size < math.inf:
-            raise InputError(f"log_size must be positive and finite, got {log_size}")
+        self.n_actions = check_n_actions(n_actions)
+        self.log_size = positive(log_size, name="log_size")
+        if encode is not None:
+            function(encode, name="encode")
         self.estimator = prepared(estimator)
         self.reductions = _checked(reduction, estimator)
-        self.n_actions = n_actions
-        self.log_size = float(log_size)
         self.encode = encode
         self._rows: PerContexts[EncodedRows] = PerContexts()
 
@@ -150,7 +148,7 @@ class EncodedRows:
 
 def _checked(reduction: str | tuple[str, ...], estimator: Any) -> tuple[str, ...]:
     """The reductions by name, each one that the estimator is of a kind for."""
-    names = (reduction,) if isinstance(reduction, str) else tuple(dict.fromkeys(reduction))
+    names = (reduction,) if isinstance(reduction, str) else tuple(dict.fromkeys(texts(reduction, name="reduction")))
     if not names:
         raise InputError(f"at least one reduction is needed, of {', '.join(REDUCTIONS)}")
     kind = kind_of(estimator)

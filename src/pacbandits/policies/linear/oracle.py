@@ -9,9 +9,10 @@ from typing import Any, Literal, Self
 import numpy as np
 
 from pacbandits.arrays import FloatArray, IntArray
-from pacbandits.errors import InputError, nearest
-from pacbandits.fields import MAX_WHOLE_NUMBER, Fields, whole_number
-from pacbandits.policies.base import Frontier, RisingValue, at_stake, check_scores
+from pacbandits.checks import instance, text, whole_number
+from pacbandits.errors import InputError, nearest, plain
+from pacbandits.fields import Fields
+from pacbandits.policies.base import Frontier, RisingValue, at_stake, check_n_actions, check_scores
 from pacbandits.policies.features import CompactMap, FeatureMap, map_for, map_from_json
 from pacbandits.policies.finite import sum_scores
 from pacbandits.policies.linear.acting import Rows, Table, act_all, rows_of
@@ -32,7 +33,7 @@ from pacbandits.policies.linear.policy import LinearPolicy, one_map
 from pacbandits.policies.linear.search import Ground
 from pacbandits.policies.memory import PerContexts
 from pacbandits.policies.pareto import pareto
-from pacbandits.records import Contexts, Policy
+from pacbandits.records import Contexts, Policy, check_contexts
 
 Oracle = Literal["auto", "list", "milp", "search"]
 ORACLES: tuple[Oracle, ...] = ("auto", "list", "milp", "search")
@@ -81,6 +82,7 @@ class Linear(ABC):
     @staticmethod
     def of(map: FeatureMap, *, levels: int | None = None, oracle: str = "auto") -> Linear:
         """The policies that are linear in these features, with the oracle that suits their number."""
+        instance(map, FeatureMap, name="map", remedy="Crossed.blocks(contexts, n_actions=…) is one")
         size = count_directions(map.dimension, _checked_levels(map, levels))
         return _kind(map, size, oracle)(map, levels=levels, oracle=oracle)
 
@@ -91,9 +93,9 @@ class Linear(ABC):
         Where these are all contexts there are (they have ids) and few, `auto` looks at more policies than otherwise;
         where there are many, at fewer.
         """
-        if n_actions < 1:
-            raise InputError(f"n_actions must be 1 or more, got {n_actions}")
-        features = map_for(contexts, n_actions=n_actions, relative=True)
+        check_contexts(contexts)
+        text(oracle, name="oracle")
+        features = map_for(contexts, n_actions=check_n_actions(n_actions), relative=True)
         if oracle == "auto" and features.dimension > 2:
             size = count_directions(features.dimension, _checked_levels(features, levels))
             if contexts.ids is not None and size <= min(MOST_SWEPT_POLICIES, _MOST_KEPT_ACTIONS // len(contexts)):
@@ -298,14 +300,12 @@ class SolvedLinear(Linear):
 def _checked_levels(map: FeatureMap, levels: int | None) -> int:
     if levels is None:
         return default_levels(map.dimension)
-    if not 1 <= whole_number(levels, name="levels", least=-MAX_WHOLE_NUMBER) <= MOST_LEVELS:
-        raise InputError(f"levels must be between 1 and {MOST_LEVELS}, got {levels}")
-    return levels
+    return whole_number(levels, name="levels", least=1, most=MOST_LEVELS)
 
 
 def _kind(map: FeatureMap, size: int, oracle: str) -> type[Linear]:
-    if oracle not in ORACLES:
-        raise InputError(f"unknown oracle '{oracle}'{nearest(oracle, ORACLES)}")
+    if text(oracle, name="oracle") not in ORACLES:
+        raise InputError(f"unknown oracle '{plain(oracle)}'{nearest(oracle, ORACLES)}")
     if oracle == "milp":
         return SolvedLinear
     turning = map.dimension == 2

@@ -12,8 +12,9 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 from pacbandits.arrays import IntArray
+from pacbandits.checks import whole_number
 from pacbandits.errors import InputError, plain
-from pacbandits.fields import MAX_WHOLE_NUMBER, Fields, whole_number
+from pacbandits.fields import MAX_WHOLE_NUMBER, Fields
 from pacbandits.policies.features import CompactMap, FeatureMap, map_from_json
 from pacbandits.policies.features.words import largest_in_words
 from pacbandits.policies.linear.acting import act, rows_of

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from pacbandits.errors import InputError
+from pacbandits.checks import instance, whole_number
+from pacbandits.policies.base import check_n_actions
 from pacbandits.policies.memory import PerContexts
 from pacbandits.policies.trees.bins import Bins, Codes
 from pacbandits.policies.trees.tree import Node, TreePolicy, leaves
@@ -24,11 +25,9 @@ class BinnedTrees:
     kind = "trees"
 
     def __init__(self, bins: Bins, *, n_actions: int, depth: int) -> None:
-        if n_actions < 1:
-            raise InputError(f"n_actions must be 1 or more, got {n_actions}")
-        self.bins = bins
-        self.n_actions = n_actions
-        self.depth = depth
+        self.bins = instance(bins, Bins, name="bins", remedy="make them by Bins.learn(contexts)")
+        self.n_actions = check_n_actions(n_actions)
+        self.depth = whole_number(depth, name="depth")
         self._codes: PerContexts[Codes] = PerContexts()
 
     @property

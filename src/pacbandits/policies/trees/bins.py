@@ -10,10 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pacbandits.arrays import BoolArray, FloatArray, IntArray
+from pacbandits.checks import whole_number
 from pacbandits.errors import InputError, plain
 from pacbandits.fields import Fields, items
 from pacbandits.policies.trees.tree import AtMost, Is, Test
-from pacbandits.records import Contexts
+from pacbandits.records import Contexts, check_contexts
 
 MOST_BINS = 256
 
@@ -167,8 +168,8 @@ class Bins:
         Numbers of at most `bins` distinct values are cut halfway between all neighbours. What does not vary
         is left out.
         """
-        if isinstance(bins, bool) or not 2 <= bins <= MOST_BINS:
-            raise InputError(f"bins must lie between 2 and {MOST_BINS}, got {bins}")
+        check_contexts(contexts)
+        bins = whole_number(bins, name="bins", least=2, most=MOST_BINS)
         found: list[NumberBins | LabelBins] = []
         for j, (name, labels) in enumerate(zip(contexts.names, contexts.categories, strict=True)):
             if labels is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from pacbandits.arrays import FloatArray
+from pacbandits.checks import instance
 from pacbandits.errors import InputError
 from pacbandits.policies.base import check_scores
 from pacbandits.policies.trees.binned import BinnedTrees
@@ -30,10 +31,10 @@ class DeepTrees(BinnedTrees):
 
     def __init__(self, bins: Bins, *, n_actions: int, depth: int = 3, effort: Effort | None = None) -> None:
         super().__init__(bins, n_actions=n_actions, depth=depth)
-        if depth not in SEARCHED_DEPTHS:
+        if self.depth not in SEARCHED_DEPTHS:
             least, most = SEARCHED_DEPTHS[0], SEARCHED_DEPTHS[-1]
-            raise InputError(f"depth must be from {least} to {most}, got {depth}; use Trees for depth 0, 1 or 2")
-        self.effort = effort or Effort()
+            raise InputError(f"depth must be from {least} to {most}, got {self.depth}; use Trees for depth 0, 1 or 2")
+        self.effort = Effort() if effort is None else instance(effort, Effort, name="effort")
 
     @classmethod
     def learn(

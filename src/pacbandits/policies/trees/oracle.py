@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from pacbandits.arrays import FloatArray, IntArray
+from pacbandits.checks import instance
 from pacbandits.errors import InputError
 from pacbandits.policies.base import Frontier, RisingValue, check_scores
 from pacbandits.policies.trees.binned import BinnedTrees
@@ -30,9 +31,9 @@ class Trees(BinnedTrees):
 
     def __init__(self, bins: Bins, *, n_actions: int, depth: int = 2, limits: TreeLimits | None = None) -> None:
         super().__init__(bins, n_actions=n_actions, depth=depth)
-        if depth not in (0, 1, 2):
-            raise InputError(f"depth must be 0, 1 or 2, got {depth}")
-        self.limits = limits or TreeLimits()
+        if self.depth not in (0, 1, 2):
+            raise InputError(f"depth must be 0, 1 or 2, got {self.depth}; DeepTrees go deeper")
+        self.limits = TreeLimits() if limits is None else instance(limits, TreeLimits, name="limits")
 
     @classmethod
     def learn(cls, contexts: Contexts, *, n_actions: int, depth: int = 2, bins: int = 32) -> Trees:
