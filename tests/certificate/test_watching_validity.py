@@ -121,7 +121,7 @@ def wealth_at_the_truth(log, batches, truth):
     ("rule", "truth", "bound", "rows"),
     [
         ("chase", "plain", None, 3),
-        ("stop", "sure", None, 3),
+        ("stop", "sure", None, 2),
         ("rare", "plain", 0.5, 3),
         ("never", "sure", None, 2),
         *(
@@ -153,7 +153,7 @@ def test_bets_against_the_true_mean_are_fair_whoever_plays(rule, truth, bound, r
     ("rule", "bound", "rows"),
     [
         ("chase", None, 3),
-        ("rare", 0.5, 3),
+        ("rare", 0.5, 2),
         ("never", 0.0, 2),
         *(
             pytest.param(rule, bound, 4, marks=pytest.mark.slow)
@@ -205,7 +205,7 @@ def draw_logs(rule, truth, *, runs, rows, seed):
 @pytest.mark.parametrize(
     ("rule", "truth", "runs", "rows"),
     [
-        ("chase", "plain", 100, 400),
+        ("chase", "plain", 60, 400),
         *(pytest.param(rule, truth, 1500, 1500, marks=pytest.mark.slow) for rule in ADVERSARIES for truth in MEANS),
     ],
 )
