@@ -16,7 +16,7 @@ from pacbandits.arrays import IntArray
 from pacbandits.records import Log
 
 FIRST_BATCH_ROWS = 100
-BATCH_GROWTH = 0.2  # a batch has at least this share of all interactions before it
+BATCH_GROWTH = 0.1  # a batch has at least this share of all interactions before it
 
 
 @dataclass(frozen=True, eq=False)

@@ -58,9 +58,9 @@ def gather(log: Log, batches: Batches) -> Means | None:
         said.append(f"rewards of {counted(n_actions, log.n_actions, 'action')}")
     if len(segments):
         parts.append(_bet_on_contexts(rows, batches, segments))
-        said.append(f"{counted(len(segments), len(segments), 'segment')} of contexts")
+        said.append(f"sizes of {counted(len(segments), len(segments), 'segment')} of contexts")
     if n_pairs:
-        said.append(f"both by {counted(n_pairs, len(segments), 'segment')}")
+        said.append(f"rewards within {counted(n_pairs, len(segments), 'segment')}")
     if not unit:
         said.append("but not rewards, as they leave [0, 1]")
     parts = [part for part in parts if part.names]

@@ -96,7 +96,8 @@ def tally_rewards(
 ) -> None:
     """Add up rows order[start] to order[stop − 1]; predictions f̂ (A,), stakes λ (A, J), both fixed before the batch.
 
-    Most scores of actions that were not played are f̂ itself: the sums hold what is not, and at last the rest.
+    Stakes fall with j. Most scores of actions that were not played are f̂ itself: the sums hold first what differs from
+    that, which is only for large stakes, and last the rest.
     """
     n_stakes, n_segments = stakes.shape[1], rows.inside.shape[1]
     totals = np.zeros(1 + n_segments)
@@ -109,26 +110,27 @@ def tally_rewards(
     centres, usual, gains = np.empty(2), np.empty((2, n_stakes)), np.empty((2, n_stakes))
     for a in range(first_action, last_action):
         centres[0], centres[1] = predictions[a], 1.0 - predictions[a]
-        largest = 0.0
-        for j in range(n_stakes):
-            largest = max(largest, stakes[a, j])
-            for d in range(2):
+        for d in range(2):
+            for j in range(n_stakes):
                 usual[d, j] = math.log1p(stakes[a, j] * centres[d])
-        capped_below = largest * max(centres[0], centres[1]) / CAP_SHARE
+        largest_centre = max(centres[0], centres[1])
         for t in range(start, stop):
             i = rows.order[t]
             bound = rows.bounds[i, a]
             if bound < MIN_PROPENSITY:
                 bound = 0.0
             played = rows.actions[i] == a
-            if not played and bound >= capped_below:
+            used = n_stakes if played else 0
+            while used < n_stakes and stakes[a, used] * largest_centre > CAP_SHARE * bound:
+                used += 1
+            if used == 0:
                 continue
             weight = rows.repeats[i]
             p = max(rows.played[i], MIN_PROPENSITY)
             capped = math.log1p(CAP_SHARE * bound)
             for d in range(2):
                 reward = rows.rewards[i] if d == 0 else 1.0 - rows.rewards[i]
-                for j in range(n_stakes):
+                for j in range(used):
                     stake = stakes[a, j]
                     centre = min(centres[d], CAP_SHARE * bound / stake)
                     if played:
@@ -141,7 +143,7 @@ def tally_rewards(
             for g in range(1 + n_segments):
                 if g == 0 or rows.inside[i, g - 1]:
                     for d in range(2):
-                        for j in range(n_stakes):
+                        for j in range(used):
                             tally.gains[a, g, d, j] += gains[d, j]
                     if played:
                         tally.weighted[a, g, 0] += weight * rows.rewards[i] / p

@@ -56,11 +56,12 @@ class Streams(NamedTuple):
 
 
 def bettors(n_stakes: int) -> Bettors:
-    """Half of the money on stakes that are equal before and after, half on a ratio of 4 either way.
+    """Half of the money on stakes that are equal before and after, half on ratios of 4 and of 16 either way.
 
-    A change after a share s of the rows is best bet on in the ratio s/(1 − s).
+    Against a change after a share s of the rows the stake after it is best s/(1 − s) times that before it. The stakes
+    of neighbours differ by a factor of 2.
     """
-    pairs = [(i, i + step) for step in (0, -2, 2) for i in range(n_stakes) if 0 <= i + step < n_stakes]
+    pairs = [(i, i + step) for step in (0, -2, 2, -4, 4) for i in range(n_stakes) if 0 <= i + step < n_stakes]
     equal = sum(i == j for i, j in pairs)
     shares = [0.5 / equal if i == j else 0.5 / (len(pairs) - equal) for i, j in pairs]
     return Bettors(
