@@ -7,6 +7,7 @@ class of the user's own is named there, and must be handed in again.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -17,6 +18,7 @@ from pacbandits.arrays import plain_number
 from pacbandits.certificate import AsymptoticCertificate, Certificate, Claim, Verdict, learn_class
 from pacbandits.certificate.rule import follow_rule, learn_again
 from pacbandits.certificate.verify import verify as verify_betting
+from pacbandits.certificate.watching import Check, look
 from pacbandits.errors import InputError, nearest, plain
 from pacbandits.logs import read_log
 from pacbandits.policies import class_from_json, class_to_json
@@ -144,7 +146,27 @@ def verify(
         raise InputError(f"there is no recheck for a {plain(certificate.kind)}{nearest(certificate.kind, KINDS)}")
     if kind.recheck is None:
         raise InputError(NO_PROOF)
-    return kind.recheck(certificate, log, policies, contexts, model)
+    return _with_a_look(kind.recheck(certificate, log, policies, contexts, model), certificate, log)
+
+
+def _with_a_look(verdict: Verdict, certificate: Claim, log: Log) -> Verdict:
+    """The verdict, and what the log shows of signs against the assumptions, which the certificate must not hide."""
+    if not verdict.good:
+        return verdict
+    found, told = look(log), certificate.checks
+    hidden = [one for one in found if one.alarm and one.kind not in {other.kind for other in told if other.alarm}]
+    faults = [f"the certificate does not tell of {one.describe()}" for one in hidden]
+    if told and not hidden and (len(told) != len(found) or not all(map(_same_find, told, found))):
+        faults.append("what the certificate says of signs against its assumptions is not what its log shows")
+    quiet = tuple(one.describe() for one in found if not one.alarm)
+    alarms = tuple(one.describe() for one in found if one.alarm)
+    return replace(verdict, faults=tuple(faults), checked=(*verdict.checked, *quiet), alarms=alarms)
+
+
+def _same_find(told: Check, found: Check) -> bool:
+    """Whether two looks at a log found the same, to what another machine's arithmetic may change."""
+    near = math.isclose(told.log_evidence, found.log_evidence, rel_tol=1e-6, abs_tol=1e-6)
+    return near and (told.kind, told.needed, told.alarm) == (found.kind, found.needed, found.alarm)
 
 
 def check_expected(verdict: Verdict, proof: Proof, log: Log, spec: str, *, contexts: Contexts | None = None) -> Verdict:

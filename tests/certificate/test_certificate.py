@@ -139,7 +139,7 @@ def test_words_and_json_are_complete():
     inexact.exact = False
     told = certify(problem, log, ledger, policies=inexact)[0]
     assert not told.exact
-    assert told.assumptions == (*ASSUMPTIONS, ROUNDS, INEXACT)
+    assert told.assumptions == (*ASSUMPTIONS, FIXED, ROUNDS, BETS_FIXED, INEXACT)
     assert told.to_json()["assumptions"][-1] == INEXACT
 
 

@@ -272,7 +272,8 @@ def test_a_model_that_predicts_what_is_no_number_proves_nothing(proven):
     policies, made, log = proven
     bad = replace(made, model=CellMeans(float("nan")).to_json())
     log = replace(log, contexts=replace(log.contexts, ids=np.arange(len(log))))
-    assert not pb.verify(replace(bad, digest=digest_log(log)), log, policies).good
+    with pytest.raises(pb.InputError, match="'strength' of the reward model must be finite, got nan"):
+        pb.verify(replace(bad, digest=digest_log(log)), log, policies)
 
 
 def test_another_model_than_the_one_described_is_refused(proven):

@@ -45,6 +45,7 @@ from pacbandits.certificate.conventions import in_blocks
 from pacbandits.certificate.leaders import least_gap
 from pacbandits.certificate.learning import Learning, LearntClass, learn_from_blocks, rows_that_bet
 from pacbandits.certificate.ledger import Ledger
+from pacbandits.certificate.watching import look
 from pacbandits.checks import flag, random_numbers, whole_number
 from pacbandits.errors import InputError
 from pacbandits.policies.base import EnumeratedClass, PolicyClass
@@ -216,6 +217,7 @@ def certify_asymptotically(
         ordered=blocks is not log,
         learning=learning,
         remarks=(*log.assumed, *_rarely_played(log)),
+        checks=look(log),
     )
 
 

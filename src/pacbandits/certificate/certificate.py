@@ -134,7 +134,7 @@ class Certificate(Claim):
                 by_rule=_flag(given["by_rule"]),
                 learning=None if given["learning"] is None else Learning.from_json(given["learning"]),
             )
-        check_follows(given, made.to_json(), names=("claim", "certified", "words", "score", "assumptions"))
+        check_follows(given, made.to_json(), names=("claim", "certified", "words", "score", "assumptions", "alarms"))
         return made
 
 

@@ -49,7 +49,9 @@ def certify(
     256 rows, then as many again as before, and so on. The order matters: in a log sorted by its rewards the model of a
     block would see what it should predict. (Rows independent of each other may be shuffled, and are then in order.)
 
-    A class that is given by its name is learnt as by `learn_class`, which also hands it out: `verify` needs it.
+    What speaks against the assumptions, signs of drift or of a mismatch of the sample ratio, is looked for, and the
+    certificate's `checks` tell what was found. A class that is given by its name is learnt as by `learn_class`, which
+    also hands it out: `verify` needs it.
     """
     if contexts is not None and not isinstance(policies, str):
         raise InputError("contexts are for a class that is given by its name; leave them out")
@@ -83,4 +85,5 @@ def certify(
         named=name_leaders(blocks, predictions, chosen) if evidence.reserved else (),
         bets=Bets(EXPERT_STAKES, (1.0,) * ledger.n_rounds, spared=spared),
     )
-    return certificate if model is None else certificate.with_remarks(MODEL_GIVEN)
+    looked = certificate.looked_at(log)
+    return looked if model is None else looked.with_remarks(MODEL_GIVEN)

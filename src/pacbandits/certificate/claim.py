@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self, cast
 
+from pacbandits.certificate.watching import Check, look
 from pacbandits.confidence import check_delta, check_positive_epsilon
 from pacbandits.errors import InputError
 from pacbandits.policies import policy_from_json
@@ -26,6 +27,7 @@ ALIKE = "contexts, and what each action would earn in them, are independent draw
 APART = "what a row earns does not depend on what was played in other rows"
 BEFORE = "contexts were recorded before the action was drawn, and hold nothing that came after"
 FIXED = "the policy class was fixed before the log was seen"
+DOUBT = "the log speaks against an assumption of this claim"
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -41,6 +43,7 @@ class Claim(ABC):
     digest: of the log.
     class_digest: of the policy class; None for a class that has no description in JSON.
     remarks: what else was assumed, in words.
+    checks: what was found where the log was looked at for signs against the assumptions.
     """
 
     kind: ClassVar[str]
@@ -56,6 +59,7 @@ class Claim(ABC):
     digest: str
     class_digest: str | None = None
     remarks: tuple[str, ...] = ()
+    checks: tuple[Check, ...] = ()
 
     @property
     @abstractmethod
@@ -75,6 +79,11 @@ class Claim(ABC):
     @abstractmethod
     def from_json(cls, value: object, policies: PolicyClass | None = None) -> Self:
         """The certificate that `to_json` wrote; policies: the class, where its policies are of a kind of its own."""
+
+    @property
+    def alarms(self) -> tuple[str, ...]:
+        """Where the log speaks against what the claim rests on, in words."""
+        return tuple(check.describe() for check in self.checks if check.alarm)
 
     @property
     def proviso(self) -> str:
@@ -97,8 +106,9 @@ class Claim(ABC):
         return f"not certified at {self.epsilon:g}, nor at any smaller distance than 1"
 
     def promise(self) -> str:
-        """The claim and its assumptions in a sentence."""
-        return f"{self.describe()}; assumes that " + "; that ".join(self.assumptions)
+        """The claim and its assumptions in a sentence, after what speaks against them."""
+        alarms = "".join(f"{DOUBT} ({alarm}): " for alarm in self.alarms)
+        return f"{alarms}{self.describe()}; assumes that " + "; that ".join(self.assumptions)
 
     def to_json(self) -> Json:
         """Everything, as what JSON knows."""
@@ -115,6 +125,8 @@ class Claim(ABC):
             "digest": self.digest,
             "class_digest": self.class_digest,
             "remarks": list(self.remarks),
+            "checks": [check.to_json() for check in self.checks],
+            "alarms": list(self.alarms),
             "assumptions": list(self.assumptions),
             "policy": self.policy.to_json(),
             "words": self.policy.describe(),
@@ -123,6 +135,10 @@ class Claim(ABC):
     def with_remarks(self, *words: str) -> Self:
         """The same claim, resting on a little more."""
         return replace(self, remarks=(*self.remarks, *words))
+
+    def looked_at(self, log: Log) -> Self:
+        """The same claim, with what its log shows of signs against its assumptions."""
+        return replace(self, checks=look(log))
 
 
 def check_asked(log: Log, policies: PolicyClass, *, epsilon: float, delta: float) -> tuple[float, float]:
@@ -147,6 +163,7 @@ def read_common(given: Json, policies: PolicyClass | None) -> Json:
         "digest": str(given["digest"]),
         "class_digest": None if given["class_digest"] is None else str(given["class_digest"]),
         "remarks": tuple(str(words) for words in given["remarks"]),
+        "checks": tuple(Check.from_json(check) for check in given["checks"]),
     }
 
 

@@ -35,12 +35,14 @@ class Verdict:
     value: the least log-wealth, computed anew; None where it did not come to that.
     checked: what was derived again beside the claim, in words.
     trusted: what could have been derived again had there been more to go by, in words.
+    alarms: where the log speaks against what the claim rests on, in words; the proof may be right all the same.
     """
 
     faults: tuple[str, ...]
     value: float | None
     checked: tuple[str, ...] = ()
     trusted: tuple[str, ...] = ()
+    alarms: tuple[str, ...] = ()
 
     @property
     def good(self) -> bool:

@@ -67,7 +67,8 @@ def certify_log(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")] = False,
 ) -> None:
-    """Say which policy a log favours, and within what distance of the best it provably is. Code 3 when that exceeds ε.
+    """Say which policy a log favours, and within what distance of the best it provably is. Code 3 when that exceeds ε,
+    or when the log shows signs against what it rests on: drift, or actions that were not drawn with their propensities.
 
     When the log does not prove ε, about how many more interactions would: with propensities as they were, and with the
     best design for what the log has shown.
@@ -123,7 +124,7 @@ def certify_log(
         print_json(made.to_json() | {"outlook": None if ahead is None else ahead.to_json()})
     else:
         Console().print(table)
-    if not made.certified:
+    if not made.certified or made.alarms:
         raise typer.Exit(PARTIAL)
 
 

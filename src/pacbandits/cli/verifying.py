@@ -37,7 +37,8 @@ def verify_certificate(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a sentence.")] = False,
 ) -> None:
-    """Recheck a certificate against its log, independently of the code that made it. Code 3 when it does not hold.
+    """Recheck a certificate against its log, independently of the code that made it. Code 3 when it does not hold, or
+    the log shows signs against what it rests on: drift, or actions that were not drawn with their propensities.
 
     The log is read as it was to certify it, unless the options here say otherwise. What is printed with "good" is part
     of the claim: the class with all that its policies can ask, what was derived again, and what is taken on trust.
@@ -65,12 +66,14 @@ def verify_certificate(
     if as_json:
         words = {"class": about, "policy": made.policy.describe(), "claim": made.describe()}
         found = {"good": verdict.good, "certified": made.certified, "faults": list(verdict.faults)}
-        derived = {"checked": list(verdict.checked), "trusted": list(verdict.trusted)}
+        derived = {name: list(getattr(verdict, name)) for name in ("alarms", "checked", "trusted")}
         shown = {"class_digest": made.class_digest, "class_details": list(details)}
         print_json(found | {"value": verdict.value} | words | derived | shown)
     elif verdict.good:
-        opening = "good" if made.certified else "genuine"
-        print(f"{opening}: {made.describe()}\n\nthe class: {about}")
+        opening = "doubtful" if verdict.alarms else "good" if made.certified else "genuine"
+        print(f"{opening}: {made.describe()}")
+        print("".join(f"\nBUT: {alarm}\n" for alarm in verdict.alarms))
+        print(f"the class: {about}")
         print(*(f"  {line}" for line in details), sep="\n")
         print(f"  digest {made.class_digest}\nthe policy:\n{indent(made.policy.describe(), '  ')}\n")
         for opening, lines in (("derived again: ", verdict.checked), ("taken on trust: ", verdict.trusted)):
@@ -78,5 +81,5 @@ def verify_certificate(
         print("assuming that " + ";\n  that ".join(made.assumptions))
     else:
         print("not good:\n  " + "\n  ".join(verdict.faults))
-    if not verdict.good:
+    if not verdict.good or verdict.alarms:
         raise typer.Exit(PARTIAL)

@@ -84,13 +84,16 @@ def _called(spec: str) -> tuple[ClassSpec, dict[str, str]]:
 
 
 def digest_class(policies: PolicyClass) -> str | None:
-    """What names the contents of a class: of its JSON, keys sorted; None for a class that has none."""
+    """What names the contents of a class: of its JSON, keys sorted; None for a class that has none, or says so."""
     if not isinstance(policies, StoredClass):
         return None
     known = _DIGESTS.get(id(policies))
     if known is not None and known[0]() is policies:
         return known[1]
-    described = json.dumps(policies.to_json(), sort_keys=True, separators=(",", ":"), default=plain_number)
+    try:
+        described = json.dumps(policies.to_json(), sort_keys=True, separators=(",", ":"), default=plain_number)
+    except InputError:
+        return None
     made = sha256(described.encode("utf-8", "surrogatepass")).hexdigest()
     with suppress(TypeError):  # an object that cannot be referred to weakly is asked again each time
         _DIGESTS[id(policies)] = (ref(policies, partial(_forget, id(policies))), made)

@@ -198,7 +198,9 @@ class LinearRage:
         if certificate is None:
             words = "none: no round was played" if self.epsilon < 1 else "none needed: no two policies differ by 1"
             return Answer(state.policy, state.finished, words)
-        return Answer(state.policy, state.finished, certificate.promise(), certificate)
+        assert state.log is not None
+        looked = certificate.looked_at(state.log)
+        return Answer(state.policy, state.finished, looked.promise(), looked)
 
     def _plan(
         self, state: RealizableState, design: SketchedDesign, *, samples: int, prior: FloatArray | None

@@ -8,6 +8,7 @@ from rich.text import Text
 
 from pacbandits.certificate import AsymptoticCertificate
 from pacbandits.report.numbers import show_number
+from pacbandits.report.runs import alarms_in_words, looks_in_words
 
 
 def asymptotic_table(certificate: AsymptoticCertificate) -> RenderableType:
@@ -30,5 +31,6 @@ def asymptotic_table(certificate: AsymptoticCertificate) -> RenderableType:
         ("claim\n", "bold cyan"),
         f"{c.describe()}\n",
     )
+    words.append_text(alarms_in_words(c))
     assuming = Text("assuming that " + "; that ".join(c.assumptions), style="dim")
-    return Group(words, table, Text(), assuming)
+    return Group(words, table, Text(), looks_in_words(c), assuming)

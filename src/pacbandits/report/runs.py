@@ -9,7 +9,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from pacbandits.certificate import Certificate
+from pacbandits.certificate import Certificate, Claim
 from pacbandits.options import Option
 from pacbandits.report.numbers import show_name, show_number, show_samples
 from pacbandits.report.tables import options_table
@@ -104,8 +104,19 @@ def certificate_table(certificate: Certificate, ahead: Outlook | None = None) ->
     words = Text.assemble(
         ("policy\n", "bold cyan"), f"{c.policy.describe()}\n\n", ("claim\n", "bold cyan"), f"{c.describe()}\n"
     )
+    words.append_text(alarms_in_words(c))
     assuming = Text("assuming that " + "; that ".join(c.assumptions), style="dim")
-    return Group(words, table, Text(), assuming)
+    return Group(words, table, Text(), looks_in_words(c), assuming)
+
+
+def alarms_in_words(claim: Claim) -> Text:
+    """Where the log speaks against what a claim rests on; nothing if it does not."""
+    return Text("".join(f"\nBUT: {alarm}\n" for alarm in claim.alarms), style="bold red")
+
+
+def looks_in_words(claim: Claim) -> Text:
+    """Where the log was looked at and nothing was found."""
+    return Text("".join(f"{check.describe()}\n" for check in claim.checks if not check.alarm), style="dim")
 
 
 def _figure(value: object) -> str:

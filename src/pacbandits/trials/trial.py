@@ -200,7 +200,9 @@ class Trial(ABC):
         if state.certificate is None:
             words = "none: nothing was played" if self.epsilon < 1 else "no gap is larger than 1"
             return Answer(state.policy, state.finished, words)
-        return Answer(state.policy, state.finished, state.certificate.promise(), state.certificate)
+        assert state.log is not None
+        looked = state.certificate.looked_at(state.log)
+        return Answer(state.policy, state.finished, looked.promise(), looked)
 
     @abstractmethod
     def explore(self, state: TrialState, *, progress: Progress | None = None) -> Exploration:

@@ -71,7 +71,9 @@ def look_for_drift(log: Log, *, needed: float, first_rows: int = FIRST_BATCH_ROW
     batches = cut(log, first_rows=first_rows)
     if len(batches) < 2:
         what = "rows" if batches.by_rows else "rounds"
-        why_not = f"changes are looked for after the {what} that hold the first {first_rows} interactions, and none follow"
+        why_not = (
+            f"changes are looked for after the {what} that hold the first {first_rows} interactions, and none follow"
+        )
         return Check(DRIFT, 0.0, needed, "", why_not, by_rows=batches.by_rows)
     means = gather(log, batches)
     if means is None:

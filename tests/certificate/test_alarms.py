@@ -1,0 +1,85 @@
+"""A log that speaks against what its certificate rests on: the certificate says so, and cannot be kept quiet."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import pacbandits as pb
+
+POLICIES = pb.Trees.learn(pb.Contexts.of([[0.0], [1.0]], names=["x"]), n_actions=2, depth=0)
+
+
+def made_log(*, change_after=6000, played=0.5):
+    """6,000 rows: action 0 earns .8 and action 1 earns .2 at first, and the other way round after the change."""
+    rng = np.random.default_rng(3)
+    actions = (rng.random(6000) >= played).astype(int)
+    good = (actions == 0) == (np.arange(6000) < change_after)
+    rewards = (rng.random(6000) < np.where(good, 0.8, 0.2)).astype(float)
+    contexts = pb.Contexts.of(rng.random((6000, 1)), names=["x"])
+    return pb.Log.of(contexts, actions=actions, rewards=rewards, propensities=np.full((6000, 2), 0.5))
+
+
+@pytest.fixture(scope="module", params=["drift", "sample ratio"])
+def doubtful(request):
+    """A log that was collected while the world changed, or with other probabilities than it states."""
+    log = made_log(change_after=3600) if request.param == "drift" else made_log(played=0.56)
+    return request.param, log, pb.certify(log, POLICIES, epsilon=0.3, delta=0.05)
+
+
+def test_a_quiet_log_says_that_it_was_looked_at():
+    log = made_log()
+    made = pb.certify(log, POLICIES, epsilon=0.3, delta=0.05)
+    assert [check.kind for check in made.checks] == ["drift", "sample ratio"]
+    assert made.alarms == ()
+    found = pb.verify(made, log, POLICIES)
+    assert found.good
+    assert found.alarms == ()
+    assert sum(words.startswith("no sign of") for words in found.checked) == 2
+
+
+def test_an_alarm_is_part_of_what_is_said(doubtful):
+    kind, log, made = doubtful
+    assert [check.alarm for check in made.checks] == [check.kind == kind for check in made.checks]
+    assert made.certified  # by the figures alone
+    assert made.promise().startswith("the log speaks against an assumption of this claim (signs of ")
+    assert made.to_json()["alarms"] == list(made.alarms)
+    found = pb.verify(made, log, POLICIES)
+    assert found.good
+    assert found.alarms == made.alarms
+
+
+def test_an_alarm_cannot_be_dropped_or_played_down(doubtful):
+    _, log, made = doubtful
+    quiet = tuple(replace(check, log_evidence=0.0) for check in made.checks)
+    for checks in ((), quiet, made.checks[:1] if made.checks[1].alarm else made.checks[1:]):
+        found = pb.verify(replace(made, checks=checks), log, POLICIES)
+        assert found.faults[0].startswith("the certificate does not tell of signs of")
+    louder = tuple(replace(check, log_evidence=check.log_evidence + 1.0) for check in made.checks)
+    assert "is not what its log shows" in pb.verify(replace(made, checks=louder), log, POLICIES).faults[0]
+    given = made.to_json() | {"alarms": []}
+    with pytest.raises(pb.InputError, match="'alarms' of the certificate does not follow"):
+        pb.Certificate.from_json(given)
+
+
+def test_the_command_line_does_not_pass_it_silently(doubtful, command, tmp_path):
+    _, log, _ = doubtful
+    log.write(tmp_path / "log.parquet")
+    asked = ("certify", tmp_path / "log.parquet", "--policies", "trees:depth=0", "--epsilon", 0.3)
+    code, out, _ = command(*asked, "--certificate", tmp_path / "proof.json")
+    assert code == 3
+    assert "BUT: signs of" in " ".join(out.split())
+    code, out, _ = command("verify", tmp_path / "proof.json", tmp_path / "log.parquet")
+    assert code == 3
+    assert out.startswith("doubtful: except with probability 0.05")
+    assert "\nBUT: signs of" in out
+    code, out, _ = command("verify", tmp_path / "proof.json", tmp_path / "log.parquet", "--json")
+    assert (code, json.loads(out)["good"], len(json.loads(out)["alarms"])) == (3, True, 1)
+
+
+def test_trials_look_too():
+    done = pb.run("trivial:contexts=2,actions=2", algorithm="uniform", epsilon=0.2, delta=0.05, rng=1)
+    assert [check.alarm for check in done.certificate.checks] == [False, False]
