@@ -16,13 +16,16 @@ BoolArray = NDArray[np.bool_]
 
 
 def floats(value: ArrayLike, *, name: str, shape: tuple[int | None, ...]) -> FloatArray:
-    """A read-only float64 copy of `value`, of the given shape (None: any length) and finite."""
+    """A read-only float64 copy of `value`, of the given shape (None: any length) and finite.
+
+    What is that already, and can be changed by nobody, is not copied: it may be large.
+    """
     raw = _array(value, name=name, noun="numbers")
     try:
         if raw.dtype.kind not in "biufO":  # no text that spells numbers, no dates, no imaginary parts
             raise TypeError
         with np.errstate(over="ignore"):
-            array = np.array(raw, dtype=np.float64)
+            array = raw if _is_settled(raw) else np.array(raw, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
         raise InputError(f"{name} must be numbers, got {_kind(value)}") from None
     check_shape(array, name=name, shape=shape)
@@ -89,6 +92,11 @@ def whole_number(value: object, *, name: str) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
         raise InputError(f"{name} must be a whole number, got {value!r}")
     return value
+
+
+def _is_settled(array: NDArray[Any]) -> bool:
+    """Whether these are read-only doubles that are no part of another array."""
+    return array.dtype == np.float64 and array.base is None and not array.flags.writeable
 
 
 def _array(value: ArrayLike, *, name: str, noun: str) -> NDArray[Any]:

@@ -13,6 +13,8 @@ from pacbandits.arrays import FloatArray, IntArray
 from pacbandits.errors import InputError, nearest, plain
 from pacbandits.logs.raw import RawLog, ReadingOptions, make_log
 from pacbandits.records import parquet
+from pacbandits.records.arrow import Columns, is_list, is_text
+from pacbandits.records.columns import pop_floats, pop_integers, pop_matrix
 from pacbandits.records.contexts import Contexts
 from pacbandits.records.log import Log, pop_weights
 
@@ -31,10 +33,10 @@ def read_table(path: Path, options: ReadingOptions) -> Log:
     each = [name for name in table if name.startswith(_PROPENSITY_PREFIX) and len(name) > len(_PROPENSITY_PREFIX)]
     _check_columns(table, each)
     actions, labels = _pop_actions(table)
-    rewards = parquet.pop_floats(table, "reward")
-    played = parquet.pop_floats(table, "propensity")
+    rewards = pop_floats(table, "reward")
+    played = pop_floats(table, "propensity")
     listed = "propensities" in table
-    propensities = parquet.pop_matrix(table, "propensities")
+    propensities = pop_matrix(table, "propensities")
     if listed and each:
         raise InputError(f"there are both 'propensities' and '{each[0]}'; leave one out")
     if listed and labels is not None:
@@ -45,8 +47,8 @@ def read_table(path: Path, options: ReadingOptions) -> Log:
     if column is not None and options.least_propensity is not None:
         raise InputError("there is a column 'least_propensity'; leave out the option")
     least = column if propensities is None and column is not None else options.least_propensity
-    rounds = parquet.pop_integers(table, "round")
-    repeats = parquet.pop_integers(table, "repeats")
+    rounds = pop_integers(table, "round")
+    repeats = pop_integers(table, "repeats")
     assert rewards is not None
     weighted = pop_weights(table)
     contexts = Contexts.from_columns(table, n=len(actions))
@@ -70,7 +72,7 @@ def read_table(path: Path, options: ReadingOptions) -> Log:
     return make_log(raw, reward_range=options.reward_range)
 
 
-def _check_columns(table: parquet.Columns, each: list[str]) -> None:
+def _check_columns(table: Columns, each: list[str]) -> None:
     """Raise one line that says all that is missing, what is there, and what may be it."""
     missing = [name for name in ("action", "reward") if name not in table]
     if "propensity" not in table and "propensities" not in table and not each:
@@ -86,7 +88,7 @@ def _check_columns(table: parquet.Columns, each: list[str]) -> None:
     raise InputError(f"{are} missing{other}; there are: {shown}{hint}")
 
 
-def _also_called(name: str, table: parquet.Columns) -> str | None:
+def _also_called(name: str, table: Columns) -> str | None:
     by_name = {column.lower(): column for column in table if column not in ("action", "reward")}
     for other in _NAMES_ELSEWHERE[name]:
         if other in by_name:
@@ -95,23 +97,25 @@ def _also_called(name: str, table: parquet.Columns) -> str | None:
     return words.group(1) if words else None
 
 
-def _pop_actions(table: parquet.Columns) -> tuple[IntArray, tuple[str, ...] | None]:
+def _pop_actions(table: Columns) -> tuple[IntArray, tuple[str, ...] | None]:
     """The actions (n,), and their labels in the order of their numbers if they were text."""
     column: Any = table["action"]
-    if not parquet.is_text(column.type):
-        actions = parquet.pop_integers(table, "action")
+    if not is_text(column.type):
+        actions = pop_integers(table, "action")
         assert actions is not None
         return actions, None
     del table["action"]
     if column.null_count:
         raise InputError(f"column 'action' has {column.null_count} missing values; fill or drop them")
-    texts = [str(text) for text in column.to_pylist()]
-    labels = tuple(sorted(set(texts)))
-    code = {label: i for i, label in enumerate(labels)}
-    return np.array([code[text] for text in texts], dtype=np.int64), labels
+    labels: tuple[str, ...] = tuple(column.dictionary.to_pylist())
+    codes = np.asarray(column.indices.to_numpy(zero_copy_only=False), dtype=np.int64)
+    kept = sorted({labels[int(code)] for code in np.unique(codes)})  # a dictionary may know more, in another order
+    place = {label: k for k, label in enumerate(kept)}
+    places = np.array([place.get(label, 0) for label in labels], dtype=np.int64)
+    return places[codes], tuple(kept)
 
 
-def _pop_each(table: parquet.Columns, each: list[str], labels: tuple[str, ...] | None) -> FloatArray:
+def _pop_each(table: Columns, each: list[str], labels: tuple[str, ...] | None) -> FloatArray:
     """Propensities (n, A) from one column an action."""
     wanted = [str(i) for i in range(len(each))] if labels is None else list(labels)
     lacking = [f"'{_PROPENSITY_PREFIX}{name}'" for name in wanted if f"{_PROPENSITY_PREFIX}{name}" not in each]
@@ -120,14 +124,14 @@ def _pop_each(table: parquet.Columns, each: list[str], labels: tuple[str, ...] |
     if len(each) > len(wanted):
         extra = next(name for name in each if name.removeprefix(_PROPENSITY_PREFIX) not in wanted)
         raise InputError(f"column '{plain(extra)}' is of an action that was never played; number the actions from 0")
-    columns = [parquet.pop_floats(table, f"{_PROPENSITY_PREFIX}{name}") for name in wanted]
+    columns = [pop_floats(table, f"{_PROPENSITY_PREFIX}{name}") for name in wanted]
     return np.column_stack([column for column in columns if column is not None])
 
 
-def _pop_least(table: parquet.Columns) -> FloatArray | None:
+def _pop_least(table: Columns) -> FloatArray | None:
     column: Any = table.get("least_propensity")
     if column is None:
         return None
-    if parquet.is_list(column.type):
-        return parquet.pop_matrix(table, "least_propensity")
-    return parquet.pop_floats(table, "least_propensity")
+    if is_list(column.type):
+        return pop_matrix(table, "least_propensity")
+    return pop_floats(table, "least_propensity")

@@ -12,6 +12,8 @@ from numpy.typing import ArrayLike
 from pacbandits.arrays import BoolArray, FloatArray, IntArray, floats, integers, probabilities
 from pacbandits.errors import InputError, nearest
 from pacbandits.records import parquet
+from pacbandits.records.arrow import Columns
+from pacbandits.records.columns import dictionary, pop_cube, pop_features, pop_floats, pop_integers
 from pacbandits.records.phi import Phi, joined_phi
 
 ID_COLUMN = "context_id"
@@ -242,13 +244,12 @@ class Contexts:
         return cls.from_columns(table, n=len(next(iter(table.values()))))
 
     @classmethod
-    def from_columns(cls, columns: parquet.Columns, *, n: int) -> Contexts:
-        """Contexts from the n rows of a table's columns."""
-        columns = dict(columns)
-        ids = parquet.pop_integers(columns, ID_COLUMN)
-        weights = parquet.pop_floats(columns, WEIGHT_COLUMN)
-        phi = parquet.pop_cube(columns, PHI_COLUMN)
-        features, names, categories = parquet.features(columns, n=n)
+    def from_columns(cls, columns: Columns, *, n: int) -> Contexts:
+        """Contexts from the n rows of a table's columns, which are taken out of it."""
+        ids = pop_integers(columns, ID_COLUMN)
+        weights = pop_floats(columns, WEIGHT_COLUMN)
+        phi = pop_cube(columns, PHI_COLUMN)
+        features, names, categories = pop_features(columns, n=n)
         return cls.of(features, names=names, categories=categories, ids=ids, weights=weights, phi=phi)
 
     def write(self, path: str | Path) -> None:
@@ -263,7 +264,7 @@ class Contexts:
         out: dict[str, object] = {}
         for j, (name, labels) in enumerate(zip(self.names, self.categories, strict=True)):
             column = self.features[:, j]
-            out[name] = column if labels is None else parquet.dictionary(column, labels)
+            out[name] = column if labels is None else dictionary(column, labels)
         if self.ids is not None:
             out[ID_COLUMN] = self.ids
         if self.phi is not None:
