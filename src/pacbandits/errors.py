@@ -5,6 +5,9 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
+_MOST_NAMES_SHOWN = 40
+_MOST_CHARACTERS_SHOWN = 300
+
 
 class InputError(ValueError):
     """The input is wrong; the message is one line that names the bad value and the remedy."""
@@ -18,8 +21,10 @@ def plain(value: object, *, most: int = 80) -> str:
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """`; did you mean 'x'?` when a known name is close to `name`, then the list of known names."""
+    """`; did you mean 'x'?` when a known name is close to `name`, then the known names, not too many of them."""
     names = sorted(known)
     close = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
-    hint = f"; did you mean '{close[0]}'?" if close else ""
-    return f"{hint} (known: {', '.join(names)})"
+    hint = f"; did you mean '{plain(close[0])}'?" if close else ""
+    shown = ", ".join(plain(one, most=40) for one in names[:_MOST_NAMES_SHOWN])
+    more = f" and {len(names) - _MOST_NAMES_SHOWN:,} more" if len(names) > _MOST_NAMES_SHOWN else ""
+    return f"{hint} (known: {plain(shown, most=_MOST_CHARACTERS_SHOWN)}{more})"

@@ -24,6 +24,7 @@ _NAMES_ELSEWHERE = {
     "reward": ("r", "y", "outcome", "click", "clicked", "conversion", "payoff"),
     "propensity": ("pscore", "propensity_score", "p", "prob", "probability", "action_prob", "pi_b"),
 }
+_MOST_ACTIONS_NAMED = 100
 _PROPENSITY_PREFIX = "propensity_"  # and the action: columns of the propensities of all actions
 
 
@@ -38,7 +39,7 @@ def read_table(path: Path, options: ReadingOptions) -> Log:
     listed = "propensities" in table
     propensities = pop_matrix(table, "propensities")
     if listed and each:
-        raise InputError(f"there are both 'propensities' and '{each[0]}'; leave one out")
+        raise InputError(f"there are both 'propensities' and '{plain(each[0])}'; leave one out")
     if listed and labels is not None:
         raise InputError("actions are text and 'propensities' are lists; number the actions from 0, in that order")
     if each:
@@ -54,7 +55,7 @@ def read_table(path: Path, options: ReadingOptions) -> Log:
     contexts = Contexts.from_columns(table, n=len(actions))
     if contexts.n_features == 0 and contexts.ids is None:
         contexts = replace(contexts, ids=contexts.distinct()[1])
-    named = () if labels is None else (", ".join(f"action {i} is '{plain(name)}'" for i, name in enumerate(labels)),)
+    named = () if labels is None else (_name_actions(labels),)
     width = least.shape[1] if isinstance(least, np.ndarray) and least.ndim == 2 else None
     raw = RawLog(
         contexts,
@@ -65,11 +66,19 @@ def read_table(path: Path, options: ReadingOptions) -> Log:
         least=least,
         n_actions=width if options.n_actions is None else options.n_actions,
         declared=width is not None,
+        stated=options.n_actions is not None,
         rounds=rounds,
         repeats=repeats,
         remarks=(*parquet.read_remarks(path), *weighted, *named),
     )
     return make_log(raw, reward_range=options.reward_range)
+
+
+def _name_actions(labels: tuple[str, ...]) -> str:
+    """Which number stands for which action; of the first actions, if there are many."""
+    shown = ", ".join(f"action {i} is '{plain(name)}'" for i, name in enumerate(labels[:_MOST_ACTIONS_NAMED]))
+    more = f", and so on in the order of the {len(labels):,} sorted labels" if len(labels) > _MOST_ACTIONS_NAMED else ""
+    return shown + more
 
 
 def _check_columns(table: Columns, each: list[str]) -> None:
@@ -79,7 +88,7 @@ def _check_columns(table: Columns, each: list[str]) -> None:
         missing.append("propensity")
     if not missing:
         return
-    hints = [f"is '{found}' the {name}?" for name in missing if (found := _also_called(name, table)) is not None]
+    hints = [f"is '{plain(found)}' the {name}?" for name in missing if (found := _also_called(name, table)) is not None]
     what = " and ".join(f"'{name}'" for name in missing)
     are = f"column {what} is" if len(missing) == 1 else f"columns {what} are"
     other = " (or 'propensities', of all actions)" if "propensity" in missing else ""
@@ -118,9 +127,11 @@ def _pop_actions(table: Columns) -> tuple[IntArray, tuple[str, ...] | None]:
 def _pop_each(table: Columns, each: list[str], labels: tuple[str, ...] | None) -> FloatArray:
     """Propensities (n, A) from one column an action."""
     wanted = [str(i) for i in range(len(each))] if labels is None else list(labels)
-    lacking = [f"'{_PROPENSITY_PREFIX}{name}'" for name in wanted if f"{_PROPENSITY_PREFIX}{name}" not in each]
+    given = set(each)
+    lacking = [name for name in wanted if f"{_PROPENSITY_PREFIX}{name}" not in given]
     if lacking:
-        raise InputError(f"column {lacking[0]} is missing; there are: {plain(', '.join(each))}")
+        first = f"{_PROPENSITY_PREFIX}{plain(lacking[0])}"
+        raise InputError(f"column '{first}' is missing; there are: {plain(', '.join(each))}")
     if len(each) > len(wanted):
         extra = next(name for name in each if name.removeprefix(_PROPENSITY_PREFIX) not in wanted)
         raise InputError(f"column '{plain(extra)}' is of an action that was never played; number the actions from 0")

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pacbandits.arrays import BoolArray, FloatArray, IntArray, floats, integers, probabilities
-from pacbandits.errors import InputError, nearest
+from pacbandits.errors import InputError, nearest, plain
 from pacbandits.records import parquet
 from pacbandits.records.arrow import Columns
 from pacbandits.records.columns import dictionary, pop_cube, pop_features, pop_floats, pop_integers
@@ -47,14 +47,15 @@ class Contexts:
         if n == 0:
             raise InputError("there are no contexts; at least one row is needed")
         if len(self.names) != d or len(set(self.names)) != d:
-            raise InputError(f"{d} features need {d} distinct names, got {list(self.names)}")
+            raise InputError(f"{d} features need {d} distinct names, got {plain(list(self.names))}")
         if len(self.categories) != d:
             raise InputError(f"{d} features need {d} entries in categories, got {len(self.categories)}")
         for j, labels in enumerate(self.categories):
             if labels is not None:
-                integers(features[:, j], name=f"codes of feature '{self.names[j]}'", shape=(n,), below=len(labels))
+                name = plain(self.names[j])
+                integers(features[:, j], name=f"codes of feature '{name}'", shape=(n,), below=len(labels))
                 if len(set(labels)) != len(labels):
-                    raise InputError(f"the labels of feature '{self.names[j]}' must differ, got {labels}")
+                    raise InputError(f"the labels of feature '{name}' must differ, got {plain(labels)}")
         object.__setattr__(self, "features", features)
         object.__setattr__(self, "names", tuple(self.names))
         object.__setattr__(self, "categories", tuple(self.categories))
@@ -179,7 +180,8 @@ class Contexts:
         Contexts are the same when their ids are; without ids, all of other's are added.
         """
         if (self.names, self.categories) != (other.names, other.categories):
-            raise InputError(f"contexts with features {list(other.names)} cannot join those with {list(self.names)}")
+            theirs, own = plain(list(other.names)), plain(list(self.names))
+            raise InputError(f"contexts with features {theirs} cannot join those with {own}")
         if self.ids is None or other.ids is None:
             fresh, where = np.arange(len(other)), len(self) + np.arange(len(other))
         else:
@@ -204,11 +206,11 @@ class Contexts:
     def column_of(self, feature: str, *, categorical: bool) -> int:
         """The column of the named feature, which must hold labels or numbers as asked."""
         if feature not in self.names:
-            raise InputError(f"the contexts lack the feature '{feature}'{nearest(feature, self.names)}")
+            raise InputError(f"the contexts lack the feature '{plain(feature)}'{nearest(feature, self.names)}")
         column = self.names.index(feature)
         if (self.categories[column] is not None) != categorical:
             want, have = ("labels", "numbers") if categorical else ("numbers", "labels")
-            raise InputError(f"the feature '{feature}' must hold {want}, but these contexts hold {have} there")
+            raise InputError(f"the feature '{plain(feature)}' must hold {want}, but these contexts hold {have} there")
         return column
 
     def require_phi(self, *, n_actions: int) -> Phi:

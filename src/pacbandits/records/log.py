@@ -203,6 +203,7 @@ class Log:
         own = integers(actions, name="actions", shape=(n,), below=bounds.shape[1])
         propensities = bounds.copy()
         propensities[np.arange(n), own] = floats(played, name="played propensities", shape=(n,))
+        propensities.setflags(write=False)
         return cls(
             contexts=contexts,
             actions=own,
