@@ -17,13 +17,16 @@ BoolArray = NDArray[np.bool_]
 
 
 def floats(value: ArrayLike, *, name: str, shape: tuple[int | None, ...] | None = None) -> FloatArray:
-    """A read-only float64 copy of `value`, of the given shape (None: any, or any length) and finite."""
+    """A read-only float64 copy of `value`, of the given shape (None: any, or any length) and finite.
+
+    What is that already, and can be changed by nobody, is not copied: it may be large.
+    """
     raw = _array(value, name=name, noun="numbers")
     try:
         if raw.dtype.kind not in "biufO":  # no text that spells numbers, no dates, no imaginary parts
             raise TypeError
         with np.errstate(over="ignore"):
-            array = np.array(raw, dtype=np.float64)
+            array = raw if _is_settled(raw) else np.array(raw, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
         raise InputError(f"{name} must be numbers, got {_kind(value)}") from None
     if shape is not None:
@@ -84,6 +87,11 @@ def probabilities(value: ArrayLike, *, name: str, size: int | None = None) -> Fl
         array = array / total
     array.setflags(write=False)
     return array
+
+
+def _is_settled(array: NDArray[Any]) -> bool:
+    """Whether these are read-only doubles that are no part of another array."""
+    return array.dtype == np.float64 and array.base is None and not array.flags.writeable
 
 
 def _array(value: ArrayLike, *, name: str, noun: str) -> NDArray[Any]:

@@ -169,8 +169,12 @@ def test_a_line_that_names_no_action_or_one_too_many(tmp_path):
     refused("line 1 does not say which action was played", dsjson(tmp_path / "log.dsjson", [bare]))
     refused("line 1 plays action 4 of 3", dsjson(tmp_path / "log.dsjson", [bare | {"_label_Action": 4}]))
     refused("line 1 plays action 0", dsjson(tmp_path / "log.dsjson", [bare | {"_label_Action": 0}]))
-    (tmp_path / "log.dsjson").write_bytes(b"\xff\xfe{}\n")
+    (tmp_path / "log.dsjson").write_bytes(b"{\xff}\n")
+    refused("line 1 of", tmp_path / "log.dsjson")
     refused("is not UTF-8 text", tmp_path / "log.dsjson")
+    refused(
+        "line 1 plays action 1000000", dsjson(tmp_path / "log.dsjson", [without(bare, "c") | {"_label_Action": 10**30}])
+    )
 
 
 def test_what_was_read_can_be_written_and_read_again(tmp_path):

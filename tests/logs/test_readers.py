@@ -34,7 +34,7 @@ def test_each_bad_option_is_one_line(tmp_path, options, words):
 def test_files_that_are_not_logs(tmp_path):
     refused("no file at", tmp_path / "none.csv")
     refused("does not end as the name of a log does (.parquet", write(tmp_path / "log.txt", CSV))
-    refused("is not a readable .npz file", write(tmp_path / "log.npz", CSV))
+    refused("not a readable .npz archive of arrays; write it with numpy.savez", write(tmp_path / "log.npz", CSV))
     refused("is not a readable CSV file", write(tmp_path / "log.csv.gz", CSV))
     (tmp_path / "bytes.csv").write_bytes(b"x,action,reward,propensity\n\xff\xfe,0,1,1\n")
     refused("column 'x' must be numbers or text", tmp_path / "bytes.csv")

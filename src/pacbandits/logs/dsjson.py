@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-import gzip
 import json
+import zlib
+from array import array
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
 
-from pacbandits.arrays import FloatArray, floats
 from pacbandits.errors import InputError, plain
+from pacbandits.fields import MAX_WHOLE_NUMBER
 from pacbandits.logs.raw import RawLog, ReadingOptions, make_log
-from pacbandits.records.contexts import Contexts
+from pacbandits.logs.sparse import SparseFeatures, flatten
+from pacbandits.records.files import check_file, check_unpacked, is_zipped, open_text, why
 from pacbandits.records.log import Log
 
+MAX_LINE_BYTES = 2**23
 _PROBABILITY_SUM_ROUNDING = 1e-5  # how far probabilities that were rounded to single precision may sum from 1
 
 
@@ -26,82 +29,118 @@ def read_dsjson(path: Path, options: ReadingOptions) -> Log:
     Actions are numbered from 0, in the order of `_multi`. Shared features become columns `namespace.name`; a number
     that a line lacks is 0, a label it lacks is empty. Features of actions are not looked at.
     """
-    events, skipped = _events(path)
-    first = events[0]
-    count = first.n_actions if first.n_actions is not None else options.n_actions
+    read = _read_decisions(path)
+    count = read.n_actions if read.n_actions is not None else options.n_actions
     if options.n_actions is not None and count != options.n_actions:
         raise InputError(f"the lines have {count} actions, but were said to have {options.n_actions}")
-    varied = any(event.features_of_actions != first.features_of_actions for event in events)
     said = (
-        (f"the {skipped} lines without a decision and its cost may be left out", skipped > 0),
-        ("lines were dropped ('pdrop') whatever happened in them", any(event.dropped for event in events)),
-        ("an action means the same in every line, though its features vary", varied),
+        (f"the {read.skipped} lines without a decision and its cost may be left out", read.skipped > 0),
+        ("lines were dropped ('pdrop') whatever happened in them", read.dropped),
+        ("an action means the same in every line, though its features vary", read.varied),
     )
-    full = [event.propensities for event in events if event.propensities is not None]
     raw = RawLog(
-        _shared_contexts([event.shared for event in events]),
-        actions=[event.action for event in events],
-        rewards=[0.0 - event.cost for event in events],
-        propensities=full or None,
-        played=[event.probability for event in events],
+        read.shared.contexts(len(read.lines), size=check_file(path)),
+        actions=np.array(read.actions),
+        rewards=0.0 - np.array(read.costs),
+        propensities=np.array(read.propensities).reshape(len(read.lines), -1) if read.propensities else None,
+        played=np.array(read.played),
         least=options.least_propensity,
         n_actions=count,
-        declared=first.n_actions is not None,
+        declared=read.n_actions is not None,
+        stated=options.n_actions is not None,
         remarks=[words for words, true in said if true],
-        lines=[event.line for event in events],
+        lines=read.lines,
     )
     return make_log(raw, reward_range=options.reward_range)
 
 
 @dataclass(frozen=True, eq=False)
-class _Event:
-    """A decision.
+class _Decision:
+    """What a line decided.
 
-    line: of the file, from 1.
     action: the one played, from 0.
     cost: the negative reward.
     probability: of the played action.
     propensities (A,): of all actions; None if the line does not tell.
     n_actions: None if the line does not tell.
-    shared: features of the context, by name.
+    context: the features of the context as the line tells them.
     features_of_actions: as the line tells them, or None.
     dropped: whether lines like this one were dropped at random.
     """
 
-    line: int
     action: int
     cost: float
     probability: float
     propensities: list[float] | None
     n_actions: int | None
-    shared: dict[str, float | str]
+    context: dict[str, Any]
     features_of_actions: list[Any] | None
     dropped: bool
 
 
-def _events(path: Path) -> tuple[list[_Event], int]:
-    """The decisions of a file, all of one kind and at least one, and how many lines hold none whose cost is known."""
-    events: list[_Event] = []
-    skipped = 0
-    for number, value in _json_lines(path):
-        event = _event(number, value)
-        if event is None:
-            skipped += 1
-            continue
-        if events and event.n_actions != events[0].n_actions:
+@dataclass(eq=False)
+class _Decisions:
+    """The decisions of n lines, all of one kind, which takes less room than the lines.
+
+    lines (n,): of the file, from 1.
+    actions (n,), costs (n,), played (n,): the actions, their costs and probabilities.
+    propensities (n·A,): of all actions, a line after the other; empty if the lines do not tell.
+    shared: the features of contexts.
+    n_actions: how many there are, if the lines tell.
+    features_of_actions: as the first line tells them, or None.
+    skipped: how many other lines hold no decision whose cost is known.
+    dropped: whether lines were dropped at random.
+    varied: whether the features of actions differ between lines.
+    """
+
+    lines: array[int] = field(default_factory=lambda: array("q"))
+    actions: array[int] = field(default_factory=lambda: array("q"))
+    costs: array[float] = field(default_factory=lambda: array("d"))
+    played: array[float] = field(default_factory=lambda: array("d"))
+    propensities: array[float] = field(default_factory=lambda: array("d"))
+    shared: SparseFeatures = field(default_factory=SparseFeatures)
+    n_actions: int | None = None
+    features_of_actions: list[Any] | None = None
+    skipped: int = 0
+    dropped: bool = False
+    varied: bool = False
+
+    def add(self, line: int, one: _Decision) -> None:
+        """Add what a line decided, which must be of the same kind as the lines before."""
+        if not self.lines:
+            self.n_actions, self.features_of_actions = one.n_actions, one.features_of_actions
+        elif one.n_actions != self.n_actions:
             raise InputError(
-                f"line {number} has {event.n_actions} actions and line {events[0].line} has {events[0].n_actions}; "
-                "policies need the same ones throughout"
+                f"line {line} has {one.n_actions} actions and line {self.lines[0]} has {self.n_actions}; policies need "
+                "the same ones throughout"
             )
-        if events and (event.propensities is None) != (events[0].propensities is None):
-            raise InputError(f"of lines {events[0].line} and {number} only one has probabilities of all actions ('p')")
-        events.append(event)
-    if not events:
+        elif (one.propensities is None) == bool(self.propensities):
+            raise InputError(f"of lines {self.lines[0]} and {line} only one has probabilities of all actions ('p')")
+        self.shared.add(len(self.lines), flatten(one.context, line=line), line=line)
+        self.lines.append(line)
+        self.actions.append(one.action)
+        self.costs.append(one.cost)
+        self.played.append(one.probability)
+        self.propensities.extend(one.propensities or ())
+        self.dropped = self.dropped or one.dropped
+        self.varied = self.varied or one.features_of_actions != self.features_of_actions
+
+
+def _read_decisions(path: Path) -> _Decisions:
+    """The decisions of a file, at least one."""
+    read = _Decisions()
+    for number, value in _json_lines(path):
+        decision = _decision(number, value)
+        if decision is None:
+            read.skipped += 1
+        else:
+            read.add(number, decision)
+    if not read.lines:
         raise InputError(f"no line of {path} has a cost and a probability ('_label_cost', '_label_probability')")
-    return events, skipped
+    return read
 
 
-def _event(line: int, value: Any) -> _Event | None:
+def _decision(line: int, value: Any) -> _Decision | None:
     """The decision of a line, or None if it holds none whose cost is known."""
     if not isinstance(value, dict):
         raise InputError(f"line {line} is not a JSON object")
@@ -124,16 +163,15 @@ def _event(line: int, value: Any) -> _Event | None:
             raise InputError(f"line {line}: 'a' must name each of the actions 1 to {len(ranked)} once")
         ranked = [action + 1 - start for action in ranked]
     action = _chosen(given, ranked, line)
-    if action < 0 or (counts and action >= counts[0]):
-        raise InputError(f"line {line} plays action {action + 1}" + (f" of {counts[0]}" if counts else ""))
-    return _Event(
-        line=line,
+    if not 0 <= action < (counts[0] if counts else MAX_WHOLE_NUMBER):
+        raise InputError(f"line {line} plays action {plain(action + 1)}" + (f" of {counts[0]}" if counts else ""))
+    return _Decision(
         action=action,
         cost=_number(cost, "_label_cost", line),
         probability=_number(probability, "_label_probability", line),
         propensities=_ranked_propensities(given, ranked, line),
         n_actions=counts[0] if counts else None,
-        shared=dict(_flat(context, "")),
+        context=context,
         features_of_actions=multi,
         dropped=bool(given.get("pdrop")),
     )
@@ -141,19 +179,40 @@ def _event(line: int, value: Any) -> _Event | None:
 
 def _json_lines(path: Path) -> Iterator[tuple[int, Any]]:
     """Every line that is not empty, with its number from 1."""
-    zipped = path.name.lower().endswith(".gz")
-    number = 0
+    size, length, number = check_file(path), 0, 0
     try:
-        with gzip.open(path, "rt", encoding="utf-8") if zipped else path.open(encoding="utf-8") as file:
-            for number, text in enumerate(file, start=1):
-                if text.strip():
-                    yield number, json.loads(text)
+        with open_text(path) as file:
+            while line := file.readline(MAX_LINE_BYTES + 1):
+                number, length = number + 1, length + len(line)
+                if len(line) > MAX_LINE_BYTES:
+                    raise InputError(f"line {number} of {path} has more than {MAX_LINE_BYTES:,} bytes")
+                if is_zipped(path):
+                    check_unpacked(length, size=size, remedy="unpack it, and read that")
+                if line.strip():
+                    yield number, _parse(line, f"line {number} of {path}")
+    except (OSError, EOFError, zlib.error) as error:
+        raise InputError(f"cannot read {path}: {why(error)}") from None
+
+
+def _parse(line: bytes, name: str) -> Any:
+    """What a line says in JSON; nothing twice, as it is not told which is meant."""
+
+    def paired(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        made = dict(pairs)
+        if len(made) < len(pairs):
+            raise InputError(f"{name} names something twice, one of {plain(', '.join(made))}")
+        return made
+
+    try:
+        return json.loads(line.decode("utf-8"), object_pairs_hook=paired)
     except UnicodeError:
-        raise InputError(f"line {number + 1} of {path} is not UTF-8 text") from None
-    except (OSError, EOFError) as error:
-        raise InputError(f"cannot read {path}: {plain(error)}") from None
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"line {number} of {path} is not JSON: {plain(error)}") from None
+        raise InputError(f"{name} is not UTF-8 text") from None
+    except RecursionError:
+        raise InputError(f"{name} is not JSON: it is nested too deep") from None
+    except InputError:
+        raise
+    except ValueError as error:
+        raise InputError(f"{name} is not JSON: {plain(error)}") from None
 
 
 def _number(value: Any, name: str, line: int) -> float:
@@ -207,43 +266,3 @@ def _ranked_propensities(value: dict[str, Any], ranked: list[Any] | None, line: 
     for action, chance in zip(ranked, chances, strict=True):
         out[action - 1] = chance / total
     return out
-
-
-def _flat(value: Any, name: str) -> Iterator[tuple[str, float | str]]:
-    """The features in a JSON value by name: those of objects after a dot, of lists by their number."""
-    if isinstance(value, dict):
-        for key, part in cast(dict[str, Any], value).items():
-            if not key.startswith("_"):
-                yield from _flat(part, f"{name}.{key}" if name else key)
-    elif isinstance(value, list):
-        parts = cast(list[Any], value)
-        for i, part in enumerate(parts):
-            alone = len(parts) == 1 and isinstance(part, dict)
-            yield from _flat(part, name if alone else f"{name}.{i}")
-    elif isinstance(value, bool):
-        yield name, "true" if value else "false"
-    elif isinstance(value, int | float | str):
-        yield name, value
-
-
-def _shared_contexts(rows: list[dict[str, float | str]]) -> Contexts:
-    names = list(dict.fromkeys(name for row in rows for name in row))
-    columns: list[FloatArray] = []
-    categories: list[tuple[str, ...] | None] = []
-    for name in names:
-        if any(isinstance(row.get(name), str) for row in rows):
-            texts = [str(row.get(name, "")) for row in rows]
-            labels = tuple(sorted(set(texts)))
-            code = {label: i for i, label in enumerate(labels)}
-            columns.append(np.array([code[text] for text in texts], dtype=np.float64))
-            categories.append(labels)
-        else:
-            columns.append(floats([row.get(name, 0.0) for row in rows], name=f"feature '{plain(name)}'", shape=(None,)))
-            categories.append(None)
-    features = np.column_stack(columns) if columns else np.empty((len(rows), 0))
-    return Contexts.of(
-        features,
-        names=names,
-        categories=categories,
-        ids=None if names else np.zeros(len(rows), dtype=np.int64),
-    )

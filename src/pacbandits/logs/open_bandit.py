@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import zipfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ from pacbandits.errors import InputError, nearest
 from pacbandits.logs.raw import RawLog, ReadingOptions, make_log
 from pacbandits.records.contexts import Contexts
 from pacbandits.records.log import Log
+from pacbandits.records.npz import open_arrays
 
 _FEEDBACK_KEYS = ("action", "reward", "pscore", "pi_b", "context", "position", "n_actions")
 
@@ -38,18 +38,12 @@ def from_open_bandit(
 
 def read_open_bandit(path: Path, options: ReadingOptions) -> Log:
     """A log from an .npz file of the feedback."""
-    return _read_feedback(read_npz(path), options)
+    return _read_feedback(_read_npz(path), options)
 
 
 def _read_feedback(feedback: Mapping[str, Any], options: ReadingOptions) -> Log:
     given = {name: feedback[name] for name in _FEEDBACK_KEYS if feedback.get(name) is not None}
-    missing = [name for name in ("action", "reward", "context") if name not in given]
-    if "pscore" not in given and "pi_b" not in given:
-        missing.append("pscore")
-    if missing:
-        here = sorted(str(name) for name in feedback)
-        what = ", ".join(f"'{name}'" for name in missing)
-        raise InputError(f"the feedback lacks {what}{nearest(missing[0], here)}")
+    _check_present(given, feedback)
     n = np.shape(given["action"])[0] if np.ndim(given["action"]) == 1 else 0
     if n == 0:
         raise InputError(f"'action' must be a list of actions, got shape {np.shape(given['action'])}")
@@ -69,23 +63,27 @@ def _read_feedback(feedback: Mapping[str, Any], options: ReadingOptions) -> Log:
         least=options.least_propensity,
         n_actions=told,
         declared="n_actions" in given,
+        stated=options.n_actions is not None,
     )
     return make_log(raw, reward_range=options.reward_range)
 
 
-def read_npz(path: str | Path) -> dict[str, Any]:
-    """What `numpy.savez(path, **bandit_feedback)` wrote; nothing is unpickled, and what was None is left out."""
-    out: dict[str, Any] = {}
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            for name in file.files:
-                try:
-                    out[name] = file[name]
-                except ValueError:
-                    continue
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile):
-        raise InputError(f"{path} is not a readable .npz file") from None
-    return out
+def _read_npz(path: Path) -> dict[str, Any]:
+    """What `numpy.savez(path, **bandit_feedback)` wrote of what is needed; what was None is left out."""
+    with open_arrays(path) as file:
+        arrays = file.read(name for name in _FEEDBACK_KEYS if name in file.names)
+        _check_present(arrays, file.names)
+    return dict(arrays)
+
+
+def _check_present(given: Mapping[str, Any], names: Iterable[object]) -> None:
+    """Raise unless what is needed is given, of all that has a name."""
+    missing = [name for name in ("action", "reward", "context") if name not in given]
+    if "pscore" not in given and "pi_b" not in given:
+        missing.append("pscore")
+    if missing:
+        what = ", ".join(f"'{name}'" for name in missing)
+        raise InputError(f"the feedback lacks {what}{nearest(missing[0], sorted(str(name) for name in names))}")
 
 
 def _same_count(own: Any, asked: int | None) -> int | None:

@@ -13,12 +13,17 @@ from pacbandits.arrays import FloatArray, IntArray, floats, integers
 from pacbandits.checks import number, settle, whole_number
 from pacbandits.errors import InputError
 from pacbandits.records.contexts import Contexts
+from pacbandits.records.files import NUMBER_BYTES, spell_bytes
 from pacbandits.records.log import Log
 
 UNIFORM_REMARK = "every action was always played with the same probability, as the played ones were"
 TWO_ACTIONS_REMARK = "there were no more than 2 actions, so that the propensity of one is what the other's leaves of 1"
 _UNIFORM_ROUNDING = 1e-9  # how far a propensity may lie from 1/A to be taken for it
-_MOST_ACTIONS = 10_000
+MAX_ACTIONS = 10_000
+# A log of played propensities alone is given those of the others unasked when these are no more than this many, and as
+# many for each row.
+MAX_UNTOLD_PROPENSITIES = 2**24
+MOST_ROOMY_ACTIONS = 16
 _MOST_SHOWN_ACTIONS = 10  # of those never played, in words
 # How far a propensity that is told twice may differ from itself, relatively: without a word, as sums of propensities
 # may and numbers of single precision do; and at all.
@@ -65,6 +70,7 @@ class RawLog:
     least: what every action's propensity was at least: one number, (n,) or (n, A).
     n_actions: how many there are, if the file or its reader says so.
     declared: whether the file itself says which actions there are, so that none need be played.
+    stated: whether whoever reads the file says how many there are, and not the file alone.
     rounds (n,): which round of the experiment, from 0.
     repeats (n,): how often each interaction occurred.
     remarks: what is assumed of the log, in words.
@@ -79,6 +85,7 @@ class RawLog:
     least: ArrayLike | None = None
     n_actions: int | None = None
     declared: bool = False
+    stated: bool = False
     rounds: ArrayLike | None = None
     repeats: ArrayLike | None = None
     remarks: Sequence[str] = ()
@@ -112,6 +119,8 @@ def make_log(raw: RawLog, *, reward_range: tuple[float, float] | None) -> Log:
         return whole(full)
     alone = _played_propensities(raw)
     count = _count_actions(actions, raw.n_actions)
+    if not raw.stated:
+        _check_room(n, count)
     unplayed = () if raw.declared else _unplayed(actions, count, numbered=raw.lines is None)
     said.extend(unplayed)
     if count == 1 and alone.min() < 1.0 - _UNIFORM_ROUNDING:
@@ -140,6 +149,8 @@ def _all_propensities(propensities: ArrayLike, raw: RawLog, actions: IntArray) -
     """The propensities (n, A) that the file tells, when they agree with what else is known; and what to say of them."""
     n = len(raw.contexts)
     full = floats(propensities, name="propensities", shape=(n, None))
+    if full.shape[1] > MAX_ACTIONS:
+        raise InputError(f"the log has {full.shape[1]:,} actions, and at most {MAX_ACTIONS:,} are possible")
     if raw.n_actions is not None and raw.n_actions != full.shape[1]:
         raise InputError(f"the log has propensities of {full.shape[1]} actions, but was said to have {raw.n_actions}")
     if raw.least is not None:
@@ -168,7 +179,7 @@ def unit_rewards(
     """Rewards (n,) in [0, 1], and what to say of how they came there."""
     given = floats(rewards, name="rewards", shape=(n,))
     low, high = (0.0, 1.0) if reward_range is None else (float(reward_range[0]), float(reward_range[1]))
-    if not -math.inf < low < high < math.inf:
+    if not (-math.inf < low < high < math.inf and high - low < math.inf):
         raise InputError(f"a reward range goes from a number to a larger one, got {low:g} to {high:g}")
     bad = (given < low) | (given > high)
     if bad.any():
@@ -200,12 +211,22 @@ def _count_actions(actions: IntArray, told: int | None) -> int:
     if told is not None and told < seen:
         raise InputError(f"action {seen - 1} was played, but there are {told} actions, from 0 to {told - 1}")
     count = seen if told is None else told
-    if count > _MOST_ACTIONS:
+    if count > MAX_ACTIONS:
         raise InputError(
-            f"actions up to {count - 1} would be {count:,} actions, and at most {_MOST_ACTIONS:,} are possible; number "
+            f"actions up to {count - 1} would be {count:,} actions, and at most {MAX_ACTIONS:,} are possible; number "
             f"the {len(np.unique(actions))} that were played from 0"
         )
     return count
+
+
+def _check_room(n: int, n_actions: int) -> None:
+    """Raise when a file that tells of played actions alone would take much more room than it has."""
+    if n * n_actions > MAX_UNTOLD_PROPENSITIES + MOST_ROOMY_ACTIONS * n:
+        raise InputError(
+            f"propensities of {n:,} rows and {n_actions:,} actions, most of which the log does not tell, would take "
+            f"{spell_bytes(NUMBER_BYTES * n * n_actions)}; if there are that many actions, say so (--actions "
+            f"{n_actions})"
+        )
 
 
 def _unplayed(actions: IntArray, n_actions: int, *, numbered: bool) -> tuple[str, ...]:
@@ -259,7 +280,9 @@ def _completed(played: FloatArray, actions: IntArray, n_actions: int) -> tuple[F
     """The propensities of all actions (n, A) if they follow from those of the played ones, and by what assumption."""
     n = len(actions)
     if (np.abs(played - 1.0 / n_actions) <= _UNIFORM_ROUNDING).all():
-        return np.full((n, n_actions), 1.0 / n_actions), (UNIFORM_REMARK,)
+        even = np.full((n, n_actions), 1.0 / n_actions)
+        even.setflags(write=False)
+        return even, (UNIFORM_REMARK,)
     if n_actions == 2:
         full = np.repeat(1.0 - played[:, None], 2, axis=1)
         full[np.arange(n), actions] = played
@@ -284,4 +307,5 @@ def _least(given: ArrayLike | None, *, n: int, n_actions: int, unplayed: tuple[s
             f"a least propensity of {_shortest(worst)} cannot be that of each of {n_actions} actions; "
             f"it lies between 0 and 1/{n_actions}"
         )
+    least.setflags(write=False)
     return least

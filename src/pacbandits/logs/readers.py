@@ -14,6 +14,7 @@ from pacbandits.logs.open_bandit import read_open_bandit
 from pacbandits.logs.raw import ReadingOptions
 from pacbandits.logs.tables import read_table
 from pacbandits.records import parquet
+from pacbandits.records.files import check_file, why
 from pacbandits.records.log import Log
 
 
@@ -78,8 +79,7 @@ def read_log(
         InputError: When the file cannot be read, a column is missing, or a value cannot be; it names which.
     """
     path = checks.path(path)
-    if not path.is_file():
-        raise InputError(f"no file at {path}")
+    check_file(path)
     form = _format(path, format)
     if position is not None and not form.positions:
         raise InputError(f"{path} has no positions; leave out the position")
@@ -88,6 +88,8 @@ def read_log(
     except InputError as error:
         words = str(error)
         raise error if str(path) in words else InputError(f"{path}: {words}") from None
+    except MemoryError:
+        raise InputError(f"{path} does not fit into memory") from None
     return log, log.assumed
 
 
@@ -100,8 +102,11 @@ def _format(path: Path, asked: str | None) -> LogFormat:
     for form in LOG_FORMATS.values():
         if end in form.endings:
             return form
-    with path.open("rb") as file:
-        if file.read(4) == b"PAR1":
-            return LOG_FORMATS["parquet"]
+    try:
+        with path.open("rb") as file:
+            if file.read(4) == b"PAR1":
+                return LOG_FORMATS["parquet"]
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {why(error)}") from None
     known = ", ".join(end for form in LOG_FORMATS.values() for end in form.endings)
     raise InputError(f"{path} does not end as the name of a log does ({known})")

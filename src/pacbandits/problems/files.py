@@ -10,7 +10,7 @@ action_features (N, A, d)  optional: φ(c, a), for linear policies and for rewar
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,7 @@ from pacbandits.policies.finite import Finite
 from pacbandits.problems.base import Problem, RealizableTruth
 from pacbandits.problems.noise import VARIANCE_ARRAY, StoredNoise, noise_from_arrays
 from pacbandits.records import Contexts
+from pacbandits.records.npz import open_arrays, write_arrays
 
 NEEDED_ARRAYS = ("context_weights", "mean_rewards", "policy_actions")
 OPTIONAL_ARRAYS = (VARIANCE_ARRAY, "action_features")
@@ -37,11 +38,15 @@ def load_file(path: str | Path) -> Problem:
     if not path.is_file():
         raise InputError(f"{path} is not a file" if path.exists() else f"there is no file {path}")
     try:
-        return _problem(_arrays(path), name=path.name)
+        with open_arrays(path) as file:
+            _check_names(file.names)
+            arrays = file.read(file.names)
+        for name in file.names:
+            if name not in arrays:
+                raise InputError(f"array '{name}' holds Python objects, which are never loaded; store numbers")
+        return _problem(arrays, name=path.name)
     except InputError as error:
-        raise InputError(f"{path}: {error}") from None
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror or error}") from None
+        raise error if str(path) in str(error) else InputError(f"{path}: {error}") from None
 
 
 def save_problem(problem: Problem, path: str | Path) -> None:
@@ -71,51 +76,19 @@ def save_problem(problem: Problem, path: str | Path) -> None:
     if problem.population.phi is not None:
         arrays["action_features"] = problem.population.phi.array
     try:
-        np.savez_compressed(path, allow_pickle=False, **arrays)
+        write_arrays(path, arrays)
     except OSError as error:
         raise InputError(f"cannot write {path}: {error.strerror or error}") from None
 
 
-def _arrays(path: Path) -> Arrays:
-    """The arrays of an archive, by name; nothing but plain arrays of a fixed type is read."""
-    with path.open("rb") as file:
-        try:
-            archive: Any = np.load(file, allow_pickle=False)
-        except Exception:
-            # Whatever a broken or foreign file raises, it means one thing to the reader.
-            raise InputError("not a readable .npz archive of arrays; write it with numpy.savez") from None
-        if not isinstance(archive, np.lib.npyio.NpzFile):
-            raise InputError("a single array, not an .npz archive; write it with numpy.savez")
-        with archive:
-            names: list[str] = list(archive.files)
-            _check_names(names)
-            return {name: _member(archive, name) for name in names}
-
-
-def _check_names(names: list[str]) -> None:
+def _check_names(names: tuple[str, ...]) -> None:
     for name in NEEDED_ARRAYS:
         if name not in names:
-            there = ", ".join(plain(name) for name in sorted(names)) or "none"
+            there = plain(", ".join(sorted(names)) or "none")
             raise InputError(f"array '{name}' is missing (there are: {there})")
     for name in names:
         if name not in NEEDED_ARRAYS + OPTIONAL_ARRAYS:
             raise InputError(f"unknown array '{plain(name)}'{nearest(name, NEEDED_ARRAYS + OPTIONAL_ARRAYS)}")
-    if len(set(names)) != len(names):
-        raise InputError("two arrays have the same name")
-
-
-def _member(archive: Any, name: str) -> NDArray[Any]:
-    try:
-        array: object = archive[name]
-    except MemoryError:
-        raise InputError(f"array '{name}' does not fit into memory") from None
-    except Exception as error:
-        if "allow_pickle" in str(error):
-            raise InputError(f"array '{name}' holds Python objects, which are never loaded; store numbers") from None
-        raise InputError(f"array '{name}' is damaged or not an array") from None
-    if not isinstance(array, np.ndarray):
-        raise InputError(f"array '{name}' is damaged or not an array")
-    return cast(NDArray[Any], array)
 
 
 def _problem(arrays: Arrays, *, name: str) -> Problem:

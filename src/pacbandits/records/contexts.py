@@ -11,8 +11,10 @@ from numpy.typing import ArrayLike
 
 from pacbandits.arrays import BoolArray, FloatArray, IntArray, floats, integers, probabilities
 from pacbandits.checks import entries, instance, settle, texts, whole_number
-from pacbandits.errors import InputError, nearest
+from pacbandits.errors import InputError, nearest, plain
 from pacbandits.records import parquet
+from pacbandits.records.arrow import Columns
+from pacbandits.records.columns import dictionary, pop_cube, pop_features, pop_floats, pop_integers
 from pacbandits.records.phi import Phi, joined_phi
 
 ID_COLUMN = "context_id"
@@ -48,14 +50,15 @@ class Contexts:
         names = texts(self.names, name="names of features")
         settle(self, names=names, categories=_labels(self.categories))
         if len(self.names) != d or len(set(self.names)) != d:
-            raise InputError(f"{d} features need {d} distinct names, got {list(self.names)}")
+            raise InputError(f"{d} features need {d} distinct names, got {plain(list(self.names))}")
         if len(self.categories) != d:
             raise InputError(f"{d} features need {d} entries in categories, got {len(self.categories)}")
         for j, labels in enumerate(self.categories):
             if labels is not None:
-                integers(features[:, j], name=f"codes of feature '{self.names[j]}'", shape=(n,), below=len(labels))
+                name = plain(self.names[j])
+                integers(features[:, j], name=f"codes of feature '{name}'", shape=(n,), below=len(labels))
                 if len(set(labels)) != len(labels):
-                    raise InputError(f"the labels of feature '{self.names[j]}' must differ, got {labels}")
+                    raise InputError(f"the labels of feature '{name}' must differ, got {plain(labels)}")
         settle(self, features=features, weights=probabilities(self.weights, name="context_weights", size=n))
         if self.ids is not None:
             settle(self, ids=integers(self.ids, name="context ids", shape=(n,)))
@@ -179,7 +182,8 @@ class Contexts:
         Contexts are the same when their ids are; without ids, all of other's are added.
         """
         if (self.names, self.categories) != (other.names, other.categories):
-            raise InputError(f"contexts with features {list(other.names)} cannot join those with {list(self.names)}")
+            theirs, own = plain(list(other.names)), plain(list(self.names))
+            raise InputError(f"contexts with features {theirs} cannot join those with {own}")
         if self.ids is None or other.ids is None:
             fresh, where = np.arange(len(other)), len(self) + np.arange(len(other))
         else:
@@ -204,11 +208,11 @@ class Contexts:
     def column_of(self, feature: str, *, categorical: bool) -> int:
         """The column of the named feature, which must hold labels or numbers as asked."""
         if feature not in self.names:
-            raise InputError(f"the contexts lack the feature '{feature}'{nearest(feature, self.names)}")
+            raise InputError(f"the contexts lack the feature '{plain(feature)}'{nearest(feature, self.names)}")
         column = self.names.index(feature)
         if (self.categories[column] is not None) != categorical:
             want, have = ("labels", "numbers") if categorical else ("numbers", "labels")
-            raise InputError(f"the feature '{feature}' must hold {want}, but these contexts hold {have} there")
+            raise InputError(f"the feature '{plain(feature)}' must hold {want}, but these contexts hold {have} there")
         return column
 
     def require_phi(self, *, n_actions: int) -> Phi:
@@ -244,13 +248,12 @@ class Contexts:
         return cls.from_columns(table, n=len(next(iter(table.values()))))
 
     @classmethod
-    def from_columns(cls, columns: parquet.Columns, *, n: int) -> Contexts:
-        """Contexts from the n rows of a table's columns."""
-        columns = dict(columns)
-        ids = parquet.pop_integers(columns, ID_COLUMN)
-        weights = parquet.pop_floats(columns, WEIGHT_COLUMN)
-        phi = parquet.pop_cube(columns, PHI_COLUMN)
-        features, names, categories = parquet.features(columns, n=n)
+    def from_columns(cls, columns: Columns, *, n: int) -> Contexts:
+        """Contexts from the n rows of a table's columns, which are taken out of it."""
+        ids = pop_integers(columns, ID_COLUMN)
+        weights = pop_floats(columns, WEIGHT_COLUMN)
+        phi = pop_cube(columns, PHI_COLUMN)
+        features, names, categories = pop_features(columns, n=n)
         return cls.of(features, names=names, categories=categories, ids=ids, weights=weights, phi=phi)
 
     def write(self, path: str | Path) -> None:
@@ -265,7 +268,7 @@ class Contexts:
         out: dict[str, object] = {}
         for j, (name, labels) in enumerate(zip(self.names, self.categories, strict=True)):
             column = self.features[:, j]
-            out[name] = column if labels is None else parquet.dictionary(column, labels)
+            out[name] = column if labels is None else dictionary(column, labels)
         if self.ids is not None:
             out[ID_COLUMN] = self.ids
         if self.phi is not None:

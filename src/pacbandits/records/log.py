@@ -10,8 +10,10 @@ from numpy.typing import ArrayLike
 
 from pacbandits.arrays import BoolArray, FloatArray, IntArray, floats, integers
 from pacbandits.checks import instance, settle, texts
-from pacbandits.errors import InputError
+from pacbandits.errors import InputError, plain
 from pacbandits.records import parquet
+from pacbandits.records.arrow import Columns
+from pacbandits.records.columns import pop_floats, pop_integers, pop_matrix
 from pacbandits.records.contexts import WEIGHT_COLUMN, Contexts, check_contexts
 from pacbandits.records.phi import joined_phi
 
@@ -200,6 +202,7 @@ class Log:
         own = integers(actions, name="actions", shape=(n,), below=bounds.shape[1])
         propensities = bounds.copy()
         propensities[np.arange(n), own] = floats(played, name="played propensities", shape=(n,))
+        propensities.setflags(write=False)
         return cls(
             contexts=contexts,
             actions=own,
@@ -222,14 +225,14 @@ class Log:
         alone = "propensities" not in table and "propensity" in table and "least_propensity" in table
         for needed in ("action", "reward", *(() if alone else ("propensities",))):
             if needed not in table:
-                raise InputError(f"{path}: column '{needed}' is missing (there are: {', '.join(table)})")
-        actions = parquet.pop_integers(table, "action")
-        rewards = parquet.pop_floats(table, "reward")
-        played = parquet.pop_floats(table, "propensity") if alone else None
-        least = parquet.pop_matrix(table, "least_propensity") if alone else None
-        propensities = None if alone else parquet.pop_matrix(table, "propensities")
-        rounds = parquet.pop_integers(table, "round")
-        repeats = parquet.pop_integers(table, "repeats")
+                raise InputError(f"{path}: column '{needed}' is missing (there are: {plain(', '.join(table))})")
+        actions = pop_integers(table, "action")
+        rewards = pop_floats(table, "reward")
+        played = pop_floats(table, "propensity") if alone else None
+        least = pop_matrix(table, "least_propensity") if alone else None
+        propensities = None if alone else pop_matrix(table, "propensities")
+        rounds = pop_integers(table, "round")
+        repeats = pop_integers(table, "repeats")
         assert actions is not None
         assert rewards is not None
         remarks = (*parquet.read_remarks(path), *pop_weights(table))
@@ -273,9 +276,9 @@ class Log:
         parquet.write(path, self.contexts.columns() | columns, remarks=self.remarks)
 
 
-def pop_weights(columns: parquet.Columns) -> tuple[str, ...]:
+def pop_weights(columns: Columns) -> tuple[str, ...]:
     """Take weights of contexts out of the columns of a log, and say that they play no part where they differ."""
-    weights = parquet.pop_floats(columns, WEIGHT_COLUMN)
+    weights = pop_floats(columns, WEIGHT_COLUMN)
     if weights is None:
         return ()
     given = floats(weights, name="context_weights", shape=(None,))

@@ -1,55 +1,142 @@
-"""Tables on disk: the one place that speaks Parquet and CSV."""
+"""Tables on disk: Parquet, and through `delimited` text."""
 
 from __future__ import annotations
 
-import gzip
 import json
-import re
 import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
-import pyarrow
-import pyarrow.compute
-import pyarrow.csv
-import pyarrow.parquet
 
-from pacbandits.arrays import FloatArray, IntArray, integers
+from pacbandits.arrays import BoolArray, IntArray
 from pacbandits.errors import InputError, plain
+from pacbandits.fields import MAX_TEXT_CHARACTERS, texts
+from pacbandits.json_files import parse_json
+from pacbandits.records.arrow import Columns, is_list, is_number, is_plain_text, is_text, pa, pq
+from pacbandits.records.columns import pop_matrix
+from pacbandits.records.delimited import DELIMITERS, check_texts, read_delimited
+from pacbandits.records.files import (
+    NUMBER_BYTES,
+    check_columns,
+    check_file,
+    check_unpacked,
+    max_unpacked_bytes,
+    spell_bytes,
+    why,
+)
+from pacbandits.records.pages import count_unpacked_bytes
 
-# pyarrow ships no types: what enters from it is Any, and leaves this module typed.
-pa: Any = pyarrow
-pc: Any = pyarrow.compute
-csv: Any = pyarrow.csv
-pq: Any = pyarrow.parquet
+__all__ = ["DELIMITERS", "pop_matrix", "read", "read_remarks", "suffix", "write"]
 
-_TEXT_TESTS = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
-
-Columns = dict[str, Any]  # column name -> pyarrow array
-DELIMITERS = {".csv": ",", ".tsv": "\t"}
-_MISTAKEN_SEPARATORS = {";": "';'", "\t": "tabs", "|": "'|'", ",": "commas"}
+MAX_REMARKS = 100  # in a file
+# What pyarrow makes of the end of a file, where its columns are told, takes up to 300 times its size.
+MAX_FOOTER_BYTES = 2**21
+_MAX_FOOTER_ITEMS = 10**6  # in one list of it
+_PLAIN_PARQUET = "write it without compression and dictionaries (compression='none', use_dictionary=False)"
 _REMARKS_KEY = b"pacbandits remarks"  # in the metadata of a Parquet file
 
 
 def read(path: str | Path) -> Columns:
-    """The columns of a table, in order: of CSV if the name ends in .csv or .tsv (or these and .gz), else of Parquet."""
+    """The columns of a table, in order: of CSV if the name ends in .csv or .tsv (or these and .gz), else of Parquet.
+
+    Text comes as codes into its sorted labels, or into a dictionary column's own.
+    """
     path = Path(path)
-    if not path.is_file():
-        raise InputError(f"no file at {path}")
+    check_file(path)
     delimiter = DELIMITERS.get(suffix(path))
     try:
-        table: Any = pq.read_table(path) if delimiter is None else _read_csv(path, delimiter)
-    except (pa.ArrowException, UnicodeError, OSError) as error:
+        return _read_columns(path, delimiter)
+    except InputError as error:
+        raise error if str(path) in str(error) else InputError(f"{path}: {error}") from None
+    except (pa.ArrowException, zlib.error, UnicodeError, OSError, EOFError, MemoryError, OverflowError) as error:
         kind = "Parquet" if delimiter is None else "CSV"
-        raise InputError(f"{path} is not a readable {kind} file: {plain(_first_line(error))}") from None
-    if table.num_rows == 0:
-        raise InputError(f"{path} has no rows")
+        raise InputError(f"{path} is not a readable {kind} file: {why(error)}") from None
+
+
+def _read_columns(path: Path, delimiter: str | None) -> Columns:
+    table, texts = _read_parquet(path) if delimiter is None else _read_text(path, delimiter)
     names: list[str] = table.column_names
+    _check_names(path, names, n=table.num_rows)
+    columns: list[Any] = table.columns[::-1]
+    del table
+    out: Columns = {}
+    for name in names:  # each chunked column is let go once it is copied
+        column: Any = columns.pop().combine_chunks()
+        column.validate(full=True)
+        out[name] = _sorted_labels(column) if name in texts else column
+        if delimiter is not None and name in texts:
+            check_texts(name, out[name].dictionary.to_pylist())
+    return out
+
+
+def _read_text(path: Path, delimiter: str) -> tuple[Any, set[str]]:
+    """The table of a CSV file, and which columns hold text."""
+    table = read_delimited(path, delimiter)
+    return table, _text_names(table.schema)
+
+
+def _read_parquet(path: Path) -> tuple[Any, set[str]]:
+    """The table of a Parquet file, and which columns hold text; nothing is unpacked before its size is known."""
+    size = check_file(path)
+    with path.open("rb") as file:
+        file.seek(max(size - 8, 0))
+        end = file.read(8)
+        if end[4:] == b"PAR1" and int.from_bytes(end[:4], "little") > MAX_FOOTER_BYTES:
+            raise InputError(f"what it says of its columns takes more than {spell_bytes(MAX_FOOTER_BYTES)}; have fewer")
+        described: Any = _open(path)
+        check_columns(described.metadata.num_columns)
+        for field in described.schema_arrow:
+            if not _is_readable(field.type):
+                raise InputError(f"column '{plain(field.name)}' must be numbers or text, got {plain(field.type)}")
+        unpacked = count_unpacked_bytes(file, described.metadata, most=max_unpacked_bytes(size))
+        check_unpacked(unpacked, size=size, remedy=_PLAIN_PARQUET)
+    texts = _text_names(described.schema_arrow)
+    whole: Any = _open(path, metadata=described.metadata, read_dictionary=list(texts), page_checksum_verification=True)
+    return whole.read(), texts
+
+
+def _open(path: Path, **options: Any) -> Any:
+    return pq.ParquetFile(path, thrift_container_size_limit=_MAX_FOOTER_ITEMS, **options)
+
+
+def _text_names(schema: Any) -> set[str]:
+    return {field.name for field in schema if is_plain_text(field.type)}
+
+
+def _is_readable(kind: Any) -> bool:
+    """Whether a column of this type can hold what a table is read for."""
+    if is_list(kind):
+        return is_number(kind.value_type) or (is_list(kind.value_type) and is_number(kind.value_type.value_type))
+    return is_number(kind) or is_text(kind) or bool(pa.types.is_null(kind))
+
+
+def _check_names(path: Path, names: list[str], *, n: int) -> None:
+    if n == 0:
+        raise InputError(f"{path} has no rows")
+    if not names:
+        raise InputError(f"{path} has no columns")
     if len(set(names)) != len(names):
         raise InputError(f"{path} has two columns of the same name")
-    return {name: table.column(name).combine_chunks() for name in names}
+    if "" in names:
+        where = names.index("") + 1
+        raise InputError(f"column {where} of {path} has no name; name it, or leave it out (pandas: index=False)")
+
+
+def _sorted_labels(column: Any) -> Any:
+    """A column of text as codes into its sorted labels."""
+    coded: Any = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
+    labels: list[str] = coded.dictionary.to_pylist()
+    if not labels:
+        return coded
+    missing: BoolArray = coded.indices.is_null().to_numpy(zero_copy_only=False)
+    codes: IntArray = coded.indices.fill_null(0).to_numpy(zero_copy_only=False)
+    kept = sorted({labels[int(code)] for code in np.unique(codes[~missing])})
+    place = {label: k for k, label in enumerate(kept)}
+    places = np.array([place.get(label, 0) for label in labels], dtype=np.int32)
+    indices: Any = pa.array(places[codes], mask=missing)
+    return pa.DictionaryArray.from_arrays(indices, pa.array(kept, type=pa.string()))
 
 
 def suffix(path: Path) -> str:
@@ -59,147 +146,45 @@ def suffix(path: Path) -> str:
 
 
 def read_remarks(path: str | Path) -> tuple[str, ...]:
-    """The remarks that `write` put into a Parquet file; none in any other."""
-    try:
-        metadata: dict[bytes, bytes] = pq.read_schema(path).metadata or {}
-        return tuple(str(words) for words in json.loads(metadata.get(_REMARKS_KEY, b"[]")))
-    except (pa.ArrowException, OSError, ValueError, TypeError):
+    """The remarks that `write` put into a Parquet file which can be read; none of any other."""
+    if suffix(Path(path)) in DELIMITERS:
         return ()
+    try:
+        metadata: dict[bytes, bytes] = _open(Path(path)).schema_arrow.metadata or {}
+        said = metadata.get(_REMARKS_KEY, b"[]").decode("utf-8")
+    except (pa.ArrowException, OSError, UnicodeError):
+        raise InputError(f"the remarks in {path} are damaged") from None
+    given = texts(parse_json(said, name=f"what {path} remarks"), name="the remarks", most=MAX_REMARKS)
+    return tuple(plain(words, most=MAX_TEXT_CHARACTERS) for words in given)
 
 
 def write(path: str | Path, columns: Mapping[str, object], *, remarks: Sequence[str] = ()) -> None:
-    """Write columns (numpy or pyarrow arrays) to a Parquet file, and remarks on them into its metadata."""
+    """Write columns (numpy or pyarrow arrays) to a Parquet file, and remarks on them into its metadata.
+
+    What `read` would refuse as unpacking to too much is written without compression.
+    """
+    path = Path(path)
     arrays: Any = {name: _arrow(values) for name, values in columns.items()}
     table: Any = pa.table(arrays)
     if remarks:
         table = table.replace_schema_metadata({_REMARKS_KEY: json.dumps(list(remarks))})
     try:
         pq.write_table(table, path)
+        if NUMBER_BYTES * table.num_rows * _width(table.schema) > max_unpacked_bytes(path.stat().st_size):
+            pq.write_table(table, path, compression="none", use_dictionary=False)
     except OSError as error:
-        raise InputError(f"cannot write {path}: {_first_line(error)}") from None
+        raise InputError(f"cannot write {path}: {why(error)}") from None
 
 
-def pop(columns: Columns, name: str) -> Any:
-    """Take the named column out; a missing one is an error that lists what is there."""
-    if name not in columns:
-        raise InputError(f"column '{name}' is missing (there are: {', '.join(columns) or 'none'})")
-    return columns.pop(name)
-
-
-def pop_floats(columns: Columns, name: str) -> FloatArray | None:
-    """Take the named column out as numbers (n,), or None when it is not there."""
-    return _numbers(columns.pop(name), name) if name in columns else None
-
-
-def pop_integers(columns: Columns, name: str) -> IntArray | None:
-    """Take the named column out as integers (n,), or None when it is not there."""
-    if name not in columns:
-        return None
-    return integers(_numbers(columns.pop(name), name), name=f"column '{name}'", shape=(None,))
-
-
-def pop_matrix(columns: Columns, name: str) -> FloatArray | None:
-    """Take the named column of equally long lists out as numbers (n, k), or None when it is not there."""
-    if name not in columns:
-        return None
-    column: Any = columns.pop(name)
-    if not is_list(column.type):
-        raise InputError(f"column '{name}' must hold lists of numbers, got {column.type}")
-    n = len(column)
-    values = _numbers(column.flatten(), name)
-    lengths: Any = pc.list_value_length(column)
-    if column.null_count or (lengths.to_numpy(zero_copy_only=False) * n != values.size).any():
-        raise InputError(f"column '{name}' must hold lists of one length, without nulls")
-    return values.reshape(n, -1)
-
-
-def pop_cube(columns: Columns, name: str) -> FloatArray | None:
-    """Take the named column of lists of lists out as numbers (n, k, l), or None when it is not one of those."""
-    if name not in columns or not is_list(columns[name].type):
-        return None
-    outer: Any = columns.pop(name)
-    if not is_list(outer.type.value_type):
-        raise InputError(f"column '{name}' must hold a list of numbers for each action, got {outer.type}")
-    n = len(outer)
-    lengths: Any = pc.list_value_length(outer).to_numpy(zero_copy_only=False)
-    if outer.null_count or (lengths != lengths[0]).any():
-        raise InputError(f"column '{name}' must hold lists for one number of actions, without nulls")
-    inner = pop_matrix({name: outer.flatten()}, name)
-    assert inner is not None
-    return inner.reshape(n, int(lengths[0]), -1)
-
-
-def is_list(kind: Any) -> bool:
-    """Whether a column of this type holds lists."""
-    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind))
-
-
-def is_text(kind: Any) -> bool:
-    """Whether a column of this type holds text, written out or coded."""
-    return bool(pa.types.is_dictionary(kind) or any(is_kind(kind) for is_kind in _TEXT_TESTS))
-
-
-def features(columns: Columns, *, n: int) -> tuple[FloatArray, list[str], list[tuple[str, ...] | None]]:
-    """Every column as a feature: (n, d) numbers, names and the labels of those that hold text.
-
-    Text is coded in the order of its sorted labels, or in a dictionary column's own order.
-    """
-    out: list[FloatArray] = []
-    categories: list[tuple[str, ...] | None] = []
-    for name, column in columns.items():
-        if column.null_count:
-            raise InputError(f"column '{name}' has {column.null_count} missing values; fill or drop them")
-        labels: tuple[str, ...] | None = None
-        if any(is_kind(column.type) for is_kind in _TEXT_TESTS):
-            labels = tuple(sorted(set(column.to_pylist())))
-            code = {label: i for i, label in enumerate(labels)}
-            out.append(np.array([code[value] for value in column.to_pylist()], dtype=np.float64))
-        elif pa.types.is_dictionary(column.type):
-            labels = tuple(str(label) for label in column.dictionary.to_pylist())
-            out.append(column.indices.to_numpy(zero_copy_only=False).astype(np.float64))
-        else:
-            out.append(_numbers(column, name, wanted="numbers or text"))
-        categories.append(labels)
-    return (np.column_stack(out) if out else np.empty((n, 0))), list(columns), categories
-
-
-def dictionary(codes: FloatArray, labels: Sequence[str]) -> object:
-    """A dictionary column from codes (n,) into labels."""
-    indices: Any = pa.array(codes.astype(np.int32))
-    return pa.DictionaryArray.from_arrays(indices, pa.array(list(labels), type=pa.string()))
-
-
-def _read_csv(path: Path, delimiter: str) -> Any:
-    _check_separator(path, delimiter)
-    return csv.read_csv(
-        path,
-        parse_options=csv.ParseOptions(delimiter=delimiter),
-        convert_options=csv.ConvertOptions(strings_can_be_null=True, quoted_strings_can_be_null=False),
-    )
-
-
-def _check_separator(path: Path, delimiter: str) -> None:
-    """Raise when the names of the columns stand apart by something else than the delimiter."""
-    try:
-        with gzip.open(path, "rb") if path.name.lower().endswith(".gz") else path.open("rb") as file:
-            line = file.readline(1 << 20).decode("utf-8", errors="replace")
-    except (OSError, EOFError, zlib.error):  # whoever reads the rest says it better
-        return
-    names = re.sub(r'"[^"]*"', "", line).strip("\r\n")
-    found = [words for other, words in _MISTAKEN_SEPARATORS.items() if other in names]
-    if delimiter not in names and found:
-        raise InputError(f"{path} seems to be separated by {found[0]}; use commas (or tabs in .tsv)")
-
-
-def _numbers(column: Any, name: str, *, wanted: str = "numbers") -> FloatArray:
-    kind = column.type
-    if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)):
-        texts: Any = column.drop_null() if is_text(kind) else ()
-        got = f"text such as '{plain(texts[0].as_py())}'" if len(texts) else kind
-        raise InputError(f"column '{name}' must be {wanted}, got {got}")
-    if column.null_count:
-        raise InputError(f"column '{name}' has {column.null_count} missing values; fill or drop them")
-    return np.asarray(column.to_numpy(zero_copy_only=False)).astype(np.float64)
+def _width(schema: Any) -> int:
+    """How many numbers a row of a table has, where lists have one length."""
+    total = 0
+    for field in schema:
+        kind, count = field.type, 1
+        while pa.types.is_fixed_size_list(kind):
+            kind, count = kind.value_type, count * kind.list_size
+        total += count
+    return total
 
 
 def _arrow(values: object) -> object:
@@ -213,7 +198,3 @@ def _arrow_of_array(values: np.ndarray[Any, Any]) -> object:
     for width in reversed(values.shape[1:]):
         out = pa.FixedSizeListArray.from_arrays(out, width)
     return out
-
-
-def _first_line(error: BaseException) -> str:
-    return str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__

@@ -1,0 +1,96 @@
+"""The columns of a table as numbers and labels; of text, see `parquet.read`, they hold codes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from pacbandits.arrays import FloatArray, IntArray, integers
+from pacbandits.errors import InputError, plain
+from pacbandits.records.arrow import Columns, is_list, is_number, is_text, pa, pc
+
+
+def pop_floats(columns: Columns, name: str) -> FloatArray | None:
+    """Take the named column out as numbers (n,), or None when it is not there."""
+    return _numbers(columns.pop(name), name) if name in columns else None
+
+
+def pop_integers(columns: Columns, name: str) -> IntArray | None:
+    """Take the named column out as integers (n,), or None when it is not there."""
+    if name not in columns:
+        return None
+    return integers(_numbers(columns.pop(name), name), name=f"column '{name}'", shape=(None,))
+
+
+def pop_matrix(columns: Columns, name: str) -> FloatArray | None:
+    """Take the named column of equally long lists out as numbers (n, k), or None when it is not there."""
+    if name not in columns:
+        return None
+    column: Any = columns.pop(name)
+    if not is_list(column.type):
+        raise InputError(f"column '{name}' must hold lists of numbers, got {plain(column.type)}")
+    length = _list_length(column, f"column '{name}' must hold lists of one length, without nulls")
+    return _numbers(column.flatten(), name).reshape(len(column), length)
+
+
+def pop_cube(columns: Columns, name: str) -> FloatArray | None:
+    """Take the named column of lists of lists out as numbers (n, k, l), or None when it is not one of those."""
+    if name not in columns or not is_list(columns[name].type):
+        return None
+    outer: Any = columns.pop(name)
+    if not is_list(outer.type.value_type):
+        raise InputError(f"column '{name}' must hold a list of numbers for each action, got {plain(outer.type)}")
+    count = _list_length(outer, f"column '{name}' must hold lists for one number of actions, without nulls")
+    inner = pop_matrix({name: outer.flatten()}, name) if count else np.empty((0, 0))
+    assert inner is not None
+    return inner.reshape(len(outer), count, inner.shape[1])
+
+
+def pop_features(columns: Columns, *, n: int) -> tuple[FloatArray, list[str], list[tuple[str, ...] | None]]:
+    """Take every column out as a feature: (n, d) numbers, names and the labels of those that hold text."""
+    names = list(columns)
+    out = np.empty((n, len(names)))
+    categories: list[tuple[str, ...] | None] = []
+    for j, name in enumerate(names):
+        column: Any = columns.pop(name)
+        labels: tuple[str, ...] | None = None
+        if is_text(column.type):
+            _check_present(column, name)
+            labels = tuple(column.dictionary.to_pylist())
+            out[:, j] = column.indices.to_numpy(zero_copy_only=False)
+        else:
+            out[:, j] = _numbers(column, name, wanted="numbers or text")
+        categories.append(labels)
+    out.setflags(write=False)
+    return out, names, categories
+
+
+def dictionary(codes: FloatArray, labels: Sequence[str]) -> object:
+    """A dictionary column from codes (n,) into labels."""
+    indices: Any = pa.array(codes.astype(np.int32))
+    return pa.DictionaryArray.from_arrays(indices, pa.array(list(labels), type=pa.string()))
+
+
+def _numbers(column: Any, name: str, *, wanted: str = "numbers") -> FloatArray:
+    kind = column.type
+    if not is_number(kind):
+        _check_present(column, name)
+        got = f"text such as '{plain(column[0].as_py())}'" if is_text(kind) and len(column) else plain(kind)
+        raise InputError(f"column '{plain(name)}' must be {wanted}, got {got}")
+    _check_present(column, name)
+    return np.asarray(column.to_numpy(zero_copy_only=False), dtype=np.float64)
+
+
+def _list_length(column: Any, words: str) -> int:
+    """How long the lists of a column are, if all are there and equally long; otherwise the words are said."""
+    lengths: Any = pc.list_value_length(column).to_numpy(zero_copy_only=False)
+    if column.null_count or (lengths != lengths[0]).any():
+        raise InputError(words)
+    return int(lengths[0])
+
+
+def _check_present(column: Any, name: str) -> None:
+    if column.null_count:
+        raise InputError(f"column '{plain(name)}' has {column.null_count} missing values; fill or drop them")

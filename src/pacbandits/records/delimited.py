@@ -1,0 +1,83 @@
+"""Tables in text: values apart by commas or tabs, a row a line."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from pacbandits.errors import InputError, plain
+from pacbandits.records.arrow import csv, pa
+from pacbandits.records.files import (
+    NUMBER_BYTES,
+    check_columns,
+    check_file,
+    check_unpacked,
+    is_zipped,
+    open_text,
+)
+
+DELIMITERS = {".csv": ",", ".tsv": "\t"}
+MAX_HEADER_BYTES = 2**20
+_MISTAKEN_SEPARATORS = {";": "';'", "\t": "tabs", "|": "'|'", ",": "commas"}
+_BLOCK_BYTES = 2**22  # what pyarrow looks at together; no line may be longer
+
+
+def read_delimited(path: Path, delimiter: str) -> Any:
+    """The table of a file, in which line breaks, NUL bytes and what is not UTF-8 have no place within values."""
+    with open_text(path) as file:
+        head = file.read(MAX_HEADER_BYTES)
+        _check_header(path, head, delimiter)
+        source: Any = _unpack(file, head, delimiter, size=check_file(path)) if is_zipped(path) else path
+    table: Any = csv.read_csv(
+        source,
+        read_options=csv.ReadOptions(block_size=_BLOCK_BYTES),
+        parse_options=csv.ParseOptions(delimiter=delimiter),
+        convert_options=csv.ConvertOptions(strings_can_be_null=True, quoted_strings_can_be_null=False),
+    )
+    for field in table.schema:
+        if pa.types.is_binary(field.type):
+            raise InputError(
+                f"column '{plain(field.name)}' must be numbers or text, got bytes that are not UTF-8 (Latin-1?); save "
+                "the file as UTF-8"
+            )
+    return table
+
+
+def check_texts(name: str, texts: list[str]) -> None:
+    """Raise when a text holds a line break, which a quote that is never closed brings into it with all that follows."""
+    for text in texts:
+        if "\n" in text or "\r" in text:
+            raise InputError(
+                f"column '{plain(name)}' has a line break within '{plain(text)}'; close the quote, or take it out"
+            )
+        if "\0" in text:
+            raise InputError(f"column '{plain(name)}' has a NUL byte within '{plain(text)}'; the file is damaged")
+
+
+def _check_header(path: Path, head: bytes, delimiter: str) -> None:
+    """Raise when the first line, with the names of the columns, cannot be what it should."""
+    line = re.split(rb"[\r\n]", head.lstrip(b"\r\n"), maxsplit=1)[0]
+    if len(line) >= MAX_HEADER_BYTES:
+        raise InputError(f"{path} has a first line of {MAX_HEADER_BYTES:,} bytes or more; it should name the columns")
+    if b"\0" in line:
+        raise InputError(f"{path} is not text in UTF-8: there are NUL bytes in its first line (UTF-16?)")
+    try:
+        names = re.sub(r'"[^"]*"', "", line.decode("utf-8"))
+    except UnicodeDecodeError:
+        raise InputError(f"{path} is not in UTF-8, perhaps in Latin-1; save it as UTF-8") from None
+    found = [words for other, words in _MISTAKEN_SEPARATORS.items() if other in names]
+    if delimiter not in names and found:
+        raise InputError(f"{path} seems to be separated by {found[0]}; use commas (or tabs in .tsv)")
+    check_columns(names.count(delimiter) + 1)
+
+
+def _unpack(file: BinaryIO, head: bytes, delimiter: str, *, size: int) -> Any:
+    """What begins with `head` and goes on in a compressed file, if it is not more than the file's size allows."""
+    text, cells = bytearray(), 0
+    while head:
+        text += head
+        cells += head.count(delimiter.encode()) + head.count(b"\n") + head.count(b"\r")
+        check_unpacked(max(len(text), NUMBER_BYTES * cells), size=size, remedy="unpack it, and read that")
+        head = file.read(_BLOCK_BYTES)
+    return pa.BufferReader(pa.py_buffer(text))
