@@ -1,0 +1,231 @@
+"""Values out of JSON that a stranger may have written: each is what it should be, or a sentence says that it is not.
+
+Nothing is made to fit: 3000.5 is no whole number, 1 is no flag and "3" is no number. Limits are checked before anything
+is made from a value, so that what reading takes is in proportion to the file.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+from pacbandits.errors import InputError, plain
+
+Json = dict[str, Any]
+
+MAX_TEXT_CHARACTERS = 10_000
+MAX_ITEMS = 2**23
+MAX_WHOLE_NUMBER = 2**53  # beyond it a double skips some
+
+
+def check_characters(text: str, *, name: str) -> None:
+    """Raise where a text has half a character (a lone surrogate), which no file can hold."""
+    if not text.isascii():
+        try:
+            text.encode("utf-8")
+        except UnicodeEncodeError:
+            raise InputError(f"{name} holds half a character (a lone surrogate) in '{plain(text)}'") from None
+
+
+def whole_number(value: object, *, name: str, least: int = 0, most: int = MAX_WHOLE_NUMBER) -> int:
+    """A whole number from `least` to `most`; not 3.0, and not true."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise InputError(f"{name} must be a whole number, got {described(value)}")
+    if not least <= value <= most:
+        raise InputError(f"{name} must be a whole number {_range(least, most)}, got {described(value)}")
+    return value
+
+
+def number(value: object, *, name: str, least: float = -math.inf, most: float = math.inf) -> float:
+    """A finite number from `least` to `most`; not true, and no text that spells one."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise InputError(f"{name} must be a number, got {described(value)}")
+    try:
+        made = float(value)
+    except OverflowError:
+        made = math.inf
+    if not math.isfinite(made):
+        raise InputError(f"{name} must be finite, got {described(value)}")
+    if not least <= made <= most:
+        raise InputError(f"{name} must be a number {_range(least, most)}, got {described(value)}")
+    return made
+
+
+def flag(value: object, *, name: str) -> bool:
+    """True or false, and nothing that only passes for it."""
+    if not isinstance(value, bool):
+        raise InputError(f"{name} must be true or false, got {described(value)}")
+    return value
+
+
+def text(value: object, *, name: str, most: int = MAX_TEXT_CHARACTERS) -> str:
+    """Text of at most so many characters, none of them half a character."""
+    if not isinstance(value, str):
+        raise InputError(f"{name} must be text, got {described(value)}")
+    if len(value) > most:
+        raise InputError(f"{name} must be text of at most {most:,} characters, got {len(value):,}")
+    check_characters(value, name=name)
+    return value
+
+
+def one_of(value: object, known: Iterable[str], *, name: str) -> str:
+    """One of a few words."""
+    words = tuple(known)
+    if not isinstance(value, str) or value not in words:
+        raise InputError(f"{name} must be {' or '.join(words)}, got {described(value)}")
+    return value
+
+
+def items(value: object, *, name: str, least: int = 0, most: int = MAX_ITEMS) -> list[object]:
+    """A list of no fewer and no more entries than this."""
+    if not isinstance(value, list):
+        raise InputError(f"{name} must be a list, got {described(value)}")
+    given = cast(list[object], value)
+    if not least <= len(given) <= most:
+        raise InputError(f"{name} must be a list with a length {_range(least, most)}, got {len(given):,} entries")
+    return given
+
+
+def texts(value: object, *, name: str, most: int = MAX_ITEMS) -> tuple[str, ...]:
+    """A list of texts."""
+    return tuple(text(one, name=f"entry {i} of {name}") for i, one in enumerate(items(value, name=name, most=most)))
+
+
+def numbers(
+    value: object, *, name: str, shortest: int = 0, longest: int = MAX_ITEMS, least: float = -math.inf
+) -> tuple[float, ...]:
+    """A list of finite numbers, each `least` or more."""
+    listed = items(value, name=name, least=shortest, most=longest)
+    return tuple(number(one, name=f"entry {i} of {name}", least=least) for i, one in enumerate(listed))
+
+
+def whole_numbers(
+    value: object, *, name: str, shortest: int = 0, longest: int = MAX_ITEMS, least: int = 0, most: int
+) -> tuple[int, ...]:
+    """A list of whole numbers from `least` to `most`."""
+    listed = items(value, name=name, least=shortest, most=longest)
+    return tuple(whole_number(one, name=f"entry {i} of {name}", least=least, most=most) for i, one in enumerate(listed))
+
+
+def json_object(value: object, *, name: str) -> Json:
+    """An object, its keys all text."""
+    given = cast(dict[object, object], value) if isinstance(value, dict) else None
+    if given is None or not all(isinstance(key, str) for key in given):
+        raise InputError(f"{name} must be an object, got {described(cast(object, value))}")
+    return cast(Json, given)
+
+
+def described(value: object) -> str:
+    """What was given, in a few plain words whatever it is."""
+    if value is None or isinstance(value, bool):
+        return json.dumps(value)
+    if isinstance(value, int) and abs(value) > 10**20:
+        return "a whole number of more than 20 digits"
+    if isinstance(value, int | float):
+        return f"{value}"
+    if isinstance(value, str):
+        return f"the text '{plain(value[:200])}'"
+    if isinstance(value, list):
+        return f"a list of {len(cast(list[object], value)):,}"
+    return "an object" if isinstance(value, dict) else f"a {type(value).__name__}"
+
+
+def _range(least: float, most: float) -> str:
+    if most in (math.inf, MAX_WHOLE_NUMBER, MAX_ITEMS):
+        return f"of {least:,} or more"
+    return f"of {most:,} or less" if least == -math.inf else f"between {least:,} and {most:,}"
+
+
+@dataclass(frozen=True, eq=False)
+class Fields:
+    """The fields of one JSON object, each read by its name and checked.
+
+    given: the object.
+    of: what it is, in words: "certificate".
+    """
+
+    given: Mapping[str, object]
+    of: str
+
+    @classmethod
+    def read(cls, value: object, *, of: str) -> Fields:
+        """The fields of what must be an object."""
+        return cls(json_object(value, name=f"the {of}"), of)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.given
+
+    def __getitem__(self, name: str) -> object:
+        if name not in self.given:
+            raise InputError(f"the {self.of} lacks '{plain(name)}'")
+        return self.given[name]
+
+    def name(self, name: str) -> str:
+        """What a field is called in a sentence."""
+        return f"the '{plain(name)}' of the {self.of}"
+
+    def check_known(self, names: Iterable[str]) -> None:
+        """Raise when there are other fields than these."""
+        known = set(names)
+        for name in self.given:
+            if name not in known:
+                raise InputError(
+                    f"the {self.of} says '{plain(name)}', which means nothing here; it was altered, or made by another "
+                    "version"
+                )
+
+    def whole_number(self, name: str, *, least: int = 0, most: int = MAX_WHOLE_NUMBER) -> int:
+        """A whole number from `least` to `most`."""
+        return whole_number(self[name], name=self.name(name), least=least, most=most)
+
+    def number(self, name: str, *, least: float = -math.inf, most: float = math.inf) -> float:
+        """A finite number from `least` to `most`."""
+        return number(self[name], name=self.name(name), least=least, most=most)
+
+    def number_or_null(self, name: str, *, least: float = -math.inf, most: float = math.inf) -> float | None:
+        """The same, or nothing."""
+        return None if self[name] is None else self.number(name, least=least, most=most)
+
+    def flag(self, name: str) -> bool:
+        """True or false."""
+        return flag(self[name], name=self.name(name))
+
+    def text(self, name: str, *, most: int = MAX_TEXT_CHARACTERS) -> str:
+        """Text of at most so many characters."""
+        return text(self[name], name=self.name(name), most=most)
+
+    def texts(self, name: str, *, most: int = MAX_ITEMS) -> tuple[str, ...]:
+        """A list of texts."""
+        return texts(self[name], name=self.name(name), most=most)
+
+    def one_of(self, name: str, known: Iterable[str]) -> str:
+        """One of a few words."""
+        return one_of(self[name], known, name=self.name(name))
+
+    def items(self, name: str, *, least: int = 0, most: int = MAX_ITEMS) -> list[object]:
+        """A list of no fewer and no more entries than this."""
+        return items(self[name], name=self.name(name), least=least, most=most)
+
+    def numbers(
+        self, name: str, *, shortest: int = 0, longest: int = MAX_ITEMS, least: float = -math.inf
+    ) -> tuple[float, ...]:
+        """A list of finite numbers."""
+        return numbers(self[name], name=self.name(name), shortest=shortest, longest=longest, least=least)
+
+    def whole_numbers(
+        self, name: str, *, shortest: int = 0, longest: int = MAX_ITEMS, least: int = 0, most: int = MAX_WHOLE_NUMBER
+    ) -> tuple[int, ...]:
+        """A list of whole numbers."""
+        given = self[name]
+        return whole_numbers(given, name=self.name(name), shortest=shortest, longest=longest, least=least, most=most)
+
+    def json_object(self, name: str) -> Json:
+        """An object."""
+        return json_object(self[name], name=self.name(name))
+
+    def fields(self, name: str, *, of: str) -> Fields:
+        """The fields of an object within this one."""
+        return Fields.read(self[name], of=of)

@@ -1,0 +1,96 @@
+"""JSON that a stranger may have written, from a file or a text: sizes first, then what it says, or a sentence."""
+
+from __future__ import annotations
+
+import json
+import math
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NoReturn, cast
+
+from pacbandits.errors import InputError, plain
+from pacbandits.fields import check_characters
+
+MAX_JSON_BYTES = 2**26  # of a file
+MAX_JSON_VALUES = 2**23  # in a file: a value takes up to about 100 bytes once it is read
+MAX_JSON_DEPTH = 100
+
+
+def read_json(path: str | Path, *, max_bytes: int = MAX_JSON_BYTES, max_values: int = MAX_JSON_VALUES) -> object:
+    """What a file holds in JSON, as `parse_json` reads it."""
+    path = Path(path)
+    try:
+        found = path.stat()
+        if not stat.S_ISREG(found.st_mode):
+            raise InputError(f"cannot read {plain(path)}: it is not an ordinary file")
+        with path.open("rb") as file:
+            raw = file.read(max_bytes + 1) if found.st_size <= max_bytes else b""
+    except OSError as error:
+        raise InputError(f"cannot read {plain(path)}: {plain(error.strerror or error)}") from None
+    except ValueError:  # a path with a null character
+        raise InputError(f"cannot read {plain(path)}: there can be no such file") from None
+    if found.st_size > max_bytes or len(raw) > max_bytes:
+        raise InputError(f"{plain(path)} is too large to be read: more than {max_bytes:,} bytes")
+    try:
+        text = raw.decode("utf-8")
+    except UnicodeDecodeError:
+        raise InputError(f"{plain(path)} is not JSON: it is not text in UTF-8") from None
+    return parse_json(text, name=plain(path), max_values=max_values)
+
+
+def parse_json(text: str, *, name: str, max_values: int = MAX_JSON_VALUES) -> object:
+    """What a text says in JSON.
+
+    Refused are a text of too many values (told before any is made), a key that stands twice, numbers that are none or
+    beyond a double, values nested too deep, and halves of characters.
+    """
+    if text.count(",") + text.count("[") + text.count("{") > max_values:
+        raise InputError(f"{name} is too large to be read: more than {max_values:,} values")
+
+    def refuse(token: str) -> NoReturn:
+        raise InputError(f"{name} holds {token}, which is no number")
+
+    def paired(pairs: list[tuple[str, object]]) -> dict[str, object]:
+        made = dict(pairs)
+        if len(made) < len(pairs):
+            seen: set[str] = set()
+            twice = next(key for key, _ in pairs if key in seen or seen.add(key))
+            raise InputError(f"{name} says '{plain(twice)}' twice")
+        return made
+
+    try:
+        value: object = json.loads(text, parse_constant=refuse, object_pairs_hook=paired)
+    except InputError:
+        raise
+    except RecursionError:
+        raise InputError(f"{name} is nested too deep: at most {MAX_JSON_DEPTH} values within each other") from None
+    except ValueError:
+        raise InputError(f"{name} is not JSON") from None
+    _check_within(value, name=name)
+    return value
+
+
+def _check_within(value: object, *, name: str) -> None:
+    """Raise where a value, or one within it, is nested too deep, beyond a double, or half a character."""
+    open_values: list[Iterator[object]] = [iter((value,))]
+    while open_values:
+        for inner in open_values[-1]:
+            if isinstance(inner, str):
+                check_characters(inner, name=name)
+            elif isinstance(inner, float):
+                if not math.isfinite(inner):
+                    raise InputError(f"{name} holds a number that is too large")
+            elif isinstance(inner, dict | list):
+                if len(open_values) > MAX_JSON_DEPTH:
+                    raise InputError(f"{name} is nested too deep: at most {MAX_JSON_DEPTH} values within each other")
+                if isinstance(inner, dict):
+                    given = cast(dict[str, object], inner)
+                    for key in given:
+                        check_characters(key, name=name)
+                    open_values.append(iter(given.values()))
+                else:
+                    open_values.append(iter(cast(list[object], inner)))
+                break
+        else:
+            open_values.pop()
