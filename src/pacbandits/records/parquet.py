@@ -8,7 +8,7 @@ import re
 import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import IO, Any, cast
 
 import numpy as np
 import pyarrow
@@ -67,8 +67,8 @@ def read_remarks(path: str | Path) -> tuple[str, ...]:
         return ()
 
 
-def write(path: str | Path, columns: Mapping[str, object], *, remarks: Sequence[str] = ()) -> None:
-    """Write columns (numpy or pyarrow arrays) to a Parquet file, and remarks on them into its metadata."""
+def write(path: str | Path | IO[bytes], columns: Mapping[str, object], *, remarks: Sequence[str] = ()) -> None:
+    """Write columns (numpy or pyarrow arrays) to a Parquet file or an open one, and remarks into its metadata."""
     arrays: Any = {name: _arrow(values) for name, values in columns.items()}
     table: Any = pa.table(arrays)
     if remarks:
