@@ -10,10 +10,10 @@ class InputError(ValueError):
     """The input is wrong; the message is one line that names the bad value and the remedy."""
 
 
-def plain(value: object) -> str:
-    """The value as text on one line, printable and not too long, whatever was given."""
+def plain(value: object, *, most: int = 80) -> str:
+    """The value as text on one line, printable and of at most so many characters, whatever was given."""
     text = "".join(c if c.isprintable() else "?" for c in " ".join(str(value).split()))
-    return text if len(text) <= 80 else f"{text[:77]}…"
+    return text if len(text) <= most else f"{text[: most - 3]}…"
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
