@@ -149,26 +149,19 @@ def _check_figures(algorithm: Trial, state: TrialState) -> None:
 def _check_members(state: TrialState, *, built_in: bool) -> None:
     """Raise unless policies are of the class, and designs for its actions."""
     policies = state.policies
-    parts: list[tuple[str, Sequence[Policy | None]]] = [
-        ("policy", [state.policy]),
-        ("leader", [state.leader]),
-        ("named", [one.policy for one in state.named]),
-    ]
-    explored: list[tuple[str, Sequence[Policy]]] = [("pool", state.pool)]
-    if state.current is not None:
-        explored.append(("current", state.current.pool))
-    for sampler, _ in state.played:
-        design = design_of(sampler)
-        explored += [("played", [design.reference]), ("played", design.support)]
-    for name, some in explored:
+    closed = policies if isinstance(policies, ClosedClass) else None
+    designs = [design_of(sampler) for sampler, _ in state.played]
+    pools = [("pool", state.pool), ("current", () if state.current is None else state.current.pool)]
+    answers = [state.policy, *([] if state.leader is None else [state.leader]), *(one.policy for one in state.named)]
+    for name, some in (*pools, *(("played", design.support) for design in designs)):
         _check(len({id(one) for one in some}) == len(some), f"its {name} holds a policy twice")
-    for name, some in (*parts, *explored):
-        strict = isinstance(policies, ClosedClass) and (built_in or name in ("policy", "leader", "named"))
-        for one in some:
-            fits = one is None or one.n_actions == policies.n_actions
-            if fits and one is not None and strict and isinstance(policies, ClosedClass):
-                fits = policies.has(one)
-            _check(fits, f"its {name} holds a policy that is not of its class")
+    explored = {id(one): one for _, some in pools for one in some}
+    for design in designs:
+        explored |= {id(one): one for one in (design.reference, *design.support)}
+    for one in (*answers, *explored.values()) if built_in else answers:
+        _check(closed is None or closed.has(one), "it holds a policy that is not of its class")
+    for one in (*answers, *explored.values()):
+        _check(one.n_actions == policies.n_actions, "it holds a policy of another number of actions")
 
 
 def design_of(sampler: Sampler) -> Design:

@@ -134,9 +134,9 @@ class StateFolder:
     def _has(self, name: str, data: bytes) -> bool:
         """Whether a file of that name has these contents already."""
         try:
-            found = (self.path / name).lstat()
-            return stat.S_ISREG(found.st_mode) and found.st_size == len(data) and self.file(name).read_bytes() == data
-        except OSError:
+            path = self.file(name)
+            return path.stat().st_size == len(data) and path.read_bytes() == data
+        except (InputError, OSError):
             return False
 
     def _remove(self, name: str) -> None:

@@ -7,7 +7,7 @@ that nobody looks at.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import cast
 
 import numpy as np
@@ -19,7 +19,7 @@ from pacbandits.fields import Fields, Json, number, text, whole_number
 from pacbandits.policies import policy_from_json
 from pacbandits.policies.base import PolicyClass
 from pacbandits.records import Contexts, Design, Log, Policy, Sampler
-from pacbandits.rewards import RewardModel, no_idea
+from pacbandits.rewards import Fitted, RewardModel, no_idea
 from pacbandits.trials.coherence import MAX_DESCRIPTION_CHARACTERS, rows_of
 from pacbandits.trials.exploration import NoisyDesign
 from pacbandits.trials.protocol import Details
@@ -27,6 +27,26 @@ from pacbandits.trials.stored import describe
 from pacbandits.trials.trial import Exploration, Trial, TrialState
 
 MAX_ROUND_FIGURES = 100
+
+
+@dataclass(frozen=True, eq=False)
+class Refitted:
+    """A reward model that is fitted once to the first so many rows of one log, however often that is asked for.
+
+    model: which one.
+    fits: by the number of rows.
+    """
+
+    model: RewardModel
+    fits: dict[int, Fitted] = field(default_factory=dict[int, Fitted])
+
+    def fit(self, log: Log) -> Fitted:
+        if len(log) not in self.fits:
+            self.fits[len(log)] = self.model.fit(log)
+        return self.fits[len(log)]
+
+    def to_json(self) -> Json:
+        return self.model.to_json()
 
 
 def restore_rounds(
@@ -51,10 +71,13 @@ def restore_rounds(
 
 
 def restore_play(
-    fields: Fields, state: TrialState, numbered: Sequence[Policy], predictions: FloatArray | None
+    fields: Fields, state: TrialState, numbered: Sequence[Policy], refitted: Refitted, predictions: FloatArray | None
 ) -> TrialState:
-    """The whole state; its rounds must fit its log, as otherwise there is no end to what they ask for."""
-    played = _played_of(fields, state, numbered)
+    """The whole state; its rounds must fit its log, as otherwise there is no end to what they ask for.
+
+    refitted: the reward model, to be fitted to what was seen before each round.
+    """
+    played = _played_of(fields, state, numbered, refitted)
     certificate = None
     if fields["certificate"] is not None:
         certificate = Certificate.from_json(fields["certificate"], state.policies)
@@ -127,34 +150,41 @@ def _figure(value: object, *, name: str) -> float | int | str:
     )
 
 
-def _played_of(fields: Fields, state: TrialState, numbered: Sequence[Policy]) -> tuple[tuple[Sampler, int], ...]:
+def _played_of(
+    fields: Fields, state: TrialState, numbered: Sequence[Policy], refitted: Refitted
+) -> tuple[tuple[Sampler, int], ...]:
     out: list[tuple[Sampler, int]] = []
     since = 0
     for entry, value in enumerate(fields.items("played", most=state.round_number)):
         given = Fields.read(value, of=f"entry {entry} of what was played")
-        out.append((_sampler_of(given, state, numbered, since=since), given.whole_number("samples", least=1)))
-        since += out[-1][1]
+        design, samples = _design_of(given, numbered), given.whole_number("samples", least=1)
+        if given["rows"] is None:
+            out.append((design, samples))
+        else:
+            out.append((NoisyDesign(design, _fitted_before(given, state, refitted, since=since)), samples))
+        since += samples
     return tuple(out)
 
 
-def _sampler_of(given: Fields, state: TrialState, numbered: Sequence[Policy], *, since: int) -> Sampler:
-    """A design, or one that the model of the first `since` interactions weighs."""
+def _design_of(given: Fields, numbered: Sequence[Policy]) -> Design:
     support = _some_of(given, "support", numbered)
-    design = Design(
+    return Design(
         support,
         np.array(given.numbers("weights", shortest=len(support), longest=len(support), least=0.0), dtype=np.float64),
         numbered[_number_of(given, "reference", numbered)],
         floor=given.number("floor"),
         smoothing=given.number("smoothing"),
     )
-    if given["rows"] is None:
-        return design
+
+
+def _fitted_before(given: Fields, state: TrialState, refitted: Refitted, *, since: int) -> Fitted:
+    """The reward model of the first so many interactions, whose rows what was played names."""
     rows = given.whole_number("rows")
     if state.log is None or rows != rows_of(state.log, since):
         raise InputError(f"the 'rows' of the {given.of} are {rows}, which are not those that were played before")
     if rows == 0:
-        return NoisyDesign(design, no_idea(state.policies.n_actions))
-    return NoisyDesign(design, state.model.fit(state.log.take(np.arange(rows))))
+        return no_idea(state.policies.n_actions)
+    return refitted.fit(state.log.take(np.arange(rows)))
 
 
 def _current_of(

@@ -28,7 +28,7 @@ from pacbandits.trials import stored
 from pacbandits.trials.coherence import check_replay, check_rounds
 from pacbandits.trials.folders import STATE, StateFolder, name_table
 from pacbandits.trials.packing import FORMAT, KIND, check_coherent, check_model
-from pacbandits.trials.restoring import check_described, restore_play, restore_rounds
+from pacbandits.trials.restoring import Refitted, check_described, restore_play, restore_rounds
 from pacbandits.trials.trial import Trial, TrialState
 
 # The former format, whose tables had these names and could be those of a newer state.
@@ -67,11 +67,12 @@ def read_state(
         log = None if fields["log"] is None else _read_log(folder, fields)
         state, numbered = restore_rounds(fields, chosen, contexts, log, model=used)
         check_rounds(made, state, built_in=stored.is_built_in(made))
-        predictions = None if log is None else _read_predictions(folder, fields, log, used)
+        refitted = Refitted(used)
+        predictions = None if log is None else _read_predictions(folder, fields, log, refitted)
     if log is not None and predictions is not None and not can_be_made_again(used):
         check_model(used, log, predictions)
     with _unusable_unless_read(folder), _reasoned():
-        state = restore_play(fields, state, numbered, predictions)
+        state = restore_play(fields, state, numbered, refitted, predictions)
         check_coherent(made, state, log=given["log"])
         check_replay(state)
         check_described(fields, made, state, beside=("kind", "format", "contexts", "log", "notes"))
@@ -143,13 +144,13 @@ def _read_log(folder: StateFolder, fields: Fields) -> Log:
     return log
 
 
-def _read_predictions(folder: StateFolder, fields: Fields, log: Log, model: RewardModel) -> FloatArray:
+def _read_predictions(folder: StateFolder, fields: Fields, log: Log, refitted: Refitted) -> FloatArray:
     """What the model predicted before each round: made again, or as it was stored."""
     described = fields.fields("log", of="log in the state")
-    again = can_be_made_again(model)
+    again = can_be_made_again(refitted.model)
     described.check_known(("rows", "digest") if again else ("rows", "digest", "predictions"))
     if again:
-        return predict_by_round(log, model)
+        return predict_by_round(log, refitted)
     expected = described.text("predictions", most=DIGEST_CHARACTERS)
     name = _name(fields, "predictions", expected)
     stored_ones = parquet.pop_matrix(parquet.read(folder.file(name)), "predictions")
