@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import re
 from functools import cache
 
 import numpy as np
 
 from pacbandits.policies import Finite, Trees, Trivial, class_to_json
 from pacbandits.problems import load_problem
-from pacbandits.records.digest import digest_log
+from pacbandits.records.digest import digest, digest_log
 from pacbandits.trials.coda import Coda
 from pacbandits.trials.uniform import Uniform
 
@@ -61,6 +63,23 @@ def generator(place):
     rng = np.random.default_rng()
     rng.bit_generator.state = place
     return rng
+
+
+def table(folder, kind):
+    """Where the one table of its kind lies."""
+    (path,) = folder.glob(f"{kind}-*.parquet")
+    return path
+
+
+def names(folder):
+    """What lies in a folder, without the digits that tell tables apart."""
+    return sorted(re.sub("-[0-9a-f]{16}", "", path.name) for path in folder.iterdir())
+
+
+def sealed(described):
+    """The text of a state.json that says this, with a seal that fits."""
+    text = json.dumps({name: part for name, part in described.items() if name != "digest"}, ensure_ascii=False)
+    return f'{{"digest": "{digest([text])}", {text[1:]}\n'
 
 
 def same_contexts(one, two):

@@ -20,10 +20,12 @@ from tests.trials.saving_cases import (
     TREES,
     direct,
     generator,
+    names,
     play,
     same,
     same_logs,
     step,
+    table,
 )
 
 from pacbandits import load_state, save_state
@@ -34,8 +36,8 @@ from pacbandits.records import Contexts, Log
 from pacbandits.records.digest import digest_log
 from pacbandits.rewards import CellMeans, PerAction
 from pacbandits.trials.coda import Coda, NoisyDesign
-from pacbandits.trials.saving import read_state
 from pacbandits.trials.uniform import Uniform
+from pacbandits.trials.unpacking import read_state
 
 
 @pytest.mark.parametrize(("name", "spec"), CASES)
@@ -108,13 +110,13 @@ def test_in_another_process(tmp_path):
 def test_before_the_first_round_and_after_the_last(name, tmp_path):
     algorithm, problem, states, _ = direct(name, TREES)
     save_state(tmp_path, algorithm, states[0])
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["contexts.parquet", "state.json"]
+    assert names(tmp_path) == ["contexts.parquet", "state.json", "state.lock"]
     loaded, state = load_state(tmp_path)
     same(state, states[0])
     assert loaded.result(state).guarantee == "none: nothing was played"
     save_state(tmp_path, algorithm, states[-1])
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["contexts.parquet", "log.parquet", "state.json"]
-    same_logs(Log.read(tmp_path / "log.parquet").take(np.arange(len(states[-1].log))), states[-1].log)
+    assert names(tmp_path) == ["contexts.parquet", "log.parquet", "state.json", "state.lock"]
+    same_logs(Log.read(table(tmp_path, "log")), states[-1].log)
     loaded, state = load_state(tmp_path)
     assert loaded.design(state) is None
     # An epsilon of one or more ends before it begins.
@@ -186,7 +188,7 @@ def test_a_model_of_the_users_own_is_passed_again(tmp_path):
     algorithm = Coda(0.13, 0.1, pilot=100, model=PerAction(Nearest(), least=5))
     states, places = play(algorithm, problem, algorithm.start(problem.policies, problem.population), rng)
     save_state(tmp_path, algorithm, states[5])
-    assert (tmp_path / "predictions.parquet").exists()
+    assert table(tmp_path, "predictions").exists()
     model = PerAction(Nearest(), least=5)
     loaded, state = load_state(tmp_path, model=model)
     assert loaded.model is state.model is model
@@ -198,8 +200,8 @@ def test_a_model_of_the_users_own_is_passed_again(tmp_path):
         load_state(tmp_path, model=CellMeans())
     with pytest.raises(InputError, match="predicts otherwise than before; it must be the same model"):
         load_state(tmp_path, model=PerAction(Nearest(0.05), least=5))
-    (tmp_path / "predictions.parquet").unlink()
-    with pytest.raises(InputError, match=r"cannot be resumed: no file at .*predictions\.parquet"):
+    table(tmp_path, "predictions").unlink()
+    with pytest.raises(InputError, match=r"cannot be resumed: no file at .*predictions-\w+\.parquet"):
         load_state(tmp_path, model=model)
 
 

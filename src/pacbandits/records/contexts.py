@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -256,8 +257,8 @@ class Contexts:
         features, names, categories = pop_features(columns, n=n)
         return cls.of(features, names=names, categories=categories, ids=ids, weights=weights, phi=phi)
 
-    def write(self, path: str | Path) -> None:
-        """Write to Parquet, so that `read` gives the same contexts back."""
+    def write(self, path: str | Path | IO[bytes]) -> None:
+        """Write to Parquet, to a path or an open file, so that `read` gives the same contexts back."""
         parquet.write(path, self.columns() | {WEIGHT_COLUMN: self.weights})
 
     def columns(self) -> dict[str, object]:

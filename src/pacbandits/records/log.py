@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import IO
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -259,8 +260,8 @@ class Log:
             remarks=remarks,
         )
 
-    def write(self, path: str | Path) -> None:
-        """Write to Parquet, so that `read` gives the same log back."""
+    def write(self, path: str | Path | IO[bytes]) -> None:
+        """Write to Parquet, to a path or an open file, so that `read` gives the same log back."""
         known = {"propensities": self.propensities}
         alone = {"propensity": self.played_propensities, "least_propensity": self.bounds}
         columns = {

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from io import BytesIO
 from pathlib import Path
-from typing import Any, cast
+from typing import IO, Any, cast
 
 import numpy as np
 
@@ -158,22 +159,34 @@ def read_remarks(path: str | Path) -> tuple[str, ...]:
     return tuple(plain(words, most=MAX_TEXT_CHARACTERS) for words in given)
 
 
-def write(path: str | Path, columns: Mapping[str, object], *, remarks: Sequence[str] = ()) -> None:
-    """Write columns (numpy or pyarrow arrays) to a Parquet file, and remarks on them into its metadata.
+def write(path: str | Path | IO[bytes], columns: Mapping[str, object], *, remarks: Sequence[str] = ()) -> None:
+    """Write columns (numpy or pyarrow arrays) to a Parquet file or an open one, and remarks on them into its metadata.
 
     What `read` would refuse as unpacking to too much is written without compression.
     """
-    path = Path(path)
     arrays: Any = {name: _arrow(values) for name, values in columns.items()}
     table: Any = pa.table(arrays)
     if remarks:
         table = table.replace_schema_metadata({_REMARKS_KEY: json.dumps(list(remarks))})
     try:
-        pq.write_table(table, path)
-        if NUMBER_BYTES * table.num_rows * _width(table.schema) > max_unpacked_bytes(path.stat().st_size):
-            pq.write_table(table, path, compression="none", use_dictionary=False)
+        if not isinstance(path, str | Path):
+            made = BytesIO()
+            _write(table, made, lambda: made.tell())
+            path.write(made.getbuffer())
+            return
+        _write(table, path, lambda: Path(path).stat().st_size)
     except OSError as error:
         raise InputError(f"cannot write {path}: {why(error)}") from None
+
+
+def _write(table: Any, place: str | Path | BytesIO, size: Callable[[], int]) -> None:
+    """Write a table, and again without compression where `read` would refuse what the first try unpacks to."""
+    pq.write_table(table, place)
+    if NUMBER_BYTES * table.num_rows * _width(table.schema) > max_unpacked_bytes(size()):
+        if isinstance(place, BytesIO):
+            place.seek(0)
+            place.truncate()
+        pq.write_table(table, place, compression="none", use_dictionary=False)
 
 
 def _width(schema: Any) -> int:

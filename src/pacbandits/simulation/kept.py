@@ -4,27 +4,37 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
 
-from pacbandits.errors import InputError
+from pacbandits.errors import InputError, plain
+from pacbandits.fields import Json
 from pacbandits.policies import class_from_json, class_to_json
 from pacbandits.policies.base import PolicyClass
 from pacbandits.problems import Problem
 from pacbandits.records.digest import digest
+from pacbandits.simulation.randomness import random_state, set_random_state
+from pacbandits.trials.folders import StateFolder
+from pacbandits.trials.packing import pack_state
 from pacbandits.trials.protocol import Algorithm, State
-from pacbandits.trials.saving import LOG, holds_state, read_notes, read_state, save_state
+from pacbandits.trials.saving import write_state
 from pacbandits.trials.stored import describe_algorithm, is_built_in
 from pacbandits.trials.trial import Trial, TrialState
+from pacbandits.trials.unpacking import read_notes, read_state
 
 
 @dataclass(frozen=True, eq=False)
 class Kept:
-    """A run whose state is kept in a folder. asked: what a run that goes on there must have been asked, too."""
+    """A run whose state is kept in a folder, which must be held from before `resume` until after the last `keep`.
 
-    folder: Path
+    folder: where it is kept.
+    algorithm, policies: of the run.
+    asked: what a run that goes on there must have been asked, too.
+    rng: of everything that is drawn.
+    """
+
+    folder: StateFolder
     algorithm: Trial
     policies: PolicyClass
     asked: dict[str, Any]
@@ -33,7 +43,7 @@ class Kept:
     @classmethod
     def checked(
         cls,
-        folder: Path,
+        folder: StateFolder,
         algorithm: Algorithm[Any],
         problem: Problem,
         policies: PolicyClass,
@@ -63,34 +73,35 @@ class Kept:
     def keep(self, state: State) -> None:
         """Write the state and that of the random numbers."""
         assert isinstance(state, TrialState)
-        random = _lists(self.rng.bit_generator.state)
-        save_state(self.folder, self.algorithm, state, notes={"asked": self.asked, "random": random})
+        notes = {"asked": self.asked, "random": random_state(self.rng)}
+        write_state(self.folder, pack_state(self.algorithm, state, notes=notes))
 
     def resume(self) -> State | None:
         """The state that the folder holds, if any, with the random numbers set to where they were."""
-        if not holds_state(self.folder):
-            if (self.folder / LOG).exists():
-                raise InputError(f"{self.folder} holds a {LOG} but no saved state; take another folder")
+        if not self.folder.holds_state():
+            if tables := [name for name in self.folder.tables() if name.startswith("log")]:
+                raise InputError(f"{self.folder} holds a {tables[0]} but no saved state; take another folder")
             return None
         self._check_asked()
         own = None if is_built_in(self.algorithm) else self.algorithm
         saved = read_state(self.folder, model=self.algorithm.model, policies=self.policies, algorithm=own)
         self._check_options(saved.algorithm)
         try:
-            self.rng.bit_generator.state = saved.notes["random"]
-        except (KeyError, TypeError, ValueError):
-            raise self._other("another kind of random numbers was drawn") from None
+            set_random_state(self.rng, saved.notes.get("random"))
+        except InputError as error:
+            raise self._other(str(error)) from None
         return saved.state
 
     def _check_asked(self) -> None:
         """Raise unless the folder's run was asked the same, of the same class."""
         notes, described = read_notes(self.folder)
-        before: dict[str, Any] = notes.get("asked", {})
-        if before.keys() != self.asked.keys():
+        before: object = notes.get("asked")
+        if not isinstance(before, dict) or cast(Json, before).keys() != self.asked.keys():
             raise InputError(f"{self.folder} holds a state that no run has left there; take another folder")
         for name, new in self.asked.items():
-            if before[name] != new:
-                raise self._other(f"its {name} was {before[name]}, and is {new} now")
+            old = cast(Json, before)[name]
+            if old != new:
+                raise self._other(f"its {name} was {plain(old)}, and is {plain(new)} now")
         try:
             class_from_json(described, self.policies)
         except InputError:
@@ -101,7 +112,7 @@ class Kept:
         before, now = describe_algorithm(saved), describe_algorithm(self.algorithm)
         for name in now:
             if before.get(name) != now[name]:
-                raise self._other(f"its {name} was {before.get(name)}, and is {now[name]} now")
+                raise self._other(f"its {name} was {plain(before.get(name))}, and is {plain(now[name])} now")
 
     def _other(self, difference: str) -> InputError:
         return InputError(
@@ -113,10 +124,3 @@ def _contents(problem: Problem) -> str:
     """SHA-256 of what rewards come of, as files of one name may differ."""
     tables = (problem.population.features, problem.population.weights, problem.mean_rewards, problem.noise_variance)
     return digest([type(problem.noise).__name__, *(np.ascontiguousarray(table).tobytes() for table in tables)])
-
-
-def _lists(value: Any) -> Any:
-    """A generator's state with lists for arrays; numpy takes either."""
-    if isinstance(value, dict):
-        return {str(name): _lists(part) for name, part in cast(dict[Any, Any], value).items()}
-    return value.tolist() if isinstance(value, np.ndarray) else value

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
@@ -19,7 +20,8 @@ from pacbandits.problems import Problem, load_problem
 from pacbandits.simulation.kept import Kept
 from pacbandits.simulation.outcome import Run, Watch
 from pacbandits.simulation.playing import Play
-from pacbandits.trials.protocol import Algorithm, Setting, check_sampled_contexts, check_steps
+from pacbandits.trials.folders import StateFolder
+from pacbandits.trials.protocol import Algorithm, Setting, State, check_sampled_contexts, check_steps
 
 
 def run(
@@ -32,7 +34,7 @@ def run(
     rng: np.random.Generator | int,
     max_samples: int | None = None,
     offline_contexts: int | None = None,
-    state: str | Path | None = None,
+    state: str | Path | StateFolder | None = None,
     watch: Watch | None = None,
     **options: Any,
 ) -> Run:
@@ -46,7 +48,8 @@ def run(
     max_samples: no round is begun that would exceed it.
     offline_contexts: how many contexts the algorithm may look at beforehand; None tells it the distribution.
     state: a folder that keeps a trial's state after every round; a run that was begun there goes on as if it had never
-        stopped, also with another max_samples, and its generator of random numbers with it.
+        stopped, also with another max_samples, and its generator of random numbers with it. Nobody else can use the
+        folder meanwhile.
     watch: is told what the run is doing.
     options: of an algorithm that is named.
 
@@ -65,20 +68,15 @@ def run(
     chosen = problem.policies if policies is None else check_class(policies)
     told = {"epsilon": epsilon, "delta": delta, "offline_contexts": offline_contexts}
     made, epsilon, delta = _made(algorithm, problem, chosen, told, options)
-    kept = None
-    if state is not None:
-        asked = {"epsilon": epsilon, "delta": delta, "seed": seed, "number of offline contexts": offline_contexts}
-        kept = Kept.checked(path(state, name="state"), made, problem, chosen, rng, asked=asked)
-    began = time.perf_counter()
-    first = None if kept is None else kept.resume()
-    if first is None:
-        contexts = problem.population
-        if offline_contexts is not None:
-            contexts = problem.contexts(offline_contexts, rng).tallied()
-        first = made.start(chosen, contexts)
-        if kept is not None:
-            kept.keep(first)
-    last, stopped, reason = Play(problem, made, rng, max_samples, watch, kept).rounds(first)
+    with ExitStack() as folders:
+        kept = None
+        if state is not None:
+            asked = {"epsilon": epsilon, "delta": delta, "seed": seed, "number of offline contexts": offline_contexts}
+            kept = Kept.checked(StateFolder.at(path(state, name="state")), made, problem, chosen, rng, asked=asked)
+            folders.enter_context(kept.folder.held())
+        began = time.perf_counter()
+        play = Play(problem, made, rng, max_samples, watch, kept)
+        last, stopped, reason = play.rounds(_first(play, chosen, offline_contexts))
     answer = made.result(last)
     best = chosen.argmax(problem.population, problem.population.weights[:, None] * problem.mean_rewards)
     gap = max(problem.value(best) - problem.value(answer.policy), 0.0)
@@ -103,6 +101,20 @@ def run(
         log=last.log,
         contexts=last.contexts,
     )
+
+
+def _first(play: Play, policies: PolicyClass, offline_contexts: int | None) -> State:
+    """The state to begin with: the one that was kept, or that of an algorithm which has seen nothing."""
+    kept = None if play.kept is None else play.kept.resume()
+    if kept is not None:
+        return kept
+    contexts = play.problem.population
+    if offline_contexts is not None:
+        contexts = play.problem.contexts(offline_contexts, play.rng).tallied()
+    first = play.algorithm.start(policies, contexts)
+    if play.kept is not None:
+        play.kept.keep(first)
+    return first
 
 
 def _made(

@@ -1,4 +1,4 @@
-"""What a trial's state is in JSON, all but its tables, and how it is made again from that.
+"""What a trial's state is in JSON, all but its tables; and the algorithm and the reward model that made it, again.
 
 Policies are numbered and described once, as designs, pools and names share most of theirs. A design that weighs actions
 by a reward model is described by the rows of the log which that model was fitted to.
@@ -6,37 +6,26 @@ by a reward model is described by the rows of the log which that model was fitte
 
 from __future__ import annotations
 
+import dataclasses
 import json
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict
 from itertools import accumulate
-from typing import Any
 
-import numpy as np
-
-from pacbandits.arrays import FloatArray, as_read, plain_number
-from pacbandits.certificate import Certificate, Named, Naming
+from pacbandits.arrays import as_read, plain_number
 from pacbandits.errors import InputError, nearest, plain
-from pacbandits.policies import class_from_json, class_to_json, policy_from_json
-from pacbandits.policies.base import PolicyClass
-from pacbandits.records import Contexts, Design, Log, Policy, RewardBounds, Sampler
-from pacbandits.rewards import RewardModel, model_from_json, no_idea
+from pacbandits.fields import Fields, Json
+from pacbandits.policies import class_to_json
+from pacbandits.records import Log, Policy, RewardBounds
+from pacbandits.rewards import RewardModel, model_from_json
 from pacbandits.trials.coda import Coda
+from pacbandits.trials.coherence import design_of, rows_of
 from pacbandits.trials.exploration import NoisyDesign
-from pacbandits.trials.trial import Exploration, Trial, TrialState
+from pacbandits.trials.trial import Trial, TrialState
 from pacbandits.trials.uniform import Uniform
 
 TRIALS: dict[str, type[Trial]] = {kind.name: kind for kind in (Coda, Uniform)}
 
-Json = dict[str, Any]
-
-
-@dataclass(frozen=True, eq=False)
-class Tables:
-    """What a state holds beside its JSON: contexts, and after the first round the log and its predictions (n, A)."""
-
-    contexts: Contexts
-    log: Log | None
-    predictions: FloatArray | None
+OTHER_OPTIONS = ("name", "model", "rewards")  # all the others are numbers
 
 
 def describe(algorithm: Trial, state: TrialState) -> Json:
@@ -63,38 +52,6 @@ def describe(algorithm: Trial, state: TrialState) -> Json:
     }
 
 
-def restore(given: Json, tables: Tables, *, model: RewardModel, policies: PolicyClass | None) -> TrialState:
-    """The state that `describe` described; policies: the class, where it is not one that JSON can make again."""
-    numbered: list[Policy] = [policy_from_json(policy, policies) for policy in given["policies"]]
-    played = tuple(
-        (_sampler_of(value, numbered, tables.log, model), int(value["samples"])) for value in given["played"]
-    )
-    policy: Policy = numbered[int(given["policy"])]
-    certificate = None
-    if given["certificate"] is not None:
-        certificate = replace(Certificate.from_json(given["certificate"], policies), policy=policy)
-    return TrialState(
-        class_from_json(given["class"], policies),
-        tables.contexts,
-        policy,
-        round_number=given["round_number"],
-        samples=given["samples"],
-        oracle_calls=given["oracle_calls"],
-        finished=given["finished"],
-        history=tuple(given["history"]),
-        log=tables.log,
-        certificate=certificate,
-        model=model,
-        predictions=tables.predictions,
-        scales=tuple(given["scales"]),
-        pool=_some(numbered, given["pool"]),
-        current=None if given["current"] is None else _exploration_of(given["current"], numbered, played[-1][0]),
-        played=played,
-        leader=None if given["leader"] is None else numbered[int(given["leader"])],
-        named=tuple(Named(numbered[one["policy"]], Naming(one["round"], one["number"])) for one in given["named"]),
-    )
-
-
 def describe_algorithm(algorithm: Trial) -> Json:
     """The algorithm by its name and options; of a model of its own only that it has one."""
     if algorithm.name in TRIALS and not is_built_in(algorithm):
@@ -102,7 +59,7 @@ def describe_algorithm(algorithm: Trial) -> Json:
             f"the state of {type(algorithm).__name__} cannot be kept while it is called '{algorithm.name}', as a "
             "built-in trial is: it would be taken for that one; give it a name of its own"
         )
-    options = {field.name: getattr(algorithm, field.name) for field in fields(algorithm)}
+    options = {field.name: getattr(algorithm, field.name) for field in dataclasses.fields(algorithm)}
     given = options.pop("model") is not None
     described = {"name": algorithm.name, "model": given, **options, "rewards": asdict(algorithm.rewards)}
     try:
@@ -124,16 +81,24 @@ def restore_algorithm(described: Json, model: RewardModel, *, given: Trial | Non
     if given is not None:
         _check_same(described, as_read(describe_algorithm(given)))
         return given
-    options = dict(described)
-    name = str(options.pop("name"))
+    fields = Fields(described, of="algorithm")
+    name = fields.text("name")
     if name not in TRIALS:
         raise InputError(
             f"the state was made by '{plain(name)}', an algorithm of your own{nearest(name, TRIALS)}; pass it again as "
             "algorithm=…"
         )
-    options["rewards"] = RewardBounds(**options["rewards"])
-    options["model"] = model if options["model"] else None
-    return TRIALS[name](**options)
+    options = {option: value for option, value in described.items() if option not in OTHER_OPTIONS}
+    for option in options:
+        fields.number_or_null(option)
+    rewards = fields.fields("rewards", of="rewards of the algorithm")
+    bounds = RewardBounds(rewards.number("second_moment"), rewards.flag("in_unit"), rewards.number_or_null("proxy"))
+    own = fields.flag("model")
+    try:
+        made = TRIALS[name](**options, rewards=bounds, model=model if own else None)
+    except TypeError:
+        raise InputError(f"the options of the algorithm are not those of {name}") from None
+    return made
 
 
 def _check_same(described: Json, own: Json) -> None:
@@ -183,16 +148,11 @@ def _describe_played(state: TrialState, policies: _Numbered) -> list[Json]:
     before = [0, *accumulate(samples for _, samples in state.played)]
     out: list[Json] = []
     for (sampler, samples), since in zip(state.played, before, strict=False):
-        design = sampler.design if isinstance(sampler, NoisyDesign) else sampler
-        if not isinstance(design, Design):
-            raise InputError(
-                f"a state that was played by a {type(sampler).__name__} cannot be saved, as files describe nothing "
-                "but designs (pacbandits.Design)"
-            )
+        design = design_of(sampler)
         out.append(
             {
                 "samples": samples,
-                "rows": _rows_of(state.log, since) if isinstance(sampler, NoisyDesign) else None,
+                "rows": _rows_before(state.log, since) if isinstance(sampler, NoisyDesign) else None,
                 "support": [policies.number(policy) for policy in design.support],
                 "weights": design.weights.tolist(),
                 "reference": policies.number(design.reference),
@@ -203,40 +163,8 @@ def _describe_played(state: TrialState, policies: _Numbered) -> list[Json]:
     return out
 
 
-def _rows_of(log: Log | None, samples: int) -> int:
-    """How many rows of the log its first so many interactions are."""
-    return 0 if log is None else int(np.searchsorted(np.cumsum(log.repeats), samples, side="right"))
-
-
-def _exploration_of(described: Json, policies: list[Policy], sampler: Sampler) -> Exploration:
-    return Exploration(
-        sampler,
-        described["price"],
-        described["since"],
-        pool=_some(policies, described["pool"]),
-        oracle_calls=described["oracle_calls"],
-    )
-
-
-def _sampler_of(described: Json, policies: list[Policy], log: Log | None, model: RewardModel) -> Sampler:
-    (reference,) = _some(policies, [described["reference"]])
-    design = Design(
-        _some(policies, described["support"]),
-        np.array(described["weights"], dtype=np.float64),
-        reference,
-        floor=described["floor"],
-        smoothing=described["smoothing"],
-    )
-    rows: int | None = described["rows"]
-    if rows is None:
-        return design
-    if log is None or rows == 0:
-        return NoisyDesign(design, no_idea(design.n_actions))
-    return NoisyDesign(design, model.fit(log.take(np.arange(rows))))
-
-
-def _some(policies: list[Policy], numbers: list[int]) -> tuple[Policy, ...]:
-    return tuple(policies[number] for number in numbers)
+def _rows_before(log: Log | None, samples: int) -> int:
+    return 0 if log is None else rows_of(log, samples)
 
 
 class _Numbered:

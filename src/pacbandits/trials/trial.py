@@ -165,10 +165,9 @@ class Trial(ABC):
             return None
         if state.log is None:
             n_actions = state.policies.n_actions
-            usual = max(MIN_PILOT_SAMPLES, PILOT_SAMPLES_PER_ACTION * n_actions)
             # A policy that differs everywhere has V = 2A under uniform exploration; rewards vary by 1/4 at most.
             start = Exploration(Design.uniform(state.policy), 0.5 * n_actions / self.epsilon**2, 0)
-            return self._plan(state, start, usual if self.pilot is None else self.pilot)
+            return self._plan(state, start, self.first_round_size(n_actions))
         explored = self.explore(state, progress=progress)
         return self._plan(state, explored, self._round_size(state, explored))
 
@@ -221,13 +220,22 @@ class Trial(ABC):
             scale=1.0 / (explored.price * self.epsilon),
         )
 
+    def first_round_size(self, n_actions: int) -> int:
+        """How many interactions the first round has."""
+        usual = max(MIN_PILOT_SAMPLES, PILOT_SAMPLES_PER_ACTION * n_actions)
+        return usual if self.pilot is None else self.pilot
+
+    def round_size_limits(self, samples: int) -> tuple[float, float]:
+        """Between what a round after so many interactions lies before it is rounded down: 1/25 of them, the growth."""
+        least = samples / 25
+        return least, max(least, samples * self.growth)
+
     def _round_size(self, state: TrialState, explored: Exploration) -> int:
         """A third of what seems to be missing, but within the growth and no less than 1/25 of what was seen."""
         certificate = state.certificate
         assert certificate is not None
         missing = max(certificate.threshold - certificate.value, 0.0) * 2.0 * explored.price
-        least, most = state.samples / 25, state.samples * self.growth
-        return max(1, int(np.clip(missing / 3, least, max(least, most))))
+        return max(1, int(np.clip(missing / 3, *self.round_size_limits(state.samples))))
 
     def _choose_leader(self, state: TrialState, ledger: Ledger) -> Policy:
         """The policy of largest doubly robust value on all data, less a standard error."""

@@ -1,0 +1,279 @@
+"""Whether what a state says of itself fits together: its rounds, its log, its designs, its names and its certificate.
+
+A state that trials return always does. One that does not was put together by hand, or was written by someone who knew
+how to seal it; it is refused in a sentence that names the part. What trials of the user's own may do otherwise, by
+`explore` or by steps of their own, is asked of the built-in ones alone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import accumulate
+
+import numpy as np
+
+from pacbandits.arrays import IntArray, as_read
+from pacbandits.certificate import Certificate, worth_naming
+from pacbandits.certificate.bets import MIN_BET_FACTOR
+from pacbandits.confidence import certificate_threshold
+from pacbandits.errors import InputError, plain
+from pacbandits.fields import number, text
+from pacbandits.policies.base import ClosedClass, EnumeratedClass
+from pacbandits.records import Design, Log, Policy, Sampler
+from pacbandits.trials.exploration import NoisyDesign
+from pacbandits.trials.trial import EXPERT_MULTIPLIERS, Trial, TrialState
+
+MAX_FIGURE_ROUNDING = 1e-9  # relative, of logarithms on two machines
+MAX_REPLAY_ROUNDING = 1e-6  # of propensities computed again
+MAX_REPLAYED_ROWS = 2000  # of one sampler
+MAX_LOG_SAMPLES = 2**53
+MAX_DESCRIPTION_CHARACTERS = 2**20  # of a policy
+
+_OWN_FIGURES = ("round", "samples", "total", "price", "certified_epsilon", "wealth", "needed", "policy")
+
+
+def check_rounds(algorithm: Trial, state: TrialState, *, built_in: bool) -> None:
+    """Raise unless the rounds, their history and the scales of their bets are those of the log."""
+    log = state.log
+    if log is None:
+        _check(state.round_number == 0 and state.samples == 0, "it has played rounds, but there is no log of them")
+        _check(not state.history and not state.scales, "it has figures of rounds, but none was played")
+        return
+    if log.repeats.sum(dtype=np.float64) > MAX_LOG_SAMPLES:
+        raise InputError(f"its log has more than {MAX_LOG_SAMPLES:.3g} interactions")
+    sizes = _round_sizes(log)
+    _check(
+        len(sizes) == state.round_number,
+        f"its round_number is {state.round_number}, but its log has {len(sizes)} rounds",
+    )
+    _check(state.samples == log.samples, f"its samples are {state.samples}, but its log has {log.samples}")
+    for name, given in (("history", state.history), ("scales", state.scales)):
+        _check(len(given) == len(sizes), f"its {name} tells of {len(given)} rounds, but there were {len(sizes)}")
+    _check(log.n_actions == state.policies.n_actions, "its log has another number of actions than its policy class")
+    _check(log.least is None, "its log does not tell every propensity, as that of a trial does")
+    for entry, (figures, size, total) in enumerate(zip(state.history, sizes, accumulate(sizes), strict=True)):
+        told, own = tuple(figures.get(name) for name in ("round", "samples", "total")), (entry + 1, size, total)
+        _check(
+            told == own,
+            f"entry {entry} of its history tells of (round, samples, total) = {plain(told)}, but its log has {own}",
+        )
+    for entry, scale in enumerate(state.scales):
+        _check(MIN_BET_FACTOR < scale < math.inf, f"entry {entry} of its scales must be positive, got {scale:.6g}")
+    if built_in:
+        _check_sizes(algorithm, state, sizes)
+        _check_figures(algorithm, state)
+
+
+def check_state(algorithm: Trial, state: TrialState, *, log_digest: str | None, built_in: bool) -> None:
+    """Raise unless designs, names and certificate fit the rounds; those must have been checked.
+
+    log_digest: of the log, None before the first round.
+    """
+    for name, part in (("certificate", state.certificate), ("leader", state.leader), ("current", state.current)):
+        _check((part is None) == (state.log is None), f"it has a log without a {name}, or a {name} without a log")
+    _check_members(state, built_in=built_in)
+    _check_played(state, built_in=built_in)
+    _check_names(state)
+    if state.certificate is None or state.log is None:
+        _check(not built_in or state.finished == (algorithm.epsilon >= 1), "it is finished, but nothing was played")
+        return
+    _check_certificate(algorithm, state, state.certificate, state.log, log_digest)
+    if built_in:
+        _check_answer(state, state.certificate)
+
+
+def check_replay(state: TrialState) -> None:
+    """Raise unless every sampler plays what the log says was played, on up to so many rows of each."""
+    log = state.log
+    if log is None:
+        return
+    ends = [rows_of(log, samples) for samples in accumulate(samples for _, samples in state.played)]
+    for entry, ((sampler, _), start, end) in enumerate(zip(state.played, [0, *ends], ends, strict=False)):
+        rows = np.unique(np.linspace(start, end - 1, min(end - start, MAX_REPLAYED_ROWS)).astype(np.int64))
+        planned = sampler.propensities(log.contexts.take(rows))
+        off = float(np.abs(planned - log.propensities[rows]).max())
+        _check(
+            off <= MAX_REPLAY_ROUNDING,
+            f"entry {entry} of its played gives propensities that differ by {off:.2g} from those of its log (other "
+            "versions of the numerical libraries can be the cause)",
+        )
+
+
+def rows_of(log: Log, samples: int) -> int:
+    """How many rows of the log its first so many interactions are."""
+    return int(np.searchsorted(np.cumsum(log.repeats), samples, side="right"))
+
+
+def _check(fits: bool, words: str) -> None:
+    if not fits:
+        raise InputError(words)
+
+
+def _round_sizes(log: Log) -> list[int]:
+    """How many interactions each round had, which must be numbered 0, 1, … in the order of the rows."""
+    steps: IntArray = np.diff(log.rounds, prepend=0)
+    _check(log.rounds[0] == 0 and bool(((steps == 0) | (steps == 1)).all()), "the rounds of its log are out of order")
+    starts = np.flatnonzero(np.diff(log.rounds, prepend=-1))
+    return [int(size) for size in np.add.reduceat(log.repeats, starts)]
+
+
+def _check_sizes(algorithm: Trial, state: TrialState, sizes: Sequence[int]) -> None:
+    """Raise unless the rounds are as large as the built-in trials make them."""
+    first = algorithm.first_round_size(state.policies.n_actions)
+    _check(sizes[0] == first, f"its first round has {sizes[0]} interactions, but the trial asks for {first}")
+    for played, (size, before) in enumerate(zip(sizes[1:], accumulate(sizes), strict=False), 2):
+        least, most = algorithm.round_size_limits(before)
+        _check(
+            max(1, int(least)) <= size <= max(1.0, most),
+            f"round {played} has {size} interactions, but after {before} the trial asks for {least:.0f} to {most:.0f}",
+        )
+
+
+def _check_figures(algorithm: Trial, state: TrialState) -> None:
+    """Raise unless the history has the figures of built-in trials, and these fit each other."""
+    for entry, (figures, scale) in enumerate(zip(state.history, state.scales, strict=True)):
+        where = f"entry {entry} of its history"
+        _check(set(figures) == set(_OWN_FIGURES), f"{where} must hold {', '.join(_OWN_FIGURES)}, and nothing else")
+        price, wealth, needed, reach = (
+            number(figures[name], name=f"the {name} in {where}")
+            for name in ("price", "wealth", "needed", "certified_epsilon")
+        )
+        text(figures["policy"], name=f"the policy in {where}", most=MAX_DESCRIPTION_CHARACTERS)
+        _check(price > 0 and scale == 1.0 / (price * algorithm.epsilon), f"{where} and the scale of its bets differ")
+        _check(0 < reach <= max(1.0, algorithm.epsilon), f"the certified_epsilon in {where} is {reach:.6g}")
+        last = entry == len(state.history) - 1
+        _check(last or wealth < needed, f"{where} says that the trial was over, but it went on")
+
+
+def _check_members(state: TrialState, *, built_in: bool) -> None:
+    """Raise unless policies are of the class, and designs for its actions."""
+    policies = state.policies
+    closed = policies if isinstance(policies, ClosedClass) else None
+    designs = [design_of(sampler) for sampler, _ in state.played]
+    pools = [("pool", state.pool), ("current", () if state.current is None else state.current.pool)]
+    answers = [state.policy, *([] if state.leader is None else [state.leader]), *(one.policy for one in state.named)]
+    for name, some in (*pools, *(("played", design.support) for design in designs)):
+        _check(len({id(one) for one in some}) == len(some), f"its {name} holds a policy twice")
+    explored = {id(one): one for _, some in pools for one in some}
+    for design in designs:
+        explored |= {id(one): one for one in (design.reference, *design.support)}
+    for one in (*answers, *explored.values()) if built_in else answers:
+        _check(closed is None or closed.has(one), "it holds a policy that is not of its class")
+    for one in (*answers, *explored.values()):
+        _check(one.n_actions == policies.n_actions, "it holds a policy of another number of actions")
+
+
+def design_of(sampler: Sampler) -> Design:
+    """The design that a sampler is, or weighs; a sentence for a sampler that files cannot describe."""
+    design = sampler.design if isinstance(sampler, NoisyDesign) else sampler
+    if not isinstance(design, Design):
+        raise InputError(
+            f"a state that was played by a {type(sampler).__name__} cannot be saved, as files describe nothing but "
+            "designs (pacbandits.Design)"
+        )
+    return design
+
+
+def _check_played(state: TrialState, *, built_in: bool) -> None:
+    """Raise unless samplers account for all samples, a round at a time, and the last is the current one."""
+    current, totals = state.current, [int(figures["total"]) for figures in state.history]
+    ends = list(accumulate(samples for _, samples in state.played))
+    whole = ends[-1] if ends else 0
+    _check(whole == state.samples, f"its played sums to {whole} interactions, but there were {state.samples}")
+    _check(set(ends) <= set(totals), "its played changes samplers within a round")
+    if current is None:
+        _check(not state.pool, "it has a pool before its first round")
+        return
+    _check(state.played[-1][0] is current.sampler, "it plays otherwise than it last played")
+    _check(
+        current.since in (0, *totals[:-1]), f"its current was chosen after {current.since} interactions, within a round"
+    )
+    _check(current.price > 0 and math.isfinite(current.price), f"the price of its current is {current.price}")
+    _check(not current.pool or _alike(current.pool, state.pool), "its pool is another than that of its current")
+    if built_in:
+        since, price = (ends[-2] if len(ends) > 1 else 0), state.history[-1]["price"]
+        _check(current.since == since, f"its current was chosen after {current.since} interactions, not {since}")
+        _check(current.price == price, "the price of its current is another than in its history")
+        _check(current.oracle_calls == 0, "its current counts oracle calls that were counted before")
+        listed = isinstance(state.policies, EnumeratedClass)
+        _check(not (listed and state.pool), "it has a pool, but its class is a list")
+
+
+def _check_names(state: TrialState) -> None:
+    """Raise unless policies were named one a round, in order, before rounds that were played."""
+    if not worth_naming(state.policies):
+        _check(not state.named, "it has named policies, but its class is too small for that")
+    last = 0
+    for place, (_, naming) in enumerate(state.named, 1):
+        _check(naming.number == place, f"policy {place} of those it named has number {naming.number}")
+        _check(
+            last < naming.round < state.round_number,
+            f"policy {place} of those it named was named before round {naming.round}, which must come after round "
+            f"{last} and below {state.round_number}",
+        )
+        last = naming.round
+    _check(len({id(one.policy) for one in state.named}) == len(state.named), "it has named a policy twice")
+
+
+def _check_certificate(
+    algorithm: Trial, state: TrialState, certificate: Certificate, log: Log, log_digest: str | None
+) -> None:
+    """Raise unless the certificate is of this log, class, model and these bets."""
+    policies = state.policies
+    told = (
+        ("epsilon", certificate.epsilon, algorithm.epsilon),
+        ("delta", certificate.delta, algorithm.delta),
+        ("samples", certificate.samples, state.samples),
+        ("rows", certificate.rows, len(log)),
+        ("digest", certificate.digest, log_digest),
+        ("scales", certificate.bets.scales, state.scales),
+        ("multipliers", certificate.bets.multipliers, EXPERT_MULTIPLIERS),
+        ("model", as_read(certificate.model), as_read(state.model.to_json())),
+        ("exact", certificate.exact, policies.exact),
+        ("ordered", certificate.ordered, False),
+        ("reserved", certificate.reserved, worth_naming(policies)),
+        ("policy", certificate.policy.to_json(), state.policy.to_json()),
+    )
+    for name, given, own in told:
+        _check(given == own, f"the {name} of its certificate is not that of the state")
+    needed = certificate_threshold(
+        log_size=policies.log_size,
+        experts=len(EXPERT_MULTIPLIERS),
+        delta=algorithm.delta,
+        reserved=certificate.reserved,
+    )
+    for name, given, own in (
+        ("log_size", certificate.log_size, policies.log_size),
+        ("threshold", certificate.threshold, needed),
+    ):
+        close = math.isclose(given, own, rel_tol=MAX_FIGURE_ROUNDING, abs_tol=MAX_FIGURE_ROUNDING)
+        _check(close, f"the {name} of its certificate is {given:.6g}, but its class has {own:.6g}")
+    _check(all(0 <= k < certificate.bets.experts for k in certificate.experts), "its certificate has other experts")
+    _check(set(log.assumed) <= set(certificate.remarks), "its certificate leaves out what its log assumes")
+    naming = certificate.bets.naming
+    _check(naming is None or naming in [one.naming for one in state.named], "its certificate has another naming")
+
+
+def _check_answer(state: TrialState, certificate: Certificate) -> None:
+    """Raise unless the answer of a built-in trial is what its certificate says."""
+    named = {one.naming: one.policy for one in state.named}
+    naming = certificate.bets.naming
+    owner = state.leader if naming is None else named[naming]
+    _check(state.policy is owner, "its policy is neither its leader nor the one that its certificate says was named")
+    _check(state.finished == certificate.certified, "it is finished, or is not, against what its certificate says")
+    reach = certificate.certified_epsilon
+    _check(not certificate.certified or reach <= certificate.epsilon, "its certificate claims less than it has proven")
+    last = {name: state.history[-1][name] for name in ("certified_epsilon", "wealth", "needed", "policy")}
+    own = (reach, certificate.value, certificate.threshold, state.policy.describe())
+    _check(tuple(last.values()) == own, "the last entry of its history is not what its certificate says")
+    for entry, figures in enumerate(state.history):
+        needed = float(figures["needed"])
+        close = math.isclose(needed, certificate.threshold, rel_tol=MAX_FIGURE_ROUNDING)
+        _check(
+            close, f"entry {entry} of its history needs {needed:.6g}, but its certificate {certificate.threshold:.6g}"
+        )
+
+
+def _alike(some: Sequence[Policy], others: Sequence[Policy]) -> bool:
+    return [id(one) for one in some] == [id(one) for one in others]
