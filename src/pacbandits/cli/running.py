@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from pacbandits.cli.interruption import INTERRUPTED
 from pacbandits.cli.shared import (
-    INTERRUPTED,
     PARTIAL,
     POLICIES_HELP,
     PROBLEM_HELP,
