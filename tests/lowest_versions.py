@@ -17,6 +17,8 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 ENVIRONMENT = ROOT / ".venv-lowest"
 EXTRA = "test"
+# Old packages call what newer ones, on which they rest in turn, will take away: no concern of this project.
+QUIET = ("-p", "no:cacheprovider", "-W", "ignore::DeprecationWarning")
 
 
 def lowest(requirement: str) -> str:
@@ -58,7 +60,7 @@ def main(arguments: list[str]) -> int:
     # Machine code of another version of numba would overwrite what the ordinary tests keep beside the source.
     kept = {**os.environ, "NUMBA_CACHE_DIR": str(ENVIRONMENT / "machine-code")}
     chosen = arguments or ["-n", "auto", "--dist", "worksteal", "-m", "not slow"]
-    return subprocess.run([python, "-m", "pytest", "-p", "no:cacheprovider", *chosen], cwd=ROOT, env=kept).returncode
+    return subprocess.run([python, "-m", "pytest", *QUIET, *chosen], cwd=ROOT, env=kept).returncode
 
 
 if __name__ == "__main__":

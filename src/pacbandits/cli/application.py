@@ -27,6 +27,8 @@ def answer() -> None:
     """Run the command that was asked for, and leave."""
     try:
         app()
+    except OSError as error:
+        _leave_unwritten(error)
     finally:
         _flush()
 
@@ -45,8 +47,6 @@ def _ending_well(command: Callable[..., Any]) -> Callable[..., Any]:
             leave_at_once()
             print("pacbandits: interrupted", file=sys.stderr)
             sys.exit(INTERRUPTED)
-        except OSError as error:
-            _leave_unwritten(error)
 
     return run
 
