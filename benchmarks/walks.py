@@ -71,7 +71,7 @@ def walk(task: Callable[[], object]) -> Walk:
 
 def command(*words: str) -> Callable[[], None]:
     """A command line as a task, its words kept to itself."""
-    from pacbandits.cli import app
+    from pacbandits.cli.application import app
 
     def task() -> None:
         with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(SystemExit):

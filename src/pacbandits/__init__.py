@@ -5,13 +5,13 @@ Names are imported from where they live when they are first used, so that `impor
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
-from warnings import warn
-
 from pacbandits.version import __version__
 
+# As typing has it, which would take a while to import.
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from pacbandits.algorithms import make_algorithm as make_algorithm
     from pacbandits.certificate import AsymptoticCertificate as AsymptoticCertificate
     from pacbandits.certificate import Certificate as Certificate
@@ -267,6 +267,9 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
+    from importlib import import_module
+    from warnings import warn
+
     if name in _RENAMED:
         new = _RENAMED[name]
         warn(f"pacbandits.{name} is now pacbandits.{new}", DeprecationWarning, stacklevel=2)

@@ -1,4 +1,4 @@
-"""Compiled kernels and the cores they run on.
+"""Compiled kernels, where their machine code is kept, and the cores they run on.
 
 Kernels release the interpreter's lock and are called on ranges from a thread pool. That keeps them safe to call from
 several threads at once, quick to compile, and deterministic: how the work is cut never changes what is added to what.
@@ -7,6 +7,9 @@ several threads at once, quick to compile, and deterministic: how the work is cu
 from __future__ import annotations
 
 import os
+import stat
+import sys
+import tempfile
 from collections.abc import Callable, Generator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -17,16 +20,94 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numba
+from numba.core import config
 
 Function = TypeVar("Function", bound=Callable[..., object])
 
 _asked_cores: ContextVar[int | None] = ContextVar("asked_cores", default=None)
+_code_folders: set[Path | None] = set()  # where the kernels of this process keep machine code; None: nowhere
 
 
 def kernel(function: Function) -> Function:
-    """Compile `function` on first use, keep the machine code on disk, release the interpreter's lock."""
+    """Compile `function` on first use, release the interpreter's lock, and keep the machine code on disk.
+
+    The first place that can be written is taken: `NUMBA_CACHE_DIR`, the folder of the source, the user's folder for
+    caches, a private temporary folder. Where there is none, every process compiles for itself.
+    """
+    made = None if _home_is_unknown(function) else _keeping_code(function)
+    if made is None and (folder := private_folder()) is not None:
+        made = _keeping_code(function, folder)
+    if made is None:
+        made = _compiling(function, keep=False)
+    place = made.stats.cache_path
+    _code_folders.add(None if place is None else Path(place))
+    return cast(Function, made)
+
+
+def _compiling(function: Callable[..., object], *, keep: bool) -> Any:
     jit: Any = numba.njit  # pyright: ignore[reportUnknownMemberType]
-    return cast(Function, jit(cache=True, nogil=True)(function))
+    return jit(cache=keep, nogil=True)(function)
+
+
+def _keeping_code(function: Callable[..., object], folder: Path | None = None) -> Any | None:
+    """The kernel with its machine code on disk, in `folder` if one is named; nothing where that cannot be written."""
+    settings: Any = config
+    before = settings.CACHE_DIR
+    try:
+        if folder is not None:
+            settings.CACHE_DIR = str(folder)  # read when the kernel is made, and not again
+        made = _compiling(function, keep=True)
+    except RuntimeError:  # numba found no place to write to
+        return None
+    finally:
+        settings.CACHE_DIR = before
+    return made if _can_be_written(made.stats.cache_path) else None
+
+
+@cache
+def _can_be_written(folder: str) -> bool:
+    """Whether files can be made there; for sources inside an archive numba asks only when it is too late."""
+    if folder.startswith("~"):
+        return False
+    try:
+        Path(folder).mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=folder).close()
+    except OSError:
+        return False
+    return True
+
+
+def _home_is_unknown(function: Callable[..., object]) -> bool:
+    """Whether numba would take a folder called "~" in the current one for the user's, and trust what lies in it."""
+    if any(os.environ.get(name) for name in ("NUMBA_CACHE_DIR", "XDG_CACHE_HOME")):
+        return False
+    try:
+        Path.home()
+    except RuntimeError:
+        return not _can_be_written(str(Path(function.__code__.co_filename).parent / "__pycache__"))
+    return False
+
+
+def private_folder(parent: Path | None = None) -> Path | None:
+    """A folder in the temporary one that nobody else can write to, made if need be; nothing if that cannot be had.
+
+    Machine code is run, so a folder that another user made, linked to or can exchange is never taken.
+    """
+    if not hasattr(os, "geteuid"):  # Windows, where the user's own folder can always be written
+        return None
+    try:
+        above = Path(tempfile.gettempdir()) if parent is None else parent
+        if above.resolve() == Path.cwd():  # what lies in the current folder may have come with somebody's files
+            return None
+        shared = above.stat().st_mode
+        folder = above / f"pacbandits-{os.geteuid()}"
+        folder.mkdir(mode=0o700, exist_ok=True)
+        found = folder.lstat()
+    except OSError:
+        return None
+    exchangeable = shared & (stat.S_IWGRP | stat.S_IWOTH) and not shared & stat.S_ISVTX
+    ours = stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid() and not found.st_mode & 0o077
+    return folder if ours and not exchangeable else None
 
 
 def cores() -> int:
@@ -59,8 +140,13 @@ def over_cores(task: Callable[[int, int], None], *, count: int, chunks_per_core:
         task(0, count)
         return
     edges = [count * i // pieces for i in range(pieces + 1)]
-    for done in [_pool(cores()).submit(task, a, b) for a, b in pairwise(edges)]:
-        done.result()
+    futures = [_pool(cores()).submit(task, a, b) for a, b in pairwise(edges)]
+    try:
+        for done in futures:
+            done.result()
+    finally:
+        for left in futures:  # after an error or Ctrl-C, what has not begun need not be waited for
+            left.cancel()
 
 
 @cache
@@ -75,4 +161,10 @@ if hasattr(os, "register_at_fork"):
 
 def compiled_before() -> bool:
     """Whether machine code from an earlier run lies on disk, so that the first call will not have to compile."""
-    return any(Path(__file__).parent.rglob("*.nbi"))
+    version = f"py{sys.version_info.major}{sys.version_info.minor}"
+    return any(folder is not None and any(folder.glob(f"*.{version}*.nbi")) for folder in _code_folders)
+
+
+def keeps_code() -> bool:
+    """Whether the machine code of this process's kernels is kept for the next one."""
+    return None not in _code_folders

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -129,10 +127,3 @@ def test_problems_are_listed(run):
     code, out, _ = run("problems", "--json")
     assert code == 0
     assert json.loads(out)["hard"]["options"]["m"]["default"] == 10
-
-
-def test_installed_command_and_version():
-    done = subprocess.run(
-        [sys.executable, "-m", "pacbandits.cli", "--version"], capture_output=True, text=True, check=True
-    )
-    assert done.stdout.strip()

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from math import log as logarithm
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from pacbandits.cli.interruption import INTERRUPTED
 from pacbandits.cli.shared import (
-    INTERRUPTED,
     PARTIAL,
     POLICIES_HELP,
     PROBLEM_HELP,
@@ -215,7 +215,8 @@ def _watch(names: Sequence[str], *, epsilon: float) -> Generator[Watch]:
         TextColumn("{task.fields[doing]}", style="dim"),
     )
     screen = console()
-    with Progress(*columns, console=screen, transient=True, disable=not screen.is_terminal) as bar:
+    bar = Progress(*columns, console=screen, transient=True)
+    with bar if screen.is_terminal else nullcontext():  # a bar that is shown to nobody would still leave an empty line
         task = bar.add_task("starting", total=len(names), facts="", doing="")
         furthest, begun = 0.0, False
 

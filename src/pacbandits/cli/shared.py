@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from pacbandits.cli.interruption import raise_from_now
 from pacbandits.errors import InputError
 from pacbandits.version import __version__
 
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 app = typer.Typer(
     name="pacbandits",
     help="Best-policy identification for contextual bandits: which policy is best, within ε, with probability 1 − δ.",
-    no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
@@ -31,29 +31,40 @@ POLICIES_HELP = (
     "Another policy class than the problem's own, [cyan]name:key=value,…[/] (see [cyan]pacbandits policies[/])."
 )
 
+UNREAD = 1
 BAD_INPUT = 2
 PARTIAL = 3
-INTERRUPTED = 130
 
 
 @app.callback(invoke_without_command=True)
 def root(
+    context: typer.Context,
     version: Annotated[bool, typer.Option("--version", help="Print the version and leave.")] = False,
 ) -> None:
     if version:
         print(__version__)
         raise typer.Exit
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+        raise typer.Exit(BAD_INPUT)
 
 
 def console() -> Console:
-    """Standard error, with a word before the first compilation."""
+    """Standard error, when all is imported and work begins, with a word before the first compilation."""
     from rich.console import Console
 
-    from pacbandits.compiled import compiled_before
+    from pacbandits.compiled import compiled_before, keeps_code
 
     made = Console(stderr=True)
-    if not compiled_before():
+    if not keeps_code():
+        made.print(
+            "compiling, at every run (less than a minute): no folder for machine code can be written; "
+            "set NUMBA_CACHE_DIR to one that can",
+            style="dim",
+        )
+    elif not compiled_before():
         made.print("first run: compiling, once (less than a minute)", style="dim")
+    raise_from_now()
     return made
 
 

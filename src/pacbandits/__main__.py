@@ -1,0 +1,5 @@
+"""`python -m pacbandits`."""
+
+from pacbandits.cli import main
+
+main()

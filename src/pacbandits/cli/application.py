@@ -1,0 +1,78 @@
+"""The commands together, and how each of them ends: an exit code and at most one line, never a traceback."""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+from pacbandits.cli import certifying as _certifying
+from pacbandits.cli import listing as _listing
+from pacbandits.cli import measuring as _measuring
+from pacbandits.cli import running as _running
+from pacbandits.cli import verifying as _verifying
+from pacbandits.cli.interruption import INTERRUPTED, leave_at_once
+from pacbandits.cli.shared import BAD_INPUT, UNREAD, app
+from pacbandits.errors import InputError
+
+__all__ = ["answer", "app"]
+# Importing them puts their commands into the application.
+_commands = (_running, _certifying, _verifying, _measuring, _listing)
+
+
+def answer() -> None:
+    """Run the command that was asked for, and leave."""
+    try:
+        app()
+    except OSError as error:
+        _leave_unwritten(error)
+    finally:
+        _flush()
+
+
+def _ending_well(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The command, whose errors end here: what typer makes of them differs between its versions."""
+
+    @wraps(command)
+    def run(*arguments: Any, **options: Any) -> None:
+        try:
+            command(*arguments, **options)
+        except InputError as error:
+            print(f"pacbandits: {error}", file=sys.stderr)
+            sys.exit(BAD_INPUT)
+        except KeyboardInterrupt:
+            leave_at_once()
+            print("pacbandits: interrupted", file=sys.stderr)
+            sys.exit(INTERRUPTED)
+
+    return run
+
+
+def _flush() -> None:
+    """Write what is still to be written, while an error can be told in a line."""
+    if sys.stdout is None:  # pyright: ignore[reportUnnecessaryComparison]
+        return
+    try:
+        sys.stdout.flush()
+    except OSError as error:
+        _leave_unwritten(error)
+
+
+def _leave_unwritten(error: OSError) -> None:
+    """Leave, quietly, if whoever read the output has gone; in one line, if the disk is full; else raise it again."""
+    if error.errno not in (errno.EPIPE, errno.ENOSPC):
+        raise error
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())  # else the interpreter would try, and complain, once more
+    if error.errno == errno.EPIPE:
+        sys.exit(UNREAD)
+    print(f"pacbandits: what was asked for cannot be written: {os.strerror(error.errno)}", file=sys.stderr)
+    sys.exit(BAD_INPUT)
+
+
+for _one in app.registered_commands:
+    if _one.callback is not None:
+        _one.callback = _ending_well(_one.callback)

@@ -1,0 +1,67 @@
+"""Run the tests with the lowest version of every dependency that pyproject.toml permits: `make test-lowest`.
+
+What is declared as `>=` is installed as `==`, in an environment of its own, on the lowest Python that the project
+permits where this machine has it. Arguments go to pytest.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+ENVIRONMENT = ROOT / ".venv-lowest"
+EXTRA = "test"
+# Old packages call what newer ones, on which they rest in turn, will take away: no concern of this project.
+QUIET = ("-p", "no:cacheprovider", "-W", "ignore::DeprecationWarning")
+
+
+def lowest(requirement: str) -> str:
+    """The requirement `name[extras]>=version,…` as `name==version`.
+
+    Raises ValueError for one that names no lowest version.
+    """
+    found = re.fullmatch(r"([\w.-]+)(?:\[[\w,-]+\])?>=([\w.]+)(?:,[<>!=].*)?", requirement.replace(" ", ""))
+    if found is None:
+        raise ValueError(f"'{requirement}' must be declared as name>=version")
+    return f"{found[1]}=={found[2]}"
+
+
+def declared(project: dict) -> list[str]:
+    """What the project needs to run and to be tested."""
+    return [*project["dependencies"], *project["optional-dependencies"][EXTRA]]
+
+
+def interpreter(project: dict) -> str:
+    """The lowest Python that is permitted, if it is here; else the one that runs this."""
+    name = "python" + project["requires-python"].removeprefix(">=")
+    return shutil.which(name) or sys.executable
+
+
+def main(arguments: list[str]) -> int:
+    """Make the environment anew, install, test; pytest's exit code."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    subprocess.run([interpreter(project), "-m", "venv", "--clear", ENVIRONMENT], check=True)
+    pins = sorted({lowest(requirement) for requirement in declared(project)})
+    constraints = ENVIRONMENT / "constraints.txt"
+    constraints.write_text("\n".join(pins) + "\n", encoding="utf-8")
+    python = ENVIRONMENT / ("Scripts" if os.name == "nt" else "bin") / "python"
+    print(f"installing {', '.join(pins)}", flush=True)
+    quietly = ("--quiet", "--disable-pip-version-check")
+    subprocess.run(
+        [python, "-m", "pip", "install", *quietly, "--constraint", constraints, "--editable", f"{ROOT}[{EXTRA}]"],
+        check=True,
+    )
+    # Machine code of another version of numba would overwrite what the ordinary tests keep beside the source.
+    kept = {**os.environ, "NUMBA_CACHE_DIR": str(ENVIRONMENT / "machine-code")}
+    chosen = arguments or ["-n", "auto", "--dist", "worksteal", "-m", "not slow"]
+    return subprocess.run([python, "-m", "pytest", *QUIET, *chosen], cwd=ROOT, env=kept).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
