@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.stats import binom
 
 from pacbandits.confidence import (
     CODA_FACTOR,
@@ -22,15 +23,18 @@ from pacbandits.confidence import (
     RAGE_FREE_THEOREM_FACTOR,
     RAGE_THEOREM_FACTOR,
     best_gamma,
+    best_share,
     catoni_radius,
     catoni_scale,
     common_gamma,
     elimination_samples,
+    ellipsoid_price,
     ratio_samples,
     regularised_radius,
     round_confidence,
     round_epsilon,
     rounds_needed,
+    self_normalised_bound,
     theorem_samples,
     whole_samples,
 )
@@ -225,6 +229,31 @@ def test_infinitely_many_samples_are_refused_in_words(n):
     with pytest.raises(InputError, match="infinitely many"):
         ratio_samples(1e10, factor=256.0, confidence=3.0, second_moment=1.0, scale=1e308)
     assert [whole_samples(x) for x in (0.0, 1.0, 1.5, 2.0**70)] == [1, 1, 2, 2**70]
+
+
+def test_the_self_normalised_bound_is_exceeded_about_as_often_as_delta_says():
+    """One feature and normal noise, where the bound is Ville's for a martingale: at moments that grow by 2 %, over
+    sums of up to 10⁷ rows, it is ever exceeded with probability δ at most, and not much less."""
+    runs, delta, noise, prior = 1500, 0.3, 2.25, 10.0
+    looks = np.unique((1.02 ** np.arange(820)).astype(np.int64))
+    rng = np.random.default_rng(4)
+    steps = rng.standard_normal((runs, len(looks))) * np.sqrt(noise * np.diff(looks, prepend=0))
+    limits = [
+        self_normalised_bound(np.array([[float(n)]]), np.array([[prior]]), noise=noise, delta=delta) for n in looks
+    ]
+    ever = (steps.cumsum(axis=1) ** 2 / (looks + prior) > limits).any(axis=1).sum()
+    assert binom.ppf(1e-6, runs, 0.5 * delta) <= ever <= binom.ppf(1 - 1e-6, runs, delta)
+
+
+def test_the_price_of_an_ellipsoid_is_its_bound():
+    """Where Λ = cV, `‖V⁻¹x‖²_{V + Λ}` times the bound is 2R² times the price times `‖x‖²_{V⁻¹}`."""
+    dimension, share, delta, noise = 3, 0.4, 0.05, 0.25
+    information = np.diag([2.0, 5.0, 11.0])
+    bound = self_normalised_bound(information, share * information, noise=noise, delta=delta)
+    assert (1 + share) * bound == pytest.approx(2 * noise * ellipsoid_price(dimension, share=share, delta=delta))
+    best = best_share(dimension, delta=delta)
+    prices = [ellipsoid_price(dimension, share=c, delta=delta) for c in np.geomspace(0.01, 20, 400)]
+    assert ellipsoid_price(dimension, share=best, delta=delta) <= min(prices) * 1.001
 
 
 def test_rounds_needed():

@@ -21,7 +21,7 @@ from pacbandits.policies import policy_from_json
 from pacbandits.policies.base import EnumeratedClass, FrontierClass
 from pacbandits.problems import load_problem
 from pacbandits.records import Contexts, Design, Log
-from pacbandits.records.digest import digest_log
+from pacbandits.records.digest import digest, digest_log
 from pacbandits.rewards import CellMeans, predict_by_round
 from tests.certificate import plain
 from tests.certificate.test_search import ArgmaxOnly, FrontierOnly
@@ -193,6 +193,13 @@ def test_the_digest_is_of_what_features_mean(change):
     if "names" in change:
         change = change | {"categories": contexts.categories}
     assert digest_log(replace(log, contexts=replace(contexts, **change))) != digest_log(log)
+
+
+def test_the_digest_tells_shapes_apart():
+    """The same numbers in another form are another log: three rows of two actions are not two rows of three."""
+    numbers = np.full(6, 0.5)
+    assert digest([numbers.reshape(2, 3)]) != digest([numbers.reshape(3, 2)])
+    assert digest([numbers[:2], numbers[2:]]) != digest([numbers[:3], numbers[3:]])
 
 
 def test_rewards_outside_the_unit_interval_are_refused():

@@ -189,6 +189,7 @@ def proven():
         ("bets", lambda c: replace(c.bets, scales=c.bets.scales[:-1]), "bets were made for"),
         ("bets", lambda c: replace(c.bets, share=0.02), "log-wealth"),
         ("model", lambda c: CellMeans().to_json(), "log-wealth"),
+        ("share", lambda c: 1.5, "weight of an expert"),
     ],
 )
 def test_a_certificate_that_was_altered_is_refused(proven, name, change, words):

@@ -181,6 +181,9 @@ def test_late_experts_see_later_rounds_alone(trial):
         late = whole.wealth(made.bets, k + n_experts, reference=own)
         bets = Bets((made.bets.multipliers[k],), made.bets.scales[naming.round :])
         alone = rest.wealth(bets, 0, reference=state.policy(part.contexts))
+        plain = replace(made.bets, naming=None)
+        early = whole.wealth(made.bets, k, reference=own)  # who does not wait has no head start
+        np.testing.assert_array_equal(early, whole.wealth(plain, k, reference=own))
         seen, known = some(book.contexts), some(part.contexts)
         assert late[np.arange(len(seen)), seen].sum() == pytest.approx(
             alone[np.arange(len(known)), known].sum() + head_start(log_size=size, number=naming.number)
@@ -290,6 +293,18 @@ def test_small_and_inexact_classes_keep_all_of_delta():
     state = run(crowd(), Uniform, seed=0, delta=0.05, pilot=30)
     assert not state.certificate.reserved
     assert state.named == ()
+
+
+def test_a_name_that_nothing_tested_is_refused(trial):
+    """A head start is no evidence."""
+    problem, state = trial
+    book = Ledger.of(state.log, state.predictions)
+    bets = replace(state.certificate.bets, naming=Naming(book.n_rounds, 1))
+    evidence = Evidence(state.log, book, problem.policies, 0.1, 0.05, model=state.model.to_json(), reserved=True)
+    made, _ = make_certificate(evidence, state.leader, bets)
+    assert verify(made, state.log, problem.policies).faults == (
+        "the policy was named after the last round, and nothing tested it",
+    )
 
 
 def test_a_naming_without_its_half_of_delta_is_refused():

@@ -80,24 +80,24 @@ WAVERING = (0.45, 0.05, 0.2)  # stakes that change with every round
 GAMES = {
     "even": Game(UNEVEN),
     "chase": Game(UNEVEN, chase),
-    "stop where it hurts": Game(UNEVEN, stop_where_it_hurts),
-    "rare rival": Game(UNEVEN, rare(2, 0.01)),
-    "rare reference": Game(PLAIN, rare(0, 0.01)),
-    "rare reference that is sure to earn": Game(SURE_REFERENCE, rare(0, 0.01), sure_of_itself),
-    "by context": Game(MIXED, by_context),
-    "rare context": Game(RARE_CONTEXT, scales=(0.45,)),
-    "near-sure rewards": Game(NEAR_SURE, scales=(0.45,)),
-    "near-sure rewards, chased": Game(NEAR_SURE, chase, sure_of_itself),
-    "contrary predictions": Game(UNEVEN, even, contrary),
-    "certain predictions": Game(PLAIN, chase, sure_of_itself),
-    "rounds that end with a reward": Game(PLAIN, chase, ends=after_a_reward, scales=WAVERING),
-    "rounds that end with a failure": Game(PLAIN, even, ends=after_a_failure, scales=WAVERING),
-    "played propensities": Game(UNEVEN, chase, least=0.02),
-    "played propensities, nothing declared": Game(PLAIN, stop_where_it_hurts, least=0.0),
-    "some actions never": Game(UNEVEN, restless),
+    "stop-where-it-hurts": Game(UNEVEN, stop_where_it_hurts),
+    "rare-rival": Game(UNEVEN, rare(2, 0.01)),
+    "rare-reference": Game(PLAIN, rare(0, 0.01)),
+    "rare-reference-that-is-sure-to-earn": Game(SURE_REFERENCE, rare(0, 0.01), sure_of_itself),
+    "by-context": Game(MIXED, by_context),
+    "rare-context": Game(RARE_CONTEXT, scales=(0.45,)),
+    "near-sure-rewards": Game(NEAR_SURE, scales=(0.45,)),
+    "near-sure-rewards-chased": Game(NEAR_SURE, chase, sure_of_itself),
+    "contrary-predictions": Game(UNEVEN, even, contrary),
+    "certain-predictions": Game(PLAIN, chase, sure_of_itself),
+    "rounds-that-end-with-a-reward": Game(PLAIN, chase, ends=after_a_reward, scales=WAVERING),
+    "rounds-that-end-with-a-failure": Game(PLAIN, even, ends=after_a_failure, scales=WAVERING),
+    "played-propensities": Game(UNEVEN, chase, least=0.02),
+    "played-propensities-nothing-declared": Game(PLAIN, stop_where_it_hurts, least=0.0),
+    "some-actions-never": Game(UNEVEN, restless),
 }
 # Where some actions are never played wealth is only bounded by a martingale.
-LOSING = ("some actions never",)
+LOSING = ("some-actions-never",)
 
 
 def paths_of(name, *, runs):

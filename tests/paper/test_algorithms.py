@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from tests.algorithms.cases import TREES, make, play
@@ -11,6 +13,7 @@ from pacbandits.algorithms import ALGORITHMS, make_algorithm
 from pacbandits.errors import InputError
 from pacbandits.paper.coda import CodaPaper
 from pacbandits.paper.coda_common import CodaCommon
+from pacbandits.paper.design.frank_wolfe import solve_frank_wolfe
 from pacbandits.paper.rage import Rage
 from pacbandits.paper.rage_free import RageFree
 from pacbandits.policies.finite import Finite
@@ -269,6 +272,47 @@ def test_frank_wolfe_gives_coda_a_design_as_good_as_the_ratio_form(spec):
     done = run(problem, algorithm="coda-paper", solver="fw-gd", epsilon=0.3, delta=0.1, rng=2)
     assert done.stopped == "done"
     assert done.correct
+
+
+def test_a_solver_is_not_taken_at_its_word(monkeypatch):
+    """Whatever n FW-GD says, it is no less than the design really takes to a width of 4ε/3."""
+
+    def careless(*given, **options):
+        return replace(solve_frank_wolfe(*given, **options), samples=1)
+
+    problem = load_problem(LISTED[0])
+    algorithm = make("coda-paper", problem, solver="fw-gd")
+    state = algorithm.start(problem.policies, problem.population)
+    monkeypatch.setattr("pacbandits.paper.coda.solve_frank_wolfe", careless)
+    plan = algorithm.design(state)
+    weights, p = problem.population.weights, plan.sampler.propensities(problem.population)
+    rows, table = np.arange(len(weights)), problem.policies.table.astype(int)
+    spread = [weights @ ((1 / p[rows, row] + 1 / p[rows, table[0]]) * (row != table[0])) for row in table]
+    confidence = algorithm.confidence(problem.policies, 1)
+    needed = 256 * confidence * max(spread) / (4 / 3 * plan.epsilon) ** 2
+    assert plan.samples == pytest.approx(needed, abs=1, rel=1e-9)
+    assert plan.samples > 100
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_sizes_are_by_the_safe_end_of_the_design(name):
+    """A design solved to no better than a half is paid for as it is, not as the best one would be."""
+    problem = load_problem("random:policies=12,contexts=6,actions=4,skew=2,seed=3")
+    algorithm = replace(make(name, problem), precision=0.5)
+    state = algorithm.start(problem.policies, problem.population)
+    plan = algorithm.design(state)
+    weights, p = problem.population.weights, plan.sampler.propensities(problem.population)
+    rows, table = np.arange(len(weights)), problem.policies.table.astype(int)
+
+    def spread(one, two):
+        return weights @ ((1 / p[rows, one] + 1 / p[rows, two]) * (one != two))
+
+    others = table if name == "rage" else table[:1]
+    worst = max(spread(one, two) for one in table for two in others)
+    factor = {"rage": 4, "rage-free": 2 * 28**2, "coda-paper": 16**2}[name]
+    needed = factor * algorithm.confidence(problem.policies, 1) * worst / plan.epsilon**2
+    assert plan.samples >= needed * (1 - 1e-9)
+    assert plan.samples <= 1.5 * needed
 
 
 def test_make_algorithm_needs_no_problem():

@@ -87,6 +87,21 @@ def test_contexts_needed_meets_both_targets_and_no_fewer_would(question):
     assert max(shares(0.99 * needed)) > 1
 
 
+def test_both_lemmas_at_numbers_of_ones_own():
+    """As they are printed, with A = 3, η = 1/4, γ in [1/2, 2], k = 5 policies of 200 in the support, δ = 1/10, m = 49:
+
+    √(A⁴γ_max²(1 + η)²/(2m) log(2/δ)) + 16/√m · A²γ_max √(2k(1 + η)γ_max/(ηγ_min) log(3e|Π|/k)), and
+    γ_max(√(A⁴(1 + η)γ_max/(2ηγ_min m) log(2/δ)) + 8A²γ_max/(√m (ηγ_min)^{3/2}) √(2k log(3e|Π|/k))).
+    """
+    given = Smoothness(3, smoothing=0.25, gamma_min=0.5, gamma_max=2.0, support=5, log_size=math.log(200))
+    entropy = math.log(3 * math.e * 200 / 5)
+    first = math.sqrt(81 * 4 * 1.25**2 / 98 * math.log(20)) + 16 / 7 * 9 * 2 * math.sqrt(10 * 1.25 * 16 * entropy)
+    assert objective_error(49, given=given, confidence=math.log(10)) == pytest.approx(first)
+    second = math.sqrt(81 * 1.25 * 2 / (2 * 0.125 * 49) * math.log(20))
+    second += 8 * 9 * 2 / (7 * 0.125**1.5) * math.sqrt(10 * entropy)
+    assert gradient_error(49, given=given, confidence=math.log(10)) == pytest.approx(2 * second)
+
+
 def test_no_one_has_that_many_contexts():
     """Six actions, 40 policies, ε = 0.1: more than 10⁴⁰ contexts, at the paper's constant C_1 = 1."""
     needed = contexts_needed(0.1, delta=0.1, n_actions=6, samples=10**6, support=10, log_size=math.log(40))

@@ -1,0 +1,882 @@
+"""What a proof cannot do without, left out on purpose, one at a time; and the test that notices.
+
+A line is a change that a tired author could make and a reader overlook: a union forgotten, a half of δ spent twice, a
+model that has seen what it predicts. `make mutants` makes each in a copy of the code and runs its test, which must
+fail. A new step of a proof deserves a line here; texts are kept as short as they can be found by.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Mutant(NamedTuple):
+    """A change to one line of the code.
+
+    words: what is wrong with it.
+    file: in src/pacbandits.
+    text: what stands there now, exactly once.
+    instead: what stands there then.
+    tests: those that must fail, as pytest names them, below tests/; several apart by blanks.
+    """
+
+    words: str
+    file: str
+    text: str
+    instead: str
+    tests: str
+
+
+VILLE = "certificate/test_ville.py::test_no_expert"
+GAME = f"{VILLE}_grows_rich_whoever_keeps_the_log"
+BY_HAND = "certificate/test_ledger.py::test_wealth_of_any_log_is_that_by_hand"
+UNION = "certificate/test_validity.py::test_references_and_experts_together_err_no_more_often_than_delta_says"
+HALVES = "certificate/test_validity.py::test_all_rows_err_half_as_often_and_so_do_all_names_together"
+SHARES = "certificate/test_named.py::test_all_tests_together_fail_with_probability_delta"
+LATE = "certificate/test_named.py::test_late_experts_see_later_rounds_alone"
+FORGERY = "certificate/test_named.py::test_verify_accepts_it_and_refuses_every_forgery"
+ALTERED = "certificate/test_certify.py::test_a_certificate_that_was_altered_is_refused"
+DIGEST = "certificate/test_certificate.py::test_the_digest_is_of_everything"
+REALIZABLE = "realizable/test_certificate.py::"
+SIZES = "test_confidence.py::test_sample_sizes_give_the_widths_that_the_proofs_need"
+BOUNDS = "complexity/test_bounds.py::test_"
+
+THRESHOLDS = (
+    Mutant("log K is dropped", "confidence.py", "log_size + math.log(experts) -", "log_size -", UNION),
+    Mutant("log|Π| is dropped", "confidence.py", "log_size + math.log(experts) -", "math.log(experts) -", UNION),
+    Mutant("the half of δ is spent twice", "confidence.py", "delta / 2.0 if reserved", "delta if reserved", HALVES),
+    Mutant("δ is spent twice", "confidence.py", "(delta / 2.0 if reserved else delta)", "(2.0 * delta)", UNION),
+    Mutant("names get shares that add up to δ", "confidence.py", "+ math.log(4.0)", "+ math.log(8.0)", HALVES),
+    Mutant("shares of names decay too slowly", "confidence.py", "- math.log(number + 4.0)", "- math.log(5.0)", SHARES),
+    Mutant("every name is the first", "certificate/making.py", "number=bets.naming.number", "number=1", LATE),
+    Mutant("one expert pays for all", "certificate/making.py", "experts=len(bets), delta", "experts=1, delta", UNION),
+    Mutant(
+        "a reserved half is used all the same",
+        "certificate/making.py",
+        "delta=self.delta, reserved=self.reserved",
+        "delta=self.delta",
+        HALVES,
+    ),
+    Mutant(
+        "a certificate that misses its threshold counts",
+        "certificate/certificate.py",
+        "bool(self.value >= self.threshold)",
+        "bool(self.value >= self.threshold - 1.0)",
+        "certificate/test_certificate.py::test_the_certified_epsilon_is_the_smallest_to_two_percent",
+    ),
+    Mutant(
+        "a smaller ε is certified than was refuted",
+        "certificate/making.py",
+        "return float(grid[high]), 0",
+        "return float(grid[low]), 0",
+        "certificate/test_certificate.py::test_the_certified_epsilon_is_the_smallest_to_two_percent",
+    ),
+    Mutant(
+        "the most refuted policy is looked at",
+        "certificate/search.py",
+        "for score in scores], axis=0).min())",
+        "for score in scores], axis=0).max())",
+        f"{UNION} certificate/test_search.py",
+    ),
+    Mutant(
+        "the argmax finds the policy refuted most",
+        "certificate/search.py",
+        "total(score, policies.argmax(contexts, -score)(contexts))",
+        "total(score, policies.argmax(contexts, score)(contexts))",
+        "certificate/test_search.py",
+    ),
+    Mutant(
+        "of two experts the better one for each policy is averaged away",
+        "certificate/search.py",
+        "float(-np.minimum(frontier.first, frontier.second).max())",
+        "float(-np.maximum(frontier.first, frontier.second).max())",
+        "certificate/test_search.py",
+    ),
+    Mutant(
+        "the least claim is rounded down",
+        "certificate/claim.py",
+        "return math.ceil(value / unit",
+        "return math.floor(value / unit",
+        "certificate/test_certify.py::test_a_claim_is_never_rounded_down",
+    ),
+)
+
+SCORES = (
+    Mutant("X has the wrong sign", "certificate/rows.py", "(epsilon - score)", "(epsilon + score)", f"{GAME}[even]"),
+    Mutant(
+        "no cap on q's side",
+        "certificate/rows.py",
+        "low = min(1.0 - centre(1.0 - f[i, q], stake), p[i, q] * cap)",
+        "low = 1.0 - centre(1.0 - f[i, q], stake)",
+        f"certificate/test_ledger.py::test_no_row_can_ruin_an_expert {GAME}[rare-reference-that-is-sure-to-earn]",
+    ),
+    Mutant(
+        "no cap on π's side",
+        "certificate/rows.py",
+        "high = max(centre(f[i, x], stake), 1.0 - p[i, x] * cap)",
+        "high = centre(f[i, x], stake)",
+        "certificate/test_ledger.py::test_no_row_can_ruin_an_expert",
+    ),
+    Mutant(
+        "the score is capped where the control variate should be",
+        "certificate/rows.py",
+        "score = high + ((r - high) / rows.played[i] if a == x else 0.0) - base",
+        "score = min(high + ((r - high) / rows.played[i] if a == x else 0.0) - base, 1.0)",
+        f"{GAME}[even]",
+    ),
+    Mutant(
+        "the bet sees the context",
+        "certificate/rows.py",
+        "float(bets[rows.rounds[i]]), float(caps",
+        "float(bets[rows.rounds[i]]) * (1.0 - p[i, q]), float(caps",
+        f"{GAME}[by-context]",
+    ),
+    Mutant(
+        "the bet sees the reward",
+        "certificate/rows.py",
+        "float(bets[rows.rounds[i]]), float(caps",
+        "float(bets[rows.rounds[i]]) * (1.0 - 0.2 * rows.rewards[i]), float(caps",
+        f"{GAME}[even]",
+    ),
+    Mutant(
+        "rows on which π agrees with q count twice",
+        "certificate/rows.py",
+        "math.log1p(bet * epsilon)",
+        "math.log1p(2.0 * bet * epsilon)",
+        f"{GAME}[rare-context]",
+    ),
+    Mutant(
+        "rows on which π agrees with q do not count",
+        "certificate/rows.py",
+        "math.log1p(bet * epsilon)",
+        "0.0",
+        f"{GAME}[rare-context]",
+    ),
+    Mutant(
+        "wealth without a logarithm",
+        "certificate/rows.py",
+        "math.log1p(bet * (epsilon - score))",
+        "bet * (epsilon - score)",
+        f"{GAME}[even]",
+    ),
+    Mutant(
+        "rewards are divided by what propensities were at least",
+        "certificate/rows.py",
+        "(r - high) / rows.played[i] if a == x",
+        "(r - high) / p[i, x] if a == x",
+        f"{GAME}[played-propensities]",
+    ),
+    Mutant(
+        "the control variate knows the propensity that was played",
+        "certificate/ledger.py",
+        "ascontiguousarray(log.bounds[order])",
+        "ascontiguousarray(log.propensities[order])",
+        f"{GAME}[played-propensities]",
+    ),
+    Mutant(
+        "the baseline of q is left out",
+        "certificate/rows.py",
+        "base = low + ((r - low) / rows.played[i] if a == q else 0.0)",
+        "base = (r - low) / rows.played[i] if a == q else 0.0",
+        f"{GAME}[even]",
+    ),
+    Mutant(
+        "repeats do not count where π differs",
+        "certificate/rows.py",
+        "rows.repeats[i] * math.log1p(bet * (epsilon - score))",
+        "math.log1p(bet * (epsilon - score))",
+        BY_HAND,
+    ),
+    Mutant(
+        "caps are those of the first round",
+        "certificate/rows.py",
+        "float(caps[rows.rounds[i]])",
+        "float(caps[0])",
+        BY_HAND,
+    ),
+    Mutant(
+        "stakes that could ruin an expert are let through",
+        "certificate/ledger.py",
+        "(bets * (1.0 + caps) < 1.0)",
+        "(bets < 1.0)",
+        "certificate/test_ledger.py::test_what_a_ledger_refuses",
+    ),
+    Mutant(
+        "a cap too high for its stake",
+        "certificate/bets.py",
+        "self.share / self._stakes(expert) - 1.0",
+        "self.share / self._stakes(expert)",
+        "certificate/test_ledger.py::test_stakes_and_caps_leave_something",
+    ),
+    Mutant(
+        "rewards outside [0, 1] are let through",
+        "certificate/ledger.py",
+        "if log.rewards.min() < 0 or log.rewards.max() > 1:",
+        "if log.rewards.min() < 0 or log.rewards.max() > 2:",
+        "certificate/test_ledger.py::test_what_a_ledger_refuses",
+    ),
+)
+
+PAST = (
+    Mutant(
+        "the model sees its own round",
+        "rewards/prediction.py",
+        "log.rounds < number",
+        "log.rounds <= number",
+        f"{VILLE}_of_certify_grows_rich_by_models_of_earlier_blocks",
+    ),
+    Mutant(
+        "the model of a trial sees its own round",
+        "trials/trial.py",
+        "new = fit(state).predict",
+        "new = fit(replace(state, log=seen)).predict",
+        f"{VILLE}_of_a_trial_grows_rich_by_its_own_designs",
+    ),
+    Mutant(
+        "names see the block that tests them",
+        "certificate/leaders.py",
+        "log.rounds < rounds[i]",
+        "log.rounds <= rounds[i]",
+        "certificate/test_certify.py::test_names_are_of_earlier_rounds_alone "
+        "certificate/test_certify.py::test_a_log_of_one_round_gives_no_wrong_certificate[True]",
+    ),
+    Mutant(
+        "a name is dated a round early",
+        "certificate/leaders.py",
+        "part.contexts, round_number=i)",
+        "part.contexts, round_number=max(i - 1, 1))",
+        "certificate/test_certify.py::test_names_are_of_earlier_rounds_alone",
+    ),
+    Mutant(
+        "experts who wait see the round before the naming",
+        "certificate/bets.py",
+        "stakes[: self.naming.round] = 0.0",
+        "stakes[: self.naming.round - 1] = 0.0",
+        f"{VILLE}_who_waits_grows_rich_however_policies_are_named",
+    ),
+    Mutant(
+        "experts who do not wait have a head start",
+        "certificate/making.py",
+        "if bets.naming is not None and bets.late(expert):",
+        "if bets.naming is not None:",
+        LATE,
+    ),
+    Mutant(
+        "a name of a trial is dated a round early",
+        "trials/trial.py",
+        "state.contexts, round_number=state.round_number))",
+        "state.contexts, round_number=max(state.round_number - 1, 1)))",
+        "certificate/test_named.py::test_a_name_is_that_of_the_leader_before_the_round",
+    ),
+    Mutant(
+        "names come without their half of δ",
+        "certificate/making.py",
+        "if bets.naming is not None and not evidence.reserved:",
+        "if False:",
+        "certificate/test_named.py::test_a_naming_without_its_half_of_delta_is_refused",
+    ),
+    Mutant(
+        "names of inexact classes",
+        "certificate/conventions.py",
+        "policies.exact and policies.log_size",
+        "policies.log_size",
+        "certificate/test_named.py::test_small_and_inexact_classes_keep_all_of_delta",
+    ),
+    Mutant(
+        "blocks are cut where the log ends",
+        "certificate/conventions.py",
+        "np.arange(len(log)) // FIRST_BLOCK_ROWS",
+        "np.arange(len(log)) // max(len(log) // 8, 1)",
+        "certificate/test_certify.py::test_blocks_do_not_depend_on_where_a_log_ends",
+    ),
+    Mutant(
+        "the first block is one row longer",
+        "certificate/conventions.py",
+        "np.arange(len(log)) // FIRST_BLOCK_ROWS",
+        "(np.arange(len(log)) - 1) // FIRST_BLOCK_ROWS",
+        "certificate/test_certify.py::test_blocks_do_not_depend_on_where_a_log_ends",
+    ),
+    Mutant(
+        "counted rows are cut into blocks",
+        "certificate/conventions.py",
+        "if log.repeats.max() > 1:",
+        "if False:",
+        "certificate/test_certify.py::test_only_a_log_in_order_is_learnt_from_as_it_goes_and_its_certificate_says_so",
+    ),
+    Mutant(
+        "a trial takes propensities that are not those of its plan",
+        "trials/protocol.py",
+        "if off.max() > MAX_PROPENSITY_ROUNDING:",
+        "if False:",
+        "algorithms/test_conformance.py::test_a_log_that_is_not_of_the_plan_is_refused",
+    ),
+)
+
+RECHECK = (
+    Mutant(
+        "verify does not look at the threshold",
+        "certificate/verify.py",
+        "elif not _near(c.threshold, _needed(c, policies)):",
+        "elif False:",
+        f"{ALTERED}",
+    ),
+    Mutant(
+        "verify forgets the reserved half",
+        "certificate/verify.py",
+        "halves = 2.0 if certificate.reserved else 1.0",
+        "halves = 1.0",
+        FORGERY,
+    ),
+    Mutant(
+        "verify forgets log K",
+        "certificate/verify.py",
+        "np.log(halves * len(certificate.bets) / certificate.delta)",
+        "np.log(halves / certificate.delta)",
+        FORGERY,
+    ),
+    Mutant(
+        "verify does not look at the digest",
+        "certificate/verify.py",
+        "if digest_log(log) != c.digest:",
+        "if False:",
+        "certificate/test_certify.py::test_another_log_is_refused",
+    ),
+    Mutant(
+        "verify takes a policy that is not of the class",
+        "certificate/verify.py",
+        "if not _belongs(certificate.policy, log.contexts, policies):",
+        "if False:",
+        "certificate/test_certify.py::test_another_policy_is_refused",
+    ),
+    Mutant(
+        "verify takes a policy that acts like one of the class on the log",
+        "certificate/verify.py",
+        "return policies.has(policy)",
+        "pass",
+        "certificate/test_certify.py::test_a_policy_that_only_acts_like_one_of_the_class_is_refused",
+    ),
+    Mutant(
+        "verify takes a naming after the last round",
+        "certificate/verify.py",
+        "c.bets.naming.round >= len(c.bets.scales)",
+        "c.bets.naming.round > len(c.bets.scales)",
+        "certificate/test_named.py::test_a_name_that_nothing_tested_is_refused",
+    ),
+    Mutant(
+        "verify lets the half of δ be taken back",
+        "certificate/verify.py",
+        "(c.bets.naming is not None or worth_naming(policies))",
+        "c.bets.naming is not None",
+        "certificate/test_named.py::test_half_of_delta_cannot_be_taken_back",
+    ),
+    Mutant(
+        "verify gives every name the share of the first",
+        "certificate/verify.py",
+        "number = made.naming.number",
+        "number = 1",
+        FORGERY,
+    ),
+    Mutant(
+        "verify does not compute the value anew",
+        "certificate/verify.py",
+        "if not abs(off) <= WEALTH_ROUNDING * max(1.0, abs(value)):",
+        "if False:",
+        ALTERED,
+    ),
+    Mutant(
+        "verify does not ask whether the value suffices",
+        "certificate/verify.py",
+        "if certificate.certified and not value >= needed:",
+        "if False:",
+        ALTERED,
+    ),
+    Mutant(
+        "verify does not look at the smallest ε",
+        "certificate/verify.py",
+        "if not smallest >= needed - WEALTH_ROUNDING:",
+        "if False:",
+        ALTERED,
+    ),
+    Mutant(
+        "verify takes an oracle's word that it is exact",
+        "certificate/verify.py",
+        "if policies.exact is not c.exact:",
+        "if False:",
+        ALTERED,
+    ),
+    Mutant(
+        "verify takes the certificate's word for the size of the class",
+        "certificate/verify.py",
+        "if not abs(policies.log_size - c.log_size) <= 1e-9",
+        "if not abs(policies.log_size - c.log_size) <= 1e9",
+        ALTERED,
+    ),
+    Mutant(
+        "verify lets remarks be dropped",
+        "certificate/verify.py",
+        "for w in log.assumed if w not in c.remarks)",
+        "for w in () if w not in c.remarks)",
+        "certificate/test_played_only.py::test_remarks_of_a_log_reach_its_certificates",
+    ),
+    Mutant(
+        "verify has no cap on q's side",
+        "certificate/verify.py",
+        "np.minimum(1.0 - _centre(1.0 - rows.predictions, stake), p * cap)",
+        "(1.0 - _centre(1.0 - rows.predictions, stake))",
+        "certificate/test_played_only.py::test_verify_agrees_and_knowing_all_is_the_special_case",
+    ),
+    Mutant(
+        "verify takes another reward model",
+        "certificate/verify.py",
+        "if made.to_json() != certificate.model:",
+        "if False:",
+        "certificate/test_certify.py::test_another_model_than_the_one_described_is_refused",
+    ),
+    Mutant(
+        "verify weighs two experts by any number",
+        "certificate/verify.py",
+        "if c.share is not None and not 0 <= c.share <= 1:",
+        "if False:",
+        ALTERED,
+    ),
+    *(
+        Mutant(f"the digest is not of {column}", "records/digest.py", text, instead, tests)
+        for column, text, instead, tests in (
+            ("actions", "(log.actions, log.rewards", "(log.rewards", DIGEST),
+            ("rewards", "log.rewards, log.propensities", "log.propensities", DIGEST),
+            ("propensities", "log.propensities, log.rounds", "log.rounds", DIGEST),
+            ("rounds", "log.rounds, log.repeats", "log.repeats", DIGEST),
+            ("repeats", "log.repeats, *least)", "*least)", DIGEST),
+            ("ids", "contexts.features, ids", "contexts.features", DIGEST),
+            ("features", "contexts.categories)), contexts.features", "contexts.categories))", DIGEST),
+            (
+                "names",
+                "repr((contexts.names, contexts.categories))",
+                "repr(contexts.categories)",
+                "certificate/test_certificate.py::test_the_digest_is_of_what_features_mean",
+            ),
+            (
+                "what propensities were at least",
+                "() if log.least is None else (log.least,)",
+                "()",
+                "certificate/test_played_only.py::test_the_certificate_says_what_was_declared_and_verify_looks",
+            ),
+            (
+                "phi",
+                "columns, _phi(log.contexts))",
+                "columns)",
+                "records/test_phi.py::test_the_digest_of_a_log_sees_phi",
+            ),
+            (
+                "shapes",
+                "sha.update(str(part.shape).encode())",
+                "pass",
+                "certificate/test_certificate.py::test_the_digest_tells_shapes_apart",
+            ),
+        )
+    ),
+)
+
+PAPER = (
+    Mutant(
+        "one policy instead of pairs",
+        "confidence.py",
+        "- math.log(delta) + 2.0 * log_size",
+        "- math.log(delta) + log_size",
+        "paper/test_corrections.py::test_row_6_the_split_of_delta",
+    ),
+    Mutant(
+        "one side instead of both",
+        "confidence.py",
+        "math.pi**2 * round_number**2 / 3.0",
+        "math.pi**2 * round_number**2 / 6.0",
+        "paper/test_corrections.py::test_row_6_the_split_of_delta",
+    ),
+    Mutant(
+        "rounds share δ by 1/l",
+        "confidence.py",
+        "math.pi**2 * round_number**2 / 3.0",
+        "math.pi**2 * round_number / 3.0",
+        "paper/test_corrections.py::test_row_6_the_split_of_delta",
+    ),
+    Mutant(
+        "Catoni's radius with n − L",
+        "confidence.py",
+        "(samples - 2.0 * confidence)",
+        "(samples - confidence)",
+        "test_confidence.py::test_the_scale_and_the_radius_satisfy_catonis_condition",
+    ),
+    Mutant(
+        "Catoni's radius without its 2",
+        "confidence.py",
+        "np.sqrt(2.0 * variance * confidence /",
+        "np.sqrt(variance * confidence /",
+        "test_confidence.py::test_the_scale_and_the_radius_satisfy_catonis_condition",
+    ),
+    Mutant(
+        "Catoni's radius below n = 4L",
+        "confidence.py",
+        "if samples < 4.0 * confidence:",
+        "if samples <= 2.0 * confidence:",
+        "test_confidence.py::test_too_few_samples_have_no_radius",
+    ),
+    Mutant(
+        "half the regularised radius",
+        "confidence.py",
+        "radius = 2.0 * (gamma * variance",
+        "radius = 1.0 * (gamma * variance",
+        "test_confidence.py::test_the_best_gamma_is_best",
+    ),
+    Mutant(
+        "the regularised radius without its bias",
+        "confidence.py",
+        "(gamma * variance + confidence / (gamma * samples))",
+        "(confidence / (gamma * samples))",
+        "test_confidence.py::test_the_best_gamma_is_best",
+    ),
+    Mutant(
+        "half of elimination's samples", "confidence.py", "ELIMINATION_FACTOR = 4.0", "ELIMINATION_FACTOR = 2.0", SIZES
+    ),
+    Mutant(
+        "an eighth of rage-free's samples",
+        "confidence.py",
+        "RAGE_FREE_FACTOR = 1568.0",
+        "RAGE_FREE_FACTOR = 196.0",
+        "test_confidence.py::test_the_induction_of_the_lemmas_closes",
+    ),
+    Mutant(
+        "half of CODA's width",
+        "confidence.py",
+        "CODA_WIDTH_WEIGHT = 8.0",
+        "CODA_WIDTH_WEIGHT = 4.0",
+        "test_confidence.py::test_the_induction_of_the_lemmas_closes",
+    ),
+    Mutant(
+        "CODA believes its gaps twice as much",
+        "confidence.py",
+        "CODA_SLOPE = 1.0 / 8.0",
+        "CODA_SLOPE = 1.0 / 4.0",
+        "test_confidence.py::test_the_induction_of_the_lemmas_closes",
+    ),
+    Mutant(
+        "one γ for all is twice too small",
+        "confidence.py",
+        "2.0 * CODA_WIDTH_WEIGHT * confidence / (samples * epsilon)",
+        "CODA_WIDTH_WEIGHT * confidence / (samples * epsilon)",
+        SIZES,
+    ),
+    Mutant(
+        "samples are rounded down",
+        "confidence.py",
+        "return max(1, math.ceil(n))",
+        "return max(1, math.floor(n))",
+        "test_confidence.py::test_sample_sizes_are_at_least_1_and_scale",
+    ),
+    Mutant(
+        "a round too few",
+        "confidence.py",
+        "math.ceil(-math.log2(epsilon) - 1e-12)",
+        "math.floor(-math.log2(epsilon))",
+        "test_confidence.py::test_rounds_needed",
+    ),
+    Mutant(
+        "Lemma history_1 with 8 for 16",
+        "paper/offline_contexts.py",
+        "spread + 16 * g.n_actions",
+        "spread + 8 * g.n_actions",
+        "paper/test_offline_contexts.py::test_both_lemmas_at_numbers_of_ones_own",
+    ),
+    Mutant(
+        "Lemma history_2 with 4 for 8",
+        "paper/offline_contexts.py",
+        "spread + 8 * g.n_actions",
+        "spread + 4 * g.n_actions",
+        "paper/test_offline_contexts.py::test_both_lemmas_at_numbers_of_ones_own",
+    ),
+    Mutant(
+        "the entropy of the history bound without log|Π|",
+        "paper/offline_contexts.py",
+        "math.log(3 * math.e / g.support) + g.log_size",
+        "math.log(3 * math.e / g.support) + 1.0",
+        "paper/test_offline_contexts.py::test_both_lemmas_at_numbers_of_ones_own",
+    ),
+    Mutant(
+        "the history bound for one side",
+        "paper/offline_contexts.py",
+        "(1 + g.smoothing) * math.sqrt((math.log(2) + confidence) / 2)",
+        "(1 + g.smoothing) * math.sqrt(confidence / 2)",
+        "paper/test_offline_contexts.py::test_both_lemmas_at_numbers_of_ones_own",
+    ),
+    Mutant(
+        "coda-paper takes its solver's word",
+        "paper/coda.py",
+        "Shifted(4.0 / 3.0 * epsilon, CODA_SLOPE)",
+        "Shifted(40.0 * epsilon, CODA_SLOPE)",
+        "paper/test_algorithms.py::test_a_solver_is_not_taken_at_its_word",
+    ),
+    Mutant(
+        "coda-paper's guard is half as wide",
+        "paper/coda.py",
+        "Shifted(4.0 / 3.0 * epsilon, CODA_SLOPE)",
+        "Shifted(8.0 / 3.0 * epsilon, CODA_SLOPE)",
+        "paper/test_algorithms.py::test_a_solver_is_not_taken_at_its_word",
+    ),
+    Mutant(
+        "coda-paper chooses without its width",
+        "paper/coda.py",
+        "int((gaps + widths).argmin())",
+        "int(gaps.argmin())",
+        "paper/test_definitions.py::test_the_width_decides_in_coda",
+    ),
+    Mutant(
+        "coda-paper's design promises its lower end",
+        "paper/coda.py",
+        "solution.design, ratio=solution.upper",
+        "solution.design, ratio=solution.lower",
+        "paper/test_algorithms.py::test_sizes_are_by_the_safe_end_of_the_design",
+    ),
+    Mutant(
+        "rage's design promises its lower end",
+        "paper/rage.py",
+        "            solution.upper,\n            epsilon",
+        "            solution.lower,\n            epsilon",
+        "paper/test_algorithms.py::test_sizes_are_by_the_safe_end_of_the_design",
+    ),
+    Mutant(
+        "rage-free's design promises its lower end",
+        "paper/rage_free.py",
+        "            solution.upper,\n            factor",
+        "            solution.lower,\n            factor",
+        "paper/test_algorithms.py::test_sizes_are_by_the_safe_end_of_the_design",
+    ),
+    Mutant(
+        "rage stops when survivors are 2ε-good",
+        "paper/rage.py",
+        "beaten[best] + plan.epsilon <= self.epsilon",
+        "beaten[best] <= self.epsilon",
+        "paper/test_algorithm_corrections.py::test_row_26_survivors_of_the_last_printed_round_are_only_twice_as_good",
+    ),
+    Mutant(
+        "rage drops what is led by half of ε_l",
+        "paper/rage.py",
+        "stays = beaten <= max(plan.epsilon, beaten[best])",
+        "stays = beaten <= max(plan.epsilon / 2, beaten[best])",
+        "paper/test_definitions.py::test_elimination",
+    ),
+    Mutant(
+        "the regularised estimate is of the other sign",
+        "paper/estimators/importance.py",
+        "total -= rows.repeats",
+        "total += rows.repeats",
+        "paper/estimators/test_importance.py::test_gaps_are_the_definition",
+    ),
+    Mutant(
+        "ψ without its square",
+        "paper/estimators/catoni.py",
+        "x = alpha * (values[i] - theta)\n            far = abs(x)\n            more = far + 0.5 * far * far",
+        "x = alpha * (values[i] - theta)\n            far = abs(x)\n            more = far",
+        "paper/estimators/test_catoni.py::test_it_is_the_root_of_its_equation",
+    ),
+)
+
+COMPLEXITY = (
+    Mutant(
+        "the trivial upper bound without its rounds",
+        "complexity/bounds.py",
+        "(n_contexts * math.log(n_actions) - math.log(delta)) * rounds)",
+        "(n_contexts * math.log(n_actions) - math.log(delta)))",
+        f"{BOUNDS}the_upper_bounds_are_their_formulas",
+    ),
+    Mutant(
+        "the trivial upper bound without log|A|",
+        "complexity/bounds.py",
+        "n_contexts * math.log(n_actions) - math.log(delta)",
+        "n_contexts - math.log(delta)",
+        f"{BOUNDS}the_upper_bounds_are_their_formulas",
+    ),
+    Mutant(
+        "the upper bound without the rounds in its logarithm",
+        "complexity/bounds.py",
+        "log_size + math.log(rounds) - math.log(delta)",
+        "log_size - math.log(delta)",
+        f"{BOUNDS}the_upper_bounds_are_their_formulas",
+    ),
+    Mutant(
+        "the minimax bound without its rounds",
+        "complexity/bounds.py",
+        "(log_size - math.log(delta)) * rounds / epsilon**2",
+        "(log_size - math.log(delta)) / epsilon**2",
+        f"{BOUNDS}the_upper_bounds_are_their_formulas",
+    ),
+    Mutant(
+        "the lower bound is as printed",
+        "complexity/bounds.py",
+        "_times(2.0 * rho_sigma, least_divergence(delta))\n\n\ndef paper",
+        "_times(rho_sigma, least_divergence(delta))\n\n\ndef paper",
+        "complexity/test_measure.py::test_lower_bound_needs_a_single_right_answer",
+    ),
+    Mutant(
+        "a divergence that is too large",
+        "complexity/bounds.py",
+        "-math.log(2.4) - math.log(delta)",
+        "-math.log(delta)",
+        "paper/test_theorems.py::test_confidence_is_below_the_binary_divergence",
+    ),
+    Mutant(
+        "the trivial sum counts the best action's gap as 0",
+        "complexity/bounds.py",
+        "ordered[:, 0] = ordered[:, 1]",
+        "pass",
+        "paper/test_corrections.py::test_row_16_sums_and_minima_leave_out_the_best_action",
+    ),
+)
+
+DESIGN = (
+    Mutant(
+        "a design promises its lower end",
+        "design/solve.py",
+        "        solved.lower,\n        solved.upper,",
+        "        solved.lower,\n        solved.lower,",
+        "design/test_enumerated.py::test_the_design_attains_the_upper_end",
+    ),
+    Mutant(
+        "the upper end is a mean over policies",
+        "design/enumerated.py",
+        "self.upper = float(pull.max())",
+        "self.upper = float(pull @ weights)",
+        "design/test_enumerated.py::test_the_design_attains_the_upper_end",
+    ),
+    Mutant(
+        "the lower end is that of another design",
+        "design/enumerated.py",
+        "self.lower = max(self.lower, value * (1.0 - SUM_ROUNDING))",
+        "self.lower = max(self.lower, value * 1.01)",
+        "design/test_enumerated.py::test_bracket_holds_the_convex_optimum",
+    ),
+    Mutant(
+        "pruned weights keep the old promise",
+        "design/sifting.py",
+        "return Weighting(weights, solved.lower, upper, solved.evaluations)",
+        "return Weighting(weights, solved.lower, solved.upper, solved.evaluations)",
+        "design/test_enumerated.py::test_the_design_attains_the_upper_end",
+    ),
+    Mutant(
+        "the upper end of a sifted table is that of the few",
+        "design/sifting.py",
+        "upper = float(pull.max()) * (1.0 + SUM_ROUNDING)\n            best",
+        "upper = solved.upper\n            best",
+        "design/test_sifting.py::test_sifting_many_policies_agrees_with_solving_all",
+    ),
+    Mutant(
+        "the price of a hull without its envelope",
+        "design/pricing.py",
+        "return Price(upper * (1.0 + _PRICE_ROUNDING), float(hull",
+        "return Price(float(hull.ratios()[order[0]]), float(hull",
+        "design/test_columns.py::test_both_pricings_bound_the_worst_ratio",
+    ),
+    Mutant(
+        "the floor of a pool is free",
+        "design/pool.py",
+        "replace(self.objective, floor=floor), 1.0 - share",
+        "replace(self.objective, floor=floor), 1.0",
+        "complexity/test_rho.py::test_brackets_from_either_oracle_hold_the_enumerated_value",
+    ),
+    Mutant(
+        "q's own noise costs nothing",
+        "design/objective.py",
+        "out[a] = weight * (at_a + at_q)",
+        "out[a] = weight * at_a",
+        "design/test_enumerated.py::test_bracket_holds_the_convex_optimum",
+    ),
+)
+
+LINEAR = (
+    Mutant(
+        "the ellipsoid with R² for 2R²",
+        "confidence.py",
+        "return 2.0 * noise * (grown / 2.0",
+        "return noise * (grown / 2.0",
+        "test_confidence.py::test_the_self_normalised_bound_is_exceeded_about_as_often_as_delta_says",
+    ),
+    Mutant(
+        "the ellipsoid without its determinant",
+        "confidence.py",
+        "(grown / 2.0 - math.log(delta))",
+        "(-math.log(delta))",
+        "test_confidence.py::test_the_self_normalised_bound_is_exceeded_about_as_often_as_delta_says",
+    ),
+    Mutant(
+        "the list form for one expert",
+        "realizable/making.py",
+        "experts=len(STAKE_MULTIPLIERS), delta=terms.delta)",
+        "experts=1, delta=terms.delta)",
+        f"{REALIZABLE}test_the_list_form_is_what_its_definition_says",
+    ),
+    Mutant(
+        "the list form without its variance",
+        "realizable/making.py",
+        "stakes * noise / 2.0 + threshold",
+        "threshold",
+        f"{REALIZABLE}test_the_list_form_is_what_its_definition_says",
+    ),
+    Mutant(
+        "the round that chose the prior counts",
+        "realizable/certificate.py",
+        'return 1 if form == "ellipsoid" else 0',
+        "return 0",
+        f"{REALIZABLE}test_the_ellipsoid_is_what_its_definition_says",
+    ),
+    Mutant(
+        "the ellipsoid without the prior's share",
+        "realizable/making.py",
+        "bound * (inverse + inverse @ terms.prior @ inverse)",
+        "bound * inverse",
+        f"{REALIZABLE}test_the_ellipsoid_is_what_its_definition_says",
+    ),
+    Mutant(
+        "a search counts for a proof",
+        "realizable/making.py",
+        "found.value, found.proven), found.proven",
+        "found.value, found.proven), found.value",
+        f"{REALIZABLE}test_over_all_policies_the_claim_covers_every_one",
+    ),
+    Mutant(
+        "the recheck of linear rewards lets the prior's round count",
+        "realizable/verify.py",
+        "elif c.skipped != 1:",
+        "elif False:",
+        f"{REALIZABLE}test_what_was_altered_is_refused",
+    ),
+    Mutant(
+        "the recheck of linear rewards does not look at the contexts",
+        "realizable/verify.py",
+        "if digest_contexts(contexts) != c.contexts_digest:",
+        "if False:",
+        f"{REALIZABLE}test_what_was_altered_is_refused",
+    ),
+    Mutant(
+        "the recheck of linear rewards does not look at the log",
+        "realizable/verify.py",
+        "if digest_log(log) != c.digest:",
+        "if False:",
+        f"{REALIZABLE}test_what_was_altered_is_refused",
+    ),
+    Mutant(
+        "the recheck of the ellipsoid has R² for 2R²",
+        "realizable/verify.py",
+        "bound = c.noise * (max(grown, 0.0) - 2.0 * np.log(c.delta))",
+        "bound = 0.5 * c.noise * (max(grown, 0.0) - 2.0 * np.log(c.delta))",
+        f"{REALIZABLE}test_json_and_verify",
+    ),
+)
+
+MUTANTS: tuple[Mutant, ...] = (
+    *THRESHOLDS,
+    *SCORES,
+    *PAST,
+    *RECHECK,
+    *PAPER,
+    *COMPLEXITY,
+    *DESIGN,
+    *LINEAR,
+)
