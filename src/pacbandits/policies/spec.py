@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from pacbandits.checks import text
 from pacbandits.options import Option, check_options, declared_options, read_options
 from pacbandits.policies.base import PolicyClass, check_n_actions
 from pacbandits.records import Contexts, check_contexts
@@ -47,6 +48,8 @@ class ClassSpec:
 
 def policy_class(name: str, *, description: str) -> Callable[[Callable[..., PolicyClass]], ClassSpec]:
     """Turn a function of contexts, `n_actions` and declared options into a policy class with a name."""
+    text(name, name="name")
+    text(description, name="description")
 
     def declare(function: Callable[..., PolicyClass]) -> ClassSpec:
         return ClassSpec(name, description, declared_options(function), function)

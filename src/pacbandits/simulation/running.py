@@ -11,7 +11,7 @@ from typing import Any, cast
 import numpy as np
 
 from pacbandits.algorithms import make_algorithm
-from pacbandits.checks import function, instance, path, random_numbers, whole_number
+from pacbandits.checks import function, instance, path_of, random_numbers, whole_number
 from pacbandits.confidence import check_delta, check_epsilon
 from pacbandits.errors import InputError
 from pacbandits.policies.base import PolicyClass, check_class
@@ -68,7 +68,7 @@ def run(
     kept = None
     if state is not None:
         asked = {"epsilon": epsilon, "delta": delta, "seed": seed, "number of offline contexts": offline_contexts}
-        kept = Kept.checked(path(state, name="state"), made, problem, chosen, rng, asked=asked)
+        kept = Kept.checked(path_of(state, name="state"), made, problem, chosen, rng, asked=asked)
     began = time.perf_counter()
     first = None if kept is None else kept.resume()
     if first is None:

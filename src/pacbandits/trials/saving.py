@@ -22,6 +22,7 @@ from typing import Any, cast
 import numpy as np
 
 from pacbandits.arrays import FloatArray, plain_number
+from pacbandits.checks import instance, path_of
 from pacbandits.errors import InputError, plain
 from pacbandits.policies.base import PolicyClass
 from pacbandits.records import Contexts, Log, parquet
@@ -57,7 +58,9 @@ def save_state(
     user's own is named and not stored: pass it again to `load_state`. Whatever interrupts this, the folder holds the
     old state or the new one.
     """
-    folder = Path(folder)
+    folder = path_of(folder, name="folder")
+    instance(algorithm, Trial, name="algorithm")
+    instance(state, TrialState, name="state", remedy="a trial starts with one, and absorb returns the next")
     described = {
         "kind": KIND,
         "format": FORMAT,
@@ -92,6 +95,13 @@ def load_state(
 
     model, policies, algorithm: the user's own reward model, policy class or trial, if the state was made with one.
     """
+    for own, kind, name in (
+        (model, RewardModel, "model"),
+        (policies, PolicyClass, "policies"),
+        (algorithm, Trial, "algorithm"),
+    ):
+        if own is not None:
+            instance(own, kind, name=name)
     saved = read_state(folder, model=model, policies=policies, algorithm=algorithm)
     return saved.algorithm, saved.state
 
@@ -104,7 +114,7 @@ def read_state(
     algorithm: Trial | None = None,
 ) -> Saved:
     """What `save_state` wrote, with its notes."""
-    folder = Path(folder)
+    folder = path_of(folder, name="folder")
     given = _read_json(folder)
     try:
         used = stored.restore_model(given["model"], given=model)

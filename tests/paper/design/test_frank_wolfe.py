@@ -364,5 +364,5 @@ def test_bad_problem_gets_a_sentence(change, message):
 @pytest.mark.parametrize(("epsilon", "tolerance"), [(0.0, 1 / 3), (0.1, 0.0), (-1.0, 1 / 3)])
 def test_bad_accuracy_gets_a_sentence(epsilon, tolerance):
     problem = SaddleProblem([[0], [1]], n_actions=2, reference=[0], weights=[1.0], gaps=[0.0, 0.1], confidence=3.0)
-    with pytest.raises(InputError, match="an epsilon above 0|tolerance must be positive"):
+    with pytest.raises(InputError, match=r"an epsilon above 0|tolerance must be positive"):
         solve_frank_wolfe(problem, epsilon=epsilon, tolerance=tolerance)
