@@ -31,8 +31,10 @@ def is_real(value: object) -> TypeGuard[int | float | np.integer[Any] | np.float
 
 
 def whole_number(value: object, *, name: str, least: int | None = None, most: int | None = None) -> int:
-    """An integer from `least` to `most`."""
+    """An integer from `least` to `most`, and no larger than floats are."""
     if is_whole(value) and (least is None or value >= least) and (most is None or value <= most):
+        if finite(value) is None:
+            raise InputError(f"{name} is {shown(value)}, which is too large to compute with")
         return int(value)
     noun = "" if is_whole(value) else "a whole number"
     raise InputError(f"{name} must be {spell_range(noun, least=least, most=most)}, got {shown(value)}")
@@ -53,7 +55,7 @@ def number(
     least, most: the ends of the range, included. above, below: the ends, excluded. wanted: what the sentence says that
     the value must do, if not "be a number" within that range.
     """
-    given = _finite(value)
+    given = finite(value)
     inside = (
         given is not None
         and (least is None or given >= least)
@@ -74,8 +76,8 @@ def positive(value: object, *, name: str) -> float:
     return number(value, name=name, above=0, wanted="be positive and finite")
 
 
-def _finite(value: object) -> float | None:
-    """The value as a float, if it is a number that one can hold."""
+def finite(value: object) -> float | None:
+    """The value as a float, if it is a number that one can hold; else None."""
     try:
         given = float(value) if is_real(value) else math.nan
     except OverflowError:
@@ -112,7 +114,7 @@ def entries(value: object, *, name: str) -> tuple[object, ...]:
     raise InputError(f"{name} must be a list or a tuple, got {shown(cast(object, value))}")
 
 
-def path(value: object, *, name: str = "path") -> Path:
+def path_of(value: object, *, name: str = "path") -> Path:
     """Where a file or a folder is."""
     if isinstance(value, str | PathLike) and value != "":
         return Path(cast(str, value))

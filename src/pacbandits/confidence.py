@@ -12,7 +12,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from pacbandits.arrays import FloatArray
-from pacbandits.checks import is_real, number, shown
+from pacbandits.checks import finite, number, shown
 from pacbandits.errors import InputError
 
 MIN_EPSILON, MAX_EPSILON = 1e-100, 1e100  # with a square that a double can hold
@@ -44,10 +44,11 @@ def check_positive_epsilon(
     epsilon: object, *, asker: str = "a certificate", why: str = "", least: float = MIN_EPSILON
 ) -> float:
     """ε > 0 likewise, no less than `least`, which in words is an ε above 0; why: what the asker needs it for."""
-    if not (is_real(epsilon) and least <= epsilon <= MAX_EPSILON):
+    given = finite(epsilon)
+    if given is None or not least <= given <= MAX_EPSILON:
         ends = f"a number from {least:g} to {MAX_EPSILON:g}"
         raise InputError(f"{asker} needs an epsilon above 0, {ends}{why}; got {shown(epsilon)}")
-    return float(epsilon)
+    return given
 
 
 def check_delta(delta: object) -> float:

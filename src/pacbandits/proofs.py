@@ -19,10 +19,11 @@ from pacbandits.certificate import AsymptoticCertificate, Certificate, Claim, Ve
 from pacbandits.certificate.rule import follow_rule, learn_again
 from pacbandits.certificate.verify import verify as verify_betting
 from pacbandits.certificate.watching import Check, look
+from pacbandits.checks import instance, path_of
 from pacbandits.errors import InputError, nearest, plain
 from pacbandits.logs import read_log
 from pacbandits.policies import class_from_json, class_to_json
-from pacbandits.policies.base import PolicyClass
+from pacbandits.policies.base import PolicyClass, check_class
 from pacbandits.policies.registry import describe_class, same_class
 from pacbandits.realizable.certificate import RealizableCertificate
 from pacbandits.realizable.verify import verify_realizable
@@ -217,8 +218,12 @@ def save_certificate(
     Raises:
         InputError: When the class has no form in JSON, or the file cannot be written.
     """
-    path = Path(path)
-    whole = certificate.to_json() | {"class": class_to_json(policies), "reading": dict(reading or {})}
+    path = path_of(path)
+    check_class(policies)
+    whole = instance(certificate, Claim, name="certificate").to_json() | {
+        "class": class_to_json(policies),
+        "reading": dict(reading or {}),
+    }
     try:
         text = json.dumps(whole, ensure_ascii=False, indent=1, default=plain_number)
     except TypeError as error:
@@ -248,7 +253,9 @@ def load_certificate(path: str | Path, policies: PolicyClass | None = None) -> P
     Raises:
         InputError: When there is no such file, it is no certificate, or it was altered.
     """
-    path = Path(path)
+    path = path_of(path)
+    if policies is not None:
+        check_class(policies)
     try:
         value: Any = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:

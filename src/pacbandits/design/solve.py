@@ -96,7 +96,7 @@ def _solve_listed(
     tolerance: float,
     max_evaluations: int,
 ) -> Solution:
-    positive(tolerance, name="tolerance")
+    tolerance = positive(tolerance, name="tolerance")
     uniform = Design((), np.empty(0), reference, floor=objective.floor)
     occur = objective.weights > 0
     rows, actions, finest = _distinct(table, objective.reference, accuracy)
@@ -135,7 +135,7 @@ def solve_by_pricing(
 
     seeds: policies to begin with, beside some of each action. known: a design and an upper end that it attains.
     """
-    positive(tolerance, name="tolerance")
+    tolerance = positive(tolerance, name="tolerance")
     here = task.possible
     stranger = _stranger(task.policies, here.contexts, here.objective.reference)
     differs = stranger(here.contexts) != here.objective.reference

@@ -6,8 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from pacbandits import checks
-from pacbandits.checks import text
+from pacbandits.checks import path_of, text
 from pacbandits.errors import InputError, nearest, plain
 from pacbandits.logs.dsjson import read_dsjson
 from pacbandits.logs.open_bandit import read_open_bandit
@@ -78,7 +77,7 @@ def read_log(
     Raises:
         InputError: When the file cannot be read, a column is missing, or a value cannot be; it names which.
     """
-    path = checks.path(path)
+    path = path_of(path)
     check_file(path)
     form = _format(path, format)
     if position is not None and not form.positions:

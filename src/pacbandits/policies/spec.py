@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from pacbandits.checks import text
 from pacbandits.options import Option, check_options, declared_options, read_options
 from pacbandits.policies.base import PolicyClass, check_n_actions
 from pacbandits.records import Contexts, check_contexts
@@ -54,6 +55,8 @@ def policy_class(
 
     learns: whether the class depends on more of the contexts than which ones there are.
     """
+    text(name, name="name")
+    text(description, name="description")
 
     def declare(function: Callable[..., PolicyClass]) -> ClassSpec:
         return ClassSpec(name, description, declared_options(function), function, learns)

@@ -17,6 +17,7 @@ from typing import Annotated, Generic, Literal, ParamSpec
 import numpy as np
 
 from pacbandits.arrays import FloatArray
+from pacbandits.checks import text
 from pacbandits.errors import InputError
 from pacbandits.options import About, Option, OptionValue, check_options, declared_options, read_options
 from pacbandits.problems.base import Problem
@@ -71,6 +72,8 @@ class BuiltIn(Generic[Parameters]):
 
 def built_in(name: str, *, description: str) -> Callable[[Callable[Parameters, Problem]], BuiltIn[Parameters]]:
     """Turn a function with declared options into a problem with a name."""
+    text(name, name="name")
+    text(description, name="description")
 
     def declare(function: Callable[Parameters, Problem]) -> BuiltIn[Parameters]:
         return BuiltIn(name=name, description=description, options=declared_options(function), build=function)

@@ -15,9 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pacbandits import checks
 from pacbandits.arrays import FloatArray, check_shape, floats, probabilities
-from pacbandits.checks import instance
+from pacbandits.checks import instance, path_of
 from pacbandits.errors import InputError, nearest, plain
 from pacbandits.policies.base import EnumeratedClass
 from pacbandits.policies.finite import Finite
@@ -54,7 +53,7 @@ def save_problem(problem: Problem, path: str | Path) -> None:
 
     What comes back is weights, means, noise, policies and φ; other features, names and descriptions are no part of it.
     """
-    path = checks.path(path)
+    path = path_of(path)
     instance(problem, Problem, name="problem")
     if path.suffix != ".npz":
         raise InputError(f"a problem file ends in .npz, got {path}")

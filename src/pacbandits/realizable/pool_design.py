@@ -156,9 +156,8 @@ def _solve_at_once(
     where: Coordinates, targets: FloatArray, start: FloatArray | None, options: PoolOptions
 ) -> PoolSolution:
     """The same with all directions at once."""
-    n_actions, floor, tolerance = where.n_actions, options.floor, options.tolerance
-    positive(tolerance, name="tolerance")
-    check_floor(floor, n_actions=n_actions)
+    n_actions, tolerance = where.n_actions, positive(options.tolerance, name="tolerance")
+    floor = check_floor(options.floor, n_actions=n_actions)
     lengths = np.abs(targets).max(axis=1, initial=0.0)
     if not lengths.any():
         equal = np.full(len(targets), 1.0 / max(len(targets), 1))

@@ -17,6 +17,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from pacbandits.checks import path_of
 from pacbandits.errors import InputError
 from pacbandits.trials.disk import Disk
 from pacbandits.trials.locks import LOCK_PATIENCE_SECONDS, held_alone, held_together
@@ -48,7 +49,7 @@ class StateFolder:
     @classmethod
     def at(cls, folder: str | Path | StateFolder) -> StateFolder:
         """The folder of that name."""
-        return folder if isinstance(folder, StateFolder) else cls(Path(folder))
+        return folder if isinstance(folder, StateFolder) else cls(path_of(folder, name="folder"))
 
     def __str__(self) -> str:
         return str(self.path)

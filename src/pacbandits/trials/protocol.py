@@ -18,12 +18,12 @@ from typing import Any, ClassVar, Protocol, Self, TypeVar
 import numpy as np
 
 from pacbandits.certificate.claim import Claim
-from pacbandits.checks import instance, settle, whole_number
+from pacbandits.checks import flag, instance, settle, whole_number
 from pacbandits.confidence import check_epsilon
 from pacbandits.errors import InputError
 from pacbandits.policies.base import PolicyClass, check_class
 from pacbandits.progress import Progress
-from pacbandits.records import Contexts, Log, Policy, RewardBounds, Sampler, check_sampler
+from pacbandits.records import Contexts, Log, Policy, RewardBounds, Sampler, check_contexts, check_policy, check_sampler
 
 MAX_PROPENSITY_ROUNDING = 1e-9  # between logged propensities and the planned ones
 ROWS_COMPARED_AT_A_TIME = 2**18
@@ -129,6 +129,14 @@ class State:
     history: tuple[Details, ...] = ()
     log: Log | None = None
     certificate: Claim | None = None
+
+    def __post_init__(self) -> None:
+        check_class(self.policies)
+        check_contexts(self.contexts)
+        check_policy(self.policy)
+        for name in ("round_number", "samples", "oracle_calls"):
+            settle(self, **{name: whole_number(getattr(self, name), name=name, least=0)})
+        settle(self, finished=flag(self.finished, name="finished"))
 
     def after(
         self,

@@ -17,6 +17,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from pacbandits.checks import instance
 from pacbandits.policies.base import PolicyClass
 from pacbandits.rewards import RewardModel
 from pacbandits.trials.folders import StateFolder
@@ -35,6 +36,8 @@ def save_state(
     old state or the new one. While another process or thread uses the folder, a sentence says so.
     """
     folder = StateFolder.at(folder)
+    instance(algorithm, Trial, name="algorithm")
+    instance(state, TrialState, name="state", remedy="a trial starts with one, and absorb returns the next")
     packed = pack_state(algorithm, state, notes=notes)
     with folder.held():
         write_state(folder, packed)
@@ -51,6 +54,13 @@ def load_state(
 
     model, policies, algorithm: the user's own reward model, policy class or trial, if the state was made with one.
     """
+    for own, kind, name in (
+        (model, RewardModel, "model"),
+        (policies, PolicyClass, "policies"),
+        (algorithm, Trial, "algorithm"),
+    ):
+        if own is not None:
+            instance(own, kind, name=name)
     folder = StateFolder.at(folder)
     with folder.looked_at():
         saved = read_state(folder, model=model, policies=policies, algorithm=algorithm)

@@ -104,8 +104,7 @@ def solve_frank_wolfe(
 
     `max_iterations` bounds the Frank–Wolfe steps over all n; whatever is returned, its bracket holds.
     """
-    check_positive_epsilon(epsilon, asker="FW-GD")
-    positive(tolerance, name="tolerance")
+    epsilon, tolerance = check_positive_epsilon(epsilon, asker="FW-GD"), positive(tolerance, name="tolerance")
     worst = int(problem.gaps.argmin())
     if -problem.gap_weight * problem.gaps[worst] >= epsilon:
         raise InputError(

@@ -103,10 +103,8 @@ def solve_pairs(
 
     weights (N,): ν, the weights of the contexts. floor: the least probability of every action.
     """
-    check_n_actions(n_actions)
-    positive(tolerance, name="tolerance")
-    whole_number(max_rounds, name="max_rounds", least=1)
-    check_floor(floor, n_actions=n_actions)
+    n_actions, max_rounds = check_n_actions(n_actions), whole_number(max_rounds, name="max_rounds", least=1)
+    tolerance, floor = positive(tolerance, name="tolerance"), check_floor(floor, n_actions=n_actions)
     table, nu = _table(actions, n_actions=n_actions), _weights(weights)
     check_shape(nu, name="context weights", shape=(table.shape[1],))
     telling = (nu > 0) & (table != table[0]).any(axis=0)

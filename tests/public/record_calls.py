@@ -1,0 +1,222 @@
+"""Calls that make records: contexts, logs, designs, problems, and files of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from sklearn.tree import DecisionTreeRegressor
+
+import pacbandits as pb
+from tests.public.calls import Call
+from tests.public.things import certificate, log, people, policy, problem, sampler, stumps
+
+COLUMNS = ("actions", "rewards", "propensities", "rounds", "repeats")
+
+
+def trial_state() -> object:
+    return pb.Uniform(0.3, 0.1).start(stumps(), people())
+
+
+RECORD_CALLS: dict[str, Callable[[], Call]] = {
+    "Contexts": lambda: Call(
+        pb.Contexts,
+        {
+            "features": np.eye(2),
+            "names": ("a", "b"),
+            "categories": (None, None),
+            "ids": np.arange(2),
+            "weights": np.full(2, 0.5),
+        },
+        {
+            **dict.fromkeys(("features", "ids", "weights"), "array"),
+            **dict.fromkeys(("names", "categories"), "list"),
+            "phi": "record",
+        },
+        optional=("ids", "phi"),
+        called={"categories": "categor"},
+    ),
+    "Contexts.of": lambda: Call(
+        pb.Contexts.of,
+        {
+            "features": np.eye(2),
+            "names": ("a", "b"),
+            "ids": np.arange(2),
+            "weights": np.full(2, 0.5),
+            "phi": np.ones((2, 3, 1)),
+        },
+        {
+            **dict.fromkeys(("features", "ids", "weights", "phi"), "array"),
+            **dict.fromkeys(("names", "categories"), "list"),
+        },
+        optional=("ids", "weights", "phi", "names", "categories"),
+        called={"categories": "categor"},
+    ),
+    "Contexts.finite": lambda: Call(
+        pb.Contexts.finite,
+        {"n": 2, "weights": np.full(2, 0.5), "phi": np.ones((2, 3, 1))},
+        {"n": "whole", "weights": "array", "phi": "array"},
+        optional=("weights", "phi"),
+        beyond={"n": (0, -1)},
+    ),
+    "Contexts.take": lambda: Call(people().take, {"rows": [1, 2]}, {"rows": "array"}, beyond={"rows": ([-1], [12])}),
+    "Log": lambda: Call(
+        pb.Log,
+        {name: getattr(log(), name) for name in ("contexts", *COLUMNS)},
+        {"contexts": "record", **dict.fromkeys((*COLUMNS, "least"), "array"), "remarks": "list"},
+        optional=("least",),
+    ),
+    "Log.of": lambda: Call(
+        pb.Log.of,
+        {name: getattr(log(), name) for name in ("contexts", *COLUMNS)},
+        {"contexts": "record", **dict.fromkeys(COLUMNS, "array"), "remarks": "list"},
+        optional=("rounds", "repeats"),
+    ),
+    "Log.of_played": lambda: Call(
+        pb.Log.of_played,
+        {
+            **{name: getattr(log(), name) for name in ("contexts", "actions", "rewards", "rounds", "repeats")},
+            "played": log().played_propensities,
+            "least": np.zeros((len(log()), 2)),
+        },
+        {
+            "contexts": "record",
+            **dict.fromkeys(("actions", "rewards", "played", "least", "rounds", "repeats"), "array"),
+            "remarks": "list",
+        },
+        optional=("rounds", "repeats"),
+    ),
+    "Design": lambda: Call(
+        pb.Design,
+        {"support": (policy(),), "weights": [1.0], "reference": policy(), "floor": 0.1, "smoothing": 0.1},
+        {"support": "list", "weights": "array", "reference": "record", "floor": "number", "smoothing": "number"},
+        beyond={"floor": (-0.1, 0.6), "smoothing": (-1,), "weights": ([-1.0], [1.0, 2.0])},
+    ),
+    "Design.uniform": lambda: Call(pb.Design.uniform, {"reference": policy()}, {"reference": "record"}),
+    "RewardBounds": lambda: Call(
+        pb.RewardBounds,
+        {"second_moment": 2.0, "in_unit": False, "proxy": 1.0},
+        {"second_moment": "number", "in_unit": "flag", "proxy": "number"},
+        optional=("proxy",),
+        beyond={"second_moment": (0.5,), "proxy": (-1,)},
+    ),
+    "Gaussian": lambda: Call(pb.Gaussian, {"variance": 1.0}, {"variance": "array"}, beyond={"variance": (-1.0, [1.0])}),
+    "PerAction": lambda: Call(
+        pb.PerAction,
+        {"estimator": DecisionTreeRegressor(), "least": 3},
+        {"estimator": "record", "least": "whole"},
+        beyond={"least": (0, -1)},
+    ),
+    "Problem": lambda: Call(
+        pb.Problem,
+        {
+            "name": "ages",
+            "description": "Two actions.",
+            "population": people(),
+            "mean_rewards": problem().mean_rewards,
+            "noise": pb.Bernoulli(),
+            "policies": stumps(),
+            "most_drawn_entries": 100,
+        },
+        {
+            **dict.fromkeys(("name", "description"), "text"),
+            **dict.fromkeys(("population", "noise", "policies", "realizable"), "record"),
+            "mean_rewards": "array",
+            "most_drawn_entries": "whole",
+        },
+        optional=("realizable",),
+        beyond={"most_drawn_entries": (0,)},
+    ),
+    "Problem.contexts": lambda: Call(
+        problem().contexts,
+        {"n": 3, "rng": np.random.default_rng(0)},
+        {"n": "whole", "rng": "generator"},
+        beyond={"n": (0, -1)},
+    ),
+    "Problem.rewards": lambda: Call(
+        problem().rewards,
+        {"contexts": people(), "actions": [0] * 12, "rng": np.random.default_rng(0)},
+        {"contexts": "record", "actions": "array", "rng": "generator"},
+    ),
+    "Problem.interact": lambda: Call(
+        problem().interact,
+        {"sampler": sampler(), "samples": 3, "rng": np.random.default_rng(0), "round_number": 0},
+        {"sampler": "record", "samples": "whole", "rng": "generator", "round_number": "whole"},
+        beyond={"samples": (0, -1), "round_number": (-1,)},
+    ),
+    "Problem.value": lambda: Call(problem().value, {"policy": policy()}, {"policy": "record"}),
+    "built_in": lambda: Call(
+        pb.built_in, {"name": "doors", "description": "Doors."}, {"name": "text", "description": "text"}
+    ),
+    "load_problem": lambda: Call(
+        pb.load_problem,
+        {"spec": "trivial:contexts=2,actions=2"},
+        {"spec": "text"},
+        beyond={"spec": ("luck", "trivial:actions=x")},
+        called={"spec": "spec|unknown problem|actions"},
+    ),
+    "save_problem": lambda: Call(
+        pb.save_problem,
+        {"problem": pb.load_problem("hard:m=3"), "path": "doors.npz"},
+        {"problem": "record", "path": "path"},
+    ),
+    "save_certificate": lambda: Call(
+        pb.save_certificate,
+        {"path": "proof.json", "certificate": certificate(), "policies": stumps()},
+        {"path": "path", "certificate": "record", "policies": "record"},
+    ),
+    "load_certificate": lambda: Call(
+        pb.load_certificate, {"path": "proof.json"}, {"path": "path", "policies": "record"}, optional=("policies",)
+    ),
+    "save_state": lambda: Call(
+        pb.save_state,
+        {"folder": "kept", "algorithm": pb.Uniform(0.3, 0.1), "state": trial_state()},
+        {"folder": "path", "algorithm": "record", "state": "record"},
+    ),
+    "load_state": lambda: Call(
+        pb.load_state,
+        {"folder": "kept"},
+        {"folder": "path", **dict.fromkeys(("model", "policies", "algorithm"), "record")},
+        optional=("model", "policies", "algorithm"),
+    ),
+    "read_log": lambda: Call(
+        pb.read_log,
+        {"path": "clicks.csv", "n_actions": 2, "least_propensity": 0.1, "reward_range": (0, 1)},
+        {
+            "path": "path",
+            "n_actions": "whole",
+            "least_propensity": "number",
+            "reward_range": "span",
+            "position": "whole",
+            "format": "text",
+        },
+        optional=("n_actions", "least_propensity", "reward_range", "position", "format"),
+        beyond={"n_actions": (0, -1), "least_propensity": (-0.1, 1.5), "format": ("xlsx",)},
+        called={"least_propensity": "least propensity", "reward_range": "range"},
+    ),
+    "from_open_bandit": lambda: Call(
+        pb.from_open_bandit,
+        {
+            "feedback": {
+                "action": [0, 1],
+                "reward": [0, 1],
+                "pscore": [0.5, 0.5],
+                "context": np.eye(2),
+                "n_actions": 2,
+            },
+            "n_actions": 2,
+            "least_propensity": 0.1,
+            "reward_range": (0, 1),
+        },
+        {
+            "feedback": "mapping",
+            "n_actions": "whole",
+            "least_propensity": "number",
+            "reward_range": "span",
+            "position": "whole",
+        },
+        optional=("n_actions", "least_propensity", "reward_range", "position"),
+        beyond={"n_actions": (0, -1), "least_propensity": (-0.1, 1.5)},
+        called={"n_actions": "actions", "least_propensity": "least propensity", "reward_range": "range"},
+    ),
+}
