@@ -235,9 +235,12 @@ def test_what_is_no_number_proves_nothing(proven, name, number):
 
 def test_a_model_that_predicts_what_is_no_number_proves_nothing(proven):
     policies, made, log = proven
-    bad = replace(made, model=CellMeans(float("nan")).to_json())
+    model = CellMeans(float("nan"))
     log = replace(log, contexts=replace(log.contexts, ids=np.arange(len(log))))
-    assert not pb.verify(replace(bad, digest=digest_log(log)), log, policies).good
+    bad = replace(made, model=model.to_json(), digest=digest_log(log))
+    assert "not in [0, 1]" in pb.verify(bad, log, policies, model=model).faults[0]
+    with pytest.raises(pb.InputError, match="'strength' of the reward model must be finite"):
+        pb.verify(bad, log, policies)
 
 
 def test_another_model_than_the_one_described_is_refused(proven):

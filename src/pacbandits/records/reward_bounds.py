@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from pacbandits.confidence import check_noise
 from pacbandits.errors import InputError
 
 
@@ -29,8 +30,8 @@ class RewardBounds:
 
         if self.proxy is None and self.in_unit:
             object.__setattr__(self, "proxy", 0.25)
-        if self.proxy is not None and not 0 <= self.proxy < float("inf"):
-            raise InputError(f"the sub-Gaussian proxy of the noise must be 0 or more and finite, got {self.proxy}")
+        if self.proxy is not None:
+            check_noise(self.proxy, name="the sub-Gaussian proxy of the noise")
 
     def describe(self) -> str:
         """The assumption in words."""
