@@ -183,10 +183,10 @@ def residual_bound(samples: int, *, noise: float, alpha: float) -> float:
     """`R²(n + 2√(nL) + 2L)` with L = log(n(n + 1)/α): what Σ η² exceeds, for any n ever, with probability at most α.
 
     For noise η that is R²-sub-Gaussian given all that came before: with a standard normal g, `E exp(sη²)` is
-    `E exp(√(2s) g η) ≤ E exp(s R² g²) = (1 − 2sR²)^(−1/2)`, so that Ση²/R² has no larger an exponential moment than a χ²
-    of n degrees, and of that the bound is Laurent and Massart's (2000, Lemma 1) with probability e^(−L). All n together
-    cost α, as Σ 1/(n(n + 1)) = 1. The residuals of least squares have squares that sum to no more than Ση²: where these
-    exceed the bound, the noise is larger than R² or means are not linear.
+    `E exp(√(2s) g η) ≤ E exp(s R² g²) = (1 − 2sR²)^(−1/2)`, so that Ση²/R² has no larger an exponential moment than a
+    χ² of n degrees, and of that the bound is Laurent and Massart's (2000, Lemma 1) with probability e^(−L). All n
+    together cost α, as Σ 1/(n(n + 1)) = 1. The residuals of least squares have squares that sum to no more than Ση²:
+    where these exceed the bound, the noise is larger than R² or means are not linear.
     """
     confidence = math.log(samples) + math.log(samples + 1.0) - math.log(alpha)
     return noise * (samples + 2.0 * math.sqrt(samples * confidence) + 2.0 * confidence)

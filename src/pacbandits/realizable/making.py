@@ -116,14 +116,15 @@ def _check_residuals(log: Log, moments: Moments, population: Population, *, nois
     phi = population.span.coordinates(population.features.played(log.contexts, log.actions))
     left = log.rewards - phi @ moments.estimate()
     # Once more, as what is left of a large sum has lost digits.
-    left = left - phi @ (np.linalg.pinv(moments.information.sum(axis=0)) @ ((phi * log.repeats[:, None]).T @ left))
+    inverse = np.asarray(np.linalg.pinv(moments.information.sum(axis=0)), dtype=np.float64)
+    left = left - phi @ (inverse @ ((phi * log.repeats[:, None]).T @ left))
     squares = float(log.repeats @ left**2)
     most = residual_bound(log.samples, noise=noise, alpha=RESIDUAL_ALARM_RATE)
     if squares > most + _MAX_ROUNDED_SQUARE * float(log.repeats @ log.rewards**2):
         raise InputError(
             f"rewards scatter about every linear function by more than noise of {noise:g} allows (a mean square of "
-            f"{squares / log.samples:.3g} in {log.samples:,} interactions): give a larger proxy of their noise, or other "
-            "features"
+            f"{squares / log.samples:.3g} in {log.samples:,} interactions); give a larger proxy of their noise, or "
+            "other features"
         )
 
 
