@@ -1,24 +1,62 @@
-"""Errors that a user can act on, and the words they are made of."""
+"""Errors that a user can act on, and words that are safe to show wherever they come from."""
 
 from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
 
+MAX_ERROR_CHARACTERS = 500
+MAX_NAME_CHARACTERS = 80
+MAX_LINE_CHARACTERS = 1_000
+REPLACEMENT = "?"  # for what cannot be shown
+_MAX_NAMES_LISTED = 40
+
 
 class InputError(ValueError):
-    """The input is wrong; the message is one line that names the bad value and the remedy."""
+    """The input is wrong; the message is one line that names the bad value and the remedy, whatever it was made of."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(one_line(message, most=MAX_ERROR_CHARACTERS, tail=MAX_ERROR_CHARACTERS // 3))
+
+
+def visible(text: str) -> str:
+    """The text with all that is no visible character, but for spaces and line breaks, replaced one by one.
+
+    What could move the cursor, colour, hide or turn around what stands beside it: control characters, escapes, marks of
+    direction, characters without width, other line breaks, halves of characters.
+    """
+    if text.isprintable():
+        return text
+    return "".join(c if c == "\n" or c.isprintable() else REPLACEMENT for c in text)
+
+
+def one_line(text: str, *, most: int = MAX_LINE_CHARACTERS, tail: int = 0) -> str:
+    """The text on one line, visible, and cut where it is longer than this: at its end, or before a tail of its own."""
+    if len(text) > 4 * most:  # so that a long text costs little
+        text = f"{text[: 3 * most]} … {text[-most:]}"
+    line = visible(" ".join(text.split()))
+    return line if len(line) <= most else f"{line[: most - tail - 1]}…{line[len(line) - tail :]}"
+
+
+def visible_lines(text: str) -> str:
+    """Words of several lines, each of them visible and not too long."""
+    return "\n".join(visible(line)[:MAX_LINE_CHARACTERS] for line in text.split("\n"))
 
 
 def plain(value: object) -> str:
-    """The value as text on one line, printable and not too long, whatever was given."""
-    text = "".join(c if c.isprintable() else "?" for c in " ".join(str(value).split()))
-    return text if len(text) <= 80 else f"{text[:77]}…"
+    """The value as text on one line, visible and not too long, whatever was given."""
+    try:
+        text = str(value)
+    except (ValueError, RecursionError):  # thousands of digits, or lists in lists in lists
+        text = f"a {type(value).__name__}"
+    return one_line(text, most=MAX_NAME_CHARACTERS)
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
     """`; did you mean 'x'?` when a known name is close to `name`, then the list of known names."""
     names = sorted(known)
-    close = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
-    hint = f"; did you mean '{close[0]}'?" if close else ""
-    return f"{hint} (known: {', '.join(names)})"
+    close = difflib.get_close_matches(name[:MAX_NAME_CHARACTERS], names[:1000], n=1, cutoff=0.5)
+    hint = f"; did you mean '{plain(close[0])}'?" if close else ""
+    listed = [plain(one) for one in names[:_MAX_NAMES_LISTED]]
+    more = [f"{len(names) - len(listed):,} more"] if len(names) > len(listed) else []
+    return f"{hint} (known: {', '.join([*listed, *more])})"

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 from pacbandits.confidence import check_delta
-from pacbandits.errors import InputError
+from pacbandits.errors import InputError, one_line
 from pacbandits.fields import Fields, json_object
 from pacbandits.policies import policy_from_json
 from pacbandits.policies.base import PolicyClass
@@ -96,7 +96,11 @@ class Claim(ABC):
 
     def promise(self) -> str:
         """The claim and its assumptions in a sentence."""
-        return f"{self.describe()}; assumes that " + "; that ".join(self.assumptions)
+        return f"{self.describe()}; assumes that {self.assuming()}"
+
+    def assuming(self, between: str = "; that ") -> str:
+        """The assumptions for people, each on one line whatever a remark may hold."""
+        return between.join(one_line(words) for words in self.assumptions)
 
     def to_json(self) -> Json:
         """Everything, as what JSON knows."""

@@ -9,7 +9,8 @@ from typing import Annotated
 import typer
 
 from pacbandits.cli.reading import Actions, LeastPropensity, Position, RewardRange, reading_options
-from pacbandits.cli.shared import PARTIAL, app, print_json, status
+from pacbandits.cli.shared import PARTIAL, app, print_json, say, status
+from pacbandits.errors import one_line
 
 
 @app.command("verify")
@@ -55,10 +56,10 @@ def verify_certificate(
         print_json(found | {"value": verdict.value} | words)
     elif verdict.good:
         opening = "good" if made.certified else "genuine"
-        print(f"{opening}: {made.describe()}\n\nthe class: {about}")
-        print(f"the policy:\n{indent(made.policy.describe(), '  ')}\n")
-        print("assuming that " + ";\n  that ".join(made.assumptions))
+        say(f"{opening}: {made.describe()}\n\nthe class: {about}")
+        say(f"the policy:\n{indent(made.policy.describe(), '  ')}\n")
+        say("assuming that " + made.assuming(between=";\n  that "))
     else:
-        print("not good:\n  " + "\n  ".join(verdict.faults))
+        say("not good:\n  " + "\n  ".join(one_line(fault) for fault in verdict.faults))
     if not verdict.good:
         raise typer.Exit(PARTIAL)
