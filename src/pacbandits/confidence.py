@@ -32,6 +32,12 @@ CODA_FACTOR = (2.0 * CODA_WIDTH_WEIGHT) ** 2
 COMMON_GAMMA_SLOPE = 2.0 * CODA_SLOPE
 
 
+# Of noise, so that its square and inverse are numbers.
+MIN_NOISE, MAX_NOISE = 1e-100, 1e100
+# How often a declared noise, though right, is taken for refuted by the residuals.
+RESIDUAL_ALARM_RATE = 1e-6
+
+
 def check_epsilon(epsilon: object) -> float:
     """ε ≥ 0 and finite, with a square that a double can hold."""
     given = number(epsilon, name="epsilon", least=0)
@@ -54,6 +60,15 @@ def check_positive_epsilon(
 def check_delta(delta: object) -> float:
     """0 < δ < 1."""
     return number(delta, name="delta", above=0, below=1, wanted="lie strictly between 0 and 1")
+
+
+def check_noise(variance: float, *, name: str = "noise") -> float:
+    """A variance of noise, or R² of sub-Gaussian noise: 0, or of a size with which squares can be computed."""
+    if variance != 0 and not MIN_NOISE <= variance <= MAX_NOISE:
+        raise InputError(
+            f"{name} must be 0 or between {MIN_NOISE:g} and {MAX_NOISE:g}, got {variance}; rescale rewards"
+        )
+    return float(variance)
 
 
 def round_confidence(delta: float, *, round_number: int, log_size: float) -> float:
@@ -173,6 +188,19 @@ def self_normalised_bound(information: FloatArray, prior: FloatArray, *, noise: 
     """
     grown = float(np.linalg.slogdet(information + prior)[1] - np.linalg.slogdet(prior)[1])
     return 2.0 * noise * (grown / 2.0 - math.log(delta))
+
+
+def residual_bound(samples: int, *, noise: float, alpha: float) -> float:
+    """`R²(n + 2√(nL) + 2L)` with L = log(n(n + 1)/α): what Σ η² exceeds, for any n ever, with probability at most α.
+
+    For noise η that is R²-sub-Gaussian given all that came before: with a standard normal g, `E exp(sη²)` is
+    `E exp(√(2s) g η) ≤ E exp(s R² g²) = (1 − 2sR²)^(−1/2)`, so that Ση²/R² has no larger an exponential moment than a
+    χ² of n degrees, and of that the bound is Laurent and Massart's (2000, Lemma 1) with probability e^(−L). All n
+    together cost α, as Σ 1/(n(n + 1)) = 1. The residuals of least squares have squares that sum to no more than Ση²:
+    where these exceed the bound, the noise is larger than R² or means are not linear.
+    """
+    confidence = math.log(samples) + math.log(samples + 1.0) - math.log(alpha)
+    return noise * (samples + 2.0 * math.sqrt(samples * confidence) + 2.0 * confidence)
 
 
 def ellipsoid_price(dimension: int, *, share: float, delta: float) -> float:

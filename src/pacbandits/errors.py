@@ -1,30 +1,62 @@
-"""Errors that a user can act on, and the words they are made of."""
+"""Errors that a user can act on, and words that are safe to show wherever they come from."""
 
 from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
 
-_MOST_NAMES_SHOWN = 40
-_MOST_CHARACTERS_SHOWN = 300
+MAX_ERROR_CHARACTERS = 500
+MAX_NAME_CHARACTERS = 80
+MAX_LINE_CHARACTERS = 1_000
+REPLACEMENT = "?"  # for what cannot be shown
+_MAX_NAMES_LISTED = 40
 
 
 class InputError(ValueError):
-    """The input is wrong; the message is one line that names the bad value and the remedy."""
+    """The input is wrong; the message is one line that names the bad value and the remedy, whatever it was made of."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(one_line(message, most=MAX_ERROR_CHARACTERS, tail=MAX_ERROR_CHARACTERS // 3))
 
 
-def plain(value: object, *, most: int = 80) -> str:
-    """The value as text on one line, printable and of at most so many characters, whatever was given."""
-    given = str(value)[: 4 * most]  # a part of it may be space
-    text = "".join(c if c.isprintable() else "?" for c in " ".join(given.split()))
-    return text if len(text) <= most and len(given) < 4 * most else f"{text[: most - 3]}…"
+def visible(text: str) -> str:
+    """The text with all that is no visible character, but for spaces and line breaks, replaced one by one.
+
+    What could move the cursor, colour, hide or turn around what stands beside it: control characters, escapes, marks of
+    direction, characters without width, other line breaks, halves of characters.
+    """
+    if text.isprintable():
+        return text
+    return "".join(c if c == "\n" or c.isprintable() else REPLACEMENT for c in text)
+
+
+def one_line(text: str, *, most: int = MAX_LINE_CHARACTERS, tail: int = 0) -> str:
+    """The text on one line, visible, and cut where it is longer than this: at its end, or before a tail of its own."""
+    if len(text) > 4 * most:  # so that a long text costs little
+        text = f"{text[: 3 * most]} … {text[-most:]}"
+    line = visible(" ".join(text.split()))
+    return line if len(line) <= most else f"{line[: most - tail - 1]}…{line[len(line) - tail :]}"
+
+
+def visible_lines(text: str) -> str:
+    """Words of several lines, each of them visible and not too long."""
+    return "\n".join(visible(line)[:MAX_LINE_CHARACTERS] for line in text.split("\n"))
+
+
+def plain(value: object, *, most: int = MAX_NAME_CHARACTERS) -> str:
+    """The value as text on one line, visible and of at most so many characters, whatever was given."""
+    try:
+        text = str(value)
+    except (ValueError, RecursionError):  # thousands of digits, or lists in lists in lists
+        text = f"a {type(value).__name__}"
+    return one_line(text, most=most)
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
     """`; did you mean 'x'?` when a known name is close to `name`, then the known names, not too many of them."""
     names = sorted(known)
-    close = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
+    close = difflib.get_close_matches(name[:MAX_NAME_CHARACTERS], names[:1000], n=1, cutoff=0.5)
     hint = f"; did you mean '{plain(close[0])}'?" if close else ""
-    shown = ", ".join(plain(one, most=40) for one in names[:_MOST_NAMES_SHOWN])
-    more = f" and {len(names) - _MOST_NAMES_SHOWN:,} more" if len(names) > _MOST_NAMES_SHOWN else ""
-    return f"{hint} (known: {plain(shown, most=_MOST_CHARACTERS_SHOWN)}{more})"
+    listed = ", ".join(plain(one, most=40) for one in names[:_MAX_NAMES_LISTED])
+    more = f" and {len(names) - _MAX_NAMES_LISTED:,} more" if len(names) > _MAX_NAMES_LISTED else ""
+    return f"{hint} (known: {plain(listed, most=MAX_ERROR_CHARACTERS // 2)}{more})"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NoReturn, cast
 
@@ -69,6 +69,17 @@ def parse_json(text: str, *, name: str, max_values: int = MAX_JSON_VALUES) -> ob
         raise InputError(f"{name} is not JSON") from None
     _check_within(value, name=name)
     return value
+
+
+def json_text(value: object, *, indent: int | None = None, default: Callable[[object], object] | None = None) -> str:
+    """A value as JSON that is safe to look at: what is no visible character is escaped, and comes back as it was.
+
+    default: makes what JSON knows of what it does not.
+    """
+    text = json.dumps(value, indent=indent, ensure_ascii=False, allow_nan=False, default=default)
+    if all(line.isprintable() for line in text.split("\n")):
+        return text
+    return "".join(c if c == "\n" or c.isprintable() else json.dumps(c)[1:-1] for c in text)
 
 
 def _check_within(value: object, *, name: str) -> None:

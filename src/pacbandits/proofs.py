@@ -6,7 +6,6 @@ class of the user's own is named there, and must be handed in again.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -21,6 +20,8 @@ from pacbandits.certificate.verify import verify as verify_betting
 from pacbandits.certificate.watching import Check, look
 from pacbandits.checks import instance, path_of
 from pacbandits.errors import InputError, nearest, plain
+from pacbandits.fields import Fields
+from pacbandits.json_files import MAX_JSON_BYTES, json_text, parse_json, read_json
 from pacbandits.logs import read_log
 from pacbandits.policies import class_from_json, class_to_json
 from pacbandits.policies.base import PolicyClass, check_class
@@ -147,6 +148,9 @@ def verify(
         raise InputError(f"there is no recheck for a {plain(certificate.kind)}{nearest(certificate.kind, KINDS)}")
     if kind.recheck is None:
         raise InputError(NO_PROOF)
+    if certificate.policy.n_actions != policies.n_actions:
+        words = f"the certified policy is for {certificate.policy.n_actions:,} actions, the class for"
+        return Verdict((f"{words} {policies.n_actions:,}",), None)
     return _with_a_look(kind.recheck(certificate, log, policies, contexts, model), certificate, log)
 
 
@@ -225,9 +229,12 @@ def save_certificate(
         "reading": dict(reading or {}),
     }
     try:
-        text = json.dumps(whole, ensure_ascii=False, indent=1, default=plain_number)
-    except TypeError as error:
+        text = json_text(whole, indent=1, default=plain_number)
+    except (TypeError, ValueError) as error:
         raise InputError(f"the certificate or its class has no form in JSON: {error}") from None
+    parse_json(text, name="the certificate")  # what could not be read again is not written
+    if len(text.encode()) >= MAX_JSON_BYTES:
+        raise InputError(f"the certificate or its class is too large for a file of {MAX_JSON_BYTES:,} bytes")
     try:
         path.write_text(text + "\n", encoding="utf-8")
     except OSError as error:
@@ -256,19 +263,20 @@ def load_certificate(path: str | Path, policies: PolicyClass | None = None) -> P
     path = path_of(path)
     if policies is not None:
         check_class(policies)
-    try:
-        value: Any = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror}") from None
-    except (ValueError, RecursionError):
-        raise InputError(f"{path} is not JSON") from None
+    value = read_json(path)
     given = cast(Json, value) if isinstance(value, dict) else {}
     kind = KINDS.get(str(given.get("kind")))
     if kind is None:
-        raise InputError(f"{path} is not a pacbandits certificate")
+        raise InputError(f"{plain(path)} is not a pacbandits certificate")
+    reading = _stored_reading(given.get("reading", {}))
     certificate = kind.claim.from_json(given, policies)
     chosen = class_from_json(given.get("class"), policies)
-    return Proof(certificate, chosen, _stored_reading(given.get("reading", {})), path)
+    actions = {chosen.n_actions, certificate.policy.n_actions, reading.get("n_actions", chosen.n_actions)}
+    if len(actions) > 1:
+        raise InputError(
+            f"{plain(path)} speaks of {' and '.join(f'{count:,}' for count in sorted(actions))} actions; it was altered"
+        )
+    return Proof(certificate, chosen, reading, path)
 
 
 def contexts_beside(path: Path) -> Path:
@@ -277,15 +285,12 @@ def contexts_beside(path: Path) -> Path:
 
 
 def _stored_reading(value: object) -> Json:
-    """How a certificate says that its log was read."""
-    try:
-        given = dict(cast(Json, value))
-        span = given.pop("reward_range", None)
-        wholes = {name: int(given.pop(name)) for name in ("n_actions", "position") if name in given}
-        least = {name: float(given.pop(name)) for name in ("least_propensity",) if name in given}
-        spans = {} if span is None else {"reward_range": (float(span[0]), float(span[1]))}
-    except (TypeError, ValueError, IndexError, KeyError, OverflowError):
-        raise InputError("the certificate does not say how its log was read; it was altered") from None
-    if given:
-        raise InputError(f"the certificate says '{next(iter(given))}' of how its log was read, which means nothing")
-    return wholes | least | spans
+    """How a certificate says that its log was read, by the names that `read_log` has for that."""
+    given = Fields.read(value, of="reading of the log")
+    given.check_known(("n_actions", "position", "least_propensity", "reward_range"))
+    made: Json = {name: given.whole_number(name) for name in ("n_actions", "position") if name in given}
+    if "least_propensity" in given:
+        made["least_propensity"] = given.number("least_propensity", least=0.0, most=1.0)
+    if given.given.get("reward_range") is not None:
+        made["reward_range"] = given.numbers("reward_range", shortest=2, longest=2)
+    return made

@@ -271,10 +271,12 @@ def test_what_is_no_number_proves_nothing(proven, name, number):
 
 def test_a_model_that_predicts_what_is_no_number_proves_nothing(proven):
     policies, made, log = proven
-    bad = replace(made, model=CellMeans(float("nan")).to_json())
+    model = CellMeans(float("nan"))
     log = replace(log, contexts=replace(log.contexts, ids=np.arange(len(log))))
-    with pytest.raises(pb.InputError, match="'strength' of the reward model must be finite, got nan"):
-        pb.verify(replace(bad, digest=digest_log(log)), log, policies)
+    bad = replace(made, model=model.to_json(), digest=digest_log(log))
+    assert not pb.verify(bad, log, policies, model=model).good
+    with pytest.raises(pb.InputError, match="'strength' of the reward model must be finite"):
+        pb.verify(bad, log, policies)
 
 
 def test_another_model_than_the_one_described_is_refused(proven):

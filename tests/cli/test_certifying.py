@@ -124,7 +124,7 @@ def test_a_csv_is_certified_and_verified_as_it_was_read(run, clicks, tmp_path):
     assert "does not say that it assumes: every action was always played with probability 0.1" in out
     whole = json.loads(proof.read_text())
     assert whole["reading"] == {"least_propensity": 0.2, "reward_range": [0, 10]}
-    for reading, words in (({"least": 1}, "says 'least'"), ([1], "it was altered"), ({"reward_range": 3}, "altered")):
+    for reading, words in (({"least": 1}, "says 'least'"), ([1], "an object"), ({"reward_range": 3}, "a list")):
         proof.write_text(json.dumps(whole | {"reading": reading}))
         code, out, err = run("verify", proof, clicks)
         assert (code, out) == (2, "")

@@ -48,6 +48,7 @@ from pacbandits.certificate.ledger import Ledger
 from pacbandits.certificate.watching import look
 from pacbandits.checks import flag, random_numbers, whole_number
 from pacbandits.errors import InputError
+from pacbandits.fields import Fields
 from pacbandits.policies.base import EnumeratedClass, PolicyClass
 from pacbandits.policies.finite import sum_scores
 from pacbandits.policies.registry import digest_class
@@ -57,6 +58,7 @@ from pacbandits.records.digest import digest_log
 from pacbandits.rewards import RewardModel, check_model, first_model, predict_by_round
 
 BOOTSTRAP_DRAWS = 500
+MAX_STORED_SEED = 2**128  # what numpy draws for a seed of its own
 MIN_PLAYS_OF_AN_ACTION = 30  # below which a normal approximation is not to be trusted, and the certificate says so
 ASYMPTOTIC_ASSUMPTIONS = (
     "this approximation, which is no proof, will do: δ is right in the limit of many samples, with no word on how many",
@@ -137,17 +139,18 @@ class AsymptoticCertificate(Claim):
     @classmethod
     def from_json(cls, value: object, policies: PolicyClass | None = None) -> AsymptoticCertificate:
         with reading(value, kind=cls) as given:
+            fields = Fields(given, "certificate")
             made = cls(
                 **read_common(given, policies),
-                draws=int(given["draws"]),
-                seed=None if given["seed"] is None else int(given["seed"]),
-                slope=float(given["slope"]),
-                rivals=int(given["rivals"]),
-                complete=bool(given["complete"]),
-                model=dict(given["model"]),
-                exact=bool(given["exact"]),
-                ordered=bool(given["ordered"]),
-                learning=None if given["learning"] is None else Learning.from_json(given["learning"]),
+                draws=fields.whole_number("draws", least=1),
+                seed=None if fields["seed"] is None else fields.whole_number("seed", most=MAX_STORED_SEED),
+                slope=fields.number("slope", least=0.0, most=1.0),
+                rivals=fields.whole_number("rivals", least=1),
+                complete=fields.flag("complete"),
+                model=fields.json_object("model"),
+                exact=fields.flag("exact"),
+                ordered=fields.flag("ordered"),
+                learning=None if fields["learning"] is None else Learning.from_json(fields["learning"]),
             )
         anew = made.to_json()
         check_follows(given, anew, names=anew)

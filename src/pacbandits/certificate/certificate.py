@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from pacbandits.certificate.bets import Bets, Naming
 from pacbandits.certificate.claim import (
@@ -11,6 +11,7 @@ from pacbandits.certificate.claim import (
     APART,
     BEFORE,
     FIXED,
+    MAX_STORED_MAGNITUDE,
     Claim,
     Json,
     check_follows,
@@ -18,8 +19,11 @@ from pacbandits.certificate.claim import (
     reading,
 )
 from pacbandits.certificate.learning import Learning
+from pacbandits.errors import InputError
+from pacbandits.fields import Fields
 from pacbandits.policies.base import PolicyClass
 
+MAX_STORED_EXPERTS = 100  # in a file; a named policy has as many again
 ASSUMPTIONS = (
     ALIKE,
     APART,
@@ -113,40 +117,37 @@ class Certificate(Claim):
     @classmethod
     def from_json(cls, value: object, policies: PolicyClass | None = None) -> Certificate:
         with reading(value, kind=cls) as given:
+            fields, most = Fields({"naming": None, "reserved": False} | given, "certificate"), MAX_STORED_MAGNITUDE
             made = cls(
                 **read_common(given, policies),
-                value=float(given["value"]),
-                threshold=float(given["threshold"]),
+                value=fields.number("value", least=-most, most=most),
+                threshold=fields.number("threshold", least=-most, most=most),
                 bets=Bets(
-                    tuple(float(x) for x in given["multipliers"]),
-                    tuple(float(x) for x in given["scales"]),
-                    float(given["cap_share"]),
-                    _naming_of(given.get("naming")),
-                    int(given["spared_rounds"]),
+                    fields.numbers("multipliers", shortest=1, longest=MAX_STORED_EXPERTS),
+                    fields.numbers("scales", shortest=1),
+                    fields.number("cap_share"),
+                    _naming_of(fields),
+                    fields.whole_number("spared_rounds"),
                 ),
-                experts=tuple(int(k) for k in given["experts"]),
-                share=None if given["expert_share"] is None else float(given["expert_share"]),
-                log_size=float(given["log_size"]),
-                model=dict(given["model"]),
-                exact=bool(given["exact"]),
-                ordered=bool(given["ordered"]),
-                reserved=_flag(given.get("reserved", False)),
-                by_rule=_flag(given["by_rule"]),
-                learning=None if given["learning"] is None else Learning.from_json(given["learning"]),
+                experts=fields.whole_numbers("experts", shortest=1, longest=2 * MAX_STORED_EXPERTS),
+                share=fields.number_or_null("expert_share", least=0.0, most=1.0),
+                log_size=fields.number("log_size", least=0.0, most=most),
+                model=fields.json_object("model"),
+                exact=fields.flag("exact"),
+                ordered=fields.flag("ordered"),
+                reserved=fields.flag("reserved"),
+                by_rule=fields.flag("by_rule"),
+                learning=None if fields["learning"] is None else Learning.from_json(fields["learning"]),
             )
+            if len(set(made.experts)) < len(made.experts):
+                raise InputError("the 'experts' of the certificate name one twice")
         check_follows(given, made.to_json(), names=("claim", "certified", "words", "score", "assumptions", "alarms"))
         return made
 
 
-def _naming_of(given: dict[str, Any] | None) -> Naming | None:
-    if given is None:
+def _naming_of(given: Fields) -> Naming | None:
+    if given["naming"] is None:
         return None
-    if any(type(given[name]) is not int for name in ("round", "number")):
-        raise ValueError(f"a naming has a whole round and a whole number, not {given}")
-    return Naming(given["round"], given["number"])
-
-
-def _flag(given: object) -> bool:
-    if not isinstance(given, bool):
-        raise ValueError(f"'reserved' must be true or false, not {given}")
-    return given
+    naming = given.fields("naming", of="naming")
+    naming.check_known(("round", "number"))
+    return Naming(naming.whole_number("round"), naming.whole_number("number"))

@@ -11,17 +11,21 @@ from abc import ABC, abstractmethod
 from collections.abc import Generator, Iterable
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self, cast
+from typing import Any, ClassVar, Self
 
 from pacbandits.certificate.watching import Check, look
 from pacbandits.confidence import check_delta, check_positive_epsilon
-from pacbandits.errors import InputError
+from pacbandits.errors import InputError, one_line
+from pacbandits.fields import Fields, json_object
 from pacbandits.policies import policy_from_json
 from pacbandits.policies.base import PolicyClass, check_class
 from pacbandits.records import Log, Policy, check_log
 
 Json = dict[str, Any]
 
+MAX_STORED_MAGNITUDE = 1e100  # of numbers in a file; squares and inverses are still numbers
+MAX_STORED_REMARKS = 100
+FIELDS_BESIDE_A_CLAIM = ("class", "reading")  # in a file
 # What every certificate rests on, as every A/B test does. `pacbandits.certificate.watching` looks for signs against it.
 ALIKE = "contexts, and what each action would earn in them, are independent draws from one distribution, first to last"
 APART = "what a row earns does not depend on what was played in other rows"
@@ -108,7 +112,11 @@ class Claim(ABC):
     def promise(self) -> str:
         """The claim and its assumptions in a sentence, after what speaks against them."""
         alarms = "".join(f"{DOUBT} ({alarm}): " for alarm in self.alarms)
-        return f"{alarms}{self.describe()}; assumes that " + "; that ".join(self.assumptions)
+        return f"{alarms}{self.describe()}; assumes that {self.assuming()}"
+
+    def assuming(self, between: str = "; that ") -> str:
+        """The assumptions for people, each on one line whatever a remark may hold."""
+        return between.join(one_line(words) for words in self.assumptions)
 
     def to_json(self) -> Json:
         """Everything, as what JSON knows."""
@@ -153,39 +161,36 @@ def check_asked(log: Log, policies: PolicyClass, *, epsilon: float, delta: float
 
 def read_common(given: Json, policies: PolicyClass | None) -> Json:
     """The fields of a `Claim` from its JSON, by name."""
+    fields = Fields(given, "certificate")
     return {
-        "policy": policy_from_json(given["policy"], policies),
-        "epsilon": float(given["epsilon"]),
-        "delta": float(given["delta"]),
-        "certified_epsilon": float(given["certified_epsilon"]),
-        "samples": int(given["samples"]),
-        "rows": int(given["rows"]),
-        "digest": str(given["digest"]),
-        "class_digest": None if given["class_digest"] is None else str(given["class_digest"]),
-        "remarks": tuple(str(words) for words in given["remarks"]),
-        "checks": tuple(Check.from_json(check) for check in given["checks"]),
+        "policy": policy_from_json(fields["policy"], policies),
+        "epsilon": fields.number("epsilon", least=0.0, most=MAX_STORED_MAGNITUDE),
+        "delta": fields.number("delta", least=1.0 / MAX_STORED_MAGNITUDE, most=1.0),
+        "certified_epsilon": fields.number("certified_epsilon", least=0.0, most=1.0),
+        "samples": fields.whole_number("samples", least=1),
+        "rows": fields.whole_number("rows", least=1),
+        "digest": fields.text("digest"),
+        "class_digest": None if fields["class_digest"] is None else fields.text("class_digest"),
+        "remarks": fields.texts("remarks", most=MAX_STORED_REMARKS),
+        "checks": tuple(Check.from_json(check) for check in fields.items("checks", most=MAX_STORED_REMARKS)),
     }
 
 
 @contextmanager
 def reading(value: object, *, kind: type[Claim]) -> Generator[Json]:
     """The JSON of a certificate of this kind; what may be wrong with it is one sentence."""
-    if not isinstance(value, dict) or cast(Json, value).get("kind") != kind.kind:
+    given = json_object(value, name="a certificate")
+    if given.get("kind") != kind.kind:
         raise InputError(f"this is not a {kind.kind}")
-    given = cast(Json, value)
-    for name, number in given.items():
-        if isinstance(number, float) and not math.isfinite(number):
-            raise InputError(f"the '{name}' of the certificate is {number}, which proves nothing")
     try:
         yield given
-    except KeyError as missing:
-        raise InputError(f"the certificate lacks {missing}") from None
-    except (TypeError, ValueError, OverflowError) as error:
+    except InputError as error:
         raise InputError(f"the certificate cannot be read: {error}") from None
 
 
 def check_follows(given: Json, made: Json, *, names: Iterable[str]) -> None:
-    """Raise unless these words of a certificate are what its figures say."""
+    """Raise unless these words of a certificate are what its figures say, and it has no others than such a one has."""
+    Fields(given, "certificate").check_known((*made, *FIELDS_BESIDE_A_CLAIM))
     for name in names:
         if given.get(name) != made[name]:
             raise InputError(

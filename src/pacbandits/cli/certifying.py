@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from pacbandits.cli.reading import Actions, LeastPropensity, Position, RewardRange, reading_options
-from pacbandits.cli.shared import PARTIAL, app, check_output, print_json, status
+from pacbandits.cli.shared import PARTIAL, app, check_output, print_json, show, status
 from pacbandits.errors import InputError
 
 
@@ -79,8 +79,6 @@ def certify_log(
     pacbandits certify decisions.dsjson --reward-range -1 0
     pacbandits certify feedback.npz --position 0[/]
     """
-    from rich.console import Console
-
     from pacbandits.certificate import certify, certify_asymptotically, learn_class
     from pacbandits.certificate.asymptotic import BOOTSTRAP_DRAWS
     from pacbandits.confidence import check_delta
@@ -123,7 +121,7 @@ def certify_log(
     if as_json:
         print_json(made.to_json() | {"outlook": None if ahead is None else ahead.to_json()})
     else:
-        Console().print(table)
+        show(table)
     if not made.certified or made.alarms:
         raise typer.Exit(PARTIAL)
 

@@ -7,10 +7,8 @@ from pathlib import Path
 from time import perf_counter as clock
 from typing import Any
 
-import typer
-
 from pacbandits.algorithms import find_algorithm, make_algorithm, options_of, profile_of
-from pacbandits.cli.shared import check_output, status
+from pacbandits.cli.shared import check_output, say, status
 from pacbandits.complexity import Complexity, measure
 from pacbandits.errors import InputError
 from pacbandits.policies.base import PolicyClass
@@ -101,7 +99,7 @@ def compare(
             draw_certified(comparison, path=figure)
     if figure is not None:
         for left_out in (run for run in comparison.runs if not certified_steps(run)[0]):
-            typer.echo(f"{left_out.algorithm} has certified nothing, and the picture leaves it out", err=True)
+            say(f"{left_out.algorithm} has certified nothing, and the picture leaves it out", err=True)
     return comparison
 
 

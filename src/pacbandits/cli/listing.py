@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pacbandits.cli.shared import app, print_json
+from pacbandits.cli.shared import app, print_json, show
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -21,8 +21,6 @@ def algorithms(as_json: AsJson = False) -> None:
     """List the algorithms, what each of them assumes and guarantees, and its options."""
     from dataclasses import asdict
 
-    from rich.console import Console
-
     from pacbandits.algorithms import list_profiles, options_of
     from pacbandits.report import algorithms_table
 
@@ -30,35 +28,31 @@ def algorithms(as_json: AsJson = False) -> None:
     if as_json:
         print_json({one.name: asdict(one) | {"options": _options(options_of(one.name))} for one in profiles})
     else:
-        Console().print(algorithms_table({one: options_of(one.name) for one in profiles}))
+        show(algorithms_table({one: options_of(one.name) for one in profiles}))
 
 
 @app.command()
 def policies(as_json: AsJson = False) -> None:
     """List the policy classes that --policies takes, and their options."""
-    from rich.console import Console
-
     from pacbandits.policies.registry import SPECS
     from pacbandits.report import classes_table
 
     if as_json:
         print_json({s.name: {"description": s.description, "options": _options(s.options)} for s in SPECS.values()})
     else:
-        Console().print(classes_table(SPECS.values()))
+        show(classes_table(SPECS.values()))
 
 
 @app.command()
 def problems(as_json: AsJson = False) -> None:
     """List the built-in problems and their options."""
-    from rich.console import Console
-
     from pacbandits.problems import list_problems
     from pacbandits.report import problems_table
 
     if as_json:
         print_json({p.name: {"description": p.description, "options": _options(p.options)} for p in list_problems()})
     else:
-        Console().print(problems_table(list_problems()))
+        show(problems_table(list_problems()))
 
 
 def _options(options: Iterable[Option]) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pacbandits.cli.shared import POLICIES_HELP, PROBLEM_HELP, app, check_output, print_json, status
+from pacbandits.cli.shared import POLICIES_HELP, PROBLEM_HELP, app, check_output, print_json, show, status
 from pacbandits.errors import InputError
 
 if TYPE_CHECKING:
@@ -47,8 +47,6 @@ def complexity(
     pacbandits complexity linear:dimension=5,actions=10 --realizable --policies linear
     pacbandits complexity my-problem.npz --epsilon 0.05 --json[/]
     """
-    from rich.console import Console
-
     from pacbandits.complexity import measure
     from pacbandits.confidence import check_delta, check_epsilon
     from pacbandits.problems import load_policies_for, load_problem
@@ -76,7 +74,7 @@ def complexity(
     if as_json:
         print_json({"problem": loaded.name} | measured.to_json())
     else:
-        Console().print(complexity_table(loaded, measured))
+        show(complexity_table(loaded, measured))
 
 
 def _measure_realizable(
@@ -90,8 +88,6 @@ def _measure_realizable(
     figure: Path | None,
 ) -> None:
     """The same where mean rewards are known to be linear in the features."""
-    from rich.console import Console
-
     from pacbandits.problems import load_policies_for
     from pacbandits.realizable.complexity import measure_realizable
     from pacbandits.report import draw_realizable, realizable_table
@@ -118,4 +114,4 @@ def _measure_realizable(
     if as_json:
         print_json({"problem": problem.name} | measured.to_json())
     else:
-        Console().print(realizable_table(problem, measured))
+        show(realizable_table(problem, measured))

@@ -19,8 +19,10 @@ from pacbandits.cli.shared import (
     check_output,
     console,
     print_json,
+    say,
+    show,
 )
-from pacbandits.errors import InputError
+from pacbandits.errors import InputError, one_line
 
 if TYPE_CHECKING:
     from pacbandits.policies.base import PolicyClass
@@ -99,8 +101,6 @@ def run(
     pacbandits run trees:actions=8 --epsilon 0.05 --max-samples 3000 --state trial
     pacbandits run linear:dimension=5,actions=10 --algorithm linear-rage --epsilon 0.05[/]
     """
-    from rich.console import Console
-
     from pacbandits.cli.comparing import Rival, check_figure, compare
     from pacbandits.compiled import compiled_before
     from pacbandits.confidence import check_delta
@@ -139,7 +139,7 @@ def run(
         lacking = _save(runs[0], chosen, certificate=certificate, log=log)
         second = None if rival is None or runs[0].stopped == "interrupted" else rival.run(seed, watch=watch)
     if lacking:
-        typer.echo(f"no round was played, so there is nothing to write to {' and '.join(lacking)}", err=True)
+        say(f"no round was played, so there is nothing to write to {' and '.join(lacking)}", err=True)
     comparison = None
     if against is not None or figure is not None:
         comparison = compare(loaded, chosen, runs[0], second, compiling=compiling, figure=figure)
@@ -147,9 +147,9 @@ def run(
         whole = None if comparison is None or against is None else comparison.to_json()
         print_json(whole or (runs[0].to_json() if repeat_ == 1 else [one.to_json() for one in runs]))
     else:
-        Console().print(run_table(runs[0]) if repeat_ == 1 else runs_table(runs, asked=repeat_))
+        show(run_table(runs[0]) if repeat_ == 1 else runs_table(runs, asked=repeat_))
         if comparison is not None:
-            Console().print(comparison_table(comparison))
+            show(comparison_table(comparison))
     stops = {one.stopped for one in (*runs, *([] if second is None else [second]))}
     if "interrupted" in stops:
         raise typer.Exit(INTERRUPTED)
@@ -208,11 +208,11 @@ def _watch(names: Sequence[str], *, epsilon: float) -> Generator[Watch]:
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
     columns = (
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(bar_width=BAR),
-        TextColumn("{task.fields[facts]}"),
+        TextColumn("{task.fields[facts]}", markup=False),
         TimeRemainingColumn(),
-        TextColumn("{task.fields[doing]}", style="dim"),
+        TextColumn("{task.fields[doing]}", style="dim", markup=False),
     )
     screen = console()
     bar = Progress(*columns, console=screen, transient=True)
@@ -249,5 +249,5 @@ def _share(stage: Stage, epsilon: float) -> float:
 
 def _cut(words: str, most: int) -> str:
     """Words on one line, cut where they grow long, and left out where hardly any would fit."""
-    line = " ".join(words.split())
+    line = one_line(words)
     return line if len(line) <= most else line[: most - 1] + "…" if most > 6 else ""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
@@ -12,11 +11,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pacbandits.cli.interruption import raise_from_now
-from pacbandits.errors import InputError
+from pacbandits.errors import InputError, one_line, visible_lines
+from pacbandits.json_files import json_text
 from pacbandits.version import __version__
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from rich.console import Console, RenderableType
 
 app = typer.Typer(
     name="pacbandits",
@@ -51,11 +51,10 @@ def root(
 
 def console() -> Console:
     """Standard error, when all is imported and work begins, with a word before the first compilation."""
-    from rich.console import Console
-
+    from pacbandits.cli.screen import make_console
     from pacbandits.compiled import compiled_before, keeps_code
 
-    made = Console(stderr=True)
+    made = make_console(stderr=True)
     if not keeps_code():
         made.print(
             "compiling, at every run (less than a minute): no folder for machine code can be written; "
@@ -72,7 +71,7 @@ def console() -> Console:
 def status() -> Generator[Callable[[str], None]]:
     """A line on standard error that says what is going on, when someone is there to read it."""
     with console().status("starting") as line:
-        yield line.update
+        yield lambda words: line.update(one_line(words))
 
 
 def check_output(path: Path | None) -> None:
@@ -88,6 +87,18 @@ def check_output(path: Path | None) -> None:
         raise InputError(f"the {what} '{path}' may not be written to; name another place")
 
 
+def show(table: RenderableType) -> None:
+    """A table on standard output."""
+    from pacbandits.cli.screen import Visible, make_console
+
+    make_console().print(Visible(table))
+
+
+def say(words: str, *, err: bool = False) -> None:
+    """Words on standard output, or on standard error."""
+    typer.echo(visible_lines(words), err=err)
+
+
 def print_json(value: dict[str, Any] | list[dict[str, Any]]) -> None:
     """One JSON value on standard output; what is not a number is a string."""
-    print(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False))
+    print(json_text(value, indent=2))

@@ -9,7 +9,8 @@ from typing import Annotated
 import typer
 
 from pacbandits.cli.reading import Actions, LeastPropensity, Position, RewardRange, reading_options
-from pacbandits.cli.shared import PARTIAL, app, print_json, status
+from pacbandits.cli.shared import PARTIAL, app, print_json, say, status
+from pacbandits.errors import one_line
 
 
 @app.command("verify")
@@ -71,15 +72,16 @@ def verify_certificate(
         print_json(found | {"value": verdict.value} | words | derived | shown)
     elif verdict.good:
         opening = "doubtful" if verdict.alarms else "good" if made.certified else "genuine"
-        print(f"{opening}: {made.describe()}")
-        print("".join(f"\nBUT: {alarm}\n" for alarm in verdict.alarms))
-        print(f"the class: {about}")
-        print(*(f"  {line}" for line in details), sep="\n")
-        print(f"  digest {made.class_digest}\nthe policy:\n{indent(made.policy.describe(), '  ')}\n")
-        for opening, lines in (("derived again: ", verdict.checked), ("taken on trust: ", verdict.trusted)):
-            print("".join(f"{opening}{line}\n" for line in lines), end="")
-        print("assuming that " + ";\n  that ".join(made.assumptions))
+        say(f"{opening}: {made.describe()}")
+        say("".join(f"\nBUT: {one_line(alarm)}\n" for alarm in verdict.alarms))
+        say(f"the class: {about}")
+        say("".join(f"  {one_line(line)}\n" for line in details) + f"  digest {made.class_digest}")
+        say(f"the policy:\n{indent(made.policy.describe(), '  ')}\n")
+        for opening, lines in (("derived again", verdict.checked), ("taken on trust", verdict.trusted)):
+            for line in lines:
+                say(f"{opening}: {one_line(line)}")
+        say("assuming that " + made.assuming(between=";\n  that "))
     else:
-        print("not good:\n  " + "\n  ".join(verdict.faults))
+        say("not good:\n  " + "\n  ".join(one_line(fault) for fault in verdict.faults))
     if not verdict.good or verdict.alarms:
         raise typer.Exit(PARTIAL)

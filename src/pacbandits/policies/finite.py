@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from pacbandits.arrays import FloatArray, IntArray, integers
 from pacbandits.checks import texts
 from pacbandits.compiled import kernel, over_cores
-from pacbandits.errors import InputError
+from pacbandits.errors import InputError, plain
 from pacbandits.fields import Fields
 from pacbandits.policies.base import Frontier, check_n_actions, check_scores, compact
 from pacbandits.policies.pareto import pareto
@@ -45,15 +45,16 @@ class TablePolicy:
 
     def describe(self) -> str:
         actions, counts = np.unique(self.table, return_counts=True)
+        name = plain(self.name)
         if len(actions) == 1:
-            return f"{self.name}: always action {actions[0]}"
+            return f"{name}: always action {actions[0]}"
         if len(self.table) <= 12:
-            return f"{self.name}: " + ", ".join(f"context {c} → action {a}" for c, a in enumerate(self.table))
+            return f"{name}: " + ", ".join(f"context {c} → action {a}" for c, a in enumerate(self.table))
         order = np.argsort(-counts, kind="stable")[:5]
         parts = ", ".join(f"action {actions[i]} on {counts[i]}" for i in order)
         rest = len(actions) - len(order)
         more = f", {rest} other action{'s' if rest > 1 else ''} on the rest" if rest > 0 else ""
-        return f"{self.name}: of {len(self.table)} contexts, {parts}{more}"
+        return f"{name}: of {len(self.table)} contexts, {parts}{more}"
 
     def to_json(self) -> dict[str, Any]:
         return {

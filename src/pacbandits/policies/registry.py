@@ -126,7 +126,7 @@ def _forget(number: int, _: object) -> None:
 
 def describe_class(policies: PolicyClass) -> str:
     """The kind and size of a class, which a certificate names and its reader must accept."""
-    words = policies.describe() if isinstance(policies, DescribedClass) else type(policies).__name__
+    words = plain(policies.describe() if isinstance(policies, DescribedClass) else type(policies).__name__)
     digits = policies.log_size / logarithm(10.0)
     size = f"{exp(policies.log_size):,.0f}" if digits < 7 else f"about 10^{digits:.1f}"
     return f"{words}, {size} policies on {policies.n_actions} actions"

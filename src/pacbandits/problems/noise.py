@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pacbandits.arrays import FloatArray, IntArray, floats
+from pacbandits.confidence import check_noise
 from pacbandits.errors import InputError
 from pacbandits.records import RewardBounds
 
@@ -127,6 +128,8 @@ class Gaussian:
             raise InputError(f"noise_variance must be one number or have shape (any, any), got {variance.shape}")
         if variance.size and variance.min() < 0:
             raise InputError(f"noise_variance must not be negative, got {variance.min():.6g}")
+        for extreme in (variance.max(initial=0.0), variance[variance > 0].min(initial=1.0)):
+            check_noise(float(extreme), name="noise_variance")
         object.__setattr__(self, "variance", float(variance) if variance.ndim == 0 else variance)
 
     def check(self, means: FloatArray) -> None:

@@ -12,11 +12,22 @@ which the one with the smaller price is chosen before anything is seen (pacbandi
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, get_args
 
 from pacbandits.arrays import FloatArray, floats
-from pacbandits.certificate.claim import APART, BEFORE, Claim, Json, check_follows, read_common, reading
-from pacbandits.confidence import check_delta
+from pacbandits.certificate.claim import (
+    APART,
+    BEFORE,
+    MAX_STORED_MAGNITUDE,
+    Claim,
+    Json,
+    check_follows,
+    read_common,
+    reading,
+)
+from pacbandits.confidence import check_delta, check_noise
+from pacbandits.errors import InputError
+from pacbandits.fields import Fields
 from pacbandits.policies.base import PolicyClass
 from pacbandits.policies.features import FeatureMap, map_from_json
 
@@ -124,26 +135,25 @@ class RealizableCertificate(Claim):
     @classmethod
     def from_json(cls, value: object, policies: PolicyClass | None = None) -> RealizableCertificate:
         with reading(value, kind=cls) as given:
-            prior, stake = given["prior"], given["stake"]
-            if given["form"] not in ("ellipsoid", "list"):
-                raise ValueError(f"there is no form '{given['form']}'")
+            fields, most = Fields(given, "certificate"), MAX_STORED_MAGNITUDE
+            prior = None if fields["prior"] is None else fields.number_rows("prior")
             made = cls(
                 **read_common(given, policies),
-                proven_epsilon=float(given["proven_epsilon"]),
-                form=given["form"],
-                listed=bool(given["listed"]),
-                features=map_from_json(given["features"]),
-                parameter=floats(given["parameter"], name="parameter", shape=(None,)),
-                noise=float(given["noise"]),
-                log_size=float(given["log_size"]),
-                contexts_digest=str(given["contexts_digest"]),
-                skipped=int(given["skipped"]),
+                proven_epsilon=fields.number("proven_epsilon", least=0.0, most=1.0),
+                form="list" if fields.one_of("form", get_args(Form)) == "list" else "ellipsoid",
+                listed=fields.flag("listed"),
+                features=map_from_json(fields["features"]),
+                parameter=floats(fields.numbers("parameter", shortest=1), name="parameter", shape=(None,)),
+                noise=check_noise(fields.number("noise", least=0.0)),
+                log_size=fields.number("log_size", least=0.0, most=most),
+                contexts_digest=fields.text("contexts_digest"),
+                skipped=fields.whole_number("skipped", most=1),
                 prior=None if prior is None else floats(prior, name="prior", shape=(None, None)),
-                stake=None if stake is None else float(stake),
+                stake=fields.number_or_null("stake", least=1.0 / most, most=most),
             )
             check_delta(made.delta)
             if made.features.dimension != len(made.parameter):
-                raise ValueError(f"a parameter of {len(made.parameter)} numbers does not fit the features")
+                raise InputError(f"a parameter of {len(made.parameter)} numbers does not fit the features")
         anew = made.to_json()
         check_follows(given, anew, names=anew)
         return made

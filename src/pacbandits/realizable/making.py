@@ -9,12 +9,15 @@ import numpy as np
 
 from pacbandits.arrays import FloatArray, IntArray
 from pacbandits.confidence import (
+    RESIDUAL_ALARM_RATE,
     best_share,
     certificate_threshold,
     ellipsoid_price,
     list_price,
+    residual_bound,
     self_normalised_bound,
 )
+from pacbandits.errors import InputError
 from pacbandits.policies.base import EnumeratedClass, PolicyClass
 from pacbandits.policies.registry import digest_class
 from pacbandits.realizable.certificate import STAKE_MULTIPLIERS, Form, RealizableCertificate, skipped_rounds
@@ -31,6 +34,8 @@ _SEARCH_ALLOWANCE_FACTOR = 1.01
 _MAX_CONTEXTS_SEARCHED_AT_ONCE, _QUICK_SEARCH_STARTS, _HOPELESS_FACTOR = 2000, 16, 2.0
 # Policies whose mean features differ by no more than this in any coordinate are the same.
 _SAME_POINT = 1e-12
+# What of the squares of rewards may be left of them by rounding alone.
+_MAX_ROUNDED_SQUARE = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,7 +74,12 @@ def choose_form(policies: PolicyClass, *, dimension: int, delta: float) -> tuple
 def make_realizable_certificate(
     log: Log, moments: Moments, population: Population, policies: PolicyClass, *, reference: Policy, terms: Terms
 ) -> RealizableCertificate:
-    """What the data say of `reference` if rewards are linear. moments: of the log, a round at a time."""
+    """What the data say of `reference` if rewards are linear. moments: of the log, a round at a time.
+
+    Raises:
+        InputError: When rewards scatter more about any linear function than the noise allows.
+    """
+    _check_residuals(log, moments, population, noise=terms.noise)
     own = reference(population.contexts)
     counted = moments.after(terms.skipped)
     certified = proven = np.inf
@@ -101,6 +111,23 @@ def make_realizable_certificate(
         stake=terms.epsilon if terms.form == "list" else None,
         remarks=log.assumed,
     )
+
+
+def _check_residuals(log: Log, moments: Moments, population: Population, *, noise: float) -> None:
+    """Raise when the residuals refute the noise (`pacbandits.confidence.residual_bound`)."""
+    phi = population.span.coordinates(population.features.played(log.contexts, log.actions))
+    left = log.rewards - phi @ moments.estimate()
+    # Once more, as what is left of a large sum has lost digits.
+    inverse = np.asarray(np.linalg.pinv(moments.information.sum(axis=0)), dtype=np.float64)
+    left = left - phi @ (inverse @ ((phi * log.repeats[:, None]).T @ left))
+    squares = float(log.repeats @ left**2)
+    most = residual_bound(log.samples, noise=noise, alpha=RESIDUAL_ALARM_RATE)
+    if squares > most + _MAX_ROUNDED_SQUARE * float(log.repeats @ log.rewards**2):
+        raise InputError(
+            f"rewards scatter about every linear function by more than noise of {noise:g} allows (a mean square of "
+            f"{squares / log.samples:.3g} in {log.samples:,} interactions); give a larger proxy of their noise, or "
+            "other features"
+        )
 
 
 def certified_by_list(x: FloatArray, moments: Moments, *, log_size: float, terms: Terms) -> float:

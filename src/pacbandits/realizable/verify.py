@@ -14,6 +14,7 @@ import numpy as np
 from pacbandits.arrays import FloatArray
 from pacbandits.certificate.verify import Verdict
 from pacbandits.checks import instance
+from pacbandits.confidence import MAX_NOISE, MIN_NOISE, RESIDUAL_ALARM_RATE, residual_bound
 from pacbandits.errors import InputError
 from pacbandits.policies.base import ClosedClass, EnumeratedClass, PolicyClass, check_class
 from pacbandits.policies.features import map_for
@@ -27,8 +28,10 @@ from pacbandits.records.digest import digest_contexts, digest_log
 # How far a value computed anew may exceed the one in the certificate, relative to it.
 _MAX_RELATIVE_EXCESS = 1e-6
 _SEARCH_STARTS = 1000
-# Noise, stakes and priors beyond these cannot be computed with.
+# Stakes and priors beyond these cannot be computed with.
 _MIN_MAGNITUDE, _MAX_MAGNITUDE = 1e-100, 1e100
+# What of the squares of rewards may be left of them by rounding alone.
+_MAX_ROUNDED_SQUARE = 1e-12
 # Singular values of the scaled features, as shares of the largest: up to the first they are rounding, and up to the
 # second too small to compute with.
 _MAX_ROUNDING_SHARE, _MAX_COLLINEAR_SHARE = 1e-13, 1e-9
@@ -66,6 +69,7 @@ def verify_realizable(
     information = np.array([(inside[own] * log.repeats[own, None]).T @ inside[own] for own in parts])
     totals = np.array([(inside[own] * log.repeats[own, None]).T @ log.rewards[own] for own in parts])
     faults.extend(_faults_of_parameter(certificate, phi, axes, information.sum(axis=0), totals.sum(axis=0)))
+    faults.extend(_faults_of_noise(certificate, inside, log))
     counted = slice(certificate.skipped, None)
     if len(parts) <= certificate.skipped:
         value = proven = 1.0
@@ -123,6 +127,24 @@ def _faults_of_parameter(
     return [] if fits else ["the parameter is not that of least squares on the log"]
 
 
+def _faults_of_noise(c: RealizableCertificate, inside: FloatArray, log: Log) -> list[str]:
+    """Whether the residuals of least squares refute the noise, as they do of a right one once in 1/α at the most."""
+    roots = np.sqrt(log.repeats.astype(np.float64))
+    design, rewards = inside * roots[:, None], log.rewards * roots
+    inverse, left = np.linalg.pinv(design.T @ design), rewards
+    for _ in range(3):  # each time what rounding has left of the last
+        left = left - design @ (inverse @ (design.T @ left))
+    squares = float((left**2).sum())
+    most = residual_bound(log.samples, noise=c.noise, alpha=RESIDUAL_ALARM_RATE)
+    if squares <= most + _MAX_ROUNDED_SQUARE * float((rewards**2).sum()):
+        return []
+    found, allowed = squares / log.samples, most / log.samples
+    return [
+        f"the rewards refute noise of {c.noise:g}, or that they are linear: their residuals have a mean square of "
+        f"{found:.3g}, where {allowed:.3g} is the most but for one time in {1.0 / RESIDUAL_ALARM_RATE:,.0f}"
+    ]
+
+
 def _faults_on_sight(c: RealizableCertificate, log: Log, contexts: Contexts, policies: PolicyClass) -> list[str]:
     faults: list[str] = []
     if digest_log(log) != c.digest:
@@ -147,7 +169,7 @@ def _faults_on_sight(c: RealizableCertificate, log: Log, contexts: Contexts, pol
         faults.append(f"the policy class has log size {policies.log_size:.6g}, the certificate {c.log_size:.6g}")
     if not 0 < c.delta < 1 or not 0 < c.epsilon < np.inf or not 0 <= c.certified_epsilon <= 1:
         faults.append(f"epsilon {c.epsilon} (or {c.certified_epsilon}) and delta {c.delta} are no confidence statement")
-    if c.noise != 0 and not _MIN_MAGNITUDE <= c.noise <= _MAX_MAGNITUDE:
+    if c.noise != 0 and not MIN_NOISE <= c.noise <= MAX_NOISE:
         faults.append(f"noise of {c.noise} cannot be computed with")
     if c.form == "list":
         if not (c.listed and c.stake is not None and _MIN_MAGNITUDE <= c.stake <= _MAX_MAGNITUDE and c.skipped == 0):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pacbandits.checks import flag, number, settle
+from pacbandits.confidence import check_noise
 from pacbandits.errors import InputError
 
 
@@ -30,7 +31,7 @@ class RewardBounds:
         if self.proxy is None and self.in_unit:
             settle(self, proxy=0.25)
         if self.proxy is not None:
-            settle(self, proxy=number(self.proxy, name="proxy, the sub-Gaussian proxy of the noise,", least=0))
+            settle(self, proxy=check_noise(self.proxy, name="proxy, the sub-Gaussian proxy of the noise,"))
 
     def describe(self) -> str:
         """The assumption in words."""

@@ -7,6 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from pacbandits.certificate import AsymptoticCertificate
+from pacbandits.errors import visible_lines
 from pacbandits.report.numbers import show_number
 from pacbandits.report.runs import alarms_in_words, looks_in_words
 
@@ -27,10 +28,10 @@ def asymptotic_table(certificate: AsymptoticCertificate) -> RenderableType:
     words = Text.assemble(
         ("an approximate certificate, which is not a proof\n\n", "bold yellow"),
         ("policy\n", "bold cyan"),
-        f"{c.policy.describe()}\n\n",
+        f"{visible_lines(c.policy.describe())}\n\n",
         ("claim\n", "bold cyan"),
         f"{c.describe()}\n",
     )
     words.append_text(alarms_in_words(c))
-    assuming = Text("assuming that " + "; that ".join(c.assumptions), style="dim")
+    assuming = Text(f"assuming that {c.assuming()}", style="dim")
     return Group(words, table, Text(), looks_in_words(c), assuming)

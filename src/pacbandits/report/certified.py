@@ -9,7 +9,7 @@ from typing import Any
 
 from pacbandits.report.comparison import EMPTY_EPSILON, Comparison, times_words
 from pacbandits.report.figures import BEST_COLOUR, DOTS_AN_INCH, GREY, UNIFORM_COLOUR, pyplot, save_figure, say
-from pacbandits.report.numbers import show_name, show_samples
+from pacbandits.report.numbers import show_in_figure, show_name, show_samples
 from pacbandits.report.tables import CONFIDENCE_FORMULA, CONFIDENCE_LABEL, UNION_FORMULA, UNION_LABEL
 from pacbandits.simulation import Run
 
@@ -148,7 +148,7 @@ def _head(axis: Any, comparison: Comparison, *, lift: int) -> None:
     """The headline and what was run, so many points above the axes."""
     one = comparison.run
     axis.annotate(
-        f"{show_name(one.problem)}\nε = {one.epsilon:g}, δ = {one.delta:g}, seed {one.seed}",
+        f"{show_in_figure(show_name(one.problem))}\nε = {one.epsilon:g}, δ = {one.delta:g}, seed {one.seed}",
         (0, 1),
         xycoords="axes fraction",
         xytext=(0, lift),

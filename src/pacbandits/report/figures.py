@@ -16,7 +16,7 @@ from pacbandits.errors import InputError
 from pacbandits.policies.base import EnumeratedClass, FrontierClass, PolicyClass
 from pacbandits.policies.finite import sum_scores
 from pacbandits.problems import Problem
-from pacbandits.report.numbers import show_bracket, show_samples
+from pacbandits.report.numbers import show_bracket, show_in_figure, show_samples
 
 FIGURE_FORMATS = ("png", "pdf", "svg")
 BEST_COLOUR = "#1b6ca8"
@@ -50,7 +50,9 @@ def draw_complexity(problem: Problem, policies: PolicyClass, measured: Complexit
     _draw_policies(axes[1], problem, policies, measured, propensities)
     _draw_design(figure, axes[2], problem, measured, propensities)
     rho = show_bracket(measured.rho_lower, measured.rho_upper)
-    figure.suptitle(f"{problem.name}\nε = {measured.epsilon:g}, δ = {measured.delta:g}, ρ = {rho}", fontsize=11)
+    figure.suptitle(
+        f"{show_in_figure(problem.name)}\nε = {measured.epsilon:g}, δ = {measured.delta:g}, ρ = {rho}", fontsize=11
+    )
     save_figure(figure, path)
 
 

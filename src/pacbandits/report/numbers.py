@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+from pacbandits.errors import one_line
+
 
 def show_number(value: float | None, *, digits: int = 4) -> str:
     """Four significant digits with thousands separated; ∞ and — where there is no number."""
@@ -30,8 +32,13 @@ def show_samples(value: float | None) -> str:
 
 def show_name(problem: str) -> str:
     """The name of a problem, with room to break the line between its options."""
-    name, colon, options = problem.partition(":")
-    return name + colon + options.replace(",", ", ") if "=" in options else problem
+    name, colon, options = one_line(problem).partition(":")
+    return name + colon + (options.replace(",", ", ") if "=" in options else options)
+
+
+def show_in_figure(words: str) -> str:
+    """Words from anywhere for a figure, where dollar signs would stand around a formula."""
+    return one_line(words).replace("$", r"\$")
 
 
 def show_bracket(lower: float, upper: float) -> str:

@@ -11,10 +11,11 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from pacbandits.design.enumerated import relative_gap
+from pacbandits.errors import one_line
 from pacbandits.problems import Problem
 from pacbandits.realizable.complexity import RealizableComplexity
 from pacbandits.report.figures import BEST_COLOUR, GREY, UNIFORM_COLOUR, draw_bars, pyplot, save_figure
-from pacbandits.report.numbers import show_bracket, show_name, show_number, show_samples
+from pacbandits.report.numbers import show_bracket, show_in_figure, show_name, show_number, show_samples
 from pacbandits.report.tables import Row, section
 
 _LABEL_WIDTH, _NUMBER_WIDTH = 30, 25  # numbers may be large at ε = 0
@@ -31,7 +32,7 @@ def realizable_table(problem: Problem, measured: RealizableComplexity) -> Render
     m = measured
     head = Text.assemble(
         (show_name(problem.name), "bold"),
-        f"\n{problem.description}\nrealizable: rewards are known to be linear in the features\n"
+        f"\n{one_line(problem.description)}\nrealizable: rewards are known to be linear in the features\n"
         f"ε = {m.epsilon:g}, δ = {m.delta:g}\n",
     )
     parts: list[RenderableType] = [
@@ -56,7 +57,9 @@ def draw_realizable(problem: Problem, measured: RealizableComplexity, *, path: P
     _draw_samples(axes[0], measured)
     _draw_design(figure, axes[1], problem, measured)
     rho = show_bracket(measured.rho_lower, measured.rho_upper)
-    figure.suptitle(f"{problem.name}\nε = {measured.epsilon:g}, δ = {measured.delta:g}, ρ_lin = {rho}", fontsize=11)
+    figure.suptitle(
+        f"{show_in_figure(problem.name)}\nε = {measured.epsilon:g}, δ = {measured.delta:g}, ρ_lin = {rho}", fontsize=11
+    )
     save_figure(figure, path)
 
 

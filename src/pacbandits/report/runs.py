@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from pacbandits.certificate import Certificate, Claim
+from pacbandits.errors import visible_lines
 from pacbandits.options import Option
 from pacbandits.report.numbers import show_name, show_number, show_samples
 from pacbandits.report.tables import options_table
@@ -31,7 +32,7 @@ def run_table(run: Run) -> RenderableType:
     for figures in run.history:
         rounds.add_row(*(_figure(figures.get(key)) for key in shown))
     verdict = "right" if run.correct else "wrong"
-    policy = Text.assemble(("policy\n", "bold cyan"), f"{run.policy.describe()}\n")
+    policy = Text.assemble(("policy\n", "bold cyan"), f"{visible_lines(run.policy.describe())}\n")
     answer = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
     answer.add_column(style="bold cyan", no_wrap=True)
     answer.add_column()
@@ -68,7 +69,7 @@ def runs_table(runs: Sequence[Run], *, asked: int) -> RenderableType:
     table.add_row("samples, least and most", f"{min(samples):,} … {max(samples):,}")
     table.add_row("largest distance to the best", show_number(max(run.value_gap for run in runs)))
     table.add_row("seconds a run, median", f"{np.median([run.seconds for run in runs]):.2f}")
-    table.add_row("promise", first.guarantee)
+    table.add_row("promise", Text(first.guarantee))
     reasons = [run.reason for run in runs if run.reason]
     return Group(head, table, *([Text(f"stopped early: {reasons[0]}", style="yellow")] if reasons else []))
 
@@ -102,10 +103,13 @@ def certificate_table(certificate: Certificate, ahead: Outlook | None = None) ->
         table.add_row("more like these for ε, about", f"{float(f'{ahead.same:.2g}'):,.0f}")
         table.add_row("more of the best design, about", f"{float(f'{ahead.best:.2g}'):,.0f}")
     words = Text.assemble(
-        ("policy\n", "bold cyan"), f"{c.policy.describe()}\n\n", ("claim\n", "bold cyan"), f"{c.describe()}\n"
+        ("policy\n", "bold cyan"),
+        f"{visible_lines(c.policy.describe())}\n\n",
+        ("claim\n", "bold cyan"),
+        f"{c.describe()}\n",
     )
     words.append_text(alarms_in_words(c))
-    assuming = Text("assuming that " + "; that ".join(c.assumptions), style="dim")
+    assuming = Text(f"assuming that {c.assuming()}", style="dim")
     return Group(words, table, Text(), looks_in_words(c), assuming)
 
 

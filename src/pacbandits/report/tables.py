@@ -12,6 +12,7 @@ from rich.text import Text
 
 from pacbandits.complexity import Complexity
 from pacbandits.design import Solution
+from pacbandits.errors import one_line, visible_lines
 from pacbandits.options import Option
 from pacbandits.problems import Problem
 from pacbandits.report.numbers import show_bracket, show_name, show_number, show_samples
@@ -29,7 +30,7 @@ def complexity_table(problem: Problem, measured: Complexity) -> RenderableType:
     """What a problem costs: the instance, its complexity, its bounds, each number with a word on what it is."""
     m = measured
     head = Text.assemble(
-        (show_name(problem.name), "bold"), f"\n{problem.description}\nε = {m.epsilon:g}, δ = {m.delta:g}\n"
+        (show_name(problem.name), "bold"), f"\n{one_line(problem.description)}\nε = {m.epsilon:g}, δ = {m.delta:g}\n"
     )
     parts: list[RenderableType] = [
         head,
@@ -37,7 +38,9 @@ def complexity_table(problem: Problem, measured: Complexity) -> RenderableType:
         section("complexity", _rho_rows(m)),
         section("samples", _sample_rows(m)),
         section("disagreement", _disagreement_rows(m)),
-        Text.assemble(("best policy\n", "bold cyan"), m.gaps.best.describe(), (f"\n\n{m.seconds:.1f} s", "dim")),
+        Text.assemble(
+            ("best policy\n", "bold cyan"), visible_lines(m.gaps.best.describe()), (f"\n\n{m.seconds:.1f} s", "dim")
+        ),
     ]
     if not m.converged:
         parts.append(Text("the requested precision was not reached: read the brackets", style="yellow"))

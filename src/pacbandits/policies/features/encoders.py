@@ -36,7 +36,7 @@ class Number:
     @property
     def names(self) -> tuple[str, ...]:
         """What each column is."""
-        return (self.feature,)
+        return (plain(self.feature),)
 
     @property
     def factors(self) -> tuple[str, ...]:
@@ -44,7 +44,7 @@ class Number:
         return self.names
 
     def describe(self) -> str:
-        return f"{self.feature} is (its value − {self.centre:.6g})/{self.spread:.6g}"
+        return f"{plain(self.feature)} is (its value − {self.centre:.6g})/{self.spread:.6g}"
 
     def to_json(self) -> dict[str, Any]:
         return {"feature": self.feature, "centre": self.centre, "spread": self.spread}
@@ -82,7 +82,7 @@ class Category:
     @property
     def names(self) -> tuple[str, ...]:
         """What each column is."""
-        return tuple(f"{self.feature} is {label}" for label in self.labels[1:])
+        return tuple(f"{plain(self.feature)} is {plain(label)}" for label in self.labels[1:])
 
     @property
     def factors(self) -> tuple[str, ...]:
@@ -90,7 +90,7 @@ class Category:
         return tuple(f"[{name}]" for name in self.names)
 
     def describe(self) -> str:
-        return f"[{self.feature} is …] is 1 or 0"
+        return f"[{plain(self.feature)} is …] is 1 or 0"
 
     def to_json(self) -> dict[str, Any]:
         return {"feature": self.feature, "labels": list(self.labels)}

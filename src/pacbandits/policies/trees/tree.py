@@ -38,7 +38,7 @@ class AtMost:
     def describe(self) -> str:
         # Six digits read well; large numbers (years, amounts, times) need all of theirs.
         digits = 6 if abs(self.threshold) < 1e5 else 15
-        return f"{self.feature} ≤ {self.threshold:.{digits}g}"
+        return f"{plain(self.feature)} ≤ {self.threshold:.{digits}g}"
 
     def to_json(self) -> dict[str, Any]:
         return {"feature": self.feature, "at_most": self.threshold}
@@ -63,7 +63,7 @@ class Is:
         return contexts.features[:, column] == labels.index(self.label)
 
     def describe(self) -> str:
-        return f"{self.feature} is {self.label}"
+        return f"{plain(self.feature)} is {plain(self.label)}"
 
     def to_json(self) -> dict[str, Any]:
         return {"feature": self.feature, "is": self.label}
