@@ -14,6 +14,7 @@ from pacbandits.errors import InputError
 from pacbandits.records import RewardBounds
 
 VARIANCE_ARRAY = "noise_variance"  # of a problem file
+MAX_MAGNITUDE = 1e100  # of rewards and variances: squares and sums of larger ones overflow
 
 
 class Noise(Protocol):
@@ -127,10 +128,18 @@ class Gaussian:
             raise InputError(f"noise_variance must be one number or have shape (any, any), got {variance.shape}")
         if variance.size and variance.min() < 0:
             raise InputError(f"noise_variance must not be negative, got {variance.min():.6g}")
+        if variance.size and variance.max() > MAX_MAGNITUDE:
+            raise InputError(
+                f"noise_variance must be {MAX_MAGNITUDE:g} or less, got {variance.max():.6g}; rescale the rewards"
+            )
         object.__setattr__(self, "variance", float(variance) if variance.ndim == 0 else variance)
 
     def check(self, means: FloatArray) -> None:
-        """Raise unless the variance fits the means (N, A)."""
+        """Raise unless the variance fits the means (N, A), and these can be computed with."""
+        if means.size and np.abs(means).max() > MAX_MAGNITUDE:
+            raise InputError(
+                f"mean_rewards must lie within ±{MAX_MAGNITUDE:g}, got {np.abs(means).max():.6g}; rescale the rewards"
+            )
         if np.ndim(self.variance) == 2 and np.shape(self.variance) != means.shape:
             raise InputError(f"noise_variance has shape {np.shape(self.variance)}, but mean_rewards has {means.shape}")
 

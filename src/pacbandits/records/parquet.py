@@ -19,6 +19,7 @@ from pacbandits.records.columns import pop_matrix
 from pacbandits.records.delimited import DELIMITERS, check_texts, read_delimited
 from pacbandits.records.files import (
     NUMBER_BYTES,
+    ROW_BYTES,
     check_columns,
     check_file,
     check_unpacked,
@@ -90,6 +91,7 @@ def _read_parquet(path: Path) -> tuple[Any, set[str]]:
         for field in described.schema_arrow:
             if not _is_readable(field.type):
                 raise InputError(f"column '{plain(field.name)}' must be numbers or text, got {plain(field.type)}")
+        check_unpacked(ROW_BYTES * described.metadata.num_rows, size=size, remedy=_PLAIN_PARQUET)
         unpacked = count_unpacked_bytes(file, described.metadata, most=max_unpacked_bytes(size))
         check_unpacked(unpacked, size=size, remedy=_PLAIN_PARQUET)
     texts = _text_names(described.schema_arrow)
@@ -170,7 +172,8 @@ def write(path: str | Path, columns: Mapping[str, object], *, remarks: Sequence[
         table = table.replace_schema_metadata({_REMARKS_KEY: json.dumps(list(remarks))})
     try:
         pq.write_table(table, path)
-        if NUMBER_BYTES * table.num_rows * _width(table.schema) > max_unpacked_bytes(path.stat().st_size):
+        row = max(NUMBER_BYTES * _width(table.schema), ROW_BYTES)
+        if row * table.num_rows > max_unpacked_bytes(path.stat().st_size):
             pq.write_table(table, path, compression="none", use_dictionary=False)
     except OSError as error:
         raise InputError(f"cannot write {path}: {why(error)}") from None
