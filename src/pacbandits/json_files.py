@@ -15,6 +15,7 @@ from pacbandits.fields import check_characters
 MAX_JSON_BYTES = 2**26  # of a file
 MAX_JSON_VALUES = 2**23  # in a file: a value takes up to about 100 bytes once it is read
 MAX_JSON_DEPTH = 100
+MAX_PATH_CHARACTERS = 200  # shown
 
 
 def read_json(path: str | Path, *, max_bytes: int = MAX_JSON_BYTES, max_values: int = MAX_JSON_VALUES) -> object:
@@ -23,20 +24,24 @@ def read_json(path: str | Path, *, max_bytes: int = MAX_JSON_BYTES, max_values: 
     try:
         found = path.stat()
         if not stat.S_ISREG(found.st_mode):
-            raise InputError(f"cannot read {plain(path)}: it is not an ordinary file")
+            raise InputError(f"cannot read {plain(path, most=MAX_PATH_CHARACTERS)}: it is not an ordinary file")
         with path.open("rb") as file:
             raw = file.read(max_bytes + 1) if found.st_size <= max_bytes else b""
     except OSError as error:
-        raise InputError(f"cannot read {plain(path)}: {plain(error.strerror or error)}") from None
+        raise InputError(
+            f"cannot read {plain(path, most=MAX_PATH_CHARACTERS)}: {plain(error.strerror or error)}"
+        ) from None
     except ValueError:  # a path with a null character
-        raise InputError(f"cannot read {plain(path)}: there can be no such file") from None
+        raise InputError(f"cannot read {plain(path, most=MAX_PATH_CHARACTERS)}: there can be no such file") from None
     if found.st_size > max_bytes or len(raw) > max_bytes:
-        raise InputError(f"{plain(path)} is too large to be read: more than {max_bytes:,} bytes")
+        raise InputError(
+            f"{plain(path, most=MAX_PATH_CHARACTERS)} is too large to be read: more than {max_bytes:,} bytes"
+        )
     try:
         text = raw.decode("utf-8")
     except UnicodeDecodeError:
-        raise InputError(f"{plain(path)} is not JSON: it is not text in UTF-8") from None
-    return parse_json(text, name=plain(path), max_values=max_values)
+        raise InputError(f"{plain(path, most=MAX_PATH_CHARACTERS)} is not JSON: it is not text in UTF-8") from None
+    return parse_json(text, name=plain(path, most=MAX_PATH_CHARACTERS), max_values=max_values)
 
 
 def parse_json(text: str, *, name: str, max_values: int = MAX_JSON_VALUES) -> object:

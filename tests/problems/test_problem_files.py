@@ -111,6 +111,13 @@ def test_what_cannot_be_saved_is_refused_and_not_written(tmp_path: Path) -> None
         ({"noise_variance": np.ones(3)}, "noise_variance must be one number or have shape"),
         ({"noise_variance": -np.ones((3, 2))}, "noise_variance must not be negative"),
         ({"noise_variance": np.full((3, 2), np.nan)}, "noise_variance must be finite"),
+        ({"noise_variance": np.full((3, 2), 1e308)}, r"noise_variance must be 1e\+100 or less, got 1e\+308; rescale"),
+        (
+            {"noise_variance": np.ones((3, 2)), "mean_rewards": np.full((3, 2), -1e200)},
+            r"mean_rewards must lie within ±1e\+100, got 1e\+200",
+        ),
+        ({"action_features": np.full((3, 2, 1), 1e300)}, r"action_features with 1e\+300 as the largest cannot"),
+        ({"action_features": np.full((3, 2, 1), 1e-300)}, "action_features with 1e-300 as the largest cannot"),
         ({"mean_rewards": np.full((3, 2), np.nan)}, "mean_rewards must be finite"),
         ({"mean_rewards": np.full((3, 2), 1.5)}, r"must lie in \[0, 1\].*give noise_variance"),
         ({"mean_rewards": np.array([["a", "b"]] * 3)}, "mean_rewards must be numbers, got dtype <U1"),

@@ -20,6 +20,7 @@ from pacbandits.records.files import check_file, check_unpacked, is_zipped, open
 from pacbandits.records.log import Log
 
 MAX_LINE_BYTES = 2**23
+_LEAST_LINE_BYTES = 2**8  # about what a short line takes once it is read
 _PROBABILITY_SUM_ROUNDING = 1e-5  # how far probabilities that were rounded to single precision may sum from 1
 
 
@@ -179,40 +180,41 @@ def _decision(line: int, value: Any) -> _Decision | None:
 
 def _json_lines(path: Path) -> Iterator[tuple[int, Any]]:
     """Every line that is not empty, with its number from 1."""
-    size, length, number = check_file(path), 0, 0
+    size, zipped, length, number = check_file(path), is_zipped(path), 0, 0
     try:
         with open_text(path) as file:
             while line := file.readline(MAX_LINE_BYTES + 1):
-                number, length = number + 1, length + len(line)
+                number, length = number + 1, length + max(len(line), _LEAST_LINE_BYTES)
                 if len(line) > MAX_LINE_BYTES:
                     raise InputError(f"line {number} of {path} has more than {MAX_LINE_BYTES:,} bytes")
-                if is_zipped(path):
+                if zipped:
                     check_unpacked(length, size=size, remedy="unpack it, and read that")
                 if line.strip():
-                    yield number, _parse(line, f"line {number} of {path}")
+                    yield number, _parse(line, number)
     except (OSError, EOFError, zlib.error) as error:
         raise InputError(f"cannot read {path}: {why(error)}") from None
 
 
-def _parse(line: bytes, name: str) -> Any:
+def _parse(line: bytes, number: int) -> Any:
     """What a line says in JSON; nothing twice, as it is not told which is meant."""
-
-    def paired(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        made = dict(pairs)
-        if len(made) < len(pairs):
-            raise InputError(f"{name} names something twice, one of {plain(', '.join(made))}")
-        return made
-
     try:
-        return json.loads(line.decode("utf-8"), object_pairs_hook=paired)
+        return _DECODER.decode(line.decode("utf-8"))
     except UnicodeError:
-        raise InputError(f"{name} is not UTF-8 text") from None
+        raise InputError(f"line {number} is not UTF-8 text") from None
     except RecursionError:
-        raise InputError(f"{name} is not JSON: it is nested too deep") from None
-    except InputError:
-        raise
+        raise InputError(f"line {number} is not JSON: it is nested too deep") from None
     except ValueError as error:
-        raise InputError(f"{name} is not JSON: {plain(error)}") from None
+        raise InputError(f"line {number} is not JSON: {plain(error)}") from None
+
+
+def _paired(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    made = dict(pairs)
+    if len(made) < len(pairs):
+        raise ValueError(f"something has a name twice, one of {', '.join(made)}")
+    return made
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_paired)
 
 
 def _number(value: Any, name: str, line: int) -> float:

@@ -21,7 +21,7 @@ from pacbandits.errors import InputError, nearest, plain
 from pacbandits.policies.base import EnumeratedClass
 from pacbandits.policies.finite import Finite
 from pacbandits.problems.base import Problem, RealizableTruth
-from pacbandits.problems.noise import VARIANCE_ARRAY, StoredNoise, noise_from_arrays
+from pacbandits.problems.noise import MAX_MAGNITUDE, VARIANCE_ARRAY, StoredNoise, noise_from_arrays
 from pacbandits.records import Contexts
 from pacbandits.records.npz import open_arrays, write_arrays
 
@@ -103,6 +103,7 @@ def _problem(arrays: Arrays, *, name: str) -> Problem:
     phi = arrays.get("action_features")
     if phi is not None:
         check_shape(phi, name="action_features", shape=(n, means.shape[1], None))
+        _check_magnitude(floats(phi, name="action_features", shape=phi.shape))
     return Problem(
         name=name,
         description=f"{len(policies)} policies on {n} contexts and {means.shape[1]} actions, from a file.",
@@ -112,6 +113,15 @@ def _problem(arrays: Arrays, *, name: str) -> Problem:
         policies=policies,
         realizable=None if phi is None else _linear(floats(phi, name="action_features", shape=phi.shape), means),
     )
+
+
+def _check_magnitude(phi: FloatArray) -> None:
+    """Raise when squares of the features would overflow, or vanish."""
+    largest = float(np.abs(phi).max(initial=0.0))
+    if largest > MAX_MAGNITUDE or 0 < largest < 1 / MAX_MAGNITUDE:
+        raise InputError(
+            f"action_features with {largest:.6g} as the largest cannot be computed with; give them other units"
+        )
 
 
 def _linear(phi: FloatArray, means: NDArray[Any]) -> RealizableTruth | None:

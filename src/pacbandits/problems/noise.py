@@ -15,6 +15,7 @@ from pacbandits.errors import InputError
 from pacbandits.records import RewardBounds
 
 VARIANCE_ARRAY = "noise_variance"  # of a problem file
+MAX_MAGNITUDE = 1e100  # of rewards and variances: squares and sums of larger ones overflow
 
 
 @runtime_checkable
@@ -133,7 +134,11 @@ class Gaussian:
         object.__setattr__(self, "variance", float(variance) if variance.ndim == 0 else variance)
 
     def check(self, means: FloatArray) -> None:
-        """Raise unless the variance fits the means (N, A)."""
+        """Raise unless the variance fits the means (N, A), and these can be computed with."""
+        if means.size and np.abs(means).max() > MAX_MAGNITUDE:
+            raise InputError(
+                f"mean_rewards must lie within ±{MAX_MAGNITUDE:g}, got {np.abs(means).max():.6g}; rescale the rewards"
+            )
         if np.ndim(self.variance) == 2 and np.shape(self.variance) != means.shape:
             raise InputError(f"noise_variance has shape {np.shape(self.variance)}, but mean_rewards has {means.shape}")
 

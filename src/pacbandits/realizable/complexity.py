@@ -127,7 +127,6 @@ def measure_realizable(
 
     policies: a class that can be listed, the trivial one (every map from contexts to actions), or None for all linear
     policies. tolerance: relative gap at which the brackets stop. effort: how long to search, where that is needed.
-
     Raises `InputError` where mean rewards are not linear in the features, or the class is none of these.
 
     >>> import pacbandits as pb

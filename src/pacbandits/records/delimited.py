@@ -10,6 +10,7 @@ from pacbandits.errors import InputError, plain
 from pacbandits.records.arrow import csv, pa
 from pacbandits.records.files import (
     NUMBER_BYTES,
+    ROW_BYTES,
     check_columns,
     check_file,
     check_unpacked,
@@ -74,10 +75,12 @@ def _check_header(path: Path, head: bytes, delimiter: str) -> None:
 
 def _unpack(file: BinaryIO, head: bytes, delimiter: str, *, size: int) -> Any:
     """What begins with `head` and goes on in a compressed file, if it is not more than the file's size allows."""
-    text, cells = bytearray(), 0
+    text, cells, rows = bytearray(), 0, 0
     while head:
         text += head
-        cells += head.count(delimiter.encode()) + head.count(b"\n") + head.count(b"\r")
-        check_unpacked(max(len(text), NUMBER_BYTES * cells), size=size, remedy="unpack it, and read that")
+        ends = head.count(b"\n") + head.count(b"\r")
+        cells, rows = cells + ends + head.count(delimiter.encode()), rows + ends
+        unpacked = max(len(text), NUMBER_BYTES * cells, ROW_BYTES * rows)
+        check_unpacked(unpacked, size=size, remedy="unpack it, and read that")
         head = file.read(_BLOCK_BYTES)
     return pa.BufferReader(pa.py_buffer(text))

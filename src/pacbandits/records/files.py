@@ -1,8 +1,8 @@
 """Files of strangers: which ones are opened, how much they may unpack to, and text in them.
 
 What reading takes is in proportion to the size of a file: a compressed one may unpack to `MAX_UNPACKED_RATIO` times its
-size and `UNPACKED_ALLOWANCE_BYTES` more, where every number counts for the 8 bytes that it takes here. Who has more to
-read stores it without compression, and nothing stands in the way.
+size and `UNPACKED_ALLOWANCE_BYTES` more, where every number counts for the `NUMBER_BYTES` that it takes here, and every
+row for `ROW_BYTES` or more. Who has more to read stores it without compression, and nothing stands in the way.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ MAX_UNPACKED_RATIO = 16
 UNPACKED_ALLOWANCE_BYTES = 2**27
 MAX_COLUMNS = 10_000  # of a table, or features of a log
 NUMBER_BYTES = 8  # what a number takes once it is read
+ROW_BYTES = 64  # what a row of a table takes at least
 
 _UTF8_MARK = b"\xef\xbb\xbf"
 _MARKS_OF_OTHERS = (  # the longer ones first: UTF-32's begins with UTF-16's

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pacbandits.errors import InputError, plain
-from pacbandits.records.files import NUMBER_BYTES, check_file, check_unpacked, max_unpacked_bytes
+from pacbandits.records.files import NUMBER_BYTES, ROW_BYTES, check_file, check_unpacked, max_unpacked_bytes
 
 MAX_ARRAYS = 1000  # in a file
 MAX_DIMENSIONS = 32
@@ -90,7 +90,10 @@ class ArrayFile:
             if header.size + count * kind.itemsize != chosen[name].file_size:
                 raise _damaged(name)
             total += count * max(kind.itemsize, NUMBER_BYTES)
-        check_unpacked(total, size=self._size, remedy="write it with numpy.savez, which does not compress")
+        rows = max((header.shape[0] for header in given.values() if header.shape), default=0)
+        check_unpacked(
+            max(total, ROW_BYTES * rows), size=self._size, remedy="write it with numpy.savez, which does not compress"
+        )
         return {name: self._read_array(name, chosen[name], header) for name, header in given.items()}
 
     def _read_header(self, name: str, info: zipfile.ZipInfo) -> _Header:
@@ -142,7 +145,9 @@ def open_arrays(path: Path) -> Generator[ArrayFile]:
 def write_arrays(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
     """Write arrays to an .npz file, compressed unless it would then unpack to more than is read."""
     np.savez_compressed(path, allow_pickle=False, **arrays)
-    if sum(NUMBER_BYTES * array.size for array in arrays.values()) > max_unpacked_bytes(path.stat().st_size):
+    rows = max(len(array) for array in arrays.values())
+    unpacked = max(sum(NUMBER_BYTES * array.size for array in arrays.values()), ROW_BYTES * rows)
+    if unpacked > max_unpacked_bytes(path.stat().st_size):
         np.savez(path, allow_pickle=False, **arrays)
 
 

@@ -20,6 +20,7 @@ from pacbandits.records.columns import pop_matrix
 from pacbandits.records.delimited import DELIMITERS, check_texts, read_delimited
 from pacbandits.records.files import (
     NUMBER_BYTES,
+    ROW_BYTES,
     check_columns,
     check_file,
     check_unpacked,
@@ -91,6 +92,7 @@ def _read_parquet(path: Path) -> tuple[Any, set[str]]:
         for field in described.schema_arrow:
             if not _is_readable(field.type):
                 raise InputError(f"column '{plain(field.name)}' must be numbers or text, got {plain(field.type)}")
+        check_unpacked(ROW_BYTES * described.metadata.num_rows, size=size, remedy=_PLAIN_PARQUET)
         unpacked = count_unpacked_bytes(file, described.metadata, most=max_unpacked_bytes(size))
         check_unpacked(unpacked, size=size, remedy=_PLAIN_PARQUET)
     texts = _text_names(described.schema_arrow)
@@ -182,7 +184,8 @@ def write(path: str | Path | IO[bytes], columns: Mapping[str, object], *, remark
 def _write(table: Any, place: str | Path | BytesIO, size: Callable[[], int]) -> None:
     """Write a table, and again without compression where `read` would refuse what the first try unpacks to."""
     pq.write_table(table, place)
-    if NUMBER_BYTES * table.num_rows * _width(table.schema) > max_unpacked_bytes(size()):
+    row = max(NUMBER_BYTES * _width(table.schema), ROW_BYTES)
+    if row * table.num_rows > max_unpacked_bytes(size()):
         if isinstance(place, BytesIO):
             place.seek(0)
             place.truncate()
