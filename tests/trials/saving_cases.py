@@ -126,3 +126,16 @@ def same(one, two):
             assert state.current.sampler is state.played[-1][0]
             assert state.certificate.policy is state.policy
         assert one.certificate.to_json() == two.certificate.to_json()
+
+
+NAMED = "trivial:contexts=16,actions=3,gap=0.3"
+
+
+@cache
+def named():
+    """A state with names, whose certificate is of one of them; and its algorithm."""
+    problem, algorithm = load_problem(NAMED), Coda(0.25, 0.1, pilot=100)
+    first = algorithm.start(problem.policies, problem.population)
+    state = play(algorithm, problem, first, np.random.default_rng(0))[0][4]
+    assert state.certificate.bets.naming is not None
+    return algorithm, state

@@ -14,7 +14,7 @@ from itertools import accumulate
 import numpy as np
 
 from pacbandits.arrays import IntArray, as_read
-from pacbandits.certificate import Certificate, worth_naming
+from pacbandits.certificate import Bets, Certificate, worth_naming
 from pacbandits.certificate.bets import MIN_BET_FACTOR
 from pacbandits.confidence import certificate_threshold
 from pacbandits.errors import InputError, plain
@@ -228,7 +228,6 @@ def _check_certificate(
         ("rows", certificate.rows, len(log)),
         ("digest", certificate.digest, log_digest),
         ("scales", certificate.bets.scales, state.scales),
-        ("multipliers", certificate.bets.multipliers, EXPERT_MULTIPLIERS),
         ("model", as_read(certificate.model), as_read(state.model.to_json())),
         ("exact", certificate.exact, policies.exact),
         ("ordered", certificate.ordered, False),
@@ -249,9 +248,15 @@ def _check_certificate(
     ):
         close = math.isclose(given, own, rel_tol=MAX_FIGURE_ROUNDING, abs_tol=MAX_FIGURE_ROUNDING)
         _check(close, f"the {name} of its certificate is {given:.6g}, but its class has {own:.6g}")
-    _check(all(0 <= k < certificate.bets.experts for k in certificate.experts), "its certificate has other experts")
+    naming, experts = certificate.bets.naming, certificate.experts
+    bets = Bets(EXPERT_MULTIPLIERS, state.scales, naming=naming)
+    _check(certificate.bets == bets, "the bets of its certificate are not those of the state")
+    among = all(0 <= k < bets.experts for k in experts) and 1 <= len(set(experts)) == len(experts)
+    few = len(experts) <= 2 or isinstance(policies, EnumeratedClass)
+    _check(among and few, "the experts of its certificate must be one or two of those who bet, or all on a list")
+    share = certificate.share
+    _check(share is None or (0 <= share <= 1 and len(experts) == 2), "the expert_share of its certificate is of no two")
     _check(set(log.assumed) <= set(certificate.remarks), "its certificate leaves out what its log assumes")
-    naming = certificate.bets.naming
     _check(naming is None or naming in [one.naming for one in state.named], "its certificate has another naming")
 
 

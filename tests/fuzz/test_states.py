@@ -1,0 +1,283 @@
+"""Folders of states with nonsense in them, sealed or not: a sentence, or the state that was saved; never anything else.
+
+What is changed at random is the structure: values for others of their type or of another, entries taken away, doubled
+and swapped, parts put in the place of others; and bytes and columns of tables.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import math
+import random
+import resource
+import time
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from tests.trials.saving_cases import FINITE, TREES, direct, named, sealed, table
+
+from pacbandits import load_state, save_state
+from pacbandits.errors import InputError
+from pacbandits.records.digest import digest_contexts, digest_log
+from pacbandits.trials.packing import pack_state
+
+MAX_SECONDS = 30
+MAX_EXTRA_KILOBYTES = 2**20
+
+DEEP = {"kind": "either"}
+for _ in range(60):
+    DEEP = {"kind": "either", "models": [DEEP]}
+ODD = (
+    *(
+        None,
+        True,
+        False,
+        0,
+        1,
+        -1,
+        2,
+        7,
+        3.5,
+        -0.5,
+        1e-320,
+        1e308,
+        -1e308,
+        math.nan,
+        math.inf,
+        2**31,
+        2**53,
+        2**63,
+        10**40,
+    ),
+    *("", "x", "0", "\x1b[2J\x07", "ä\u202e" * 2000, "coda", "uniform", "table", "tree", "linear", "e" * 64),
+    *(
+        [],
+        {},
+        [[]],
+        [0] * 500,
+        [None],
+        ["x"],
+        [1e9] * 3,
+        DEEP,
+        {"kind": "table"},
+        {"kind": "trivial", "n_actions": 10**9},
+    ),
+    {"kind": "either"},
+    {"kind": "trivial", "n_actions": 10**4, "n_contexts": 10**4},
+    {"kind": "table", "name": "\n", "n_actions": 10**8, "actions": [0]},
+)
+
+
+def places(value, path=()):
+    """Every path that leads to something within a value."""
+    if path:
+        yield path
+    for name, inner in (
+        value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    ):
+        yield from places(inner, (*path, name))
+
+
+def inside(value, path):
+    for name in path:
+        value = value[name]
+    return value
+
+
+def tweaked(value, rng):
+    """Another value of the same type."""
+    if isinstance(value, bool):
+        return not value
+    if isinstance(value, int):
+        return rng.choice([value + 1, value - 1, -value, 2 * value, value * 10**6, float(value), value + 0.5])
+    if isinstance(value, float):
+        return rng.choice([value * 1.5, -value, value * 1e200, value * 1e-200, value + 1, 0.0, int(value)])
+    if isinstance(value, str):
+        return rng.choice([value + "x", value[1:], value.upper(), value * 50])
+    if isinstance(value, list):
+        if not value:
+            return [0]
+        changes = [value[1:], value[:-1], [*value, value[0]], value[::-1], rng.sample(value, len(value)), value * 3]
+        return rng.choice(changes)
+    if isinstance(value, dict) and value:
+        name = rng.choice(list(value))
+        rest = {other: inner for other, inner in value.items() if other != name}
+        return rng.choice([rest, rest | {name + "s": value[name]}, value | {"more": 1}])
+    return rng.choice(ODD)
+
+
+def mutated(given, rng):
+    """The same with one to three changes."""
+    given = copy.deepcopy(given)
+    for _ in range(rng.choice([1, 1, 1, 2, 3])):
+        every = [path for path in places(given) if path[0] not in ("digest", "notes")]
+        path = rng.choice([one for one in every if one[0] == rng.choice(every)[0]] or every)
+        target, how = inside(given, path[:-1]), rng.random()
+        if how < 0.5:
+            target[path[-1]] = tweaked(target[path[-1]], rng)
+        elif how < 0.8:
+            target[path[-1]] = copy.deepcopy(rng.choice(ODD))
+        elif how < 0.9:
+            target[path[-1]] = copy.deepcopy(inside(given, rng.choice(every)))
+        else:
+            del target[path[-1]]
+    return given
+
+
+# Of a certificate: what only `verify` can tell, which computes it again.
+FREE = ("policy", "words", "experts", "expert_share", "remarks", "assumptions")
+
+
+def facts(algorithm, state):
+    """What a proof rests on, and where the trial stands.
+
+    Not how it counts its efforts, what it said of past rounds, and which policies of its class it explored by: all that
+    could as well have been otherwise.
+    """
+    return json.dumps(
+        [
+            [algorithm.name, algorithm.epsilon, algorithm.delta],
+            [state.round_number, state.samples, state.finished, state.scales],
+            [digest_contexts(state.contexts), digest_log(state.log), state.model.to_json(), state.policies.log_size],
+            [[naming.round, naming.number] for _, naming in state.named],
+            [state.current.price, state.current.since, [samples for _, samples in state.played]],
+            {name: value for name, value in state.certificate.to_json().items() if name not in FREE},
+        ],
+        default=float,
+    )
+
+
+class Folder:
+    """A folder with a state in it, to be spoilt and put right again."""
+
+    def __init__(self, path, algorithm, state):
+        save_state(path, algorithm, state)
+        self.path, self.before, self.packed = path, facts(algorithm, state), pack_state(algorithm, state)
+        self.given = json.loads(self.packed.state)
+        self.started, self.memory = time.monotonic(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        self.refused = 0
+
+    def restore(self):
+        (self.path / "state.json").write_bytes(self.packed.state)
+        for name, data in self.packed.tables.items():
+            (self.path / name).write_bytes(data)
+
+    def check(self, what):
+        """Load, and be told in a sentence that it cannot be, or get the state that was saved."""
+        started = time.monotonic()
+        try:
+            found = facts(*load_state(self.path))
+        except InputError as error:
+            words = str(error)
+            self.refused += 1
+            assert words.isprintable() and len(words) < 600, (what, words)  # noqa: PT018
+        else:
+            assert found == self.before, what
+        assert time.monotonic() - started < MAX_SECONDS, what
+        grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - self.memory
+        assert grown < MAX_EXTRA_KILOBYTES, what
+
+
+def bases():
+    """States with names, with designs that weigh actions by models, and on trees."""
+    listed, trees = direct("coda", FINITE), direct("coda", TREES)
+    return {"named": named(), "listed": (listed[0], listed[2][3]), "trees": (trees[0], trees[2][2])}
+
+
+def spoil_json(folder, seeds):
+    for seed in seeds:
+        changed = mutated(folder.given, random.Random(seed))
+        (folder.path / "state.json").write_text(sealed(changed))
+        folder.check(seed)
+    folder.restore()
+
+
+def spoil_text(folder, seeds):
+    """The letters themselves, without a seal."""
+    text = folder.packed.state
+    for seed in seeds:
+        rng = random.Random(seed)
+        start = rng.randrange(len(text))
+        junk = rng.choice(
+            [b"", b"\x00", b"\xff", b"[" * 5000, b'"\\ud800"', b"1" * 6000, b"}", b'{"a":', rng.randbytes(9)]
+        )
+        (folder.path / "state.json").write_bytes(text[:start] + junk + text[start + rng.choice([0, 1, 5, len(text)]) :])
+        folder.check(seed)
+    folder.restore()
+
+
+def spoil_bytes(folder, seeds):
+    for seed in seeds:
+        rng = random.Random(seed)
+        name, data = rng.choice(sorted(folder.packed.tables.items()))
+        start = rng.choice([rng.randrange(len(data)), len(data) - 1 - rng.randrange(min(len(data), 600))])
+        junk = rng.choice([b"", b"\x00", b"\xff" * 4, rng.randbytes(3), data[:50]])
+        spoilt = data[:start] + junk + data[start + rng.choice([0, len(junk), 40, len(data)]) :]
+        (folder.path / name).write_bytes(spoilt)
+        folder.check(seed)
+        folder.restore()
+
+
+COLUMNS = (
+    lambda column: pa.array(["x"] * len(column)),
+    lambda column: pa.array([None] * len(column)),
+    lambda column: pa.array([math.nan] * len(column)),
+    lambda column: pa.array([1e308] * len(column)),
+    lambda column: pa.array([-1] * len(column)),
+    lambda column: pa.array([2**62] * len(column)),
+    lambda column: pa.array([[]] * len(column), type=pa.list_(pa.float64())),
+    lambda column: pa.array([[[1.0]]] * len(column)),
+    lambda column: pa.array([{"a": 1}] * len(column)),
+    lambda column: pa.array([b"\xff"] * len(column)),
+    lambda column: pa.nulls(len(column)),
+    lambda column: column.slice(0, 1).take(pa.array([0] * len(column))),
+    lambda column: column.take(pa.array(range(len(column) - 1, -1, -1))),
+)
+
+
+def spoil_columns(folder, seeds):
+    for seed in seeds:
+        rng = random.Random(seed)
+        path = table(folder.path, rng.choice(["log", "contexts"]))
+        whole = pq.read_table(path)
+        number = rng.randrange(whole.num_columns)
+        name = whole.column_names[number]
+        how = rng.random()
+        if how < 0.6:
+            changed = whole.set_column(number, name, rng.choice(COLUMNS)(whole.column(number).combine_chunks()))
+        elif how < 0.7 and whole.num_columns > 1:
+            changed = whole.remove_column(number)
+        elif how < 0.8:
+            changed = whole.append_column(rng.choice(["more", "propensity", "phi", "\x1b[2J"]), whole.column(number))
+        elif how < 0.9:
+            changed = whole.slice(0, rng.randrange(len(whole)))
+        else:
+            changed = pa.concat_tables([whole, whole.slice(0, 1)])
+        pq.write_table(changed, path)
+        folder.check(seed)
+        folder.restore()
+
+
+SPOILS = {"json": spoil_json, "text": spoil_text, "bytes": spoil_bytes, "columns": spoil_columns}
+
+
+@pytest.mark.parametrize("base", ["named", "listed", "trees"])
+def test_nonsense_is_refused(base, tmp_path):
+    folder = Folder(tmp_path, *bases()[base])
+    seed = int(np.sum([ord(letter) for letter in base]))
+    counts = {"json": 60, "text": 12, "bytes": 12, "columns": 12}
+    for how, count in counts.items():
+        SPOILS[how](folder, range(seed * 1000, seed * 1000 + count))
+    assert folder.refused > 0.8 * sum(counts.values())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("how", SPOILS)
+@pytest.mark.parametrize("base", ["named", "listed", "trees"])
+def test_much_nonsense_is_refused(base, how, tmp_path):
+    folder = Folder(tmp_path, *bases()[base])
+    SPOILS[how](folder, range(1000))
+    assert folder.refused > 700
