@@ -30,6 +30,7 @@ from tests.algorithms.cases import (
     problem_of,
     refusal,
 )
+from tests.algorithms.forged import forged_logs, forged_samplers
 
 
 def without_time(done):
@@ -217,6 +218,8 @@ def test_a_log_that_is_not_of_the_plan_is_refused(name, spec, later):
         n = len(done.problem.population)
         for ids in (log.contexts.ids + n, None):
             refused(r"\bids?\b|has propensity", replace(log, contexts=replace(log.contexts, ids=ids)))
+    for message, forged in forged_logs(plan, log):
+        refused(message, forged)
     # Rewards that the proof does not cover.
     if done.problem.reward_bounds.in_unit:
         for reward, shown in ((-1e-12, "-1e-12"), (1.5, "1.5")):
@@ -254,6 +257,20 @@ def test_a_plan_of_another_state_is_refused(name, spec):
             return np.eye(self.n_actions)[np.zeros(len(contexts), dtype=int)]
 
     refused(r"has propensity .* but the plan of round", state, replace(plan, sampler=Never()))
+    for message, sampler in forged_samplers(log):
+        refused(message, state, replace(plan, sampler=sampler))
+    for argument, wrong in (
+        ("state", None),
+        ("state", "state"),
+        ("plan", None),
+        ("plan", 3),
+        ("log", None),
+        ("log", []),
+    ):
+        given = {"state": state, "plan": plan, "log": log} | {argument: wrong}
+        with pytest.raises(InputError, match=f"{argument}|{type(wrong).__name__}") as caught:
+            algorithm.absorb(**given)
+        assert one_line(caught)
 
 
 @pytest.mark.parametrize(("name", "spec"), CASES)

@@ -10,7 +10,7 @@ import numpy as np
 from pacbandits.arrays import FloatArray, IntArray
 from pacbandits.design import Objective
 from pacbandits.errors import InputError
-from pacbandits.policies.base import EnumeratedClass, EveryMap, PolicyClass
+from pacbandits.policies.base import EnumeratedClass, EveryMap, PolicyClass, check_class
 from pacbandits.policies.finite import Finite, sum_scores
 from pacbandits.records import Contexts, Sampler
 
@@ -20,6 +20,7 @@ _MAX_LISTED_MAPS = 5_000
 
 def listed(policies: PolicyClass, *, algorithm: str) -> EnumeratedClass:
     """The class as one that can be listed, or a sentence that names an algorithm for it."""
+    check_class(policies)
     if isinstance(policies, EnumeratedClass):
         return policies
     if _few_maps(policies):

@@ -23,7 +23,7 @@ from pacbandits.checks import instance, settle, whole_number
 from pacbandits.confidence import best_share, check_delta, check_positive_epsilon, self_normalised_bound
 from pacbandits.errors import InputError
 from pacbandits.options import About
-from pacbandits.policies.base import EnumeratedClass, GreedyClass, PolicyClass
+from pacbandits.policies.base import EnumeratedClass, GreedyClass, PolicyClass, check_class
 from pacbandits.policies.features import map_for
 from pacbandits.policies.greedy import GreedyPolicy
 from pacbandits.progress import Progress, silent
@@ -34,7 +34,7 @@ from pacbandits.realizable.round_design import first_design, lacking_samples, ne
 from pacbandits.realizable.sampler import GainSampler
 from pacbandits.realizable.sketch import SketchedDesign
 from pacbandits.realizable.state import RealizablePlan, RealizableState
-from pacbandits.records import Contexts, Log, Policy, RewardBounds
+from pacbandits.records import Contexts, Log, Policy, RewardBounds, check_contexts
 from pacbandits.trials.protocol import Answer, Plan, Profile, Setting, check_played, check_sampled_contexts
 
 PILOT_SAMPLES_PER_DIMENSION, MIN_PILOT_SAMPLES = 10, 60
@@ -115,6 +115,8 @@ class LinearRage:
 
     def start(self, policies: PolicyClass, contexts: Contexts) -> RealizableState:
         """Nothing seen."""
+        check_class(policies)
+        check_contexts(contexts)
         greedy = isinstance(policies, GreedyClass) and policies.accepts_greedy
         if not (greedy or isinstance(policies, EnumeratedClass)):
             raise InputError(
@@ -137,6 +139,7 @@ class LinearRage:
 
     def design(self, state: RealizableState, *, progress: Progress | None = None) -> RealizablePlan | None:
         """The next round."""
+        instance(state, RealizableState, name="state")
         if state.finished:
             return None
         tell = progress or silent
@@ -158,6 +161,7 @@ class LinearRage:
 
     def absorb(self, state: RealizableState, plan: Plan, log: Log) -> RealizableState:
         """The state after the round."""
+        instance(state, RealizableState, name="state")
         if not isinstance(plan, RealizablePlan):
             raise InputError(f"{self.name} absorbs plans of its own, not a {type(plan).__name__}")
         check_played(state, plan, log, rewards=self.rewards)

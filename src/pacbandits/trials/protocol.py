@@ -23,10 +23,18 @@ from pacbandits.confidence import check_epsilon
 from pacbandits.errors import InputError
 from pacbandits.policies.base import PolicyClass, check_class
 from pacbandits.progress import Progress
-from pacbandits.records import Contexts, Log, Policy, RewardBounds, Sampler, check_contexts, check_policy, check_sampler
-
-MAX_PROPENSITY_ROUNDING = 1e-9  # between logged propensities and the planned ones
-ROWS_COMPARED_AT_A_TIME = 2**18
+from pacbandits.records import (
+    Contexts,
+    Log,
+    Policy,
+    RewardBounds,
+    Sampler,
+    check_contexts,
+    check_log,
+    check_policy,
+    check_sampler,
+)
+from pacbandits.trials.played import check_like, check_propensities
 
 Details = Mapping[str, float | int | str]
 
@@ -98,6 +106,8 @@ class Plan:
 
     def __post_init__(self) -> None:
         check_sampler(self.sampler)
+        instance(self.details, Mapping, name="details")
+        settle(self, details=dict(self.details))
         settle(self, round_number=whole_number(self.round_number, name="round_number", least=1))
         settle(self, epsilon=check_epsilon(self.epsilon), samples=whole_number(self.samples, name="samples", least=1))
         settle(self, oracle_calls=whole_number(self.oracle_calls, name="oracle_calls", least=0))
@@ -238,6 +248,9 @@ class Registered(Algorithm[StateOf], Protocol[StateOf]):
 
 def check_played(state: State, plan: Plan, log: Log, *, rewards: RewardBounds) -> None:
     """Raise unless the log can have come from playing the plan after the state, with rewards as assumed."""
+    instance(state, State, name="state")
+    instance(plan, Plan, name="plan")
+    check_log(log)
     number, n_actions = plan.round_number, state.policies.n_actions
     if number != state.round_number + 1:
         raise InputError(
@@ -262,20 +275,5 @@ def check_played(state: State, plan: Plan, log: Log, *, rewards: RewardBounds) -
             f"rewards are assumed to lie in [0, 1], but row {row} of the log has {log.rewards[row]:.6g}; rescale them, "
             "or state other RewardBounds"
         )
-    _check_propensities(plan, log)
-
-
-def _check_propensities(plan: Plan, log: Log) -> None:
-    """Compare every row with the plan, whose propensities are computed once for each context."""
-    first, which = log.contexts.distinct()
-    planned = plan.sampler.propensities(log.contexts.take(first))
-    for start in range(0, len(log), ROWS_COMPARED_AT_A_TIME):
-        rows = slice(start, start + ROWS_COMPARED_AT_A_TIME)
-        off = np.abs(log.propensities[rows] - planned[which[rows]])
-        if off.max() > MAX_PROPENSITY_ROUNDING:
-            row, action = (int(i) for i in np.unravel_index(off.argmax(), off.shape))
-            raise InputError(
-                f"row {start + row} of the log has propensity {log.propensities[start + row, action]:.6g} for action "
-                f"{action}, but the plan of round {plan.round_number} has {planned[which[start + row], action]:.6g}; "
-                "play each round with its own plan"
-            )
+    check_like(state.contexts, log.contexts)
+    check_propensities(plan.sampler, log, round_number=number)

@@ -24,9 +24,9 @@ from pacbandits.checks import instance, positive, settle, whole_number
 from pacbandits.confidence import check_delta, check_positive_epsilon
 from pacbandits.errors import InputError
 from pacbandits.options import About
-from pacbandits.policies.base import PolicyClass
+from pacbandits.policies.base import PolicyClass, check_class
 from pacbandits.progress import Progress
-from pacbandits.records import Contexts, Design, Log, Policy, RewardBounds, Sampler, check_sampler
+from pacbandits.records import Contexts, Design, Log, Policy, RewardBounds, Sampler, check_contexts, check_sampler
 from pacbandits.rewards import Fitted, RewardModel, check_model, default_model, no_idea
 from pacbandits.trials.protocol import Answer, Plan, Setting, State, check_played
 
@@ -155,12 +155,15 @@ class Trial(ABC):
 
     def start(self, policies: PolicyClass, contexts: Contexts) -> TrialState:
         """Nothing seen."""
+        check_class(policies)
+        check_contexts(contexts)
         first = policies.argmax(contexts, np.zeros((len(contexts), policies.n_actions)))
         model = default_model(contexts) if self.model is None else self.model
         return TrialState(policies, contexts, first, oracle_calls=1, finished=self.epsilon >= 1, model=model)
 
     def design(self, state: TrialState, *, progress: Progress | None = None) -> TrialPlan | None:
         """The next round."""
+        instance(state, TrialState, name="state")
         if state.finished:
             return None
         if state.log is None:
@@ -173,9 +176,10 @@ class Trial(ABC):
 
     def absorb(self, state: TrialState, plan: Plan, log: Log) -> TrialState:
         """Add a round; choose and certify the best policy anew."""
+        instance(state, TrialState, name="state")
         check_played(state, plan, log, rewards=self.rewards)
-        if not isinstance(plan, TrialPlan):
-            raise InputError(f"the plan is not one of {self.name}")
+        if not isinstance(plan, TrialPlan) or plan.sampler is not plan.exploration.sampler:
+            raise InputError(f"the plan is not one of {self.name}, or was altered; absorb the one that design returned")
         seen, ledger = _add_round(_name_leader(state, plan), plan, log)
         leader = self._choose_leader(seen, ledger)
         certificate, calls = self._certify(seen, ledger, leader)
