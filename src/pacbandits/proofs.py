@@ -7,14 +7,14 @@ class of the user's own is named there, and must be handed in again.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
 from pacbandits.arrays import plain_number
 from pacbandits.certificate import AsymptoticCertificate, Certificate, Claim, Verdict
 from pacbandits.certificate.verify import verify as verify_betting
-from pacbandits.errors import InputError, nearest, plain
+from pacbandits.errors import InputError, nearest, one_line, plain
 from pacbandits.fields import Fields
 from pacbandits.json_files import MAX_JSON_BYTES, json_text, parse_json, read_json
 from pacbandits.logs import read_log
@@ -136,7 +136,8 @@ def verify(
     if certificate.policy.n_actions != policies.n_actions:
         words = f"the certified policy is for {certificate.policy.n_actions:,} actions, the class for"
         return Verdict((f"{words} {policies.n_actions:,}",), None)
-    return kind.recheck(certificate, log, policies, contexts, model)
+    verdict = kind.recheck(certificate, log, policies, contexts, model)
+    return replace(verdict, faults=tuple(one_line(fault) for fault in verdict.faults))
 
 
 def check_is_proof(certificate: Claim) -> None:
