@@ -21,27 +21,24 @@ MAX_PATH_CHARACTERS = 200  # shown
 def read_json(path: str | Path, *, max_bytes: int = MAX_JSON_BYTES, max_values: int = MAX_JSON_VALUES) -> object:
     """What a file holds in JSON, as `parse_json` reads it."""
     path = Path(path)
+    shown = plain(path, most=MAX_PATH_CHARACTERS)
     try:
         found = path.stat()
         if not stat.S_ISREG(found.st_mode):
-            raise InputError(f"cannot read {plain(path, most=MAX_PATH_CHARACTERS)}: it is not an ordinary file")
+            raise InputError(f"cannot read {shown}: it is not an ordinary file")
         with path.open("rb") as file:
             raw = file.read(max_bytes + 1) if found.st_size <= max_bytes else b""
     except OSError as error:
-        raise InputError(
-            f"cannot read {plain(path, most=MAX_PATH_CHARACTERS)}: {plain(error.strerror or error)}"
-        ) from None
+        raise InputError(f"cannot read {shown}: {plain(error.strerror or error)}") from None
     except ValueError:  # a path with a null character
-        raise InputError(f"cannot read {plain(path, most=MAX_PATH_CHARACTERS)}: there can be no such file") from None
+        raise InputError(f"cannot read {shown}: there can be no such file") from None
     if found.st_size > max_bytes or len(raw) > max_bytes:
-        raise InputError(
-            f"{plain(path, most=MAX_PATH_CHARACTERS)} is too large to be read: more than {max_bytes:,} bytes"
-        )
+        raise InputError(f"{shown} is too large to be read: more than {max_bytes:,} bytes")
     try:
         text = raw.decode("utf-8")
     except UnicodeDecodeError:
-        raise InputError(f"{plain(path, most=MAX_PATH_CHARACTERS)} is not JSON: it is not text in UTF-8") from None
-    return parse_json(text, name=plain(path, most=MAX_PATH_CHARACTERS), max_values=max_values)
+        raise InputError(f"{shown} is not JSON: it is not text in UTF-8") from None
+    return parse_json(text, name=shown, max_values=max_values)
 
 
 def parse_json(text: str, *, name: str, max_values: int = MAX_JSON_VALUES) -> object:

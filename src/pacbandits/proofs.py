@@ -19,7 +19,7 @@ from pacbandits.certificate.rule import follow_rule, learn_again
 from pacbandits.certificate.verify import verify as verify_betting
 from pacbandits.certificate.watching import Check, look
 from pacbandits.checks import instance, path_of
-from pacbandits.errors import InputError, nearest, plain
+from pacbandits.errors import InputError, nearest, one_line, plain
 from pacbandits.fields import Fields
 from pacbandits.json_files import MAX_JSON_BYTES, json_text, parse_json, read_json
 from pacbandits.logs import read_log
@@ -151,7 +151,8 @@ def verify(
     if certificate.policy.n_actions != policies.n_actions:
         words = f"the certified policy is for {certificate.policy.n_actions:,} actions, the class for"
         return Verdict((f"{words} {policies.n_actions:,}",), None)
-    return _with_a_look(kind.recheck(certificate, log, policies, contexts, model), certificate, log)
+    verdict = _with_a_look(kind.recheck(certificate, log, policies, contexts, model), certificate, log)
+    return replace(verdict, faults=tuple(one_line(fault) for fault in verdict.faults))
 
 
 def _with_a_look(verdict: Verdict, certificate: Claim, log: Log) -> Verdict:

@@ -192,7 +192,8 @@ def check_follows(given: Json, made: Json, *, names: Iterable[str]) -> None:
     """Raise unless these words of a certificate are what its figures say, and it has no others than such a one has."""
     Fields(given, "certificate").check_known((*made, *FIELDS_BESIDE_A_CLAIM))
     for name in names:
-        if given.get(name) != made[name]:
+        one, other = given.get(name), made[name]
+        if one != other or isinstance(one, bool) != isinstance(other, bool):  # 1 is no flag
             raise InputError(
                 f"the '{name}' of the certificate does not follow from its figures; it was altered, or made by another "
                 "version"
