@@ -9,16 +9,16 @@ from typing import Any, Literal, cast
 from pacbandits.errors import InputError, plain
 
 Json = dict[str, Any]
-Kind = Literal["drift", "sample ratio"]
+CheckKind = Literal["drift", "sample ratio"]
 
-DRIFT: Kind = "drift"
-SAMPLE_RATIO: Kind = "sample ratio"
+DRIFT: CheckKind = "drift"
+SAMPLE_RATIO: CheckKind = "sample ratio"
 
 MAX_WORDS_CHARACTERS = 600  # of each text of a check
 MAX_LOGARITHM = 1e12  # of evidence; more than any log can give
 MAX_ODDS = 10**9  # beyond which nobody asks how much less likely chance is
 
-_SIGNS: dict[Kind, str] = {DRIFT: "drift", SAMPLE_RATIO: "a sample-ratio mismatch"}
+_SIGNS: dict[CheckKind, str] = {DRIFT: "drift", SAMPLE_RATIO: "a sample-ratio mismatch"}
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Check:
     by_rows: whether the order of the rows was taken for that of time, as the log has a single round.
     """
 
-    kind: Kind
+    kind: CheckKind
     log_evidence: float
     needed: float
     where: str
@@ -64,7 +64,7 @@ class Check:
             )
         return (
             f"signs of {sign}: {self.where}; {self._meaning()}, so what the log seems to prove may be wrong (chance "
-            f"alone gives such a sign in fewer than 1 of {_odds(self.log_evidence):,} logs)"
+            f"alone gives such a sign in at most 1 of {_odds(self.log_evidence):,} logs)"
         )
 
     def _meaning(self) -> str:
@@ -133,7 +133,7 @@ def _odds(log_evidence: float) -> int:
     return odds // unit * unit
 
 
-def counted(taken: int, there: int, noun: str) -> str:
+def in_number(taken: int, there: int, noun: str) -> str:
     """`5 actions`, `1 batch`, `the first 3 of 5 actions`."""
     many = f"{noun}es" if noun.endswith("ch") else f"{noun}s"
     words = f"{there:,} {noun if there == 1 else many}"

@@ -49,8 +49,8 @@ from pacbandits.certificate.watching.batches import (
     has_rounds,
     reason_against_order,
 )
-from pacbandits.certificate.watching.check import DRIFT, Check, counted
-from pacbandits.certificate.watching.means import Means, gather
+from pacbandits.certificate.watching.check import DRIFT, Check, in_number
+from pacbandits.certificate.watching.means import Means, gather_means
 from pacbandits.certificate.watching.wealth import Bettors, Streams, bettors, least_log_wealth
 from pacbandits.compiled import over_cores
 from pacbandits.records import Log
@@ -75,24 +75,24 @@ def look_for_drift(log: Log, *, needed: float, first_rows: int = FIRST_BATCH_ROW
             f"changes are looked for after the {what} that hold the first {first_rows} interactions, and none follow"
         )
         return Check(DRIFT, 0.0, needed, "", why_not, by_rows=batches.by_rows)
-    means = gather(log, batches)
+    means = gather_means(log, batches)
     if means is None:
         why_not = "contexts have no features or ids to look at, and rewards leave [0, 1]"
         return Check(DRIFT, 0.0, needed, "", why_not, by_rows=batches.by_rows)
-    found = find(means, needed=needed)
+    found = find_change(means, needed=needed)
     number, noun = (len(log), "row") if batches.by_rows else (len(np.unique(log.rounds)), "round")
     return Check(
         DRIFT,
         found.log_evidence,
         needed,
         _words(log, batches, means, found),
-        f"{means.looked_at}, over {counted(number, number, noun)} in {len(batches)} batches",
+        f"{means.looked_at}, over {in_number(number, number, noun)} in {len(batches)} batches",
         by_rows=batches.by_rows,
     )
 
 
 @dataclass(frozen=True)
-class Finding:
+class Change:
     """The e-process of drift at a moment.
 
     log_evidence: its logarithm.
@@ -107,7 +107,7 @@ class Finding:
     batches: int
 
 
-def find(means: Means, *, needed: float) -> Finding:
+def find_change(means: Means, *, needed: float) -> Change:
     """The evidence against constant means now, or if that is not enough at an earlier moment when it was."""
     n_streams, n_batches = means.bets.counts.shape
     who, every = bettors(means.bets.stakes.shape[2]), np.arange(n_streams, dtype=np.int64)
@@ -126,7 +126,7 @@ def find(means: Means, *, needed: float) -> Finding:
     return now
 
 
-def _least(means: Means, who: Bettors, chosen: IntArray, n_batches: int) -> tuple[Finding, FloatArray]:
+def _least(means: Means, who: Bettors, chosen: IntArray, n_batches: int) -> tuple[Change, FloatArray]:
     """What these streams say after so many batches, and what bounds each from above at earlier times (·, n_batches)."""
     bets = Streams(*(np.ascontiguousarray(array[chosen]) for array in means.bets))
     found, earlier = np.zeros((len(chosen), 4)), np.zeros((len(chosen), n_batches))
@@ -134,10 +134,10 @@ def _least(means: Means, who: Bettors, chosen: IntArray, n_batches: int) -> tupl
     shares = found[:, 0] + means.log_weights[chosen]
     best = int(shares.argmax())
     total = float(np.logaddexp.reduce(shares))
-    return Finding(total, int(chosen[best]), int(found[best, 3]), n_batches), earlier
+    return Change(total, int(chosen[best]), int(found[best, 3]), n_batches), earlier
 
 
-def _words(log: Log, batches: Batches, means: Means, found: Finding) -> str:
+def _words(log: Log, batches: Batches, means: Means, found: Change) -> str:
     """What changed most, from what to what, and when."""
     row = int(batches.edges[found.change])
     when = f"after about {row:,} rows" if batches.by_rows else f"from about round {log.rounds[batches.order[row]]} on"

@@ -11,15 +11,15 @@ import numpy as np
 
 from pacbandits.arrays import FloatArray
 from pacbandits.certificate.watching.batches import Batches
-from pacbandits.certificate.watching.check import counted
+from pacbandits.certificate.watching.check import in_number
 from pacbandits.certificate.watching.segments import Segments, cut_in_halves
-from pacbandits.certificate.watching.tallies import MAX_ACTIONS, MAX_PAIRS, RewardTally, Rows, rows_of, tally_rewards
+from pacbandits.certificate.watching.tallies import MAX_ACTIONS, MAX_PAIRS, RewardTally, Seen, seen_rows, tally_rewards
 from pacbandits.certificate.watching.wealth import Streams
 from pacbandits.compiled import over_cores
 from pacbandits.records import Log
 
 STAKE_FACTORS = 2.0 ** -np.arange(10)  # of one over the standard deviation of a stream
-MAX_STAKE = 4.0
+MAX_STREAM_STAKE = 4.0
 FIRST_PREDICTION = 0.5
 FIRST_VARIANCE = 0.25  # of rewards; of scores, times the number of actions
 PRIOR_INTERACTIONS = 10.0  # that the first variance counts for later
@@ -28,7 +28,7 @@ VARIANCE_MEMORY = 0.5  # of what earlier batches say of a variance, as propensit
 
 @dataclass(frozen=True, eq=False)
 class Means:
-    """The streams of a log, with what their bets are counted from.
+    """The streams of a log, with what their bets are in_number from.
 
     bets: gains, counts and stakes of S streams in K batches.
     names (S,): what each is the mean of, in words.
@@ -44,10 +44,10 @@ class Means:
     sums: FloatArray
 
 
-def gather(log: Log, batches: Batches) -> Means | None:
+def gather_means(log: Log, batches: Batches) -> Means | None:
     """Bets on every stream of the log, on rewards only if all lie in [0, 1]; None if there is nothing to bet on."""
     segments = cut_in_halves(log.contexts, batches.order[: batches.edges[1]])
-    rows = rows_of(log, batches, segments)
+    rows = seen_rows(log, batches, segments)
     unit = bool(log.rewards.min() >= 0 and log.rewards.max() <= 1)
     n_actions = min(log.n_actions, MAX_ACTIONS) if unit else 0
     n_pairs = min(len(segments), MAX_PAIRS // n_actions) if n_actions else 0
@@ -55,12 +55,12 @@ def gather(log: Log, batches: Batches) -> Means | None:
     said: list[str] = []
     if n_actions:
         parts += _bet_on_rewards(rows, batches, segments, n_actions, n_pairs)
-        said.append(f"rewards of {counted(n_actions, log.n_actions, 'action')}")
+        said.append(f"rewards of {in_number(n_actions, log.n_actions, 'action')}")
     if len(segments):
         parts.append(_bet_on_contexts(rows, batches, segments))
-        said.append(f"sizes of {counted(len(segments), len(segments), 'segment')} of contexts")
+        said.append(f"sizes of {in_number(len(segments), len(segments), 'segment')} of contexts")
     if n_pairs:
-        said.append(f"rewards within {counted(n_pairs, len(segments), 'segment')}")
+        said.append(f"rewards within {in_number(n_pairs, len(segments), 'segment')}")
     if not unit:
         said.append("but not rewards, as they leave [0, 1]")
     parts = [part for part in parts if part.names]
@@ -82,7 +82,7 @@ class _Part:
 
 
 def _bet_on_rewards(
-    rows: Rows, batches: Batches, segments: Segments, n_actions: int, n_pairs: int
+    rows: Seen, batches: Batches, segments: Segments, n_actions: int, n_pairs: int
 ) -> tuple[_Part, _Part]:
     """Of actions, and of pairs of an action and a half of one of the first n_pairs segments."""
     shape = (len(batches), n_actions, 1 + n_pairs)
@@ -96,7 +96,7 @@ def _bet_on_rewards(
         predictions = (earned + FIRST_PREDICTION) / (plays + 1.0)
         first = PRIOR_INTERACTIONS * FIRST_VARIANCE * rows.bounds.shape[1]
         variances = (squares + first) / (interactions + PRIOR_INTERACTIONS)
-        stakes[k] = np.minimum(STAKE_FACTORS / np.sqrt(variances)[:, None], MAX_STAKE)
+        stakes[k] = np.minimum(STAKE_FACTORS / np.sqrt(variances)[:, None], MAX_STREAM_STAKE)
         tally = RewardTally(gains[k], weighted[k], np.zeros((n_actions, 3)))
         _tally_batch(taken, batches, k, predictions, stakes[k], tally)
         plays += tally.plays[:, 0]
@@ -109,7 +109,7 @@ def _bet_on_rewards(
 
 
 def _tally_batch(
-    rows: Rows, batches: Batches, k: int, predictions: FloatArray, stakes: FloatArray, tally: RewardTally
+    rows: Seen, batches: Batches, k: int, predictions: FloatArray, stakes: FloatArray, tally: RewardTally
 ) -> None:
     start, stop = int(batches.edges[k]), int(batches.edges[k + 1])
     over_cores(lambda a, b: tally_rewards(rows, start, stop, predictions, stakes, tally, a, b), count=len(predictions))
@@ -145,13 +145,13 @@ def _pairs(
     return _Part(bets, tuple(names), np.concatenate([np.empty(shape[:3]), *(one.swapaxes(0, 1) for one in sums)]))
 
 
-def _bet_on_contexts(rows: Rows, batches: Batches, segments: Segments) -> _Part:
+def _bet_on_contexts(rows: Seen, batches: Batches, segments: Segments) -> _Part:
     """Of whether contexts lie in the first halves of segments."""
     totals = _totals(rows, batches)
     inside, every = totals[:, 1:].T, np.tile(totals[:, 0], (len(segments), 1))
     before, all_before = np.cumsum(inside, axis=1) - inside, np.cumsum(every, axis=1) - every
     share = (before + 0.5) / (all_before + 1.0)
-    stakes = np.minimum(STAKE_FACTORS / np.sqrt(share * (1.0 - share))[..., None], MAX_STAKE)
+    stakes = np.minimum(STAKE_FACTORS / np.sqrt(share * (1.0 - share))[..., None], MAX_STREAM_STAKE)
     gains = np.stack([inside, every - inside], axis=2)[..., None] * np.log1p(stakes)[:, :, None, :]
     counts = every.copy()
     gains[:, 0], counts[:, 0] = 0.0, 0.0  # the first batch has cut the halves
@@ -159,7 +159,7 @@ def _bet_on_contexts(rows: Rows, batches: Batches, segments: Segments) -> _Part:
     return _Part(Streams(gains, counts, stakes), names, np.stack([inside, every], axis=2))
 
 
-def _totals(rows: Rows, batches: Batches) -> FloatArray:
+def _totals(rows: Seen, batches: Batches) -> FloatArray:
     """How many interactions a batch has (K, 1 + G), in all and in the first half of each segment."""
     out = np.empty((len(batches), 1 + rows.inside.shape[1]))
     for k in range(len(batches)):

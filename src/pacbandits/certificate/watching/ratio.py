@@ -26,9 +26,9 @@ import numpy as np
 
 from pacbandits.arrays import FloatArray
 from pacbandits.certificate.watching.batches import FIRST_BATCH_ROWS, Batches, batches_of_rounds
-from pacbandits.certificate.watching.check import SAMPLE_RATIO, Check, counted
+from pacbandits.certificate.watching.check import SAMPLE_RATIO, Check, in_number
 from pacbandits.certificate.watching.segments import Segments, cut_in_halves
-from pacbandits.certificate.watching.tallies import MAX_ACTIONS, MAX_PAIRS, PlayTally, Rows, rows_of, tally_plays
+from pacbandits.certificate.watching.tallies import MAX_ACTIONS, MAX_PAIRS, PlayTally, Seen, seen_rows, tally_plays
 from pacbandits.compiled import over_cores
 from pacbandits.records import Log
 
@@ -50,18 +50,18 @@ def look_at_ratio(log: Log, *, needed: float, first_rows: int = FIRST_BATCH_ROWS
     n_actions = min(log.n_actions, MAX_ACTIONS)
     segments = cut_in_halves(log.contexts, first, most=MAX_PAIRS // n_actions)
     gains, counts = _bet_on_plays(log, batches, segments, n_actions)
-    found = find(gains)
-    said = f"the plays of {counted(n_actions, log.n_actions, 'action')}"
+    found = find_mismatch(gains)
+    said = f"the plays of {in_number(n_actions, log.n_actions, 'action')}"
     if len(segments):
-        said += f", in all and by {counted(len(segments), len(segments), 'segment')} of contexts"
-    over = f"{counted(log.samples, log.samples, 'interaction')} in {counted(len(batches), len(batches), 'batch')}"
+        said += f", in all and by {in_number(len(segments), len(segments), 'segment')} of contexts"
+    over = f"{in_number(log.samples, log.samples, 'interaction')} in {in_number(len(batches), len(batches), 'batch')}"
     return Check(
         SAMPLE_RATIO, found.log_evidence, needed, _words(log, batches, segments, counts, found), f"{said}, over {over}"
     )
 
 
 @dataclass(frozen=True)
-class Finding:
+class Mismatch:
     """The e-process of the sample ratio where it is largest.
 
     log_evidence: its logarithm.
@@ -78,14 +78,14 @@ class Finding:
     batches: int
 
 
-def find(gains: FloatArray) -> Finding:
+def find_mismatch(gains: FloatArray) -> Mismatch:
     """The largest evidence at the end of any batch, of gains (K, A, 1 + 2G, J)."""
     n_batches, n_actions, n_halves, n_tilts = gains.shape
     shares = np.full(n_halves, 1.0 if n_halves == 1 else 0.5)
     shares[1:] /= max(n_halves - 1, 1)
     log_weights = np.log(shares / (n_actions * n_tilts))[:, None]
     wealth, starts = np.full(gains.shape[1:], -np.inf), np.zeros(gains.shape[1:], dtype=np.int64)
-    best, left = Finding(-np.inf, 0, 0, 0, 1), 1.0
+    best, left = Mismatch(-np.inf, 0, 0, 0, 1), 1.0
     for k in range(n_batches):
         share = START_SHARE if k else FIRST_START_SHARE
         fresh = np.log(left * share)
@@ -97,13 +97,13 @@ def find(gains: FloatArray) -> Finding:
         if total > best.log_evidence:
             spot = int(weighted.argmax())
             action, half = divmod(spot // n_tilts, n_halves)
-            best = Finding(total, action, half, int(starts.flat[spot]), k + 1)
+            best = Mismatch(total, action, half, int(starts.flat[spot]), k + 1)
     return best
 
 
 def _bet_on_plays(log: Log, batches: Batches, segments: Segments, n_actions: int) -> tuple[FloatArray, FloatArray]:
     """Gains (K, A, 1 + 2G, J), and plays, Σ b, Σ 1{a}/p (K, A, 1 + 2G, 3): of all rows, of first and second halves."""
-    rows, shape = rows_of(log, batches, segments), (len(batches), n_actions, 1 + len(segments))
+    rows, shape = seen_rows(log, batches, segments), (len(batches), n_actions, 1 + len(segments))
     gains, counts = np.zeros((*shape, len(TILTS))), np.zeros((*shape, 3))
     guess = 0.0 if log.least is None else 1.0 / log.n_actions
     for k in range(len(batches)):
@@ -111,7 +111,7 @@ def _bet_on_plays(log: Log, batches: Batches, segments: Segments, n_actions: int
     return _with_other_halves(gains), _with_other_halves(counts)
 
 
-def _tally_batch(rows: Rows, batches: Batches, k: int, guess: float, tally: PlayTally) -> None:
+def _tally_batch(rows: Seen, batches: Batches, k: int, guess: float, tally: PlayTally) -> None:
     start, stop = int(batches.edges[k]), int(batches.edges[k + 1])
     over_cores(lambda a, b: tally_plays(rows, start, stop, TILTS, guess, tally, a, b), count=len(tally.gains))
 
@@ -125,7 +125,7 @@ def _with_other_halves(sums: FloatArray) -> FloatArray:
     return out
 
 
-def _words(log: Log, batches: Batches, segments: Segments, counts: FloatArray, found: Finding) -> str:
+def _words(log: Log, batches: Batches, segments: Segments, counts: FloatArray, found: Mismatch) -> str:
     """Which action was played how often, where and since when, and how often was to be expected."""
     plays, expected, stands_for = counts[found.start : found.batches, found.action, found.half].sum(axis=0)
     if log.least is None:

@@ -1,4 +1,4 @@
-"""Rows of a log as kernels take them, and what these sum over the rows of a batch for one action after another.
+"""Seen of a log as kernels take them, and what these sum over the rows of a batch for one action after another.
 
 `drift` and `ratio` say what the sums are for. Actions write to places of their own, so cores share them out.
 """
@@ -21,11 +21,11 @@ MAX_ACTIONS = 256  # that are looked at
 MAX_PAIRS = 128  # of an action and a segment
 
 CAP_SHARE = 0.9  # λM: how near a single row may bring a bet to ruin
-MIN_PROPENSITY = 1e-100  # below it a propensity counts as this much, and its bound as 0, so that nothing overflows
+MIN_PROPENSITY = 1e-100  # below it a propensity counts as this much, and what is known of it as 0
 PRODUCT_ROWS = 128  # multiplied before a logarithm is taken; factors lie between e⁻² and e²
 
 
-class Rows(NamedTuple):
+class Seen(NamedTuple):
     """n rows.
 
     order (n,): by time.
@@ -46,15 +46,17 @@ class Rows(NamedTuple):
     inside: NDArray[np.uint8]
 
 
-def rows_of(log: Log, batches: Batches, segments: Segments) -> Rows:
+def seen_rows(log: Log, batches: Batches, segments: Segments) -> Seen:
     """The rows of a log."""
-    return Rows(
+    bounds = np.ascontiguousarray(log.bounds)
+    bounds.setflags(write=False)  # as those that were not copied, for which kernels are compiled
+    return Seen(
         order=batches.order,
         actions=log.actions,
         rewards=log.rewards,
         repeats=log.repeats.astype(np.float64),
         played=log.played_propensities,
-        bounds=log.bounds,
+        bounds=bounds,
         inside=segments.inside,
     )
 
@@ -85,7 +87,7 @@ class PlayTally(NamedTuple):
 
 @kernel
 def tally_rewards(
-    rows: Rows,
+    rows: Seen,
     start: int,
     stop: int,
     predictions: FloatArray,
@@ -160,7 +162,7 @@ def tally_rewards(
 
 @kernel
 def tally_plays(
-    rows: Rows,
+    rows: Seen,
     start: int,
     stop: int,
     tilts: FloatArray,
@@ -171,7 +173,7 @@ def tally_plays(
 ) -> None:
     """Add up rows order[start] to order[stop − 1]; tilts κ (J,), guess: what b is at least where κ > 0.
 
-    Rows that occurred once are multiplied before a logarithm is taken.
+    Seen that occurred once are multiplied before a logarithm is taken.
     """
     n_tilts, n_segments = len(tilts), rows.inside.shape[1]
     products, factors = np.ones((1 + n_segments, n_tilts)), np.empty(n_tilts)
@@ -180,7 +182,9 @@ def tally_plays(
         for t in range(start, stop):
             i = rows.order[t]
             bound, weight, p = rows.bounds[i, a], rows.repeats[i], max(rows.played[i], MIN_PROPENSITY)
-            higher = max(bound, guess)
+            higher = max(bound, guess, MIN_PROPENSITY)
+            if bound < MIN_PROPENSITY:
+                bound = 0.0
             played = 1.0 if rows.actions[i] == a else 0.0
             for j in range(n_tilts):
                 factors[j] = 1.0 + (higher if tilts[j] > 0 else bound) * tilts[j]
