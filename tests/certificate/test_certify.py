@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
 
 import pacbandits as pb
 from pacbandits.certificate import Bets, Evidence, Ledger, in_blocks, make_certificate, worth_naming
@@ -16,6 +17,7 @@ from pacbandits.certificate.leaders import name_leaders
 from pacbandits.records import Design
 from pacbandits.records.digest import digest_log
 from pacbandits.rewards import CellMeans, PerAction, predict_by_round
+from tests.certificate import plain
 from tests.certificate.boundary import (
     Game,
     Pair,
@@ -29,6 +31,7 @@ from tests.certificate.boundary import (
     stop_where_it_hurts,
 )
 from tests.certificate.test_validity import make_problem
+from tests.instances import seeds
 
 CONTEXTS = 40
 
@@ -60,14 +63,14 @@ def wrongly_certified(problem, log, *, epsilon, delta, ordered=False):
 
 
 def luck():
-    """Every map of forty contexts to two actions, the second better by a little: those that look best are luck."""
-    return make_problem(np.tile([0.45, 0.55], (CONTEXTS, 1)))
+    """Every map of 120 contexts to two actions, the second better by a little: those that look best are lucky."""
+    return make_problem(np.tile([0.45, 0.55], (120, 1)))
 
 
 @pytest.mark.parametrize("ordered", [False, True])
 def test_a_log_of_one_round_gives_no_wrong_certificate(ordered):
     """Blocks of so few rows a context favour errors, and so would models and names that knew the rows they are for."""
-    problem, runs, delta = luck(), 12, 1e-3
+    problem, runs, delta = luck(), 10, 0.01
     assert worth_naming(problem.policies)
     best, wrong, far = problem.value(problem.best_policy()), 0, 0
     for seed in range(runs):
@@ -197,6 +200,39 @@ def test_a_certificate_that_was_altered_is_refused(proven, name, change, words):
     verdict = pb.verify(replace(made, **{name: change(made)}), log, policies)
     assert not verdict.good
     assert any(words in fault for fault in verdict.faults), verdict.faults
+
+
+@dataclass(frozen=True)
+class Extreme:
+    """A model that predicts anything, the ends of [0, 1] among it, for contexts with ids up to 12."""
+
+    seed: int
+    n_actions: int
+
+    def fit(self, log):
+        return self
+
+    def predict(self, contexts):
+        table = plain.draw_predictions(np.random.default_rng(self.seed), (13, self.n_actions))
+        return table[contexts.ids]
+
+    def to_json(self):
+        return {"kind": "extreme"}
+
+
+@settings(max_examples=80)
+@given(seeds)
+def test_verify_computes_the_same_where_caps_bind(seed):
+    """Rare actions, sure predictions, large stakes and small: whatever is made is found again."""
+    log, _ = plain.draw_log(seed)
+    rng = np.random.default_rng(seed)
+    policies = pb.Finite(rng.integers(log.n_actions, size=(4, 13)), n_actions=log.n_actions)
+    model = Extreme(seed, log.n_actions)
+    ledger = Ledger.of(log, predict_by_round(log, model))
+    evidence = Evidence(log, ledger, policies, 0.1, 0.2, model=model.to_json())
+    bets = Bets(tuple(10 ** rng.uniform(-3, 0.5, size=2)), tuple(rng.uniform(0.1, 1, size=ledger.n_rounds)))
+    made, _ = make_certificate(evidence, policies.policy(0), bets)
+    assert pb.verify(made, log, policies, model=model).faults == ()
 
 
 def test_another_policy_is_refused(proven):

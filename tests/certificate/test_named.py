@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pytest
@@ -177,16 +178,16 @@ def test_late_experts_see_later_rounds_alone(trial):
     whole = Evidence(state.log, book, problem.policies, 0.1, 0.05, model={}, reserved=True)
     rest = Evidence(state.log.take(later), part, problem.policies, 0.1, 0.05, model={})
     some = problem.policies.argmax(problem.population, np.random.default_rng(0).random((len(problem.population), 6)))
-    for k in range(n_experts):
-        late = whole.wealth(made.bets, k + n_experts, reference=own)
+    for k, number in product(range(n_experts), (1, 7)):
+        named = replace(made.bets, naming=Naming(naming.round, number))
+        late = whole.wealth(named, k + n_experts, reference=own)
         bets = Bets((made.bets.multipliers[k],), made.bets.scales[naming.round :])
         alone = rest.wealth(bets, 0, reference=state.policy(part.contexts))
-        plain = replace(made.bets, naming=None)
-        early = whole.wealth(made.bets, k, reference=own)  # who does not wait has no head start
-        np.testing.assert_array_equal(early, whole.wealth(plain, k, reference=own))
+        early = whole.wealth(named, k, reference=own)  # who does not wait has no head start
+        np.testing.assert_array_equal(early, whole.wealth(replace(named, naming=None), k, reference=own))
         seen, known = some(book.contexts), some(part.contexts)
         assert late[np.arange(len(seen)), seen].sum() == pytest.approx(
-            alone[np.arange(len(known)), known].sum() + head_start(log_size=size, number=naming.number)
+            alone[np.arange(len(known)), known].sum() + head_start(log_size=size, number=number)
         )
 
 

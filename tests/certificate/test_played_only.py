@@ -224,6 +224,11 @@ def test_the_certificate_says_what_was_declared_and_verify_looks():
     higher = log.propensities.copy()
     higher[0, log.actions[0]] += 1e-9
     assert "digest differs" in pb.verify(made, replace(log, propensities=higher), problem.policies).faults[0]
+    lower = log.least.copy()  # of the played action alone, so that the propensities are the same
+    lower[0, log.actions[0]] /= 2
+    other = replace(log, least=lower)
+    assert np.array_equal(other.propensities, log.propensities)
+    assert "digest differs" in pb.verify(made, other, problem.policies).faults[0]
     nothing = pb.certify(forget(full, 0.0), problem.policies, epsilon=0.3, delta=0.1)
     assert nothing.remarks == ()
     bounds = np.where(np.arange(len(full)) % 2, 0.25, 0.1)[:, None]

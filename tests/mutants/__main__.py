@@ -43,7 +43,10 @@ def _noticed(copy: Copy, mutant: Mutant, number: int) -> bool:
         outcomes = {test: copy.run([test], fresh=has_kernels(mutant)) for test in mutant.tests.split()}
     seconds = time.perf_counter() - began
     missed = {test: (code, last) for test, (code, last) in outcomes.items() if code != PYTEST_FAILED}
-    print(f"{number:3d} {'NOTICED' if not missed else 'MISSED':8s}{seconds:6.1f} s  {mutant.file}: {mutant.words}")
+    print(
+        f"{number:3d} {'NOTICED' if not missed else 'MISSED':8s}{seconds:6.1f} s  {mutant.file}: {mutant.words}",
+        flush=True,
+    )
     for test, (code, last) in missed.items():
         print(f"      {test}: " + ("passes" if code == PYTEST_PASSED else f"did not run ({code}): {last}"), flush=True)
     return not missed

@@ -31,11 +31,13 @@ VILLE = "certificate/test_ville.py::test_no_expert"
 GAME = f"{VILLE}_grows_rich_whoever_keeps_the_log"
 BY_HAND = "certificate/test_ledger.py::test_wealth_of_any_log_is_that_by_hand"
 UNION = "certificate/test_validity.py::test_references_and_experts_together_err_no_more_often_than_delta_says"
+THRESHOLD = "certificate/test_certificate.py::test_the_threshold_is_a_union_over_references_and_experts"
 HALVES = "certificate/test_validity.py::test_all_rows_err_half_as_often_and_so_do_all_names_together"
 SHARES = "certificate/test_named.py::test_all_tests_together_fail_with_probability_delta"
 LATE = "certificate/test_named.py::test_late_experts_see_later_rounds_alone"
 FORGERY = "certificate/test_named.py::test_verify_accepts_it_and_refuses_every_forgery"
 ALTERED = "certificate/test_certify.py::test_a_certificate_that_was_altered_is_refused"
+CAPS = "certificate/test_certify.py::test_verify_computes_the_same_where_caps_bind"
 DIGEST = "certificate/test_certificate.py::test_the_digest_is_of_everything"
 REALIZABLE = "realizable/test_certificate.py::"
 SIZES = "test_confidence.py::test_sample_sizes_give_the_widths_that_the_proofs_need"
@@ -45,7 +47,7 @@ THRESHOLDS = (
     Mutant("log K is dropped", "confidence.py", "log_size + math.log(experts) -", "log_size -", UNION),
     Mutant("log|Π| is dropped", "confidence.py", "log_size + math.log(experts) -", "math.log(experts) -", UNION),
     Mutant("the half of δ is spent twice", "confidence.py", "delta / 2.0 if reserved", "delta if reserved", HALVES),
-    Mutant("δ is spent twice", "confidence.py", "(delta / 2.0 if reserved else delta)", "(2.0 * delta)", UNION),
+    Mutant("δ is spent twice", "confidence.py", "(delta / 2.0 if reserved else delta)", "(2.0 * delta)", THRESHOLD),
     Mutant("names get shares that add up to δ", "confidence.py", "+ math.log(4.0)", "+ math.log(8.0)", HALVES),
     Mutant("shares of names decay too slowly", "confidence.py", "- math.log(number + 4.0)", "- math.log(5.0)", SHARES),
     Mutant("every name is the first", "certificate/making.py", "number=bets.naming.number", "number=1", LATE),
@@ -76,7 +78,7 @@ THRESHOLDS = (
         "certificate/search.py",
         "for score in scores], axis=0).min())",
         "for score in scores], axis=0).max())",
-        f"{UNION} certificate/test_search.py",
+        "certificate/test_search.py",
     ),
     Mutant(
         "the argmax finds the policy refuted most",
@@ -132,10 +134,10 @@ SCORES = (
         f"{GAME}[by-context]",
     ),
     Mutant(
-        "the bet sees the reward",
+        "the bet sees the action",
         "certificate/rows.py",
         "float(bets[rows.rounds[i]]), float(caps",
-        "float(bets[rows.rounds[i]]) * (1.0 - 0.2 * rows.rewards[i]), float(caps",
+        "float(bets[rows.rounds[i]]) * (1.0 if rows.actions[i] == q else 0.5), float(caps",
         f"{GAME}[even]",
     ),
     Mutant(
@@ -209,6 +211,20 @@ SCORES = (
         "certificate/test_ledger.py::test_stakes_and_caps_leave_something",
     ),
     Mutant(
+        "propensities that sum to less than 1 are let through",
+        "records/log.py",
+        "if self.least is None and off.max() > PROPENSITY_SUM_ROUNDING:",
+        "if False:",
+        "records/test_log.py::test_refuses_what_cannot_have_happened",
+    ),
+    Mutant(
+        "an action may have been played less often than was declared",
+        "records/log.py",
+        "if below.max() > 0:",
+        "if False:",
+        "certificate/test_played_only.py::test_a_declaration_that_the_log_refutes_is_refused",
+    ),
+    Mutant(
         "rewards outside [0, 1] are let through",
         "certificate/ledger.py",
         "if log.rewards.min() < 0 or log.rewards.max() > 1:",
@@ -230,7 +246,7 @@ PAST = (
         "trials/trial.py",
         "new = fit(state).predict",
         "new = fit(replace(state, log=seen)).predict",
-        f"{VILLE}_of_a_trial_grows_rich_by_its_own_designs",
+        "trials/test_trials.py::test_a_round_is_predicted_bet_on_and_named_without_it",
     ),
     Mutant(
         "names see the block that tests them",
@@ -283,6 +299,13 @@ PAST = (
         "certificate/test_named.py::test_small_and_inexact_classes_keep_all_of_delta",
     ),
     Mutant(
+        "a log of one round spends all of δ, though it may go on",
+        "certificate/certify.py",
+        "reserved=worth_naming(policies)",
+        "reserved=blocks is not log and worth_naming(policies)",
+        "certificate/test_named.py::test_certify_names_policies_where_a_log_has_rounds",
+    ),
+    Mutant(
         "blocks are cut where the log ends",
         "certificate/conventions.py",
         "np.arange(len(log)) // FIRST_BLOCK_ROWS",
@@ -309,6 +332,37 @@ PAST = (
         "if off.max() > MAX_PROPENSITY_ROUNDING:",
         "if False:",
         "algorithms/test_conformance.py::test_a_log_that_is_not_of_the_plan_is_refused",
+    ),
+)
+
+SIZES_OF_CLASSES = (
+    Mutant(
+        "a list counts itself as one",
+        "policies/finite.py",
+        "return math.log(len(self))",
+        "return 0.0",
+        "policies/test_exact_classes.py::test_interface",
+    ),
+    Mutant(
+        "every map, each context counted with one action fewer",
+        "policies/trivial.py",
+        "return self.n_contexts * math.log(self.n_actions)",
+        "return self.n_contexts * math.log(self.n_actions - 1)",
+        "policies/test_exact_classes.py::test_interface",
+    ),
+    Mutant(
+        "trees are counted without their leaves",
+        "policies/trees/binned.py",
+        "math.log(splits) + 2**self.depth * actions",
+        "math.log(splits) + actions",
+        "policies/trees/test_oracle.py::test_log_size_counts_splits",
+    ),
+    Mutant(
+        "trees are counted by their root alone",
+        "policies/trees/binned.py",
+        "(2**self.depth - 1) * math.log(splits)",
+        "math.log(splits)",
+        "policies/trees/test_oracle.py::test_log_size_counts_splits",
     ),
 )
 
@@ -423,7 +477,21 @@ RECHECK = (
         "certificate/verify.py",
         "np.minimum(1.0 - _centre(1.0 - rows.predictions, stake), p * cap)",
         "(1.0 - _centre(1.0 - rows.predictions, stake))",
-        "certificate/test_played_only.py::test_verify_agrees_and_knowing_all_is_the_special_case",
+        CAPS,
+    ),
+    Mutant(
+        "verify has no cap on π's side",
+        "certificate/verify.py",
+        "np.maximum(_centre(rows.predictions, stake), 1.0 - p * cap)",
+        "_centre(rows.predictions, stake)",
+        CAPS,
+    ),
+    Mutant(
+        "verify counts a row once however often it occurred",
+        "certificate/verify.py",
+        "log.repeats[part, None] * np.log1p",
+        "np.log1p",
+        CAPS,
     ),
     Mutant(
         "verify takes another reward model",
@@ -438,6 +506,13 @@ RECHECK = (
         "if c.share is not None and not 0 <= c.share <= 1:",
         "if False:",
         ALTERED,
+    ),
+    Mutant(
+        "a certificate may say what its figures do not",
+        "certificate/claim.py",
+        "if given.get(name) != made[name]:",
+        "if False:",
+        "certificate/test_certify.py::test_words_that_were_altered_are_refused",
     ),
     *(
         Mutant(f"the digest is not of {column}", "records/digest.py", text, instead, tests)
@@ -537,13 +612,7 @@ PAPER = (
     Mutant(
         "half of elimination's samples", "confidence.py", "ELIMINATION_FACTOR = 4.0", "ELIMINATION_FACTOR = 2.0", SIZES
     ),
-    Mutant(
-        "an eighth of rage-free's samples",
-        "confidence.py",
-        "RAGE_FREE_FACTOR = 1568.0",
-        "RAGE_FREE_FACTOR = 196.0",
-        "test_confidence.py::test_the_induction_of_the_lemmas_closes",
-    ),
+    Mutant("half of rage-free's samples", "confidence.py", "FREE_FACTOR = 1568.0", "FREE_FACTOR = 784.0", SIZES),
     Mutant(
         "half of CODA's width",
         "confidence.py",
@@ -570,7 +639,7 @@ PAPER = (
         "confidence.py",
         "return max(1, math.ceil(n))",
         "return max(1, math.floor(n))",
-        "test_confidence.py::test_sample_sizes_are_at_least_1_and_scale",
+        SIZES,
     ),
     Mutant(
         "a round too few",
@@ -758,7 +827,7 @@ DESIGN = (
         "design/sifting.py",
         "return Weighting(weights, solved.lower, upper, solved.evaluations)",
         "return Weighting(weights, solved.lower, solved.upper, solved.evaluations)",
-        "design/test_enumerated.py::test_the_design_attains_the_upper_end",
+        "design/test_sifting.py::test_a_pruned_solution_promises_what_it_keeps",
     ),
     Mutant(
         "the upper end of a sifted table is that of the few",
@@ -874,6 +943,7 @@ MUTANTS: tuple[Mutant, ...] = (
     *THRESHOLDS,
     *SCORES,
     *PAST,
+    *SIZES_OF_CLASSES,
     *RECHECK,
     *PAPER,
     *COMPLEXITY,

@@ -196,6 +196,27 @@ def test_options_are_checked_before_anything_is_played(bad):
         Coda(0.1, 0.1, **bad)
 
 
+@pytest.mark.parametrize("kind", [Uniform, Coda])
+def test_a_round_is_predicted_bet_on_and_named_without_it(kind):
+    """Whatever a round earns, its predictions, its bets and who was named before it are the same."""
+    problem = load_problem("trees:contexts=60,features=3,bins=6,actions=3,competitive=2")
+    algorithm, rng = kind(0.1, 0.05), np.random.default_rng(1)
+    state = algorithm.start(problem.policies, problem.population)
+    names = 0
+    for _ in range(4):
+        plan = algorithm.design(state)
+        log = problem.interact(plan.sampler, samples=plan.samples, rng=rng)
+        other = algorithm.absorb(state, plan, replace(log, rewards=1 - log.rewards))
+        state = algorithm.absorb(state, plan, log)
+        assert np.array_equal(state.predictions, other.predictions)
+        assert state.scales == other.scales
+        assert [one.naming for one in state.named] == [one.naming for one in other.named]
+        assert [one.policy.to_json() for one in state.named] == [one.policy.to_json() for one in other.named]
+        assert state.certificate.value != other.certificate.value  # what comes after is not the same
+        names = len(state.named)
+    assert names > 0  # or nothing would be tested
+
+
 def test_what_was_played_is_mixed_by_how_often():
     population = Contexts.finite(2)
 
