@@ -235,7 +235,8 @@ class Contexts:
         ids = parquet.pop_integers(columns, ID_COLUMN)
         weights = parquet.pop_floats(columns, WEIGHT_COLUMN)
         phi = parquet.pop_cube(columns, PHI_COLUMN)
-        total = 1.0 if weights is None or not any_total else float(weights.sum())
+        with np.errstate(over="ignore"):
+            total = 1.0 if weights is None or not any_total else float(weights.sum())
         if weights is not None and abs(total - 1.0) > 1e-6 and 0 < total < np.inf:
             weights = weights / total
         features, names, categories = parquet.features(columns, n=n)
