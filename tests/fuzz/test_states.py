@@ -137,7 +137,7 @@ def facts(algorithm, state):
     Not how it counts its efforts, what it said of past rounds, and which policies of its class it explored by: all that
     could as well have been otherwise.
     """
-    return json.dumps(
+    told = json.dumps(
         [
             [algorithm.name, algorithm.epsilon, algorithm.delta],
             [state.round_number, state.samples, state.finished, state.scales],
@@ -148,6 +148,7 @@ def facts(algorithm, state):
         ],
         default=float,
     )
+    return json.loads(told)
 
 
 class Folder:
