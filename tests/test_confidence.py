@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import binom
+from scipy.stats import binom, chi2
 
 from pacbandits.confidence import (
     CODA_FACTOR,
@@ -26,11 +26,13 @@ from pacbandits.confidence import (
     best_share,
     catoni_radius,
     catoni_scale,
+    check_noise,
     common_gamma,
     elimination_samples,
     ellipsoid_price,
     ratio_samples,
     regularised_radius,
+    residual_bound,
     round_confidence,
     round_epsilon,
     rounds_needed,
@@ -39,7 +41,8 @@ from pacbandits.confidence import (
     whole_samples,
 )
 from pacbandits.errors import InputError
-from pacbandits.problems import load_problem
+from pacbandits.problems import Gaussian, load_problem
+from pacbandits.records import RewardBounds
 from pacbandits.simulation import run
 
 positive = st.floats(1e-3, 1e3)
@@ -268,3 +271,26 @@ def test_the_last_round_is_fine_enough_and_the_one_before_is_not(epsilon):
     rounds = rounds_needed(epsilon)
     assert round_epsilon(rounds) <= epsilon * (1 + 1e-11)
     assert rounds == 0 or round_epsilon(rounds - 1) > epsilon
+
+
+def test_residuals_exceed_their_bound_as_seldom_as_it_says():
+    """For normal noise the sum of squares is χ²; all n together cost α, and with many n the bound is all but exact."""
+    alpha, noise = 0.01, 0.3
+    counts = np.concatenate([np.arange(1, 2000), np.geomspace(2000, 10**9, 200).astype(np.int64)])
+    bounds = np.array([residual_bound(int(n), noise=noise, alpha=alpha) for n in counts]) / noise
+    counts = counts.astype(np.float64)
+    each = alpha / (counts * (counts + 1))
+    assert (chi2.sf(bounds, counts) <= each).all()
+    ratio = bounds / chi2.isf(each, counts)
+    assert ratio.max() < 2.1
+    assert ratio[counts > 1000].max() < 1.03
+    two_sided = np.full(10**4, np.sqrt(noise))  # the noise of that proxy with the largest squares: a coin
+    assert (two_sided**2).sum() < residual_bound(len(two_sided), noise=noise, alpha=0.5)
+
+
+@pytest.mark.parametrize("variance", [1e308, 1e-300, -1.0, math.nan, math.inf])
+def test_noise_that_cannot_be_computed_with_is_refused(variance):
+    for make in (check_noise, lambda own: RewardBounds(in_unit=False, proxy=own), Gaussian):
+        with pytest.raises(InputError, match=r"must be 0 or between 1e-100 and 1e\+100|negative|finite"):
+            make(variance)
+    assert check_noise(0.0) == 0.0

@@ -24,21 +24,26 @@ def read_json(path: str | Path, *, max_bytes: int = MAX_JSON_BYTES, max_values: 
     shown = plain(path, most=MAX_PATH_CHARACTERS)
     try:
         found = path.stat()
-        if not stat.S_ISREG(found.st_mode):
-            raise InputError(f"cannot read {shown}: it is not an ordinary file")
-        with path.open("rb") as file:
-            raw = file.read(max_bytes + 1) if found.st_size <= max_bytes else b""
+        ordinary, small = stat.S_ISREG(found.st_mode), found.st_size <= max_bytes
+        raw = _first_bytes(path, max_bytes + 1) if ordinary and small else b""
     except OSError as error:
         raise InputError(f"cannot read {shown}: {plain(error.strerror or error)}") from None
     except ValueError:  # a path with a null character
         raise InputError(f"cannot read {shown}: there can be no such file") from None
-    if found.st_size > max_bytes or len(raw) > max_bytes:
+    if not ordinary:
+        raise InputError(f"cannot read {shown}: it is not an ordinary file")
+    if not small or len(raw) > max_bytes:
         raise InputError(f"{shown} is too large to be read: more than {max_bytes:,} bytes")
     try:
         text = raw.decode("utf-8")
     except UnicodeDecodeError:
         raise InputError(f"{shown} is not JSON: it is not text in UTF-8") from None
     return parse_json(text, name=shown, max_values=max_values)
+
+
+def _first_bytes(path: Path, count: int) -> bytes:
+    with path.open("rb") as file:
+        return file.read(count)
 
 
 def parse_json(text: str, *, name: str, max_values: int = MAX_JSON_VALUES) -> object:

@@ -43,7 +43,7 @@ def make(seed: int = 0, *, change: np.ndarray | None = None, rounds: int = 3, sa
     return contexts, log, parameter
 
 
-def certify(contexts: Contexts, log: Log, policies, form) -> RealizableCertificate:
+def certify(contexts: Contexts, log: Log, policies, form, *, noise: float = 0.25) -> RealizableCertificate:
     features = map_for(contexts, n_actions=A, relative=False)
     population = Population.of(policies, contexts, features)
     moments = Moments.of(log, features, population.span)
@@ -52,7 +52,7 @@ def certify(contexts: Contexts, log: Log, policies, form) -> RealizableCertifica
         best = GreedyPolicy(features, population.span.parameter(moments.estimate()))
     else:
         best = policies.policy(int(np.argmax(population.points @ moments.estimate())))
-    terms = Terms(EPSILON, DELTA, 0.25, form, prior)
+    terms = Terms(EPSILON, DELTA, noise, form, prior)
     return make_realizable_certificate(log, moments, population, policies, reference=best, terms=terms)
 
 
@@ -172,6 +172,30 @@ def test_what_was_altered_is_refused():
     for name, value in (("delta", float("nan")), ("claim", "all is well"), ("certified", True), ("form", "circle")):
         with pytest.raises(InputError):
             RealizableCertificate.from_json(made.to_json() | {name: value, "epsilon": 1e-6})
+
+
+@pytest.mark.parametrize("form", ["list", "ellipsoid", "all"])
+def test_noise_that_the_rewards_refute_is_a_fault(form: str):
+    contexts, log, _ = make()
+    policies = Trivial(N, A) if form == "all" else listed()
+    made = certify(contexts, log, policies, "list" if form == "list" else "ellipsoid")
+    for noise in (0.0, 1e-9, 0.1):
+        words = f"the rewards refute noise of {noise:g}, or that they are linear"
+        assert words in " ".join(verify_realizable(replace(made, noise=noise), log, contexts, policies).faults)
+        with pytest.raises(InputError, match=f"more than noise of {noise:g} allows .* give a larger proxy"):
+            certify(contexts, log, policies, made.form, noise=noise)
+
+
+def test_rewards_without_noise_refute_nothing():
+    contexts, log, parameter = make()
+    assert log.contexts.phi is not None
+    means = log.contexts.phi.array[np.arange(len(log)), log.actions] @ parameter
+    exact = replace(log, rewards=0.5 * means)
+    made = certify(contexts, exact, listed(), "list", noise=0.0)
+    assert verify_realizable(made, exact, contexts, listed()).good
+    off = replace(log, rewards=0.5 * means + 1e-3 * np.sin(np.arange(len(log))))
+    with pytest.raises(InputError, match="more than noise of 0 allows"):
+        certify(contexts, off, listed(), "list", noise=0.0)
 
 
 def test_realizability_is_the_first_thing_it_says():

@@ -21,7 +21,7 @@ from pacbandits.records import Contexts, Policy
 
 MOST_TABLE_ENTRIES = 10**8  # contexts × actions: what fits into an ordinary machine's memory
 DEFAULT_RESOLUTION = 2048  # intervals
-MAX_STORED_RESOLUTION = 2**14  # intervals; work grows with the square
+MAX_STORED_RESOLUTION = 2**13  # intervals; work grows with the square
 _LOG_GAIN_JITTER = 0.5  # standard deviation
 
 
