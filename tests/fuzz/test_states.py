@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tests.trials.saving_cases import FINITE, TREES, beginning, named, sealed, table
 
 from pacbandits import load_state, save_state
 from pacbandits.errors import InputError
@@ -182,10 +183,12 @@ class Folder:
         assert grown < MAX_EXTRA_KILOBYTES, what
 
 
-def bases():
-    """States with names, with designs that weigh actions by models, and on trees."""
-    listed, trees = direct("coda", FINITE), direct("coda", TREES)
-    return {"named": named(), "listed": (listed[0], listed[2][3]), "trees": (trees[0], trees[2][2])}
+def base_of(name):
+    """A state with names, with designs that weigh actions by models, or on trees; and its algorithm."""
+    if name == "named":
+        return named()
+    algorithm, states = beginning(FINITE if name == "listed" else TREES, rounds=2)
+    return algorithm, states[-1]
 
 
 def spoil_json(folder, seeds):
@@ -267,7 +270,7 @@ SPOILS = {"json": spoil_json, "text": spoil_text, "bytes": spoil_bytes, "columns
 
 @pytest.mark.parametrize("base", ["named", "listed", "trees"])
 def test_nonsense_is_refused(base, tmp_path):
-    folder = Folder(tmp_path, *bases()[base])
+    folder = Folder(tmp_path, *base_of(base))
     seed = int(np.sum([ord(letter) for letter in base]))
     counts = {"json": 60, "text": 12, "bytes": 12, "columns": 12}
     for how, count in counts.items():
@@ -279,6 +282,6 @@ def test_nonsense_is_refused(base, tmp_path):
 @pytest.mark.parametrize("how", SPOILS)
 @pytest.mark.parametrize("base", ["named", "listed", "trees"])
 def test_much_nonsense_is_refused(base, how, tmp_path):
-    folder = Folder(tmp_path, *bases()[base])
+    folder = Folder(tmp_path, *base_of(base))
     SPOILS[how](folder, range(1000))
     assert folder.refused > 700

@@ -26,6 +26,9 @@ TRIVIAL = "trivial:contexts=4,actions=10,gap=0.3"
 TREES = "trees:contexts=60,features=2,bins=4,actions=8,competitive=2,depth=1"
 
 
+NAMED = "trivial:contexts=16,actions=3,gap=0.3"
+
+
 SPECS = {FINITE: (Finite, 0.1), TRIVIAL: (Trivial, 0.12), TREES: (Trees, 0.13)}
 
 
@@ -57,6 +60,17 @@ def direct(name, spec):
     algorithm = KINDS[name](SPECS[spec][1], 0.1, pilot=100)
     first = algorithm.start(problem.policies, problem.population)
     return (algorithm, problem, *play(algorithm, problem, first, np.random.default_rng(0)))
+
+
+@cache
+def beginning(spec, rounds=5):
+    """The first states of a run of coda, and its algorithm."""
+    problem, rng = load_problem(spec), np.random.default_rng(0)
+    algorithm = Coda(0.25 if spec == NAMED else SPECS[spec][1], 0.1, pilot=100)
+    states = [algorithm.start(problem.policies, problem.population)]
+    for _ in range(rounds):
+        states.append(step(algorithm, problem, states[-1], rng))
+    return algorithm, states
 
 
 def generator(place):
@@ -128,14 +142,10 @@ def same(one, two):
         assert one.certificate.to_json() == two.certificate.to_json()
 
 
-NAMED = "trivial:contexts=16,actions=3,gap=0.3"
-
-
 @cache
 def named():
     """A state with names, whose certificate is of one of them; and its algorithm."""
-    problem, algorithm = load_problem(NAMED), Coda(0.25, 0.1, pilot=100)
-    first = algorithm.start(problem.policies, problem.population)
-    state = play(algorithm, problem, first, np.random.default_rng(0))[0][4]
-    assert state.certificate.bets.naming is not None
-    return algorithm, state
+    algorithm, states = beginning(NAMED, rounds=4)
+    assert len(states[-1].named) == 2
+    assert states[-1].certificate.bets.naming is not None
+    return algorithm, states[-1]

@@ -7,12 +7,15 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from tests.trials.saving_cases import FINITE, direct, named, same, sealed
+from tests.trials.saving_cases import FINITE, NAMED, beginning, named, same, sealed
 
 from pacbandits import load_state, save_state
+from pacbandits.arrays import as_read
+from pacbandits.certificate import Certificate, Naming
 from pacbandits.errors import InputError
 from pacbandits.records.digest import digest_log
 from pacbandits.trials.folders import name_table
+from pacbandits.trials.packing import digest_table
 
 
 def at(*path, to):
@@ -49,7 +52,15 @@ def entry(name, number, to):
     return at("history", number, name, to=to)
 
 
+def certified(**changes):
+    """Another certificate, which fits together by itself."""
+    return at("certificate", to=lambda old: as_read(replace(Certificate.from_json(old), **changes).to_json()))
+
+
 CERTIFICATE = "of its certificate is not that of the state"
+OTHER_BETS = replace(named()[1].certificate.bets, share=0.8)
+OTHER_NAMING = replace(named()[1].certificate.bets, naming=Naming(2, 9))
+ANOTHER_NAME = replace(named()[1].certificate.bets, naming=named()[1].named[1].naming)
 # Of a state with two names and five rounds less one, on a class of tables.
 FORGERIES = {
     "no samples": (without("samples"), "the state lacks 'samples'"),
@@ -128,6 +139,7 @@ FORGERIES = {
         at("current", "price", to=double),
         "the price of its current is another than in its h",
     ),
+    "current of no price": (at("current", "price", to=-1.0), "the price of its current is -1"),
     "current since later": (at("current", "since", to=more), "its current was chosen after .*, within a round"),
     "current since earlier": (at("current", "since", to=0), "its current was chosen after 0 interactions, not"),
     "current twice counted": (at("current", "oracle_calls", to=3), "its current counts oracle calls that were counted"),
@@ -139,14 +151,35 @@ FORGERIES = {
     "a certificate of more samples": (at("certificate", "samples", to=more), f"the samples {CERTIFICATE}"),
     "a certificate of more rows": (at("certificate", "rows", to=more), f"the rows {CERTIFICATE}"),
     "a certificate of other stakes": (at("certificate", "scales", 0, to=double), f"the scales {CERTIFICATE}"),
-    "a certificate with another ε": (at("certificate", "epsilon", to=0.24), "certificate"),
-    "a certificate of another δ": (at("certificate", "delta", to=0.2), "certificate"),
-    "a cheap certificate": (at("certificate", "threshold", to=-1.0), "certificate"),
+    "a certificate that contradicts itself": (
+        at("certificate", "epsilon", to=0.24),
+        "does not follow from its figures",
+    ),
+    "a certificate with another ε": (certified(epsilon=0.24), f"the epsilon {CERTIFICATE}"),
+    "a certificate of another δ": (certified(delta=0.2), f"the delta {CERTIFICATE}"),
+    "a cheap certificate": (certified(threshold=-1.0), "the threshold of its certificate is -1, but its class has"),
+    "a certificate of more wealth": (certified(value=5.0), "the last entry of its history is not what its certificate"),
+    "a modest certificate": (
+        certified(value=1e3, certified_epsilon=0.5),
+        "it is finished, or is not, against what its certificate says",
+    ),
+    "a certificate that proves more than it says": (
+        lambda given: [certified(value=1e3, certified_epsilon=0.5)(given), at("finished", to=True)(given)],
+        "its certificate claims less than it has proven",
+    ),
+    "a certificate with other caps": (
+        certified(bets=OTHER_BETS),
+        "the bets of its certificate are not those of the state",
+    ),
+    "a certificate of no name": (certified(bets=OTHER_NAMING), "its certificate has another naming"),
+    "a certificate of the other name": (certified(bets=ANOTHER_NAME), "its policy is neither its leader nor the one"),
+    "a certificate of strangers": (certified(experts=(99,)), "the experts of its certificate must be one or two"),
+    "a certificate of many": (certified(experts=(0, 1, 2)), "the experts of its certificate must be one or two"),
+    "a certificate shared by one": (certified(share=0.5), "the expert_share of its certificate is of no two"),
     "a certificate of a small class": (
         at("certificate", "log_size", to=1.0),
         "the log_size of its certificate is 1, but",
     ),
-    "a certificate by other names": (at("certificate", "naming", "number", to=9), "certificate"),
     "a certificate of another model": (at("certificate", "model", "strength", to=more), f"the model {CERTIFICATE}"),
     "another ε": (at("algorithm", "epsilon", to=0.3), "entry 0 of its history and the scale of its bets differ"),
     "another δ": (at("algorithm", "delta", to=0.2), f"the delta {CERTIFICATE}"),
@@ -244,8 +277,8 @@ LISTED = {
 
 @pytest.mark.parametrize("name", LISTED)
 def test_a_sealed_forgery_on_a_list_is_refused(name, tmp_path):
-    algorithm, _, states, _ = direct("coda", FINITE)
-    save_state(tmp_path, algorithm, states[4])
+    algorithm, states = beginning(FINITE)
+    save_state(tmp_path, algorithm, states[3])
     change, words = LISTED[name]
     forged(tmp_path, change)
     with pytest.raises(InputError, match=words):
@@ -271,6 +304,8 @@ LOGS = {
         lambda log: {"repeats": 0 * log.repeats + 2**52},
         r"its log has more than 9\.01e\+15 interactions",
     ),
+    "half told": (lambda log: {"least": log.propensities}, "its log does not tell every propensity"),
+    "remarked upon": (lambda log: {"remarks": ("it rained",)}, "its certificate leaves out what its log assumes"),
     "played otherwise": (lambda log: {"propensities": uneven(log)}, "gives propensities that differ by"),
 }
 
@@ -281,12 +316,33 @@ def test_a_forged_log_is_refused(name, tmp_path):
     save_state(tmp_path, algorithm, state)
     change, words = LOGS[name]
     log = replace(state.log, **change(state.log))
-    log.write(tmp_path / name_table("log", digest_log(log)))
+    log.write(tmp_path / name_table("log", digest_table(log)))
 
     def digested(given):
-        given["log"]["digest"] = given["certificate"]["digest"] = digest_log(log)
+        given["log"]["digest"], given["certificate"]["digest"] = digest_table(log), digest_log(log)
 
     forged(tmp_path, digested)
+    with pytest.raises(InputError, match=words):
+        load_state(tmp_path)
+
+
+STARTS = {
+    "finished": (at("finished", to=True), "it is finished, but nothing was played"),
+    "a history": (at("history", to=[{"round": 1, "samples": 1, "total": 1}]), "it has figures of rounds, but none was"),
+    "a scale": (at("scales", to=[1.0]), "it has figures of rounds, but none was played"),
+    "a pool": (at("pool", to=[0]), "it has a pool before its first round"),
+    "a leader": (at("leader", to=0), "it has a log without a leader, or a leader without a log"),
+    "a name": (at("named", to=[{"policy": 0, "round": 1, "number": 1}]), "which must come after round 0 and below 0"),
+    "a sampler": (at("played", to=[{}]), "'played' of the state must be a list with a length"),
+}
+
+
+@pytest.mark.parametrize("name", STARTS)
+def test_a_forged_start_is_refused(name, tmp_path):
+    algorithm, states = beginning(NAMED, rounds=4)
+    save_state(tmp_path, algorithm, states[0])
+    change, words = STARTS[name]
+    forged(tmp_path, change)
     with pytest.raises(InputError, match=words):
         load_state(tmp_path)
 

@@ -9,7 +9,7 @@ import sys
 import numpy as np
 import pytest
 from tests.trials.disks import FailingDisk
-from tests.trials.saving_cases import FINITE, TRIVIAL, direct, named, names, same, sealed, table
+from tests.trials.saving_cases import FINITE, TRIVIAL, beginning, named, names, same, sealed, table
 
 from pacbandits import load_state, save_state
 from pacbandits.errors import InputError
@@ -21,8 +21,8 @@ RUN = {"algorithm": "coda:pilot=50", "epsilon": 0.3, "delta": 0.1, "rng": 1}
 
 
 @pytest.mark.parametrize("step", [0, 1, 2, 4, 5, 6, 9, 10])
-def test_an_interruption_leaves_the_old_state_or_the_new_one(step, tmp_path):
-    algorithm, _, states, _ = direct("coda", TRIVIAL)
+def test_an_interruption_before_the_last_rename_leaves_the_old_state(step, tmp_path):
+    algorithm, states = beginning(TRIVIAL)
     save_state(tmp_path, algorithm, states[3])
     with pytest.raises(KeyboardInterrupt):
         save_state(StateFolder(tmp_path, FailingDisk(step, KeyboardInterrupt())), algorithm, states[4])
@@ -33,13 +33,13 @@ def test_an_interruption_leaves_the_old_state_or_the_new_one(step, tmp_path):
 
 def test_a_new_trial_takes_the_place_of_an_old_one(tmp_path):
     """Of all its files, and not before the last is written."""
-    one, two = named(), direct("coda", FINITE)
+    one, (other, states) = named(), beginning(FINITE)
     save_state(tmp_path, *one)
-    with pytest.raises(InputError, match="No space left"):  # at the last file but one
-        save_state(StateFolder(tmp_path, FailingDisk(11, OSError(28, "No space left"))), two[0], two[2][2])
+    with pytest.raises(InputError, match="No space left"):  # for the last file
+        save_state(StateFolder(tmp_path, FailingDisk(11, OSError(28, "No space left"))), other, states[2])
     same(load_state(tmp_path)[1], one[1])
-    save_state(tmp_path, two[0], two[2][2])
-    same(load_state(tmp_path)[1], two[2][2])
+    save_state(tmp_path, other, states[2])
+    same(load_state(tmp_path)[1], states[2])
     assert names(tmp_path) == ["contexts.parquet", "log.parquet", "state.json", "state.lock"]
 
 
@@ -49,12 +49,13 @@ def made_former(folder):
         table(folder, kind).rename(folder / f"{kind}.parquet")
     (folder / "state.lock").unlink()
     given = json.loads((folder / "state.json").read_text())
-    (folder / "state.json").write_text(sealed(given | {"format": 2}))
+    log = given["log"] | {"digest": given["certificate"]["digest"]}
+    (folder / "state.json").write_text(sealed(given | {"format": 2, "log": log}))
 
 
 def test_a_folder_of_the_former_format_is_read_and_brought_up_to_date(tmp_path):
     """Its tables could be those of a newer state, and were found by fixed names."""
-    algorithm, _, states, _ = direct("coda", TRIVIAL)
+    algorithm, states = beginning(TRIVIAL)
     save_state(tmp_path, algorithm, states[3])
     made_former(tmp_path)
     states[4].log.write(tmp_path / "log.parquet")
@@ -71,7 +72,7 @@ def test_a_folder_of_the_former_format_is_read_and_brought_up_to_date(tmp_path):
 
 
 def test_nobody_else_can_use_the_folder_of_a_run(tmp_path):
-    algorithm, _, states, _ = direct("coda", FINITE)
+    algorithm, states = beginning(FINITE)
     impatient, refused = StateFolder(tmp_path, patience_seconds=0), []
 
     def watch(_):

@@ -21,6 +21,7 @@ from pacbandits.errors import InputError, plain
 from pacbandits.fields import number, text
 from pacbandits.policies.base import ClosedClass, EnumeratedClass
 from pacbandits.records import Design, Log, Policy, Sampler
+from pacbandits.records.digest import digest_log
 from pacbandits.trials.exploration import NoisyDesign
 from pacbandits.trials.trial import EXPERT_MULTIPLIERS, Trial, TrialState
 
@@ -65,11 +66,8 @@ def check_rounds(algorithm: Trial, state: TrialState, *, built_in: bool) -> None
         _check_figures(algorithm, state)
 
 
-def check_state(algorithm: Trial, state: TrialState, *, log_digest: str | None, built_in: bool) -> None:
-    """Raise unless designs, names and certificate fit the rounds; those must have been checked.
-
-    log_digest: of the log, None before the first round.
-    """
+def check_state(algorithm: Trial, state: TrialState, *, built_in: bool) -> None:
+    """Raise unless designs, names and certificate fit the rounds; those must have been checked."""
     for name, part in (("certificate", state.certificate), ("leader", state.leader), ("current", state.current)):
         _check((part is None) == (state.log is None), f"it has a log without a {name}, or a {name} without a log")
     _check_members(state, built_in=built_in)
@@ -78,7 +76,7 @@ def check_state(algorithm: Trial, state: TrialState, *, log_digest: str | None, 
     if state.certificate is None or state.log is None:
         _check(not built_in or state.finished == (algorithm.epsilon >= 1), "it is finished, but nothing was played")
         return
-    _check_certificate(algorithm, state, state.certificate, state.log, log_digest)
+    _check_certificate(algorithm, state, state.certificate, state.log)
     if built_in:
         _check_answer(state, state.certificate)
 
@@ -185,7 +183,6 @@ def _check_played(state: TrialState, *, built_in: bool) -> None:
     if current is None:
         _check(not state.pool, "it has a pool before its first round")
         return
-    _check(state.played[-1][0] is current.sampler, "it plays otherwise than it last played")
     _check(
         current.since in (0, *totals[:-1]), f"its current was chosen after {current.since} interactions, within a round"
     )
@@ -216,9 +213,7 @@ def _check_names(state: TrialState) -> None:
     _check(len({id(one.policy) for one in state.named}) == len(state.named), "it has named a policy twice")
 
 
-def _check_certificate(
-    algorithm: Trial, state: TrialState, certificate: Certificate, log: Log, log_digest: str | None
-) -> None:
+def _check_certificate(algorithm: Trial, state: TrialState, certificate: Certificate, log: Log) -> None:
     """Raise unless the certificate is of this log, class, model and these bets."""
     policies = state.policies
     told = (
@@ -226,7 +221,7 @@ def _check_certificate(
         ("delta", certificate.delta, algorithm.delta),
         ("samples", certificate.samples, state.samples),
         ("rows", certificate.rows, len(log)),
-        ("digest", certificate.digest, log_digest),
+        ("digest", certificate.digest, digest_log(log)),
         ("scales", certificate.bets.scales, state.scales),
         ("model", as_read(certificate.model), as_read(state.model.to_json())),
         ("exact", certificate.exact, policies.exact),

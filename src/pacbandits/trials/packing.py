@@ -47,7 +47,7 @@ def pack_state(algorithm: Trial, state: TrialState, *, notes: Mapping[str, Any] 
         "log": log,
         "notes": dict(notes or {}),
     }
-    check_coherent(algorithm, state, log=log)
+    check_coherent(algorithm, state)
     tables = dict([_table("contexts", seen, state.contexts.write)])
     if state.log is not None and log is not None:
         tables |= [_table("log", log["digest"], state.log.write)]
@@ -67,14 +67,19 @@ def pack_state(algorithm: Trial, state: TrialState, *, notes: Mapping[str, Any] 
     return Packed(sealed, tables)
 
 
-def check_coherent(algorithm: Trial, state: TrialState, *, log: Json | None) -> None:
-    """Raise unless a state fits together; log: what is said of its log."""
+def check_coherent(algorithm: Trial, state: TrialState) -> None:
+    """Raise unless a state fits together."""
     built_in = stored.is_built_in(algorithm)
     try:
         check_rounds(algorithm, state, built_in=built_in)
-        check_state(algorithm, state, log_digest=None if log is None else log["digest"], built_in=built_in)
+        check_state(algorithm, state, built_in=built_in)
     except InputError as error:
         raise InputError(f"the state is not one that absorb returned: {error}") from None
+
+
+def digest_table(log: Log) -> str:
+    """Of a log with its remarks, on which no proof rests."""
+    return digest([digest_log(log), json.dumps(log.remarks)])
 
 
 def check_model(model: RewardModel, log: Log, predictions: FloatArray) -> None:
@@ -96,7 +101,7 @@ def _describe_log(state: TrialState) -> Json | None:
         return None
     if log.repeats.max() >= MAX_REPEATS_OF_A_ROW:
         raise InputError(f"a row that occurred {log.repeats.max():.3g} times cannot be saved; at most 2^53 can")
-    described: Json = {"rows": len(log), "digest": digest_log(log)}
+    described: Json = {"rows": len(log), "digest": digest_table(log)}
     if not can_be_made_again(state.model):
         check_model(state.model, log, predictions)
         described["predictions"] = digest([predictions])

@@ -27,7 +27,7 @@ from pacbandits.rewards import RewardModel, can_be_made_again, predict_by_round
 from pacbandits.trials import stored
 from pacbandits.trials.coherence import check_replay, check_rounds
 from pacbandits.trials.folders import STATE, StateFolder, name_table
-from pacbandits.trials.packing import FORMAT, KIND, check_coherent, check_model
+from pacbandits.trials.packing import FORMAT, KIND, check_coherent, check_model, digest_table
 from pacbandits.trials.restoring import Refitted, check_described, restore_play, restore_rounds
 from pacbandits.trials.trial import Trial, TrialState
 
@@ -73,7 +73,7 @@ def read_state(
         check_model(used, log, predictions)
     with _unusable_unless_read(folder), _reasoned():
         state = restore_play(fields, state, numbered, refitted, predictions)
-        check_coherent(made, state, log=given["log"])
+        check_coherent(made, state)
         check_replay(state)
         check_described(fields, made, state, beside=("kind", "format", "contexts", "log", "notes"))
         notes = fields.json_object("notes")
@@ -139,7 +139,7 @@ def _read_log(folder: StateFolder, fields: Fields) -> Log:
     if len(log) < rows or (len(log) > rows and fields["format"] != FORMER_FORMAT):
         raise InputError(f"{name} has {len(log)} rows, and {STATE} was written with {rows}")
     log = log.take(np.arange(rows))
-    if digest_log(log) != expected:
+    if (digest_log(log) if fields["format"] == FORMER_FORMAT else digest_table(log)) != expected:
         raise InputError(f"{name} is not what {STATE} was written with")
     return log
 
