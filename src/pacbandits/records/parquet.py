@@ -24,6 +24,7 @@ from pacbandits.records.files import (
     check_file,
     check_unpacked,
     max_unpacked_bytes,
+    naming,
     spell_bytes,
     why,
 )
@@ -48,10 +49,9 @@ def read(path: str | Path) -> Columns:
     check_file(path)
     delimiter = DELIMITERS.get(suffix(path))
     try:
-        return _read_columns(path, delimiter)
-    except InputError as error:
-        raise error if str(path) in str(error) else InputError(f"{path}: {error}") from None
-    except (pa.ArrowException, zlib.error, UnicodeError, OSError, EOFError, MemoryError, OverflowError) as error:
+        with naming(path):
+            return _read_columns(path, delimiter)
+    except (pa.ArrowException, zlib.error, UnicodeError, OSError, EOFError, OverflowError) as error:
         kind = "Parquet" if delimiter is None else "CSV"
         raise InputError(f"{path} is not a readable {kind} file: {why(error)}") from None
 
