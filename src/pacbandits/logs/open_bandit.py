@@ -83,7 +83,8 @@ def _check_present(given: Mapping[str, Any], names: Iterable[object]) -> None:
         missing.append("pscore")
     if missing:
         what = ", ".join(f"'{name}'" for name in missing)
-        raise InputError(f"the feedback lacks {what}{nearest(missing[0], sorted(str(name) for name in names))}")
+        others = sorted(str(name) for name in names if name not in missing)
+        raise InputError(f"the feedback lacks {what}{nearest(missing[0], others)}")
 
 
 def _same_count(own: Any, asked: int | None) -> int | None:

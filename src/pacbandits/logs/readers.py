@@ -13,7 +13,7 @@ from pacbandits.logs.open_bandit import read_open_bandit
 from pacbandits.logs.raw import ReadingOptions
 from pacbandits.logs.tables import read_table
 from pacbandits.records import parquet
-from pacbandits.records.files import check_file, why
+from pacbandits.records.files import check_file, naming, why
 from pacbandits.records.log import Log
 
 
@@ -82,13 +82,8 @@ def read_log(
     form = _format(path, format)
     if position is not None and not form.positions:
         raise InputError(f"{path} has no positions; leave out the position")
-    try:
+    with naming(path):
         log = form.read(path, ReadingOptions(n_actions, least_propensity, reward_range, position))
-    except InputError as error:
-        words = str(error)
-        raise error if str(path) in words else InputError(f"{path}: {words}") from None
-    except MemoryError:
-        raise InputError(f"{path} does not fit into memory") from None
     return log, log.assumed
 
 

@@ -23,6 +23,7 @@ from pacbandits.policies.finite import Finite
 from pacbandits.problems.base import Problem, RealizableTruth
 from pacbandits.problems.noise import MAX_MAGNITUDE, VARIANCE_ARRAY, StoredNoise, noise_from_arrays
 from pacbandits.records import Contexts
+from pacbandits.records.files import naming
 from pacbandits.records.npz import open_arrays, write_arrays
 
 NEEDED_ARRAYS = ("context_weights", "mean_rewards", "policy_actions")
@@ -36,7 +37,7 @@ def load_file(path: str | Path) -> Problem:
     path = Path(path)
     if not path.is_file():
         raise InputError(f"{path} is not a file" if path.exists() else f"there is no file {path}")
-    try:
+    with naming(path):
         with open_arrays(path) as file:
             _check_names(file.names)
             arrays = file.read(file.names)
@@ -44,8 +45,6 @@ def load_file(path: str | Path) -> Problem:
             if name not in arrays:
                 raise InputError(f"array '{name}' holds Python objects, which are never loaded; store numbers")
         return _problem(arrays, name=path.name)
-    except InputError as error:
-        raise error if str(path) in str(error) else InputError(f"{path}: {error}") from None
 
 
 def save_problem(problem: Problem, path: str | Path) -> None:

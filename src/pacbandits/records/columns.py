@@ -77,10 +77,26 @@ def _numbers(column: Any, name: str, *, wanted: str = "numbers") -> FloatArray:
     kind = column.type
     if not is_number(kind):
         _check_present(column, name)
-        got = f"text such as '{plain(column[0].as_py())}'" if is_text(kind) and len(column) else plain(kind)
+        got = f"text such as '{plain(_no_number(column))}'" if is_text(kind) else plain(kind)
         raise InputError(f"column '{plain(name)}' must be {wanted}, got {got}")
     _check_present(column, name)
     return np.asarray(column.to_numpy(zero_copy_only=False), dtype=np.float64)
+
+
+def _no_number(column: Any) -> str:
+    """The first text in a column that spells no number, or else the first."""
+    labels: list[str] = column.dictionary.to_pylist()
+    strange = np.array([not _spells_number(label) for label in labels])
+    codes: IntArray = column.indices.to_numpy(zero_copy_only=False)
+    return labels[int(codes[int(strange[codes].argmax())])]
+
+
+def _spells_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _list_length(column: Any, words: str) -> int:

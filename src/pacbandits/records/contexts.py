@@ -16,6 +16,7 @@ from pacbandits.errors import InputError, nearest, plain
 from pacbandits.records import parquet
 from pacbandits.records.arrow import Columns
 from pacbandits.records.columns import dictionary, pop_cube, pop_features, pop_floats, pop_integers
+from pacbandits.records.files import naming
 from pacbandits.records.phi import Phi, joined_phi
 
 ID_COLUMN = "context_id"
@@ -245,8 +246,9 @@ class Contexts:
 
         `phi` holds a list for each action, of its features.
         """
-        table = parquet.read(path)
-        return cls.from_columns(table, n=len(next(iter(table.values()))))
+        with naming(Path(path)):
+            table = parquet.read(path)
+            return cls.from_columns(table, n=len(next(iter(table.values()))))
 
     @classmethod
     def from_columns(cls, columns: Columns, *, n: int) -> Contexts:

@@ -58,7 +58,7 @@ def check_texts(name: str, texts: list[str]) -> None:
 
 def _check_header(path: Path, head: bytes, delimiter: str) -> None:
     """Raise when the first line, with the names of the columns, cannot be what it should."""
-    line = re.split(rb"[\r\n]", head.lstrip(b"\r\n"), maxsplit=1)[0]
+    line, *rest = re.split(rb"[\r\n]", head.lstrip(b"\r\n"), maxsplit=1)
     if len(line) >= MAX_HEADER_BYTES:
         raise InputError(f"{path} has a first line of {MAX_HEADER_BYTES:,} bytes or more; it should name the columns")
     if b"\0" in line:
@@ -71,6 +71,8 @@ def _check_header(path: Path, head: bytes, delimiter: str) -> None:
     if delimiter not in names and found:
         raise InputError(f"{path} seems to be separated by {found[0]}; use commas (or tabs in .tsv)")
     check_columns(names.count(delimiter) + 1)
+    if line and not b"".join(rest).strip(b"\r\n"):
+        raise InputError(f"{path} has no rows")
 
 
 def _unpack(file: BinaryIO, head: bytes, delimiter: str, *, size: int) -> Any:

@@ -47,6 +47,17 @@ def check_file(path: Path) -> int:
     return found.st_size
 
 
+@contextmanager
+def naming(path: Path) -> Generator[None]:
+    """Sentences on what is wrong within begin with the path, if they do not name it."""
+    try:
+        yield
+    except InputError as error:
+        raise error if str(path) in str(error) else InputError(f"{path}: {error}") from None
+    except MemoryError:
+        raise InputError(f"{path} does not fit into memory") from None
+
+
 def why(error: BaseException) -> str:
     """What an error says in its first line, plainly."""
     words = str(getattr(error, "strerror", None) or error).strip()

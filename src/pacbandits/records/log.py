@@ -15,7 +15,8 @@ from pacbandits.errors import InputError, plain
 from pacbandits.records import parquet
 from pacbandits.records.arrow import Columns
 from pacbandits.records.columns import pop_floats, pop_integers, pop_matrix
-from pacbandits.records.contexts import WEIGHT_COLUMN, Contexts, check_contexts
+from pacbandits.records.contexts import Contexts, WEIGHT_COLUMN, check_contexts
+from pacbandits.records.files import naming
 from pacbandits.records.phi import joined_phi
 
 PROPENSITY_SUM_ROUNDING = 1e-6  # how far the propensities of a row may sum from 1
@@ -222,11 +223,16 @@ class Log:
         Instead of propensities there may be `propensity`, of the played action, and `least_propensity` (lists). The
         other columns are features. For logs in other forms see `read_log`.
         """
+        with naming(Path(path)):
+            return cls._read(Path(path))
+
+    @classmethod
+    def _read(cls, path: Path) -> Log:
         table = parquet.read(path)
         alone = "propensities" not in table and "propensity" in table and "least_propensity" in table
         for needed in ("action", "reward", *(() if alone else ("propensities",))):
             if needed not in table:
-                raise InputError(f"{path}: column '{needed}' is missing (there are: {plain(', '.join(table))})")
+                raise InputError(f"column '{needed}' is missing (there are: {plain(', '.join(table))})")
         actions = pop_integers(table, "action")
         rewards = pop_floats(table, "reward")
         played = pop_floats(table, "propensity") if alone else None

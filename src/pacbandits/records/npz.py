@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pacbandits.errors import InputError, plain
-from pacbandits.records.files import NUMBER_BYTES, ROW_BYTES, check_file, check_unpacked, max_unpacked_bytes
+from pacbandits.records.files import NUMBER_BYTES, ROW_BYTES, check_file, check_unpacked, max_unpacked_bytes, why
 
 MAX_ARRAYS = 1000  # in a file
 MAX_DIMENSIONS = 32
@@ -126,7 +126,7 @@ class ArrayFile:
 
 @contextmanager
 def open_arrays(path: Path) -> Generator[ArrayFile]:
-    """The arrays of an .npz file; the sentences on what is wrong with it begin with its path."""
+    """The arrays of an .npz file."""
     size = check_file(path)
     try:
         with path.open("rb") as file:
@@ -139,7 +139,7 @@ def open_arrays(path: Path) -> Generator[ArrayFile]:
             with archive:
                 yield ArrayFile(archive, size=size)
     except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror or error}") from None
+        raise InputError(f"cannot read {path}: {why(error)}") from None
 
 
 def write_arrays(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
@@ -170,7 +170,7 @@ def _parse_header(member: IO[bytes]) -> _Header:
         raise ValueError
     kind, flag = said["descr"][0], said["fortran_order"][1]
     shape = tuple(int(length.strip().removesuffix("L")) for length in said["shape"][2].split(",") if length.strip())
-    if not kind or not flag or len(shape) > MAX_DIMENSIONS:
+    if not kind or not flag or len(shape) > MAX_DIMENSIONS or (magic[6] == 3 and "L" in said["shape"][2]):
         raise ValueError
     return _Header(kind.lstrip("|") if kind.endswith("O") else kind, flag == "True", shape, 8 + width + length)
 

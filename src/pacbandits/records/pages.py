@@ -40,6 +40,10 @@ def count_unpacked_bytes(file: BinaryIO, metadata: Any, *, most: int) -> int:
     total = pages = 0
     for group in range(metadata.num_row_groups):
         chunks: Any = metadata.row_group(group)
+        if chunks.num_columns != metadata.num_columns:
+            raise InputError(
+                f"its part {group} has {chunks.num_columns} of {metadata.num_columns} columns; it is damaged"
+            )
         for column in range(metadata.num_columns):
             chunk: Any = chunks.column(column)
             text = chunk.physical_type == "BYTE_ARRAY"

@@ -25,6 +25,7 @@ from pacbandits.records.files import (
     check_file,
     check_unpacked,
     max_unpacked_bytes,
+    naming,
     spell_bytes,
     why,
 )
@@ -49,10 +50,9 @@ def read(path: str | Path) -> Columns:
     check_file(path)
     delimiter = DELIMITERS.get(suffix(path))
     try:
-        return _read_columns(path, delimiter)
-    except InputError as error:
-        raise error if str(path) in str(error) else InputError(f"{path}: {error}") from None
-    except (pa.ArrowException, zlib.error, UnicodeError, OSError, EOFError, MemoryError, OverflowError) as error:
+        with naming(path):
+            return _read_columns(path, delimiter)
+    except (pa.ArrowException, zlib.error, UnicodeError, OSError, EOFError, OverflowError) as error:
         kind = "Parquet" if delimiter is None else "CSV"
         raise InputError(f"{path} is not a readable {kind} file: {why(error)}") from None
 
@@ -60,13 +60,16 @@ def read(path: str | Path) -> Columns:
 def _read_columns(path: Path, delimiter: str | None) -> Columns:
     table, texts = _read_parquet(path) if delimiter is None else _read_text(path, delimiter)
     names: list[str] = table.column_names
-    _check_names(path, names, n=table.num_rows)
+    n: int = table.num_rows
+    _check_names(path, names, n=n)
     columns: list[Any] = table.columns[::-1]
     del table
     out: Columns = {}
     for name in names:  # each chunked column is let go once it is copied
         column: Any = columns.pop().combine_chunks()
         column.validate(full=True)
+        if len(column) != n:
+            raise InputError(f"column '{plain(name)}' has {len(column)} rows, and the table {n}; it is damaged")
         out[name] = _sorted_labels(column) if name in texts else column
         if delimiter is not None and name in texts:
             check_texts(name, out[name].dictionary.to_pylist())
@@ -97,7 +100,10 @@ def _read_parquet(path: Path) -> tuple[Any, set[str]]:
         check_unpacked(unpacked, size=size, remedy=_PLAIN_PARQUET)
     texts = _text_names(described.schema_arrow)
     whole: Any = _open(path, metadata=described.metadata, read_dictionary=list(texts), page_checksum_verification=True)
-    return whole.read(), texts
+    table: Any = whole.read()
+    if table.num_rows != described.metadata.num_rows:
+        raise InputError(f"it has {table.num_rows} rows, and says that it has {described.metadata.num_rows}")
+    return table, texts
 
 
 def _open(path: Path, **options: Any) -> Any:

@@ -1,0 +1,176 @@
+"""Independent readings of files: what was accepted must say the same by another way of reading it."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import json
+import math
+import warnings
+
+import numpy as np
+import pyarrow.parquet as pq
+
+from tests.fuzz.reader_files import File
+
+_TRUTHS = {"true": 1.0, "false": 0.0}
+_RESERVED = {"action", "reward", "propensity", "propensities", "least_propensity", "round", "repeats", "context_weight"}
+
+
+def check_reading(file: File, result: object, kind: str) -> None:
+    """Raise AssertionError unless an accepted log, contexts or problem says what the file does.
+
+    kind: what the file was read as: log, contexts or problem.
+    """
+    if kind == "problem":
+        _check_problem(file, result)
+    elif file.name.endswith(".npz"):
+        _check_feedback(file, result)
+    elif "json" in file.name:
+        _check_lines(file, result)
+    else:
+        columns = _parquet_columns(file) if file.name.endswith(".parquet") else _csv_columns(file)
+        _check_table(columns, result, kind)
+
+
+def _parquet_columns(file: File) -> dict[str, list]:
+    table = pq.read_table(io.BytesIO(file.data))
+    return {name: table.column(name).to_pylist() for name in table.column_names}
+
+
+def _csv_columns(file: File) -> dict[str, list]:
+    data = gzip.decompress(file.data) if file.name.endswith(".gz") else file.data
+    text = data.decode("utf-8-sig")
+    delimiter = "\t" if ".tsv" in file.name else ","
+    rows = [row for row in csv.reader(io.StringIO(text, newline=""), delimiter=delimiter) if row]
+    assert all(len(row) == len(rows[0]) for row in rows)
+    return {name: [row[j] for row in rows[1:]] for j, name in enumerate(rows[0])}
+
+
+def _number(value: object) -> float:
+    """A number, or a cell of text that spells one."""
+    if not isinstance(value, str):
+        return float(value)  # type: ignore[arg-type]
+    text = value.strip()
+    if text.lower() in _TRUTHS:
+        return _TRUTHS[text.lower()]
+    return float(int(text, 16)) if text.lower().startswith(("0x", "-0x")) else float(text)
+
+
+def _same_numbers(given: object, values: list) -> None:
+    wanted = np.array([_number(value) for value in values])
+    assert np.array_equal(np.asarray(given, dtype=float), wanted)
+
+
+def _check_table(columns: dict[str, list], result, kind: str) -> None:
+    contexts = result.contexts if kind == "log" else result
+    n = len(next(iter(columns.values())))
+    assert len(contexts) == n
+    other = {"context_id", "context_weight"}
+    if isinstance(columns.get("phi", [0])[0], list):
+        other.add("phi")
+    if kind == "log":
+        other |= _RESERVED | {name for name in columns if name.startswith("propensity_")}
+    assert list(contexts.names) == [name for name in columns if name not in other]
+    for j, (name, labels) in enumerate(zip(contexts.names, contexts.categories, strict=True)):
+        if labels is None:
+            _same_numbers(contexts.features[:, j], columns[name])
+        else:
+            assert [labels[int(code)] for code in contexts.features[:, j]] == columns[name]
+    if "context_id" in columns:
+        _same_numbers(contexts.ids, columns["context_id"])
+    if "phi" in other:
+        assert np.array_equal(contexts.phi.array, np.array(columns["phi"]))
+    if kind == "log":
+        _check_log(columns, result)
+
+
+def _check_log(columns: dict[str, list], log) -> None:
+    _same_numbers(log.rewards, columns["reward"])
+    named = sorted({str(action) for action in columns["action"]})
+    if any(remark.startswith("action 0 is '") for remark in log.remarks):
+        assert [named[action] for action in log.actions] == columns["action"]
+    else:
+        _same_numbers(log.actions, columns["action"])
+    if "propensity" in columns and "propensities" not in columns:
+        told = np.array([_number(value) for value in columns["propensity"]])
+        assert np.allclose(log.played_propensities, told, rtol=1e-6, atol=1e-9)
+    if "propensities" in columns:
+        assert np.array_equal(log.propensities, np.array(columns["propensities"], dtype=float))
+    for name, given in (("round", log.rounds), ("repeats", log.repeats)):
+        if name in columns:
+            _same_numbers(given, columns[name])
+    assert np.ptp(log.contexts.weights) == 0
+
+
+def _check_lines(file: File, log) -> None:
+    data = gzip.decompress(file.data) if file.name.endswith(".gz") else file.data
+    values = [json.loads(line) for line in data.decode("utf-8-sig").split("\n") if line.strip()]
+    told = [
+        value
+        for value in values
+        if value.get("_label_cost") is not None
+        and value.get("_label_probability") is not None
+        and value.get("_skipLearn") is not True
+    ]
+    assert len(log) == len(told)
+    assert np.array_equal(log.rewards, [-value["_label_cost"] for value in told])
+    index = [
+        value["_labelIndex"] if value.get("_labelIndex") is not None else value["_label_Action"] - 1 for value in told
+    ]
+    assert np.array_equal(log.actions, index)
+    assert np.allclose(log.played_propensities, [value["_label_probability"] for value in told], rtol=1e-3)
+    rows = [_named_values(value.get("c")) for value in told]
+    assert set(log.contexts.names) == {name for row in rows for name in row}
+    for j, (name, labels) in enumerate(zip(log.contexts.names, log.contexts.categories, strict=True)):
+        if labels is None:
+            _same_numbers(log.contexts.features[:, j], [row.get(name, 0.0) for row in rows])
+        else:
+            said = [labels[int(code)] for code in log.contexts.features[:, j]]
+            assert said == [str(row.get(name, "")) for row in rows]
+
+
+def _named_values(context: object) -> dict[str, object]:
+    """The features of a context by their names."""
+    out: dict[str, object] = {}
+    left = [("", context if isinstance(context, dict) else {})]
+    while left:
+        name, value = left.pop()
+        if isinstance(value, dict):
+            left += [(f"{name}.{key}" if name else key, part) for key, part in value.items() if key[:1] != "_"]
+        elif isinstance(value, list) and len(value) == 1 and isinstance(value[0], dict):
+            left.append((name, value[0]))
+        elif isinstance(value, list):
+            left += [(f"{name}.{i}", part) for i, part in enumerate(value)]
+        elif value is not None:
+            out[name] = str(value).lower() if isinstance(value, bool) else value
+    return out
+
+
+def _load(file: File, names: list[str]) -> dict[str, np.ndarray]:
+    with warnings.catch_warnings(), np.load(io.BytesIO(file.data), allow_pickle=False) as archive:
+        warnings.simplefilter("ignore")  # on headers of old files
+        return {name: archive[name] for name in names if name in archive.files}
+
+
+def _check_feedback(file: File, log) -> None:
+    arrays = _load(file, ["action", "reward", "context", "pscore"])
+    rows = np.arange(len(arrays["action"]))
+    try:
+        position = _load(file, ["position"]).get("position")
+    except ValueError:  # a None, which is pickled
+        position = None
+    if position is not None:
+        assert len(np.unique(position)) == 1
+    assert np.array_equal(log.actions, arrays["action"][rows])
+    assert np.array_equal(log.rewards, arrays["reward"])
+    assert np.array_equal(log.contexts.features, arrays["context"])
+    assert np.allclose(log.played_propensities, arrays["pscore"], rtol=0, atol=1e-9)
+
+
+def _check_problem(file: File, problem) -> None:
+    arrays = _load(file, ["context_weights", "mean_rewards", "policy_actions"])
+    assert np.array_equal(problem.mean_rewards, arrays["mean_rewards"])
+    assert np.array_equal(problem.policies.table, arrays["policy_actions"])
+    assert math.isclose(problem.population.weights[0], arrays["context_weights"][0], rel_tol=1e-6)
