@@ -5,10 +5,10 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-.PHONY: setup demo test test-slow lint docs docs-serve benchmarks clean help
+.PHONY: setup demo test test-slow mutants lint docs docs-serve benchmarks clean help
 
 help:
-	@sed -n '1,3p' Makefile; echo "#   make docs, make docs-serve, make test-slow, make benchmarks, make lint, make clean"
+	@sed -n '1,3p' Makefile; echo "#   make docs, make docs-serve, make test-slow, make mutants, make benchmarks, make lint, make clean"
 
 # The environment is rebuilt when the project's dependencies change.
 $(BIN)/python:
@@ -57,6 +57,10 @@ test: $(VENV)/.test
 
 test-slow: $(VENV)/.test
 	PACBANDITS_HYPOTHESIS=explore $(BIN)/pytest -n auto
+
+# Each step that a proof rests on, left out in a copy of the code: does its test notice? About ten minutes.
+mutants: $(VENV)/.test
+	$(BIN)/python -m tests.mutants
 
 docs: $(VENV)/.docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict

@@ -14,15 +14,18 @@ from pacbandits.certificate.certificate import ORDERED, ROUNDS
 from pacbandits.certificate.certify import EXPERT_STAKES
 from pacbandits.certificate.claim import rounded_up
 from pacbandits.certificate.leaders import name_leaders
+from pacbandits.confidence import head_start
 from pacbandits.records import Design
 from pacbandits.records.digest import digest_log
 from pacbandits.rewards import CellMeans, PerAction, predict_by_round
 from tests.certificate import plain
 from tests.certificate.boundary import (
+    RARE,
     Game,
     Pair,
     after_rows,
     chase,
+    evidence_of_growth,
     most,
     play,
     rare,
@@ -63,14 +66,13 @@ def wrongly_certified(problem, log, *, epsilon, delta, ordered=False):
 
 
 def luck():
-    """Every map of 120 contexts to two actions, the second better by a little: those that look best are lucky."""
-    return make_problem(np.tile([0.45, 0.55], (120, 1)))
+    """Every map of forty contexts to two actions, the second better by a little: those that look best are lucky."""
+    return make_problem(np.tile([0.45, 0.55], (CONTEXTS, 1)))
 
 
 @pytest.mark.parametrize("ordered", [False, True])
 def test_a_log_of_one_round_gives_no_wrong_certificate(ordered):
-    """Blocks of so few rows a context favour errors, and so would models and names that knew the rows they are for."""
-    problem, runs, delta = luck(), 10, 0.01
+    problem, runs, delta = luck(), 10, 1e-3
     assert worth_naming(problem.policies)
     best, wrong, far = problem.value(problem.best_policy()), 0, 0
     for seed in range(runs):
@@ -81,6 +83,29 @@ def test_a_log_of_one_round_gives_no_wrong_certificate(ordered):
         far += gap > 0.01
     assert wrong <= most(runs, delta)
     assert far > runs / 2  # or nothing would be tested
+
+
+def test_who_is_named_has_no_luck_left_on_the_rows_that_test_it():
+    """At ε = its own distance from the best, the wealth of an expert who waits for a name has mean 1 at most."""
+    problem, runs, stake = luck(), 120, 0.1
+    best, own = problem.best_policy(), np.arange(CONTEXTS)
+    wealth = []
+    for seed in range(runs):
+        log = in_blocks(shuffled(uniform_log(problem, samples=700, seed=seed), seed))
+        predictions = predict_by_round(log, CellMeans())
+        ledger = Ledger.of(log, predictions)
+        evidence = Evidence(log, ledger, problem.policies, 0.1, 0.1, model={}, reserved=True)
+        assert len(ledger.contexts) == CONTEXTS
+        for name in name_leaders(log, predictions, problem.policies):
+            gap = problem.value(best) - problem.value(name.policy)
+            bets = Bets((stake,), (1.0,) * ledger.n_rounds, naming=name.naming)
+            scores = evidence.wealth(bets, 1, reference=name.policy(ledger.contexts), epsilon=gap)
+            head = head_start(log_size=problem.policies.log_size, number=name.naming.number)
+            wealth.append(scores[own, best(ledger.contexts)].sum() - head)
+    for paths in np.array(wealth).reshape(runs, 2).T:  # of the first name, and of the second
+        assert (paths >= np.log(5)).sum() <= most(runs, 0.2)
+        assert evidence_of_growth(paths) < -np.log(RARE)
+        assert np.exp(paths).mean() > 0.7  # or nothing would be tested
 
 
 def test_names_are_of_earlier_rounds_alone():

@@ -254,7 +254,7 @@ PAST = (
         "log.rounds < rounds[i]",
         "log.rounds <= rounds[i]",
         "certificate/test_certify.py::test_names_are_of_earlier_rounds_alone "
-        "certificate/test_certify.py::test_a_log_of_one_round_gives_no_wrong_certificate[True]",
+        "certificate/test_certify.py::test_who_is_named_has_no_luck_left_on_the_rows_that_test_it",
     ),
     Mutant(
         "a name is dated a round early",
