@@ -62,13 +62,14 @@ def check_delta(delta: object) -> float:
     return number(delta, name="delta", above=0, below=1, wanted="lie strictly between 0 and 1")
 
 
-def check_noise(variance: float, *, name: str = "noise") -> float:
+def check_noise(variance: object, *, name: str = "noise") -> float:
     """A variance of noise, or R² of sub-Gaussian noise: 0, or of a size with which squares can be computed."""
+    variance = number(variance, name=name, least=0)
     if variance != 0 and not MIN_NOISE <= variance <= MAX_NOISE:
         raise InputError(
             f"{name} must be 0 or between {MIN_NOISE:g} and {MAX_NOISE:g}, got {variance}; rescale rewards"
         )
-    return float(variance)
+    return variance
 
 
 def round_confidence(delta: float, *, round_number: int, log_size: float) -> float:

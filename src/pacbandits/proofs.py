@@ -148,7 +148,7 @@ def verify(
         raise InputError(f"there is no recheck for a {plain(certificate.kind)}{nearest(certificate.kind, KINDS)}")
     if kind.recheck is None:
         raise InputError(NO_PROOF)
-    if certificate.policy.n_actions != policies.n_actions:
+    if certificate.policy.n_actions != check_class(policies).n_actions:
         words = f"the certified policy is for {certificate.policy.n_actions:,} actions, the class for"
         return Verdict((f"{words} {policies.n_actions:,}",), None)
     verdict = _with_a_look(kind.recheck(certificate, log, policies, contexts, model), certificate, log)

@@ -283,7 +283,9 @@ def test_the_words_of_the_answer_are_true(name, spec):
         answer = done.algorithm.result(state)
         assert answer.policy is state.policy
         assert answer.finished is state.finished
-        assert answer.certificate is state.certificate
+        assert (
+            state.certificate is None or replace(answer.certificate, checks=()).to_json() == state.certificate.to_json()
+        )
         assert answer.guarantee.isprintable()
         promised = f"except with probability {DELTA:g} the policy is within {epsilon:g} of"
         assert (promised in answer.guarantee) is state.finished

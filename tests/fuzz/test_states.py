@@ -17,13 +17,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from tests.trials.saving_cases import FINITE, TREES, beginning, named, sealed, table
 
 from pacbandits import load_state, save_state
 from pacbandits.errors import InputError
 from pacbandits.records.digest import digest_contexts, digest_log
 from pacbandits.trials.packing import pack_state
-from tests.trials.saving_cases import FINITE, TREES, direct, named, sealed, table
+from tests.trials.saving_cases import FINITE, TREES, beginning, named, sealed, table
 
 MAX_SECONDS = 30
 MAX_EXTRA_KILOBYTES = 2**20

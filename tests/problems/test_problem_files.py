@@ -111,7 +111,10 @@ def test_what_cannot_be_saved_is_refused_and_not_written(tmp_path: Path) -> None
         ({"noise_variance": np.ones(3)}, "noise_variance must be one number or have shape"),
         ({"noise_variance": -np.ones((3, 2))}, "noise_variance must not be negative"),
         ({"noise_variance": np.full((3, 2), np.nan)}, "noise_variance must be finite"),
-        ({"noise_variance": np.full((3, 2), 1e308)}, r"noise_variance must be 1e\+100 or less, got 1e\+308; rescale"),
+        (
+            {"noise_variance": np.full((3, 2), 1e308)},
+            r"noise_variance must be 0 or between 1e-100 and 1e\+100, got 1e\+308; rescale",
+        ),
         (
             {"noise_variance": np.ones((3, 2)), "mean_rewards": np.full((3, 2), -1e200)},
             r"mean_rewards must lie within ±1e\+100, got 1e\+200",

@@ -15,7 +15,8 @@ from tests.public.record_calls import RECORD_CALLS
 CALLS = {**ALGORITHM_CALLS, **CLASS_CALLS, **RECORD_CALLS}
 # What is handed out and never handed in, protocols, and what takes nothing.
 RESULTS = {
-    *("Answer", "AsymptoticCertificate", "Certificate", "Claim", "Complexity", "Outlook", "Proof"),
+    *("Answer", "AsymptoticCertificate", "Certificate", "Claim", "Complexity", "Learning", "LearntClass"),
+    *("Outlook", "Proof"),
     *("RealizableCertificate", "RealizableComplexity", "Run", "Solution", "Verdict"),
 }
 PROTOCOLS = {"Algorithm", "Policy", "PolicyClass"}

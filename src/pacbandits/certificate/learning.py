@@ -19,10 +19,11 @@ import numpy as np
 
 from pacbandits.arrays import IntArray
 from pacbandits.certificate.conventions import FIRST_BLOCK_ROWS, in_blocks
+from pacbandits.checks import flag, text
 from pacbandits.errors import InputError, plain
 from pacbandits.policies.base import AskingClass, PolicyClass
 from pacbandits.policies.registry import learns, load_policies
-from pacbandits.records import Contexts, Log
+from pacbandits.records import Contexts, Log, check_contexts, check_log
 from pacbandits.records.digest import digest_contexts
 
 MIN_LEARNING_INTERACTIONS = FIRST_BLOCK_ROWS
@@ -107,12 +108,16 @@ def learn_class(spec: str, log: Log, *, contexts: Contexts | None = None, ordere
     >>> trees = pb.learn_class("trees:depth=1", log)
     >>> certificate = pb.certify(log, trees, epsilon=0.4, delta=0.05)
     >>> pb.verify(certificate, log, trees.policies).checked[0]
-    'the policy class is what trees:depth=1 learns from the first 200 rows of the log'
+    'the policy class is what trees:depth=1 learns from the first 221 rows of the log'
 
     Raises:
         InputError: When the name is unknown, or nothing would be left of the log to prove anything.
     """
-    return learn_from_blocks(spec, in_blocks(log) if ordered else log, contexts)
+    check_log(log)
+    if contexts is not None:
+        check_contexts(contexts)
+    blocks = in_blocks(log) if flag(ordered, name="ordered") else log
+    return learn_from_blocks(text(spec, name="spec"), blocks, contexts)
 
 
 def learn_from_blocks(spec: str, log: Log, contexts: Contexts | None) -> LearntClass:

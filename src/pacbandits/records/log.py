@@ -15,7 +15,7 @@ from pacbandits.errors import InputError, plain
 from pacbandits.records import parquet
 from pacbandits.records.arrow import Columns
 from pacbandits.records.columns import pop_floats, pop_integers, pop_matrix
-from pacbandits.records.contexts import Contexts, WEIGHT_COLUMN, check_contexts
+from pacbandits.records.contexts import WEIGHT_COLUMN, Contexts, check_contexts
 from pacbandits.records.files import naming
 from pacbandits.records.phi import joined_phi
 

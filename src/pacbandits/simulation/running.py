@@ -12,7 +12,7 @@ from typing import Any, cast
 import numpy as np
 
 from pacbandits.algorithms import make_algorithm
-from pacbandits.checks import function, instance, path_of, random_numbers, whole_number
+from pacbandits.checks import function, instance, random_numbers, whole_number
 from pacbandits.confidence import check_delta, check_epsilon
 from pacbandits.errors import InputError
 from pacbandits.policies.base import PolicyClass, check_class
@@ -72,7 +72,14 @@ def run(
         kept = None
         if state is not None:
             asked = {"epsilon": epsilon, "delta": delta, "seed": seed, "number of offline contexts": offline_contexts}
-            kept = Kept.checked(StateFolder.at(path_of(state, name="state")), made, problem, chosen, rng, asked=asked)
+            kept = Kept.checked(
+                StateFolder.at(state, name="state"),
+                made,
+                problem,
+                chosen,
+                rng,
+                asked=asked,
+            )
             folders.enter_context(kept.folder.held())
         began = time.perf_counter()
         play = Play(problem, made, rng, max_samples, watch, kept)

@@ -47,9 +47,9 @@ class StateFolder:
     patience_seconds: float = LOCK_PATIENCE_SECONDS
 
     @classmethod
-    def at(cls, folder: str | Path | StateFolder) -> StateFolder:
+    def at(cls, folder: str | Path | StateFolder, *, name: str = "folder") -> StateFolder:
         """The folder of that name."""
-        return folder if isinstance(folder, StateFolder) else cls(path_of(folder, name="folder"))
+        return folder if isinstance(folder, StateFolder) else cls(path_of(folder, name=name))
 
     def __str__(self) -> str:
         return str(self.path)
