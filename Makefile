@@ -5,10 +5,10 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-.PHONY: setup demo test test-slow lint docs docs-serve benchmarks clean help
+.PHONY: setup demo test test-slow test-lowest lint docs docs-serve benchmarks clean help
 
 help:
-	@sed -n '1,3p' Makefile; echo "#   make docs, make docs-serve, make test-slow, make benchmarks, make lint, make clean"
+	@sed -n '1,3p' Makefile; echo "#   make docs, make docs-serve, make test-slow, make test-lowest, make benchmarks, make lint, make clean"
 
 # The environment is rebuilt when the project's dependencies change.
 $(BIN)/python:
@@ -58,6 +58,10 @@ test: $(VENV)/.test
 test-slow: $(VENV)/.test
 	PACBANDITS_HYPOTHESIS=explore $(BIN)/pytest -n auto
 
+# In an environment of its own, made anew, with the lowest versions that pyproject.toml permits.
+test-lowest:
+	$(PYTHON) tests/lowest_versions.py
+
 docs: $(VENV)/.docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 	$(BIN)/python docs/tools/check.py site
@@ -70,4 +74,4 @@ benchmarks: $(VENV)/.test
 	$(BIN)/python -m benchmarks
 
 clean:
-	rm -rf $(VENV) out site build dist .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-lowest out site build dist .pytest_cache .ruff_cache .hypothesis
