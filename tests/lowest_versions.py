@@ -57,8 +57,9 @@ def main(arguments: list[str]) -> int:
         [python, "-m", "pip", "install", *quietly, "--constraint", constraints, "--editable", f"{ROOT}[{EXTRA}]"],
         check=True,
     )
-    # Machine code of another version of numba would overwrite what the ordinary tests keep beside the source.
-    kept = {**os.environ, "NUMBA_CACHE_DIR": str(ENVIRONMENT / "machine-code")}
+    # Machine code of another version of numba would overwrite what the ordinary tests keep beside the source. And a
+    # compiler that forgets to write is found out where the C library fills fresh memory with nonsense.
+    kept = {**os.environ, "NUMBA_CACHE_DIR": str(ENVIRONMENT / "machine-code"), "MALLOC_PERTURB_": "69"}
     chosen = arguments or ["-n", "auto", "--dist", "worksteal", "-m", "not slow"]
     return subprocess.run([python, "-m", "pytest", *QUIET, *chosen], cwd=ROOT, env=kept).returncode
 

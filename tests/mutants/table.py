@@ -328,7 +328,7 @@ PAST = (
     ),
     Mutant(
         "a trial takes propensities that are not those of its plan",
-        "trials/protocol.py",
+        "trials/played.py",
         "if off.max() > MAX_PROPENSITY_ROUNDING:",
         "if False:",
         "algorithms/test_conformance.py::test_a_log_that_is_not_of_the_plan_is_refused",

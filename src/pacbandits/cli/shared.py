@@ -60,6 +60,7 @@ def console() -> Console:
             "compiling, at every run (less than a minute): no folder for machine code can be written; "
             "set NUMBA_CACHE_DIR to one that can",
             style="dim",
+            soft_wrap=True,
         )
     elif not compiled_before():
         made.print("first run: compiling, once (less than a minute)", style="dim")

@@ -72,14 +72,8 @@ def run(
         kept = None
         if state is not None:
             asked = {"epsilon": epsilon, "delta": delta, "seed": seed, "number of offline contexts": offline_contexts}
-            kept = Kept.checked(
-                StateFolder.at(state, name="state"),
-                made,
-                problem,
-                chosen,
-                rng,
-                asked=asked,
-            )
+            folder = StateFolder.at(state, name="state")
+            kept = Kept.checked(folder, made, problem, chosen, rng, asked=asked)
             folders.enter_context(kept.folder.held())
         began = time.perf_counter()
         play = Play(problem, made, rng, max_samples, watch, kept)

@@ -1,0 +1,67 @@
+"""What is imported is declared, with a lowest version that `make test-lowest` can install."""
+
+from __future__ import annotations
+
+import re
+import sys
+import tomllib
+from itertools import chain
+from pathlib import Path
+
+import pytest
+
+from tests.lowest_versions import lowest
+
+ROOT = Path(__file__).parent.parent
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+PACKAGE_OF = {"griffe": "griffelib", "sklearn": "scikit-learn"}
+EVERY = [*PROJECT["dependencies"], *chain.from_iterable(PROJECT["optional-dependencies"].values())]
+IMPORT = re.compile(r"^ *(?:from (\w+)[\w.]* import |import (\w+)[\w.]*(?: as \w+)?$)", re.MULTILINE)
+
+
+def imported(folder: str) -> set[str]:
+    """The packages that the code of a folder imports, here or there, other than Python's own and ours."""
+    texts = [path.read_text(encoding="utf-8") for path in (ROOT / folder).rglob("*.py")]
+    found = {first or second for text in texts for first, second in IMPORT.findall(text)}
+    beside = {path.stem for path in (ROOT / folder).iterdir()} | {"pacbandits", "benchmarks", "tests"}
+    return {PACKAGE_OF.get(name, name) for name in found - set(sys.stdlib_module_names) - beside}
+
+
+def names(requirements: list[str]) -> set[str]:
+    return {re.split(r"[\[<>=,]", requirement)[0] for requirement in requirements}
+
+
+@pytest.mark.parametrize(
+    ("folder", "extras"),
+    [("src/pacbandits", ["learn", "trials"]), ("benchmarks", ["test"]), ("docs/tools", ["docs"])],
+)
+def test_what_is_imported_is_declared(folder, extras):
+    optional = PROJECT["optional-dependencies"]
+    assert imported(folder) <= names(PROJECT["dependencies"]).union(*(names(optional[extra]) for extra in extras))
+
+
+def test_what_is_declared_is_imported():
+    assert names(PROJECT["dependencies"]) <= imported("src/pacbandits")
+
+
+@pytest.mark.parametrize("requirement", EVERY)
+def test_every_dependency_has_a_lowest_version(requirement):
+    assert re.fullmatch(r"[\w-]+==[\d.]+", lowest(requirement))
+
+
+@pytest.mark.parametrize(
+    ("requirement", "version"),
+    [
+        ("numpy>=1.26", "numpy==1.26"),
+        ("a-b[c,d] >= 2.0, <3", "a-b==2.0"),
+        ("x>=1!=1.5", None),
+        ("x", None),
+        ("x<2", None),
+    ],
+)
+def test_the_lowest_version_of_a_requirement(requirement, version):
+    if version is None:
+        with pytest.raises(ValueError, match=f"'{requirement}' must be declared as name>=version"):
+            lowest(requirement)
+    else:
+        assert lowest(requirement) == version
