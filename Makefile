@@ -5,17 +5,11 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-<<<<<<< HEAD
-.PHONY: setup demo test test-slow mutants lint docs docs-serve benchmarks clean help
+.PHONY: setup demo test test-slow test-lowest mutants lint docs docs-serve benchmarks clean help
 
 help:
-	@sed -n '1,3p' Makefile; echo "#   make docs, make docs-serve, make test-slow, make mutants, make benchmarks, make lint, make clean"
-=======
-.PHONY: setup demo test test-slow test-lowest lint docs docs-serve benchmarks clean help
-
-help:
-	@sed -n '1,3p' Makefile; echo "#   make docs, make docs-serve, make test-slow, make test-lowest, make benchmarks, make lint, make clean"
->>>>>>> h-floor
+	@sed -n '1,3p' Makefile
+	@echo "#   make docs, docs-serve, test-slow, test-lowest, mutants, benchmarks, lint, clean"
 
 # The environment is rebuilt when the project's dependencies change.
 $(BIN)/python:
@@ -65,15 +59,13 @@ test: $(VENV)/.test
 test-slow: $(VENV)/.test
 	PACBANDITS_HYPOTHESIS=explore $(BIN)/pytest -n auto
 
-<<<<<<< HEAD
 # Each step that a proof rests on, left out in a copy of the code: does its test notice? About ten minutes.
 mutants: $(VENV)/.test
 	$(BIN)/python -m tests.mutants
-=======
+
 # In an environment of its own, made anew, with the lowest versions that pyproject.toml permits.
 test-lowest:
 	$(PYTHON) tests/lowest_versions.py
->>>>>>> h-floor
 
 docs: $(VENV)/.docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
