@@ -20,9 +20,10 @@ from pacbandits.errors import InputError, nearest, plain
 from pacbandits.logs import read_log
 from pacbandits.policies import class_from_json, class_to_json
 from pacbandits.policies.base import PolicyClass, check_class
+from pacbandits.policies.costs import check_memory
 from pacbandits.realizable.certificate import RealizableCertificate
 from pacbandits.realizable.verify import verify_realizable
-from pacbandits.records import Contexts, Log, Policy
+from pacbandits.records import Contexts, Log, Policy, check_log
 from pacbandits.rewards import RewardModel
 
 Json = dict[str, Any]
@@ -133,6 +134,7 @@ def verify(
         raise InputError(f"there is no recheck for a {plain(certificate.kind)}{nearest(certificate.kind, KINDS)}")
     if kind.recheck is None:
         raise InputError(NO_PROOF)
+    check_memory(check_class(policies), len(check_log(log)))
     return kind.recheck(certificate, log, policies, contexts, model)
 
 

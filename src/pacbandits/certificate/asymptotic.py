@@ -36,6 +36,7 @@ from pacbandits.certificate.ledger import Ledger
 from pacbandits.checks import flag, random_numbers, whole_number
 from pacbandits.errors import InputError
 from pacbandits.policies.base import EnumeratedClass, PolicyClass
+from pacbandits.policies.costs import Searches, check_memory
 from pacbandits.policies.finite import sum_scores
 from pacbandits.progress import Progress, listener
 from pacbandits.records import Log, Policy
@@ -43,6 +44,7 @@ from pacbandits.records.digest import digest_log
 from pacbandits.rewards import RewardModel, check_model, default_model, predict_by_round
 
 BOOTSTRAP_DRAWS = 500
+BOOTSTRAP_SEARCHES = Searches(argmaxes=BOOTSTRAP_DRAWS * len(GAP_SLOPES), frontiers=0)
 MIN_PLAYS_OF_AN_ACTION = 30  # below which a normal approximation is not to be trusted, and the certificate says so
 ASYMPTOTIC_ASSUMPTIONS = (
     "this approximation, which is no proof, will do: δ is right in the limit of many samples, with no word on how many",
@@ -163,6 +165,7 @@ def certify_asymptotically(
         else check_model(model)
     )
     scores = Scores(Ledger.of(blocks, predict_by_round(blocks, used)))
+    check_memory(policies, len(scores.contexts))
     chosen = choose(scores, policies, epsilon=epsilon)
     own = chosen(scores.contexts)
     rivals = name_rivals(scores, policies, reference=own)

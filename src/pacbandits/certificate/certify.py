@@ -14,12 +14,15 @@ from pacbandits.certificate.making import Evidence
 from pacbandits.certificate.named import best_certificate
 from pacbandits.checks import flag
 from pacbandits.policies.base import PolicyClass
+from pacbandits.policies.costs import Searches, check_memory
 from pacbandits.records import Log
 from pacbandits.rewards import RewardModel, check_model, default_model, predict_by_round
 
 # Fixed in advance, as nothing is known of the design: from a stake that suits a trial of two actions to one that suits
 # rare actions and small gaps.
 EXPERT_STAKES = tuple(0.4 * 0.5**j for j in range(10))
+
+CERTIFICATE_SEARCHES = Searches(argmaxes=20, frontiers=6)  # as counted on logs of trees; up to twice as many
 
 
 def certify(
@@ -60,6 +63,7 @@ def certify(
     used = default_model(blocks.contexts.take(first)) if model is None else check_model(model)
     predictions = predict_by_round(blocks, used)
     ledger = Ledger.of(blocks, predictions)
+    check_memory(policies, len(ledger.contexts))
     # Half of δ is kept also with a single round: more may follow, and all looks together must err no more often than δ.
     evidence = Evidence(
         blocks,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from pacbandits.cli.reading import Actions, LeastPropensity, Position, RewardRange, reading_options
-from pacbandits.cli.shared import PARTIAL, app, check_output, print_json, status
+from pacbandits.cli.shared import PARTIAL, app, check_output, print_json, say_cost, status
 from pacbandits.errors import InputError, plain
 
 if TYPE_CHECKING:
@@ -104,6 +104,7 @@ def certify_log(
     chosen = load_policies(policies, before, n_actions=read.n_actions)
     if contexts is not None:
         _check_features(chosen, read.contexts, given=contexts)
+    say_cost(chosen, read.contexts, of="bootstrap" if asymptotic else "certificate")
     with status() as tell:
         tell(f"{'predicting rewards of' if asymptotic else 'certifying'} {read.samples:,} interactions")
         if asymptotic:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pacbandits.cli.shared import POLICIES_HELP, PROBLEM_HELP, app, check_output, print_json, status
+from pacbandits.cli.shared import POLICIES_HELP, PROBLEM_HELP, app, check_output, print_json, say_cost, status
 from pacbandits.errors import InputError
 
 if TYPE_CHECKING:
@@ -49,6 +49,7 @@ def complexity(
     """
     from rich.console import Console
 
+    from pacbandits.checks import positive
     from pacbandits.complexity import measure
     from pacbandits.confidence import check_delta, check_epsilon
     from pacbandits.problems import load_policies_for, load_problem
@@ -56,8 +57,8 @@ def complexity(
 
     check_epsilon(epsilon)
     check_delta(delta)
-    if tolerance is not None and not 0 < tolerance < float("inf"):
-        raise InputError(f"tolerance must be positive, got {tolerance}")
+    if tolerance is not None:
+        positive(tolerance, name="tolerance")
     if figure is not None:
         check_figure_path(figure)
         check_output(figure)
@@ -68,6 +69,7 @@ def complexity(
         )
         return
     chosen = loaded.policies if policies is None else load_policies_for(policies, loaded)
+    say_cost(chosen, loaded.population, of="measurement")
     with status() as tell:
         measured = measure(loaded, chosen, epsilon=epsilon, delta=delta, tolerance=tolerance, progress=tell)
         if figure is not None:

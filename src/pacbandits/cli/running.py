@@ -19,6 +19,7 @@ from pacbandits.cli.shared import (
     check_output,
     console,
     print_json,
+    say_cost,
 )
 from pacbandits.errors import InputError
 
@@ -131,6 +132,7 @@ def run(
     rival = None
     if against is not None:
         rival = Rival.checked(against, loaded, chosen, asked, options, algorithm=algorithm, repeats=repeat_)
+    say_cost(chosen, loaded.population, of="run")
     compiling = not compiled_before()
     with _watch(_names(algorithm, against, repeat_), epsilon=epsilon) as watch:
         runs = repeat(
@@ -207,6 +209,8 @@ def _watch(names: Sequence[str], *, epsilon: float) -> Generator[Watch]:
     """A bar on standard error: rounds done, samples so far, certified ε or the best policy, time left."""
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
+    from pacbandits.progress import heard_by
+
     columns = (
         TextColumn("{task.description}"),
         BarColumn(bar_width=BAR),
@@ -217,10 +221,10 @@ def _watch(names: Sequence[str], *, epsilon: float) -> Generator[Watch]:
     screen = console()
     with Progress(*columns, console=screen, transient=True, disable=not screen.is_terminal) as bar:
         task = bar.add_task("starting", total=len(names), facts="", doing="")
-        furthest, begun = 0.0, False
+        furthest, begun, room = 0.0, False, BAR
 
         def watch(stage: Stage) -> None:
-            nonlocal furthest, begun
+            nonlocal furthest, begun, room
             if not begun and stage.samples > 0:
                 screen.print(f"resuming after {stage.samples:,} samples", highlight=False)
             begun = True
@@ -233,7 +237,8 @@ def _watch(names: Sequence[str], *, epsilon: float) -> Generator[Watch]:
             room = screen.width - len(where) - BAR - len(facts) - len("0:00:00") - 4
             bar.update(task, completed=furthest, description=where, facts=facts, doing=_cut(stage.doing, room))
 
-        yield watch
+        with heard_by(lambda text: bar.update(task, doing=_cut(text, room))):
+            yield watch
 
 
 def _share(stage: Stage, epsilon: float) -> float:
