@@ -25,10 +25,11 @@ from pacbandits.json_files import MAX_JSON_BYTES, json_text, parse_json, read_js
 from pacbandits.logs import read_log
 from pacbandits.policies import class_from_json, class_to_json
 from pacbandits.policies.base import PolicyClass, check_class
+from pacbandits.policies.costs import check_memory
 from pacbandits.policies.registry import describe_class, same_class
 from pacbandits.realizable.certificate import RealizableCertificate
 from pacbandits.realizable.verify import verify_realizable
-from pacbandits.records import Contexts, Log, Policy
+from pacbandits.records import Contexts, Log, Policy, check_log
 from pacbandits.rewards import RewardModel
 
 Json = dict[str, Any]
@@ -151,6 +152,7 @@ def verify(
     if certificate.policy.n_actions != check_class(policies).n_actions:
         words = f"the certified policy is for {certificate.policy.n_actions:,} actions, the class for"
         return Verdict((f"{words} {policies.n_actions:,}",), None)
+    check_memory(policies, len(check_log(log)))
     verdict = _with_a_look(kind.recheck(certificate, log, policies, contexts, model), certificate, log)
     return replace(verdict, faults=tuple(one_line(fault) for fault in verdict.faults))
 

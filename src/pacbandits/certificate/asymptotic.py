@@ -50,6 +50,7 @@ from pacbandits.checks import flag, random_numbers, whole_number
 from pacbandits.errors import InputError
 from pacbandits.fields import Fields
 from pacbandits.policies.base import EnumeratedClass, PolicyClass
+from pacbandits.policies.costs import Searches, check_memory
 from pacbandits.policies.finite import sum_scores
 from pacbandits.policies.registry import digest_class
 from pacbandits.progress import Progress, listener
@@ -59,6 +60,7 @@ from pacbandits.rewards import RewardModel, check_model, first_model, predict_by
 
 BOOTSTRAP_DRAWS = 500
 MAX_STORED_SEED = 2**128  # what numpy draws for a seed of its own
+BOOTSTRAP_SEARCHES = Searches(argmaxes=BOOTSTRAP_DRAWS * len(GAP_SLOPES), frontiers=0)
 MIN_PLAYS_OF_AN_ACTION = 30  # below which a normal approximation is not to be trusted, and the certificate says so
 ASYMPTOTIC_ASSUMPTIONS = (
     "this approximation, which is no proof, will do: δ is right in the limit of many samples, with no word on how many",
@@ -188,6 +190,7 @@ def certify_asymptotically(
     used = first_model(blocks) if model is None else check_model(model)
     counted = rows_that_bet(blocks, learning)
     scores = Scores(Ledger.of(blocks.take(counted), predict_by_round(blocks, used)[counted]))
+    check_memory(policies, len(scores.contexts))
     chosen = choose(scores, policies, epsilon=epsilon)
     own = chosen(scores.contexts)
     rivals = name_rivals(scores, policies, reference=own)

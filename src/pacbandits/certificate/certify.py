@@ -14,8 +14,11 @@ from pacbandits.certificate.named import best_certificate
 from pacbandits.checks import flag
 from pacbandits.errors import InputError
 from pacbandits.policies.base import PolicyClass
+from pacbandits.policies.costs import Searches, check_memory
 from pacbandits.records import Contexts, Log, check_log
 from pacbandits.rewards import RewardModel, check_model, first_model, predict_by_round
+
+CERTIFICATE_SEARCHES = Searches(argmaxes=20, frontiers=6)  # as counted on logs of trees; up to twice as many
 
 
 def certify(
@@ -66,6 +69,7 @@ def certify(
     spared = 0 if learning is None else learning.spared
     cut = set_apart(blocks) if spared else blocks
     ledger = Ledger.of(cut, predictions)
+    check_memory(chosen, len(ledger.contexts))
     # Half of δ is kept also with a single round: more may follow, and all looks together must err no more often than δ.
     evidence = Evidence(
         cut,

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from pacbandits.cli.reading import Actions, LeastPropensity, Position, RewardRange, reading_options
-from pacbandits.cli.shared import PARTIAL, app, check_output, print_json, show, status
+from pacbandits.cli.shared import PARTIAL, app, check_output, print_json, say_cost, show, status
 from pacbandits.errors import InputError
 
 
@@ -96,6 +96,7 @@ def certify_log(
     read, _ = read_log(log, **reading)
     before = None if contexts is None else Contexts.read(contexts)
     learnt = learn_class(policies, read, contexts=before, ordered=ordered)
+    say_cost(learnt.policies, read.contexts, of="bootstrap" if asymptotic else "certificate")
     with status() as tell:
         tell(f"{'predicting rewards of' if asymptotic else 'certifying'} {read.samples:,} interactions")
         if asymptotic:

@@ -10,14 +10,17 @@ from typing import Any
 from pacbandits.algorithms import find_algorithm, make_algorithm, options_of, profile_of
 from pacbandits.cli.shared import check_output, say, status
 from pacbandits.complexity import Complexity, measure
+from pacbandits.complexity.measure import MEASUREMENT_SEARCHES
 from pacbandits.errors import InputError
 from pacbandits.policies.base import PolicyClass
+from pacbandits.policies.costs import expect_cost
 from pacbandits.problems import Problem
 from pacbandits.progress import Progress, prefixed
 from pacbandits.report import Comparison, certified_steps, check_figure_path, draw_certified
 from pacbandits.simulation import Run, Watch, run
 from pacbandits.trials.protocol import Setting
 
+UNLIKELY_FACTOR = 10.0  # by which an estimate must exceed the patience before nothing is even begun
 PATIENCE = 30.0  # seconds for the yardsticks, or as many as the runs took when that is more
 
 
@@ -107,6 +110,9 @@ def measure_within(
     seconds: float, problem: Problem, policies: PolicyClass, *, epsilon: float, delta: float, tell: Progress
 ) -> tuple[Complexity | None, str]:
     """The problem measured, or why it is not: the runs are worth showing without."""
+    expected = expect_cost(policies, len(problem.population), MEASUREMENT_SEARCHES)
+    if expected is not None and expected[0].seconds > UNLIKELY_FACTOR * seconds:
+        return None, f"to measure this problem takes more than {seconds:.0f} s; pacbandits complexity does it"
     end = clock() + seconds
     told = prefixed(tell, "measuring the problem")
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pacbandits.cli.shared import POLICIES_HELP, PROBLEM_HELP, app, check_output, print_json, show, status
+from pacbandits.cli.shared import POLICIES_HELP, PROBLEM_HELP, app, check_output, print_json, say_cost, show, status
 from pacbandits.errors import InputError
 
 if TYPE_CHECKING:
@@ -47,6 +47,7 @@ def complexity(
     pacbandits complexity linear:dimension=5,actions=10 --realizable --policies linear
     pacbandits complexity my-problem.npz --epsilon 0.05 --json[/]
     """
+    from pacbandits.checks import positive
     from pacbandits.complexity import measure
     from pacbandits.confidence import check_delta, check_epsilon
     from pacbandits.problems import load_policies_for, load_problem
@@ -54,8 +55,8 @@ def complexity(
 
     check_epsilon(epsilon)
     check_delta(delta)
-    if tolerance is not None and not 0 < tolerance < float("inf"):
-        raise InputError(f"tolerance must be positive, got {tolerance}")
+    if tolerance is not None:
+        positive(tolerance, name="tolerance")
     if figure is not None:
         check_figure_path(figure)
         check_output(figure)
@@ -66,6 +67,7 @@ def complexity(
         )
         return
     chosen = loaded.policies if policies is None else load_policies_for(policies, loaded)
+    say_cost(chosen, loaded.population, of="measurement")
     with status() as tell:
         measured = measure(loaded, chosen, epsilon=epsilon, delta=delta, tolerance=tolerance, progress=tell)
         if figure is not None:

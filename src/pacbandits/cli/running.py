@@ -20,6 +20,7 @@ from pacbandits.cli.shared import (
     console,
     print_json,
     say,
+    say_cost,
     show,
 )
 from pacbandits.errors import InputError, one_line
@@ -131,6 +132,7 @@ def run(
     rival = None
     if against is not None:
         rival = Rival.checked(against, loaded, chosen, asked, options, algorithm=algorithm, repeats=repeat_)
+    say_cost(chosen, loaded.population, of="run")
     compiling = not compiled_before()
     with _watch(_names(algorithm, against, repeat_), epsilon=epsilon) as watch:
         runs = repeat(
@@ -207,6 +209,8 @@ def _watch(names: Sequence[str], *, epsilon: float) -> Generator[Watch]:
     """A bar on standard error: rounds done, samples so far, certified ε or the best policy, time left."""
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
+    from pacbandits.progress import heard_by
+
     columns = (
         TextColumn("{task.description}", markup=False),
         BarColumn(bar_width=BAR),
@@ -218,10 +222,10 @@ def _watch(names: Sequence[str], *, epsilon: float) -> Generator[Watch]:
     bar = Progress(*columns, console=screen, transient=True)
     with bar if screen.is_terminal else nullcontext():  # a bar that is shown to nobody would still leave an empty line
         task = bar.add_task("starting", total=len(names), facts="", doing="")
-        furthest, begun = 0.0, False
+        furthest, begun, room = 0.0, False, BAR
 
         def watch(stage: Stage) -> None:
-            nonlocal furthest, begun
+            nonlocal furthest, begun, room
             if not begun and stage.samples > 0:
                 screen.print(f"resuming after {stage.samples:,} samples", highlight=False)
             begun = True
@@ -234,7 +238,8 @@ def _watch(names: Sequence[str], *, epsilon: float) -> Generator[Watch]:
             room = screen.width - len(where) - BAR - len(facts) - len("0:00:00") - 4
             bar.update(task, completed=furthest, description=where, facts=facts, doing=_cut(stage.doing, room))
 
-        yield watch
+        with heard_by(lambda text: bar.update(task, doing=_cut(text, room))):
+            yield watch
 
 
 def _share(stage: Stage, epsilon: float) -> float:

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -17,6 +17,11 @@ from pacbandits.version import __version__
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
+
+    from pacbandits.policies.base import PolicyClass
+    from pacbandits.records import Contexts
+
+Computation = Literal["certificate", "bootstrap", "measurement", "run"]
 
 app = typer.Typer(
     name="pacbandits",
@@ -70,9 +75,41 @@ def console() -> Console:
 
 @contextmanager
 def status() -> Generator[Callable[[str], None]]:
-    """A line on standard error that says what is going on, when someone is there to read it."""
+    """A line on standard error that says what is going on, when someone is there to read it.
+
+    Searches are overheard, so that the line moves while one of them goes on.
+    """
+    from pacbandits.progress import heard_by
+
     with console().status("starting") as line:
-        yield lambda words: line.update(one_line(words))
+        doing = "starting"
+
+        def tell(text: str) -> None:
+            nonlocal doing
+            doing = one_line(text)
+            line.update(doing)
+
+        with heard_by(lambda text: line.update(f"{doing} ({one_line(text)})")):
+            yield tell
+
+
+def say_cost(policies: PolicyClass, contexts: Contexts, *, of: Computation) -> None:
+    """A line on standard error before what will take long."""
+    from pacbandits.certificate.asymptotic import BOOTSTRAP_SEARCHES
+    from pacbandits.certificate.certify import CERTIFICATE_SEARCHES
+    from pacbandits.complexity.measure import MEASUREMENT_SEARCHES
+    from pacbandits.policies.costs import count_rows, foretell
+    from pacbandits.simulation.running import RUN_SEARCHES
+
+    searches = {
+        "certificate": CERTIFICATE_SEARCHES,
+        "bootstrap": BOOTSTRAP_SEARCHES,
+        "measurement": MEASUREMENT_SEARCHES,
+        "run": RUN_SEARCHES,
+    }
+    words = foretell(policies, count_rows(contexts), searches[of])
+    if words:
+        typer.echo(words, err=True)
 
 
 def check_output(path: Path | None) -> None:

@@ -19,8 +19,12 @@ from pacbandits.complexity.rho import measure_lower_rho, measure_rho, measure_un
 from pacbandits.complexity.trivial import require_distinct
 from pacbandits.confidence import check_delta, check_epsilon
 from pacbandits.policies.base import EnumeratedClass, EveryMap, PolicyClass, check_class
+from pacbandits.policies.costs import Searches, check_memory
 from pacbandits.progress import Progress, listener, prefixed
 from pacbandits.records import Contexts
+
+# Of a class that only its oracles know, as counted on problems of trees; up to several times as many.
+MEASUREMENT_SEARCHES = Searches(argmaxes=15, frontiers=40)
 
 
 def measure(
@@ -45,6 +49,7 @@ def measure(
     epsilon, delta = check_epsilon(epsilon), check_delta(delta)
     check_truth(truth)
     check_class(policies)
+    check_memory(policies, len(truth.population))
     tolerance = None if tolerance is None else positive(tolerance, name="tolerance")
     began = time.perf_counter()
     tell = listener(progress)

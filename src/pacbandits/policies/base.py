@@ -156,6 +156,53 @@ class ReadingClass(PolicyClass, Protocol):
         ...
 
 
+@dataclass(frozen=True)
+class Cost:
+    """What a search takes on this machine: an estimate, right to a factor of about 3.
+
+    seconds: of the clock on the wall, with all cores at work.
+    memory_bytes: at the most at once, beside what is held anyway.
+    """
+
+    seconds: float
+    memory_bytes: float
+
+    def __add__(self, other: Cost) -> Cost:
+        """One search after the other."""
+        return Cost(self.seconds + other.seconds, max(self.memory_bytes, other.memory_bytes))
+
+    def __mul__(self, times: int) -> Cost:
+        """So many searches one after the other."""
+        return Cost(self.seconds * times, self.memory_bytes if times else 0.0)
+
+
+@runtime_checkable
+class CostedClass(PolicyClass, Protocol):
+    """A policy class that can say beforehand what its searches will take.
+
+    size_words: the sizes on which that depends, in words.
+    lighter: what a caller may change for less of it.
+    """
+
+    @property
+    def size_words(self) -> str: ...
+    @property
+    def lighter(self) -> str: ...
+
+    def argmax_cost(self, n_rows: int) -> Cost:
+        """What an argmax takes on so many contexts."""
+        ...
+
+
+@runtime_checkable
+class CostedFrontierClass(CostedClass, Protocol):
+    """A policy class that can also say it of its frontier."""
+
+    def frontier_cost(self, n_rows: int) -> Cost:
+        """What a frontier takes on so many contexts."""
+        ...
+
+
 # A function of the first and the second score that rises with both.
 RisingValue = Callable[[FloatArray, FloatArray], FloatArray]
 

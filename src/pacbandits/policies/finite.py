@@ -12,12 +12,15 @@ from numpy.typing import ArrayLike
 
 from pacbandits.arrays import FloatArray, IntArray, integers
 from pacbandits.checks import texts
-from pacbandits.compiled import kernel, over_cores
+from pacbandits.compiled import cores, kernel, over_cores
 from pacbandits.errors import InputError, plain
 from pacbandits.fields import Fields
-from pacbandits.policies.base import Frontier, check_n_actions, check_scores, compact
+from pacbandits.policies.base import Cost, Frontier, check_n_actions, check_scores, compact
 from pacbandits.policies.pareto import pareto
 from pacbandits.records import Contexts, Policy
+
+SECONDS_PER_ENTRY = 1e-9  # of a table, looked up and added
+TABLES_HELD = 2  # at once: as they are, and for the contexts that are asked about
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,6 +91,13 @@ def _sum_scores(actions: np.ndarray[Any, Any], scores: FloatArray, out: FloatArr
         out[k] = total
 
 
+def listed_cost(n_policies: int, n_rows: int, *, n_actions: int) -> Cost:
+    """What it takes to look through a list of policies whose actions on so many contexts are a table."""
+    entries = float(n_policies) * n_rows
+    table = TABLES_HELD * entries * np.dtype(compact(n_actions)).itemsize
+    return Cost(entries * SECONDS_PER_ENTRY / cores(), table + 8.0 * n_rows * n_actions)
+
+
 class Finite:
     """The policies in the rows of a table (policies × contexts of a finite set).
 
@@ -125,6 +135,24 @@ class Finite:
     def describe(self) -> str:
         """The kind of policies, in a word."""
         return self.kind
+
+    @property
+    def size_words(self) -> str:
+        """How many policies and actions there are."""
+        return f"a list of {len(self):,} policies × {self.n_actions:,} actions"
+
+    @property
+    def lighter(self) -> str:
+        """What would make searches lighter."""
+        return "take fewer policies"
+
+    def argmax_cost(self, n_rows: int) -> Cost:
+        """What an argmax takes on so many contexts."""
+        return listed_cost(len(self), n_rows, n_actions=self.n_actions)
+
+    def frontier_cost(self, n_rows: int) -> Cost:
+        """What a frontier takes on so many contexts."""
+        return self.argmax_cost(n_rows) * 2
 
     def to_json(self) -> dict[str, Any]:
         names = {} if self.names is None else {"names": list(self.names)}

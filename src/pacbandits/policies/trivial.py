@@ -13,7 +13,7 @@ from pacbandits.arrays import FloatArray, IntArray
 from pacbandits.checks import settle, whole_number
 from pacbandits.errors import InputError
 from pacbandits.fields import Fields
-from pacbandits.policies.base import Frontier, RisingValue, check_n_actions, check_scores
+from pacbandits.policies.base import Cost, Frontier, RisingValue, check_n_actions, check_scores
 from pacbandits.policies.finite import TablePolicy, sum_by_id
 from pacbandits.policies.pareto import pareto, pareto_of_sums
 from pacbandits.policies.spec import policy_class
@@ -22,6 +22,7 @@ from pacbandits.records import Contexts, Policy
 MOST_TABLE_ENTRIES = 10**8  # contexts × actions: what fits into an ordinary machine's memory
 DEFAULT_RESOLUTION = 2048  # intervals
 MAX_STORED_RESOLUTION = 2**13  # intervals; work grows with the square
+SECONDS_PER_INTERVAL = 4.4e-8  # of a frontier, for each context and action
 _LOG_GAIN_JITTER = 0.5  # standard deviation
 
 
@@ -65,6 +66,26 @@ class Trivial:
     def describe(self) -> str:
         """The kind of policies, in a word."""
         return self.kind
+
+    @property
+    def size_words(self) -> str:
+        """How many contexts and actions there are."""
+        return f"every map from {self.n_contexts:,} contexts to {self.n_actions:,} actions"
+
+    @property
+    def lighter(self) -> str:
+        """What would make searches lighter."""
+        return "take fewer contexts or a coarser resolution"
+
+    def argmax_cost(self, n_rows: int) -> Cost:
+        """What an argmax takes on so many contexts."""
+        return Cost((n_rows + self.n_contexts) * self.n_actions * 1e-8, 16.0 * self.n_contexts * self.n_actions)
+
+    def frontier_cost(self, n_rows: int) -> Cost:
+        """What a frontier takes on so many contexts."""
+        merging = self.n_contexts * self.n_actions * self.resolution * SECONDS_PER_INTERVAL
+        held = 24.0 * self.n_contexts * min(self.resolution, self.n_actions * self.n_contexts)
+        return self.argmax_cost(n_rows) * 2 + Cost(merging, held)
 
     def to_json(self) -> dict[str, Any]:
         resolution = {} if self.resolution == DEFAULT_RESOLUTION else {"resolution": self.resolution}

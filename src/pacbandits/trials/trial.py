@@ -25,6 +25,7 @@ from pacbandits.confidence import check_delta, check_positive_epsilon
 from pacbandits.errors import InputError
 from pacbandits.options import About
 from pacbandits.policies.base import PolicyClass, check_class
+from pacbandits.policies.costs import check_memory
 from pacbandits.progress import Progress
 from pacbandits.records import Contexts, Design, Log, Policy, RewardBounds, Sampler, check_contexts, check_sampler
 from pacbandits.rewards import Fitted, RewardModel, check_model, default_model, no_idea
@@ -156,7 +157,7 @@ class Trial(ABC):
     def start(self, policies: PolicyClass, contexts: Contexts) -> TrialState:
         """Nothing seen."""
         check_class(policies)
-        check_contexts(contexts)
+        check_memory(policies, len(check_contexts(contexts)))
         first = policies.argmax(contexts, np.zeros((len(contexts), policies.n_actions)))
         model = default_model(contexts) if self.model is None else self.model
         return TrialState(policies, contexts, first, oracle_calls=1, finished=self.epsilon >= 1, model=model)

@@ -79,6 +79,10 @@ class Crossed:
         return len(self.columns) * self.table.shape[1]
 
     @property
+    def in_blocks(self) -> bool:
+        return is_blocks(self.table)
+
+    @property
     def names(self) -> tuple[str, ...]:
         own = [f"action {int(z.argmax())}" if self._one_hot else f"z{j}" for j, z in enumerate(self.table.T)]
         return tuple(f"{column} × {name}" for column in self.columns for name in own)
@@ -116,7 +120,7 @@ class Crossed:
         return scales_in_words(self.encoders)
 
     def describe_scores(self, parameter: Sequence[int]) -> list[str]:
-        if not is_blocks(self.table):
+        if not self.in_blocks:
             return [largest_in_words(self.names, parameter), *scales_in_words(self.encoders)]
         block_of = {int(a): k for k, a in enumerate(self.table.argmax(axis=0))}
         matrix = np.array(parameter).reshape(len(self.columns), -1)

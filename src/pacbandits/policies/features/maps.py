@@ -41,6 +41,17 @@ class FeatureMap(Protocol):
 
 
 @runtime_checkable
+class BlockMap(FeatureMap, Protocol):
+    """A feature map that may have coefficients of its own for each action.
+
+    in_blocks: whether it has.
+    """
+
+    @property
+    def in_blocks(self) -> bool: ...
+
+
+@runtime_checkable
 class CompactMap(FeatureMap, Protocol):
     """A feature map that knows a compact form of φ, and words for its scores; that of another map is spelled out."""
 

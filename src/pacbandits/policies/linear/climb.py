@@ -33,7 +33,7 @@ class BlockSlope:
     @property
     def cost(self) -> float:
         """What it takes to look at all coefficients once, for each row."""
-        return float(len(self.x) * len(self.actions))
+        return climbing_work(len(self.x) * len(self.actions), in_blocks=True)
 
     def climb(self, parameter: IntArray, scores: FloatArray, *, levels: int) -> tuple[IntArray, float]:
         """Where the ascent from θ (d,) ends, and its value; scores (m, A)."""
@@ -55,7 +55,7 @@ class PhiSlope:
     @property
     def cost(self) -> float:
         """What it takes to look at all coefficients once, for each row."""
-        return self.phi.shape[0] * max(1.0, 0.8 * self.phi.shape[2])
+        return climbing_work(self.phi.shape[0], n_actions=self.phi.shape[2])
 
     def climb(self, parameter: IntArray, scores: FloatArray, *, levels: int) -> tuple[IntArray, float]:
         """Where the ascent from θ (d,) ends, and its value; scores (m, A)."""
@@ -64,6 +64,11 @@ class PhiSlope:
 
 
 Slope = BlockSlope | PhiSlope
+
+
+def climbing_work(dimension: int, *, n_actions: int = 1, in_blocks: bool = False) -> float:
+    """What it takes to look at all coefficients once, for each row; a block of them moves one action alone."""
+    return float(dimension) if in_blocks else dimension * max(1.0, 0.8 * n_actions)
 
 
 def slope_of(rows: Rows) -> Slope:

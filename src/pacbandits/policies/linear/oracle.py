@@ -9,12 +9,12 @@ from typing import Any, Literal, Self
 import numpy as np
 
 from pacbandits.arrays import FloatArray, IntArray
-from pacbandits.checks import instance, text, whole_number
+from pacbandits.checks import instance, positive, text, whole_number
 from pacbandits.errors import InputError, nearest, plain
 from pacbandits.fields import Fields
-from pacbandits.policies.base import Frontier, RisingValue, at_stake, check_n_actions, check_scores
+from pacbandits.policies.base import Cost, Frontier, RisingValue, at_stake, check_n_actions, check_scores
 from pacbandits.policies.features import CompactMap, FeatureMap, map_for, map_from_json
-from pacbandits.policies.finite import sum_scores
+from pacbandits.policies.finite import listed_cost, sum_scores
 from pacbandits.policies.linear.acting import Rows, Table, act_all, rows_of
 from pacbandits.policies.linear.arrangement import Turns
 from pacbandits.policies.linear.bounds import (
@@ -27,6 +27,7 @@ from pacbandits.policies.linear.bounds import (
     snapped,
     value_of,
 )
+from pacbandits.policies.linear.cost import search_cost, sweep_cost, turning_cost
 from pacbandits.policies.linear.grid import count_directions, directions, simplest, values_of
 from pacbandits.policies.linear.milp import count_binaries, solve
 from pacbandits.policies.linear.policy import LinearPolicy, one_map
@@ -156,6 +157,20 @@ class Linear(ABC):
         bound, exact = self._bound(rows, added, seconds)
         return Shortfall(found, max(bound, found), float(added.sum(axis=0).max()), exact)
 
+    @property
+    def size_words(self) -> str:
+        """How many coefficients and actions there are."""
+        return f"linear policies of {self.map.dimension:,} coefficients × {self.n_actions:,} actions"
+
+    @property
+    def lighter(self) -> str:
+        """What would make searches lighter."""
+        return "take fewer features or levels, or oracle=search"
+
+    @abstractmethod
+    def argmax_cost(self, n_rows: int) -> Cost:
+        """What an argmax takes on so many contexts."""
+
     @abstractmethod
     def _best(self, contexts: Contexts, rows: Rows, scores: FloatArray) -> IntArray:
         """The coefficients of the best policy found."""
@@ -177,6 +192,9 @@ class SearchedLinear(Linear):
         super().__init__(map, levels=levels, oracle=oracle)
         self._grounds: PerContexts[Ground] = PerContexts()
 
+    def argmax_cost(self, n_rows: int) -> Cost:
+        return search_cost(self.map, n_rows)
+
     def _best(self, contexts: Contexts, rows: Rows, scores: FloatArray) -> IntArray:
         return self._grounds.get(contexts, lambda _: Ground.of(rows, levels=self.levels)).search(scores)
 
@@ -191,6 +209,14 @@ class SweptLinear(Linear):
         self.parameters = directions(map.dimension, self.levels)
         self._turns: PerContexts[Turns] = PerContexts()
         self._tables: PerContexts[Table] = PerContexts()
+
+    def argmax_cost(self, n_rows: int) -> Cost:
+        if self.map.dimension == 2:
+            return turning_cost(self.map, n_rows)
+        return sweep_cost(len(self.parameters), self.map, n_rows, most_kept=_MOST_KEPT_ACTIONS)
+
+    def frontier_cost(self, n_rows: int) -> Cost:
+        return self.argmax_cost(n_rows) * 2
 
     def values(self, contexts: Contexts, *scores: FloatArray) -> list[FloatArray]:
         """`Σ_i scores[i, π(c_i)]` (|Π|,) of every policy, for each of several scores."""
@@ -252,6 +278,9 @@ class ListedLinear(SweptLinear):
     def __len__(self) -> int:
         return len(self.parameters)
 
+    def argmax_cost(self, n_rows: int) -> Cost:
+        return listed_cost(len(self), n_rows, n_actions=self.n_actions)
+
     def policy(self, index: int) -> LinearPolicy:
         """The policy of the given number."""
         return self._policy(range(len(self))[index])
@@ -280,7 +309,10 @@ class SolvedLinear(Linear):
         seconds: float = PROGRAM_SECONDS,
     ) -> None:
         super().__init__(map, levels=levels, oracle=oracle)
-        self.seconds = seconds
+        self.seconds = positive(seconds, name="seconds")
+
+    def argmax_cost(self, n_rows: int) -> Cost:
+        return Cost(self.seconds, search_cost(self.map, n_rows).memory_bytes)
 
     def _best(self, contexts: Contexts, rows: Rows, scores: FloatArray) -> IntArray:
         many = f"{len(contexts):,} rows are too many for an exact search"

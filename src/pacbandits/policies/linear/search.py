@@ -74,7 +74,7 @@ class Ground:
         scores = (scores - low) / spans.max()
         values = sum_scores(self.actions, scores)
         simple = self.pool[np.argsort(-values, kind="stable")[: times * _FINALISTS]]
-        picked, sampled = _sample(scores, spans / spans.max(), size=_SAMPLE_WORK / self.slope.cost)
+        picked, sampled = _sample(scores, spans / spans.max(), size=sampled_rows(self.slope.cost))
         if picked is None:
             found = self._explore(self.rows, self.slope, scores, simple, times)
         else:
@@ -97,7 +97,7 @@ class Ground:
                 onto = free * (scale * self.levels / size)
                 starts.append(smooth.ascend_on_grid(onto, levels=self.levels, steps=40))
         ends = self._climb(slope, starts, scores)
-        kicks = times * int(np.clip(share, 2 * len(_KICKED_SHARES), _MOST_KICKS))
+        kicks = times * kicks_for(len(rows), slope.cost)
         return [self._kick(slope, ends[0], scores, kicks, rng), *ends]
 
     def _polish(self, found: list[IntArray], scores: FloatArray, times: int) -> list[End]:
@@ -137,13 +137,22 @@ class Ground:
         return top[simplest(top)]
 
 
-def _sample(scores: FloatArray, spans: FloatArray, *, size: float) -> tuple[IntArray | None, FloatArray]:
+def sampled_rows(work: float) -> int:
+    """How many rows are explored at the most, given what it takes to climb one."""
+    return int(np.clip(_SAMPLE_WORK / work, *_SAMPLE_ROWS))
+
+
+def kicks_for(n_rows: int, work: float) -> int:
+    """How many kicks there are on so many rows, given what it takes to climb one."""
+    return int(np.clip(_KICK_WORK / (n_rows * work), 2 * len(_KICKED_SHARES), _MOST_KICKS))
+
+
+def _sample(scores: FloatArray, spans: FloatArray, *, size: int) -> tuple[IntArray | None, FloatArray]:
     """Rows drawn in proportion to what is at stake on them, each then with the same at stake; None for all rows."""
-    count = int(np.clip(size, *_SAMPLE_ROWS))
-    if len(scores) <= count:
+    if len(scores) <= size:
         return None, scores
     edges: FloatArray = np.cumsum(spans)
-    marks: FloatArray = (np.arange(count) + np.random.default_rng(0).random()) * (edges[-1] / count)
+    marks: FloatArray = (np.arange(size) + np.random.default_rng(0).random()) * (edges[-1] / size)
     picked = np.minimum(np.searchsorted(edges, marks), len(scores) - 1)
     return picked, np.ascontiguousarray(scores[picked] / np.maximum(spans[picked], 1e-300)[:, None])
 

@@ -9,6 +9,7 @@ from pacbandits.checks import instance, whole_number
 from pacbandits.policies.base import check_n_actions
 from pacbandits.policies.memory import PerContexts
 from pacbandits.policies.trees.bins import Bins, Codes
+from pacbandits.policies.trees.cost import TreeSizes
 from pacbandits.policies.trees.tree import Node, TreePolicy, leaves
 from pacbandits.records import Contexts, Policy
 
@@ -49,6 +50,18 @@ class BinnedTrees:
         """Every feature with its cuts or labels, and how many of these part the contexts."""
         return tuple(feature.describe(contexts) for feature in self.bins.features)
 
+    @property
+    def size_words(self) -> str:
+        """How many features, bins and actions there are."""
+        sizes = self._sizes()
+        bins = f" × {sizes.most_bins} bins" if sizes.n_splits else ""
+        return f"depth-{self.depth} trees over {sizes.n_features:,} features{bins} × {self.n_actions:,} actions"
+
+    @property
+    def lighter(self) -> str:
+        """What would make searches lighter."""
+        return "take fewer features, bins or actions, or less depth"
+
     def to_json(self) -> dict[str, Any]:
         return {"kind": self.kind, "n_actions": self.n_actions, "depth": self.depth, "features": self.bins.to_json()}
 
@@ -64,6 +77,9 @@ class BinnedTrees:
             return below and fits(node.then, depth - 1) and fits(node.otherwise, depth - 1)
 
         return fits(policy.root, self.depth)
+
+    def _sizes(self) -> TreeSizes:
+        return TreeSizes.of(self.bins, n_actions=self.n_actions)
 
     def _encode(self, contexts: Contexts) -> Codes:
         return self._codes.get(contexts, self.bins.encode)

@@ -7,9 +7,10 @@ import numpy as np
 from pacbandits.arrays import FloatArray
 from pacbandits.checks import instance
 from pacbandits.errors import InputError
-from pacbandits.policies.base import check_scores
+from pacbandits.policies.base import Cost, check_scores
 from pacbandits.policies.trees.binned import BinnedTrees
 from pacbandits.policies.trees.bins import Bins
+from pacbandits.policies.trees.cost import deep_cost
 from pacbandits.policies.trees.growth import DeepSearch, Effort
 from pacbandits.policies.trees.tree import TreePolicy
 from pacbandits.records import Contexts
@@ -49,6 +50,10 @@ class DeepTrees(BinnedTrees):
         At depth 3 it is the best of all trees when the tests are few enough (`effort`) to try each at the root.
         """
         return TreePolicy(root=self._search(contexts, scores).best(), n_actions=self.n_actions)
+
+    def argmax_cost(self, n_rows: int) -> Cost:
+        """What an argmax takes on so many contexts."""
+        return deep_cost(self._sizes(), n_rows, depth=self.depth, effort=self.effort)
 
     def shortfall(self, contexts: Contexts, scores: FloatArray) -> float:
         """How much more (0 when none) the best tree of depth 3 scores than the one `argmax` finds.

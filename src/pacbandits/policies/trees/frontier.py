@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 import numpy as np
@@ -92,7 +91,7 @@ def _sides(
 ) -> tuple[Sides, bool]:
     """The frontiers of the sides of every root, for both scores (n, 2A), and whether none was thinned."""
     histograms = Histograms(codes, both, bins.layout, kept_bytes=limits.kept_bytes)
-    cap = max(limits.side_points, math.isqrt(limits.pairs // bins.n_splits))
+    cap = limits.points_of_a_side(bins.n_splits)
     found: dict[int, SideFronts] = {}
 
     def sides_of(j: int) -> None:
@@ -118,7 +117,11 @@ def front_of_pairs(couples: Couples, *, ties: tuple[float, float], limits: TreeL
     roots = [n_roots * lot // lots for lot in range(lots + 1)]
     intervals = cut_first(couples, count)
     scans = [(np.full((count, 3), -np.inf), np.zeros((count, 2), dtype=np.int64)) for _ in range(lots)]
-    each(lambda lot: scan_pairs(couples, intervals, *scans[lot], roots[lot], roots[lot + 1]), count=lots)
+    each(
+        lambda lot: scan_pairs(couples, intervals, *scans[lot], roots[lot], roots[lot + 1]),
+        count=lots,
+        what="pairing, lot",
+    )
     tops, pairs = merge_scans(scans)
     above = np.empty(count)
     largest_above(tops, above)
@@ -127,7 +130,7 @@ def front_of_pairs(couples: Couples, *, ties: tuple[float, float], limits: TreeL
     def keep(lot: int) -> None:
         kept[lot] = keep_pairs(couples, intervals, tops, above, limits.survivors, roots[lot], roots[lot + 1])
 
-    each(keep, count=lots)
+    each(keep, count=lots, what="pairing, lot")
     parts = [kept[lot] for lot in range(lots)]
     exact = True
     if sum(len(part[0]) for part in parts) > limits.survivors:

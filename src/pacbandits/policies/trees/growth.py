@@ -33,6 +33,21 @@ class Effort:
     least_grown: int = 2
     most_grown: int = 8
 
+    def roots_tried(self, depth: int, *, sums: int) -> int:
+        """How many roots are tried with exact trees of depth 2 below; sums: compared on either side of a root."""
+        affordable = self.root_sums if depth == 3 else self.node_sums
+        return max(self.least_roots, affordable // sums)
+
+    def trees_grown(self, depth: int, at: int, *, sums: int) -> int:
+        """Under how many roots of a node trees are grown, in a tree of one depth where another is left.
+
+        One at depth 3, where the best has been seen already.
+        """
+        if at == 3:
+            return 1
+        affordable = max(self.least_grown, self.root_sums // (self.roots_tried(depth, sums=sums) * sums))
+        return max(1, min(affordable, self.most_grown) >> 2 * (depth - 4))
+
 
 @dataclass(frozen=True, eq=False)
 class DeepSearch:
@@ -68,15 +83,11 @@ class DeepSearch:
     @cached_property
     def width(self) -> int:
         """How many roots are tried with exact trees of depth 2 below."""
-        affordable = self.effort.root_sums if self.depth == 3 else self.effort.node_sums
-        return max(self.effort.least_roots, affordable // self.sums)
+        return self.effort.roots_tried(self.depth, sums=self.sums)
 
     def tries(self, depth: int) -> int:
-        """Under how many roots of a node trees are grown: one at depth 3, where the best has been seen already."""
-        if depth == 3:
-            return 1
-        affordable = max(self.effort.least_grown, self.effort.root_sums // (self.width * self.sums))
-        return max(1, min(affordable, self.effort.most_grown) >> 2 * (self.depth - 4))
+        """Under how many roots of a node trees are grown."""
+        return self.effort.trees_grown(self.depth, depth, sums=self.sums)
 
     @property
     def complete(self) -> bool:

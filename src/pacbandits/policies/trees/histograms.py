@@ -10,6 +10,7 @@ from pacbandits.arrays import FloatArray, IntArray
 from pacbandits.compiled import kernel, over_cores
 from pacbandits.policies.trees.bins import Codes, Layout
 from pacbandits.policies.trees.limits import TreeLimits
+from pacbandits.progress import count_aloud
 
 # Rows that are sorted and added up together: a few megabytes of scores and codes.
 STRETCH_ROWS = 1 << 14
@@ -103,14 +104,16 @@ class Histograms:
         sum_two(self.codes, self.scores, self.layout.starts, feature, least, out)
 
     def _over_features(self, task: Callable[[int], None]) -> None:
-        each(task, count=self.n_features)
+        each(task, count=self.n_features, what="adding up, feature")
 
 
-def each(task: Callable[[int], None], *, count: int) -> None:
+def each(task: Callable[[int], None], *, count: int, what: str = "feature") -> None:
     """Call `task(i)` for every i < count, all cores at once, one by one: features differ in their work."""
+    done = count_aloud(what, count)
 
     def run(start: int, stop: int) -> None:
         for i in range(start, stop):
             task(i)
+            done()
 
     over_cores(run, count=count, chunks_per_core=max(count, 1))

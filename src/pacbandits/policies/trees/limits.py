@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 
@@ -22,3 +23,7 @@ class TreeLimits:
     side_points: int = 64
     intervals: int = 1 << 14
     survivors: int = 2_000_000
+
+    def points_of_a_side(self, n_splits: int) -> int:
+        """How many points a side of a root keeps at the most, with so many roots."""
+        return max(self.side_points, math.isqrt(self.pairs // n_splits))

@@ -7,9 +7,10 @@ import numpy as np
 from pacbandits.arrays import FloatArray, IntArray
 from pacbandits.checks import instance
 from pacbandits.errors import InputError
-from pacbandits.policies.base import Frontier, RisingValue, check_scores
+from pacbandits.policies.base import Cost, Frontier, RisingValue, check_scores
 from pacbandits.policies.trees.binned import BinnedTrees
 from pacbandits.policies.trees.bins import Bins
+from pacbandits.policies.trees.cost import TreeSizes, argmax_cost, frontier_cost
 from pacbandits.policies.trees.frontier import best_front, tree_of
 from pacbandits.policies.trees.limits import TreeLimits
 from pacbandits.policies.trees.near import large_trees
@@ -72,6 +73,17 @@ class Trees(BinnedTrees):
             build=lambda i: self._policy(front.origin[i]),
             search=None if sides is None else search,
         )
+
+    def argmax_cost(self, n_rows: int) -> Cost:
+        """What an argmax takes on so many contexts."""
+        return argmax_cost(self._sizes(), n_rows, depth=self.depth)
+
+    def frontier_cost(self, n_rows: int) -> Cost:
+        """What a frontier takes on so many contexts."""
+        return frontier_cost(self._sizes(), n_rows, depth=self.depth, limits=self.limits)
+
+    def _sizes(self) -> TreeSizes:
+        return TreeSizes.of(self.bins, n_actions=self.n_actions, kept_bytes=self.limits.kept_bytes)
 
     def _policy(self, origin: IntArray) -> TreePolicy:
         return TreePolicy(root=tree_of(origin, self.bins), n_actions=self.n_actions)

@@ -82,7 +82,8 @@ def values_of_roots(bins: Bins, codes: Codes, scores: FloatArray, *, width: int,
 
     def try_feature(j: int) -> None:
         rows = SortedRows.by(j, codes, scores, n_bins=int(layout.starts[j + 1] - layout.starts[j]))
-        each(lambda k: best_below(rows, k, histograms.of(k), wanted, layout, tie, sides), count=n_features)
+        what = f"below feature {j + 1} of {n_features}, feature"
+        each(lambda k: best_below(rows, k, histograms.of(k), wanted, layout, tie, sides), count=n_features, what=what)
 
     for j in range(n_features):
         if wanted[layout.split_starts[j] : layout.split_starts[j + 1]].any():
