@@ -116,8 +116,10 @@ def _check_lines(file: File, log) -> None:
     ]
     assert len(log) == len(told)
     assert np.array_equal(log.rewards, [-value["_label_cost"] for value in told])
+    said = [(value.get("_labelIndex"), value.get("_label_Action"), value.get("a")) for value in told]
     index = [
-        value["_labelIndex"] if value.get("_labelIndex") is not None else value["_label_Action"] - 1 for value in told
+        place if place is not None else number - 1 if number is not None else ranked[0] - (0 not in ranked)
+        for place, number, ranked in said
     ]
     assert np.array_equal(log.actions, index)
     assert np.allclose(log.played_propensities, [value["_label_probability"] for value in told], rtol=1e-3)
@@ -154,19 +156,24 @@ def _load(file: File, names: list[str]) -> dict[str, np.ndarray]:
         return {name: archive[name] for name in names if name in archive.files}
 
 
-def _check_feedback(file: File, log) -> None:
-    arrays = _load(file, ["action", "reward", "context", "pscore"])
-    rows = np.arange(len(arrays["action"]))
+def _load_unless_none(file: File, name: str) -> np.ndarray | None:
+    """An array, or None for a None, which can only be pickled."""
     try:
-        position = _load(file, ["position"]).get("position")
-    except ValueError:  # a None, which is pickled
-        position = None
+        return _load(file, [name]).get(name)
+    except ValueError:
+        return None
+
+
+def _check_feedback(file: File, log) -> None:
+    arrays = _load(file, ["action", "reward", "context"])
+    rows = np.arange(len(arrays["action"]))
+    position, told = (_load_unless_none(file, name) for name in ("position", "pscore"))
     if position is not None:
         assert len(np.unique(position)) == 1
     assert np.array_equal(log.actions, arrays["action"][rows])
     assert np.array_equal(log.rewards, arrays["reward"])
     assert np.array_equal(log.contexts.features, arrays["context"])
-    assert np.allclose(log.played_propensities, arrays["pscore"], rtol=0, atol=1e-9)
+    assert told is None or np.allclose(log.played_propensities, told, rtol=0, atol=1e-9)
 
 
 def _check_problem(file: File, problem) -> None:

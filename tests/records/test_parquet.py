@@ -27,7 +27,7 @@ COLUMNS = {
 
 
 def count(data: bytes, most: int = 10**9) -> int:
-    return count_unpacked_bytes(io.BytesIO(data), pq.ParquetFile(io.BytesIO(data)).metadata, most=most)
+    return count_unpacked_bytes(io.BytesIO(data), size=len(data), most=most)
 
 
 @pytest.mark.parametrize("compression", ["none", "snappy", "zstd", "gzip"])
@@ -57,7 +57,7 @@ def test_a_page_that_is_no_page_is_said(tmp_path: Path) -> None:
     data = bytearray(parquet_bytes(pa.table({"x": [1.0, 2.0]}), compression="none", use_dictionary=False))
     data[4:8] = b"\xff\xff\xff\xff"
     (tmp_path / "a.parquet").write_bytes(data)
-    with pytest.raises(InputError, match=r"a\.parquet: the page at byte 4 is damaged"):
+    with pytest.raises(InputError, match=r"a\.parquet is not a readable Parquet file: the page at byte 4 is damaged"):
         Contexts.read(tmp_path / "a.parquet")
 
 

@@ -23,6 +23,7 @@ MAX_ARRAYS = 1000  # in a file
 MAX_DIMENSIONS = 32
 MAX_ARRAY_HEADER_BYTES = 10_000
 _PACKING_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+_ARCHIVE_MARKS = (b"PK\x03\x04", b"PK\x05\x06")  # the latter of an empty one
 _ENCRYPTED = 1  # a bit of the flags
 _CHUNK_BYTES = 2**20
 # A dictionary of Python, as numpy writes it: text, truth values, and lengths (with L in old files) as values.
@@ -130,9 +131,12 @@ def open_arrays(path: Path) -> Generator[ArrayFile]:
     size = check_file(path)
     try:
         with path.open("rb") as file:
-            if file.read(6) == b"\x93NUMPY":
+            head = file.read(6)
+            if head == b"\x93NUMPY":
                 raise InputError("a single array, not an .npz archive; write it with numpy.savez")
             try:
+                if head[:4] not in _ARCHIVE_MARKS:
+                    raise ValueError
                 archive = zipfile.ZipFile(file)
             except _ERRORS:
                 raise InputError("not a readable .npz archive of arrays; write it with numpy.savez") from None

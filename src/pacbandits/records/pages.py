@@ -1,65 +1,120 @@
 """How much a Parquet file unpacks to, told by the headers of its pages before any of them is unpacked.
 
 A few bytes of a page can stand for a billion numbers, whatever the file says of itself at its end: each page is looked
-at. Headers are written in Thrift's compact protocol, of which this reads as much as is needed.
+at, in all the columns of all the row groups.
 """
 
 from __future__ import annotations
 
-from typing import Any, BinaryIO
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import BinaryIO
 
 from pacbandits.errors import InputError
-from pacbandits.records.files import NUMBER_BYTES
+from pacbandits.records.files import NUMBER_BYTES, check_columns, spell_bytes
+from pacbandits.records.thrift import Struct, ThriftError, read_struct
 
+# What pyarrow makes of the end of a file, where its columns are told, takes up to 300 times its size.
+MAX_FOOTER_BYTES = 2**21
 MAX_PAGES = 1_000_000
 _MAX_PAGE_HEADER_BYTES = 2**20
 _FIRST_HEADER_BYTES = 256
-_MAX_DEPTH = 8
 _MAX_SIZE = 2**31  # of a page, in bytes or values: they are told in 32 bits
 
-# Types of Thrift's compact protocol.
-_STOP, _TRUE, _FALSE, _BYTE, _DOUBLE, _BINARY, _LIST, _SET, _STRUCT = 0, 1, 2, 3, 7, 8, 9, 10, 12
-_INTEGERS = (4, 5, 6)
-# Fields of a page's header, and of the headers of kinds of pages within it.
+# Numbers of fields: of a file, a row group, a column in one, what is told of that; of a page's header, and of the
+# headers of kinds of pages in it.
+_GROUPS = 4
+_COLUMNS = 1
+_DESCRIPTION = 3
+_TYPE, _COUNT, _PACKED_TOTAL, _FIRST_DATA_PAGE, _DICTIONARY_PAGE = 1, 5, 7, 9, 11
 _UNPACKED_SIZE, _PACKED_SIZE = 2, 3
 _KINDS_OF_PAGES = (5, 7, 8)
 _VALUES = 1
-
-Fields = dict[int, "int | Fields"]
-
-
-class _Damaged(Exception):
-    """The bytes are no header, or not all of it."""
+_BYTE_ARRAY = 6  # a type: text
 
 
-def count_unpacked_bytes(file: BinaryIO, metadata: Any, *, most: int) -> int:
-    """What the columns of a file take once they are read, in bytes: the first total above `most`, or that of all.
+@dataclass(frozen=True)
+class _Chunk:
+    """The pages of a column in a row group.
 
-    metadata: what pyarrow says of the file.
+    start: of the first, in bytes from the start of the file.
+    end: of the last.
+    text: whether they hold text.
+    """
+
+    start: int
+    end: int
+    text: bool
+
+
+def count_unpacked_bytes(file: BinaryIO, *, size: int, most: int) -> int:
+    """What the columns of a file of that size take once they are read: the first total above `most`, or that of all.
+
+    Raises:
+        InputError: When it is no Parquet file, or does not tell where its pages are.
     """
     total = pages = 0
-    for group in range(metadata.num_row_groups):
-        chunks: Any = metadata.row_group(group)
-        if chunks.num_columns != metadata.num_columns:
-            raise InputError(
-                f"its part {group} has {chunks.num_columns} of {metadata.num_columns} columns; it is damaged"
-            )
-        for column in range(metadata.num_columns):
-            chunk: Any = chunks.column(column)
-            text = chunk.physical_type == "BYTE_ARRAY"
-            first: int = chunk.data_page_offset
-            if chunk.has_dictionary_page and 0 < chunk.dictionary_page_offset < first:
-                first = chunk.dictionary_page_offset
-            place, end = first, first + int(chunk.total_compressed_size) * (chunk.num_values > 0)
-            while place < end:
-                unpacked, values, place = _read_page(file, place, end)
-                total += NUMBER_BYTES * values + unpacked if text else max(NUMBER_BYTES * values, unpacked)
-                pages += 1
-                if total > most:
-                    return total
-                if pages > MAX_PAGES:
-                    raise InputError(f"it has more than {MAX_PAGES:,} pages; write it with larger ones")
+    for chunk in _find_chunks(file, size=size):
+        place = chunk.start
+        while place < chunk.end:
+            unpacked, values, place = _read_page(file, place, chunk.end)
+            total += NUMBER_BYTES * values + unpacked if chunk.text else max(NUMBER_BYTES * values, unpacked)
+            pages += 1
+            if total > most:
+                return total
+            if pages > MAX_PAGES:
+                raise InputError(f"it has more than {MAX_PAGES:,} pages; write it with larger ones")
     return total
+
+
+def _find_chunks(file: BinaryIO, *, size: int) -> Iterator[_Chunk]:
+    """Where the columns are, as the end of a file tells."""
+    width = None
+    for group in _structs(_read_footer(file, size=size), _GROUPS):
+        columns = _structs(group, _COLUMNS)
+        if width is None:
+            check_columns(len(columns))
+        if width not in (None, len(columns)):
+            raise InputError("its row groups differ in their columns; it is damaged")
+        width = len(columns)
+        for column in columns:
+            described = column.get(_DESCRIPTION)
+            if not isinstance(described, dict):
+                raise InputError("it does not tell where its columns are, or is encrypted")
+            start, dictionary = _number(described, _FIRST_DATA_PAGE), described.get(_DICTIONARY_PAGE)
+            if isinstance(dictionary, int) and 0 < dictionary < start:
+                start = dictionary
+            if _number(described, _COUNT) > 0:  # a column without values may have no pages
+                end = start + _number(described, _PACKED_TOTAL)
+                yield _Chunk(start, end, text=described.get(_TYPE) == _BYTE_ARRAY)
+
+
+def _read_footer(file: BinaryIO, *, size: int) -> Struct:
+    """What the end of a file tells."""
+    file.seek(max(size - 8, 0))
+    end = file.read(8)
+    length = int.from_bytes(end[:4], "little")
+    if end[4:] != b"PAR1" or length > size - 12:
+        raise InputError("it does not end as a Parquet file does; it is damaged, or something else")
+    if length > MAX_FOOTER_BYTES:
+        raise InputError(f"what it says of its columns takes more than {spell_bytes(MAX_FOOTER_BYTES)}; have fewer")
+    file.seek(size - 8 - length)
+    try:
+        return read_struct(file.read(length))[0]
+    except ThriftError:
+        raise InputError("what it says of its columns is damaged") from None
+
+
+def _structs(given: Struct, field: int) -> list[Struct]:
+    value = given.get(field)
+    return value if isinstance(value, list) else []
+
+
+def _number(given: Struct, field: int) -> int:
+    value = given.get(field)
+    if not isinstance(value, int) or not 0 <= value < 2**63:
+        raise InputError("it does not tell where its columns are; it is damaged")
+    return value
 
 
 def _read_page(file: BinaryIO, place: int, end: int) -> tuple[int, int, int]:
@@ -69,90 +124,15 @@ def _read_page(file: BinaryIO, place: int, end: int) -> tuple[int, int, int]:
         file.seek(place)
         raw = file.read(min(length, end - place))
         try:
-            fields, size = _read_struct(raw, 0, _MAX_DEPTH)
+            fields, size = read_struct(raw)
             break
-        except (_Damaged, IndexError):
+        except ThriftError:
             if len(raw) < length or length >= _MAX_PAGE_HEADER_BYTES:
                 raise InputError(f"the page at byte {place} is damaged") from None
             length *= 8
     counts = [inner.get(_VALUES, 0) for kind in _KINDS_OF_PAGES if isinstance(inner := fields.get(kind), dict)]
     sizes = (fields.get(_UNPACKED_SIZE), fields.get(_PACKED_SIZE), *counts)
-    known = [size for size in sizes if isinstance(size, int) and 0 <= size < _MAX_SIZE]
+    known = [value for value in sizes if isinstance(value, int) and 0 <= value < _MAX_SIZE]
     if len(known) < len(sizes):
         raise InputError(f"the page at byte {place} is damaged")
     return known[0], max(known[2:], default=0), place + size + known[1]
-
-
-def _read_struct(raw: bytes, place: int, depth: int) -> tuple[Fields, int]:
-    """The fields of a struct by their numbers, as far as they are integers or structs, and where it ends."""
-    if depth == 0:
-        raise _Damaged
-    fields: Fields = {}
-    number = 0
-    while True:
-        head = raw[place]
-        place += 1
-        kind = head & 15
-        if kind == _STOP:
-            return fields, place
-        if head >> 4:
-            number += head >> 4
-        else:
-            number, place = _read_integer(raw, place)
-        if kind in _INTEGERS:
-            fields[number], place = _read_integer(raw, place)
-        elif kind == _STRUCT:
-            fields[number], place = _read_struct(raw, place, depth - 1)
-        else:
-            place = _skip(raw, place, kind, depth)
-
-
-def _skip(raw: bytes, place: int, kind: int, depth: int) -> int:
-    """Where a value of that kind ends."""
-    if kind in (_TRUE, _FALSE):
-        return place
-    if kind == _BYTE:
-        return place + 1
-    if kind == _DOUBLE:
-        return place + 8
-    if kind == _BINARY:
-        length, place = _read_varint(raw, place)
-        return place + length
-    if kind in (_LIST, _SET):
-        head = raw[place]
-        count, place = (head >> 4, place + 1) if head >> 4 < 15 else _read_varint(raw, place + 1)
-        for _ in range(count):
-            place = _skip_entry(raw, place, head & 15, depth - 1)
-        return place
-    raise _Damaged
-
-
-def _skip_entry(raw: bytes, place: int, kind: int, depth: int) -> int:
-    """Where an entry of a list ends."""
-    if depth == 0 or place >= len(raw):
-        raise _Damaged
-    if kind in (_TRUE, _FALSE):  # which take a byte in lists
-        return place + 1
-    if kind in _INTEGERS:
-        return _read_varint(raw, place)[1]
-    if kind == _STRUCT:
-        return _read_struct(raw, place, depth)[1]
-    return _skip(raw, place, kind, depth)
-
-
-def _read_integer(raw: bytes, place: int) -> tuple[int, int]:
-    value, place = _read_varint(raw, place)
-    return (value >> 1) ^ -(value & 1), place
-
-
-def _read_varint(raw: bytes, place: int) -> tuple[int, int]:
-    value = shift = 0
-    while True:
-        byte = raw[place]
-        place += 1
-        value |= (byte & 127) << shift
-        if byte < 128:
-            return value, place
-        shift += 7
-        if shift > 63:
-            raise _Damaged

@@ -26,7 +26,6 @@ from pacbandits.records.files import (
     check_unpacked,
     max_unpacked_bytes,
     naming,
-    spell_bytes,
     why,
 )
 from pacbandits.records.pages import count_unpacked_bytes
@@ -34,8 +33,6 @@ from pacbandits.records.pages import count_unpacked_bytes
 __all__ = ["DELIMITERS", "pop_matrix", "read", "read_remarks", "suffix", "write"]
 
 MAX_REMARKS = 100  # in a file
-# What pyarrow makes of the end of a file, where its columns are told, takes up to 300 times its size.
-MAX_FOOTER_BYTES = 2**21
 _MAX_FOOTER_ITEMS = 10**6  # in one list of it
 _PLAIN_PARQUET = "write it without compression and dictionaries (compression='none', use_dictionary=False)"
 _REMARKS_KEY = b"pacbandits remarks"  # in the metadata of a Parquet file
@@ -85,19 +82,18 @@ def _read_text(path: Path, delimiter: str) -> tuple[Any, set[str]]:
 def _read_parquet(path: Path) -> tuple[Any, set[str]]:
     """The table of a Parquet file, and which columns hold text; nothing is unpacked before its size is known."""
     size = check_file(path)
-    with path.open("rb") as file:
-        file.seek(max(size - 8, 0))
-        end = file.read(8)
-        if end[4:] == b"PAR1" and int.from_bytes(end[:4], "little") > MAX_FOOTER_BYTES:
-            raise InputError(f"what it says of its columns takes more than {spell_bytes(MAX_FOOTER_BYTES)}; have fewer")
-        described: Any = _open(path)
-        check_columns(described.metadata.num_columns)
-        for field in described.schema_arrow:
-            if not _is_readable(field.type):
-                raise InputError(f"column '{plain(field.name)}' must be numbers or text, got {plain(field.type)}")
-        check_unpacked(ROW_BYTES * described.metadata.num_rows, size=size, remedy=_PLAIN_PARQUET)
-        unpacked = count_unpacked_bytes(file, described.metadata, most=max_unpacked_bytes(size))
-        check_unpacked(unpacked, size=size, remedy=_PLAIN_PARQUET)
+    try:
+        with path.open("rb") as file:
+            unpacked = count_unpacked_bytes(file, size=size, most=max_unpacked_bytes(size))
+    except InputError as error:
+        raise InputError(f"{path} is not a readable Parquet file: {error}") from None
+    check_unpacked(unpacked, size=size, remedy=_PLAIN_PARQUET)
+    described: Any = _open(path)
+    check_columns(described.metadata.num_columns)
+    check_unpacked(ROW_BYTES * described.metadata.num_rows, size=size, remedy=_PLAIN_PARQUET)
+    for field in described.schema_arrow:
+        if not _is_readable(field.type):
+            raise InputError(f"column '{plain(field.name)}' must be numbers or text, got {plain(field.type)}")
     texts = _text_names(described.schema_arrow)
     whole: Any = _open(path, metadata=described.metadata, read_dictionary=list(texts), page_checksum_verification=True)
     table: Any = whole.read()
