@@ -25,15 +25,17 @@ def read_json(path: str | Path, *, max_bytes: int = MAX_JSON_BYTES, max_values: 
     try:
         found = path.stat()
         ordinary, small = stat.S_ISREG(found.st_mode), found.st_size <= max_bytes
-        raw = _first_bytes(path, max_bytes + 1) if ordinary and small else b""
+        raw = _first_bytes(path, found.st_size + 1) if ordinary and small else b""
     except OSError as error:
         raise InputError(f"cannot read {shown}: {plain(error.strerror or error)}") from None
     except ValueError:  # a path with a null character
         raise InputError(f"cannot read {shown}: there can be no such file") from None
     if not ordinary:
         raise InputError(f"cannot read {shown}: it is not an ordinary file")
-    if not small or len(raw) > max_bytes:
+    if not small:
         raise InputError(f"{shown} is too large to be read: more than {max_bytes:,} bytes")
+    if len(raw) != found.st_size:
+        raise InputError(f"{shown} changes while it is read; read it again")
     try:
         text = raw.decode("utf-8")
     except UnicodeDecodeError:

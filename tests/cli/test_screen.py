@@ -72,7 +72,7 @@ def test_names_of_columns_and_labels_are_harmless(run, tmp_path):
     path = tmp_path / "log.csv"
     lines = ["\x1b[2J[red]age[/red],\u202eplace [/],action,reward,propensity"]
     labels = ("x", "\x9b31m")
-    for age, place, action in rng.integers([4, 2, 2], size=(300, 3)):
+    for age, place, action in rng.integers([4, 2, 2], size=(900, 3)):
         lines.append(f"{age},{labels[place]},{action},{int(action == place)},0.5")
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     for options in ((), ("--json",), ("--asymptotic", "--draws", "20")):

@@ -54,7 +54,7 @@ def people(n: int, *, seed: int = 0) -> Contexts:
 
 def play(contexts: Contexts, means: Callable[[Contexts], np.ndarray], *, rounds: int = 3, seed: int = 0) -> Log:
     """A log of one uniform decision a context, in some rounds; means (n, A) of rewards that are 0 or 1."""
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng([seed, 1])  # not the numbers that the contexts were drawn with
     table = means(contexts)
     n, n_actions = table.shape
     actions = rng.integers(n_actions, size=n)
