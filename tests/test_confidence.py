@@ -291,6 +291,6 @@ def test_residuals_exceed_their_bound_as_seldom_as_it_says():
 @pytest.mark.parametrize("variance", [1e308, 1e-300, -1.0, math.nan, math.inf])
 def test_noise_that_cannot_be_computed_with_is_refused(variance):
     for make in (check_noise, lambda own: RewardBounds(in_unit=False, proxy=own), Gaussian):
-        with pytest.raises(InputError, match=r"must be 0 or between 1e-100 and 1e\+100|negative|finite"):
+        with pytest.raises(InputError, match=r"0 or between|0 or more|negative|finite"):
             make(variance)
     assert check_noise(0.0) == 0.0

@@ -253,7 +253,11 @@ def count(name, kind, delta, *, runs, epsilon=EPSILON, **options):
     return sum(gap > epsilon for gap in gaps), sum(broken for _, broken in done)
 
 
-@pytest.mark.parametrize("name", PROBLEMS)
+# Every map costs as much as the others together; its unions are tested at their boundary elsewhere.
+SLOW_TOO = ((), (pytest.mark.slow,))
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=SLOW_TOO[name == "every-map"]) for name in PROBLEMS])
 @pytest.mark.parametrize("kind", [Uniform, Coda])
 def test_trials_do_not_err(kind, name):
     """At a δ of one in a million two errors in 30 runs are too many."""

@@ -139,7 +139,7 @@ FORGERIES = {
         at("current", "price", to=double),
         "the price of its current is another than in its h",
     ),
-    "current of no price": (at("current", "price", to=-1.0), "the price of its current is -1"),
+    "current of no price": (at("current", "price", to=-1.0), "price must be positive and finite, got -1"),
     "current since later": (at("current", "since", to=more), "its current was chosen after .*, within a round"),
     "current since earlier": (at("current", "since", to=0), "its current was chosen after 0 interactions, not"),
     "current twice counted": (at("current", "oracle_calls", to=3), "its current counts oracle calls that were counted"),

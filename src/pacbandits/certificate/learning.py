@@ -74,10 +74,10 @@ class Learning:
         wanted = {"spec": str, "contexts": int, "digest": str, "spared": int, "in_order": bool}
         given = cast(dict[str, Any], value if isinstance(value, dict) else {})
         if given.keys() != wanted.keys() or any(type(given[name]) is not kind for name, kind in wanted.items()):
-            raise ValueError(f"how a class was learnt takes {', '.join(wanted)}, not {plain(given)}")
+            raise InputError(f"how a class was learnt takes {', '.join(wanted)}, not {plain(given)}")
         made = cls(**given)
         if made.contexts < 1 or made.spared < 0 or plain(made.spec) != made.spec:
-            raise ValueError(f"no class was learnt like this: {plain(given)}")
+            raise InputError(f"no class was learnt like this: {plain(given)}")
         return made
 
 

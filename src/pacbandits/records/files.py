@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, cast
 
-from pacbandits.errors import InputError, plain
+from pacbandits.errors import InputError, plain, visible
 
 MAX_UNPACKED_RATIO = 16
 UNPACKED_ALLOWANCE_BYTES = 2**27
@@ -53,7 +53,7 @@ def naming(path: Path) -> Generator[None]:
     try:
         yield
     except InputError as error:
-        raise error if str(path) in str(error) else InputError(f"{path}: {error}") from None
+        raise error if visible(str(path)) in str(error) else InputError(f"{path}: {error}") from None
     except MemoryError:
         raise InputError(f"{path} does not fit into memory") from None
 
