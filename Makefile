@@ -59,7 +59,7 @@ test: $(VENV)/.test
 test-slow: $(VENV)/.test
 	PACBANDITS_HYPOTHESIS=explore $(BIN)/pytest -n auto
 
-# Each step that a proof rests on, left out in a copy of the code: does its test notice? About ten minutes.
+# Each step that a proof rests on, left out in a copy of the code: does its test notice? A quarter of an hour.
 mutants: $(VENV)/.test
 	$(BIN)/python -m tests.mutants
 

@@ -1,6 +1,6 @@
 """`make mutants`: make each change of the table in a copy of the code, and see whether its test notices.
 
-    python -m tests.mutants              all of them: about ten minutes
+    python -m tests.mutants              all of them: about a quarter of an hour
     python -m tests.mutants verify caps  those with one of these words in what they say, their file or their tests
 
 Exit code 1 when a change goes unnoticed, cannot be made, or keeps its tests from running.
@@ -18,7 +18,7 @@ from tests.mutants.table import MUTANTS, Mutant
 
 
 def main(words: list[str]) -> int:
-    """Try those that have one of these words, or all; how many went unnoticed, at most 1."""
+    """Try those that have one of these words, or all; the exit code."""
     chosen = [mutant for mutant in MUTANTS if not words or any(word in " ".join(mutant) for word in words)]
     bad = [f"{mutant.words}: {why}" for mutant in chosen if (why := fault(mutant))]
     if bad:
@@ -27,7 +27,7 @@ def main(words: list[str]) -> int:
     with TemporaryDirectory() as folder:
         copy = Copy(Path(folder))
         tests = dict.fromkeys(test for mutant in chosen for test in mutant.tests.split())
-        code, last = copy.run(tests, fresh=False)
+        code, last = copy.run(list(tests), fresh=False)
         if code != PYTEST_PASSED:
             print(f"the tests fail before anything is changed:\n{last}")
             return 1
@@ -43,10 +43,8 @@ def _noticed(copy: Copy, mutant: Mutant, number: int) -> bool:
         outcomes = {test: copy.run([test], fresh=has_kernels(mutant)) for test in mutant.tests.split()}
     seconds = time.perf_counter() - began
     missed = {test: (code, last) for test, (code, last) in outcomes.items() if code != PYTEST_FAILED}
-    print(
-        f"{number:3d} {'NOTICED' if not missed else 'MISSED':8s}{seconds:6.1f} s  {mutant.file}: {mutant.words}",
-        flush=True,
-    )
+    said = "NOTICED" if not missed else "MISSED"
+    print(f"{number:3d} {said:8s}{seconds:6.1f} s  {mutant.file}: {mutant.words}", flush=True)
     for test, (code, last) in missed.items():
         print(f"      {test}: " + ("passes" if code == PYTEST_PASSED else f"did not run ({code}): {last}"), flush=True)
     return not missed

@@ -6,7 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -16,7 +16,7 @@ from tests.mutants.table import Mutant
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "src" / "pacbandits"
-MAX_SECONDS_A_MUTANT = 600
+MAX_SECONDS_A_TEST = 600
 PYTEST_PASSED, PYTEST_FAILED = 0, 1  # any other exit code means that the tests did not run
 
 
@@ -67,8 +67,9 @@ class Copy:
         finally:
             shutil.copy2(kept, path)  # with its time: what was compiled of it is valid again
 
-    def run(self, tests: Iterable[str], *, fresh: bool) -> tuple[int, str]:
+    def run(self, tests: Sequence[str], *, fresh: bool) -> tuple[int, str]:
         """The exit code and the last words of pytest on the copy; fresh: without the machine code from before."""
+        limit = MAX_SECONDS_A_TEST * len(tests)
         with TemporaryDirectory() as cache:
             environment = os.environ | {"PYTHONPATH": str(self.folder), "PYTHONDONTWRITEBYTECODE": "1"}
             if fresh:
@@ -82,11 +83,11 @@ class Copy:
                     env=environment,
                     capture_output=True,
                     text=True,
-                    timeout=MAX_SECONDS_A_MUTANT,
+                    timeout=limit,
                     check=False,
                 )
             except subprocess.TimeoutExpired:
-                return -1, f"no end after {MAX_SECONDS_A_MUTANT} seconds"
+                return -1, f"no end after {limit} seconds"
         return done.returncode, "\n".join((done.stdout + done.stderr).strip().splitlines()[-5:])
 
 
