@@ -6,6 +6,7 @@ from benchmarks import (
     certify,
     constants,
     designs,
+    estimates,
     linear_oracle,
     offline,
     rage_on_hard,
@@ -17,6 +18,7 @@ from benchmarks import (
 
 designs.main()
 trees.main()
+estimates.main()
 rage_on_hard.main()
 constants.main()
 offline.main()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import NoReturn, cast
 
@@ -93,24 +93,26 @@ def json_text(value: object, *, indent: int | None = None, default: Callable[[ob
 
 def _check_within(value: object, *, name: str) -> None:
     """Raise where a value, or one within it, is nested too deep, beyond a double, or half a character."""
-    open_values: list[Iterator[object]] = [iter((value,))]
-    while open_values:
-        for inner in open_values[-1]:
-            if isinstance(inner, str):
-                check_characters(inner, name=name)
-            elif isinstance(inner, float):
-                if not math.isfinite(inner):
-                    raise InputError(f"{name} holds a number that is too large")
-            elif isinstance(inner, dict | list):
-                if len(open_values) > MAX_JSON_DEPTH:
-                    raise InputError(f"{name} is nested too deep: at most {MAX_JSON_DEPTH} values within each other")
-                if isinstance(inner, dict):
-                    given = cast(dict[str, object], inner)
-                    for key in given:
-                        check_characters(key, name=name)
-                    open_values.append(iter(given.values()))
-                else:
-                    open_values.append(iter(cast(list[object], inner)))
-                break
-        else:
-            open_values.pop()
+    level: list[object] = [[value]]
+    for _ in range(MAX_JSON_DEPTH + 1):
+        deeper: list[object] = []
+        for holder in level:
+            if isinstance(holder, dict):
+                inside = cast(dict[str, object], holder)
+                for key in inside:
+                    check_characters(key, name=name)
+                values = inside.values()
+            else:
+                values = cast(list[object], holder)
+            for inner in values:
+                if isinstance(inner, str):
+                    check_characters(inner, name=name)
+                elif isinstance(inner, float):
+                    if not math.isfinite(inner):
+                        raise InputError(f"{name} holds a number that is too large")
+                elif inner and isinstance(inner, dict | list):
+                    deeper.append(cast(object, inner))
+        if not deeper:
+            return
+        level = deeper
+    raise InputError(f"{name} is nested too deep: at most {MAX_JSON_DEPTH} values within each other")

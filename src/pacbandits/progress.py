@@ -18,7 +18,7 @@ Progress = Callable[[str], None]
 
 SECONDS_BETWEEN_WORDS = 0.2
 
-_hearer: ContextVar[Progress | None] = ContextVar("hearer", default=None)
+_hearer: ContextVar[tuple[Progress, float] | None] = ContextVar("hearer", default=None)
 
 
 def silent(_: str) -> None:
@@ -39,9 +39,9 @@ def prefixed(tell: Progress, what: str) -> Progress:
 
 
 @contextmanager
-def heard_by(tell: Progress) -> Generator[None]:
-    """Within this, searches are overheard."""
-    before = _hearer.set(tell)
+def heard_by(tell: Progress, *, every_seconds: float = SECONDS_BETWEEN_WORDS) -> Generator[None]:
+    """Within this, searches are overheard, but no more often than that."""
+    before = _hearer.set((tell, every_seconds))
     try:
         yield
     finally:
@@ -50,18 +50,19 @@ def heard_by(tell: Progress) -> Generator[None]:
 
 def count_aloud(what: str, count: int) -> Callable[[], None]:
     """To be called whenever one of `count` pieces is done, from any thread; now and then it says how many are."""
-    tell = _hearer.get()
-    if tell is None:
+    hearer = _hearer.get()
+    if hearer is None:
         return _nothing
+    tell, seconds = hearer
     lock, done, last = Lock(), 0, monotonic()
 
     def one_more() -> None:
         nonlocal done, last
         with lock:
             done += 1
-            due = monotonic() - last >= SECONDS_BETWEEN_WORDS
-            if due:
-                last = monotonic()
+            now = monotonic()
+            if now - last >= seconds:
+                last = now
                 tell(f"{what} {done:,} of {count:,}")
 
     return one_more

@@ -171,6 +171,8 @@ FORGERIES = {
         certified(bets=OTHER_BETS),
         "the bets of its certificate are not those of the state",
     ),
+    "a certificate by a rule": (certified(by_rule=True), f"the by_rule {CERTIFICATE}"),
+    "a certificate of another class": (certified(class_digest="0" * 64), f"the class_digest {CERTIFICATE}"),
     "a certificate of no name": (certified(bets=OTHER_NAMING), "its certificate has another naming"),
     "a certificate of the other name": (certified(bets=ANOTHER_NAME), "its policy is neither its leader nor the one"),
     "a certificate of strangers": (certified(experts=(99,)), "the experts of its certificate must be one or two"),

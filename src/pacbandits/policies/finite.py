@@ -20,7 +20,6 @@ from pacbandits.policies.pareto import pareto
 from pacbandits.records import Contexts, Policy
 
 SECONDS_PER_ENTRY = 1e-9  # of a table, looked up and added
-TABLES_HELD = 2  # at once: as they are, and for the contexts that are asked about
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,7 +93,7 @@ def _sum_scores(actions: np.ndarray[Any, Any], scores: FloatArray, out: FloatArr
 def listed_cost(n_policies: int, n_rows: int, *, n_actions: int) -> Cost:
     """What it takes to look through a list of policies whose actions on so many contexts are a table."""
     entries = float(n_policies) * n_rows
-    table = TABLES_HELD * entries * np.dtype(compact(n_actions)).itemsize
+    table = entries * np.dtype(compact(n_actions)).itemsize
     return Cost(entries * SECONDS_PER_ENTRY / cores(), table + 8.0 * n_rows * n_actions)
 
 

@@ -20,6 +20,7 @@ from pacbandits.confidence import certificate_threshold
 from pacbandits.errors import InputError, plain
 from pacbandits.fields import number, text
 from pacbandits.policies.base import ClosedClass, EnumeratedClass
+from pacbandits.policies.registry import digest_class
 from pacbandits.records import Design, Log, Policy, Sampler
 from pacbandits.records.digest import digest_log
 from pacbandits.trials.exploration import NoisyDesign
@@ -226,6 +227,9 @@ def _check_certificate(algorithm: Trial, state: TrialState, certificate: Certifi
         ("model", as_read(certificate.model), as_read(state.model.to_json())),
         ("exact", certificate.exact, policies.exact),
         ("ordered", certificate.ordered, False),
+        ("by_rule", certificate.by_rule, False),
+        ("learning", certificate.learning, None),
+        ("class_digest", certificate.class_digest, digest_class(policies)),
         ("reserved", certificate.reserved, worth_naming(policies)),
         ("policy", certificate.policy.to_json(), state.policy.to_json()),
     )

@@ -43,6 +43,7 @@ MOST_LISTED_POLICIES = 6_000
 MOST_POLICIES_SWEPT_UNASKED = 60_000
 MOST_LEVELS = 1_000
 PROGRAM_SECONDS = 60.0  # for one integer program
+TYPICAL_PROGRAM_SECONDS = 0.5
 _MOST_KEPT_ACTIONS = 2**28  # of a table
 
 
@@ -312,7 +313,7 @@ class SolvedLinear(Linear):
         self.seconds = positive(seconds, name="seconds")
 
     def argmax_cost(self, n_rows: int) -> Cost:
-        return Cost(self.seconds, search_cost(self.map, n_rows).memory_bytes)
+        return Cost(min(self.seconds, TYPICAL_PROGRAM_SECONDS), search_cost(self.map, n_rows).memory_bytes)
 
     def _best(self, contexts: Contexts, rows: Rows, scores: FloatArray) -> IntArray:
         many = f"{len(contexts):,} rows are too many for an exact search"

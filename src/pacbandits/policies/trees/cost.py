@@ -28,7 +28,7 @@ SECONDS_PER_FRONTIER_STEP = 80e-9  # of an action, at a pair of splits
 SECONDS_PER_PAIR_OF_POINTS = 1e-8  # of the two sides of a root
 BYTES_PER_FRONTIER_POINT = 80.0  # twice: in parts, and then as a whole
 BYTES_PER_NUMBER = 8.0
-SHARED_FRONTIER_BYTES = 1e8
+SHARED_FRONTIER_BYTES = 2e7
 
 
 @dataclass(frozen=True)
