@@ -181,6 +181,11 @@ def head_start(*, log_size: float, number: int) -> float:
     return log_size - math.log(number + 3.0) - math.log(number + 4.0) + math.log(4.0)
 
 
+def alarm_threshold(false_alarms: float) -> float:
+    """`log(2/α)`: the log-evidence at which either of two e-processes, α/2 each, raises an alarm by Ville."""
+    return math.log(2.0) - math.log(false_alarms)
+
+
 def self_normalised_bound(information: FloatArray, prior: FloatArray, *, noise: float, delta: float) -> float:
     """`2R² log(√(det(V + Λ)/det Λ)/δ)`: what `‖Σ φ η‖²_{(V + Λ)⁻¹}` exceeds, ever, with probability at most δ.
 

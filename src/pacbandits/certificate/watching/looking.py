@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import math
-from numbers import Real
-
 from pacbandits.certificate.watching.check import Check
 from pacbandits.certificate.watching.drift import look_for_drift
 from pacbandits.certificate.watching.ratio import look_at_ratio
-from pacbandits.errors import InputError, plain
+from pacbandits.checks import number
+from pacbandits.confidence import alarm_threshold
 from pacbandits.records import Log
 
 FALSE_ALARM_RATE = 0.01
@@ -32,8 +30,6 @@ def look(log: Log, *, false_alarms: float = FALSE_ALARM_RATE) -> tuple[Check, ..
     >>> [check.alarm for check in look(log)]
     [True, False]
     """
-    given: object = false_alarms
-    if isinstance(given, bool) or not isinstance(given, Real) or not 0 < given < 1:
-        raise InputError(f"false_alarms must lie strictly between 0 and 1, got {plain(given)}")
-    needed = math.log(2.0 / false_alarms)
+    rate = number(false_alarms, name="false_alarms", above=0, below=1, wanted="lie strictly between 0 and 1")
+    needed = alarm_threshold(rate)
     return look_for_drift(log, needed=needed), look_at_ratio(log, needed=needed)
