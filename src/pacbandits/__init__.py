@@ -63,6 +63,7 @@ if TYPE_CHECKING:
     from pacbandits.records import Contexts as Contexts
     from pacbandits.records import Design as Design
     from pacbandits.records import Log as Log
+    from pacbandits.records import Lottery as Lottery
     from pacbandits.records import Policy as Policy
     from pacbandits.records import RewardBounds as RewardBounds
     from pacbandits.rewards import PerAction as PerAction
@@ -152,6 +153,7 @@ _HOMES: dict[str, tuple[str, ...]] = {
         "Contexts",
         "Design",
         "Log",
+        "Lottery",
         "Policy",
         "RewardBounds",
     ),
@@ -219,6 +221,7 @@ __all__ = [
     "Linear",
     "LinearRage",
     "Log",
+    "Lottery",
     "Outlook",
     "PerAction",
     "Plan",

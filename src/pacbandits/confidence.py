@@ -158,27 +158,26 @@ def theorem_samples(
     )
 
 
-def certificate_threshold(*, log_size: float, experts: int, delta: float, reserved: bool = False) -> float:
-    """`log(|Π| K/δ)`: the log-wealth at which every policy must have been refuted for q to be certified.
+def certificate_threshold(*, delta: float, log_size: float = 0.0) -> float:
+    """`log(|Π|/δ)`: the log-wealth at which every policy must have been refuted for q to be certified.
 
-    Fix π* and a q with V(π*) > V(q) + ε. Certifying q means refuting π* too, by one of K experts; each one's wealth
-    against the pair (π*, q) is a nonnegative supermartingale that starts at 1, so by Ville's inequality it ever reaches
-    |Π|K/δ with probability at most δ/(|Π|K). A union over the experts and over q gives δ. No union over π is needed:
-    whatever the others do, π* must be among the refuted. reserved: half of δ is kept for policies that are named in
-    advance (`head_start`), and the other half is for this.
+    Fix π* and a q with V(π*) > V(q) + ε. Certifying q means refuting π* too. The mean wealth of K experts against the
+    pair (π*, q) is a nonnegative supermartingale that starts at 1, so by Ville's inequality it ever reaches |Π|/δ with
+    probability at most δ/|Π|; a union over q gives δ. No union over π is needed: whatever the others do, π* must be
+    among the refuted. The leaders of rounds are fixed before them, and the lottery between these takes no union at all
+    (`pacbandits.certificate.leaders`): log|Π| is 0 there.
     """
-    return log_size + math.log(experts) - math.log(delta / 2.0 if reserved else delta)
+    return log_size - math.log(delta)
 
 
-def head_start(*, log_size: float, number: int) -> float:
-    """`log|Π| − log((i + 3)(i + 4)/4)`: what the i-th policy that was named in advance need not prove, i = 1, 2, ….
+def union_threshold(*, log_size: float, experts: int, delta: float) -> float:
+    """`log(|Π| K/δ)`: the same where each of K experts has a K-th of δ to itself."""
+    return certificate_threshold(log_size=log_size, delta=delta) + math.log(experts)
 
-    Let q_i be named before some round, and tested by that round and later ones alone. It is then fixed, and of a bad
-    q_i the wealth of one of K experts against (π*, q_i) ever reaches K/(α_i δ) with probability at most α_i δ/K. With
-    α_i = 2/((i + 3)(i + 4)) all those together fail with probability at most δ/2, as Σ_i 1/((i + 3)(i + 4)) = 1/4. This
-    is the threshold of the other half, log(2|Π| K/δ), less log(K/(α_i δ)).
-    """
-    return log_size - math.log(number + 3.0) - math.log(number + 4.0) + math.log(4.0)
+
+# `certify` has two proofs for a large class, by whether its log has an order: leaders, or a union over all policies.
+# What is looked at without an order today may have one tomorrow, and both together may err no more often than δ.
+LEADERS_PART, UNION_PART = 0.9, 0.1
 
 
 def alarm_threshold(false_alarms: float) -> float:
@@ -225,7 +224,7 @@ def list_price(*, log_size: float, experts: int, delta: float) -> float:
     A stake m times the best one grows wealth by 2m − m² of what that does, 0.91 and 0.83 at m = 1/√2 and √2; of stakes
     a factor of 2 apart the better one is off by less, and 6 % is about the mean.
     """
-    return 1.06 * certificate_threshold(log_size=log_size, experts=experts, delta=delta)
+    return 1.06 * union_threshold(log_size=log_size, experts=experts, delta=delta)
 
 
 def round_epsilon(round_number: int) -> float:

@@ -29,7 +29,7 @@ from pacbandits.policies.costs import check_memory
 from pacbandits.policies.registry import describe_class, same_class
 from pacbandits.realizable.certificate import RealizableCertificate
 from pacbandits.realizable.verify import verify_realizable
-from pacbandits.records import Contexts, Log, Policy, check_log
+from pacbandits.records import Chosen, Contexts, Log, check_log
 from pacbandits.rewards import RewardModel
 
 Json = dict[str, Any]
@@ -50,7 +50,8 @@ class Kind:
 def _betting(
     c: Certificate, log: Log, policies: PolicyClass, contexts: Contexts | None, model: RewardModel | None
 ) -> Verdict:
-    """Every figure computed anew; then class, model, stakes and names derived again, as far as they follow."""
+    """Every figure computed anew; then class, model, stakes and leaders derived again, as far as they follow."""
+    log = c.of(log)
     verdict = verify_betting(c, log, policies, model=model)
     if not verdict.good:
         return verdict
@@ -93,7 +94,7 @@ class Proof:
     path: Path
 
     @property
-    def policy(self) -> Policy:
+    def policy(self) -> Chosen:
         """The policy of which it is claimed."""
         return self.certificate.policy
 
@@ -153,7 +154,11 @@ def verify(
         words = f"the certified policy is for {certificate.policy.n_actions:,} actions, the class for"
         return Verdict((f"{words} {policies.n_actions:,}",), None)
     check_memory(policies, len(check_log(log)))
-    verdict = _with_a_look(kind.recheck(certificate, log, policies, contexts, model), certificate, log)
+    verdict = kind.recheck(certificate, log, policies, contexts, model)
+    verdict = _with_a_look(verdict, certificate, certificate.of(log))
+    if verdict.good and len(log) > certificate.rows:
+        more = f"the log has gone on since, by {len(log) - certificate.rows:,} rows that the claim does without"
+        verdict = replace(verdict, checked=(*verdict.checked, more))
     return replace(verdict, faults=tuple(one_line(fault) for fault in verdict.faults))
 
 

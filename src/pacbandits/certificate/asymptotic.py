@@ -29,6 +29,7 @@ import numpy as np
 
 from pacbandits.certificate.bootstrap import GAP_SLOPES, Scores, bootstrap, certified_distances, name_rivals
 from pacbandits.certificate.certificate import ORDERED
+from pacbandits.certificate.choosing import least_gap
 from pacbandits.certificate.claim import (
     ALIKE,
     APART,
@@ -42,7 +43,6 @@ from pacbandits.certificate.claim import (
     reading,
 )
 from pacbandits.certificate.conventions import in_blocks
-from pacbandits.certificate.leaders import least_gap
 from pacbandits.certificate.learning import Learning, LearntClass, learn_from_blocks, rows_that_bet
 from pacbandits.certificate.ledger import Ledger
 from pacbandits.certificate.watching import look
@@ -143,7 +143,7 @@ class AsymptoticCertificate(Claim):
         with reading(value, kind=cls) as given:
             fields = Fields(given, "certificate")
             made = cls(
-                **read_common(given, policies),
+                **read_common(given, policies, single=True),
                 draws=fields.whole_number("draws", least=1),
                 seed=None if fields["seed"] is None else fields.whole_number("seed", most=MAX_STORED_SEED),
                 slope=fields.number("slope", least=0.0, most=1.0),

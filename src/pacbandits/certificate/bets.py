@@ -10,46 +10,25 @@ from pacbandits.arrays import FloatArray
 from pacbandits.errors import InputError
 
 MIN_BET_FACTOR = 1e-12  # of multipliers and of scales
-MAX_NAMING_COUNT = 10**9  # of rounds, and of names
 CAP_SHARE = 0.9  # how near λ(1 + M) comes to 1, where a single row could ruin an expert
 MAX_STAKE = 0.45  # more would leave no room for a cap
 
 
 @dataclass(frozen=True)
-class Naming:
-    """That a policy was named in advance.
-
-    round: the first that tests it, counted from 0.
-    number: which of all names it was, counted from 1.
-    """
-
-    round: int
-    number: int
-
-    def __post_init__(self) -> None:
-        if not 1 <= self.round <= MAX_NAMING_COUNT or not 1 <= self.number <= MAX_NAMING_COUNT:
-            raise InputError(
-                f"policies are named from round 1 on, numbered from 1, and fewer than {MAX_NAMING_COUNT:,}; got round "
-                f"{self.round}, number {self.number}"
-            )
-
-
-@dataclass(frozen=True)
 class Bets:
-    """Expert k stakes λ = multiplier_k · scale_l in round l, and caps scores at `M = share/λ − 1` (never below 0).
+    """Expert k stakes λ = multiplier_k · scale_l in round l, the scale cut where the boldest would stake too much.
+
+    So the stakes of all experts are in proportion, round by round. Scores are capped at `M = share/λ − 1`.
 
     multipliers (K,): one an expert, fixed in advance.
     scales (rounds,): fixed before each round.
     share: how near λ(1 + M) comes to 1.
-    naming: of the policy the bets are for, if it was named in advance; experts K to 2K − 1 are then those who stake
-        nothing before, and have a head start (`pacbandits.confidence.head_start`).
     spared: rounds at the beginning in which nobody stakes anything.
     """
 
     multipliers: tuple[float, ...]
     scales: tuple[float, ...]
     share: float = CAP_SHARE
-    naming: Naming | None = None
     spared: int = 0
 
     def __post_init__(self) -> None:
@@ -67,25 +46,12 @@ class Bets:
         return len(self.multipliers)
 
     @property
-    def experts(self) -> int:
-        """K, or 2K for a policy that was named."""
-        return len(self) * (1 if self.naming is None else 2)
-
-    def late(self, expert: int) -> bool:
-        """Whether this expert waits for the naming."""
-        return expert >= len(self)
+    def units(self) -> FloatArray:
+        """What a multiplier of 1 stakes (rounds,)."""
+        units = np.minimum(np.array(self.scales), MAX_STAKE / max(self.multipliers))
+        units[: self.spared] = 0.0
+        return units
 
     def stakes(self, expert: int) -> FloatArray:
         """λ (rounds,)."""
-        stakes = self._stakes(expert)
-        if self.naming is not None and self.late(expert):
-            stakes[: self.naming.round] = 0.0
-        stakes[: self.spared] = 0.0
-        return stakes
-
-    def caps(self, expert: int) -> FloatArray:
-        """M (rounds,)."""
-        return np.maximum(self.share / self._stakes(expert) - 1.0, 0.0)
-
-    def _stakes(self, expert: int) -> FloatArray:
-        return np.minimum(self.multipliers[expert % len(self)] * np.array(self.scales), MAX_STAKE)
+        return self.multipliers[expert] * self.units

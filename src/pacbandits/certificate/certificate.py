@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+import math
+from dataclasses import dataclass
 from typing import ClassVar
 
-from pacbandits.certificate.bets import Bets, Naming
+from pacbandits.certificate.bets import Bets
 from pacbandits.certificate.claim import (
     ALIKE,
     APART,
@@ -18,12 +19,15 @@ from pacbandits.certificate.claim import (
     read_common,
     reading,
 )
+from pacbandits.certificate.leaders import MAX_SLACK, NOBODY, Leaders
 from pacbandits.certificate.learning import Learning
 from pacbandits.errors import InputError
 from pacbandits.fields import Fields
+from pacbandits.policies import policy_from_json
 from pacbandits.policies.base import PolicyClass
 
-MAX_STORED_EXPERTS = 100  # in a file; a named policy has as many again
+MAX_STORED_EXPERTS = 100  # in a file
+MAX_STORED_LEADERS = 10_000  # in a file
 ASSUMPTIONS = (
     ALIKE,
     APART,
@@ -35,7 +39,7 @@ BETS_FIXED = "predictions and bets were fixed before the round they were used in
 MODEL_GIVEN = "the reward model was chosen before the log was seen"
 ROUNDS = "rounds are numbered in the order in which they occurred, and no row chose its round by its outcome"
 ORDERED = "the rows of the log stand in the order in which they occurred"
-NAMED = "the policy was named, as number {number}, before round {round} of {rounds}, by whoever ran the trial"
+LED = "the leader of every round was fixed before it, by whoever ran the trial"
 INEXACT = "the argmax oracle, which is not exact, found the least refuted policy"
 
 
@@ -46,15 +50,16 @@ class Certificate(Claim):
     value: the log-wealth against the least refuted policy.
     threshold: what that must reach.
     bets: what each expert stakes in each round.
+    leaders: of the rounds, of whom the policy is a lottery or one; None where the proof is a union over all policies.
+    slack: by how much ε is larger than what the wealth speaks of (see `moving.choose`).
     experts: which of them were used.
     share: the weight of the first of two experts; None where the search was exact (see `search.Least`).
-    log_size: log|Π|.
+    log_size: log|Π|; infinite for a class without a size.
     model: the reward model in JSON.
     exact: whether the argmax oracle is.
     ordered: whether a log of one round was cut into blocks, in the order of its rows.
-    reserved: whether half of δ is for policies named in advance.
-    by_rule: whether model, bets and names follow from the log by the rule of `certify`, so that who verifies can derive
-        them again; else they were fixed by whoever ran the trial.
+    by_rule: whether model, bets and leaders follow from the log by the rule of `certify`, so that who verifies can
+        derive them again; else they were fixed by whoever ran the trial.
     learning: how the policy class was learnt, if it was asked for by its name.
     """
 
@@ -63,32 +68,30 @@ class Certificate(Claim):
     value: float
     threshold: float
     bets: Bets
+    leaders: Leaders | None
     experts: tuple[int, ...]
     share: float | None
     log_size: float
     model: Json
     exact: bool
+    slack: float = 0.0
     ordered: bool = False
-    reserved: bool = False
     by_rule: bool = False
     learning: Learning | None = None
 
     @property
     def certified(self) -> bool:
-        return bool(self.value >= self.threshold)
+        return bool(self.value >= self.threshold) and self.slack <= MAX_SLACK
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        naming, learning, rounds = self.bets.naming, self.learning, len(self.bets.scales)
-        trusted, named = not self.by_rule, ""
-        if naming is not None:
-            named = NAMED.format(number=naming.number, round=naming.round + 1, rounds=rounds)
+        learning, rounds, trusted = self.learning, len(self.bets.scales), not self.by_rule
         asked = (
             (FIXED if learning is None else learning.assumption, True),
             (ROUNDS, rounds > 1 and not self.ordered and (learning is None or learning.in_order)),
             (ORDERED, self.ordered),
             (BETS_FIXED, trusted),
-            (named, trusted and naming is not None),
+            (LED, trusted and self.leaders is not None),
             (INEXACT, not self.exact),
         )
         return (*ASSUMPTIONS, *(words for words, needed in asked if needed), *self.remarks)
@@ -97,18 +100,18 @@ class Certificate(Claim):
         return {
             "value": self.value,
             "threshold": self.threshold,
-            "log_size": self.log_size,
+            "log_size": self.log_size if math.isfinite(self.log_size) else None,
             "score": "capped doubly robust difference, log(1 + bet (epsilon - score))",
             "multipliers": list(self.bets.multipliers),
             "scales": list(self.bets.scales),
             "cap_share": self.bets.share,
             "experts": list(self.experts),
             "expert_share": self.share,
-            "naming": None if self.bets.naming is None else asdict(self.bets.naming),
+            "leaders": None if self.leaders is None else leaders_to_json(self.leaders),
+            "slack": self.slack,
             "spared_rounds": self.bets.spared,
             "by_rule": self.by_rule,
             "learning": None if self.learning is None else self.learning.to_json(),
-            "reserved": self.reserved,
             "model": self.model,
             "exact": self.exact,
             "ordered": self.ordered,
@@ -117,7 +120,8 @@ class Certificate(Claim):
     @classmethod
     def from_json(cls, value: object, policies: PolicyClass | None = None) -> Certificate:
         with reading(value, kind=cls) as given:
-            fields, most = Fields({"naming": None, "reserved": False} | given, "certificate"), MAX_STORED_MAGNITUDE
+            fields, most = Fields(given, "certificate"), MAX_STORED_MAGNITUDE
+            size = fields.number_or_null("log_size", least=0.0, most=most)
             made = cls(
                 **read_common(given, policies),
                 value=fields.number("value", least=-most, most=most),
@@ -126,16 +130,16 @@ class Certificate(Claim):
                     fields.numbers("multipliers", shortest=1, longest=MAX_STORED_EXPERTS),
                     fields.numbers("scales", shortest=1),
                     fields.number("cap_share"),
-                    _naming_of(fields),
                     fields.whole_number("spared_rounds"),
                 ),
-                experts=fields.whole_numbers("experts", shortest=1, longest=2 * MAX_STORED_EXPERTS),
+                leaders=None if fields["leaders"] is None else leaders_from_json(fields, policies),
+                slack=fields.number("slack", least=0.0, most=most),
+                experts=fields.whole_numbers("experts", shortest=1, longest=MAX_STORED_EXPERTS),
                 share=fields.number_or_null("expert_share", least=0.0, most=1.0),
-                log_size=fields.number("log_size", least=0.0, most=most),
+                log_size=math.inf if size is None else size,
                 model=fields.json_object("model"),
                 exact=fields.flag("exact"),
                 ordered=fields.flag("ordered"),
-                reserved=fields.flag("reserved"),
                 by_rule=fields.flag("by_rule"),
                 learning=None if fields["learning"] is None else Learning.from_json(fields["learning"]),
             )
@@ -145,9 +149,24 @@ class Certificate(Claim):
         return made
 
 
-def _naming_of(given: Fields) -> Naming | None:
-    if given["naming"] is None:
-        return None
-    naming = given.fields("naming", of="naming")
-    naming.check_known(("round", "number"))
-    return Naming(naming.whole_number("round"), naming.whole_number("number"))
+def leaders_to_json(leaders: Leaders) -> Json:
+    """Who led in which round, as what JSON knows."""
+    return {
+        "policies": [policy.to_json() for policy in leaders.policies],
+        "turns": list(leaders.turns),
+        "sizes": list(leaders.sizes),
+        "moving": leaders.moving,
+    }
+
+
+def leaders_from_json(given: Fields, policies: PolicyClass | None) -> Leaders:
+    """The leaders that `leaders_to_json` wrote; policies: the class, where its policies are of a kind of its own."""
+    fields = given.fields("leaders", of="leaders")
+    fields.check_known(("policies", "turns", "sizes", "moving"))
+    listed = fields.items("policies", most=MAX_STORED_LEADERS)
+    return Leaders(
+        tuple(policy_from_json(value, policies) for value in listed),
+        fields.whole_numbers("turns", shortest=1, least=NOBODY),
+        fields.whole_numbers("sizes", shortest=1, least=1),
+        fields.number("moving", least=0.0, most=1.0),
+    )

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from pacbandits.certificate.bets import Bets
 from pacbandits.certificate.certificate import MODEL_GIVEN, Certificate
+from pacbandits.certificate.choosing import find_favourite, lead_log
 from pacbandits.certificate.claim import check_asked
-from pacbandits.certificate.conventions import EXPERT_STAKES, in_blocks, worth_naming
-from pacbandits.certificate.leaders import find_leader, name_leaders
-from pacbandits.certificate.learning import LearntClass, learn_from_blocks, set_apart
+from pacbandits.certificate.conventions import EXPERT_STAKES, delta_part, in_blocks, sizes_beforehand, worth_leading
+from pacbandits.certificate.learning import LearntClass, has_order, learn_from_blocks, set_apart
 from pacbandits.certificate.ledger import Ledger
-from pacbandits.certificate.making import Evidence
-from pacbandits.certificate.named import best_certificate
+from pacbandits.certificate.making import Evidence, make_certificate
 from pacbandits.checks import flag
 from pacbandits.errors import InputError
 from pacbandits.policies.base import PolicyClass
@@ -30,6 +29,7 @@ def certify(
     contexts: Contexts | None = None,
     model: RewardModel | None = None,
     ordered: bool = False,
+    single: bool = False,
 ) -> Certificate:
     """What the log proves of the policy it favours.
 
@@ -39,6 +39,7 @@ def certify(
     contexts: from before the experiment, to learn a class from that is given by its name.
     model: the reward model, if not one that suits the contexts.
     ordered: whether the rows stand in the order in which they occurred.
+    single: whether a lottery between policies will not do.
 
     >>> import pacbandits as pb
     >>> problem = pb.load_problem("two-of-many:actions=6,policies=40")
@@ -49,8 +50,11 @@ def certify(
 
     The reward model of a round is fitted on the earlier ones, so a log of a single round goes without. When its rows
     are known to stand in the order in which they occurred, say so (`ordered`): it is then cut into blocks, the first
-    256 rows, then as many again as before, and so on. The order matters: in a log sorted by its rewards the model of a
-    block would see what it should predict. (Rows independent of each other may be shuffled, and are then in order.)
+    256 rows, then two fifths of what was before, and so on. The order matters: in a log sorted by its rewards the model
+    of a block would see what it should predict. (Independent rows may be shuffled, and are in order then.)
+
+    Of a large class with rounds or blocks the best policy so far leads in each of them, and what is certified is a
+    lottery between these leaders, in the end often a single one; `single` insists on that, and proves less.
 
     What speaks against the assumptions, signs of drift or of a mismatch of the sample ratio, is looked for, and the
     certificate's `checks` tell what was found. A class that is given by its name is learnt as by `learn_class`, which
@@ -70,24 +74,25 @@ def certify(
     cut = set_apart(blocks) if spared else blocks
     ledger = Ledger.of(cut, predictions)
     check_memory(chosen, len(ledger.contexts))
-    # Half of δ is kept also with a single round: more may follow, and all looks together must err no more often than δ.
+    leaders, lone = None, flag(single, name="single")
+    if worth_leading(chosen) and has_order(blocks):
+        sizes = sizes_beforehand(blocks, in_order=blocks is not log)
+        leaders = lead_log(blocks, predictions, chosen, sizes=sizes, spared=spared, single=lone)
     evidence = Evidence(
         cut,
         ledger,
         chosen,
+        Bets(EXPERT_STAKES, (1.0,) * ledger.n_rounds, spared=spared),
         epsilon,
         delta,
         model=used.to_json(),
+        leaders=leaders,
+        part=delta_part(chosen, led=leaders is not None),
         ordered=blocks is not log,
-        reserved=worth_naming(chosen),
         by_rule=True,
         learning=learning,
     )
-    certificate, _ = best_certificate(
-        evidence,
-        leader=find_leader(ledger, chosen, epsilon=epsilon, all_propensities=blocks.least is None),
-        named=name_leaders(blocks, predictions, chosen) if evidence.reserved else (),
-        bets=Bets(EXPERT_STAKES, (1.0,) * ledger.n_rounds, spared=spared),
-    )
+    favourite = find_favourite(ledger, chosen, epsilon=epsilon, all_propensities=blocks.least is None)
+    certificate, _ = make_certificate(evidence, favourite)
     looked = certificate.looked_at(log)
     return looked if model is None else looked.with_remarks(MODEL_GIVEN)

@@ -13,13 +13,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
+import numpy as np
+
 from pacbandits.certificate.watching import Check, look
 from pacbandits.confidence import check_delta, check_positive_epsilon
 from pacbandits.errors import InputError, one_line
 from pacbandits.fields import Fields, json_object
-from pacbandits.policies import policy_from_json
+from pacbandits.policies import chosen_from_json, policy_from_json
 from pacbandits.policies.base import PolicyClass, check_class
-from pacbandits.records import Log, Policy, check_log
+from pacbandits.records import Chosen, Log, Lottery, check_log
 
 Json = dict[str, Any]
 
@@ -38,7 +40,7 @@ DOUBT = "the log speaks against an assumption of this claim"
 class Claim(ABC):
     """That except with probability δ a policy is within ε of the best, and all that this rests on.
 
-    policy: q, of which it is claimed.
+    policy: q, of which it is claimed; or a lottery between policies.
     epsilon: the distance that was asked for.
     delta: the probability of being wrong.
     certified_epsilon: the distance that is claimed, which bounds V* − V(q); 1 if none below.
@@ -54,7 +56,7 @@ class Claim(ABC):
     speaks_of_contexts: ClassVar[bool] = False  # beyond those in its log, so that a file of them belongs to it
     unit_rewards: ClassVar[bool] = True  # whether every reward must lie in [0, 1]
 
-    policy: Policy
+    policy: Chosen
     epsilon: float
     delta: float
     certified_epsilon: float
@@ -101,7 +103,8 @@ class Claim(ABC):
 
     def describe(self) -> str:
         """The claim in a sentence."""
-        sentence = f"{self.proviso}except with probability {self.delta:g} the policy is within"
+        what = "lottery" if isinstance(self.policy, Lottery) else "policy"
+        sentence = f"{self.proviso}except with probability {self.delta:g} the {what} is within"
         if self.certified:
             return f"{sentence} {self.epsilon:g} of {self.best}"
         if self.certified_epsilon < 1:
@@ -144,6 +147,10 @@ class Claim(ABC):
         """The same claim, resting on a little more."""
         return replace(self, remarks=(*self.remarks, *words))
 
+    def of(self, log: Log) -> Log:
+        """The rows of a log that the claim is of, if it went on since: the first ones."""
+        return log if len(log) <= self.rows else log.take(np.arange(self.rows))
+
     def looked_at(self, log: Log) -> Self:
         """The same claim, with what its log shows of signs against its assumptions."""
         return replace(self, checks=look(log))
@@ -159,11 +166,12 @@ def check_asked(log: Log, policies: PolicyClass, *, epsilon: float, delta: float
     return asked
 
 
-def read_common(given: Json, policies: PolicyClass | None) -> Json:
-    """The fields of a `Claim` from its JSON, by name."""
+def read_common(given: Json, policies: PolicyClass | None, *, single: bool = False) -> Json:
+    """The fields of a `Claim` from its JSON, by name; single: whether it is never of a lottery."""
+    read = policy_from_json if single else chosen_from_json
     fields = Fields(given, "certificate")
     return {
-        "policy": policy_from_json(fields["policy"], policies),
+        "policy": read(fields["policy"], policies),
         "epsilon": fields.number("epsilon", least=0.0, most=MAX_STORED_MAGNITUDE),
         "delta": fields.number("delta", least=1.0 / MAX_STORED_MAGNITUDE, most=1.0),
         "certified_epsilon": fields.number("certified_epsilon", least=0.0, most=1.0),

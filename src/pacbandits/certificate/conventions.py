@@ -1,32 +1,33 @@
 """What those who certify and those who verify have to agree on, and nothing else.
 
-How the rows of a log without rounds are cut into blocks, for which classes half of δ is kept for policies named in
-advance, and what `certify` stakes: who verifies looks for these again, as they follow from the log and the class.
+How the rows of a log without rounds are cut into blocks, for which classes leaders take the place of a union over all
+policies, and what `certify` stakes: who verifies looks for these again, as they follow from the log and the class.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
 
 from pacbandits.arrays import IntArray
+from pacbandits.confidence import LEADERS_PART, UNION_PART
 from pacbandits.errors import InputError
 from pacbandits.policies.base import PolicyClass
 from pacbandits.records import Log
 
 FIRST_BLOCK_ROWS = 256  # a log grows, so blocks must not depend on where it ends
+BLOCK_GROWTH_FACTOR = 1.4  # by which each block makes all rows so far more
 # Of `certify`, fixed in advance as nothing is known of the design: from a stake that suits a trial of two actions to
 # one that suits rare actions and small gaps.
 EXPERT_STAKES = tuple(0.4 * 0.5**j for j in range(10))
-MIN_LOG_SIZE_WORTH_NAMING = 10.0  # nats of log|Π| from which on half of δ is well spent on naming
+# Of log|Π|, from which on leaders prove more: they pay no log|Π|, but luck is not on their side.
+MIN_NATS_WORTH_LEADING = 10.0
 
 
 def in_blocks(log: Log) -> Log:
-    """The log itself if it has rounds, else with its rows, in their order, numbered by block.
-
-    The first block has 256 rows, and each one after it as many as all before it.
-    """
+    """The log itself if it has rounds, else with its rows, in their order, numbered by block (`block_ends`)."""
     if len(np.unique(log.rounds)) > 1:
         return log
     if log.repeats.max() > 1:
@@ -34,11 +35,37 @@ def in_blocks(log: Log) -> Log:
             "the log counts repeated interactions, so its rows cannot stand in the order in which they occurred; "
             "certify it without that assumption"
         )
-    doublings = np.log2(np.maximum(np.arange(len(log)) // FIRST_BLOCK_ROWS, 0.5))
-    blocks: IntArray = (np.floor(doublings) + 1).astype(np.int64)
+    blocks: IntArray = np.searchsorted(block_ends(len(log)), np.arange(len(log)), side="right").astype(np.int64)
     return replace(log, rounds=blocks)
 
 
-def worth_naming(policies: PolicyClass) -> bool:
-    """Whether half of δ is kept for policies named in advance: with large classes and an exact oracle."""
-    return policies.exact and policies.log_size >= MIN_LOG_SIZE_WORTH_NAMING
+def block_ends(rows: int) -> IntArray:
+    """Before which row each block ends, up to the one that holds the last row: 256, and then 1.4 times as many."""
+    ends = [FIRST_BLOCK_ROWS]
+    while ends[-1] < rows:
+        ends.append(math.ceil(ends[-1] * BLOCK_GROWTH_FACTOR))
+    return np.array(ends, dtype=np.int64)
+
+
+def sizes_beforehand(log: Log, *, in_order: bool) -> tuple[int, ...]:
+    """How many interactions each round of a log may be said to have had planned, whatever came of it.
+
+    in_order: whether the rounds are blocks of rows, of which the last may not be full. Of others no more is known than
+        that they were played, and what is planned is as many again as before.
+    """
+    if in_order:
+        return tuple(int(size) for size in np.diff(block_ends(len(log)), prepend=0))
+    counts = [int(log.repeats[log.rounds == number].sum()) for number in np.unique(log.rounds)]
+    return tuple(max(1, int(before)) for before in np.cumsum([0, *counts[:-1]]))
+
+
+def worth_leading(policies: PolicyClass) -> bool:
+    """Whether leaders take the place of a union over all policies: with large classes, and those without a size."""
+    return policies.log_size >= MIN_NATS_WORTH_LEADING
+
+
+def delta_part(policies: PolicyClass, *, led: bool) -> float:
+    """What `certify` may use up of δ in one of its two proofs."""
+    if not worth_leading(policies):
+        return 1.0
+    return LEADERS_PART if led else UNION_PART

@@ -1,89 +1,90 @@
-"""The policy that a log favours, and those that it favoured while it grew.
+"""The leaders of rounds, and the lottery between them that their bets certify.
 
-A policy that relies on rare actions often looks best by luck. So the leader is the policy of largest estimated value
-less about one standard error. A standard error √v is no sum over contexts, but at most (v/ε + ε)/2, which is one.
+Before every round t a policy q_t is fixed, the leader of the data so far, and a stake λ_t. Let X_t(π) be the score of π
+against q_t, and Y_t that of the lottery q̄_t between earlier leaders, both of a row of round t, c_t ≥ 0 a number fixed
+before it. With ε and `Z_t(π) = X_t(π) + c_t Y_t`,
+
+    M = Π_t (1 + λ_t(ε − Z_t(π))) / (1 + λ_t(ε − E Z_t(π)))                 over all rows
+
+is a nonnegative martingale, so that for π* (which is fixed) it ever reaches 1/δ with probability at most δ. As
+1 + x ≤ e^x, a wealth `Π_t (1 + λ_t(ε − Z_t(π*))) ≥ 1/δ` then implies `Σ_t λ_t(ε − E Z_t(π*)) > 0`, which is
+
+    V(π*) − Σ_j (u_j/Λ) V(q_j) < ε,     Λ = Σ_t λ_t,     u_j = Σ_{t: q_t = q_j} λ_t(1 + c_t) − Σ_t λ_t c_t q̄_t(j).
+
+π* is unknown, but refuting every policy refutes it. So the lottery that draws leader j with probability u_j/Λ is within
+ε of the best, whatever the leaders were and however many policies there are: no log|Π| is paid, and every row counts
+since the first leader. Several experts whose stakes are in proportion share one lottery, and their mean wealth serves.
+
+Without c_t this is an average over all leaders, the early and poor ones included. Each row of a later round may take
+some of their weight and give it to the leader of today, at the price of comparing them: where both act alike, Y_t is 0
+and that is free. Weight is taken from those who have not led for longest, so that in the end few policies are left, and
+often a single one.
+
+Weights that are dropped, and those that were taken too often as a round had more rows than planned, cost what they
+weigh, as values lie in [0, 1]: `slack` is added to ε.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
+
 import numpy as np
 
-from pacbandits.arrays import FloatArray
-from pacbandits.certificate.conventions import FIRST_BLOCK_ROWS
-from pacbandits.certificate.ledger import Ledger
-from pacbandits.certificate.named import Named, with_name
-from pacbandits.policies.base import PolicyClass
-from pacbandits.records import Contexts, Log, Policy
+from pacbandits.errors import InputError
+from pacbandits.records import Contexts, Policy
 
-NAMING_GROWTH_FACTOR = 1.5  # by which the data have grown since the last time when a policy is named again
-NAMING_EPSILON = 0.05  # by which leaders that are named are chosen, the same whatever ε is to be certified
+LOTTERY_MOVING = 0.35  # of what a row stakes, the weight that it moves; more costs more than early leaders do
+SINGLE_MOVING = 1.0  # where all weight has to end at one policy
+MAX_MOVING = 1.0  # with the largest stake scores stay below what ruins an expert
+MIN_LOTTERY_WEIGHT = 1e-6  # of a policy that is kept in a lottery
+MAX_SLACK = 0.1  # more, and nothing is claimed
+NOBODY = -1  # leads in a round before which nothing was seen
 
 
-def find_leader(ledger: Ledger, policies: PolicyClass, *, epsilon: float, all_propensities: bool) -> Policy:
-    """The leader by a ledger.
+@dataclass(frozen=True, eq=False)
+class Leaders:
+    """Who led in which round.
 
-    all_propensities: whether the ledger has the propensities of all actions, or of played ones alone.
+    policies: each once, in the order in which they first led.
+    turns (rounds,): which of them led; -1 where nobody did.
+    sizes (rounds,): how many interactions each round was planned to have.
+    moving: the weight that a row may move, as a share of its stake.
     """
-    scores = leader_scores(ledger, policies, epsilon=epsilon, all_propensities=all_propensities)
-    return policies.argmax(ledger.contexts, scores)
 
+    policies: tuple[Policy, ...] = ()
+    turns: tuple[int, ...] = ()
+    sizes: tuple[int, ...] = ()
+    moving: float = LOTTERY_MOVING
 
-def leader_scores(
-    ledger: Ledger, policies: PolicyClass, *, epsilon: float = NAMING_EPSILON, all_propensities: bool
-) -> FloatArray:
-    """Scores (m, A) that the leader by a ledger maximises: its estimated value, less about one standard error."""
-    mixture = ledger.mean_propensities if all_propensities else _harmonic_propensities(ledger)
-    first = policies.argmax(ledger.contexts, ledger.values(np.ones(ledger.n_rounds)))
-    gaps, squares = ledger.gaps(mixture, reference=first(ledger.contexts))
-    return marked_down(gaps, squares, epsilon=epsilon)
+    def __post_init__(self) -> None:
+        if len(self.sizes) != len(self.turns) or not all(size >= 1 for size in self.sizes):
+            raise InputError("leaders need a planned size, 1 or more, for every round")
+        if not all(NOBODY <= turn < len(self.policies) for turn in self.turns):
+            raise InputError(
+                f"one of {len(self.policies)} leaders must lead in each round, or nobody; got {self.turns}"
+            )
+        if not 0 <= self.moving <= MAX_MOVING:
+            raise InputError(f"the weight that moves must be a share from 0 to {MAX_MOVING:g}, got {self.moving}")
 
+    @property
+    def single(self) -> bool:
+        """Whether all weight is meant to end at one policy."""
+        return self.moving == SINGLE_MOVING
 
-def least_gap(
-    policies: PolicyClass, contexts: Contexts, gaps: FloatArray, squares: FloatArray, *, epsilon: float
-) -> Policy:
-    """The policy of least gap and error together; gaps, squares (m, A): scores that sum to Δ̂(π) and its error's v."""
-    return policies.argmax(contexts, marked_down(gaps, squares, epsilon=epsilon))
+    @property
+    def last(self) -> Policy | None:
+        """Who led last."""
+        return None if not self.turns or self.turns[-1] == NOBODY else self.policies[self.turns[-1]]
 
+    def followed_by(self, policy: Policy | None, contexts: Contexts, *, size: int) -> Leaders:
+        """The same with one more round, of so many interactions, led by this policy, or one that acts alike.
 
-def marked_down(gaps: FloatArray, squares: FloatArray, *, epsilon: float) -> FloatArray:
-    """Scores (m, A) that are larger the smaller gap and error are together."""
-    return -gaps - squares / (2.0 * epsilon)
-
-
-def name_leaders(log: Log, predictions: FloatArray, policies: PolicyClass) -> tuple[Named, ...]:
-    """The leaders of growing parts of a log, each named before the round that follows, the first after a block of rows.
-
-    They are the same for every ε that is asked for: so the certificates of all of them hold together.
-    """
-    rounds = np.unique(log.rounds)
-    ends = np.cumsum([log.repeats[log.rounds == number].sum() for number in rounds])
-    named: tuple[Named, ...] = ()
-    last = FIRST_BLOCK_ROWS / NAMING_GROWTH_FACTOR
-    for i in range(1, len(rounds)):
-        if ends[i - 1] < NAMING_GROWTH_FACTOR * last:
-            continue
-        last = ends[i - 1]
-        part, ledger = part_before(log, predictions, i)
-        leader = find_leader(ledger, policies, epsilon=NAMING_EPSILON, all_propensities=log.least is None)
-        named = with_name(named, leader, part.contexts, round_number=i)
-    return named
-
-
-def part_before(log: Log, predictions: FloatArray, number: int) -> tuple[Log, Ledger]:
-    """The rows of a log that came before its round of this number, from 0; and the same laid out."""
-    before = np.flatnonzero(log.rounds < np.unique(log.rounds)[number])
-    part = log.take(before)
-    return part, Ledger.of(part, predictions[before])
-
-
-def _harmonic_propensities(ledger: Ledger) -> FloatArray:
-    """The harmonic mean (m, A) of an action's propensities in the rows that played it, 1 where none did.
-
-    Weights 1/p of these rows then add up to what they are.
-    """
-    rows = ledger.rows
-    context = np.repeat(np.arange(len(ledger.contexts)), np.diff(rows.starts))
-    counts, inverse = (np.zeros((len(ledger.contexts), ledger.n_actions)) for _ in range(2))
-    np.add.at(counts, (context, rows.actions), rows.repeats)
-    np.add.at(inverse, (context, rows.actions), rows.repeats / rows.played)
-    return np.divide(counts, inverse, out=np.ones_like(counts), where=counts > 0)
+        contexts: known before that round.
+        """
+        turn, policies = NOBODY, self.policies
+        if policy is not None:
+            own = policy(contexts)
+            alike = (j for j, other in enumerate(policies) if np.array_equal(other(contexts), own))
+            turn = next(alike, len(policies))
+            policies = policies if turn < len(policies) else (*policies, policy)
+        return replace(self, policies=policies, turns=(*self.turns, turn), sizes=(*self.sizes, size))

@@ -5,6 +5,10 @@ For a pair (π, q), a row with context c, played action a, reward r and propensi
     X(π) = f₁(c, π) − f₂(c, q) + (r − f₁)/p · 1{π = a} − (r − f₂)/p · 1{q = a}     when π(c) ≠ q(c), else 0
     f₁ = max(g(f, λ/p), 1 − p·M),   f₂ = min(1 − g(1 − f, λ/p), p·M)               (f a prediction, M a cap)
 
+Where rows also move weight between leaders, Z = X(π) + Σ_j c_j X(q_j) takes the place of X (see
+`pacbandits.certificate.leaders`), and M = share/(λ(1 + Σ c_j)) − 1, the sum over leaders that act otherwise than q on
+this context, keeps `λZ` below 1: no more than `share` of it where M > 0, and λ(1 + Σ c_j) elsewhere.
+
 It is unbiased for V(π) − V(q) whatever f₁ and f₂ are, as they were fixed before the row, and never exceeds 1 + M
 however small p is: the cap acts through the control variate, not on the score. An action that is never played (p = 0)
 gets f₁ = 1, which can only make π look better.
@@ -30,7 +34,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pacbandits.arrays import FloatArray, IntArray
-from pacbandits.certificate.rows import Rows, add_gaps, add_log_wealth, add_values
+from pacbandits.certificate.rows import Against, Rows, add_gaps, add_log_wealth, add_values
 from pacbandits.compiled import over_cores
 from pacbandits.errors import InputError
 from pacbandits.records import Contexts, Log
@@ -100,19 +104,24 @@ class Ledger:
         )
         return cls(log.contexts if ids is None else log.contexts.take(first), rows)
 
-    def log_wealth(self, *, reference: IntArray, bets: FloatArray, caps: FloatArray, epsilon: float) -> FloatArray:
-        """Scores (m, A) that sum to `Σ_i log(1 + λ(ε − X_i(π)))` over a policy's actions.
+    @property
+    def round_sizes(self) -> FloatArray:
+        """How many interactions each round had (rounds,)."""
+        return np.bincount(self.rows.rounds, weights=self.rows.repeats, minlength=self.n_rounds).astype(np.float64)
 
-        reference (m,): q's actions. bets, caps (rounds,): λ and M of each round, with λ(1 + M) < 1.
+    def log_wealth(self, against: Against, *, bets: FloatArray, share: float, epsilon: float) -> FloatArray:
+        """Scores (m, A) that sum to `Σ_i log(1 + λ(ε − Z_i(π)))` over a policy's actions.
+
+        against: what policies are scored against. bets (rounds,): λ of each round. share: how near λ(1 + M) comes to 1.
         """
-        self._check(reference)
-        if bets.shape != (self.n_rounds,) or caps.shape != (self.n_rounds,):
-            raise InputError(f"bets and caps must have one number for each of {self.n_rounds} rounds")
-        if not ((bets >= 0) & (caps >= 0) & (bets * (1.0 + caps) < 1.0)).all():
-            raise InputError("bets and caps must not be negative, and bet·(1 + cap) must stay below 1")
+        if bets.shape != (self.n_rounds,) or against.turns.shape != (self.n_rounds,):
+            raise InputError(f"bets and leaders must have one number for each of {self.n_rounds} rounds")
+        boldest = bets * (1.0 + against.moves.sum(axis=1))
+        if not ((bets >= 0) & (boldest - bets * min(epsilon, 0.0) < 1.0)).all() or not 0 < share < 1:
+            raise InputError("bets must not be negative, and a single row must not be able to ruin an expert")
         out = self._zeros()
         over_cores(
-            lambda a, b: add_log_wealth(self.rows, reference, bets, caps, epsilon, out, a, b),
+            lambda a, b: add_log_wealth(self.rows, against, bets, share, epsilon, out, a, b),
             count=len(self.contexts),
             chunks_per_core=16,
         )

@@ -9,8 +9,23 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
+import numpy as np
+
 from pacbandits.arrays import FloatArray, IntArray
 from pacbandits.compiled import kernel
+
+
+class Against(NamedTuple):
+    """What policies are scored against.
+
+    actions (L, m): of every leader on every context.
+    turns (rounds,): which of them leads in each round; -1 where nobody does.
+    moves (rounds, L): the weight that a row takes from each, as a share of its stake.
+    """
+
+    actions: IntArray
+    turns: IntArray
+    moves: FloatArray
 
 
 class Rows(NamedTuple):
@@ -52,32 +67,42 @@ def centre(mean: float, stake: float) -> float:
 @kernel
 def add_log_wealth(
     rows: Rows,
-    reference: IntArray,
+    against: Against,
     bets: FloatArray,
-    caps: FloatArray,
+    share: float,
     epsilon: float,
     out: FloatArray,
     start: int,
     stop: int,
 ) -> None:
-    """Add `log(1 + λ(ε − X))` to out (m, A), with the λ and M (rounds,) of each round; for contexts start to stop."""
+    """Add `log(1 + λ(ε − Z))` to out (m, A), with the λ (rounds,) of each round; for contexts start to stop."""
     p, f = rows.propensities, rows.predictions
+    high = np.empty(p.shape[1])
     for c in range(start, stop):
-        q = reference[c]
         for i in range(rows.starts[c], rows.starts[c + 1]):
-            bet, cap = float(bets[rows.rounds[i]]), float(caps[rows.rounds[i]])
-            a, r = rows.actions[i], rows.rewards[i]
-            stake = bet / max(p[i, q], 1e-12)
-            low = min(1.0 - centre(1.0 - f[i, q], stake), p[i, q] * cap)
+            t = rows.rounds[i]
+            bet, turn = float(bets[t]), against.turns[t]
+            if bet == 0.0 or turn < 0:
+                continue
+            q, a, r = against.actions[turn, c], rows.actions[i], rows.rewards[i]
+            moved = 0.0
+            for j in range(against.actions.shape[0]):
+                if against.moves[t, j] > 0.0 and against.actions[j, c] != q:
+                    moved += against.moves[t, j]
+            cap = max(share / (bet * (1.0 + moved)) - 1.0, 0.0)
+            low = min(1.0 - centre(1.0 - f[i, q], bet / max(p[i, q], 1e-12)), p[i, q] * cap)
             base = low + ((r - low) / rows.played[i] if a == q else 0.0)
             for x in range(p.shape[1]):
-                if x == q:
-                    out[c, x] += rows.repeats[i] * math.log1p(bet * epsilon)
-                else:
-                    stake = bet / max(p[i, x], 1e-12)
-                    high = max(centre(f[i, x], stake), 1.0 - p[i, x] * cap)
-                    score = high + ((r - high) / rows.played[i] if a == x else 0.0) - base
-                    out[c, x] += rows.repeats[i] * math.log1p(bet * (epsilon - score))
+                high[x] = max(centre(f[i, x], bet / max(p[i, x], 1e-12)), 1.0 - p[i, x] * cap)
+                if a == x:
+                    high[x] += (r - high[x]) / rows.played[i]
+            high[q] = base
+            gained = epsilon
+            if moved > 0.0:
+                for j in range(against.actions.shape[0]):
+                    gained -= against.moves[t, j] * (high[against.actions[j, c]] - base)
+            for x in range(p.shape[1]):
+                out[c, x] += rows.repeats[i] * math.log1p(bet * (gained - (high[x] - base)))
 
 
 @kernel

@@ -1,9 +1,9 @@
-"""The rule by which `certify` chooses model, stakes and names, followed again by whoever verifies.
+"""The rule by which `certify` chooses model, stakes and leaders, followed again by whoever verifies.
 
-All three follow from the log, so a certificate that claims to have followed the rule can be held to it: a name that was
-antedated, a stake chosen with hindsight or a model fitted to what it predicts would each make a claim look stronger
-than it is. The rule is followed with the same code that made the certificate, which is safe: what matters of a name is
-that it was chosen by earlier rows alone, and no other rows are handed over here.
+All three follow from the log, so a certificate that claims to have followed the rule can be held to it: a leader that
+was antedated, a stake chosen with hindsight or a model fitted to what it predicts would each make a claim look stronger
+than it is. The rule is followed with the same code that made the certificate, which is safe: what matters of a leader
+is that it was chosen by earlier rows alone, and no other rows are handed over here.
 """
 
 from __future__ import annotations
@@ -12,11 +12,13 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from pacbandits.arrays import FloatArray
 from pacbandits.certificate.bets import CAP_SHARE
 from pacbandits.certificate.certificate import MODEL_GIVEN, Certificate
-from pacbandits.certificate.conventions import EXPERT_STAKES, in_blocks
-from pacbandits.certificate.leaders import leader_scores, name_leaders, part_before
-from pacbandits.certificate.learning import learn_from_blocks
+from pacbandits.certificate.choosing import CHOOSING_EPSILON, favourite_scores, lead_log, part_before
+from pacbandits.certificate.conventions import EXPERT_STAKES, in_blocks, sizes_beforehand, worth_leading
+from pacbandits.certificate.leaders import LOTTERY_MOVING, NOBODY, SINGLE_MOVING, Leaders
+from pacbandits.certificate.learning import has_order, learn_from_blocks
 from pacbandits.errors import InputError
 from pacbandits.policies.base import PolicyClass, total
 from pacbandits.policies.registry import same_class
@@ -34,14 +36,14 @@ def follow_rule(
     model: the reward model, if the certificate's own cannot be made from its description.
     """
     if not certificate.by_rule:
-        return [], [], ["bets, predictions and names were fixed before their rounds, as whoever ran the trial says"]
+        return [], [], ["bets, predictions and leaders were fixed before their rounds, as whoever ran the trial says"]
     blocks = in_blocks(log) if certificate.ordered else log
     used = model_from_json(certificate.model) if model is None else model
     faults = [*_wrong_stakes(certificate), *_wrong_model(certificate, blocks)]
-    faults.extend(_wrong_name(certificate, blocks, policies, used))
+    faults.extend(_wrong_leaders(certificate, blocks, policies, used))
     trusted = ["the reward model was chosen before the log was seen"] if MODEL_GIVEN in certificate.remarks else []
     model_too = "" if trusted else "the reward model, "
-    return faults, [f"{model_too}stakes and names follow from the log by the rule of certify"], trusted
+    return faults, [f"{model_too}stakes and leaders follow from the log by the rule of certify"], trusted
 
 
 def learn_again(
@@ -80,21 +82,46 @@ def _wrong_model(c: Certificate, blocks: Log) -> Iterator[str]:
         yield "the reward model is not the one that follows from the first round of the log"
 
 
-def _wrong_name(c: Certificate, blocks: Log, policies: PolicyClass, model: RewardModel) -> Iterator[str]:
-    """Whether the policy was named when and as the rule has it; a tie may be broken otherwise on another machine."""
-    naming = c.bets.naming
-    if naming is None:
+def _wrong_leaders(c: Certificate, blocks: Log, policies: PolicyClass, model: RewardModel) -> Iterator[str]:
+    """Whether who led in each round is who leads by the rule; a tie may be broken otherwise on another machine."""
+    if (c.leaders is not None) != (worth_leading(policies) and has_order(blocks)):
+        yield "leaders are for large classes on logs with rounds, and for these always"
         return
+    if c.leaders is None:
+        return
+    if c.leaders.moving not in (LOTTERY_MOVING, SINGLE_MOVING):
+        yield "the weight that moves between leaders is not what certify fixes in advance"
+        return
+    sizes = sizes_beforehand(blocks, in_order=c.ordered)
     predictions = predict_by_round(blocks, model)
-    named = {one.naming: one.policy for one in name_leaders(blocks, predictions, policies)}
-    if naming not in named:
-        yield f"no policy was named as number {naming.number} before round {naming.round + 1} by the rule of certify"
+    mine = lead_log(blocks, predictions, policies, sizes=sizes, spared=c.bets.spared, single=c.leaders.single)
+    if c.leaders.sizes != mine.sizes or len(c.leaders.turns) != len(mine.turns):
+        yield "the sizes of rounds are not those that certify plans with"
         return
-    mine, theirs = (policy(blocks.contexts) for policy in (named[naming], c.policy))
-    if np.array_equal(mine, theirs):
-        return
-    before, ledger = part_before(blocks, predictions, naming.round)
-    scores = leader_scores(ledger, policies, all_propensities=before.least is None)
-    best, found = (total(scores, policy(ledger.contexts)) for policy in (named[naming], c.policy))
-    if found < best - MAX_TIE_ROUNDING * max(1.0, abs(best)):
-        yield f"the policy that was named as number {naming.number} before round {naming.round + 1} is another one"
+    for number, (own, given) in enumerate(zip(mine.turns, c.leaders.turns, strict=True)):
+        if not _same_leader(mine, own, c.leaders, given, blocks, predictions, policies, number):
+            yield f"the leader of round {number + 1} is not the policy that the rows before it favour"
+            return
+
+
+def _same_leader(
+    mine: Leaders,
+    own: int,
+    theirs: Leaders,
+    given: int,
+    blocks: Log,
+    predictions: FloatArray,
+    policies: PolicyClass,
+    number: int,
+) -> bool:
+    """Whether two leaders of a round act alike, or the rows before it cannot tell them apart."""
+    if NOBODY in (own, given):
+        return own == given
+    one, other = mine.policies[own], theirs.policies[given]
+    if np.array_equal(one(blocks.contexts), other(blocks.contexts)):
+        return True
+    before, ledger = part_before(blocks, predictions, number)
+    complete = before.least is None
+    scores = favourite_scores(ledger, policies, epsilon=CHOOSING_EPSILON, all_propensities=complete)
+    best, found = (total(scores, policy(ledger.contexts)) for policy in (one, other))
+    return found >= best - MAX_TIE_ROUNDING * max(1.0, abs(best))

@@ -14,12 +14,13 @@ import numpy as np
 
 from pacbandits.arrays import FloatArray, IntArray
 from pacbandits.certificate.certificate import Certificate
-from pacbandits.certificate.conventions import in_blocks, worth_naming
+from pacbandits.certificate.conventions import delta_part, in_blocks, worth_leading
+from pacbandits.certificate.leaders import MAX_SLACK, MIN_LOTTERY_WEIGHT, NOBODY, Leaders
 from pacbandits.certificate.learning import set_apart
 from pacbandits.checks import instance
 from pacbandits.policies.base import ClosedClass, EnumeratedClass, FrontierClass, PolicyClass, check_class
 from pacbandits.policies.registry import digest_class
-from pacbandits.records import Contexts, Log, Policy, check_log
+from pacbandits.records import Contexts, Log, Lottery, Policy, check_log, parts_of
 from pacbandits.records.digest import digest_log
 from pacbandits.rewards import RewardModel, check_model, model_from_json, predict_by_round
 
@@ -70,11 +71,15 @@ def verify(certificate: Certificate, log: Log, policies: PolicyClass, *, model: 
         return Verdict(("the reward model predicts what is not in [0, 1]",), None)
     if not policies.exact and not isinstance(policies, ClosedClass):
         return Verdict(("the class cannot say whether the certified policy is one of its own",), None)
-    if not _belongs(certificate.policy, log.contexts, policies):
+    if not all(_belongs(policy, log.contexts, policies) for policy in parts_of(certificate.policy)):
         return Verdict(("the certified policy is not one of the class",), None)
     needed = _needed(certificate, policies)
-    audit = Audit(certificate, cut, policies, predictions)
-    value = audit.least(certificate.epsilon)
+    book = _keep_book(certificate, cut)
+    faults.extend(_wrong_lottery(certificate, book))
+    if faults:
+        return Verdict(tuple(faults), None)
+    audit = Audit(certificate, cut, policies, predictions, book)
+    value = audit.least(certificate.epsilon - (certificate.slack if certificate.slack <= MAX_SLACK else 0.0))
     # An oracle that is not exact may find a little more or less, asked about rows in another form.
     off = value - certificate.value if certificate.exact else min(value - certificate.value, 0.0)
     if not abs(off) <= WEALTH_ROUNDING * max(1.0, abs(value)):
@@ -82,7 +87,10 @@ def verify(certificate: Certificate, log: Log, policies: PolicyClass, *, model: 
     if certificate.certified and not value >= needed:
         faults.append(f"a log-wealth of {value:.6g} does not reach {needed:.6g}: nothing is certified")
     if certificate.certified_epsilon != 1.0:
-        smallest = audit.least(certificate.certified_epsilon)
+        if certificate.slack > MAX_SLACK:
+            faults.append(f"nothing is claimed with a slack of {certificate.slack:.6g}")
+            return Verdict(tuple(faults), value)
+        smallest = audit.least(certificate.certified_epsilon - certificate.slack)
         if not smallest >= needed - WEALTH_ROUNDING:
             faults.append(f"the data do not certify {certificate.certified_epsilon:.6g}")
     return Verdict(tuple(faults), value)
@@ -101,7 +109,7 @@ def _faults_on_sight(certificate: Certificate, log: Log, policies: PolicyClass) 
         faults.append(f"the log has {log.samples} interactions, the certificate speaks of {c.samples}")
     if log.n_actions != policies.n_actions:
         faults.append(f"the log has {log.n_actions} actions, the policy class {policies.n_actions}")
-    if not abs(policies.log_size - c.log_size) <= 1e-9 * max(1.0, policies.log_size):
+    if not _near(c.log_size, policies.log_size):
         faults.append(f"the policy class has log size {policies.log_size:.6g}, the certificate {c.log_size:.6g}")
     if policies.exact is not c.exact:
         faults.append("the certificate and the policy class disagree on whether the oracle is exact")
@@ -110,33 +118,98 @@ def _faults_on_sight(certificate: Certificate, log: Log, policies: PolicyClass) 
     if not 0 < c.delta < 1 or not 0 <= c.epsilon < np.inf or not 0 < c.certified_epsilon <= 1:
         faults.append(f"epsilon {c.epsilon} (or {c.certified_epsilon}) and delta {c.delta} are no confidence statement")
     elif not _near(c.threshold, _needed(c, policies)):
-        faults.append(f"the threshold {c.threshold:.6g} is not log({'2 ' * c.reserved}|Π| · experts / δ)")
-    if not c.reserved and (c.bets.naming is not None or worth_naming(policies)):
-        faults.append("half of delta must be kept for policies named in advance, and was not")
-    if c.bets.naming is not None and c.bets.naming.round >= len(c.bets.scales):
-        faults.append("the policy was named after the last round, and nothing tested it")
+        faults.append(f"the threshold {c.threshold:.6g} is not {_needed(c, policies):.6g}, as δ and the class have it")
+    if c.leaders is not None and not worth_leading(policies):
+        faults.append("leaders are for large classes, and this one is proven by a union over all its policies")
+    if c.leaders is None and worth_leading(policies) and not c.by_rule:
+        faults.append("a trial of a class as large as this one has leaders, and the certificate tells of none")
     faults.extend(f"the certificate does not say that it assumes: {w}" for w in log.assumed if w not in c.remarks)
     rounds = len(np.unique(log.rounds))
     if len(c.bets.scales) != rounds:
         faults.append(f"bets were made for {len(c.bets.scales)} rounds, but the log has {rounds}")
-    if not c.experts or min(c.experts) < 0 or max(c.experts) >= c.bets.experts:
+    if c.leaders is not None and len(c.leaders.turns) != rounds:
+        faults.append(f"there were leaders of {len(c.leaders.turns)} rounds, but the log has {rounds}")
+    if not c.experts or min(c.experts) < 0 or max(c.experts) >= len(c.bets):
         faults.append("the certificate names experts that do not exist")
     if c.share is not None and not 0 <= c.share <= 1:
         faults.append(f"the weight of an expert must lie in [0, 1], got {c.share}")
-    for k in range(c.bets.experts):
-        if (c.bets.stakes(k) * (1.0 + c.bets.caps(k)) >= 1.0).any():
-            faults.append(f"expert {k} stakes so much that a single row could ruin it")
+    boldest = max(c.bets.multipliers) * c.bets.units.max() * (1.0 if c.leaders is None else 1.0 + c.leaders.moving)
+    if max(boldest, c.bets.share) + boldest * MAX_SLACK >= 1.0:
+        faults.append("an expert stakes so much that a single row could ruin it")
     return faults
 
 
 def _needed(certificate: Certificate, policies: PolicyClass) -> float:
-    """log(|Π| K/δ), or with half of δ if the rest is for policies named in advance."""
-    halves = 2.0 if certificate.reserved else 1.0
-    return policies.log_size + float(np.log(halves * len(certificate.bets) / certificate.delta))
+    """log(|Π|/δ), or log(1/δ) where leaders were fixed before each round; of δ the part that certify has for it."""
+    led = certificate.leaders is not None
+    part = delta_part(policies, led=led) if certificate.by_rule else 1.0
+    return (0.0 if led else policies.log_size) - float(np.log(part * certificate.delta))
+
+
+class _Book(NamedTuple):
+    """What every round is scored against, and what that comes to.
+
+    leaders: of the rounds; a certificate without has one, its policy, in all of them.
+    moves: in each round the weight taken from earlier leaders, by their numbers, as a share of the stake.
+    shares (L,): of each leader in what is certified.
+    """
+
+    leaders: Leaders
+    moves: list[dict[int, float]]
+    shares: FloatArray
+
+
+def _keep_book(c: Certificate, log: Log) -> _Book:
+    """Weights of leaders, round by round: what a row stakes is its leader's, and some of the others' moves to it."""
+    _, rounds = np.unique(log.rounds, return_inverse=True)
+    counts = np.bincount(rounds, weights=log.repeats)
+    if c.leaders is None:
+        alone = Leaders(parts_of(c.policy)[:1], (0,) * len(counts), (1,) * len(counts))
+        return _Book(alone, [{}] * len(counts), np.ones(1))
+    held: dict[int, float] = {}  # by leader, who led longest ago first
+    moves: list[dict[int, float]] = []
+    for unit, turn, size, count in zip(c.bets.units, c.leaders.turns, c.leaders.sizes, counts, strict=True):
+        taken: dict[int, float] = {}
+        if turn != NOBODY and unit > 0:
+            mine = held.pop(turn, 0.0)
+            left = c.leaders.moving * size
+            for other, weight in held.items():
+                if weight > 0 and left > 0:
+                    taken[other] = min(weight / unit, left) / size
+                    left -= taken[other] * size
+            for other, share in taken.items():
+                held[other] -= share * unit * count
+            held[turn] = mine + (1.0 + sum(taken.values())) * unit * count
+        moves.append(taken)
+    whole = sum(held.values())
+    shares = np.array([held.get(j, 0.0) / whole if whole > 0 else 0.0 for j in range(len(c.leaders.policies))])
+    return _Book(c.leaders, moves, shares)
+
+
+def _wrong_lottery(c: Certificate, book: _Book) -> list[str]:
+    """Whether what is certified is what the leaders came to, and the slack is what is missing."""
+    if c.leaders is None:
+        single = not isinstance(c.policy, Lottery) and c.slack == 0
+        return [] if single else ["a certificate without leaders is of a single policy, without slack"]
+    if not book.shares.any():
+        nothing = c.slack == 0 and not isinstance(c.policy, Lottery)
+        return [] if nothing else ["nobody has led, and a lottery is claimed"]
+    single = c.leaders.single
+    kept = [int(book.shares.argmax())] if single else np.flatnonzero(book.shares >= MIN_LOTTERY_WEIGHT).tolist()
+    slack = max(book.shares[kept].sum() - 1.0, 0.0) + np.delete(book.shares, kept).clip(min=0.0).sum()
+    faults: list[str] = []
+    if not abs(slack - c.slack) <= 1e-9:
+        faults.append(f"the slack is {slack:.6g}, not {c.slack:.6g}")
+    weights = c.policy.weights if isinstance(c.policy, Lottery) else (1.0,)
+    drawn = [policy.to_json() for policy in parts_of(c.policy)]
+    owed = book.shares[kept] / book.shares[kept].sum()
+    if drawn != [c.leaders.policies[j].to_json() for j in kept] or not np.allclose(weights, owed, rtol=0, atol=1e-9):
+        faults.append("what is certified is not the lottery that the leaders of the rounds came to")
+    return faults
 
 
 def _near(one: float, two: float) -> bool:
-    return abs(one - two) <= 1e-9 * max(1.0, abs(two))
+    return one == two or abs(one - two) <= 1e-9 * max(1.0, abs(two))
 
 
 def _belongs(policy: Policy, contexts: Contexts, policies: PolicyClass) -> bool:
@@ -157,54 +230,69 @@ class Audit:
     log: what it is claimed of, cut into blocks if the certificate is, the rows that only taught as the first of them.
     policies: the class.
     predictions (n, A): of the reward model, made before each row's round.
+    book: what every round is scored against.
     """
 
     certificate: Certificate
     log: Log
     policies: PolicyClass
     predictions: FloatArray
+    book: _Book
 
     def least(self, epsilon: float) -> float:
         """The least log-wealth over the class, of the experts that the certificate used."""
         policies, share = self.policies, self.certificate.share
         scores = [self.wealth(expert, epsilon) for expert in self.certificate.experts]
         contexts, rows = self.log.contexts, np.arange(len(self.log))
+        begun = float(np.log(len(self.certificate.bets)))
         if isinstance(policies, EnumeratedClass):
             table = np.asarray(policies.actions(contexts))
-            each = [[float(s[rows, actions].sum()) for s in scores] for actions in table]
-            return float(np.array(each).max(axis=1).min())
+            each = np.array([[float(s[rows, actions].sum()) for s in scores] for actions in table])
+            return float(np.logaddexp.reduce(each, axis=1).min()) - begun
         if len(scores) == 2 and share is None and isinstance(policies, FrontierClass):
             frontier = policies.frontier(contexts, -scores[0], -scores[1])
-            return float(-np.minimum(frontier.first, frontier.second).max())
+            return float(np.logaddexp(-frontier.first, -frontier.second).min()) - begun
         weight = 1.0 if share is None else share
         mixed = weight * scores[0] + (1.0 - weight) * scores[-1]
-        return float(mixed[rows, policies.argmax(contexts, -mixed)(contexts)].sum())
+        spread = -sum(part * np.log(part) for part in (weight, 1.0 - weight) if part > 0)
+        return float(mixed[rows, policies.argmax(contexts, -mixed)(contexts)].sum()) + float(spread) - begun
 
     def wealth(self, expert: int, epsilon: float) -> FloatArray:
-        """repeats · log(1 + λ(ε − X)) for every row and action (n, A), and each row's share of a head start."""
-        log, made = self.log, self.certificate.bets
+        """repeats · log(1 + λ(ε − Z)) for every row and action (n, A)."""
+        log, out = self.log, np.zeros_like(self.log.bounds)
         _, rounds = np.unique(log.rounds, return_inverse=True)
-        reference, played = self.certificate.policy(log.contexts), log.played_propensities
-        bets, caps = made.stakes(expert)[rounds], made.caps(expert)[rounds]
-        out = np.empty_like(log.bounds)
-        for start in range(0, len(log), ROWS_AT_A_TIME):
-            part = slice(start, start + ROWS_AT_A_TIME)
-            rows = _Rows(
-                predictions=self.predictions[part],
-                bounds=log.bounds[part],
-                actions=log.actions[part],
-                rewards=log.rewards[part],
-                played=played[part],
-                reference=reference[part],
-                bet=bets[part],
-                cap=caps[part],
-            )
-            out[part] = log.repeats[part, None] * np.log1p(bets[part, None] * (epsilon - _scores(rows)))
-        if made.naming is not None and expert >= len(made):
-            # Named i-th, the policy has 2δ/((i + 3)(i + 4)) to itself, where one of |Π| has δ/(2|Π|).
-            number = made.naming.number
-            out += (self.policies.log_size - np.log((number + 3) * (number + 4) / 4)) / len(log)
+        stakes = self.certificate.bets.stakes(expert)
+        for number, (turn, moves) in enumerate(zip(self.book.leaders.turns, self.book.moves, strict=True)):
+            if turn == NOBODY or stakes[number] == 0:
+                continue
+            mine = np.flatnonzero(rounds == number)
+            for start in range(0, len(mine), ROWS_AT_A_TIME):
+                part = mine[start : start + ROWS_AT_A_TIME]
+                out[part] = log.repeats[part, None] * self._growth(part, turn, moves, float(stakes[number]), epsilon)
         return out
+
+    def _growth(self, part: IntArray, turn: int, moves: dict[int, float], stake: float, epsilon: float) -> FloatArray:
+        """log(1 + λ(ε − Z)) of rows of one round for every action."""
+        log, contexts = self.log, self.log.contexts.take(part)
+        reference = np.asarray(self.book.leaders.policies[turn](contexts))
+        others = {j: np.asarray(self.book.leaders.policies[j](contexts)) for j in moves}
+        moved = np.ones(len(part))
+        for j, share in moves.items():
+            moved += share * (others[j] != reference)
+        rows = _Rows(
+            predictions=self.predictions[part],
+            bounds=log.bounds[part],
+            actions=log.actions[part],
+            rewards=log.rewards[part],
+            played=log.played_propensities[part],
+            reference=reference,
+            bet=np.full(len(part), stake),
+            cap=np.maximum(self.certificate.bets.share / (stake * moved) - 1.0, 0.0),
+        )
+        scores = _scores(rows)
+        for j, share in moves.items():
+            scores = scores + share * _scores(rows)[np.arange(len(part)), others[j]][:, None]
+        return np.log1p(stake * (epsilon - scores))
 
 
 class _Rows(NamedTuple):

@@ -29,7 +29,7 @@ from pacbandits.policies.base import PolicyClass
 from pacbandits.policies.counting import counting
 from pacbandits.policies.finite import sum_by_id
 from pacbandits.progress import Progress
-from pacbandits.records import Contexts, Log
+from pacbandits.records import Contexts, Log, Policy
 from pacbandits.trials.protocol import Plan, State, check_played
 
 
@@ -41,6 +41,7 @@ class ScoreState(State):
     values (n, A): scores on them whose sum over π's actions is V̂^γ(π).
     """
 
+    policy: Policy
     seen: Contexts = field(kw_only=True)
     values: FloatArray = field(kw_only=True)
 

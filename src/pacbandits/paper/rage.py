@@ -29,7 +29,7 @@ from pacbandits.paper.estimators.cells import Cells
 from pacbandits.paper.listed import listed
 from pacbandits.policies.base import EnumeratedClass, PolicyClass
 from pacbandits.progress import Progress
-from pacbandits.records import Contexts, Log
+from pacbandits.records import Contexts, Log, Policy
 from pacbandits.trials.protocol import Plan, Profile, State, check_played
 
 # All pairs of policies are compared: their number grows with the square of this.
@@ -44,6 +44,7 @@ class RageState(State):
     alive: the indices of Π_l, one for each way to act.
     """
 
+    policy: Policy
     listing: EnumeratedClass = field(kw_only=True)
     alive: IntArray = field(kw_only=True)
 

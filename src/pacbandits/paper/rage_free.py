@@ -39,6 +39,7 @@ class GapState(State):
     gaps (|Π|,): Δ̂_{l−1} ≥ 0 against `policy`, which is π̂_{l−1}.
     """
 
+    policy: Policy
     listing: EnumeratedClass = field(kw_only=True)
     gaps: FloatArray = field(kw_only=True)
 

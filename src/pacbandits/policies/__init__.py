@@ -6,7 +6,7 @@ from pacbandits.policies.finite import Finite, TablePolicy
 from pacbandits.policies.greedy import GreedyPolicy
 from pacbandits.policies.learners import Learned, LearnedPolicy
 from pacbandits.policies.linear import Linear, LinearPolicy
-from pacbandits.policies.registry import class_from_json, class_to_json, policy_from_json
+from pacbandits.policies.registry import chosen_from_json, class_from_json, class_to_json, policy_from_json
 from pacbandits.policies.trees import Bins, DeepTrees, TreePolicy, Trees
 from pacbandits.policies.trivial import Trivial
 
@@ -30,6 +30,7 @@ __all__ = [
     "TreePolicy",
     "Trees",
     "Trivial",
+    "chosen_from_json",
     "class_from_json",
     "class_to_json",
     "policy_from_json",

@@ -11,14 +11,14 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
 from hashlib import sha256
-from math import exp, isclose
+from math import exp, isclose, isinf
 from math import log as logarithm
 from typing import Any, cast
 from weakref import ref
 
 from pacbandits.arrays import as_read, plain_number
 from pacbandits.errors import InputError, nearest, plain
-from pacbandits.fields import json_object
+from pacbandits.fields import Fields, json_object
 from pacbandits.options import parse_spec
 from pacbandits.policies.base import (
     DescribedClass,
@@ -37,9 +37,11 @@ from pacbandits.policies.trees import TreePolicy
 from pacbandits.policies.trees.binned import BinnedTrees
 from pacbandits.policies.trees.spec import trees, trees_from_json
 from pacbandits.policies.trivial import Trivial, trivial
-from pacbandits.records import Contexts, Policy, check_contexts
+from pacbandits.records import Chosen, Contexts, Lottery, Policy, check_contexts
 
 Json = dict[str, Any]
+
+MAX_LOTTERY_POLICIES = 10_000  # in a file
 
 # What a command may call for.
 SPECS: dict[str, ClassSpec] = {spec.name: spec for spec in (trees, linear, trivial)}
@@ -128,6 +130,8 @@ def describe_class(policies: PolicyClass) -> str:
     """The kind and size of a class, which a certificate names and its reader must accept."""
     words = plain(policies.describe() if isinstance(policies, DescribedClass) else type(policies).__name__)
     digits = policies.log_size / logarithm(10.0)
+    if isinf(digits):
+        return f"{words}, policies without number on {policies.n_actions} actions"
     size = f"{exp(policies.log_size):,.0f}" if digits < 7 else f"about 10^{digits:.1f}"
     return f"{words}, {size} policies on {policies.n_actions} actions"
 
@@ -185,6 +189,17 @@ def policy_from_json(value: object, policies: PolicyClass | None = None) -> Poli
         raise InputError(f"a policy of kind '{plain(kind)}' in JSON lacks {plain(missing)}") from None
     except (TypeError, ValueError, IndexError, AttributeError, ArithmeticError) as error:
         raise InputError(f"a policy of kind '{plain(kind)}' in JSON cannot be read: {plain(error)}") from None
+
+
+def chosen_from_json(value: object, policies: PolicyClass | None = None) -> Chosen:
+    """The policy or the lottery that `to_json` described, likewise."""
+    given = json_object(value, name="a policy in JSON")
+    if given.get("kind") != "lottery":
+        return policy_from_json(given, policies)
+    fields = Fields(given, "lottery")
+    fields.check_known(("kind", "policies", "weights"))
+    some = tuple(policy_from_json(one, policies) for one in fields.items("policies", most=MAX_LOTTERY_POLICIES))
+    return Lottery(some, fields.numbers("weights", shortest=len(some), longest=len(some)))
 
 
 def _object(value: object, *, of: str, known: Mapping[str, object] | None) -> Json:

@@ -18,7 +18,18 @@ from pacbandits.checks import generator, instance, settle, text, whole_number
 from pacbandits.errors import InputError
 from pacbandits.policies.base import FiniteSetClass, PolicyClass, check_class
 from pacbandits.problems.noise import Noise
-from pacbandits.records import Contexts, Log, Policy, RewardBounds, Sampler, check_contexts, check_policy, check_sampler
+from pacbandits.records import (
+    Chosen,
+    Contexts,
+    Log,
+    Lottery,
+    Policy,
+    RewardBounds,
+    Sampler,
+    check_chosen,
+    check_contexts,
+    check_sampler,
+)
 
 MOST_DRAWN_ENTRIES = 5 * 10**7  # of a log, rows × actions: about a gigabyte on its way
 MOST_COUNTED_SAMPLES = 2**62  # of a round: what is counted must fit into 64 bits
@@ -187,11 +198,13 @@ class Problem:
             repeats=repeats,
         )
 
-    def value(self, policy: Policy) -> float:
-        """V(π) = Σ_c ν(c) r(c, π(c)), exactly."""
-        check_policy(policy)
+    def value(self, policy: Chosen) -> float:
+        """V(π) = Σ_c ν(c) r(c, π(c)), exactly; of a lottery what it earns on average."""
+        chosen = check_chosen(policy)
+        if isinstance(chosen, Lottery):
+            return sum(weight * self.value(one) for one, weight in zip(chosen.policies, chosen.weights, strict=True))
         rows = np.arange(len(self.population))
-        return float(self.population.weights @ self.mean_rewards[rows, policy(self.population)])
+        return float(self.population.weights @ self.mean_rewards[rows, chosen(self.population)])
 
     def best_policy(self) -> Policy:
         """π*: the class's own argmax over the true values."""

@@ -30,6 +30,7 @@ from pacbandits.errors import InputError
 from pacbandits.fields import Fields
 from pacbandits.policies.base import PolicyClass
 from pacbandits.policies.features import FeatureMap, map_from_json
+from pacbandits.records import Policy
 
 REALIZABLE = "mean rewards are linear in the given features (realizability), without which the claim may be wrong"
 ASSUMPTIONS = (
@@ -76,6 +77,7 @@ class RealizableCertificate(Claim):
     speaks_of_contexts: ClassVar[bool] = True
     unit_rewards: ClassVar[bool] = False  # only their means
 
+    policy: Policy
     proven_epsilon: float
     form: Form
     listed: bool
@@ -138,7 +140,7 @@ class RealizableCertificate(Claim):
             fields, most = Fields(given, "certificate"), MAX_STORED_MAGNITUDE
             prior = None if fields["prior"] is None else fields.number_rows("prior")
             made = cls(
-                **read_common(given, policies),
+                **read_common(given, policies, single=True),
                 proven_epsilon=fields.number("proven_epsilon", least=0.0, most=1.0),
                 form="list" if fields.one_of("form", get_args(Form)) == "list" else "ellipsoid",
                 listed=fields.flag("listed"),

@@ -11,11 +11,11 @@ from pacbandits.arrays import FloatArray, IntArray
 from pacbandits.confidence import (
     RESIDUAL_ALARM_RATE,
     best_share,
-    certificate_threshold,
     ellipsoid_price,
     list_price,
     residual_bound,
     self_normalised_bound,
+    union_threshold,
 )
 from pacbandits.errors import InputError
 from pacbandits.policies.base import EnumeratedClass, PolicyClass
@@ -148,7 +148,7 @@ def certified_by_list(x: FloatArray, moments: Moments, *, log_size: float, terms
     centre = (information * (estimates @ x.T)).sum(axis=0) / total
     if noise == 0:
         return max(float(centre.max()), 0.0)
-    threshold = certificate_threshold(log_size=log_size, experts=len(STAKE_MULTIPLIERS), delta=terms.delta)
+    threshold = union_threshold(log_size=log_size, experts=len(STAKE_MULTIPLIERS), delta=terms.delta)
     stakes = np.array(STAKE_MULTIPLIERS)[:, None] * terms.epsilon / noise
     width = (stakes * noise / 2.0 + threshold / (stakes * total)).min(axis=0)
     return max(float((centre + width).max()), 0.0)

@@ -8,6 +8,7 @@ from pacbandits.arrays import FloatArray
 from pacbandits.realizable.certificate import Form, RealizableCertificate, skipped_rounds
 from pacbandits.realizable.moments import Moments
 from pacbandits.realizable.population import Population
+from pacbandits.records import Policy
 from pacbandits.trials.protocol import Plan, State
 
 
@@ -24,6 +25,7 @@ class RealizableState(State):
     certificate: the last.
     """
 
+    policy: Policy
     population: Population = field(kw_only=True)
     form: Form = field(kw_only=True)
     price: float = field(kw_only=True)

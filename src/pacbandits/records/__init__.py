@@ -1,22 +1,28 @@
-"""Frozen data, validated at the door: contexts, policies, designs, logs, and what is assumed of rewards."""
+"""Frozen data, validated at the door: contexts, policies, lotteries, designs, logs, and what is assumed of rewards."""
 
 from pacbandits.records.contexts import Contexts, check_contexts
 from pacbandits.records.design import Design, Sampler, check_sampler
 from pacbandits.records.log import Log, check_log
+from pacbandits.records.lottery import Chosen, Lottery, check_chosen, likeliest, parts_of
 from pacbandits.records.phi import Phi
 from pacbandits.records.policy import Policy, check_policy
 from pacbandits.records.reward_bounds import RewardBounds
 
 __all__ = [
+    "Chosen",
     "Contexts",
     "Design",
     "Log",
+    "Lottery",
     "Phi",
     "Policy",
     "RewardBounds",
     "Sampler",
+    "check_chosen",
     "check_contexts",
     "check_log",
     "check_policy",
     "check_sampler",
+    "likeliest",
+    "parts_of",
 ]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from pacbandits.certificate.claim import Claim
-from pacbandits.records import Contexts, Log, Policy
+from pacbandits.records import Chosen, Contexts, Log
 
 Stopped = Literal["done", "budget", "memory", "interrupted"]
 
@@ -61,7 +61,7 @@ class Run:
     seed: int | None
     epsilon: float
     delta: float
-    policy: Policy
+    policy: Chosen
     samples: int
     rounds: int
     oracle_calls: int

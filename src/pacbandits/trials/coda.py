@@ -23,7 +23,7 @@ from pacbandits.policies.counting import counting
 from pacbandits.progress import Progress
 from pacbandits.trials.exploration import MIN_DESIGN_PRICE, NoisyDesign, design_task, explore_uniformly, still_recent
 from pacbandits.trials.protocol import Profile, Setting
-from pacbandits.trials.trial import DEFAULT_GROWTH, Exploration, Growth, Pilot, Trial, TrialState, fit
+from pacbandits.trials.trial import DEFAULT_GROWTH, Exploration, Growth, Pilot, Trial, TrialState, Wanted, fit
 
 MIN_PRICE_ADVANTAGE = 1.5  # a design is played if it seems so many times cheaper than uniform exploration
 DEFAULT_FLOOR_SHARE = 0.2  # of uniform exploration, the least probability of an action
@@ -42,6 +42,7 @@ class Coda(Trial):
     model: the reward model; by default one that fits the contexts.
     pilot: the size of the first round, by default 50 an action, or 200.
     growth: the largest round, as a share of what was seen.
+    single: whether a lottery between policies will not do.
     floor: the least probability of an action, as a share of uniform exploration.
     precision: the relative gap to which designs are solved through oracles.
 
@@ -81,13 +82,14 @@ class Coda(Trial):
         *,
         pilot: Pilot = 0,
         growth: Growth = DEFAULT_GROWTH,
+        answer: Wanted = "lottery",
         floor: Annotated[
             float, About("the least probability of an action, as a share of uniform exploration", least=0, most=1)
         ] = DEFAULT_FLOOR_SHARE,
         precision: Annotated[float, About("the relative gap to which designs are solved", above=0)] = DEFAULT_PRECISION,
     ) -> Coda:
         """CODA for this setting."""
-        options = cls.options_for(setting, pilot=pilot, growth=growth)
+        options = cls.options_for(setting, pilot=pilot, growth=growth, answer=answer)
         return cls(setting.epsilon, setting.delta, **options, floor=floor, precision=precision)
 
     def explore(self, state: TrialState, *, progress: Progress | None = None) -> Exploration:

@@ -9,19 +9,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from itertools import accumulate
+from dataclasses import replace
+from itertools import accumulate, pairwise
 
 import numpy as np
 
 from pacbandits.arrays import IntArray, as_read
-from pacbandits.certificate import Bets, Certificate, worth_naming
+from pacbandits.certificate import Bets, Certificate, Leaders, worth_leading
 from pacbandits.certificate.bets import MIN_BET_FACTOR
+from pacbandits.certificate.certificate import leaders_to_json
+from pacbandits.certificate.leaders import LOTTERY_MOVING, NOBODY, SINGLE_MOVING
 from pacbandits.confidence import certificate_threshold
 from pacbandits.errors import InputError, plain
 from pacbandits.fields import number, text
 from pacbandits.policies.base import ClosedClass, EnumeratedClass
 from pacbandits.policies.registry import digest_class
-from pacbandits.records import Design, Log, Policy, Sampler
+from pacbandits.records import Design, Log, Policy, Sampler, parts_of
 from pacbandits.records.digest import digest_log
 from pacbandits.trials.exploration import NoisyDesign
 from pacbandits.trials.trial import EXPERT_MULTIPLIERS, Trial, TrialState
@@ -68,12 +71,12 @@ def check_rounds(algorithm: Trial, state: TrialState, *, built_in: bool) -> None
 
 
 def check_state(algorithm: Trial, state: TrialState, *, built_in: bool) -> None:
-    """Raise unless designs, names and certificate fit the rounds; those must have been checked."""
+    """Raise unless designs, leaders and certificate fit the rounds; those must have been checked."""
     for name, part in (("certificate", state.certificate), ("leader", state.leader), ("current", state.current)):
         _check((part is None) == (state.log is None), f"it has a log without a {name}, or a {name} without a log")
     _check_members(state, built_in=built_in)
     _check_played(state, built_in=built_in)
-    _check_names(state)
+    _check_leaders(algorithm, state)
     if state.certificate is None or state.log is None:
         _check(not built_in or state.finished == (algorithm.epsilon >= 1), "it is finished, but nothing was played")
         return
@@ -142,7 +145,8 @@ def _check_figures(algorithm: Trial, state: TrialState) -> None:
         _check(price > 0 and scale == 1.0 / (price * algorithm.epsilon), f"{where} and the scale of its bets differ")
         _check(0 < reach <= max(1.0, algorithm.epsilon), f"the certified_epsilon in {where} is {reach:.6g}")
         last = entry == len(state.history) - 1
-        _check(last or wealth < needed, f"{where} says that the trial was over, but it went on")
+        over = wealth >= needed and not algorithm.single
+        _check(last or not over, f"{where} says that the trial was over, but it went on")
 
 
 def _check_members(state: TrialState, *, built_in: bool) -> None:
@@ -151,7 +155,8 @@ def _check_members(state: TrialState, *, built_in: bool) -> None:
     closed = policies if isinstance(policies, ClosedClass) else None
     designs = [design_of(sampler) for sampler, _ in state.played]
     pools = [("pool", state.pool), ("current", () if state.current is None else state.current.pool)]
-    answers = [state.policy, *([] if state.leader is None else [state.leader]), *(one.policy for one in state.named)]
+    led = () if state.leaders is None else state.leaders.policies
+    answers = [*parts_of(state.policy), *([] if state.leader is None else [state.leader]), *led]
     for name, some in (*pools, *(("played", design.support) for design in designs)):
         _check(len({id(one) for one in some}) == len(some), f"its {name} holds a policy twice")
     explored = {id(one): one for _, some in pools for one in some}
@@ -198,79 +203,93 @@ def _check_played(state: TrialState, *, built_in: bool) -> None:
         _check(not (listed and state.pool), "it has a pool, but its class is a list")
 
 
-def _check_names(state: TrialState) -> None:
-    """Raise unless policies were named one a round, in order, before rounds that were played."""
-    if not worth_naming(state.policies):
-        _check(not state.named, "it has named policies, but its class is too small for that")
-    last = 0
-    for place, (_, naming) in enumerate(state.named, 1):
-        _check(naming.number == place, f"policy {place} of those it named has number {naming.number}")
-        _check(
-            last < naming.round < state.round_number,
-            f"policy {place} of those it named was named before round {naming.round}, which must come after round "
-            f"{last} and below {state.round_number}",
-        )
-        last = naming.round
-    _check(len({id(one.policy) for one in state.named}) == len(state.named), "it has named a policy twice")
+def _check_leaders(algorithm: Trial, state: TrialState) -> None:
+    """Raise unless every round had a leader, but for the first, and those were planned as they were played."""
+    leaders = state.leaders
+    _check((leaders is not None) == worth_leading(state.policies), "it has leaders, or has none, against its class")
+    if leaders is None:
+        return
+    moving = SINGLE_MOVING if algorithm.single else LOTTERY_MOVING
+    _check(leaders.moving == moving, f"its leaders move {leaders.moving:.6g} of a stake, but the trial {moving:g}")
+    played = tuple(int(figures["samples"]) for figures in state.history)
+    _check(leaders.sizes == played, "the sizes of its leaders are not those of its rounds")
+    first, *others = (*leaders.turns, NOBODY)[: max(1, len(leaders.turns))]
+    _check(first == NOBODY and NOBODY not in others, "nobody leads in the first round, and somebody in every other")
+    new = [turn for place, turn in enumerate(others) if turn not in others[:place]]
+    known = list(range(len(leaders.policies)))
+    _check(new == known, "its leaders are not numbered in the order in which they first led")
+    _check(len({id(one) for one in leaders.policies}) == len(known), "it has a leader twice")
 
 
 def _check_certificate(algorithm: Trial, state: TrialState, certificate: Certificate, log: Log) -> None:
-    """Raise unless the certificate is of this log, class, model and these bets."""
-    policies = state.policies
+    """Raise unless the certificate is of the first rounds of this log, of this class, model and these bets."""
+    policies, rounds = state.policies, len(certificate.bets.scales)
+    _check(1 <= rounds <= state.round_number, f"its certificate tells of {rounds} rounds, of {state.round_number}")
+    part = log if rounds == state.round_number else log.only(log.rounds < rounds)
+    leaders = state.leaders
+    led = None
+    if leaders is not None:
+        led = replace(leaders, turns=leaders.turns[:rounds], sizes=leaders.sizes[:rounds])
+        led = replace(led, policies=leaders.policies[: max(led.turns) + 1])
     told = (
         ("epsilon", certificate.epsilon, algorithm.epsilon),
         ("delta", certificate.delta, algorithm.delta),
-        ("samples", certificate.samples, state.samples),
-        ("rows", certificate.rows, len(log)),
-        ("digest", certificate.digest, digest_log(log)),
-        ("scales", certificate.bets.scales, state.scales),
+        ("samples", certificate.samples, part.samples),
+        ("rows", certificate.rows, len(part)),
+        ("digest", certificate.digest, digest_log(part)),
+        ("scales", certificate.bets.scales, state.scales[:rounds]),
         ("model", as_read(certificate.model), as_read(state.model.to_json())),
         ("exact", certificate.exact, policies.exact),
         ("ordered", certificate.ordered, False),
         ("by_rule", certificate.by_rule, False),
         ("learning", certificate.learning, None),
         ("class_digest", certificate.class_digest, digest_class(policies)),
-        ("reserved", certificate.reserved, worth_naming(policies)),
-        ("policy", certificate.policy.to_json(), state.policy.to_json()),
+        ("leaders", _leaders_json(certificate.leaders), _leaders_json(led)),
+        ("policy", as_read(certificate.policy.to_json()), as_read(state.policy.to_json())),
     )
     for name, given, own in told:
         _check(given == own, f"the {name} of its certificate is not that of the state")
-    needed = certificate_threshold(
-        log_size=policies.log_size,
-        experts=len(EXPERT_MULTIPLIERS),
-        delta=algorithm.delta,
-        reserved=certificate.reserved,
-    )
+    needed = certificate_threshold(log_size=policies.log_size if led is None else 0.0, delta=algorithm.delta)
     for name, given, own in (
         ("log_size", certificate.log_size, policies.log_size),
         ("threshold", certificate.threshold, needed),
     ):
         close = math.isclose(given, own, rel_tol=MAX_FIGURE_ROUNDING, abs_tol=MAX_FIGURE_ROUNDING)
         _check(close, f"the {name} of its certificate is {given:.6g}, but its class has {own:.6g}")
-    naming, experts = certificate.bets.naming, certificate.experts
-    bets = Bets(EXPERT_MULTIPLIERS, state.scales, naming=naming)
+    bets, experts = Bets(EXPERT_MULTIPLIERS, state.scales[:rounds]), certificate.experts
     _check(certificate.bets == bets, "the bets of its certificate are not those of the state")
-    among = all(0 <= k < bets.experts for k in experts) and 1 <= len(set(experts)) == len(experts)
+    among = all(0 <= k < len(bets) for k in experts) and 1 <= len(set(experts)) == len(experts)
     few = len(experts) <= 2 or isinstance(policies, EnumeratedClass)
     _check(among and few, "the experts of its certificate must be one or two of those who bet, or all on a list")
     share = certificate.share
     _check(share is None or (0 <= share <= 1 and len(experts) == 2), "the expert_share of its certificate is of no two")
-    _check(set(log.assumed) <= set(certificate.remarks), "its certificate leaves out what its log assumes")
-    _check(naming is None or naming in [one.naming for one in state.named], "its certificate has another naming")
+    _check(set(part.assumed) <= set(certificate.remarks), "its certificate leaves out what its log assumes")
+
+
+def _leaders_json(leaders: Leaders | None) -> object:
+    return None if leaders is None else as_read(leaders_to_json(leaders))
 
 
 def _check_answer(state: TrialState, certificate: Certificate) -> None:
     """Raise unless the answer of a built-in trial is what its certificate says."""
-    named = {one.naming: one.policy for one in state.named}
-    naming = certificate.bets.naming
-    owner = state.leader if naming is None else named[naming]
-    _check(state.policy is owner, "its policy is neither its leader nor the one that its certificate says was named")
-    _check(state.finished == certificate.certified, "it is finished, or is not, against what its certificate says")
-    reach = certificate.certified_epsilon
+    reach, last = certificate.certified_epsilon, state.history[-1]
     _check(not certificate.certified or reach <= certificate.epsilon, "its certificate claims less than it has proven")
-    last = {name: state.history[-1][name] for name in ("certified_epsilon", "wealth", "needed", "policy")}
-    own = (reach, certificate.value, certificate.threshold, state.policy.describe())
-    _check(tuple(last.values()) == own, "the last entry of its history is not what its certificate says")
+    told, own = (last["certified_epsilon"], last["policy"]), (reach, state.policy.describe())
+    _check(told == own, "the last entry of its history is not what its certificate says")
+    reaches = [float(figures["certified_epsilon"]) for figures in state.history]
+    proven = len(certificate.bets.scales) - 1
+    _check(
+        all(later <= earlier for earlier, later in pairwise(reaches)) and reaches[proven] == reach,
+        "the certified_epsilon in its history is not the best so far",
+    )
+    _check(proven == 0 or reaches[proven - 1] >= reach, "its certificate is not the first that proved as much")
+    figures = state.history[proven]
+    told, own = (figures["wealth"], figures["needed"]), (certificate.value, certificate.threshold)
+    _check(told == own, f"entry {proven} of its history is not what its certificate says")
+    wealth, needed = float(last["wealth"]), float(last["needed"])
+    _check(state.missing == max(needed - wealth, 0.0), "what it misses is not what its history says")
+    over = proven == state.round_number - 1 and certificate.certified
+    _check(state.finished == over, "it is finished, or is not, against what its certificate says")
     for entry, figures in enumerate(state.history):
         needed = float(figures["needed"])
         close = math.isclose(needed, certificate.threshold, rel_tol=MAX_FIGURE_ROUNDING)

@@ -11,7 +11,7 @@ from pacbandits.certificate import Ledger
 from pacbandits.design import DesignTask, Shifted, price_propensities
 from pacbandits.policies.base import PolicyClass
 from pacbandits.policies.finite import sum_by_id
-from pacbandits.records import Contexts, Design, Policy, Sampler
+from pacbandits.records import Contexts, Design, Policy, Sampler, likeliest
 from pacbandits.rewards import Fitted
 from pacbandits.trials.trial import Exploration, TrialState, mixture
 
@@ -116,7 +116,7 @@ def explore_uniformly(state: TrialState, task: DesignTask) -> Exploration:
     """Uniform exploration, and its price for the task."""
     n_actions = state.policies.n_actions
     even = np.full((len(task.contexts), n_actions), 1.0 / n_actions)
-    return _priced(state, task, Design.uniform(state.policy), even)
+    return _priced(state, task, Design.uniform(likeliest(state.policy)), even)
 
 
 def explore_with(state: TrialState, task: DesignTask, sampler: Sampler) -> Exploration:

@@ -19,7 +19,7 @@ from pacbandits.certificate import Certificate, Ledger
 from pacbandits.checks import instance
 from pacbandits.design import Shifted, price_propensities, solve_design
 from pacbandits.policies.base import PolicyClass, check_class
-from pacbandits.records import Log, check_log
+from pacbandits.records import Log, check_log, likeliest
 from pacbandits.rewards import RewardModel, check_model, model_from_json
 from pacbandits.trials.coda import DEFAULT_FLOOR_SHARE
 from pacbandits.trials.exploration import MIN_DESIGN_PRICE, Findings, gap_task
@@ -63,7 +63,7 @@ def outlook(certificate: Certificate, log: Log, policies: PolicyClass, *, model:
     ledger = Ledger.of(part, fitted.predict(part.contexts))
     mixed = _mixture(part, ledger)
     epsilon, uniform_price = certificate.epsilon, policies.n_actions / (2.0 * certificate.epsilon**2)
-    findings = Findings(ledger, mixed, certificate.policy, fitted, uniform_price)
+    findings = Findings(ledger, mixed, likeliest(certificate.policy), fitted, uniform_price)
     best_task = gap_task(findings, policies, None, epsilon=epsilon, floor=DEFAULT_FLOOR_SHARE)
     same_task = replace(
         gap_task(findings, policies, None, epsilon=epsilon, floor=0.0, standard_errors=0.0), scale=Shifted(epsilon, 1.0)

@@ -24,14 +24,14 @@ from pacbandits.errors import InputError
 from pacbandits.policies.base import PolicyClass, check_class
 from pacbandits.progress import Progress
 from pacbandits.records import (
+    Chosen,
     Contexts,
     Log,
-    Policy,
     RewardBounds,
     Sampler,
+    check_chosen,
     check_contexts,
     check_log,
-    check_policy,
     check_sampler,
 )
 from pacbandits.trials.played import check_like, check_propensities
@@ -131,7 +131,7 @@ class State:
 
     policies: PolicyClass
     contexts: Contexts
-    policy: Policy
+    policy: Chosen
     round_number: int = 0
     samples: int = 0
     oracle_calls: int = 0
@@ -143,7 +143,7 @@ class State:
     def __post_init__(self) -> None:
         check_class(self.policies)
         check_contexts(self.contexts)
-        check_policy(self.policy)
+        check_chosen(self.policy)
         for name in ("round_number", "samples", "oracle_calls"):
             settle(self, **{name: whole_number(getattr(self, name), name=name, least=0)})
         settle(self, finished=flag(self.finished, name="finished"))
@@ -154,7 +154,7 @@ class State:
         log: Log,
         /,
         *,
-        policy: Policy,
+        policy: Chosen,
         finished: bool,
         details: Details | None = None,
         oracle_calls: int = 0,
@@ -182,7 +182,7 @@ class State:
 class Answer:
     """A policy, and what is promised of it in words."""
 
-    policy: Policy
+    policy: Chosen
     finished: bool
     guarantee: str
     certificate: Claim | None = None

@@ -13,12 +13,13 @@ from typing import cast
 import numpy as np
 
 from pacbandits.arrays import FloatArray, as_read
-from pacbandits.certificate import Certificate, Named, Naming
+from pacbandits.certificate import Certificate, Leaders
+from pacbandits.certificate.leaders import NOBODY
 from pacbandits.errors import InputError, plain
 from pacbandits.fields import Fields, Json, number, text, whole_number
 from pacbandits.policies import policy_from_json
 from pacbandits.policies.base import PolicyClass
-from pacbandits.records import Contexts, Design, Log, Policy, Sampler
+from pacbandits.records import Chosen, Contexts, Design, Log, Lottery, Policy, Sampler
 from pacbandits.rewards import Fitted, RewardModel, no_idea
 from pacbandits.trials.coherence import MAX_DESCRIPTION_CHARACTERS, rows_of
 from pacbandits.trials.exploration import NoisyDesign
@@ -57,7 +58,7 @@ def restore_rounds(
     state = TrialState(
         policies,
         contexts,
-        numbered[_number_of(fields, "policy", numbered)],
+        _chosen_of(fields, numbered),
         round_number=fields.whole_number("round_number"),
         samples=fields.whole_number("samples"),
         oracle_calls=fields.whole_number("oracle_calls"),
@@ -92,7 +93,8 @@ def restore_play(
         current=_current_of(fields, numbered, played),
         played=played,
         leader=leader,
-        named=_named_of(fields, numbered),
+        leaders=_leaders_of(fields, numbered),
+        missing=fields.number("missing", least=0.0),
     )
 
 
@@ -204,16 +206,27 @@ def _current_of(
     )
 
 
-def _named_of(fields: Fields, numbered: Sequence[Policy]) -> tuple[Named, ...]:
-    out: list[Named] = []
-    for entry, value in enumerate(fields.items("named")):
-        given = Fields.read(value, of=f"entry {entry} of the named")
-        naming = Naming(given.whole_number("round", least=1), given.whole_number("number", least=1))
-        out.append(Named(numbered[_number_of(given, "policy", numbered)], naming))
-    return tuple(out)
+def _chosen_of(fields: Fields, numbered: Sequence[Policy]) -> Chosen:
+    if not isinstance(fields["policy"], dict):
+        return numbered[_number_of(fields, "policy", numbered)]
+    given = fields.fields("policy", of="lottery")
+    some = _some_of(given, "policies", numbered)
+    return Lottery(some, given.numbers("weights", shortest=len(some), longest=len(some)))
 
 
-def _check_own_policy(certificate: Certificate, policy: Policy) -> None:
+def _leaders_of(fields: Fields, numbered: Sequence[Policy]) -> Leaders | None:
+    if fields["leaders"] is None:
+        return None
+    given = fields.fields("leaders", of="leaders")
+    return Leaders(
+        _some_of(given, "policies", numbered),
+        given.whole_numbers("turns", least=NOBODY),
+        given.whole_numbers("sizes", least=1),
+        given.number("moving"),
+    )
+
+
+def _check_own_policy(certificate: Certificate, policy: Chosen) -> None:
     """Raise unless a certificate is of that policy."""
     if as_read(certificate.policy.to_json()) != as_read(policy.to_json()):
         raise InputError(f"the policy of the certificate is another than that of the state: {plain(policy.describe())}")

@@ -1,7 +1,7 @@
 """What a trial's state is in JSON, all but its tables; and the algorithm and the reward model that made it, again.
 
-Policies are numbered and described once, as designs, pools and names share most of theirs. A design that weighs actions
-by a reward model is described by the rows of the log which that model was fitted to.
+Policies are numbered and described once, as designs, pools and leaders share most of theirs. A design that weighs
+actions by a reward model is described by the rows of the log which that model was fitted to.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pacbandits.arrays import as_read, plain_number
 from pacbandits.errors import InputError, nearest, plain
 from pacbandits.fields import Fields, Json
 from pacbandits.policies import class_to_json
-from pacbandits.records import Log, Policy, RewardBounds
+from pacbandits.records import Chosen, Log, Lottery, Policy, RewardBounds
 from pacbandits.rewards import RewardModel, model_from_json
 from pacbandits.trials.coda import Coda
 from pacbandits.trials.coherence import design_of, rows_of
@@ -25,7 +25,7 @@ from pacbandits.trials.uniform import Uniform
 
 TRIALS: dict[str, type[Trial]] = {kind.name: kind for kind in (Coda, Uniform)}
 
-OTHER_OPTIONS = ("name", "model", "rewards")  # all the others are numbers
+OTHER_OPTIONS = ("name", "model", "rewards")  # all the others are numbers, or a flag
 
 
 def describe(algorithm: Trial, state: TrialState) -> Json:
@@ -41,9 +41,10 @@ def describe(algorithm: Trial, state: TrialState) -> Json:
         "finished": bool(state.finished),
         "history": [dict(figures) for figures in state.history],
         "scales": list(state.scales),
-        "policy": policies.number(state.policy),
+        "policy": _describe_chosen(state.policy, policies),
         "leader": None if state.leader is None else policies.number(state.leader),
-        "named": [{"policy": policies.number(one.policy), **asdict(one.naming)} for one in state.named],
+        "leaders": _describe_leaders(state, policies),
+        "missing": state.missing,
         "pool": [policies.number(policy) for policy in state.pool],
         "current": _describe_current(state, policies),
         "played": _describe_played(state, policies),
@@ -90,7 +91,10 @@ def restore_algorithm(described: Json, model: RewardModel, *, given: Trial | Non
         )
     options = {option: value for option, value in described.items() if option not in OTHER_OPTIONS}
     for option in options:
-        fields.number_or_null(option)
+        if option == "single":
+            fields.flag(option)
+        else:
+            fields.number_or_null(option)
     rewards = fields.fields("rewards", of="rewards of the algorithm")
     bounds = RewardBounds(rewards.number("second_moment"), rewards.flag("in_unit"), rewards.number_or_null("proxy"))
     own = fields.flag("model")
@@ -127,6 +131,24 @@ def restore_model(described: Json, *, given: RewardModel | None) -> RewardModel:
             f"the state was made with the reward model {plain(described)}, not {plain(given.to_json())}; pass the same"
         )
     return given
+
+
+def _describe_chosen(chosen: Chosen, policies: _Numbered) -> int | Json:
+    if not isinstance(chosen, Lottery):
+        return policies.number(chosen)
+    return {"policies": [policies.number(one) for one in chosen.policies], "weights": list(chosen.weights)}
+
+
+def _describe_leaders(state: TrialState, policies: _Numbered) -> Json | None:
+    leaders = state.leaders
+    if leaders is None:
+        return None
+    return {
+        "policies": [policies.number(one) for one in leaders.policies],
+        "turns": list(leaders.turns),
+        "sizes": list(leaders.sizes),
+        "moving": leaders.moving,
+    }
 
 
 def _describe_current(state: TrialState, policies: _Numbered) -> Json | None:

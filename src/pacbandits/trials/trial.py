@@ -2,10 +2,9 @@
 
     until the certificate holds:
         choose propensities and the scale of the bets for the next round      (what `uniform` and `coda` do differently)
-        if that is a new design, name the leader, whom later rounds then test
         play the round and add it to the data
         leader = the policy of largest doubly robust value on all data, less a standard error
-        certify the leader on all data, or a policy named earlier on the data since       (pacbandits.certificate)
+        certify the lottery between the leaders of all rounds, of a small class the leader   (pacbandits.certificate)
 
 Validity rests on the certificate alone; everything else only decides how many samples it takes.
 """
@@ -14,20 +13,32 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 
 from pacbandits.arrays import FloatArray
-from pacbandits.certificate import Bets, Certificate, Evidence, Ledger, Named, best_certificate, with_name, worth_naming
-from pacbandits.checks import instance, positive, settle, whole_number
+from pacbandits.certificate import Bets, Certificate, Evidence, Leaders, Ledger, make_certificate, worth_leading
+from pacbandits.certificate.choosing import makes_way
+from pacbandits.certificate.leaders import LOTTERY_MOVING, SINGLE_MOVING
+from pacbandits.checks import flag, instance, positive, settle, whole_number
 from pacbandits.confidence import check_delta, check_positive_epsilon
 from pacbandits.errors import InputError
 from pacbandits.options import About
 from pacbandits.policies.base import PolicyClass, check_class
 from pacbandits.policies.costs import check_memory
 from pacbandits.progress import Progress
-from pacbandits.records import Contexts, Design, Log, Policy, RewardBounds, Sampler, check_contexts, check_sampler
+from pacbandits.records import (
+    Contexts,
+    Design,
+    Log,
+    Policy,
+    RewardBounds,
+    Sampler,
+    check_contexts,
+    check_sampler,
+    likeliest,
+)
 from pacbandits.rewards import Fitted, RewardModel, check_model, default_model, no_idea
 from pacbandits.trials.protocol import Answer, Plan, Setting, State, check_played
 
@@ -42,6 +53,8 @@ MIN_PILOT_SAMPLES, PILOT_SAMPLES_PER_ACTION = 200, 50
 
 Pilot = Annotated[int, About("the size of the first round; 0: 50 an action, or 200", least=0)]
 Growth = Annotated[float, About("the largest round, as a share of what was seen", above=0)]
+AnswerKind = Literal["lottery", "single"]
+Wanted = Annotated[AnswerKind, About("a lottery between policies where that is proven sooner, or a single one")]
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,8 +102,10 @@ class TrialState(State):
     pool: policies worth starting the next design from.
     current: what is being played.
     played: every sampler in turn, with how many samples it was used for.
-    leader: the best policy by all data, which `policy`, the one with most to show for it, may lag behind.
-    named: policies that later rounds test.
+    leader: the best policy by all data, which `policy`, of which most is proven, may lag behind.
+    leaders: of the rounds so far; None for a class that does without.
+    missing: log-wealth that the certificate of all data lacked after the last round.
+    certificate: the one that proved most, of all data or of the first rounds alone: what is proven stays proven.
     """
 
     model: RewardModel = field(kw_only=True)
@@ -100,7 +115,8 @@ class TrialState(State):
     current: Exploration | None = None
     played: tuple[tuple[Sampler, int], ...] = ()
     leader: Policy | None = None
-    named: tuple[Named, ...] = ()
+    leaders: Leaders | None = None
+    missing: float = 0.0
     certificate: Certificate | None = None
 
 
@@ -116,6 +132,7 @@ class Trial(ABC):
     model: the reward model; by default one that fits the contexts.
     pilot: the size of the first round; by default 50 an action, or 200.
     growth: the largest round, as a share of what was seen.
+    single: whether a lottery between policies will not do.
     """
 
     name: ClassVar[str] = ""
@@ -126,6 +143,7 @@ class Trial(ABC):
     model: RewardModel | None = field(default=None, kw_only=True)
     pilot: int | None = field(default=None, kw_only=True)
     growth: float = field(default=DEFAULT_GROWTH, kw_only=True)
+    single: bool = field(default=False, kw_only=True)
 
     def __init_subclass__(cls) -> None:
         if not cls.name:
@@ -133,7 +151,7 @@ class Trial(ABC):
 
     def __post_init__(self) -> None:
         settle(self, epsilon=check_positive_epsilon(self.epsilon, asker=self.name), delta=check_delta(self.delta))
-        settle(self, growth=positive(self.growth, name="growth"))
+        settle(self, growth=positive(self.growth, name="growth"), single=flag(self.single, name="single"))
         if self.pilot is not None:
             settle(self, pilot=whole_number(self.pilot, name="pilot", least=1))
         if self.model is not None:
@@ -145,9 +163,9 @@ class Trial(ABC):
             )
 
     @staticmethod
-    def options_for(setting: Setting, *, pilot: int, growth: float) -> dict[str, Any]:
+    def options_for(setting: Setting, *, pilot: int, growth: float, answer: AnswerKind) -> dict[str, Any]:
         """What a setting and the options mean for the fields that all trials have."""
-        return {"rewards": setting.rewards, "pilot": pilot or None, "growth": growth}
+        return {"rewards": setting.rewards, "pilot": pilot or None, "growth": growth, "single": answer == "single"}
 
     @property
     def rounds(self) -> int:
@@ -160,7 +178,10 @@ class Trial(ABC):
         check_memory(policies, len(check_contexts(contexts)))
         first = policies.argmax(contexts, np.zeros((len(contexts), policies.n_actions)))
         model = default_model(contexts) if self.model is None else self.model
-        return TrialState(policies, contexts, first, oracle_calls=1, finished=self.epsilon >= 1, model=model)
+        leaders = Leaders(moving=SINGLE_MOVING if self.single else LOTTERY_MOVING) if worth_leading(policies) else None
+        return TrialState(
+            policies, contexts, first, oracle_calls=1, finished=self.epsilon >= 1, model=model, leaders=leaders
+        )
 
     def design(self, state: TrialState, *, progress: Progress | None = None) -> TrialPlan | None:
         """The next round."""
@@ -170,7 +191,7 @@ class Trial(ABC):
         if state.log is None:
             n_actions = state.policies.n_actions
             # A policy that differs everywhere has V = 2A under uniform exploration; rewards vary by 1/4 at most.
-            start = Exploration(Design.uniform(state.policy), 0.5 * n_actions / self.epsilon**2, 0)
+            start = Exploration(Design.uniform(likeliest(state.policy)), 0.5 * n_actions / self.epsilon**2, 0)
             return self._plan(state, start, self.first_round_size(n_actions))
         explored = self.explore(state, progress=progress)
         return self._plan(state, explored, self._round_size(state, explored))
@@ -181,22 +202,26 @@ class Trial(ABC):
         check_played(state, plan, log, rewards=self.rewards)
         if not isinstance(plan, TrialPlan) or plan.sampler is not plan.exploration.sampler:
             raise InputError(f"the plan is not one of {self.name}, or was altered; absorb the one that design returned")
-        seen, ledger = _add_round(_name_leader(state, plan), plan, log)
+        seen, ledger = _add_round(state, plan, log)
         leader = self._choose_leader(seen, ledger)
-        certificate, calls = self._certify(seen, ledger, leader)
+        latest, calls = self._certify(seen, ledger, leader)
+        best = latest
+        if state.certificate is not None and state.certificate.certified_epsilon < latest.certified_epsilon:
+            best = state.certificate
         return seen.after(
             plan,
             log,
-            policy=certificate.policy,
-            finished=certificate.certified,
+            policy=best.policy,
+            finished=latest.certified,
             details={
-                "certified_epsilon": certificate.certified_epsilon,
-                "wealth": certificate.value,
-                "needed": certificate.threshold,
+                "certified_epsilon": best.certified_epsilon,
+                "wealth": latest.value,
+                "needed": latest.threshold,
             },
             oracle_calls=calls + 1,
             leader=leader,
-            certificate=certificate,
+            missing=max(latest.threshold - latest.value, 0.0),
+            certificate=best,
         )
 
     def result(self, state: TrialState) -> Answer:
@@ -205,7 +230,7 @@ class Trial(ABC):
             words = "none: nothing was played" if self.epsilon < 1 else "no gap is larger than 1"
             return Answer(state.policy, state.finished, words)
         assert state.log is not None
-        looked = state.certificate.looked_at(state.log)
+        looked = state.certificate.looked_at(state.certificate.of(state.log))
         return Answer(state.policy, state.finished, looked.promise(), looked)
 
     @abstractmethod
@@ -237,53 +262,52 @@ class Trial(ABC):
 
     def _round_size(self, state: TrialState, explored: Exploration) -> int:
         """A third of what seems to be missing, but within the growth and no less than 1/25 of what was seen."""
-        certificate = state.certificate
-        assert certificate is not None
-        missing = max(certificate.threshold - certificate.value, 0.0) * 2.0 * explored.price
+        missing = state.missing * 2.0 * explored.price
         return max(1, int(np.clip(missing / 3, *self.round_size_limits(state.samples))))
 
     def _choose_leader(self, state: TrialState, ledger: Ledger) -> Policy:
-        """The policy of largest doubly robust value on all data, less a standard error."""
+        """The policy of largest doubly robust value on all data, less a standard error.
+
+        Where a single policy is wanted, the last leader unless that seems clearly worse.
+        """
         mixed = mixture(state.played, ledger.contexts)
-        gaps, squares = ledger.gaps(mixed, reference=state.policy(ledger.contexts))
+        before = likeliest(state.policy) if state.leader is None else state.leader
+        gaps, squares = ledger.gaps(mixed, reference=before(ledger.contexts))
         markdown = LEADER_MARKDOWN_STANDARD_ERRORS / (2.0 * self.epsilon) * squares
-        return state.policies.argmax(ledger.contexts, -gaps - markdown)
+        best = state.policies.argmax(ledger.contexts, -gaps - markdown)
+        if not self.single or state.leaders is None or state.leader is None:
+            return best
+        return best if makes_way(before, best, ledger, mixed, epsilon=self.epsilon) else before
 
     def _certify(self, state: TrialState, ledger: Ledger, leader: Policy) -> tuple[Certificate, int]:
-        """The certificate of the leader on all data, or of one named earlier on the data since; and oracle calls."""
+        """The certificate on all data, and oracle calls; leader: the best policy by all data."""
         assert state.log is not None
         evidence = Evidence(
             state.log,
             ledger,
             state.policies,
+            Bets(EXPERT_MULTIPLIERS, state.scales),
             self.epsilon,
             self.delta,
             model=state.model.to_json(),
-            reserved=worth_naming(state.policies),
+            leaders=state.leaders,
         )
-        bets = Bets(EXPERT_MULTIPLIERS, state.scales)
-        return best_certificate(evidence, leader=leader, named=state.named, bets=bets)
-
-
-def _name_leader(state: TrialState, plan: TrialPlan) -> TrialState:
-    """The state with its leader named before the round that comes, if that is the first of a new design."""
-    new = plan.exploration.since == state.samples
-    if not new or state.leader is None or not worth_naming(state.policies):
-        return state
-    return replace(state, named=with_name(state.named, state.leader, state.contexts, round_number=state.round_number))
+        return make_certificate(evidence, leader)
 
 
 def _add_round(state: TrialState, plan: TrialPlan, log: Log) -> tuple[TrialState, Ledger]:
-    """The state with the data of one more round, its answer still that of before; and all data laid out."""
+    """The state with the data of one more round, led by the leader so far; and all data laid out."""
     log = replace(log, rounds=np.full(len(log), state.round_number))
     seen = log if state.log is None else state.log.followed_by(log)
     new = fit(state).predict(log.contexts)
     predictions = new if state.predictions is None else np.concatenate([state.predictions, new])
+    led = None if state.leaders is None else state.leaders.followed_by(state.leader, state.contexts, size=plan.samples)
     grown = replace(
         state,
         log=seen,
         predictions=predictions,
         scales=(*state.scales, plan.scale),
+        leaders=led,
         pool=plan.exploration.pool or state.pool,
         current=plan.exploration,
         played=merge(state.played, plan.sampler, log.samples),

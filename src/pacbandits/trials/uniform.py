@@ -8,7 +8,7 @@ from typing import ClassVar
 from pacbandits.progress import Progress
 from pacbandits.trials.exploration import design_task, explore_uniformly, still_recent
 from pacbandits.trials.protocol import Profile, Setting
-from pacbandits.trials.trial import DEFAULT_GROWTH, Exploration, Growth, Pilot, Trial, TrialState, fit
+from pacbandits.trials.trial import DEFAULT_GROWTH, Exploration, Growth, Pilot, Trial, TrialState, Wanted, fit
 
 
 @dataclass(frozen=True)
@@ -20,6 +20,7 @@ class Uniform(Trial):
     model: the reward model; by default one that fits the contexts.
     pilot: the size of the first round, by default 50 an action, or 200.
     growth: the largest round, as a share of what was seen.
+    single: whether a lottery between policies will not do.
 
     >>> import pacbandits as pb
     >>> done = pb.run("trivial:contexts=2,actions=2", algorithm=pb.Uniform(epsilon=0.2, delta=0.05), rng=1)
@@ -40,9 +41,12 @@ class Uniform(Trial):
     )
 
     @classmethod
-    def made_for(cls, setting: Setting, *, pilot: Pilot = 0, growth: Growth = DEFAULT_GROWTH) -> Uniform:
+    def made_for(
+        cls, setting: Setting, *, pilot: Pilot = 0, growth: Growth = DEFAULT_GROWTH, answer: Wanted = "lottery"
+    ) -> Uniform:
         """The trial for this setting."""
-        return cls(setting.epsilon, setting.delta, **cls.options_for(setting, pilot=pilot, growth=growth))
+        options = cls.options_for(setting, pilot=pilot, growth=growth, answer=answer)
+        return cls(setting.epsilon, setting.delta, **options)
 
     def explore(self, state: TrialState, *, progress: Progress | None = None) -> Exploration:
         """Uniform exploration; only the scale of the bets is found anew."""

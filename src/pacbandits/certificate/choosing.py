@@ -1,0 +1,131 @@
+"""The policy that a log favours, and those that lead while it grows.
+
+A policy that relies on rare actions often looks best by luck. So the favourite is the policy of largest estimated value
+less about one standard error. A standard error √v is no sum over contexts, but at most (v/ε + ε)/2, which is one.
+
+Where all weight has to end at one policy, a leader makes way only for one that seems clearly better, as comparing the
+two costs more than a small difference is worth.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from pacbandits.arrays import FloatArray
+from pacbandits.certificate.conventions import FIRST_BLOCK_ROWS
+from pacbandits.certificate.leaders import LOTTERY_MOVING, SINGLE_MOVING, Leaders
+from pacbandits.certificate.ledger import Ledger
+from pacbandits.policies.base import PolicyClass, total
+from pacbandits.records import Contexts, Log, Policy
+
+LEADING_GROWTH_FACTOR = 1.25  # by which the data have grown since the last time when a leader is chosen again
+CHOOSING_EPSILON = 0.05  # by which the leaders of a log are chosen, the same whatever ε is to be certified
+MIN_ADVANTAGE_EPSILONS = 0.2  # for which a leader makes way where a single policy is wanted
+MIN_ADVANTAGE_STANDARD_ERRORS = 0.5
+
+
+def find_favourite(ledger: Ledger, policies: PolicyClass, *, epsilon: float, all_propensities: bool) -> Policy:
+    """The favourite by a ledger.
+
+    all_propensities: whether the ledger has the propensities of all actions, or of played ones alone.
+    """
+    scores = favourite_scores(ledger, policies, epsilon=epsilon, all_propensities=all_propensities)
+    return policies.argmax(ledger.contexts, scores)
+
+
+def favourite_scores(
+    ledger: Ledger, policies: PolicyClass, *, epsilon: float = CHOOSING_EPSILON, all_propensities: bool
+) -> FloatArray:
+    """Scores (m, A) that the favourite by a ledger maximises: its estimated value, less about one standard error."""
+    mixture = mixed_propensities(ledger, all_propensities=all_propensities)
+    first = policies.argmax(ledger.contexts, ledger.values(np.ones(ledger.n_rounds)))
+    gaps, squares = ledger.gaps(mixture, reference=first(ledger.contexts))
+    return marked_down(gaps, squares, epsilon=epsilon)
+
+
+def mixed_propensities(ledger: Ledger, *, all_propensities: bool) -> FloatArray:
+    """The propensities (m, A) of each context, rounds taken together, or what stands in for those not known."""
+    return ledger.mean_propensities if all_propensities else _harmonic_propensities(ledger)
+
+
+def least_gap(
+    policies: PolicyClass, contexts: Contexts, gaps: FloatArray, squares: FloatArray, *, epsilon: float
+) -> Policy:
+    """The policy of least gap and error together; gaps, squares (m, A): scores that sum to Δ̂(π) and its error's v."""
+    return policies.argmax(contexts, marked_down(gaps, squares, epsilon=epsilon))
+
+
+def marked_down(gaps: FloatArray, squares: FloatArray, *, epsilon: float) -> FloatArray:
+    """Scores (m, A) that are larger the smaller gap and error are together."""
+    return -gaps - squares / (2.0 * epsilon)
+
+
+def makes_way(leader: Policy, favourite: Policy, ledger: Ledger, mixture: FloatArray, *, epsilon: float) -> bool:
+    """Whether the favourite of a ledger seems clearly better than who led so far; mixture (m, A): propensities."""
+    gaps, squares = ledger.gaps(mixture, reference=leader(ledger.contexts))
+    actions = favourite(ledger.contexts)
+    advantage, error = -total(gaps, actions), np.sqrt(total(squares, actions))
+    return advantage > max(MIN_ADVANTAGE_EPSILONS * epsilon, MIN_ADVANTAGE_STANDARD_ERRORS * error)
+
+
+def lead_log(
+    log: Log, predictions: FloatArray, policies: PolicyClass, *, sizes: Sequence[int], spared: int, single: bool
+) -> Leaders:
+    """The leaders of a log's rounds, each the favourite of the rows before its round.
+
+    They are the same for every ε that is asked for: so the certificates of all of them hold together.
+
+    sizes (rounds,): what each round was planned to have. spared: rounds at the beginning that only teach.
+    """
+    rounds = np.unique(log.rounds)
+    ends = np.cumsum([log.repeats[log.rounds == number].sum() for number in rounds])
+    leaders = Leaders(moving=SINGLE_MOVING if single else LOTTERY_MOVING)
+    leader, last = None, FIRST_BLOCK_ROWS / LEADING_GROWTH_FACTOR
+    for i, size in enumerate(sizes):
+        if i > 0 and ends[i - 1] >= LEADING_GROWTH_FACTOR * last:
+            last = float(ends[i - 1])
+            leader = lead_round(log, predictions, policies, leader, round_number=i, single=single)
+        known = log.contexts.take(np.flatnonzero(log.rounds < rounds[i]))
+        leaders = leaders.followed_by(leader if i >= spared else None, known, size=size)
+    return leaders
+
+
+def lead_round(
+    log: Log,
+    predictions: FloatArray,
+    policies: PolicyClass,
+    leader: Policy | None,
+    *,
+    round_number: int,
+    single: bool,
+) -> Policy:
+    """Who leads in a round of a log, counted from 0, after who led before."""
+    part, ledger = part_before(log, predictions, round_number)
+    complete = part.least is None
+    favourite = find_favourite(ledger, policies, epsilon=CHOOSING_EPSILON, all_propensities=complete)
+    if leader is None or not single:
+        return favourite
+    mixture = mixed_propensities(ledger, all_propensities=complete)
+    return favourite if makes_way(leader, favourite, ledger, mixture, epsilon=CHOOSING_EPSILON) else leader
+
+
+def part_before(log: Log, predictions: FloatArray, number: int) -> tuple[Log, Ledger]:
+    """The rows of a log that came before its round of this number, from 0; and the same laid out."""
+    before = np.flatnonzero(log.rounds < np.unique(log.rounds)[number])
+    part = log.take(before)
+    return part, Ledger.of(part, predictions[before])
+
+
+def _harmonic_propensities(ledger: Ledger) -> FloatArray:
+    """The harmonic mean (m, A) of an action's propensities in the rows that played it, 1 where none did.
+
+    Weights 1/p of these rows then add up to what they are.
+    """
+    rows = ledger.rows
+    context = np.repeat(np.arange(len(ledger.contexts)), np.diff(rows.starts))
+    counts, inverse = (np.zeros((len(ledger.contexts), ledger.n_actions)) for _ in range(2))
+    np.add.at(counts, (context, rows.actions), rows.repeats)
+    np.add.at(inverse, (context, rows.actions), rows.repeats / rows.played)
+    return np.divide(counts, inverse, out=np.ones_like(counts), where=counts > 0)

@@ -1,0 +1,65 @@
+"""How weight moves between the leaders of rounds, and what is certified of them in the end."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pacbandits.arrays import FloatArray, IntArray
+from pacbandits.certificate.leaders import MIN_LOTTERY_WEIGHT, NOBODY, Leaders
+from pacbandits.certificate.rows import Against
+from pacbandits.records import Chosen, Contexts, Lottery
+
+MAX_WEIGHT_ROUNDING = 1e-12  # of all weights together
+
+
+def move_weight(
+    leaders: Leaders, contexts: Contexts, *, units: FloatArray, counts: FloatArray
+) -> tuple[Against, FloatArray]:
+    """What policies are scored against on these contexts, and the weight u_j (L,) of every leader in the end.
+
+    Weight is taken from those who have not led for longest. How much is fixed before a round, by its planned size and
+    what earlier rounds came to.
+
+    units (rounds,): stakes, up to a factor. counts (rounds,): how many interactions each round had.
+    """
+    n = len(leaders.policies)
+    weights, last, moves = np.zeros(n), np.full(n, NOBODY), np.zeros((len(leaders.turns), n))
+    for t, (turn, size) in enumerate(zip(leaders.turns, leaders.sizes, strict=True)):
+        if turn == NOBODY or units[t] == 0:
+            continue
+        last[turn] = t
+        planned = units[t] * size
+        left = leaders.moving * planned
+        for j in sorted(np.flatnonzero(weights > 0), key=lambda one: last[one]):
+            if j != turn:
+                taken = min(float(weights[j]), left)
+                moves[t, j] = taken / planned
+                left -= taken
+        earned = units[t] * counts[t]
+        weights -= earned * moves[t]
+        weights[turn] += earned * (1.0 + moves[t].sum())
+    actions = np.array([policy(contexts) for policy in leaders.policies], dtype=np.int64).reshape(n, len(contexts))
+    return Against(actions, np.array(leaders.turns, dtype=np.int64), moves), weights
+
+
+def choose(leaders: Leaders, weights: FloatArray) -> tuple[Chosen, float]:
+    """What is certified by these weights (L,), and what that costs: the slack.
+
+    V* < ε + Σ_j (u_j/Λ) V(q_j). With G the policies that are kept and w = Σ_G u_j/Λ, the sum is at most
+    `w V(G) + Σ_{j ∉ G} max(u_j, 0)/Λ ≤ V(G) + max(w − 1, 0) + Σ_{j ∉ G} max(u_j, 0)/Λ`.
+    """
+    shares = weights / weights.sum()
+    kept = [int(np.argmax(shares))] if leaders.single else np.flatnonzero(shares >= MIN_LOTTERY_WEIGHT).tolist()
+    held = float(shares[kept].sum())
+    slack = max(held - 1.0, 0.0) + float(np.maximum(np.delete(shares, kept), 0.0).sum())
+    slack = slack if slack > MAX_WEIGHT_ROUNDING else 0.0
+    if len(kept) == 1:
+        return leaders.policies[kept[0]], slack
+    drawn = tuple(float(share) for share in shares[kept] / held)
+    return Lottery(tuple(leaders.policies[j] for j in kept), drawn), slack
+
+
+def against_one(actions: IntArray, *, rounds: int) -> Against:
+    """A single policy, by its actions (m,), in all rounds."""
+    leader = np.asarray(actions, dtype=np.int64)[None, :]
+    return Against(leader, np.zeros(rounds, dtype=np.int64), np.zeros((rounds, 1)))

@@ -1,0 +1,111 @@
+"""A lottery between policies: what is certified where no single one of them is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from pacbandits.arrays import FloatArray, IntArray, floats
+from pacbandits.checks import entries, generator, settle
+from pacbandits.errors import InputError
+from pacbandits.records.contexts import Contexts, check_contexts
+from pacbandits.records.policy import Policy, check_policy
+
+MAX_WEIGHT_ROUNDING = 1e-9  # by which weights may miss 1 in all
+
+
+@dataclass(frozen=True, eq=False)
+class Lottery:
+    """Draw one of several policies by weight, anew for every interaction, and do as it says.
+
+    policies: two or more.
+    weights: how likely each is to be drawn; positive, 1 in all.
+
+    >>> import pacbandits as pb
+    >>> left, right = pb.Finite([[0, 0], [0, 1]], n_actions=2).policy(0), pb.Finite([[0, 1]], n_actions=2).policy(0)
+    >>> lottery = pb.Lottery((left, right), (0.75, 0.25))
+    >>> lottery.propensities(pb.Contexts.finite(2))
+    array([[1.  , 0.  ],
+           [0.75, 0.25]])
+    """
+
+    policies: tuple[Policy, ...]
+    weights: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        given = entries(self.policies, name="policies")
+        settle(self, policies=tuple(check_policy(one, name="a policy of the lottery") for one in given))
+        weights = floats(self.weights, name="weights of the lottery", shape=(len(self.policies),))
+        if len(weights) < 2:
+            raise InputError("a lottery is between two policies or more; a single policy needs none")
+        if weights.min() <= 0 or abs(weights.sum() - 1.0) > MAX_WEIGHT_ROUNDING:
+            raise InputError(
+                f"the weights of a lottery must be positive and sum to 1; the least is {weights.min():.6g}, and they "
+                f"sum to {weights.sum():.6g}"
+            )
+        if len({policy.n_actions for policy in self.policies}) > 1:
+            raise InputError("the policies of a lottery must have the same number of actions")
+        settle(self, weights=tuple(float(weight) for weight in weights))
+
+    @property
+    def n_actions(self) -> int:
+        return self.policies[0].n_actions
+
+    @property
+    def likeliest(self) -> Policy:
+        """The policy that is drawn most often."""
+        return self.policies[int(np.argmax(self.weights))]
+
+    def propensities(self, contexts: Contexts) -> FloatArray:
+        """With what probability each action is taken (n, A): what to log."""
+        out = np.zeros((len(check_contexts(contexts)), self.n_actions))
+        rows = np.arange(len(contexts))
+        for policy, weight in zip(self.policies, self.weights, strict=True):
+            out[rows, policy(contexts)] += weight
+        return out
+
+    def draw(self, contexts: Contexts, rng: np.random.Generator) -> IntArray:
+        """An action (n,) for each context, by a policy drawn for it."""
+        drawn = generator(rng).choice(len(self.policies), size=len(check_contexts(contexts)), p=self.weights)
+        actions = np.stack([np.asarray(policy(contexts), dtype=np.int64) for policy in self.policies])
+        return actions[drawn, np.arange(len(contexts))]
+
+    def describe(self) -> str:
+        """What it does, in words: the likeliest first."""
+        order = sorted(range(len(self.policies)), key=lambda one: -self.weights[one])
+        parts = [_part(self.policies[one].describe(), self.weights[one]) for one in order]
+        return "\n".join(parts)
+
+    def to_json(self) -> dict[str, Any]:
+        """What JSON knows of it, from which `pacbandits.policies.chosen_from_json` makes the same."""
+        return {
+            "kind": "lottery",
+            "policies": [policy.to_json() for policy in self.policies],
+            "weights": list(self.weights),
+        }
+
+
+Chosen = Policy | Lottery  # what may be certified
+
+
+def parts_of(chosen: Chosen) -> tuple[Policy, ...]:
+    """The policies that may be drawn."""
+    return chosen.policies if isinstance(chosen, Lottery) else (chosen,)
+
+
+def likeliest(chosen: Chosen) -> Policy:
+    """The policy itself, or the likeliest of a lottery."""
+    return chosen.likeliest if isinstance(chosen, Lottery) else chosen
+
+
+def check_chosen(chosen: object, *, name: str = "policy") -> Chosen:
+    """Raise unless this is a policy or a lottery."""
+    return chosen if isinstance(chosen, Lottery) else check_policy(chosen, name=name)
+
+
+def _part(words: str, weight: float) -> str:
+    head, *rest = words.splitlines() or [""]
+    share = f"{100 * weight:.0f} %: " if weight >= 0.005 else f"{100 * weight:.1g} %: "
+    return "\n".join([share + head, *(" " * len(share) + line for line in rest)])
