@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from pacbandits.cli.reading import Actions, LeastPropensity, Position, RewardRange, reading_options
-from pacbandits.cli.shared import PARTIAL, app, check_output, print_json, say_cost, show, status
+from pacbandits.cli.shared import PARTIAL, SINGLE_HELP, app, check_output, print_json, say_cost, show, status
 from pacbandits.errors import InputError
 
 
@@ -50,6 +50,7 @@ def certify_log(
             "it goes, which proves more; the certificate says that it relies on the order.",
         ),
     ] = False,
+    single: Annotated[bool, typer.Option("--single", help=SINGLE_HELP)] = False,
     asymptotic: Annotated[
         bool,
         typer.Option(
@@ -112,7 +113,7 @@ def certify_log(
             )
             table, ahead = asymptotic_table(made), None
         else:
-            made = certify(read, learnt, epsilon=epsilon, delta=delta, ordered=ordered)
+            made = certify(read, learnt, epsilon=epsilon, delta=delta, ordered=ordered, single=single)
             if not made.certified:
                 tell("estimating how many more interactions would do")
             ahead = None if made.certified else outlook(made, read, learnt.policies)

@@ -15,6 +15,7 @@ from pacbandits.cli.shared import (
     PARTIAL,
     POLICIES_HELP,
     PROBLEM_HELP,
+    SINGLE_HELP,
     app,
     check_output,
     console,
@@ -67,6 +68,7 @@ def run(
         typer.Option(help="Show the algorithm this many sampled contexts instead of their distribution."),
     ] = None,
     solver: Annotated[str | None, typer.Option(help="The option [cyan]solver[/] of an algorithm that has it.")] = None,
+    single: Annotated[bool, typer.Option("--single", help=SINGLE_HELP)] = False,
     certificate: Annotated[
         Path | None,
         typer.Option(help="Write the certificate here, for [cyan]pacbandits verify[/]; for those that certify."),
@@ -126,9 +128,8 @@ def run(
         "max_samples": max_samples,
         "offline_contexts": offline,
     }
-    options: dict[str, Any] = {
-        name: given for name, given in (("scale", scale), ("solver", solver)) if given is not None
-    }
+    wanted = (("scale", scale), ("solver", solver), ("answer", "single" if single else None))
+    options: dict[str, Any] = {name: given for name, given in wanted if given is not None}
     rival = None
     if against is not None:
         rival = Rival.checked(against, loaded, chosen, asked, options, algorithm=algorithm, repeats=repeat_)

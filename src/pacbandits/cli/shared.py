@@ -32,6 +32,10 @@ app = typer.Typer(
 )
 
 PROBLEM_HELP = "A built-in [cyan]name:key=value,…[/] (see [cyan]pacbandits problems[/]) or an .npz file."
+SINGLE_HELP = (
+    "Ask for a single policy. Without this a lottery between a few policies may be certified, which takes fewer "
+    "interactions where the class is large."
+)
 POLICIES_HELP = (
     "Another policy class than the problem's own, [cyan]name:key=value,…[/] (see [cyan]pacbandits policies[/])."
 )
