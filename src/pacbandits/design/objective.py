@@ -1,10 +1,13 @@
 """The variance functional on a table of policies: masses, propensities, costs and values in one pass.
 
-Legend: K policies, N contexts, A actions; κ weights of policies; q reference; ν context weights; σ² noise variance.
+Legend: K policies, N contexts, A actions; κ weights of policies; q reference; ν context weights; σ² noise variance; s
+what a policy varies by whatever is played, zeros unless given.
 
-    V_π(p; q) = Σ_c ν_c (σ²_{c,π(c)}/p(π(c)|c) + σ²_{c,q(c)}/p(q(c)|c)) 1{π(c) ≠ q(c)}
+    V_π(p; q) = Σ_c (ν_c (σ²_{c,π(c)}/p(π(c)|c) + σ²_{c,q(c)}/p(q(c)|c)) + s_{c,π(c)}) 1{π(c) ≠ q(c)}
     x_{c,a}   = σ²_{c,a} Σ_π κ_π 1{exactly one of π(c), q(c) is a}
-    G(κ)      = min_p Σ_π κ_π V_π(p; q) = Σ_c ν_c Σ_a x_{c,a}/p(a|c)         (closed form in `pacbandits.allocation`)
+    G(κ)      = min_p Σ_π κ_π V_π(p; q) = Σ_c ν_c Σ_a x_{c,a}/p(a|c) + Σ_π κ_π Σ_c s_{c,π(c)} 1{π(c) ≠ q(c)}
+
+where the best p is the closed form in `pacbandits.allocation`,
 
 and by the envelope theorem ∂G/∂κ_π = V_π(p(κ); q).
 """
@@ -32,6 +35,7 @@ class _ObjectiveParts(NamedTuple):
     weights: FloatArray
     noise: FloatArray
     floor: float
+    spread: FloatArray
 
 
 @kernel
@@ -67,10 +71,11 @@ def _evaluate(
             for a in range(n_actions):
                 if a != q:
                     disagree += mass[i, a]
+                    total += mass[i, a] * parts.spread[c, a]
                     mass[i, a] *= noise[c, a]
             mass[i, q] = disagree * noise[c, q]
             total += weights[c] * fill_row(mass[i], parts.floor, p)
-            _costs(p, noise[c], weights[c], q, mass[i])
+            _costs(p, noise[c], parts.spread[c], weights[c], q, mass[i])
         totals[b] = total
         for k in range(n_policies):
             value = 0.0
@@ -80,8 +85,8 @@ def _evaluate(
 
 
 @kernel
-def _costs(p: FloatArray, noise: FloatArray, weight: float, q: int, out: FloatArray) -> None:
-    """out[a] = ν (σ²_a/p_a + σ²_q/p_q) for a ≠ q, 0 for q; infinite where an action with noise has no probability."""
+def _costs(p: FloatArray, noise: FloatArray, spread: FloatArray, weight: float, q: int, out: FloatArray) -> None:
+    """out[a] = ν (σ²_a/p_a + σ²_q/p_q) + s_a for a ≠ q, 0 for q; infinite where an action with noise has p = 0."""
     for a in range(p.shape[0]):
         out[a] = 0.0
     if weight > 0.0:
@@ -89,13 +94,13 @@ def _costs(p: FloatArray, noise: FloatArray, weight: float, q: int, out: FloatAr
         for a in range(p.shape[0]):
             if a != q:
                 at_a = noise[a] / p[a] if p[a] > 0.0 else (np.inf if noise[a] > 0.0 else 0.0)
-                out[a] = weight * (at_a + at_q)
+                out[a] = weight * (at_a + at_q) + spread[a]
 
 
 @kernel
 def _all_costs(parts: _ObjectiveParts, p: FloatArray, out: FloatArray, start: int, stop: int) -> None:
     for c in range(start, stop):
-        _costs(p[c], parts.noise[c], parts.weights[c], parts.reference[c], out[c])
+        _costs(p[c], parts.noise[c], parts.spread[c], parts.weights[c], parts.reference[c], out[c])
 
 
 @kernel
@@ -121,12 +126,14 @@ class Objective:
     weights (N,): ν.
     noise (N, A): σ², ones for the plain ρ.
     floor: the least probability of every action.
+    spread (N, A): s, ν multiplied in; None for none.
     """
 
     reference: IntArray
     weights: FloatArray
     noise: FloatArray
     floor: float = 0.0
+    spread: FloatArray | None = None
 
     @property
     def n_actions(self) -> int:
@@ -156,4 +163,5 @@ class Objective:
 
     @property
     def _parts(self) -> _ObjectiveParts:
-        return _ObjectiveParts(self.reference, self.weights, self.noise, self.floor)
+        spread = np.zeros_like(self.noise) if self.spread is None else self.spread
+        return _ObjectiveParts(self.reference, self.weights, self.noise, self.floor, spread)

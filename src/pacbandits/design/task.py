@@ -28,6 +28,8 @@ class DesignTask:
     scale: d.
     noise (n, A): variances σ², ones by default.
     floor: the least probability of every action.
+    spread (n, A): scores whose sum over the actions of π that are not q's is what π varies by whatever is played,
+        context weights multiplied in; it is added to V. None by default.
     """
 
     policies: PolicyClass
@@ -37,6 +39,7 @@ class DesignTask:
     scale: Scale = field(kw_only=True)
     noise: FloatArray | None = field(kw_only=True, default=None)
     floor: float = field(kw_only=True, default=0.0)
+    spread: FloatArray | None = field(kw_only=True, default=None)
 
     def __post_init__(self) -> None:
         check_policy(self.reference, name="reference")
@@ -44,10 +47,9 @@ class DesignTask:
         shape = (len(check_contexts(self.contexts)), check_class(self.policies).n_actions)
         settle(self, gaps=floats(self.gaps, name="gap scores", shape=shape))
         if self.noise is not None:
-            noise = floats(self.noise, name="noise variances", shape=shape)
-            if noise.min() < 0:
-                raise InputError(f"noise variances must not be negative, got {noise.min()}")
-            settle(self, noise=noise)
+            settle(self, noise=_variances(self.noise, name="noise variances", shape=shape))
+        if self.spread is not None:
+            settle(self, spread=_variances(self.spread, name="the spread of policies", shape=shape))
         settle(self, floor=check_floor(self.floor, n_actions=self.policies.n_actions))
 
     @cached_property
@@ -61,6 +63,7 @@ class DesignTask:
             weights=contexts.weights,
             noise=np.ascontiguousarray(noise[rows]),
             floor=self.floor,
+            spread=None if self.spread is None else np.ascontiguousarray(self.spread[rows]),
         )
         return Possible(contexts, objective, np.ascontiguousarray(self.gaps[rows]), rows)
 
@@ -83,3 +86,11 @@ class Possible:
     objective: Objective
     gaps: FloatArray
     rows: BoolArray
+
+
+def _variances(given: FloatArray, *, name: str, shape: tuple[int, int]) -> FloatArray:
+    """Variances of this shape, or a sentence."""
+    checked = floats(given, name=name, shape=shape)
+    if checked.size and checked.min() < 0:
+        raise InputError(f"{name} must not be negative, got {checked.min()}")
+    return checked

@@ -38,13 +38,15 @@ class Design:
 
         x_{c,a} = Σ_π κ_π · (1{exactly one of π(c), q(c) is a} + η)
 
-    A context on which the whole support agrees with the reference is played uniformly.
+    A context on which the whole support agrees with the reference is played uniformly. So is every context with
+    probability `even_share`, whatever the support says.
 
     support: the policies π.
     weights (len(support),): κ_π ≥ 0, of any scale.
     reference: q.
     floor: the least probability of any action, at most 1/A.
     smoothing: η ≥ 0, the paper's regulariser.
+    even_share: with what probability every action is as likely.
     """
 
     support: tuple[Policy, ...]
@@ -52,6 +54,7 @@ class Design:
     reference: Policy
     floor: float = 0.0
     smoothing: float = 0.0
+    even_share: float = 0.0
 
     def __post_init__(self) -> None:
         check_policy(self.reference, name="reference")
@@ -65,7 +68,8 @@ class Design:
             raise InputError("the policies of a design must have the same number of actions as its reference")
         floor = check_floor(self.floor, n_actions=n_actions)
         smoothing = number(self.smoothing, name="smoothing", least=0, wanted="be 0 or more and finite")
-        settle(self, weights=weights, floor=floor, smoothing=smoothing)
+        even = number(self.even_share, name="even_share", least=0, most=1)
+        settle(self, weights=weights, floor=floor, smoothing=smoothing, even_share=even)
 
     @classmethod
     def uniform(cls, reference: Policy) -> Design:
@@ -93,4 +97,5 @@ class Design:
             if variance.min() < 0:
                 raise InputError(f"noise must not be negative, got {variance.min()}")
             mass *= variance
-        return allocate(mass, floor=self.floor)[0]
+        chosen = allocate(mass, floor=self.floor)[0]
+        return (1.0 - self.even_share) * chosen + self.even_share / self.n_actions if self.even_share > 0 else chosen

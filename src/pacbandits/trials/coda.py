@@ -4,10 +4,11 @@ Each round's propensities solve the ratio form for the gaps seen so far,
 
     min_p max_π V_π(p; q)/(ε + aΔ̂_π)²,     V weighted by the model's guess of each action's reward variance,
 
-through the class's oracles, with the probability floor inside. Gaps are believed less the larger their error is. The
-slope a is below 1 for another reason: to refute a policy the data must show a gap that chance alone would not, for the
-unluckiest of many policies of that gap; near the best policy that costs nothing, as q is the luckiest there. A design
-that does not seem clearly cheaper than uniform exploration is not played: the difference would be noise.
+through the class's oracles, with a small probability floor inside. Gaps are believed less the larger their error is,
+and a design is mixed with uniform exploration by how large it is (`exploration.hedge`): who follows noise does worse
+than the plain trial. The slope a is below 1 for another reason: to refute a policy the data must show a gap that chance
+alone would not, for the unluckiest of many policies of that gap; near the best policy that costs nothing, as q is the
+luckiest there. A design that does not seem cheaper than uniform exploration even so is not played.
 """
 
 from __future__ import annotations
@@ -21,12 +22,18 @@ from pacbandits.options import About
 from pacbandits.policies.base import EnumeratedClass
 from pacbandits.policies.counting import counting
 from pacbandits.progress import Progress
-from pacbandits.trials.exploration import MIN_DESIGN_PRICE, NoisyDesign, design_task, explore_uniformly, still_recent
+from pacbandits.trials.exploration import (
+    NoisyDesign,
+    design_task,
+    explore_uniformly,
+    explore_with,
+    hedge,
+    still_recent,
+)
 from pacbandits.trials.protocol import Profile, Setting
 from pacbandits.trials.trial import DEFAULT_GROWTH, Exploration, Growth, Pilot, Trial, TrialState, Wanted, fit
 
-MIN_PRICE_ADVANTAGE = 1.5  # a design is played if it seems so many times cheaper than uniform exploration
-DEFAULT_FLOOR_SHARE = 0.2  # of uniform exploration, the least probability of an action
+DEFAULT_FLOOR_SHARE = 0.1  # of uniform exploration, the least probability of an action
 DEFAULT_PRECISION = 0.1  # the relative gap to which designs are solved through oracles
 LISTED_PRECISION = 0.01  # the relative gap to which designs are solved over a list
 MAX_PRICING_ROUNDS, MAX_PRICING_ROUNDS_INEXACT = 25, 8  # of one design; fewer with an oracle that is not exact
@@ -96,19 +103,19 @@ class Coda(Trial):
         """The design for the gaps seen so far, or the last one while that is recent enough."""
         if (recent := still_recent(state)) is not None:
             return recent
+        assert state.current is not None
         fitted = fit(state)
         task = design_task(state, fitted, epsilon=self.epsilon, floor=self.floor)
         solution, calls = self._solve(state, task, progress=progress)
+        design = hedge(solution.design, samples=state.samples, price=state.current.price)
+        designed = explore_with(state, task, NoisyDesign(design, fitted))
         even = explore_uniformly(state, task)
-        if even.price < MIN_PRICE_ADVANTAGE * solution.upper:
-            return replace(even, oracle_calls=calls + even.oracle_calls)
-        return Exploration(
-            NoisyDesign(solution.design, fitted),
-            max(solution.upper, MIN_DESIGN_PRICE),
-            state.samples,
-            pool=() if isinstance(state.policies, EnumeratedClass) else solution.design.support[:MAX_POOLED_POLICIES],
-            oracle_calls=calls,
-        )
+        calls += designed.oracle_calls + even.oracle_calls
+        if even.price <= designed.price:
+            return replace(even, oracle_calls=calls)
+        listed = isinstance(state.policies, EnumeratedClass)
+        pool = () if listed else solution.design.support[:MAX_POOLED_POLICIES]
+        return replace(designed, pool=pool, oracle_calls=calls)
 
     def _solve(self, state: TrialState, task: DesignTask, *, progress: Progress | None) -> tuple[Solution, int]:
         """The design for a task, over a list or through the class's oracles; and how many calls those took."""

@@ -15,11 +15,13 @@ from pacbandits.records import Contexts, Design, Policy, Sampler, likeliest
 from pacbandits.rewards import Fitted
 from pacbandits.trials.trial import Exploration, TrialState, mixture
 
-MIN_REWARD_VARIANCE = 0.08  # however sure the model is
+MIN_REWARD_VARIANCE = 0.02  # however sure the model is
 MIN_DESIGN_PRICE = 1.0  # it would be 0 where there is nothing to tell apart
 COUNTED_GAP_SHARE = 0.6  # how much of a gap a design relies on
 GAP_MARKDOWN_STANDARD_ERRORS = 1.0  # by which gaps are taken to be smaller than they look
 TYPICAL_ERROR_IN_EPSILONS = 1.5  # of the gaps of policies that matter, before there are data
+HEDGED_ERROR_SHARE = 0.5  # of the relative error of gaps, what is played evenly on that account
+MAX_EVEN_SHARE = 0.6  # of a design, however little is known
 REDESIGN_GROWTH_FACTOR = 1.5  # by which the data have grown when a design is out of date
 
 
@@ -90,7 +92,8 @@ def gap_task(
     contexts: what is known of their distribution; None for no more than the ledger's own.
 
     A standard error √v is no sum over contexts, but v is one, and √v ≤ (v/η + η)/2 for any η > 0; ours is about that of
-    the policies that matter.
+    the policies that matter. Beside the noise of rewards there is what policies differ by from context to context, by
+    the model: no exploration changes that, but where rewards are nearly certain it is most of what a bet must stand.
     """
     ledger, reference = findings.ledger, findings.reference
     gaps, squares = ledger.gaps(findings.mixed, reference=reference(ledger.contexts))
@@ -101,15 +104,31 @@ def gap_task(
         seen, where = contexts.joined(ledger.contexts)
     eta = TYPICAL_ERROR_IN_EPSILONS * epsilon * min(1.0, np.sqrt(findings.price / ledger.samples))
     scores = sum_by_id(where, gaps - standard_errors / (2.0 * eta) * squares, n=len(seen))
+    means = findings.fitted.predict(seen)
     return DesignTask(
         policies,
         seen,
         reference=reference,
         gaps=scores - standard_errors * eta / 2.0 / len(seen),
         scale=Shifted(epsilon, COUNTED_GAP_SHARE),
-        noise=variances(findings.fitted.predict(seen)),
+        noise=variances(means),
         floor=floor / policies.n_actions,
+        spread=seen.weights[:, None] * (means - means[np.arange(len(seen)), reference(seen)][:, None]) ** 2,
     )
+
+
+def hedge(design: Design, *, samples: int, price: float) -> Design:
+    """The design, played evenly for as large a share as its gaps may be wrong.
+
+    The gap of a policy is known to about √(V/n), and the price of what was played is V/d² of the policy that it served
+    worst: so √(price/n) is the largest error of a gap, relative to what must be told apart. A design relies on gaps
+    where it plays an action rarely, and pays for a wrong one without bound; played evenly for a share κ it pays at
+    most 1/κ of what uniform exploration does, and at most 1/(1 − κ) of what it would itself.
+
+    samples: n, how many the gaps are from. price: of what they were played with.
+    """
+    error = np.sqrt(price / samples)
+    return replace(design, even_share=float(min(HEDGED_ERROR_SHARE * error, MAX_EVEN_SHARE)))
 
 
 def explore_uniformly(state: TrialState, task: DesignTask) -> Exploration:

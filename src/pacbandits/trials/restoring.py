@@ -176,6 +176,7 @@ def _design_of(given: Fields, numbered: Sequence[Policy]) -> Design:
         numbered[_number_of(given, "reference", numbered)],
         floor=given.number("floor"),
         smoothing=given.number("smoothing"),
+        even_share=given.number("even_share"),
     )
 
 

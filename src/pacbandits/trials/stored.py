@@ -180,6 +180,7 @@ def _describe_played(state: TrialState, policies: _Numbered) -> list[Json]:
                 "reference": policies.number(design.reference),
                 "floor": design.floor,
                 "smoothing": design.smoothing,
+                "even_share": design.even_share,
             }
         )
     return out
