@@ -9,7 +9,17 @@ import pytest
 from hypothesis import given, settings
 
 from instances import seeds
-from pacbandits.rewards import Additive, CellMeans, Either, PerAction, Regions, no_idea, predict_by_round
+from pacbandits.rewards import (
+    Additive,
+    CellMeans,
+    Either,
+    Neighbours,
+    PerAction,
+    Regions,
+    Stacked,
+    no_idea,
+    predict_by_round,
+)
 from tests.rewards.logs import Line, draw
 
 
@@ -19,13 +29,16 @@ def models(log):
         "additive": Additive.learn(log.contexts),
         "regions": Regions.learn(log.contexts, strength=2.0),
         "given": PerAction(Line(), least=3),
+        "neighbours": Neighbours((2.0,)),
+        "neighbours of several strengths": Neighbours(),
         "either": Either(Regions.learn(log.contexts, strength=2.0), CellMeans()),
+        "stacked": Stacked((Regions.learn(log.contexts, strength=2.0), CellMeans(), Neighbours())),
     }
 
 
-# `Either` chooses by halves of the rows as they stand, so repeats and order matter to it.
-ALL = ("cells", "additive", "regions", "given", "either")
-KINDS = ALL[:-1]
+# The others choose by halves of the rows as they stand, so repeats and order matter to them.
+KINDS = ("cells", "additive", "regions", "given", "neighbours")
+ALL = (*KINDS, "neighbours of several strengths", "either", "stacked")
 
 
 @pytest.mark.parametrize("kind", ALL)

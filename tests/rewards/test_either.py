@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pacbandits.rewards import Additive, Regions, default_model
+from pacbandits.rewards import Additive, Either, Regions
 from tests.rewards.logs import by_region, by_sum, uniform_log
 
 
@@ -13,7 +13,7 @@ from tests.rewards.logs import by_region, by_sum, uniform_log
 def test_of_two_models_the_better_one_is_kept(means, better):
     x = np.random.default_rng(0).normal(size=(4000, 3))
     log = uniform_log(means(x), x, seed=1)
-    model = default_model(log.contexts)
+    model = Either(Regions.learn(log.contexts), Additive.learn(log.contexts))
     assert np.array_equal(
         model.fit(log).predict(log.contexts), better.learn(log.contexts).fit(log).predict(log.contexts)
     )

@@ -14,8 +14,10 @@ from pacbandits.rewards import (
     Additive,
     CellMeans,
     Either,
+    Neighbours,
     PerAction,
     Regions,
+    Stacked,
     can_be_made_again,
     default_model,
     model_from_json,
@@ -30,6 +32,8 @@ def test_models_come_back_from_json():
         CellMeans(3.5),
         Additive.learn(log.contexts, strength=7.0),
         Regions.learn(log.contexts),
+        Neighbours((2.0, 0.1)),
+        Either(Regions.learn(log.contexts), CellMeans()),
         default_model(log.contexts),
     ):
         told = json.loads(json.dumps(model.to_json(), allow_nan=False))
@@ -45,7 +49,9 @@ def test_models_come_back_from_json():
 
 def test_the_default_model_fits_the_contexts():
     assert default_model(Contexts.finite(3)) == CellMeans()
-    assert isinstance(default_model(draw(0).contexts), Either)
+    model = default_model(draw(0).contexts)
+    assert isinstance(model, Stacked)
+    assert [type(part) for part in model.models] == [Regions, Additive, Neighbours]
 
 
 class Mine:

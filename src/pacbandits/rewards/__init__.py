@@ -4,10 +4,12 @@ from pacbandits.rewards.additive import Additive
 from pacbandits.rewards.base import Constant, Fitted, RewardModel, StoredModel, check_model, no_idea
 from pacbandits.rewards.cells import CellMeans
 from pacbandits.rewards.either import Either
+from pacbandits.rewards.neighbours import Neighbours
 from pacbandits.rewards.per_action import PerAction
 from pacbandits.rewards.prediction import predict_by_round
 from pacbandits.rewards.regions import Regions
 from pacbandits.rewards.registry import can_be_made_again, default_model, first_model, model_from_json
+from pacbandits.rewards.stacked import Stacked
 
 __all__ = [
     "Additive",
@@ -15,9 +17,11 @@ __all__ = [
     "Constant",
     "Either",
     "Fitted",
+    "Neighbours",
     "PerAction",
     "Regions",
     "RewardModel",
+    "Stacked",
     "StoredModel",
     "can_be_made_again",
     "check_model",

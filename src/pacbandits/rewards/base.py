@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Protocol, Self, runtime_checkable
 
 import numpy as np
 
-from pacbandits.arrays import FloatArray
+from pacbandits.arrays import BoolArray, FloatArray
 from pacbandits.checks import instance
 from pacbandits.fields import Fields
 from pacbandits.records import Contexts, Log
@@ -39,6 +39,22 @@ class RewardModel(Protocol):
     def to_json(self) -> Json:
         """What makes the same model again, or names a model that must be handed in again."""
         ...
+
+
+@runtime_checkable
+class HalvingModel(RewardModel, Protocol):
+    """A reward model that is fitted to the halves of a log at little more than the cost of the whole."""
+
+    def fit_halves(self, log: Log, heads: BoolArray) -> tuple[Fitted, Fitted, Fitted]:
+        """The model of the rows (n,) marked true, that of the others, and that of all."""
+        ...
+
+
+def fit_halves(model: RewardModel, log: Log, heads: BoolArray) -> tuple[Fitted, Fitted, Fitted]:
+    """The model of the rows (n,) marked true, that of the others, and that of all; there must be some of both."""
+    if isinstance(model, HalvingModel):
+        return model.fit_halves(log, heads)
+    return model.fit(log.only(heads)), model.fit(log.only(~heads)), model.fit(log)
 
 
 class StoredModel(RewardModel, Protocol):

@@ -8,11 +8,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from pacbandits.arrays import BoolArray
-from pacbandits.errors import InputError
 from pacbandits.fields import Fields
 from pacbandits.records import Log
 from pacbandits.rewards.base import Fitted, Json, RewardModel
+from pacbandits.rewards.halves import coins
 
 
 @dataclass(frozen=True)
@@ -28,10 +27,10 @@ class Either:
     second: RewardModel
 
     def fit(self, log: Log) -> Fitted:
-        coins = _coins(len(log))
-        if coins.all() or not coins.any():
+        heads = coins(len(log))
+        if heads.all() or not heads.any():
             return self.first.fit(log)
-        halves = log.only(coins), log.only(~coins)
+        halves = log.only(heads), log.only(~heads)
         errors = [
             sum(_error(model.fit(one), other) for one, other in (halves, halves[::-1]))
             for model in (self.first, self.second)
@@ -44,22 +43,7 @@ class Either:
     @classmethod
     def from_json(cls, given: Fields, *, read: Callable[[object], RewardModel]) -> Either:
         given.check_known(("kind", "first", "second"))
-        for name in ("first", "second"):
-            # Each is fitted three times, so that one within the other would take ever longer.
-            if given.json_object(name).get("kind") == cls.kind:
-                raise InputError(f"a reward model of kind '{cls.kind}' in JSON may not be made of another of that kind")
         return cls(read(given["first"]), read(given["second"]))
-
-
-def _coins(n: int) -> BoolArray:
-    """n coins, the same everywhere and always, as what is chosen by them must be checked by others.
-
-    They are the top bits of scrambled row numbers (splitmix64), as rows may come in patterns.
-    """
-    bits = np.arange(1, n + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
-    bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return (bits >> np.uint64(63)).astype(np.bool_)
 
 
 def _error(fitted: Fitted, log: Log) -> float:

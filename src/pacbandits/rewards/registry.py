@@ -11,15 +11,23 @@ from pacbandits.rewards.additive import Additive
 from pacbandits.rewards.base import RewardModel, StoredModel
 from pacbandits.rewards.cells import CellMeans
 from pacbandits.rewards.either import Either
+from pacbandits.rewards.neighbours import Neighbours
 from pacbandits.rewards.regions import Regions
+from pacbandits.rewards.stacked import Stacked
 
-_ALL: tuple[type[StoredModel], ...] = (CellMeans, Additive, Regions, Either)
-MODELS = {model.kind: model for model in _ALL}
+_SIMPLE: tuple[type[StoredModel], ...] = (CellMeans, Additive, Regions, Neighbours)
+_MADE_OF_OTHERS: tuple[type[StoredModel], ...] = (Either, Stacked)
+MODELS = {model.kind: model for model in (*_SIMPLE, *_MADE_OF_OTHERS)}
 
 
 def default_model(contexts: Contexts) -> RewardModel:
-    """The model for these contexts: regions or additive steps where there are features, else cell means."""
-    return Either(Regions.learn(contexts), Additive.learn(contexts)) if contexts.n_features else CellMeans()
+    """The model for these contexts: cell means where there are no features, else a sum of three models.
+
+    Those are regions, additive steps and neighbours, weighed by how well each foretells rows that it has not seen.
+    """
+    if not contexts.n_features:
+        return CellMeans()
+    return Stacked((Regions.learn(contexts), Additive.learn(contexts), Neighbours()))
 
 
 def first_model(log: Log) -> RewardModel:
@@ -34,7 +42,15 @@ def model_from_json(value: object) -> RewardModel:
     kind = given.given.get("kind")
     if not isinstance(kind, str) or kind not in MODELS:
         raise InputError(f"a reward model of kind '{plain(kind)}' cannot be made again from a file; pass it")
-    return MODELS[kind].from_json(given, read=model_from_json)
+    return MODELS[kind].from_json(given, read=_part_from_json)
+
+
+def _part_from_json(value: object) -> RewardModel:
+    """A model that another is made of. It is fitted several times, so that depth would make it take ever longer."""
+    kind = Fields.read(value, of="reward model").given.get("kind")
+    if kind in [model.kind for model in _MADE_OF_OTHERS]:
+        raise InputError(f"a reward model that is part of another may not be of kind '{plain(kind)}' in JSON")
+    return model_from_json(value)
 
 
 def can_be_made_again(model: RewardModel) -> bool:

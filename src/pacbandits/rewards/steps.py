@@ -9,7 +9,7 @@ import numpy as np
 
 from pacbandits.arrays import BoolArray, FloatArray, IntArray
 from pacbandits.compiled import kernel, over_cores
-from pacbandits.errors import InputError
+from pacbandits.errors import InputError, plain
 from pacbandits.fields import Fields, numbers, whole_number
 from pacbandits.policies.trees.bins import cut
 from pacbandits.records import Contexts, Log
@@ -39,12 +39,7 @@ def steps_of(cuts: tuple[float, ...] | int) -> int:
 
 def codes_of(cuts: Cuts, contexts: Contexts) -> IntArray:
     """Which step (n, d) of each feature a context is on."""
-    if len(cuts) != contexts.n_features:
-        raise InputError(f"the model is of {len(cuts)} features, but the contexts have {contexts.n_features}")
-    for j, (steps, labels) in enumerate(zip(cuts, contexts.categories, strict=True)):
-        known = steps if isinstance(steps, int) else None
-        if known != (None if labels is None else len(labels)):
-            raise InputError(f"feature '{contexts.names[j]}' has other labels than those the model was made for")
+    check_features(contexts, tuple(steps if isinstance(steps, int) else None for steps in cuts))
     numbers = [() if isinstance(steps, int) else steps for steps in cuts]
     edges = np.array([edge for steps in numbers for edge in steps], dtype=np.float64)
     starts = np.cumsum([0, *(len(steps) for steps in numbers)], dtype=np.int64)
@@ -53,6 +48,15 @@ def codes_of(cuts: Cuts, contexts: Contexts) -> IntArray:
     codes = np.empty((len(contexts), len(cuts)), dtype=np.int64)
     over_cores(lambda a, b: _count_edges(features, edges, starts, labelled, codes, a, b), count=len(contexts))
     return codes
+
+
+def check_features(contexts: Contexts, known: tuple[int | None, ...]) -> None:
+    """Raise unless the contexts have the features of a model: how many labels each has, None for a number."""
+    if len(known) != contexts.n_features:
+        raise InputError(f"the model is of {len(known)} features, but the contexts have {contexts.n_features}")
+    for name, expected, labels in zip(contexts.names, known, contexts.categories, strict=True):
+        if expected != (None if labels is None else len(labels)):
+            raise InputError(f"feature '{plain(name)}' has other labels than those the model was made for")
 
 
 @kernel

@@ -1,0 +1,87 @@
+"""How alike two contexts are: 1 when they are the same, and the less the farther apart their features lie.
+
+    k(x, x') = (exp(−s) + exp(−2s²))/2,     s² = the mean over features of the squared distance
+
+in standard deviations; labels that differ are as far apart as two draws of a number are on average. The first part
+falls off sharply, so that contexts that come again are remembered; the second is smooth, and carries to those that do
+not.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from pacbandits.arrays import BoolArray, FloatArray
+from pacbandits.compiled import kernel, over_cores
+from pacbandits.records import Contexts, Log
+from pacbandits.rewards.steps import check_features
+
+MAX_STANDARD_SCORE = 8.0  # standard deviations from the mean, beyond which a number counts as this far from it
+MIN_DEVIATION_SHARE = 1e-12  # of the mean: a standard deviation below that is rounding
+SQUARED_DISTANCE_OF_LABELS = 2.0
+
+
+@dataclass(frozen=True, eq=False)
+class Space:
+    """Where contexts lie.
+
+    labels (d,): how many a feature has, None for a number.
+    centre, scale (d,): the mean and standard deviation of each number; a scale of 0 for one that does not count.
+    """
+
+    labels: tuple[int | None, ...]
+    centre: FloatArray
+    scale: FloatArray
+
+    @classmethod
+    def learn(cls, log: Log) -> Space:
+        """By the contexts of a log."""
+        labels = tuple(None if one is None else len(one) for one in log.contexts.categories)
+        features, weights = log.contexts.features, log.repeats / log.repeats.sum()
+        with np.errstate(over="ignore", invalid="ignore"):  # numbers near the largest there are have no deviation
+            centre = weights @ features
+            scale = np.sqrt(weights @ (features - centre) ** 2)
+            counts = np.isfinite(scale) & (scale > MIN_DEVIATION_SHARE * np.abs(centre))
+        return cls(labels, np.where(counts, centre, 0.0), np.where(counts, scale, 0.0))
+
+    def points(self, contexts: Contexts) -> FloatArray:
+        """Standard scores (n, d) of numbers, and labels as they are."""
+        check_features(contexts, self.labels)
+        with np.errstate(over="ignore"):
+            scores = (contexts.features - self.centre) / np.where(self.scale > 0, self.scale, np.inf)
+        scores = np.clip(scores, -MAX_STANDARD_SCORE, MAX_STANDARD_SCORE)
+        return np.where(self._labelled(), contexts.features, scores)
+
+    def likeness(self, points: FloatArray, others: FloatArray) -> FloatArray:
+        """k (n, m) of points (n, d) and others (m, d)."""
+        out = np.empty((len(points), len(others)))
+        across, labelled = np.ascontiguousarray(others.T), self._labelled()
+        over_cores(lambda a, b: _liken(points, across, labelled, out, a, b), count=len(points))
+        return out
+
+    def _labelled(self) -> BoolArray:
+        """Which features hold labels (d,)."""
+        return np.array([one is not None for one in self.labels], dtype=np.bool_)
+
+
+@kernel
+def _liken(points: FloatArray, across: FloatArray, labelled: BoolArray, out: FloatArray, start: int, stop: int) -> None:
+    """Write k of the points from start to stop; across (d, m): the others, so that the inner loops are long."""
+    size, count = across.shape
+    for i in range(start, stop):
+        row = out[i]
+        row[:] = 0.0
+        for j in range(size):
+            value, others = points[i, j], across[j]
+            if labelled[j]:
+                for k in range(count):
+                    row[k] += SQUARED_DISTANCE_OF_LABELS * (value != others[k])
+            else:
+                for k in range(count):
+                    row[k] += (value - others[k]) * (value - others[k])
+        for k in range(count):
+            square = row[k] / size
+            row[k] = 0.5 * math.exp(-math.sqrt(square)) + 0.5 * math.exp(-2.0 * square)
