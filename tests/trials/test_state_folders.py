@@ -9,7 +9,7 @@ import sys
 import numpy as np
 import pytest
 from tests.trials.disks import FailingDisk
-from tests.trials.saving_cases import FINITE, TRIVIAL, beginning, named, names, same, sealed, table
+from tests.trials.saving_cases import FINITE, TRIVIAL, beginning, named, names, same, sealed
 
 from pacbandits import load_state, save_state
 from pacbandits.errors import InputError
@@ -43,32 +43,13 @@ def test_a_new_trial_takes_the_place_of_an_old_one(tmp_path):
     assert names(tmp_path) == ["contexts.parquet", "log.parquet", "state.json", "state.lock"]
 
 
-def made_former(folder):
-    """What the former version would have written."""
-    for kind in ("contexts", "log"):
-        table(folder, kind).rename(folder / f"{kind}.parquet")
-    (folder / "state.lock").unlink()
-    given = json.loads((folder / "state.json").read_text())
-    log = given["log"] | {"digest": given["certificate"]["digest"]}
-    (folder / "state.json").write_text(sealed(given | {"format": 2, "log": log}))
-
-
-def test_a_folder_of_the_former_format_is_read_and_brought_up_to_date(tmp_path):
-    """Its tables could be those of a newer state, and were found by fixed names."""
+def test_a_folder_of_another_format_is_refused(tmp_path):
     algorithm, states = beginning(TRIVIAL)
     save_state(tmp_path, algorithm, states[3])
-    made_former(tmp_path)
-    states[4].log.write(tmp_path / "log.parquet")
-    same(load_state(tmp_path)[1], states[3])
-    states[2].log.write(tmp_path / "log.parquet")
-    with pytest.raises(InputError, match=r"log\.parquet has \d+ rows, and state\.json was written with"):
+    given = json.loads((tmp_path / "state.json").read_text())
+    (tmp_path / "state.json").write_text(sealed(given | {"format": 3}))
+    with pytest.raises(InputError, match=r"has format 3, and this version reads format \d+, as trials prove otherwise"):
         load_state(tmp_path)
-    save_state(tmp_path, algorithm, states[4])
-    assert len(list(tmp_path.iterdir())) == 4
-    same(load_state(tmp_path)[1], states[4])
-    (tmp_path / "log.parquet").write_text("the user's own")
-    save_state(tmp_path, algorithm, states[5])
-    assert (tmp_path / "log.parquet").read_text() == "the user's own"
 
 
 def test_nobody_else_can_use_the_folder_of_a_run(tmp_path):

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pacbandits.arrays import FloatArray, IntArray
+from pacbandits.arrays import FloatArray, IntArray, as_read
 from pacbandits.certificate.certificate import Certificate
 from pacbandits.certificate.conventions import delta_part, in_blocks, worth_leading
 from pacbandits.certificate.leaders import MAX_SLACK, MIN_LOTTERY_WEIGHT, NOBODY, Leaders
@@ -201,11 +201,18 @@ def _wrong_lottery(c: Certificate, book: _Book) -> list[str]:
     if not abs(slack - c.slack) <= 1e-9:
         faults.append(f"the slack is {slack:.6g}, not {c.slack:.6g}")
     weights = c.policy.weights if isinstance(c.policy, Lottery) else (1.0,)
-    drawn = [policy.to_json() for policy in parts_of(c.policy)]
-    owed = book.shares[kept] / book.shares[kept].sum()
-    if drawn != [c.leaders.policies[j].to_json() for j in kept] or not np.allclose(weights, owed, rtol=0, atol=1e-9):
+    drawn, owed = parts_of(c.policy), book.shares[kept] / book.shares[kept].sum()
+    right = len(drawn) == len(kept) and all(
+        _same(one, c.leaders.policies[j]) for one, j in zip(drawn, kept, strict=True)
+    )
+    if not right or not np.allclose(weights, owed, rtol=0, atol=1e-9):
         faults.append("what is certified is not the lottery that the leaders of the rounds came to")
     return faults
+
+
+def _same(one: Policy, other: Policy) -> bool:
+    """Whether two policies are one, or describe themselves alike."""
+    return one is other or as_read(one.to_json()) == as_read(other.to_json())
 
 
 def _near(one: float, two: float) -> bool:

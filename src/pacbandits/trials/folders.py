@@ -12,7 +12,7 @@ import os
 import re
 import secrets
 import stat
-from collections.abc import Collection, Generator, Mapping
+from collections.abc import Generator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -93,10 +93,10 @@ class StateFolder:
             raise InputError(f"{path} is a link or a folder and not a file")
         return path
 
-    def replace(self, state: bytes, tables: Mapping[str, bytes], *, obsolete: Collection[str] = ()) -> None:
+    def replace(self, state: bytes, tables: Mapping[str, bytes]) -> None:
         """Put a state and its tables in the place of what is there; the folder must be held.
 
-        state: what state.json will say. tables: by their names. obsolete: other files that belong to the old state.
+        state: what state.json will say. tables: by their names.
         """
         with self._attempt("write to"):
             for name in self._names(_PART):  # of a process that was killed
@@ -107,7 +107,7 @@ class StateFolder:
             self.disk.flush_folder(self.path)
             self._put(STATE, state)
             self.disk.flush_folder(self.path)
-            for name in sorted({*self.tables(), *obsolete} - tables.keys()):
+            for name in sorted(set(self.tables()) - tables.keys()):
                 self._remove(name)
 
     def _make(self, folder: Path) -> None:

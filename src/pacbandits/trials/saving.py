@@ -23,7 +23,7 @@ from pacbandits.rewards import RewardModel
 from pacbandits.trials.folders import StateFolder
 from pacbandits.trials.packing import Packed, pack_state
 from pacbandits.trials.trial import Trial, TrialState
-from pacbandits.trials.unpacking import former_tables, read_state
+from pacbandits.trials.unpacking import read_state
 
 
 def save_state(
@@ -69,4 +69,4 @@ def load_state(
 
 def write_state(folder: StateFolder, packed: Packed) -> None:
     """Put the files of a state into a folder, which must be held."""
-    folder.replace(packed.state, packed.tables, obsolete=former_tables(folder))
+    folder.replace(packed.state, packed.tables)

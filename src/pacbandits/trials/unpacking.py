@@ -13,8 +13,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
-import numpy as np
-
 from pacbandits.arrays import FloatArray, floats
 from pacbandits.errors import InputError, plain
 from pacbandits.fields import Fields, Json
@@ -22,7 +20,7 @@ from pacbandits.json_files import read_json
 from pacbandits.policies import class_from_json
 from pacbandits.policies.base import PolicyClass
 from pacbandits.records import Contexts, Log, parquet
-from pacbandits.records.digest import digest, digest_contexts, digest_log
+from pacbandits.records.digest import digest, digest_contexts
 from pacbandits.rewards import RewardModel, can_be_made_again, predict_by_round
 from pacbandits.trials import stored
 from pacbandits.trials.coherence import check_replay, check_rounds
@@ -31,9 +29,6 @@ from pacbandits.trials.packing import FORMAT, KIND, check_coherent, check_model,
 from pacbandits.trials.restoring import Refitted, check_described, restore_play, restore_rounds
 from pacbandits.trials.trial import Trial, TrialState
 
-# The former format, whose tables had these names and could be those of a newer state.
-FORMER_FORMAT = 2
-FORMER_TABLES = {kind: f"{kind}.parquet" for kind in ("contexts", "log", "predictions")}
 MAX_REASON_CHARACTERS = 300
 DIGEST_CHARACTERS = 64
 
@@ -87,15 +82,6 @@ def read_notes(folder: StateFolder) -> tuple[Json, Json]:
         return fields.json_object("notes"), fields.json_object("class")
 
 
-def former_tables(folder: StateFolder) -> list[str]:
-    """The tables of a state of the former format; files of such names beside a newer state are the user's own."""
-    there = [name for name in FORMER_TABLES.values() if (folder.path / name).exists()]
-    try:
-        return there if there and _read_json(folder)["format"] == FORMER_FORMAT else []
-    except InputError:
-        return []
-
-
 def _read_json(folder: StateFolder) -> Json:
     path = folder.path / STATE
     if not folder.holds_state():
@@ -105,10 +91,10 @@ def _read_json(folder: StateFolder) -> Json:
     if not isinstance(value, dict) or cast(Json, value).get("kind") != KIND:
         raise InputError(f"{path} is not a saved state of this package; take another folder")
     given = cast(Json, value)
-    if given.get("format") not in (FORMAT, FORMER_FORMAT):
+    if given.get("format") != FORMAT:
         raise InputError(
-            f"{path} has format {plain(given.get('format'))}, and this version reads format {FORMER_FORMAT} and "
-            f"{FORMAT}; use the version that wrote it"
+            f"{path} has format {plain(given.get('format'))}, and this version reads format {FORMAT}, as trials prove "
+            "otherwise now; finish it with the version that wrote it"
         )
     seal = given.pop("digest", None)
     if seal != digest([json.dumps(given, ensure_ascii=False)]):
@@ -116,14 +102,9 @@ def _read_json(folder: StateFolder) -> Json:
     return given
 
 
-def _name(fields: Fields, kind: str, contents: str) -> str:
-    """What the table of these contents is called, in the format of the state."""
-    return FORMER_TABLES[kind] if fields["format"] == FORMER_FORMAT else name_table(kind, contents)
-
-
 def _read_contexts(folder: StateFolder, fields: Fields) -> Contexts:
     expected = fields.text("contexts", most=DIGEST_CHARACTERS)
-    name = _name(fields, "contexts", expected)
+    name = name_table("contexts", expected)
     contexts = Contexts.read(folder.file(name))
     if digest_contexts(contexts) != expected:
         raise InputError(f"{name} is not what {STATE} was written with")
@@ -131,15 +112,14 @@ def _read_contexts(folder: StateFolder, fields: Fields) -> Contexts:
 
 
 def _read_log(folder: StateFolder, fields: Fields) -> Log:
-    """The log, as far as the state goes."""
+    """The log of the state."""
     described = fields.fields("log", of="log in the state")
     expected, rows = described.text("digest", most=DIGEST_CHARACTERS), described.whole_number("rows", least=1)
-    name = _name(fields, "log", expected)
+    name = name_table("log", expected)
     log = Log.read(folder.file(name))
-    if len(log) < rows or (len(log) > rows and fields["format"] != FORMER_FORMAT):
+    if len(log) != rows:
         raise InputError(f"{name} has {len(log)} rows, and {STATE} was written with {rows}")
-    log = log.take(np.arange(rows))
-    if (digest_log(log) if fields["format"] == FORMER_FORMAT else digest_table(log)) != expected:
+    if digest_table(log) != expected:
         raise InputError(f"{name} is not what {STATE} was written with")
     return log
 
@@ -152,11 +132,11 @@ def _read_predictions(folder: StateFolder, fields: Fields, log: Log, refitted: R
     if again:
         return predict_by_round(log, refitted)
     expected = described.text("predictions", most=DIGEST_CHARACTERS)
-    name = _name(fields, "predictions", expected)
+    name = name_table("predictions", expected)
     stored_ones = parquet.pop_matrix(parquet.read(folder.file(name)), "predictions")
-    if stored_ones is None or digest([stored_ones[: len(log)]]) != expected:
+    if stored_ones is None or digest([stored_ones]) != expected:
         raise InputError(f"{name} is not what {STATE} was written with")
-    return floats(stored_ones[: len(log)], name="predictions", shape=log.propensities.shape)
+    return floats(stored_ones, name="predictions", shape=log.propensities.shape)
 
 
 @contextmanager

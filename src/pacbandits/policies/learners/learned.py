@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import inf
 from typing import Any, NoReturn
 
 import numpy as np
@@ -63,7 +64,8 @@ class Learned:
     reduction: regression (for regressors), classification or pairs (for classifiers), or several in a tuple; see
         `reductions`.
     log_size: log|Π|, which cannot be read off an estimator: count what it can return, whatever the scores
-        (docs/learners.md says how). Every guarantee rests on it.
+        (docs/learners.md says how). Without it the class has no size: `coda`, `uniform` and logs in order are certified
+        all the same, and what needs a union over all policies is not.
     encode: makes features (n, d) of contexts; by default `OneHot` of what the contexts of the call have.
 
     `argmax` takes the best, by its sum of scores, of what each reduction learned and of the constant policies. It is
@@ -78,11 +80,11 @@ class Learned:
         *,
         n_actions: int,
         reduction: str | tuple[str, ...],
-        log_size: float,
+        log_size: float | None = None,
         encode: Encode | None = None,
     ) -> None:
         self.n_actions = check_n_actions(n_actions)
-        self.log_size = positive(log_size, name="log_size")
+        self.log_size = inf if log_size is None else positive(log_size, name="log_size")
         if encode is not None:
             function(encode, name="encode")
         self.estimator = prepared(estimator)
