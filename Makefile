@@ -4,6 +4,10 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
+# Python compiles what it imports; to compile all that is installed, imported or not, takes as long as to install it.
+PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
+# As many processes as cores test at once; threads of theirs would only wait for one another.
+PYTEST := OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n auto
 
 .PHONY: setup demo test test-slow test-lowest mutants lint docs docs-serve benchmarks clean help
 
@@ -19,17 +23,17 @@ $(BIN)/python:
 
 $(VENV)/.core: pyproject.toml | $(BIN)/python
 	@echo "installing pacbandits into $(VENV) (once)"
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	@$(PIP) --editable .
 	@touch $@
 
 $(VENV)/.test: pyproject.toml | $(BIN)/python
 	@echo "installing pacbandits with its test tools into $(VENV) (once)"
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test]'
+	@$(PIP) --editable '.[test]'
 	@touch $(VENV)/.core $@
 
 $(VENV)/.docs: pyproject.toml | $(BIN)/python
 	@echo "installing the tools for the documentation into $(VENV) (once)"
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
+	@$(PIP) --editable '.[docs]'
 	@touch $(VENV)/.core $@
 
 setup: $(VENV)/.core
@@ -54,10 +58,10 @@ lint: $(VENV)/.test
 # While the linters leave a core idle, what most tests need is compiled there.
 test: $(VENV)/.test
 	@$(BIN)/python tests/warm_up.py & warm=$$!; $(MAKE) --no-print-directory lint || { kill $$warm; exit 1; }; wait $$warm
-	$(BIN)/pytest -n auto --dist worksteal -m 'not slow'
+	$(PYTEST) --dist worksteal -m 'not slow'
 
 test-slow: $(VENV)/.test
-	PACBANDITS_HYPOTHESIS=explore $(BIN)/pytest -n auto
+	PACBANDITS_HYPOTHESIS=explore $(PYTEST)
 
 # Each step that a proof rests on, left out in a copy of the code: does its test notice? A quarter of an hour.
 mutants: $(VENV)/.test

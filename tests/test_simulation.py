@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import fields, replace
+from functools import cache
 
 import numpy as np
 import pytest
@@ -32,10 +33,16 @@ def without_time(done):
     return {key: value for key, value in done.to_json().items() if key != "seconds"}
 
 
+@cache
+def watched(name, spec):
+    """A run, and what was told of it meanwhile."""
+    stages = []
+    return run(problem_of(spec), algorithm=name, rng=5, watch=stages.append, epsilon=PROBLEMS[spec], delta=0.1), stages
+
+
 @pytest.mark.parametrize(("name", "spec"), CASES)
 def test_a_run_as_json(name, spec):
-    problem = problem_of(spec)
-    done = run(problem, algorithm=name, rng=5, epsilon=PROBLEMS[spec], delta=0.1)
+    problem, (done, _) = problem_of(spec), watched(name, spec)
     value = json.loads(json.dumps(done.to_json(), allow_nan=False))
     assert value["algorithm"] == name
     assert value["problem"] == problem.name
@@ -46,6 +53,24 @@ def test_a_run_as_json(name, spec):
     assert problem.value(again) == problem.value(done.policy)
     assert value["value_gap"] == pytest.approx(problem.value(problem.best_policy()) - problem.value(again), abs=1e-12)
     assert value["words"] == done.policy.describe()
+
+
+@pytest.mark.parametrize(("name", "spec"), CASES)
+def test_stages_are_told_in_order(name, spec):
+    done, stages = watched(name, spec)
+    assert [stage.round_number for stage in stages] == sorted(stage.round_number for stage in stages)
+    played = [stage for stage in stages if stage.doing.startswith("playing")]
+    assert len(played) == done.rounds
+    assert sum(int(stage.doing.split()[1].replace(",", "")) for stage in played) == done.samples
+    assert stages[0].samples == 0
+    assert stages[-1].samples == done.samples
+    assert all(1 <= stage.round_number <= stage.rounds for stage in stages)
+    assert stages[-1].policy == done.policy.describe()
+    if profile_of(name).certifies:
+        told = list(dict.fromkeys((stage.samples, stage.certified_epsilon) for stage in stages))
+        assert told == [(0, 1.0), *((figures["total"], figures["certified_epsilon"]) for figures in done.history)]
+    else:
+        assert {stage.certified_epsilon for stage in stages} == {None}
 
 
 @pytest.mark.parametrize(("name", "spec"), SOME)
@@ -155,26 +180,6 @@ def test_a_round_that_cannot_be_counted_ends_a_run(name):
     assert len(budget.reason) < 200
     with pytest.raises(InputError, match="infinitely many interactions"):
         run(problem, algorithm=name, epsilon=0.3, delta=0.1, rng=0, scale=1e308)
-
-
-@pytest.mark.parametrize(("name", "spec"), CASES)
-def test_stages_are_told_in_order(name, spec):
-    stages = []
-    problem = problem_of(spec)
-    done = run(problem, algorithm=name, rng=0, watch=stages.append, epsilon=PROBLEMS[spec], delta=0.1)
-    assert [stage.round_number for stage in stages] == sorted(stage.round_number for stage in stages)
-    played = [stage for stage in stages if stage.doing.startswith("playing")]
-    assert len(played) == done.rounds
-    assert sum(int(stage.doing.split()[1].replace(",", "")) for stage in played) == done.samples
-    assert stages[0].samples == 0
-    assert stages[-1].samples == done.samples
-    assert all(1 <= stage.round_number <= stage.rounds for stage in stages)
-    assert stages[-1].policy == done.policy.describe()
-    if profile_of(name).certifies:
-        told = list(dict.fromkeys((stage.samples, stage.certified_epsilon) for stage in stages))
-        assert told == [(0, 1.0), *((figures["total"], figures["certified_epsilon"]) for figures in done.history)]
-    else:
-        assert {stage.certified_epsilon for stage in stages} == {None}
 
 
 @pytest.mark.parametrize(("name", "spec"), [*SOME, *((name, LISTED[1]) for name in NAMES)])

@@ -10,6 +10,7 @@ import os
 import stat
 import sys
 import tempfile
+from collections import deque
 from collections.abc import Callable, Generator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -133,20 +134,39 @@ def using_cores(count: int) -> Generator[None]:
 def over_cores(task: Callable[[int, int], None], *, count: int, chunks_per_core: int = 4) -> None:
     """Call `task(start, stop)` on pieces of `range(count)`, all cores at once.
 
-    Pieces must write to places of their own. With one piece (or one core) the call is made in this thread.
+    Pieces must write to places of their own. With one piece (or one core) the call is made in this thread. Otherwise
+    this thread takes pieces like the others, and waits for nobody who has not begun: little work is done before
+    another thread would have woken up.
     """
     pieces = min(count, cores() * chunks_per_core)
-    if pieces <= 1 or cores() == 1:
+    workers = min(pieces, cores())
+    if workers <= 1:
         task(0, count)
         return
-    edges = [count * i // pieces for i in range(pieces + 1)]
-    futures = [_pool(cores()).submit(task, a, b) for a, b in pairwise(edges)]
+    left = deque(pairwise([count * i // pieces for i in range(pieces + 1)]))
+    helpers = [_pool(cores() - 1).submit(_work_off, left, task) for _ in range(workers - 1)]
     try:
-        for done in futures:
-            done.result()
+        _work_off(left, task)
+        for helper in helpers:
+            if not helper.cancel():
+                helper.result()
     finally:
-        for left in futures:  # after an error or Ctrl-C, what has not begun need not be waited for
-            left.cancel()
+        for helper in helpers:
+            helper.cancel()
+
+
+def _work_off(left: deque[tuple[int, int]], task: Callable[[int, int], None]) -> None:
+    """Do what is left, piece by piece, as long as nobody else has; after an error or Ctrl-C nothing more is begun."""
+    try:
+        while True:
+            try:
+                start, stop = left.popleft()
+            except IndexError:
+                return
+            task(start, stop)
+    except BaseException:
+        left.clear()
+        raise
 
 
 @cache

@@ -10,6 +10,7 @@ import json
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeVar, cast
 
 from pacbandits.errors import InputError, plain
@@ -129,6 +130,21 @@ def json_object(value: object, *, name: str) -> Json:
     if given is None or not all(isinstance(key, str) for key in given):
         raise InputError(f"{name} must be an object, got {described(cast(object, value))}")
     return cast(Json, given)
+
+
+def same_json(one: object, other: object, *, tolerance: float = 0.0) -> bool:
+    """Whether two values of JSON are equal, true not being 1; tolerance: relative, of numbers that are not whole."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        mine, theirs = cast(Json, one), cast(Json, other)
+        return mine.keys() == theirs.keys() and all(
+            same_json(mine[name], theirs[name], tolerance=tolerance) for name in mine
+        )
+    if isinstance(one, list) and isinstance(other, list):
+        ours, others = cast(list[object], one), cast(list[object], other)
+        return len(ours) == len(others) and all(map(partial(same_json, tolerance=tolerance), ours, others))
+    if isinstance(one, float) and isinstance(other, float):
+        return math.isclose(one, other, rel_tol=tolerance)
+    return one == other and isinstance(one, bool) is isinstance(other, bool)
 
 
 def described(value: object) -> str:

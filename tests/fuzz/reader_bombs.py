@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tests.fuzz.reader_files import File
+from tests.fuzz.reader_parts import File
 
 DECISION = {"_label_cost": 0, "_label_probability": 1, "_label_Action": 1}
 

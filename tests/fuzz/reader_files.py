@@ -5,15 +5,14 @@ from __future__ import annotations
 import gzip
 import io
 import json
-import struct
-import warnings
-import zipfile
-from dataclasses import dataclass
 from decimal import Decimal
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+
+from tests.fuzz.reader_archives import npz_file, problem_file
+from tests.fuzz.reader_parts import File, broken, some
 
 ODD_TEXTS = [
     "",
@@ -71,73 +70,33 @@ ODD_NUMBERS = [
 ]
 
 
-@dataclass(frozen=True)
-class File:
-    """A file to be read.
-
-    name: what it is called, which tells its format.
-    data: what it holds.
-    """
-
-    name: str
-    data: bytes
-
-
-def broken(data: bytes, rng: np.random.Generator) -> bytes:
-    """The bytes with a little damage, or with none."""
-    kind = rng.integers(10)
-    if kind < 5 or not data:
-        return data
-    kind -= 3
-    place = int(rng.integers(len(data)))
-    if rng.random() < 0.5:  # ends are where files tell of themselves
-        place = max(len(data) - 1 - int(rng.integers(300)), 0)
-    if kind == 2:
-        return data[:place]
-    if kind == 3:
-        return data[:place] + data[place + 1 :]
-    if kind == 4:
-        return data[:place] + rng.bytes(int(rng.integers(1, 5))) + data[place:]
-    flipped = bytearray(data)
-    for _ in range(int(rng.integers(1, 4))):
-        flipped[place] ^= 1 << int(rng.integers(8))
-        place = min(place + int(rng.integers(20)), len(data) - 1)
-    return bytes(flipped)
-
-
-def _some(rng: np.random.Generator, values: list) -> object:
-    return values[int(rng.integers(len(values)))]
-
-
 # Parquet
 
 
 def _odd_column(n: int, rng: np.random.Generator) -> pa.Array:
     """A column of one of many types, right ones among them."""
     numbers = rng.integers(0, 100, size=n)
-    texts = [str(_some(rng, ODD_TEXTS)) for _ in range(n)]
+    texts = [str(some(rng, ODD_TEXTS)) for _ in range(n)]
     reals = rng.normal(size=n)
-    reals[rng.integers(n)] = float(_some(rng, [np.nan, np.inf, -0.0, 1e38, 5e-324, 0.5, 0.25]))
+    reals[rng.integers(n)] = float(some(rng, [np.nan, np.inf, -0.0, 1e38, 5e-324, 0.5, 0.25]))
     makers = [
-        lambda: pa.array(numbers.astype(str(_some(rng, ["int8", "uint8", "int16", "uint32", "int64", "uint64"])))),
-        lambda: pa.array(reals.astype(str(_some(rng, ["float32", "float64"])))),
+        lambda: pa.array(numbers.astype(str(some(rng, ["int8", "uint8", "int16", "uint32", "int64", "uint64"])))),
+        lambda: pa.array(reals.astype(str(some(rng, ["float32", "float64"])))),
         lambda: pa.array(np.arange(n, dtype=np.float16)),
         lambda: pa.array(numbers % 2 == 0),
-        lambda: pa.array(texts, type=_some(rng, [pa.string(), pa.large_string(), pa.string_view()])),
+        lambda: pa.array(texts, type=some(rng, [pa.string(), pa.large_string(), pa.string_view()])),
         lambda: pa.array(texts).dictionary_encode(),
         lambda: pa.array(numbers).dictionary_encode(),
         lambda: pa.DictionaryArray.from_arrays(pa.array(numbers % 3), pa.array(["c", "a", "never", "b"])),
         lambda: pa.nulls(n),
         lambda: pa.array([None if x % 5 == 0 else int(x) for x in numbers], type=pa.int64()),
         lambda: pa.array([Decimal(int(x)) / 4 for x in numbers]),
-        lambda: pa.array(
-            numbers, type=_some(rng, [pa.timestamp("us"), pa.duration("s"), pa.date64(), pa.time64("us")])
-        ),
+        lambda: pa.array(numbers, type=some(rng, [pa.timestamp("us"), pa.duration("s"), pa.date64(), pa.time64("us")])),
         lambda: pa.array([text.encode("latin-1", "replace") for text in texts]),
         lambda: pa.array([b"\xff\xfe" * 2] * n, type=pa.binary(4)),
         lambda: pa.array([{"a": int(x), "b": {"c": 1}} for x in numbers]),
         lambda: pa.array([[int(x)] * int(x % 3) for x in numbers]),
-        lambda: pa.array([[0.5, 0.5]] * n, type=_some(rng, [pa.list_(pa.float64()), pa.list_(pa.float64(), 2)])),
+        lambda: pa.array([[0.5, 0.5]] * n, type=some(rng, [pa.list_(pa.float64()), pa.list_(pa.float64(), 2)])),
         lambda: pa.array([["a", "b"]] * n),
         lambda: pa.array([[[1.0, 2.0], [0.0, 1.0]]] * n),
         lambda: pa.array([[[[1.0]]]] * n),
@@ -152,7 +111,7 @@ def _odd_column(n: int, rng: np.random.Generator) -> pa.Array:
 
 def _odd_metadata(rng: np.random.Generator) -> dict[bytes, bytes]:
     deep = b"[" * 5000 + b"]" * 5000
-    said = _some(
+    said = some(
         rng,
         [
             b'["fine"]',
@@ -175,7 +134,7 @@ def parquet_file(rng: np.random.Generator) -> File:
     actions = rng.integers(0, 2, size=n)
     columns: list[tuple[str, pa.Array]] = [
         ("age", pa.array(rng.normal(size=n))),
-        ("place", pa.array([str(_some(rng, ["b", "a", "c"])) for _ in range(n)])),
+        ("place", pa.array([str(some(rng, ["b", "a", "c"])) for _ in range(n)])),
         ("action", pa.array(actions)),
         ("reward", pa.array(rng.integers(0, 2, size=n))),
     ]
@@ -184,7 +143,7 @@ def parquet_file(rng: np.random.Generator) -> File:
     else:
         columns.append(("propensity", pa.array(np.where(actions == 1, 0.75, 0.25))))
     for _ in range(int(rng.choice([0, 0, 1, 2]))):
-        name = str(_some(rng, [*ODD_NAMES, "odd", "strange", "other"]))
+        name = str(some(rng, [*ODD_NAMES, "odd", "strange", "other"]))
         columns.insert(int(rng.integers(len(columns) + 1)), (name, _odd_column(n, rng)))
     if rng.random() < 0.2:
         which = int(rng.integers(len(columns)))
@@ -196,10 +155,10 @@ def parquet_file(rng: np.random.Generator) -> File:
     pq.write_table(
         table,
         file,
-        compression=_some(rng, ["none", "snappy", "gzip", "zstd", "brotli", "lz4"]),
+        compression=some(rng, ["none", "snappy", "gzip", "zstd", "brotli", "lz4"]),
         use_dictionary=bool(rng.integers(2)),
-        data_page_version=_some(rng, ["1.0", "2.0"]),
-        row_group_size=int(_some(rng, [3, 1000])),
+        data_page_version=some(rng, ["1.0", "2.0"]),
+        row_group_size=int(some(rng, [3, 1000])),
         write_page_checksum=bool(rng.integers(2)),
         store_schema=bool(rng.integers(5)),
         write_statistics=bool(rng.integers(2)),
@@ -224,24 +183,24 @@ def csv_file(rng: np.random.Generator) -> File:
     n = int(rng.choice([0, 1, 3, 12]))
     names = ["age", "place", "action", "reward", "propensity"]
     rows = [
-        [f"{rng.normal():.3f}", str(_some(rng, ["b", "a", "c"])), str(rng.integers(2)), str(rng.integers(2)), "0.5"]
+        [f"{rng.normal():.3f}", str(some(rng, ["b", "a", "c"])), str(rng.integers(2)), str(rng.integers(2)), "0.5"]
         for _ in range(n)
     ]
     if rng.random() < 0.3:
-        names.insert(int(rng.integers(6)), str(_some(rng, ODD_NAMES)))
+        names.insert(int(rng.integers(6)), str(some(rng, ODD_NAMES)))
         for row in rows:
-            row.insert(names.index(names[-1]) if rng.random() < 0.05 else len(row), str(_some(rng, ODD_NUMBERS)))
+            row.insert(names.index(names[-1]) if rng.random() < 0.05 else len(row), str(some(rng, ODD_NUMBERS)))
     if rows and rng.random() < 0.6:
         for _ in range(int(rng.integers(1, 3))):
             row = rows[int(rng.integers(n))]
-            row[int(rng.integers(len(row)))] = str(_some(rng, ODD_TEXTS + ODD_NUMBERS))
+            row[int(rng.integers(len(row)))] = str(some(rng, ODD_TEXTS + ODD_NUMBERS))
     lines = [delimiter.join(_cell(cell, delimiter, rng) for cell in row) for row in [names, *rows]]
-    end = str(_some(rng, ["\n", "\n", "\r\n", "\r"]))
+    end = str(some(rng, ["\n", "\n", "\r\n", "\r"]))
     text = end.join(lines) + (end if rng.random() < 0.8 else "")
     if rng.random() < 0.15 and len(text) > 1:
         place = int(rng.integers(len(text)))
-        text = text[:place] + str(_some(rng, ['"', delimiter, "\0", "\n", "\r", ";"])) + text[place:]
-    encoding = str(_some(rng, ["utf-8"] * 6 + ["utf-8-sig", "utf-16", "utf-16-le", "latin-1", "utf-32"]))
+        text = text[:place] + str(some(rng, ['"', delimiter, "\0", "\n", "\r", ";"])) + text[place:]
+    encoding = str(some(rng, ["utf-8"] * 6 + ["utf-8-sig", "utf-16", "utf-16-le", "latin-1", "utf-32"]))
     data = text.encode(encoding, "replace")
     if rng.random() < 0.3:
         data = broken(data, rng)
@@ -257,10 +216,10 @@ def csv_file(rng: np.random.Generator) -> File:
 
 def _odd_value(rng: np.random.Generator) -> object:
     deep: object = 1
-    for _ in range(int(_some(rng, [3, 300]))):
+    for _ in range(int(some(rng, [3, 300]))):
         deep = {"d": deep} if rng.random() < 0.5 else [deep]
     plain = [1, -0.0, 1.5, True, None, "", "a", "\x1b[2J", 10**25, 1e308, 7, "\ud800"]
-    return _some(rng, [*plain, [], {}, [1, "a"], {"x": [1, 2]}, [{"y": 1}], {"x": {"z": "b"}}, [0.5, None], deep])
+    return some(rng, [*plain, [], {}, [1, "a"], {"x": [1, 2]}, [{"y": 1}], {"x": {"z": "b"}}, [0.5, None], deep])
 
 
 def dsjson_file(rng: np.random.Generator) -> File:
@@ -275,20 +234,20 @@ def dsjson_file(rng: np.random.Generator) -> File:
             "_label_Action": action + 1,
             "_labelIndex": action,
             "a": [action + 1, 2 - action],
-            "c": {"user": {"age": int(rng.integers(90)), "city": str(_some(rng, ["b", "a"]))}, "_multi": [{}, {}]},
+            "c": {"user": {"age": int(rng.integers(90)), "city": str(some(rng, ["b", "a"]))}, "_multi": [{}, {}]},
         }
         if full:
             line["p"] = [0.5, 0.5]
         if rng.random() < 0.08:
-            line[str(_some(rng, [*line, "pdrop", "_skipLearn", "_outcomes"]))] = _odd_value(rng)
+            line[str(some(rng, [*line, "pdrop", "_skipLearn", "_outcomes"]))] = _odd_value(rng)
         if rng.random() < 0.15:
             inside = line["c"]
             if isinstance(inside, dict):
-                inside[str(_some(rng, ["user", "user.age", "_multi", "odd", "\ud800", "_slots"]))] = _odd_value(rng)
+                inside[str(some(rng, ["user", "user.age", "_multi", "odd", "\ud800", "_slots"]))] = _odd_value(rng)
         lines.append(json.dumps(line))
         if rng.random() < 0.02:
             lines.append(
-                str(_some(rng, ["", "{", "[1]", '{"a": 1, "a": 2}', "NaN", "\0", "{}", '{"_label_cost": NaN}']))
+                str(some(rng, ["", "{", "[1]", '{"a": 1, "a": 2}', "NaN", "\0", "{}", '{"_label_cost": NaN}']))
             )
     data = "\n".join(lines).encode("utf-8")
     if rng.random() < 0.1:
@@ -297,108 +256,6 @@ def dsjson_file(rng: np.random.Generator) -> File:
     if rng.random() < 0.2:
         return File("log.json.gz", broken(gzip.compress(data, mtime=0), rng))
     return File("log.dsjson", data)
-
-
-# npz
-
-
-def _npy(array: object, rng: np.random.Generator) -> bytes:
-    file = io.BytesIO()
-    np.lib.format.write_array(file, np.asanyarray(array), version=(int(rng.integers(1, 4)), 0), allow_pickle=True)
-    return file.getvalue()
-
-
-def _odd_member(data: bytes, rng: np.random.Generator) -> bytes:
-    """An array whose header says something else than its data are."""
-    head = data.find(b"{")
-    length = data.find(b"\n", head) - head
-    texts = [
-        "{'descr': '<f8', 'fortran_order': False, 'shape': (99999999999,), }",
-        "{'descr': '<f8', 'fortran_order': False, 'shape': (3, -1), }",
-        "{'descr': '|O', 'fortran_order': False, 'shape': (6,), }",
-        "{'descr': '|O', 'fortran_order': False, 'shape': (), }",
-        "{'descr': [('a', '<f8')], 'fortran_order': False, 'shape': (6,), }",
-        "{'descr': '<U1000000000', 'fortran_order': False, 'shape': (6,), }",
-        "{'descr': '<M8[s]', 'fortran_order': False, 'shape': (6,), }",
-        "{'descr': '<f8', 'fortran_order': True, 'shape': (6L,), }",
-        "{'descr': '<f8', 'shape': (6,)}",
-        "{'descr': '<f8', 'descr': '<f4', 'fortran_order': False, 'shape': (6,)}",
-        "(" * 100,
-        "__import__('os')",
-        "{'descr': '\\x3cf8', 'fortran_order': False, 'shape': (6,), }",
-    ]
-    said = str(_some(rng, texts)).encode()
-    if len(said) > length:
-        return data[: int(rng.integers(len(data)))]
-    return data[:head] + said.ljust(length) + data[head + length :]
-
-
-def npz_file(rng: np.random.Generator, *, problem: bool = False) -> File:
-    """Open Bandit's feedback or a problem, whose arrays, headers and archive vary."""
-    n = 6
-    arrays: dict[str, object]
-    if problem:
-        arrays = {
-            "context_weights": np.full(n, 1 / n),
-            "mean_rewards": rng.random((n, 2)),
-            "policy_actions": rng.integers(0, 2, size=(3, n)).astype(str(_some(rng, ["int64", "uint8", "float32"]))),
-        }
-    else:
-        arrays = {
-            "n_rounds": n,
-            "n_actions": 2,
-            "context": rng.normal(size=(n, 2)),
-            "action_context": np.array([{"a": 1}, None], dtype=object),
-            "action": rng.integers(0, 2, size=n),
-            "position": _some(rng, [None, np.zeros(n, dtype=int), np.zeros(n, dtype=object), np.arange(n) % 2]),
-            "reward": rng.integers(0, 2, size=n),
-            "pscore": np.full(n, 0.5),
-        }
-    names = list(arrays)
-    for _ in range(int(rng.choice([0, 0, 1]))):
-        arrays[str(_some(rng, names))] = _some(
-            rng,
-            [
-                rng.normal(size=n).astype(">f4"),
-                np.asfortranarray(rng.normal(size=(n, 2))),
-                np.array(["a"] * n),
-                np.full(n, np.nan),
-                np.zeros(n, dtype=bool),
-                np.zeros(n, dtype=complex),
-                np.zeros(n, dtype=[("a", "f8"), ("b", "i4")]),
-                np.zeros(n, dtype=np.longdouble),
-                np.zeros((0, 2)),
-                np.array(2**63, dtype=np.uint64),
-                np.zeros(n, dtype="M8[s]"),
-            ],
-        )
-    file = io.BytesIO()
-    odd_way = rng.random() < 0.1
-    with warnings.catch_warnings(), zipfile.ZipFile(file, "w") as archive:
-        warnings.simplefilter("ignore")  # on two members of one name
-        for name, array in arrays.items():
-            member = _npy(array, rng)
-            if rng.random() < 0.06:
-                member = _odd_member(member, rng) if rng.random() < 0.7 else broken(member, rng)
-            full = f"{name}{_some(rng, ['.npy'] * 19 + [''])}"
-            if odd_way and rng.random() < 0.2:
-                full = str(_some(rng, [f"folder/{full}", f"../{full}", full.upper(), "\x1b[2J.npy", f"{full}.npz"]))
-            info = zipfile.ZipInfo(full, date_time=(2020, 1, 1, 0, 0, 0))
-            ways = [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED]
-            info.compress_type = int(_some(rng, [*ways, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA] if odd_way else ways))
-            archive.writestr(info, member)
-    data = file.getvalue()
-    if rng.random() < 0.1:  # a checksum, a size or a flag in the archive's directory
-        at = data.rfind(b"PK\x01\x02")
-        patch = struct.pack("<I", int(rng.choice([0, 1, 2**31, 2**32 - 1])))
-        place = at + int(rng.choice([6, 8, 10, 16, 20, 24, 42]))
-        data = data[:place] + patch + data[place + 4 :]
-    return File("log.npz", broken(data, rng) if rng.random() < 0.5 else data)
-
-
-def problem_file(rng: np.random.Generator) -> File:
-    """A problem, whose arrays, headers and archive vary."""
-    return npz_file(rng, problem=True)
 
 
 FILE_MAKERS = {

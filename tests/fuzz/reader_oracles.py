@@ -8,11 +8,12 @@ import io
 import json
 import math
 import warnings
+from typing import SupportsFloat
 
 import numpy as np
 import pyarrow.parquet as pq
 
-from tests.fuzz.reader_files import File
+from tests.fuzz.reader_parts import File
 
 _TRUTHS = {"true": 1.0, "false": 0.0}
 _RESERVED = {"action", "reward", "propensity", "propensities", "least_propensity", "round", "repeats", "context_weight"}
@@ -48,10 +49,10 @@ def _csv_columns(file: File) -> dict[str, list]:
     return {name: [row[j] for row in rows[1:]] for j, name in enumerate(rows[0])}
 
 
-def _number(value: object) -> float:
+def _number(value: SupportsFloat | str) -> float:
     """A number, or a cell of text that spells one."""
     if not isinstance(value, str):
-        return float(value)  # type: ignore[arg-type]
+        return float(value)
     text = value.strip()
     if text.lower() in _TRUTHS:
         return _TRUTHS[text.lower()]

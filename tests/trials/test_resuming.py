@@ -24,7 +24,7 @@ from pacbandits.records import Log
 from pacbandits.simulation import run
 from pacbandits.trials.coda import Coda
 
-RUN = {"algorithm": "coda", "epsilon": 0.06, "delta": 0.1}
+RUN = {"algorithm": "coda", "epsilon": 0.12, "delta": 0.1}
 
 
 def without_time(done):
@@ -97,7 +97,7 @@ def test_a_folder_of_another_run_is_refused(tmp_path):
         (problem, fewer, {}, "its policy class was another"),
         (problem, named, {}, "its policy class was another"),
         (problem, None, {"algorithm": "uniform"}, "its algorithm was coda, and is uniform now"),
-        (problem, None, {"epsilon": 0.2}, r"its epsilon was 0\.06, and is 0\.2 now"),
+        (problem, None, {"epsilon": 0.2}, r"its epsilon was 0\.12, and is 0\.2 now"),
         (problem, None, {"delta": 0.2}, r"its delta was 0\.1, and is 0\.2 now"),
         (problem, None, {"rng": 2}, "its seed was 1, and is 2 now"),
         (problem, None, {"rng": np.random.default_rng(1)}, "its seed was 1, and is None now"),

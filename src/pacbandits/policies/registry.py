@@ -11,14 +11,14 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
 from hashlib import sha256
-from math import exp, isclose, isinf
+from math import exp, isinf
 from math import log as logarithm
-from typing import Any, cast
+from typing import Any
 from weakref import ref
 
 from pacbandits.arrays import as_read, plain_number
 from pacbandits.errors import InputError, nearest, plain
-from pacbandits.fields import Fields, json_object
+from pacbandits.fields import Fields, json_object, same_json
 from pacbandits.options import parse_spec
 from pacbandits.policies.base import (
     DescribedClass,
@@ -42,6 +42,7 @@ from pacbandits.records import Chosen, Contexts, Lottery, Policy, check_contexts
 Json = dict[str, Any]
 
 MAX_LOTTERY_POLICIES = 10_000  # in a file
+SAME_CLASS_TOLERANCE = 1e-9  # relative
 
 # What a command may call for.
 SPECS: dict[str, ClassSpec] = {spec.name: spec for spec in (trees, linear, trivial)}
@@ -106,20 +107,9 @@ def same_class(one: PolicyClass, other: PolicyClass) -> bool:
     """Whether two classes describe themselves alike, numbers to nine digits: another machine may round otherwise."""
     if not isinstance(one, StoredClass) or not isinstance(other, StoredClass):
         return one is other
-    return digest_class(one) == digest_class(other) or _alike(as_read(one.to_json()), as_read(other.to_json()))
-
-
-def _alike(one: object, other: object) -> bool:
-    """Whether two values of JSON are the same, numbers to nine digits."""
-    if isinstance(one, dict) and isinstance(other, dict):
-        mine, theirs = cast(Json, one), cast(Json, other)
-        return mine.keys() == theirs.keys() and all(_alike(mine[name], theirs[name]) for name in mine)
-    if isinstance(one, list) and isinstance(other, list):
-        ours, others = cast(list[object], one), cast(list[object], other)
-        return len(ours) == len(others) and all(map(_alike, ours, others))
-    if isinstance(one, float) and isinstance(other, float):
-        return isclose(one, other, rel_tol=1e-9)
-    return one == other and isinstance(one, bool) is isinstance(other, bool)
+    if digest_class(one) == digest_class(other):
+        return True
+    return same_json(as_read(one.to_json()), as_read(other.to_json()), tolerance=SAME_CLASS_TOLERANCE)
 
 
 def _forget(number: int, _: object) -> None:

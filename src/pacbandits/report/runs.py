@@ -92,35 +92,36 @@ def algorithms_table(algorithms: Mapping[Profile, Sequence[Option]]) -> Renderab
 def certificate_table(certificate: Certificate, ahead: Outlook | None = None) -> RenderableType:
     """What a log proves: the policy in words, the claim, and the figures behind it; and what is still missing."""
     c = certificate
+    figures = {
+        "certified": "yes" if c.certified else "no",
+        "ε that the data certify": show_number(c.certified_epsilon) if c.certified_epsilon < 1 else "—",
+        "interactions": f"{c.samples:,}",
+        "least evidence, and needed": f"{c.value:.2f} of {c.threshold:.2f} nats",
+    }
+    if ahead is not None:
+        figures["more like these for ε, about"] = f"{float(f'{ahead.same:.2g}'):,.0f}"
+        figures["more of the best design, about"] = f"{float(f'{ahead.best:.2g}'):,.0f}"
+    return claim_table(c, figures)
+
+
+def claim_table(claim: Claim, figures: Mapping[str, str], *, warning: str = "") -> RenderableType:
+    """A claim: the policy in words, what is said of it, where the log speaks against that, the figures behind it, and
+    what was looked for in vain or assumed."""
     table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column(width=31)
     table.add_column()
-    table.add_row("certified", "yes" if c.certified else "no")
-    table.add_row("ε that the data certify", show_number(c.certified_epsilon) if c.certified_epsilon < 1 else "—")
-    table.add_row("interactions", f"{c.samples:,}")
-    table.add_row("least evidence, and needed", f"{c.value:.2f} of {c.threshold:.2f} nats")
-    if ahead is not None:
-        table.add_row("more like these for ε, about", f"{float(f'{ahead.same:.2g}'):,.0f}")
-        table.add_row("more of the best design, about", f"{float(f'{ahead.best:.2g}'):,.0f}")
+    for name, figure in figures.items():
+        table.add_row(name, figure)
     words = Text.assemble(
+        (warning, "bold yellow"),
         ("policy\n", "bold cyan"),
-        f"{visible_lines(c.policy.describe())}\n\n",
+        f"{visible_lines(claim.policy.describe())}\n\n",
         ("claim\n", "bold cyan"),
-        f"{c.describe()}\n",
+        f"{claim.describe()}\n",
+        ("".join(f"\nBUT: {alarm}\n" for alarm in claim.alarms), "bold red"),
     )
-    words.append_text(alarms_in_words(c))
-    assuming = Text(f"assuming that {c.assuming()}", style="dim")
-    return Group(words, table, Text(), looks_in_words(c), assuming)
-
-
-def alarms_in_words(claim: Claim) -> Text:
-    """Where the log speaks against what a claim rests on; nothing if it does not."""
-    return Text("".join(f"\nBUT: {alarm}\n" for alarm in claim.alarms), style="bold red")
-
-
-def looks_in_words(claim: Claim) -> Text:
-    """Where the log was looked at and nothing was found."""
-    return Text("".join(f"{check.describe()}\n" for check in claim.checks if not check.alarm), style="dim")
+    looks = "".join(f"{check.describe()}\n" for check in claim.checks if not check.alarm)
+    return Group(words, table, Text(), Text(looks, style="dim"), Text(f"assuming that {claim.assuming()}", style="dim"))
 
 
 def _figure(value: object) -> str:

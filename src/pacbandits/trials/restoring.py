@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
-from typing import cast
 
 import numpy as np
 
@@ -16,7 +15,7 @@ from pacbandits.arrays import FloatArray, as_read
 from pacbandits.certificate import Certificate, Leaders
 from pacbandits.certificate.leaders import NOBODY
 from pacbandits.errors import InputError, plain
-from pacbandits.fields import Fields, Json, number, text, whole_number
+from pacbandits.fields import Fields, Json, number, same_json, text, whole_number
 from pacbandits.policies import policy_from_json
 from pacbandits.policies.base import PolicyClass
 from pacbandits.records import Chosen, Contexts, Design, Log, Lottery, Policy, Sampler
@@ -103,19 +102,8 @@ def check_described(fields: Fields, algorithm: Trial, state: TrialState, *, besi
     described = as_read(describe(algorithm, state))
     fields.check_known((*described, *beside))
     for name, own in described.items():
-        if not _is_same(own, fields[name]):
+        if not same_json(own, fields[name]):
             raise InputError(f"{fields.name(name)} is not in the form in which it is written")
-
-
-def _is_same(one: object, other: object) -> bool:
-    """Whether two values of JSON are equal; true is not 1."""
-    if isinstance(one, dict) and isinstance(other, dict):
-        mine, yours = cast(Json, one), cast(Json, other)
-        return mine.keys() == yours.keys() and all(_is_same(mine[name], yours[name]) for name in mine)
-    if isinstance(one, list) and isinstance(other, list):
-        some, others = cast(list[object], one), cast(list[object], other)
-        return len(some) == len(others) and all(map(_is_same, some, others))
-    return isinstance(one, bool) == isinstance(other, bool) and one == other
 
 
 def _policies_of(fields: Fields, policies: PolicyClass) -> list[Policy]:

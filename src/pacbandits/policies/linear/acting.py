@@ -111,7 +111,10 @@ def _act_all(turned: FloatArray, thetas: FloatArray, out: Table, offset: int, st
     top, best = np.empty(width), np.zeros(width, dtype=np.int64)
     for first in range(0, m, width):
         size = min(width, m - first)
-        phi[:, :, :size] = turned[:, :, first : first + size]
+        for j in range(d):  # slices would take seconds to compile
+            for a in range(n_actions):
+                for i in range(size):
+                    phi[j, a, i] = turned[j, a, first + i]
         for k in range(start, stop):
             same = 0
             if k > start:
@@ -120,8 +123,8 @@ def _act_all(turned: FloatArray, thetas: FloatArray, out: Table, offset: int, st
             for j in range(same, d):
                 for a in range(n_actions):
                     _add(sums[j, a], phi[j, a], thetas[k, j], sums[j + 1, a], size)
-            top[:size] = sums[d, 0, :size]
-            best[:size] = 0
+            for i in range(size):
+                top[i], best[i] = sums[d, 0, i], 0
             for a in range(1, n_actions):
                 _take(sums[d, a], a, top, best, size)
             for i in range(size):

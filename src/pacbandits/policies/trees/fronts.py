@@ -197,13 +197,17 @@ def root_fronts(block: FloatArray, j: int, layout: Layout, ties: tuple[float, fl
             n = ends.shape[0]
             begin = 0
             for i in range(n):
-                f[i], g[i], o[i] = f[begin], g[ends[i] - 1], o[(begin + ends[i]) // 2]
+                f[i], g[i] = f[begin], g[ends[i] - 1]
+                for c in range(3):
+                    o[i, c] = o[(begin + ends[i]) // 2, c]
                 begin = ends[i]
         while end + n > size:
             size *= 2
             first, second, origin = grow(first, size), grow(second, size), grow(origin, 3 * size)
-        first[end : end + n], second[end : end + n] = f[:n], g[:n]
-        origin[3 * end : 3 * (end + n)] = o[:n].reshape(-1)
+        for i in range(n):  # slices would take seconds to compile
+            first[end + i], second[end + i] = f[i], g[i]
+            for c in range(3):
+                origin[3 * (end + i) + c] = o[i, c]
         lengths[s] = n
         end += n
     stumps = origin[: 3 * end].copy().reshape((end, 3))

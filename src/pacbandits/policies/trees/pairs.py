@@ -62,7 +62,8 @@ def front_beyond_ties(first: FloatArray, second: FloatArray, tie_first: float, t
 def grow(array: Numbers, size: int) -> Numbers:
     """A longer copy, for when `array` is full."""
     out = np.empty(size, dtype=array.dtype)
-    out[: array.shape[0]] = array
+    for i in range(array.shape[0]):  # a slice would take seconds to compile
+        out[i] = array[i]
     return out  # pyright: ignore[reportReturnType]
 
 
