@@ -104,11 +104,11 @@ def learn_class(spec: str, log: Log, *, contexts: Contexts | None = None, ordere
 
     >>> import pacbandits as pb
     >>> problem = pb.load_problem("trees:contexts=80,features=3,bins=4,actions=3,competitive=2")
-    >>> log = pb.run(problem, epsilon=0.3, delta=0.05, rng=1).log
+    >>> log = pb.run(problem, epsilon=0.2, delta=0.05, rng=1).log
     >>> trees = pb.learn_class("trees:depth=1", log)
     >>> certificate = pb.certify(log, trees, epsilon=0.4, delta=0.05)
     >>> pb.verify(certificate, log, trees.policies).checked[0]
-    'the policy class is what trees:depth=1 learns from the first 221 rows of the log'
+    'the policy class is what trees:depth=1 learns from the first 217 rows of the log'
 
     Raises:
         InputError: When the name is unknown, or nothing would be left of the log to prove anything.
