@@ -137,10 +137,9 @@ def hedge(design: Design, share: float) -> Design:
     What that part has to say is less than what is not known; every policy takes its time whenever the design is played.
     """
     order: IntArray = np.argsort(-design.weights, kind="stable")
-    heaviest = np.cumsum(design.weights[order])
-    enough = int(np.searchsorted(heaviest, (1.0 - DROPPED_SHARE * share) * design.weights.sum())) + 1
-    kept = order[:enough]
-    support = tuple(design.support[i] for i in kept.tolist())
+    heaviest: FloatArray = np.cumsum(design.weights[order])
+    kept = order[: 1 + np.searchsorted(heaviest, (1.0 - DROPPED_SHARE * share) * design.weights.sum())]
+    support = tuple(design.support[int(i)] for i in kept)
     return replace(design, support=support, weights=design.weights[kept], even_share=share)
 
 
