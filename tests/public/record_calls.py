@@ -88,9 +88,23 @@ RECORD_CALLS: dict[str, Callable[[], Call]] = {
     ),
     "Design": lambda: Call(
         pb.Design,
-        {"support": (policy(),), "weights": [1.0], "reference": policy(), "floor": 0.1, "smoothing": 0.1},
-        {"support": "list", "weights": "array", "reference": "record", "floor": "number", "smoothing": "number"},
-        beyond={"floor": (-0.1, 0.6), "smoothing": (-1,), "weights": ([-1.0], [1.0, 2.0])},
+        {
+            "support": (policy(),),
+            "weights": [1.0],
+            "reference": policy(),
+            "floor": 0.1,
+            "smoothing": 0.1,
+            "even_share": 0.1,
+        },
+        {
+            "support": "list",
+            "weights": "array",
+            "reference": "record",
+            "floor": "number",
+            "smoothing": "number",
+            "even_share": "number",
+        },
+        beyond={"floor": (-0.1, 0.6), "smoothing": (-1,), "even_share": (-0.1, 1.1), "weights": ([-1.0], [1.0, 2.0])},
     ),
     "Design.uniform": lambda: Call(pb.Design.uniform, {"reference": policy()}, {"reference": "record"}),
     "RewardBounds": lambda: Call(

@@ -112,6 +112,9 @@ def test_an_empty_support_is_played_uniformly() -> None:
         ({"floor": 0.6}, "floor must lie between 0 and 1/2"),
         ({"floor": np.nan}, "floor must lie between 0 and 1/2"),
         ({"support": (AtLeast(0, 1),)}, "same number of actions"),
+        ({"even_share": -0.1}, "even_share must be (a number )?from 0 to 1, got"),
+        ({"even_share": 1.5}, "even_share must be (a number )?from 0 to 1, got"),
+        ({"even_share": np.nan}, "even_share must be (a number )?from 0 to 1, got"),
     ],
 )
 def test_refuses_what_does_not_fit(changes: dict[str, Any], message: str) -> None:
@@ -146,3 +149,20 @@ def test_refuses_a_bad_smoothing(eta: float) -> None:
     policy = Finite([[0, 1]], n_actions=2).policy(0)
     with pytest.raises(InputError, match="smoothing must be 0 or more and finite"):
         Design((), np.empty(0), policy, smoothing=eta)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.3, 1.0])
+def test_a_share_is_played_evenly_beside_the_floor(share: float) -> None:
+    rng = np.random.default_rng(5)
+    policies = Finite(rng.integers(4, size=(5, 6)), n_actions=4)
+    parts: dict[str, Any] = {
+        "support": tuple(policies.policy(i) for i in range(1, 5)),
+        "weights": rng.exponential(size=4),
+        "reference": policies.policy(0),
+        "floor": 0.02,
+    }
+    contexts, noise = Contexts.finite(6), rng.random((6, 4))
+    alone = Design(**parts).propensities(contexts, noise=noise)
+    mixed = Design(**parts, even_share=share).propensities(contexts, noise=noise)
+    assert mixed == pytest.approx((1 - share) * alone + share / 4, rel=1e-12)
+    assert alone.min() == pytest.approx(0.02)  # or nothing would be told of the two together

@@ -86,9 +86,10 @@ class Design:
         rows = np.arange(n)
         mass = np.zeros((n, self.n_actions))
         reference = self.reference(contexts)
+        flat, starts = mass.reshape(-1), rows * self.n_actions
         for weight, policy in zip(self.weights, self.support, strict=True):
             if weight > 0:
-                mass[rows, policy(contexts)] += weight
+                flat[starts + policy(contexts)] += weight
         mass[rows, reference] = 0.0
         mass[rows, reference] = mass.sum(axis=1)
         mass += self.smoothing * self.weights.sum()

@@ -25,6 +25,7 @@ from pacbandits.progress import Progress
 from pacbandits.trials.exploration import (
     NoisyDesign,
     design_task,
+    even_share,
     explore_uniformly,
     explore_with,
     hedge,
@@ -51,7 +52,7 @@ class Coda(Trial):
     growth: the largest round, as a share of what was seen.
     single: whether a lottery between policies will not do.
     floor: the least probability of an action, as a share of uniform exploration.
-    precision: the relative gap to which designs are solved through oracles.
+    precision: the relative gap to which designs are solved through oracles, once their gaps are known as well.
 
     >>> import pacbandits as pb
     >>> people = pb.Contexts.of([[20], [30], [40], [50]], names=["age"])
@@ -106,9 +107,9 @@ class Coda(Trial):
         assert state.current is not None
         fitted = fit(state)
         task = design_task(state, fitted, epsilon=self.epsilon, floor=self.floor)
-        solution, calls = self._solve(state, task, progress=progress)
-        design = hedge(solution.design, samples=state.samples, price=state.current.price)
-        designed = explore_with(state, task, NoisyDesign(design, fitted))
+        share = even_share(samples=state.samples, price=state.current.price)
+        solution, calls = self._solve(state, task, tolerance=max(self.precision, share), progress=progress)
+        designed = explore_with(state, task, NoisyDesign(hedge(solution.design, share), fitted))
         even = explore_uniformly(state, task)
         calls += designed.oracle_calls + even.oracle_calls
         if even.price <= designed.price:
@@ -117,7 +118,9 @@ class Coda(Trial):
         pool = () if listed else solution.design.support[:MAX_POOLED_POLICIES]
         return replace(designed, pool=pool, oracle_calls=calls)
 
-    def _solve(self, state: TrialState, task: DesignTask, *, progress: Progress | None) -> tuple[Solution, int]:
+    def _solve(
+        self, state: TrialState, task: DesignTask, *, tolerance: float, progress: Progress | None
+    ) -> tuple[Solution, int]:
         """The design for a task, over a list or through the class's oracles; and how many calls those took."""
         if isinstance(state.policies, EnumeratedClass):
             return solve_enumerated(task, tolerance=LISTED_PRECISION), 0
@@ -125,7 +128,7 @@ class Coda(Trial):
         solution = solve_by_pricing(
             task,
             pricing=best_pricing(counted),
-            tolerance=self.precision,
+            tolerance=tolerance,
             max_rounds=MAX_PRICING_ROUNDS if state.policies.exact else MAX_PRICING_ROUNDS_INEXACT,
             seeds=state.pool,
             progress=progress,

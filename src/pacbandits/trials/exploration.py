@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from pacbandits.arrays import FloatArray
+from pacbandits.arrays import FloatArray, IntArray
 from pacbandits.certificate import Ledger
 from pacbandits.design import DesignTask, Shifted, price_propensities
 from pacbandits.policies.base import PolicyClass
@@ -22,6 +22,7 @@ GAP_MARKDOWN_STANDARD_ERRORS = 1.0  # by which gaps are taken to be smaller than
 TYPICAL_ERROR_IN_EPSILONS = 1.5  # of the gaps of policies that matter, before there are data
 HEDGED_ERROR_SHARE = 0.5  # of the relative error of gaps, what is played evenly on that account
 MAX_EVEN_SHARE = 0.6  # of a design, however little is known
+DROPPED_SHARE = 0.25  # of the even share, the weight of those whom a design can do without
 REDESIGN_GROWTH_FACTOR = 1.5  # by which the data have grown when a design is out of date
 
 
@@ -117,8 +118,8 @@ def gap_task(
     )
 
 
-def hedge(design: Design, *, samples: int, price: float) -> Design:
-    """The design, played evenly for as large a share as its gaps may be wrong.
+def even_share(*, samples: int, price: float) -> float:
+    """κ, how much of a design is played evenly: as large a share as its gaps may be wrong.
 
     The gap of a policy is known to about √(V/n), and the price of what was played is V/d² of the policy that it served
     worst: so √(price/n) is the largest error of a gap, relative to what must be told apart. A design relies on gaps
@@ -127,8 +128,19 @@ def hedge(design: Design, *, samples: int, price: float) -> Design:
 
     samples: n, how many the gaps are from. price: of what they were played with.
     """
-    error = np.sqrt(price / samples)
-    return replace(design, even_share=float(min(HEDGED_ERROR_SHARE * error, MAX_EVEN_SHARE)))
+    return float(min(HEDGED_ERROR_SHARE * np.sqrt(price / samples), MAX_EVEN_SHARE))
+
+
+def hedge(design: Design, share: float) -> Design:
+    """The design, played evenly for this share, and without the lightest part of its support.
+
+    What that part has to say is less than what is not known; every policy takes its time whenever the design is played.
+    """
+    order: IntArray = np.argsort(-design.weights, kind="stable")
+    heaviest: FloatArray = np.cumsum(design.weights[order])
+    kept = order[: 1 + np.searchsorted(heaviest, (1.0 - DROPPED_SHARE * share) * design.weights.sum())]
+    support = tuple(design.support[int(i)] for i in kept)
+    return replace(design, support=support, weights=design.weights[kept], even_share=share)
 
 
 def explore_uniformly(state: TrialState, task: DesignTask) -> Exploration:

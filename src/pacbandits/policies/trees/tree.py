@@ -139,7 +139,12 @@ def actions_of(node: Node, contexts: Contexts) -> IntArray:
     """The action (n,) of a node on each context."""
     if isinstance(node, int):
         return np.full(len(contexts), node, dtype=np.int64)
-    return np.where(node.test(contexts), actions_of(node.then, contexts), actions_of(node.otherwise, contexts))
+    # A leaf is handed over as the number it is: designs ask hundreds of trees about every context.
+    then, otherwise = (
+        np.int64(child) if isinstance(child, int) else actions_of(child, contexts)
+        for child in (node.then, node.otherwise)
+    )
+    return np.where(node.test(contexts), then, otherwise)
 
 
 def lines(node: Branch) -> list[str]:

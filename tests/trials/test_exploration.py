@@ -1,0 +1,76 @@
+"""What designs cost in truth, when the gaps they are made for are estimates."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from pacbandits.complexity import measure_gaps
+from pacbandits.design import DesignTask, Shifted, price_propensities
+from pacbandits.policies.finite import Finite
+from pacbandits.problems import load_problem
+from pacbandits.records import Design
+from pacbandits.trials.coda import Coda
+from pacbandits.trials.exploration import COUNTED_GAP_SHARE, MAX_EVEN_SHARE, NoisyDesign, even_share, hedge
+from pacbandits.trials.trial import fit
+
+
+def test_what_is_played_evenly_follows_the_error_of_gaps():
+    assert even_share(samples=400, price=100.0) == pytest.approx(0.25)
+    assert even_share(samples=1600, price=100.0) == pytest.approx(0.125)
+    assert even_share(samples=10, price=100.0) == MAX_EVEN_SHARE
+
+
+def test_a_hedged_design_keeps_the_heaviest_of_its_support():
+    policies = Finite([[k % 3, k // 3] for k in range(9)], n_actions=3)
+    support = tuple(policies.policy(k) for k in range(1, 7))
+    design = Design(support, np.array([0.05, 3.0, 0.02, 4.0, 0.03, 2.9]), policies.policy(0), floor=0.01)
+    hedged = hedge(design, 0.4)
+    assert (hedged.even_share, hedged.floor, hedged.reference) == (0.4, 0.01, design.reference)
+    assert hedged.support == (support[3], support[1], support[5])
+    assert hedged.weights.tolist() == [4.0, 3.0, 2.9]
+    assert len(hedge(design, 0.0).support) == 6
+    empty = hedge(Design.uniform(policies.policy(0)), 0.4)
+    assert empty.support == ()
+
+
+def true_prices(problem, state, samplers, *, epsilon):
+    """V/d² of the policy that each sampler serves worst, by true gaps and what the model of the state errs by."""
+    gaps, population = measure_gaps(problem, problem.policies), problem.population
+    errors = problem.mean_rewards - fit(state).predict(population)
+    task = DesignTask(
+        problem.policies,
+        population,
+        reference=gaps.best,
+        gaps=gaps.scores,
+        scale=Shifted(epsilon, COUNTED_GAP_SHARE),
+        noise=problem.noise_variance + errors**2,
+    )
+    return np.array([price_propensities(task, one.propensities(population)).upper for one in samplers])
+
+
+@pytest.mark.parametrize(
+    ("spec", "most", "unhedged"),
+    [
+        ("trivial:contexts=5,actions=6", 1.05, 1.4),  # each action is best for somebody, or seems to be
+        ("random:policies=200,contexts=20,actions=6,seed=4", 1.05, 1.0),
+        ("two-of-many:actions=8,policies=60,contexts=20", 0.8, 0.0),  # where a design is worth it, it is played
+    ],
+)
+def test_early_designs_cost_no_more_than_uniform_exploration(spec, most, unhedged):
+    """On average over seeds, by the truth; the same designs without the hedge follow noise."""
+    problem, trial, ratios = load_problem(spec), Coda(0.05, 0.05, pilot=500), []
+    for seed in range(6):
+        start = trial.start(problem.policies, problem.population)
+        plan = trial.design(start)
+        state = trial.absorb(start, plan, problem.interact(plan.sampler, samples=500, rng=np.random.default_rng(seed)))
+        sampler = trial.explore(state).sampler
+        assert isinstance(sampler, NoisyDesign)
+        alone = NoisyDesign(replace(sampler.design, even_share=0.0), sampler.fitted)
+        prices = true_prices(problem, state, (sampler, alone, Design.uniform(state.policy)), epsilon=0.05)
+        ratios.append(prices[:2] / prices[2])
+    hedged, alone = np.mean(ratios, axis=0)
+    assert hedged <= most
+    assert alone >= unhedged
