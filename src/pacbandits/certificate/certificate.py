@@ -40,6 +40,8 @@ MODEL_GIVEN = "the reward model was chosen before the log was seen"
 ROUNDS = "rounds are numbered in the order in which they occurred, and no row chose its round by its outcome"
 ORDERED = "the rows of the log stand in the order in which they occurred"
 LED = "the leader of every round was fixed before it, by whoever ran the trial"
+SCORE = "capped doubly robust difference, log(1 + bet (epsilon - score))"
+LED_SCORE = "capped doubly robust difference, log(1 - bet score) + bet epsilon"
 INEXACT = "the argmax oracle, which is not exact, found the least refuted policy"
 
 
@@ -101,7 +103,7 @@ class Certificate(Claim):
             "value": self.value,
             "threshold": self.threshold,
             "log_size": self.log_size if math.isfinite(self.log_size) else None,
-            "score": "capped doubly robust difference, log(1 + bet (epsilon - score))",
+            "score": SCORE if self.leaders is None else LED_SCORE,
             "multipliers": list(self.bets.multipliers),
             "scales": list(self.bets.scales),
             "cap_share": self.bets.share,

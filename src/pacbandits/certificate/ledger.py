@@ -117,8 +117,10 @@ class Ledger:
         if bets.shape != (self.n_rounds,) or against.turns.shape != (self.n_rounds,):
             raise InputError(f"bets and leaders must have one number for each of {self.n_rounds} rounds")
         boldest = bets * (1.0 + against.moves.sum(axis=1))
-        if not ((bets >= 0) & (boldest - bets * min(epsilon, 0.0) < 1.0)).all() or not 0 < share < 1:
-            raise InputError("bets must not be negative, and a single row must not be able to ruin an expert")
+        if not ((bets >= 0) & (boldest < 1.0)).all() or not 0 < share < 1 or not epsilon >= 0:
+            raise InputError(
+                "bets and epsilon must not be negative, and a single row must not be able to ruin an expert"
+            )
         out = self._zeros()
         over_cores(
             lambda a, b: add_log_wealth(self.rows, against, bets, share, epsilon, out, a, b),
