@@ -50,7 +50,7 @@ class Certificate(Claim):
     """What betting has proven of a policy: a `Claim`, certified when every policy is refuted at ε, and
 
     value: the log-wealth against the least refuted policy.
-    threshold: what that must reach.
+    threshold: what that must reach; infinite where a union over a class without a size is asked for.
     bets: what each expert stakes in each round.
     leaders: of the rounds, of whom the policy is a lottery or one; None where the proof is a union over all policies.
     slack: by how much ε is larger than what the wealth speaks of (see `moving.choose`).
@@ -101,7 +101,7 @@ class Certificate(Claim):
     def figures(self) -> Json:
         return {
             "value": self.value,
-            "threshold": self.threshold,
+            "threshold": self.threshold if math.isfinite(self.threshold) else None,
             "log_size": self.log_size if math.isfinite(self.log_size) else None,
             "score": SCORE if self.leaders is None else LED_SCORE,
             "multipliers": list(self.bets.multipliers),
@@ -124,10 +124,11 @@ class Certificate(Claim):
         with reading(value, kind=cls) as given:
             fields, most = Fields(given, "certificate"), MAX_STORED_MAGNITUDE
             size = fields.number_or_null("log_size", least=0.0, most=most)
+            needed = fields.number_or_null("threshold", least=-most, most=most)
             made = cls(
                 **read_common(given, policies),
                 value=fields.number("value", least=-most, most=most),
-                threshold=fields.number("threshold", least=-most, most=most),
+                threshold=math.inf if needed is None else needed,
                 bets=Bets(
                     fields.numbers("multipliers", shortest=1, longest=MAX_STORED_EXPERTS),
                     fields.numbers("scales", shortest=1),
