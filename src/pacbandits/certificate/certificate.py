@@ -40,6 +40,8 @@ MODEL_GIVEN = "the reward model was chosen before the log was seen"
 ROUNDS = "rounds are numbered in the order in which they occurred, and no row chose its round by its outcome"
 ORDERED = "the rows of the log stand in the order in which they occurred"
 LED = "the leader of every round was fixed before it, by whoever ran the trial"
+SCORE = "capped doubly robust difference, log(1 + bet (epsilon - score))"
+LED_SCORE = "capped doubly robust difference, log(1 - bet score) + bet epsilon"
 INEXACT = "the argmax oracle, which is not exact, found the least refuted policy"
 
 
@@ -48,7 +50,7 @@ class Certificate(Claim):
     """What betting has proven of a policy: a `Claim`, certified when every policy is refuted at ε, and
 
     value: the log-wealth against the least refuted policy.
-    threshold: what that must reach.
+    threshold: what that must reach; infinite where a union over a class without a size is asked for.
     bets: what each expert stakes in each round.
     leaders: of the rounds, of whom the policy is a lottery or one; None where the proof is a union over all policies.
     slack: by how much ε is larger than what the wealth speaks of (see `moving.choose`).
@@ -99,9 +101,9 @@ class Certificate(Claim):
     def figures(self) -> Json:
         return {
             "value": self.value,
-            "threshold": self.threshold,
+            "threshold": self.threshold if math.isfinite(self.threshold) else None,
             "log_size": self.log_size if math.isfinite(self.log_size) else None,
-            "score": "capped doubly robust difference, log(1 + bet (epsilon - score))",
+            "score": SCORE if self.leaders is None else LED_SCORE,
             "multipliers": list(self.bets.multipliers),
             "scales": list(self.bets.scales),
             "cap_share": self.bets.share,
@@ -122,10 +124,11 @@ class Certificate(Claim):
         with reading(value, kind=cls) as given:
             fields, most = Fields(given, "certificate"), MAX_STORED_MAGNITUDE
             size = fields.number_or_null("log_size", least=0.0, most=most)
+            needed = fields.number_or_null("threshold", least=-most, most=most)
             made = cls(
                 **read_common(given, policies),
                 value=fields.number("value", least=-most, most=most),
-                threshold=fields.number("threshold", least=-most, most=most),
+                threshold=math.inf if needed is None else needed,
                 bets=Bets(
                     fields.numbers("multipliers", shortest=1, longest=MAX_STORED_EXPERTS),
                     fields.numbers("scales", shortest=1),

@@ -9,7 +9,7 @@ two costs more than a small difference is worth.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -71,13 +71,21 @@ def makes_way(leader: Policy, favourite: Policy, ledger: Ledger, mixture: FloatA
 
 
 def lead_log(
-    log: Log, predictions: FloatArray, policies: PolicyClass, *, sizes: Sequence[int], spared: int, single: bool
+    log: Log,
+    predictions: FloatArray,
+    policies: PolicyClass,
+    *,
+    sizes: Sequence[int],
+    spared: int,
+    single: bool,
+    settle: Callable[[int, Policy], Policy] | None = None,
 ) -> Leaders:
     """The leaders of a log's rounds, each the favourite of the rows before its round.
 
     They are the same for every ε that is asked for: so the certificates of all of them hold together.
 
-    sizes (rounds,): what each round was planned to have. spared: rounds at the beginning that only teach.
+    sizes (rounds,): what each round was planned to have. spared: rounds at the beginning that only teach. settle: by
+    the number of a round and who is chosen to lead from there on, who leads instead; for those who verify.
     """
     rounds = np.unique(log.rounds)
     ends = np.cumsum([log.repeats[log.rounds == number].sum() for number in rounds])
@@ -87,8 +95,10 @@ def lead_log(
         if i > 0 and ends[i - 1] >= LEADING_GROWTH_FACTOR * last:
             last = float(ends[i - 1])
             leader = lead_round(log, predictions, policies, leader, round_number=i, single=single)
-        known = log.contexts.take(np.flatnonzero(log.rounds < rounds[i]))
-        leaders = leaders.followed_by(leader if i >= spared else None, known, size=size)
+            leader = leader if settle is None else settle(i, leader)
+        before = np.flatnonzero(log.rounds < rounds[i]) if i > 0 else np.arange(len(log))  # nobody leads in the first
+        leaders = leaders.followed_by(leader if i >= spared else None, log.contexts.take(before), size=size)
+        leader = leader if leaders.last is None else leaders.last
     return leaders
 
 

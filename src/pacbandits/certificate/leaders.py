@@ -2,14 +2,18 @@
 
 Before every round t a policy q_t is fixed, the leader of the data so far, and a stake λ_t. Let X_t(π) be the score of π
 against q_t, and Y_t that of the lottery q̄_t between earlier leaders, both of a row of round t, c_t ≥ 0 a number fixed
-before it. With ε and `Z_t(π) = X_t(π) + c_t Y_t`,
+before it. With `Z_t(π) = X_t(π) + c_t Y_t`,
 
-    M = Π_t (1 + λ_t(ε − Z_t(π))) / (1 + λ_t(ε − E Z_t(π)))                 over all rows
+    M = Π_t (1 − λ_t Z_t(π)) / (1 − λ_t E Z_t(π))                           over all rows
 
 is a nonnegative martingale, so that for π* (which is fixed) it ever reaches 1/δ with probability at most δ. As
-1 + x ≤ e^x, a wealth `Π_t (1 + λ_t(ε − Z_t(π*))) ≥ 1/δ` then implies `Σ_t λ_t(ε − E Z_t(π*)) > 0`, which is
+1 − x ≤ e^−x, a wealth `Π_t (1 − λ_t Z_t(π*)) e^{λ_t ε} ≥ 1/δ` then implies `Σ_t λ_t(ε − E Z_t(π*)) > 0`, which is
 
     V(π*) − Σ_j (u_j/Λ) V(q_j) < ε,     Λ = Σ_t λ_t,     u_j = Σ_{t: q_t = q_j} λ_t(1 + c_t) − Σ_t λ_t c_t q̄_t(j).
+
+M knows nothing of ε, so that this holds for all ε and at all times together. (Of one policy the gap to π* is a number,
+and the wealth `Π_t (1 + λ_t(ε − X_t))` against that number alone is what a union asks about. What is left to gain by
+the lottery is another number after every round, by chance, and its wealth could not be tied to a single M.)
 
 π* is unknown, but refuting every policy refutes it. So the lottery that draws leader j with probability u_j/Λ is within
 ε of the best, whatever the leaders were and however many policies there are: no log|Π| is paid, and every row counts

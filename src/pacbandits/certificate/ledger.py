@@ -34,6 +34,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pacbandits.arrays import FloatArray, IntArray
+from pacbandits.certificate.leaders import NOBODY
 from pacbandits.certificate.rows import Against, Rows, add_gaps, add_log_wealth, add_values
 from pacbandits.compiled import over_cores
 from pacbandits.errors import InputError
@@ -114,11 +115,14 @@ class Ledger:
 
         against: what policies are scored against. bets (rounds,): λ of each round. share: how near λ(1 + M) comes to 1.
         """
-        if bets.shape != (self.n_rounds,) or against.turns.shape != (self.n_rounds,):
-            raise InputError(f"bets and leaders must have one number for each of {self.n_rounds} rounds")
+        self._check_against(against)
+        if bets.shape != (self.n_rounds,):
+            raise InputError(f"bets must have one number for each of {self.n_rounds} rounds")
         boldest = bets * (1.0 + against.moves.sum(axis=1))
-        if not ((bets >= 0) & (boldest - bets * min(epsilon, 0.0) < 1.0)).all() or not 0 < share < 1:
-            raise InputError("bets must not be negative, and a single row must not be able to ruin an expert")
+        if not ((bets >= 0) & (boldest < 1.0)).all() or not 0 < share < 1 or not epsilon >= 0:
+            raise InputError(
+                "bets and epsilon must not be negative, and a single row must not be able to ruin an expert"
+            )
         out = self._zeros()
         over_cores(
             lambda a, b: add_log_wealth(self.rows, against, bets, share, epsilon, out, a, b),
@@ -155,6 +159,17 @@ class Ledger:
         of_rows, out = self.rows.repeats * weights[self.rows.rounds], self._zeros()
         over_cores(lambda a, b: add_values(self.rows, of_rows, out, a, b), count=len(self.contexts), chunks_per_core=16)
         return out
+
+    def _check_against(self, against: Against) -> None:
+        """Raise unless leaders have an action for every context, and rounds a leader and what it takes from each."""
+        leaders = len(against.actions)
+        for actions in against.actions:
+            self._check(actions)
+        shapes = against.turns.shape == (self.n_rounds,) and against.moves.shape == (self.n_rounds, leaders)
+        if not shapes or not ((against.turns >= NOBODY) & (against.turns < leaders)).all():
+            raise InputError(f"each of {self.n_rounds} rounds must be led by one of {leaders} policies, or by nobody")
+        if not (against.moves >= 0).all():
+            raise InputError("no negative weight moves between leaders")
 
     def _check(self, reference: IntArray) -> None:
         """Raise unless the reference has an action for every context."""

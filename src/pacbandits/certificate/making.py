@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -11,7 +11,7 @@ from pacbandits.arrays import FloatArray
 from pacbandits.certificate.bets import Bets
 from pacbandits.certificate.certificate import Certificate
 from pacbandits.certificate.claim import Json
-from pacbandits.certificate.leaders import MAX_SLACK, Leaders
+from pacbandits.certificate.leaders import MAX_SLACK, NOBODY, Leaders
 from pacbandits.certificate.learning import Learning
 from pacbandits.certificate.ledger import Ledger
 from pacbandits.certificate.moving import against_one, choose, move_weight
@@ -86,8 +86,16 @@ class Evidence:
         return chosen, against, slack
 
     def wealth(self, expert: int, *, against: Against, epsilon: float) -> FloatArray:
-        """The log-wealth scores (m, A) of one expert."""
-        return self.ledger.log_wealth(against, bets=self.bets.stakes(expert), share=self.bets.share, epsilon=epsilon)
+        """The log-wealth scores (m, A) of one expert; those of leaders are without ε, which stands beside them."""
+        inside = epsilon if self.leaders is None else 0.0
+        return self.ledger.log_wealth(against, bets=self.bets.stakes(expert), share=self.bets.share, epsilon=inside)
+
+    def beside(self, *, against: Against, epsilon: float) -> list[float]:
+        """What each expert has for ε alone where leaders are bet on: ε Σ_t λ_t, over the rows that had one."""
+        if self.leaders is None:
+            return [0.0] * len(self.bets)
+        led = self.ledger.round_sizes * (against.turns != NOBODY)
+        return [epsilon * float((led * self.bets.stakes(k)).sum()) for k in range(len(self.bets))]
 
     def slope(self, experts: Iterable[int]) -> float:
         """About how fast log-wealth rises with ε: by all stakes together, the mean of these experts."""
@@ -101,10 +109,10 @@ def make_certificate(evidence: Evidence, favourite: Policy) -> tuple[Certificate
     chosen, against, slack = evidence.chosen(favourite)
     # With too much slack nothing is claimed; the wealth then tells how far the rest has come.
     claimable = slack <= MAX_SLACK
-    scores = [
-        asked.wealth(k, against=against, epsilon=asked.epsilon - slack * claimable) for k in range(len(asked.bets))
-    ]
-    least = least_wealth(asked.policies, asked.ledger.contexts, scores, needed=asked.needed)
+    distance = asked.epsilon - slack * claimable
+    scores = [asked.wealth(k, against=against, epsilon=distance) for k in range(len(asked.bets))]
+    beside = asked.beside(against=against, epsilon=distance)
+    least = least_wealth(asked.policies, asked.ledger.contexts, scores, beside=beside, needed=asked.needed)
     reach, more = _certified_epsilon(asked, least, against, slack=slack) if claimable else (1.0, 0)
     log, policies, threshold = evidence.log, evidence.policies, evidence.needed
     certificate = Certificate(
@@ -140,7 +148,6 @@ def _certified_epsilon(evidence: Evidence, least: Least, against: Against, *, sl
     Wealth rises with ε, almost along a line: at first it is guessed where that crosses the threshold.
     """
     epsilon, threshold = evidence.epsilon, evidence.needed
-    listed = isinstance(evidence.policies, EnumeratedClass)
     refuted = least.value >= threshold
     slope = evidence.slope(least.experts)
     if not refuted and (epsilon >= 1 or slope <= 0):
@@ -151,20 +158,24 @@ def _certified_epsilon(evidence: Evidence, least: Least, against: Against, *, sl
         high = min(max(int(np.searchsorted(grid, epsilon, side="left")), 1), high)
     else:
         low = max(int(np.searchsorted(grid, epsilon, side="right")) - 1, 0)
-    known, wealth, asked = epsilon, least.value, 0
+    known, wealth, asked, more = epsilon, least.value, 0, 0
     while high - low > 1:
         middle = (low + high) // 2
         if asked < MAX_EPSILON_GUESSES and slope > 0:
             crossing = known + (threshold - wealth) / slope
             middle = min(max(int(np.searchsorted(grid, crossing)), low + 1), high - 1)
         tried = float(grid[middle])
-        scores = [evidence.wealth(expert, against=against, epsilon=tried - slack) for expert in least.experts]
-        found = _found_again(evidence, scores, least)
+        found, calls = _found_again(evidence, least, against, epsilon=tried - slack)
         low, high = (low, middle) if found >= threshold else (middle, high)
         slope = (found - wealth) / (tried - known) if tried != known else 0.0
-        known, wealth, asked = tried, found, asked + 1
-    return float(grid[high]), 0 if listed else asked
+        known, wealth, asked, more = tried, found, asked + 1, more + calls
+    return float(grid[high]), more
 
 
-def _found_again(evidence: Evidence, scores: Sequence[FloatArray], least: Least) -> float:
-    return least_again(evidence.policies, evidence.ledger.contexts, scores, count=len(evidence.bets), share=least.share)
+def _found_again(evidence: Evidence, least: Least, against: Against, *, epsilon: float) -> tuple[float, int]:
+    """The wealth at another ε, and oracle calls: none where all that ε changes is the same for every policy."""
+    if evidence.leaders is not None:
+        return least.with_beside(evidence.beside(against=against, epsilon=epsilon)), 0
+    scores = [evidence.wealth(expert, against=against, epsilon=epsilon) for expert in least.experts]
+    found = least_again(evidence.policies, evidence.ledger.contexts, scores, least)
+    return found, 0 if isinstance(evidence.policies, EnumeratedClass) else 1

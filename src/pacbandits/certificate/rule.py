@@ -12,19 +12,19 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from pacbandits.arrays import FloatArray
 from pacbandits.certificate.bets import CAP_SHARE
 from pacbandits.certificate.certificate import MODEL_GIVEN, Certificate
-from pacbandits.certificate.choosing import CHOOSING_EPSILON, favourite_scores, lead_log, part_before
+from pacbandits.certificate.choosing import favourite_scores, lead_log, part_before
 from pacbandits.certificate.conventions import EXPERT_STAKES, in_blocks, sizes_beforehand, worth_leading
 from pacbandits.certificate.leaders import LOTTERY_MOVING, NOBODY, SINGLE_MOVING, Leaders
 from pacbandits.certificate.learning import has_order, learn_from_blocks
 from pacbandits.errors import InputError
 from pacbandits.policies.base import PolicyClass, total
 from pacbandits.policies.registry import same_class
-from pacbandits.records import Contexts, Log
+from pacbandits.records import Contexts, Log, Policy
 from pacbandits.rewards import RewardModel, first_model, model_from_json, predict_by_round
 
+TIED = "a tie between policies was broken before it was seen who does better, for the leader of round"
 MAX_TIE_ROUNDING = 1e-9  # between the scores of two leaders that another machine's arithmetic may tell apart otherwise
 
 
@@ -40,10 +40,11 @@ def follow_rule(
     blocks = in_blocks(log) if certificate.ordered else log
     used = model_from_json(certificate.model) if model is None else model
     faults = [*_wrong_stakes(certificate), *_wrong_model(certificate, blocks)]
-    faults.extend(_wrong_leaders(certificate, blocks, policies, used))
-    trusted = ["the reward model was chosen before the log was seen"] if MODEL_GIVEN in certificate.remarks else []
-    model_too = "" if trusted else "the reward model, "
-    return faults, [f"{model_too}stakes and leaders follow from the log by the rule of certify"], trusted
+    wrong, tied = _wrong_leaders(certificate, blocks, policies, used)
+    given = MODEL_GIVEN in certificate.remarks
+    trusted = [*(["the reward model was chosen before the log was seen"] if given else []), *tied]
+    model_too = "" if given else "the reward model, "
+    return [*faults, *wrong], [f"{model_too}stakes and leaders follow from the log by the rule of certify"], trusted
 
 
 def learn_again(
@@ -82,46 +83,52 @@ def _wrong_model(c: Certificate, blocks: Log) -> Iterator[str]:
         yield "the reward model is not the one that follows from the first round of the log"
 
 
-def _wrong_leaders(c: Certificate, blocks: Log, policies: PolicyClass, model: RewardModel) -> Iterator[str]:
-    """Whether who led in each round is who leads by the rule; a tie may be broken otherwise on another machine."""
-    if (c.leaders is not None) != (worth_leading(policies) and has_order(blocks)):
-        yield "leaders are for large classes on logs with rounds, and for these always"
-        return
-    if c.leaders is None:
-        return
-    if c.leaders.moving not in (LOTTERY_MOVING, SINGLE_MOVING):
-        yield "the weight that moves between leaders is not what certify fixes in advance"
-        return
+def _wrong_leaders(
+    c: Certificate, blocks: Log, policies: PolicyClass, model: RewardModel
+) -> tuple[list[str], list[str]]:
+    """Whether who led in each round is who leads by the rule, and what of that is taken on trust.
+
+    Where the rows before a round cannot tell two policies apart, another machine may break the tie otherwise.
+    """
+    told = c.leaders
+    if (told is not None) != (worth_leading(policies) and has_order(blocks)):
+        return ["leaders are for large classes on logs with rounds, and for these always"], []
+    if told is None:
+        return [], []
+    if told.moving not in (LOTTERY_MOVING, SINGLE_MOVING):
+        return ["the weight that moves between leaders is not what certify fixes in advance"], []
     sizes = sizes_beforehand(blocks, in_order=c.ordered)
-    predictions = predict_by_round(blocks, model)
-    mine = lead_log(blocks, predictions, policies, sizes=sizes, spared=c.bets.spared, single=c.leaders.single)
-    if c.leaders.sizes != mine.sizes or len(c.leaders.turns) != len(mine.turns):
-        yield "the sizes of rounds are not those that certify plans with"
-        return
-    for number, (own, given) in enumerate(zip(mine.turns, c.leaders.turns, strict=True)):
-        if not _same_leader(mine, own, c.leaders, given, blocks, predictions, policies, number):
-            yield f"the leader of round {number + 1} is not the policy that the rows before it favour"
-            return
+    if told.sizes != sizes:
+        return ["the sizes of rounds are not those that certify plans with"], []
+    predictions, tied = predict_by_round(blocks, model), list[str]()
+
+    def settle(number: int, chosen: Policy) -> Policy:
+        """Who is told to lead, if it is the one chosen, stands for it, or is not told apart from it."""
+        if told.turns[number] == NOBODY:
+            return chosen
+        theirs = told.policies[told.turns[number]]
+        before, ledger = part_before(blocks, predictions, number)
+        if theirs.to_json() == chosen.to_json() or _stands_for(told, number, chosen, before.contexts):
+            return theirs
+        scores = favourite_scores(ledger, policies, all_propensities=before.least is None)
+        best, found = (total(scores, policy(ledger.contexts)) for policy in (chosen, theirs))
+        if abs(found - best) > MAX_TIE_ROUNDING * max(1.0, abs(best)):
+            return chosen
+        tied.append(f"{TIED} {number + 1}")
+        return theirs
+
+    single = told.single
+    mine = lead_log(blocks, predictions, policies, sizes=sizes, spared=c.bets.spared, single=single, settle=settle)
+    for number, (own, given) in enumerate(zip(mine.turns, told.turns, strict=True)):
+        same = own == given if NOBODY in (own, given) else mine.policies[own] is told.policies[given]
+        if not same:
+            return [f"the leader of round {number + 1} is not the policy that the rows before it favour"], []
+    return [], tied
 
 
-def _same_leader(
-    mine: Leaders,
-    own: int,
-    theirs: Leaders,
-    given: int,
-    blocks: Log,
-    predictions: FloatArray,
-    policies: PolicyClass,
-    number: int,
-) -> bool:
-    """Whether two leaders of a round act alike, or the rows before it cannot tell them apart."""
-    if NOBODY in (own, given):
-        return own == given
-    one, other = mine.policies[own], theirs.policies[given]
-    if np.array_equal(one(blocks.contexts), other(blocks.contexts)):
-        return True
-    before, ledger = part_before(blocks, predictions, number)
-    complete = before.least is None
-    scores = favourite_scores(ledger, policies, epsilon=CHOOSING_EPSILON, all_propensities=complete)
-    best, found = (total(scores, policy(ledger.contexts)) for policy in (one, other))
-    return found >= best - MAX_TIE_ROUNDING * max(1.0, abs(best))
+def _stands_for(told: Leaders, number: int, chosen: Policy, known: Contexts) -> bool:
+    """Whether the leader that is told of a round led before, the first of those who act on known contexts as chosen."""
+    own = chosen(known)
+    earlier = sorted({turn for turn in told.turns[:number] if turn != NOBODY})
+    first = next((turn for turn in earlier if np.array_equal(told.policies[turn](known), own)), None)
+    return first == told.turns[number]

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 
 import numpy as np
@@ -25,7 +25,7 @@ MAX_PAIRED_EXPERTS = 3  # those who are best alone, whose pairs are looked at
 SHARE_HALVINGS = 8  # of [0, 1], to find the best share of one of two experts
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Least:
     """A lower bound on `min_π log Σ_k e^{S_k(π)}/K`, the sum over the experts named, and how it was found.
 
@@ -33,71 +33,107 @@ class Least:
     experts: which ones it is over.
     share: the weight of the first of two experts in their combination; None when the minimum is exact.
     oracle_calls: what it took.
+    count: K, of all experts.
+    sums (experts, N): what the scores of those named sum to for every policy that may be the least refuted, whatever
+        each expert has beside.
     """
 
     value: float
     experts: tuple[int, ...]
     share: float | None
     oracle_calls: int
+    count: int = field(kw_only=True)
+    sums: FloatArray = field(kw_only=True)
+
+    def with_beside(self, beside: Sequence[float]) -> float:
+        """The same bound where each of the K experts has so much log-wealth beside the scores."""
+        return mean_wealth(self.sums, [beside[k] for k in self.experts], count=self.count, share=self.share)
+
+
+def mean_wealth(sums: FloatArray, beside: Sequence[float], *, count: int, share: float | None) -> float:
+    """The least of `log Σ_k e^{S_k + b_k}/K` over N policies, or of its bound by a combination of two experts.
+
+    sums (experts, N): S. beside (experts,): b, the same for every policy. share: of the first of two experts.
+    """
+    wealths = sums + np.asarray(beside)[:, None]
+    if share is None:
+        return float(np.logaddexp.reduce(wealths, axis=0).min()) - math.log(count)
+    return float((share * wealths[0] + (1.0 - share) * wealths[1]).min()) + entropy(share) - math.log(count)
 
 
 def least_wealth(
-    policies: PolicyClass, contexts: Contexts, scores: Sequence[FloatArray], *, needed: float = -np.inf
+    policies: PolicyClass,
+    contexts: Contexts,
+    scores: Sequence[FloatArray],
+    *,
+    beside: Sequence[float] | None = None,
+    needed: float = -np.inf,
 ) -> Least:
     """The best lower bound that the experts' scores (each m × A) give: all of them, or the best one or two.
 
     With argmax alone a pair takes many calls, and is looked at when the best expert alone has half of what is needed.
+
+    beside (K,): log-wealth that each expert has whatever the policy; none by default.
     """
-    count = len(scores)
+    count, more = len(scores), [0.0] * len(scores) if beside is None else beside
     if isinstance(policies, EnumeratedClass):
-        return Least(least_of_all(policies, contexts, scores, count=count), tuple(range(count)), None, 0)
-    alone = [least_of_one(policies, contexts, score, count=count) for score in scores]
-    order = sorted(range(count), key=lambda k: -alone[k])
-    best, calls = Least(alone[order[0]], (order[0],), None, 0), count
+        return _made(sum_all(policies, contexts, scores), more, tuple(range(count)), None, 0)
+    alone = [_made(sum_one(policies, contexts, score), more, (k,), None, 1) for k, score in enumerate(scores)]
+    order = sorted(range(count), key=lambda k: -alone[k].value)
+    best, calls = alone[order[0]], count
     if isinstance(policies, FrontierClass):
         paired = order[:MAX_PAIRED_EXPERTS]
     else:
         paired = order[:2] if best.value >= needed / 2.0 else []
     for one, two in combinations(paired, 2):
-        pair = _least_of_pair(policies, contexts, scores, one, two)
+        if isinstance(policies, FrontierClass):
+            pair = _made(sum_two(policies, contexts, scores[one], scores[two]), more, (one, two), None, 1)
+        else:
+            pair = _combine(policies, contexts, scores, more, one, two)
         best, calls = max(best, pair, key=lambda least: least.value), calls + pair.oracle_calls
     return replace(best, oracle_calls=calls)
 
 
-def least_again(
-    policies: PolicyClass, contexts: Contexts, scores: Sequence[FloatArray], *, count: int, share: float | None = None
-) -> float:
-    """The same bound for other scores of the experts that `least_wealth` named, in the way that it found it.
-
-    count: K, of all experts. share: of the first of two experts, as it was found.
-    """
+def least_again(policies: PolicyClass, contexts: Contexts, scores: Sequence[FloatArray], least: Least) -> float:
+    """The same bound for other scores of the experts that were named, in the way that it was found."""
+    beside = [0.0] * len(scores)
     if isinstance(policies, EnumeratedClass):
-        return least_of_all(policies, contexts, scores, count=count)
-    if len(scores) == 1:
-        return least_of_one(policies, contexts, scores[0], count=count)
-    if share is None and isinstance(policies, FrontierClass):
-        return least_of_two(policies, contexts, scores[0], scores[1], count=count)
-    weight = 0.5 if share is None else share
-    mixed = weight * scores[0] + (1.0 - weight) * scores[1]
-    return least_of_one(policies, contexts, mixed, count=count) + entropy(weight)
+        sums = sum_all(policies, contexts, scores)
+    elif len(scores) == 1:
+        sums = sum_one(policies, contexts, scores[0])
+    elif least.share is None and isinstance(policies, FrontierClass):
+        sums = sum_two(policies, contexts, scores[0], scores[1])
+    else:
+        share = 0.5 if least.share is None else least.share
+        sums = sum_mixed(policies, contexts, scores[0], scores[1], share=share)
+        return mean_wealth(sums, beside, count=least.count, share=share)
+    return mean_wealth(sums, beside, count=least.count, share=None)
 
 
-def least_of_all(policies: EnumeratedClass, contexts: Contexts, scores: Sequence[FloatArray], *, count: int) -> float:
-    """The minimum by looking at every policy."""
+def sum_all(policies: EnumeratedClass, contexts: Contexts, scores: Sequence[FloatArray]) -> FloatArray:
+    """What the scores sum to (experts, N) for every policy of a list."""
     table = np.ascontiguousarray(policies.actions(contexts))
-    sums = np.logaddexp.reduce([sum_scores(table, score) for score in scores], axis=0)
-    return float(sums.min()) - math.log(count)
+    return np.array([sum_scores(table, score) for score in scores])
 
 
-def least_of_one(policies: PolicyClass, contexts: Contexts, score: FloatArray, *, count: int) -> float:
-    """The minimum by one expert: one argmax call."""
-    return total(score, policies.argmax(contexts, -score)(contexts)) - math.log(count)
+def sum_one(policies: PolicyClass, contexts: Contexts, score: FloatArray) -> FloatArray:
+    """The same (1, 1) for the policy that one expert has hurt least: one argmax call."""
+    return np.array([[total(score, policies.argmax(contexts, -score)(contexts))]])
 
 
-def least_of_two(policies: FrontierClass, contexts: Contexts, one: FloatArray, two: FloatArray, *, count: int) -> float:
-    """The minimum by two experts, exactly (a frontier that was rounded is rounded outward: a lower bound)."""
+def sum_two(policies: FrontierClass, contexts: Contexts, one: FloatArray, two: FloatArray) -> FloatArray:
+    """The same (2, N) for the frontier of two experts (one that was rounded is rounded outward: a lower bound)."""
     frontier = policies.frontier(contexts, -one, -two)
-    return float(np.logaddexp(-frontier.first, -frontier.second).min()) - math.log(count)
+    return np.array([-frontier.first, -frontier.second])
+
+
+def sum_mixed(
+    policies: PolicyClass, contexts: Contexts, one: FloatArray, two: FloatArray, *, share: float
+) -> FloatArray:
+    """The same (2, 1) for the policy that a combination of two experts has hurt least: one argmax call."""
+    mixed = share * one + (1.0 - share) * two
+    actions = policies.argmax(contexts, -mixed)(contexts)
+    return np.array([[total(one, actions)], [total(two, actions)]])
 
 
 def entropy(weight: float) -> float:
@@ -105,24 +141,32 @@ def entropy(weight: float) -> float:
     return -sum(part * math.log(part) for part in (weight, 1.0 - weight) if part > 0)
 
 
-def _least_of_pair(
-    policies: PolicyClass, contexts: Contexts, scores: Sequence[FloatArray], one: int, two: int
+def _made(
+    sums: FloatArray, beside: Sequence[float], experts: tuple[int, ...], share: float | None, calls: int
 ) -> Least:
-    """The best bound that two experts give: exact with a frontier, else by the best of their combinations."""
-    count = len(scores)
-    if isinstance(policies, FrontierClass):
-        return Least(least_of_two(policies, contexts, scores[one], scores[two], count=count), (one, two), None, 1)
+    value = mean_wealth(sums, [beside[k] for k in experts], count=len(beside), share=share)
+    return Least(value, experts, share, calls, count=len(beside), sums=sums)
+
+
+def _combine(
+    policies: PolicyClass,
+    contexts: Contexts,
+    scores: Sequence[FloatArray],
+    beside: Sequence[float],
+    one: int,
+    two: int,
+) -> Least:
+    """The best bound that combinations of two experts give."""
     low, high = 0.0, 1.0
-    best, share = -np.inf, 0.5
+    best: Least | None = None
     for _ in range(SHARE_HALVINGS):
         middle = (low + high) / 2
-        mixed = middle * scores[one] + (1.0 - middle) * scores[two]
-        actions = policies.argmax(contexts, -mixed)(contexts)
-        first, second = total(scores[one], actions), total(scores[two], actions)
-        value = middle * first + (1.0 - middle) * second + entropy(middle) - math.log(count)
-        if value > best:
-            best, share = value, middle
+        sums = sum_mixed(policies, contexts, scores[one], scores[two], share=middle)
+        made = _made(sums, beside, (one, two), middle, SHARE_HALVINGS)
+        best = made if best is None or made.value > best.value else best
         # The slope in the weight is S_1 − S_2 at the minimiser, and that of the entropy.
+        first, second = float(sums[0, 0]) + beside[one], float(sums[1, 0]) + beside[two]
         slope = first - second + math.log((1.0 - middle) / middle)
         low, high = (middle, high) if slope > 0 else (low, middle)
-    return Least(best, (one, two), share, SHARE_HALVINGS)
+    assert best is not None
+    return best

@@ -131,10 +131,12 @@ def _faults_on_sight(certificate: Certificate, log: Log, policies: PolicyClass) 
         faults.append(f"there were leaders of {len(c.leaders.turns)} rounds, but the log has {rounds}")
     if not c.experts or min(c.experts) < 0 or max(c.experts) >= len(c.bets):
         faults.append("the certificate names experts that do not exist")
-    if c.share is not None and not 0 <= c.share <= 1:
-        faults.append(f"the weight of an expert must lie in [0, 1], got {c.share}")
+    if len(set(c.experts)) < len(c.experts):
+        faults.append("the certificate names an expert twice")
+    if c.share is not None and not (0 <= c.share <= 1 and len(c.experts) == 2):
+        faults.append(f"the weight of one of two experts must lie in [0, 1], got {c.share} of {len(c.experts)}")
     boldest = max(c.bets.multipliers) * c.bets.units.max() * (1.0 if c.leaders is None else 1.0 + c.leaders.moving)
-    if max(boldest, c.bets.share) + boldest * MAX_SLACK >= 1.0:
+    if max(boldest, c.bets.share) >= 1.0:
         faults.append("an expert stakes so much that a single row could ruin it")
     return faults
 
@@ -265,7 +267,7 @@ class Audit:
         return float(mixed[rows, policies.argmax(contexts, -mixed)(contexts)].sum()) + float(spread) - begun
 
     def wealth(self, expert: int, epsilon: float) -> FloatArray:
-        """repeats · log(1 + λ(ε − Z)) for every row and action (n, A)."""
+        """repeats · log(1 + λ(ε − X)), with leaders repeats · (log(1 − λZ) + λε), for every row and action (n, A)."""
         log, out = self.log, np.zeros_like(self.log.bounds)
         _, rounds = np.unique(log.rounds, return_inverse=True)
         stakes = self.certificate.bets.stakes(expert)
@@ -279,7 +281,7 @@ class Audit:
         return out
 
     def _growth(self, part: IntArray, turn: int, moves: dict[int, float], stake: float, epsilon: float) -> FloatArray:
-        """log(1 + λ(ε − Z)) of rows of one round for every action."""
+        """log(1 + λ(ε − X)) of rows of one round for every action; log(1 − λZ) + λε where they have leaders."""
         log, contexts = self.log, self.log.contexts.take(part)
         reference = np.asarray(self.book.leaders.policies[turn](contexts))
         others = {j: np.asarray(self.book.leaders.policies[j](contexts)) for j in moves}
@@ -299,7 +301,9 @@ class Audit:
         scores = _scores(rows)
         for j, share in moves.items():
             scores = scores + share * _scores(rows)[np.arange(len(part)), others[j]][:, None]
-        return np.log1p(stake * (epsilon - scores))
+        if self.certificate.leaders is None:
+            return np.log1p(stake * (epsilon - scores))
+        return np.log1p(-stake * scores) + stake * epsilon
 
 
 class _Rows(NamedTuple):
