@@ -37,7 +37,7 @@ import numpy as np
 from pacbandits.errors import InputError
 from pacbandits.records import Contexts, Policy
 
-LOTTERY_MOVING = 0.35  # of what a row stakes, the weight that it moves; more costs more than early leaders do
+LOTTERY_MOVING = 0.3  # of what a row stakes, the weight that it moves; more costs more than early leaders do
 SINGLE_MOVING = 1.0  # where all weight has to end at one policy
 MAX_MOVING = 1.0  # with the largest stake scores stay below what ruins an expert
 MIN_LOTTERY_WEIGHT = 1e-6  # of a policy that is kept in a lottery

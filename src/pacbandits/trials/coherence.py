@@ -27,7 +27,7 @@ from pacbandits.policies.registry import digest_class
 from pacbandits.records import Design, Log, Policy, Sampler, parts_of
 from pacbandits.records.digest import digest_log
 from pacbandits.trials.exploration import NoisyDesign
-from pacbandits.trials.trial import EXPERT_MULTIPLIERS, Trial, TrialState
+from pacbandits.trials.trial import Trial, TrialState, multipliers_of
 
 MAX_FIGURE_ROUNDING = 1e-9  # relative, of logarithms on two machines
 MAX_REPLAY_ROUNDING = 1e-6  # of propensities computed again
@@ -256,7 +256,7 @@ def _check_certificate(algorithm: Trial, state: TrialState, certificate: Certifi
     ):
         close = math.isclose(given, own, rel_tol=MAX_FIGURE_ROUNDING, abs_tol=MAX_FIGURE_ROUNDING)
         _check(close, f"the {name} of its certificate is {given:.6g}, but its class has {own:.6g}")
-    bets, experts = Bets(EXPERT_MULTIPLIERS, state.scales[:rounds]), certificate.experts
+    bets, experts = Bets(multipliers_of(state), state.scales[:rounds]), certificate.experts
     _check(certificate.bets == bets, "the bets of its certificate are not those of the state")
     among = all(0 <= k < len(bets) for k in experts) and 1 <= len(set(experts)) == len(experts)
     few = len(experts) <= 2 or isinstance(policies, EnumeratedClass)

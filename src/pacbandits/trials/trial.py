@@ -45,6 +45,11 @@ from pacbandits.trials.protocol import Answer, Plan, Setting, State, check_playe
 # Of the stake that the scale of a round asks for. Large stakes refute near-optimal policies, small ones those that are
 # far off but rely on rare actions.
 EXPERT_MULTIPLIERS = (0.25, 0.5, 1.0, 2.0)
+# The same where leaders are tested. The unluckiest of many rivals decides: x nats of growth, as the best stake has them
+# against a single one, vary by √(2x), a share m of that stake makes (2m − m²)x of them, and with z deviations of bad
+# luck `(2m − m²)x − mz√(2x)` is largest at m = 1 − z/√(2x): about a half at 15 nats and three deviations. More experts
+# would cost more than they find.
+LEADERS_MULTIPLIERS = (0.4, 0.8)
 # By which policies are marked down when the leader is chosen: those on rare actions often look best by luck. A standard
 # error √v is no sum over contexts, but at most (v/ε + ε)/2, which is one.
 LEADER_MARKDOWN_STANDARD_ERRORS = 1.0
@@ -286,13 +291,18 @@ class Trial(ABC):
             state.log,
             ledger,
             state.policies,
-            Bets(EXPERT_MULTIPLIERS, state.scales),
+            Bets(multipliers_of(state), state.scales),
             self.epsilon,
             self.delta,
             model=state.model.to_json(),
             leaders=state.leaders,
         )
         return make_certificate(evidence, leader)
+
+
+def multipliers_of(state: TrialState) -> tuple[float, ...]:
+    """What the experts of a trial stake, of what the scale of a round asks for."""
+    return EXPERT_MULTIPLIERS if state.leaders is None else LEADERS_MULTIPLIERS
 
 
 def _add_round(state: TrialState, plan: TrialPlan, log: Log) -> tuple[TrialState, Ledger]:
