@@ -32,7 +32,7 @@ from pacbandits.trials.exploration import (
     still_recent,
 )
 from pacbandits.trials.protocol import Profile, Setting
-from pacbandits.trials.trial import DEFAULT_GROWTH, Exploration, Growth, Pilot, Trial, TrialState, Wanted, fit
+from pacbandits.trials.trial import DEFAULT_GROWTH, Exploration, Growth, Pilot, Trial, TrialState, Wanted
 
 DEFAULT_FLOOR_SHARE = 0.1  # of uniform exploration, the least probability of an action
 DEFAULT_PRECISION = 0.1  # the relative gap to which designs are solved through oracles
@@ -105,7 +105,7 @@ class Coda(Trial):
         if (recent := still_recent(state)) is not None:
             return recent
         assert state.current is not None
-        fitted = fit(state)
+        fitted = state.fitted
         task = design_task(state, fitted, epsilon=self.epsilon, floor=self.floor)
         share = even_share(samples=state.samples, price=state.current.price)
         solution, calls = self._solve(state, task, tolerance=max(self.precision, share), progress=progress)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from pacbandits.design import DesignTask, Shifted, price_propensities
 from pacbandits.policies.base import PolicyClass
 from pacbandits.policies.finite import sum_by_id
 from pacbandits.records import Contexts, Design, Policy, Sampler, likeliest
-from pacbandits.rewards import Fitted
+from pacbandits.rewards import Fitted, predict_once
 from pacbandits.trials.trial import Exploration, TrialState, mixture
 
 MIN_REWARD_VARIANCE = 0.02  # however sure the model is
@@ -24,6 +25,23 @@ HEDGED_ERROR_SHARE = 0.5  # of the relative error of gaps, what is played evenly
 MAX_EVEN_SHARE = 0.6  # of a design, however little is known
 DROPPED_SHARE = 0.25  # of the even share, the weight of those whom a design can do without
 REDESIGN_GROWTH_FACTOR = 1.5  # by which the data have grown when a design is out of date
+
+
+class Remembered:
+    """Rows of figures (A,) by the id of a context."""
+
+    def __init__(self, n_actions: int) -> None:
+        self.ids: IntArray = np.zeros(0, dtype=np.int64)
+        self._figures: FloatArray = np.zeros((0, n_actions))
+
+    def learn(self, ids: IntArray, figures: FloatArray) -> None:
+        """Add the figures (n, A) of ids (n,) that are new."""
+        order = np.argsort(both := np.concatenate([self.ids, ids]))
+        self.ids, self._figures = both[order], np.concatenate([self._figures, figures])[order]
+
+    def rows(self, ids: IntArray) -> FloatArray:
+        """The figures (n, A) of known ids (n,)."""
+        return self._figures[np.searchsorted(self.ids, ids)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,8 +60,21 @@ class NoisyDesign:
         return self.design.n_actions
 
     def propensities(self, contexts: Contexts) -> FloatArray:
-        """p(a|c) as (n, A)."""
+        """p(a|c) as (n, A); what was asked before of contexts with ids is remembered."""
+        if contexts.ids is None:
+            return self._compute(contexts)
+        new, first = np.unique(contexts.ids, return_index=True)
+        lacking = first[~np.isin(new, self._known.ids, assume_unique=True)]
+        if len(lacking):
+            self._known.learn(contexts.ids[lacking], self._compute(contexts.take(lacking)))
+        return self._known.rows(contexts.ids)
+
+    def _compute(self, contexts: Contexts) -> FloatArray:
         return self.design.propensities(contexts, noise=variances(self.fitted.predict(contexts)))
+
+    @cached_property
+    def _known(self) -> Remembered:
+        return Remembered(self.n_actions)
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,7 +104,7 @@ def design_task(state: TrialState, fitted: Fitted, *, epsilon: float, floor: flo
     assert state.log is not None
     assert state.current is not None
     assert state.leader is not None
-    ledger = Ledger.of(state.log, fitted.predict(state.log.contexts))
+    ledger = Ledger.of(state.log, predict_once(fitted, state.log.contexts))
     mixed = mixture(state.played, ledger.contexts)
     findings = Findings(ledger, mixed, state.leader, fitted, state.current.price)
     return gap_task(findings, state.policies, state.contexts, epsilon=epsilon, floor=floor)

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
@@ -39,7 +40,7 @@ from pacbandits.records import (
     check_sampler,
     likeliest,
 )
-from pacbandits.rewards import Fitted, RewardModel, check_model, default_model, no_idea
+from pacbandits.rewards import Fitted, RewardModel, check_model, default_model, no_idea, predict_once
 from pacbandits.trials.protocol import Answer, Plan, Setting, State, check_played
 
 # Of the stake that the scale of a round asks for. Large stakes refute near-optimal policies, small ones those that are
@@ -123,6 +124,11 @@ class TrialState(State):
     leaders: Leaders | None = None
     missing: float = 0.0
     certificate: Certificate | None = None
+
+    @cached_property
+    def fitted(self) -> Fitted:
+        """The model of all that was seen."""
+        return no_idea(self.policies.n_actions) if self.log is None else self.model.fit(self.log)
 
 
 @dataclass(frozen=True)
@@ -309,7 +315,7 @@ def _add_round(state: TrialState, plan: TrialPlan, log: Log) -> tuple[TrialState
     """The state with the data of one more round, led by the leader so far; and all data laid out."""
     log = replace(log, rounds=np.full(len(log), state.round_number))
     seen = log if state.log is None else state.log.followed_by(log)
-    new = fit(state).predict(log.contexts)
+    new = predict_once(state.fitted, log.contexts)
     predictions = new if state.predictions is None else np.concatenate([state.predictions, new])
     led = None if state.leaders is None else state.leaders.followed_by(state.leader, state.contexts, size=plan.samples)
     grown = replace(
@@ -323,11 +329,6 @@ def _add_round(state: TrialState, plan: TrialPlan, log: Log) -> tuple[TrialState
         played=merge(state.played, plan.sampler, log.samples),
     )
     return grown, Ledger.of(seen, predictions)
-
-
-def fit(state: TrialState) -> Fitted:
-    """The model of all that was seen."""
-    return no_idea(state.policies.n_actions) if state.log is None else state.model.fit(state.log)
 
 
 def merge(played: tuple[tuple[Sampler, int], ...], sampler: Sampler, samples: int) -> tuple[tuple[Sampler, int], ...]:

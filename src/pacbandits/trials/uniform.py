@@ -8,7 +8,7 @@ from typing import ClassVar
 from pacbandits.progress import Progress
 from pacbandits.trials.exploration import design_task, explore_uniformly, still_recent
 from pacbandits.trials.protocol import Profile, Setting
-from pacbandits.trials.trial import DEFAULT_GROWTH, Exploration, Growth, Pilot, Trial, TrialState, Wanted, fit
+from pacbandits.trials.trial import DEFAULT_GROWTH, Exploration, Growth, Pilot, Trial, TrialState, Wanted
 
 
 @dataclass(frozen=True)
@@ -52,5 +52,5 @@ class Uniform(Trial):
         """Uniform exploration; only the scale of the bets is found anew."""
         if (recent := still_recent(state)) is not None:
             return recent
-        task = design_task(state, fit(state), epsilon=self.epsilon, floor=0.0)
+        task = design_task(state, state.fitted, epsilon=self.epsilon, floor=0.0)
         return explore_uniformly(state, task)
