@@ -14,7 +14,6 @@ from pacbandits.problems import load_problem
 from pacbandits.records import Design
 from pacbandits.trials.coda import Coda
 from pacbandits.trials.exploration import COUNTED_GAP_SHARE, MAX_EVEN_SHARE, NoisyDesign, even_share, hedge
-from pacbandits.trials.trial import fit
 
 
 def test_what_is_played_evenly_follows_the_error_of_gaps():
@@ -39,7 +38,7 @@ def test_a_hedged_design_keeps_the_heaviest_of_its_support():
 def true_prices(problem, state, samplers, *, epsilon):
     """V/d² of the policy that each sampler serves worst, by true gaps and what the model of the state errs by."""
     gaps, population = measure_gaps(problem, problem.policies), problem.population
-    errors = problem.mean_rewards - fit(state).predict(population)
+    errors = problem.mean_rewards - state.fitted.predict(population)
     task = DesignTask(
         problem.policies,
         population,

@@ -3,8 +3,8 @@
 A policy that relies on rare actions often looks best by luck. So the favourite is the policy of largest estimated value
 less about one standard error. A standard error √v is no sum over contexts, but at most (v/ε + ε)/2, which is one.
 
-Where all weight has to end at one policy, a leader makes way only for one that seems clearly better, as comparing the
-two costs more than a small difference is worth.
+A leader makes way only for a policy that seems better by what matters, and where all weight has to end at one policy
+only for one that seems clearly better: comparing the two costs more than a small difference is worth.
 """
 
 from __future__ import annotations
@@ -22,8 +22,9 @@ from pacbandits.records import Contexts, Log, Policy
 
 LEADING_GROWTH_FACTOR = 1.25  # by which the data have grown since the last time when a leader is chosen again
 CHOOSING_EPSILON = 0.05  # by which the leaders of a log are chosen, the same whatever ε is to be certified
-MIN_ADVANTAGE_EPSILONS = 0.2  # for which a leader makes way where a single policy is wanted
-MIN_ADVANTAGE_STANDARD_ERRORS = 0.5
+MIN_ADVANTAGE_EPSILONS = 0.05  # for which a leader makes way
+# The same where a single policy is wanted.
+MIN_CLEAR_ADVANTAGE_EPSILONS, MIN_CLEAR_ADVANTAGE_STANDARD_ERRORS = 0.2, 0.5
 
 
 def find_favourite(ledger: Ledger, policies: PolicyClass, *, epsilon: float, all_propensities: bool) -> Policy:
@@ -62,12 +63,19 @@ def marked_down(gaps: FloatArray, squares: FloatArray, *, epsilon: float) -> Flo
     return -gaps - squares / (2.0 * epsilon)
 
 
-def makes_way(leader: Policy, favourite: Policy, ledger: Ledger, mixture: FloatArray, *, epsilon: float) -> bool:
-    """Whether the favourite of a ledger seems clearly better than who led so far; mixture (m, A): propensities."""
+def makes_way(
+    leader: Policy, favourite: Policy, ledger: Ledger, mixture: FloatArray, *, epsilon: float, single: bool
+) -> bool:
+    """Whether the favourite of a ledger seems so much better than who led so far that it should lead.
+
+    mixture (m, A): propensities. single: whether all weight has to end at one policy.
+    """
     gaps, squares = ledger.gaps(mixture, reference=leader(ledger.contexts))
     actions = favourite(ledger.contexts)
     advantage, error = -total(gaps, actions), np.sqrt(total(squares, actions))
-    return advantage > max(MIN_ADVANTAGE_EPSILONS * epsilon, MIN_ADVANTAGE_STANDARD_ERRORS * error)
+    if not single:
+        return advantage > MIN_ADVANTAGE_EPSILONS * epsilon
+    return advantage > max(MIN_CLEAR_ADVANTAGE_EPSILONS * epsilon, MIN_CLEAR_ADVANTAGE_STANDARD_ERRORS * error)
 
 
 def lead_log(
@@ -115,10 +123,11 @@ def lead_round(
     part, ledger = part_before(log, predictions, round_number)
     complete = part.least is None
     favourite = find_favourite(ledger, policies, epsilon=CHOOSING_EPSILON, all_propensities=complete)
-    if leader is None or not single:
+    if leader is None:
         return favourite
     mixture = mixed_propensities(ledger, all_propensities=complete)
-    return favourite if makes_way(leader, favourite, ledger, mixture, epsilon=CHOOSING_EPSILON) else leader
+    follows = makes_way(leader, favourite, ledger, mixture, epsilon=CHOOSING_EPSILON, single=single)
+    return favourite if follows else leader
 
 
 def part_before(log: Log, predictions: FloatArray, number: int) -> tuple[Log, Ledger]:

@@ -279,16 +279,17 @@ class Trial(ABC):
     def _choose_leader(self, state: TrialState, ledger: Ledger) -> Policy:
         """The policy of largest doubly robust value on all data, less a standard error.
 
-        Where a single policy is wanted, the last leader unless that seems clearly worse.
+        The last leader stays unless it seems worse by what matters.
         """
         mixed = mixture(state.played, ledger.contexts)
         before = likeliest(state.policy) if state.leader is None else state.leader
         gaps, squares = ledger.gaps(mixed, reference=before(ledger.contexts))
         markdown = LEADER_MARKDOWN_STANDARD_ERRORS / (2.0 * self.epsilon) * squares
         best = state.policies.argmax(ledger.contexts, -gaps - markdown)
-        if not self.single or state.leaders is None or state.leader is None:
+        if state.leaders is None or state.leader is None:
             return best
-        return best if makes_way(before, best, ledger, mixed, epsilon=self.epsilon) else before
+        follows = makes_way(before, best, ledger, mixed, epsilon=self.epsilon, single=self.single)
+        return best if follows else before
 
     def _certify(self, state: TrialState, ledger: Ledger, leader: Policy) -> tuple[Certificate, int]:
         """The certificate on all data, and oracle calls; leader: the best policy by all data."""
