@@ -131,8 +131,8 @@ def _climb_blocks(
         for k in range(blocks):
             a = block_actions[k]
             first = 1 if a == 0 and n_actions > 1 else 0
-            top[:] = sums[first]
-            best[:] = first
+            for i in range(m):  # slices would take seconds to compile
+                top[i], best[i] = sums[first, i], first
             for b in range(first + 1, n_actions):
                 if b != a:
                     for i in range(m):
