@@ -38,7 +38,7 @@ DEFAULT_FLOOR_SHARE = 0.1  # of uniform exploration, the least probability of an
 DEFAULT_PRECISION = 0.1  # the relative gap to which designs are solved through oracles
 LISTED_PRECISION = 0.01  # the relative gap to which designs are solved over a list
 MAX_PRICING_ROUNDS, MAX_PRICING_ROUNDS_INEXACT = 25, 8  # of one design; fewer with an oracle that is not exact
-MAX_POOLED_POLICIES = 200  # of one design, to start the next from
+MAX_POOLED_POLICIES = 200  # the heaviest of one design, to start the next from
 
 
 @dataclass(frozen=True)
@@ -109,13 +109,14 @@ class Coda(Trial):
         task = design_task(state, fitted, epsilon=self.epsilon, floor=self.floor)
         share = even_share(samples=state.samples, price=state.current.price)
         solution, calls = self._solve(state, task, tolerance=max(self.precision, share), progress=progress)
-        designed = explore_with(state, task, NoisyDesign(hedge(solution.design, share), fitted))
+        hedged = hedge(solution.design, share)
+        designed = explore_with(state, task, NoisyDesign(hedged, fitted))
         even = explore_uniformly(state, task)
         calls += designed.oracle_calls + even.oracle_calls
         if even.price <= designed.price:
             return replace(even, oracle_calls=calls)
         listed = isinstance(state.policies, EnumeratedClass)
-        pool = () if listed else solution.design.support[:MAX_POOLED_POLICIES]
+        pool = () if listed else hedged.support[:MAX_POOLED_POLICIES]
         return replace(designed, pool=pool, oracle_calls=calls)
 
     def _solve(

@@ -163,7 +163,7 @@ def even_share(*, samples: int, price: float) -> float:
 
 
 def hedge(design: Design, share: float) -> Design:
-    """The design, played evenly for this share, and without the lightest part of its support.
+    """The design, played evenly for this share, its support by falling weight and without the lightest part.
 
     What that part has to say is less than what is not known; every policy takes its time whenever the design is played.
     """
