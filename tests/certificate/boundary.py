@@ -15,6 +15,7 @@ from scipy.stats import binom
 
 from pacbandits.certificate import Bets, Ledger
 from pacbandits.records import Contexts, Log
+from tests.certificate import plain
 
 RARE = 1e-6  # how seldom a test of something true may fail, over the choice of its seed
 
@@ -162,6 +163,7 @@ class Game:
     scales: of the bets in the rounds, over and over.
     multipliers: of the experts.
     least: what every propensity is at least, if the log tells the played ones alone.
+    lead: which of the policies in `table` (L, C) leads in the next round of each run (R,), given the past.
     """
 
     pair: Pair
@@ -171,6 +173,8 @@ class Game:
     scales: tuple[float, ...] = (0.3,)
     multipliers: tuple[float, ...] = (1.0,)
     least: float | None = None
+    table: np.ndarray | None = None
+    lead: Callable[[Past, np.random.Generator], np.ndarray] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,12 +185,14 @@ class Played:
     contexts (R·n,): which one it was.
     predictions (R·n, A): for the row.
     runs: R.
+    leaders (R·n,): who led when the row was played; 0 where nobody is asked to.
     """
 
     log: Log
     contexts: np.ndarray
     predictions: np.ndarray
     runs: int
+    leaders: np.ndarray
 
 
 def play(game: Game, *, runs: int, rows: int, seed: int) -> Played:
@@ -198,9 +204,13 @@ def play(game: Game, *, runs: int, rows: int, seed: int) -> Played:
     actions, rounds = (np.zeros((runs, rows), dtype=int) for _ in range(2))
     rewards = np.zeros((runs, rows))
     propensities, predictions = (np.zeros((runs, rows, shape[2])) for _ in range(2))
-    number = np.zeros(runs, dtype=int)
+    number, leader, fresh = np.zeros(runs, dtype=int), np.zeros(runs, dtype=int), np.ones(runs, dtype=bool)
+    leaders = np.zeros((runs, rows), dtype=int)
     for i in range(rows):
         here = contexts[:, i]
+        if game.lead is not None:
+            leader = np.where(fresh, game.lead(past, rng), leader)
+        leaders[:, i] = leader
         propensities[:, i] = game.logging(past, rng)[every, here]
         predictions[:, i] = game.predict(past, rng)[every, here]
         edges = np.cumsum(propensities[:, i], axis=1)
@@ -211,7 +221,8 @@ def play(game: Game, *, runs: int, rows: int, seed: int) -> Played:
         past.totals[every, here, action] += reward
         past.counts[every, here, action] += 1
         past = Past(past.totals, past.counts, reward)
-        number = number + game.ends(past)
+        fresh = game.ends(past)
+        number = number + fresh
     whole = runs * rows
     columns = {"actions": actions.reshape(whole), "rewards": rewards.reshape(whole), "rounds": rounds.reshape(whole)}
     p, seen = propensities.reshape(whole, -1), contexts.reshape(whole)
@@ -221,7 +232,7 @@ def play(game: Game, *, runs: int, rows: int, seed: int) -> Played:
     else:
         played = p[np.arange(whole), columns["actions"]]
         log = Log.of_played(features, played=played, least=np.full_like(p, game.least), **columns)
-    return Played(log, seen, predictions.reshape(whole, -1), runs)
+    return Played(log, seen, predictions.reshape(whole, -1), runs, leaders.reshape(whole))
 
 
 def separate(played: Played, *, contexts: int) -> list[Log]:
@@ -238,10 +249,11 @@ def wealth_of(game: Game, played: Played) -> np.ndarray:
     rows, rival = np.arange(len(played.log)), game.pair.rival[played.contexts]
     out = []
     for expert in range(len(bets)):
-        factors = ledger.log_wealth(
-            reference=game.pair.reference[played.contexts],
+        factors = plain.wealth_against(
+            ledger,
+            game.pair.reference[played.contexts],
             bets=bets.stakes(expert),
-            caps=bets.caps(expert),
+            share=bets.share,
             epsilon=game.pair.lead,
         )
         out.append(np.cumsum(factors[rows, rival].reshape(played.runs, -1), axis=1))

@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from pacbandits.certificate import Ledger
+from pacbandits.certificate.moving import against_one
 from pacbandits.records import Contexts, Log
 
 
@@ -45,25 +47,63 @@ def score(x: int, q: int, *, action: int, reward: float, p: Any, f: Any, bet: fl
     return out
 
 
-def log_wealth(log: Log, predictions: Any, *, reference: Any, bets: Any, caps: Any, epsilon: float) -> np.ndarray:
+def cap_of(bet: float, share: float, *, moved: float = 0.0) -> float:
+    """M, for a row that moves so much weight."""
+    return math.inf if bet == 0 else max(share / (bet * (1 + moved)) - 1, 0.0)
+
+
+def log_wealth(log: Log, predictions: Any, *, reference: Any, bets: Any, share: float, epsilon: float) -> np.ndarray:
     """Σ over repeats of log(1 + λ(ε − X)) for every row of a log and every action (n, A); reference (n,)."""
+    return led_wealth(
+        log,
+        predictions,
+        actions=np.asarray(reference)[None, :],
+        turns=[0] * len(bets),
+        moves=np.zeros((len(bets), 1)),
+        bets=bets,
+        share=share,
+        epsilon=epsilon,
+    )
+
+
+def led_wealth(
+    log: Log, predictions: Any, *, actions: Any, turns: Any, moves: Any, bets: Any, share: float, epsilon: float
+) -> np.ndarray:
+    """The same of Z = X(π) + Σ_j c_j X(q_j), against leaders by their actions (L, n); moves (rounds, L): c."""
     numbers = sorted(set(log.rounds.tolist()))
-    out = np.empty(log.propensities.shape)
+    out = np.zeros(log.propensities.shape)
     for i in range(len(log)):
         number = numbers.index(int(log.rounds[i]))
-        for x in range(log.n_actions):
-            value = score(
+        turn, bet = turns[number], float(bets[number])
+        if turn < 0 or bet == 0:
+            continue
+        q = int(actions[turn, i])
+        others = [(float(c), int(own)) for c, own in zip(moves[number], actions[:, i], strict=True) if own != q]
+
+        cap = cap_of(bet, share, moved=sum(c for c, _ in others))
+
+        def scored(x, i=i, q=q, bet=bet, cap=cap):
+            return score(
                 x,
-                int(reference[i]),
+                q,
                 action=int(log.actions[i]),
                 reward=float(log.rewards[i]),
                 p=log.propensities[i],
                 f=predictions[i],
-                bet=float(bets[number]),
-                cap=float(caps[number]),
+                bet=bet,
+                cap=cap,
             )
-            out[i, x] = log.repeats[i] * math.log1p(bets[number] * (epsilon - value))
+
+        moved = sum(c * scored(own) for c, own in others)
+        for x in range(log.n_actions):
+            out[i, x] = log.repeats[i] * math.log1p(bet * (epsilon - scored(x) - moved))
     return out
+
+
+def wealth_against(ledger: Ledger, reference: Any, *, bets: Any, share: float, epsilon: float) -> np.ndarray:
+    """What the ledger makes of a single policy, by its actions (m,)."""
+    against = against_one(np.asarray(reference), rounds=ledger.n_rounds)
+    return ledger.log_wealth(against, bets=np.asarray(bets), share=share, epsilon=epsilon)
 
 
 def every_outcome(propensities: Any, *, rewards: Any = (0.0, 1.0)) -> tuple[Log, np.ndarray]:
@@ -97,12 +137,10 @@ def draw_predictions(rng: np.random.Generator, shape: tuple[int, int]) -> np.nda
     return np.where(rng.random(shape) < 0.2, rng.integers(0, 2, size=shape), rng.random(shape))
 
 
-def draw_bets(rng: np.random.Generator, rounds: int) -> tuple[np.ndarray, np.ndarray]:
-    """Bets λ and caps M (rounds,) with λ(1 + M) < 1, small and large; not only those that `Bets` makes."""
-    bets = np.where(rng.random(rounds) < 0.1, 0.0, 10 ** rng.uniform(-4, math.log10(0.95), size=rounds))
-    with np.errstate(divide="ignore"):
-        most = np.minimum(1 / bets - 1, 1e6)
-    return bets, rng.random(rounds) * 0.999 * most
+def draw_bets(rng: np.random.Generator, rounds: int, *, most: float = 0.95) -> tuple[np.ndarray, float]:
+    """Bets λ (rounds,), small and large, and a share that keeps λ(1 + M) below 1; not only those that `Bets` makes."""
+    bets = np.where(rng.random(rounds) < 0.1, 0.0, 10 ** rng.uniform(-4, math.log10(most), size=rounds))
+    return bets, float(rng.uniform(1e-3, 0.999))
 
 
 def draw_log(seed: int, *, ids: bool = True, least: float = 1e-4) -> tuple[Log, np.ndarray]:

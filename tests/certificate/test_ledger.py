@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import math
 from dataclasses import replace
@@ -13,6 +14,8 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 
 from pacbandits.certificate import Bets, Ledger
+from pacbandits.certificate.bets import MAX_STAKE
+from pacbandits.certificate.moving import against_one
 from pacbandits.certificate.rows import centre
 from pacbandits.errors import InputError
 from pacbandits.records import Contexts, Log
@@ -38,18 +41,18 @@ def test_scores_are_unbiased_and_wealth_is_made_of_them(seed, zeros):
     weights = rng.dirichlet(np.ones(n))
     log, which = plain.every_outcome(propensities)
     predictions = plain.draw_predictions(rng, (n, a))[which]
-    bets, caps = plain.draw_bets(rng, 1)
+    bets, share = plain.draw_bets(rng, 1)
     epsilon = float(rng.choice([0.0, 0.01, 0.3, 1.0]))
     chance = weights[which] * likelihood(log, means, which)
     ledger = Ledger.of(log, predictions)
     # A policy enters by its actions alone, so all pairs of actions in all contexts are all pairs of policies.
     for q in range(a):
         reference = np.full(len(log), q)
-        wealth = ledger.log_wealth(reference=reference, bets=bets, caps=caps, epsilon=epsilon)
-        by_hand = plain.log_wealth(log, predictions, reference=reference, bets=bets, caps=caps, epsilon=epsilon)
+        wealth = plain.wealth_against(ledger, reference, bets=bets, share=share, epsilon=epsilon)
+        by_hand = plain.log_wealth(log, predictions, reference=reference, bets=bets, share=share, epsilon=epsilon)
         np.testing.assert_allclose(wealth, by_hand, rtol=1e-9, atol=1e-11)
         for x in range(a):
-            scores = np.array([one_score(log, predictions, i, x, q, bets[0], caps[0]) for i in range(len(log))])
+            scores = np.array([one_score(log, predictions, i, x, q, bets[0], share) for i in range(len(log))])
             expected = np.bincount(which, weights=chance * scores, minlength=n)
             truth = weights * (means[:, x] - means[:, q]) * (x != q)
             played = (propensities[:, x] > 0) & (propensities[:, q] > 0)
@@ -60,7 +63,7 @@ def test_scores_are_unbiased_and_wealth_is_made_of_them(seed, zeros):
                 np.testing.assert_allclose(np.bincount(which, weights=chance * implied), expected, atol=1e-9)
 
 
-def one_score(log, predictions, i, x, q, bet, cap):
+def one_score(log, predictions, i, x, q, bet, share):
     return plain.score(
         x,
         q,
@@ -69,7 +72,7 @@ def one_score(log, predictions, i, x, q, bet, cap):
         p=log.propensities[i],
         f=predictions[i],
         bet=float(bet),
-        cap=float(cap),
+        cap=plain.cap_of(float(bet), share),
     )
 
 
@@ -82,9 +85,9 @@ def test_wealth_of_any_log_is_that_by_hand(seed):
     ledger = Ledger.of(log, predictions)
     own = rng.integers(log.n_actions, size=len(ledger.contexts))
     _, which = np.unique(log.contexts.ids, return_inverse=True)
-    bets, caps = plain.draw_bets(rng, ledger.n_rounds)
-    got = ledger.log_wealth(reference=own, bets=bets, caps=caps, epsilon=0.1)
-    rows = plain.log_wealth(log, predictions, reference=own[which], bets=bets, caps=caps, epsilon=0.1)
+    bets, share = plain.draw_bets(rng, ledger.n_rounds)
+    got = plain.wealth_against(ledger, own, bets=bets, share=share, epsilon=0.1)
+    rows = plain.log_wealth(log, predictions, reference=own[which], bets=bets, share=share, epsilon=0.1)
     wanted = np.zeros_like(got)
     np.add.at(wanted, which, rows)
     np.testing.assert_allclose(got, wanted, rtol=1e-9, atol=1e-11)
@@ -109,10 +112,10 @@ def test_no_row_can_ruin_an_expert(seed, least, scale, share, epsilon):
     ledger = Ledger.of(log, plain.draw_predictions(rng, (n, a))[which])
     bets = Bets((0.25, 1.0, 4.0), (scale,), share)
     for expert, q in itertools.product(range(3), range(a)):
-        stakes, caps = bets.stakes(expert), bets.caps(expert)
-        wealth = ledger.log_wealth(reference=np.full(len(log), q), bets=stakes, caps=caps, epsilon=epsilon)
+        stakes = bets.stakes(expert)
+        wealth = plain.wealth_against(ledger, np.full(len(log), q), bets=stakes, share=share, epsilon=epsilon)
         assert np.isfinite(wealth).all()
-        assert np.exp(wealth).min() >= 1 - share + stakes[0] * epsilon - 1e-6
+        assert np.exp(wealth).min() >= 1 - max(share, stakes[0]) + stakes[0] * epsilon - 1e-6
 
 
 @settings(max_examples=25)
@@ -150,13 +153,13 @@ def test_wealth_does_not_grow_under_the_hypothesis(seed, zeros):
         propensities=[row[3] for row in rows],
         rounds=[places[row[5]] for row in rows],
     )
-    bets, caps = plain.draw_bets(rng, len(places))
+    bets, share = plain.draw_bets(rng, len(places))
     chance = weights[which] * likelihood(log, means, which)
     ledger = Ledger.of(log, np.array([row[4] for row in rows]))
     paths = np.array(courses)
     assert chance[paths].prod(axis=1).sum() == pytest.approx(1)
     for epsilon in (lead, lead / 2, 0.0):
-        wealth = ledger.log_wealth(reference=q[which], bets=bets, caps=caps, epsilon=epsilon)
+        wealth = plain.wealth_against(ledger, q[which], bets=bets, share=share, epsilon=epsilon)
         factors = np.exp(wealth[np.arange(len(log)), pi[which]])
         expected = float((chance[paths] * factors[paths]).prod(axis=1).sum())
         assert expected <= 1 + 1e-9
@@ -189,10 +192,10 @@ def test_wealth_rises_with_epsilon(seed):
     log, predictions = plain.draw_log(seed)
     rng = np.random.default_rng(seed)
     ledger = Ledger.of(log, predictions)
-    bets, caps = plain.draw_bets(rng, ledger.n_rounds)
+    bets, share = plain.draw_bets(rng, ledger.n_rounds)
     own = rng.integers(log.n_actions, size=len(ledger.contexts))
     steps = [
-        ledger.log_wealth(reference=own, bets=bets, caps=caps, epsilon=e) for e in (0.0, 1e-3, 0.05, 0.5, 1.0, 3.0)
+        plain.wealth_against(ledger, own, bets=bets, share=share, epsilon=e) for e in (0.0, 1e-3, 0.05, 0.5, 1.0, 3.0)
     ]
     for low, high in itertools.pairwise(steps):
         assert (high >= low).all()
@@ -209,8 +212,8 @@ def test_repeats_are_written_out_rows_and_order_does_not_matter(seed):
     one, two = Ledger.of(log, predictions), Ledger.of(out, predictions[rows])
     assert one.samples == two.samples == len(rows)
     own = rng.integers(log.n_actions, size=len(one.contexts))
-    bets, caps = plain.draw_bets(rng, one.n_rounds)
-    ledgers = [x.log_wealth(reference=own, bets=bets, caps=caps, epsilon=0.1) for x in (one, two)]
+    bets, share = plain.draw_bets(rng, one.n_rounds)
+    ledgers = [plain.wealth_against(x, own, bets=bets, share=share, epsilon=0.1) for x in (one, two)]
     np.testing.assert_allclose(*ledgers, rtol=1e-10, atol=1e-12)
     mixture = plain.draw_propensities(rng, (len(one.contexts), log.n_actions), least=1e-2, zeros=False)
     for a, b in zip(one.gaps(mixture, reference=own), two.gaps(mixture, reference=own), strict=True):
@@ -228,12 +231,12 @@ def test_contexts_with_and_without_ids_agree(seed):
     one, two = Ledger.of(log, predictions), Ledger.of(without, predictions)
     assert len(two.contexts) == len(log)
     rng = np.random.default_rng(seed)
-    bets, caps = plain.draw_bets(rng, one.n_rounds)
+    bets, share = plain.draw_bets(rng, one.n_rounds)
     own, other = rng.integers(log.n_actions, size=(2, len(one.contexts)))
     _, which = np.unique(log.contexts.ids, return_inverse=True)
     assert np.array_equal(one.contexts.features[which], two.contexts.features)
-    here = one.log_wealth(reference=own, bets=bets, caps=caps, epsilon=0.1)[np.arange(len(own)), other].sum()
-    there = two.log_wealth(reference=own[which], bets=bets, caps=caps, epsilon=0.1)
+    here = plain.wealth_against(one, own, bets=bets, share=share, epsilon=0.1)[np.arange(len(own)), other].sum()
+    there = plain.wealth_against(two, own[which], bets=bets, share=share, epsilon=0.1)
     assert here == pytest.approx(there[np.arange(len(log)), other[which]].sum(), rel=1e-9, abs=1e-9)
 
 
@@ -303,10 +306,13 @@ def test_what_a_ledger_refuses():
         with pytest.raises(InputError, match=r"predictions must have one number in \[0, 1\]"):
             Ledger.of(log, bad)
     ledger = Ledger.of(log, half)
-    for bet, cap in ((-0.1, 1.0), (0.1, -1.0), (0.5, 1.0), (0.1, 9.0)):
-        bets, caps = np.array([0.1, bet]), np.array([1.0, cap])
-        with pytest.raises(InputError, match="bets and caps must not be negative"):
-            ledger.log_wealth(reference=np.zeros(2, dtype=int), bets=bets, caps=caps, epsilon=0.1)
+    for bet, share, epsilon in ((-0.1, 0.9, 0.1), (1.0, 0.9, 0.1), (0.1, 0.0, 0.1), (0.1, 1.0, 0.1), (0.1, 0.9, -0.1)):
+        with pytest.raises(InputError, match="bets and epsilon must not be negative"):
+            plain.wealth_against(ledger, [0, 0], bets=[0.1, bet], share=share, epsilon=epsilon)
+    moving = against_one(np.zeros(2, dtype=int), rounds=2)._replace(moves=np.array([[0.0], [1.0]]))
+    for bet, fits in ((0.49, True), (0.5, False)):  # a row that moves as much again stakes twice as much
+        with contextlib.nullcontext() if fits else pytest.raises(InputError, match="ruin an expert"):
+            ledger.log_wealth(moving, bets=np.full(2, bet), share=0.9, epsilon=0.0)
 
 
 def test_predictions_that_are_no_number_are_refused():
@@ -318,8 +324,8 @@ def test_a_bet_is_needed_for_every_round():
     """Views of longer arrays, so that reading beyond their end is harmless here; elsewhere it would be any memory."""
     beyond = np.full(4, 0.1)
     with pytest.raises(InputError):
-        Ledger.of(small(), np.full((2, 2), 0.5)).log_wealth(
-            reference=np.zeros(2, dtype=int), bets=beyond[:1], caps=beyond[2:3], epsilon=0.1
+        plain.wealth_against(
+            Ledger.of(small(), np.full((2, 2), 0.5)), np.zeros(2, dtype=int), bets=beyond[:1], share=0.9, epsilon=0.1
         )
 
 
@@ -329,9 +335,30 @@ def test_a_reference_must_play_actions_of_the_log(reference):
     own = np.zeros(4, dtype=int)
     own[: len(reference)] = reference
     with pytest.raises(InputError):
-        Ledger.of(small(), np.full((2, 2), 0.5)).log_wealth(
-            reference=own[: len(reference)], bets=np.full(2, 0.1), caps=np.ones(2), epsilon=0.1
+        plain.wealth_against(
+            Ledger.of(small(), np.full((2, 2), 0.5)),
+            own[: len(reference)],
+            bets=np.full(2, 0.1),
+            share=0.9,
+            epsilon=0.1,
         )
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        {"turns": np.array([0, 1])},
+        {"turns": np.array([-2, 0])},
+        {"turns": np.array([0])},
+        {"moves": np.zeros((2, 2))},
+        {"moves": np.zeros((1, 1))},
+        {"moves": np.array([[0.0], [-0.1]])},
+    ],
+)
+def test_leaders_must_be_those_of_the_rounds(bad):
+    against = against_one(np.zeros(2, dtype=int), rounds=2)._replace(**bad)
+    with pytest.raises(InputError, match=r"must be led by|no negative weight"):
+        Ledger.of(small(), np.full((2, 2), 0.5)).log_wealth(against, bets=np.full(2, 0.1), share=0.9, epsilon=0.1)
 
 
 @pytest.mark.parametrize(
@@ -349,10 +376,11 @@ def test_bets_that_are_no_numbers_are_refused(bad):
 
 
 @given(st.floats(1e-9, 1e9), st.floats(1e-9, 1e9), st.floats(0.01, 0.99))
-def test_stakes_and_caps_leave_something(multiplier, scale, share):
-    bets = Bets((multiplier,), (scale,), share)
-    stake, cap = bets.stakes(0)[0], bets.caps(0)[0]
-    assert 0 < stake <= 0.45
-    assert cap >= 0
-    assert stake * (1 + cap) <= max(share, 0.45) * (1 + 1e-12)
-    assert len(bets) == 1
+def test_stakes_are_in_proportion_and_never_too_large(multiplier, scale, share):
+    bets = Bets((multiplier, 2 * multiplier), (scale, 3 * scale), share)
+    one, two = bets.stakes(0), bets.stakes(1)
+    assert (one > 0).all()
+    assert (two <= MAX_STAKE * (1 + 1e-12)).all()
+    np.testing.assert_allclose(two, 2 * one, rtol=1e-12)
+    np.testing.assert_allclose(one, multiplier * bets.units, rtol=1e-12)
+    assert len(bets) == 2

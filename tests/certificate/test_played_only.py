@@ -67,15 +67,15 @@ def test_scores_are_unbiased_and_bounded_whatever_the_other_propensities_were(se
     full, which = plain.every_outcome(propensities)
     log = forget(full, least[which])
     predictions = plain.draw_predictions(rng, (n, a))[which]
-    bets, caps = plain.draw_bets(rng, 1)
-    bet, cap = float(bets[0]), float(caps[0])
+    bets, share = plain.draw_bets(rng, 1)
+    bet, cap = float(bets[0]), plain.cap_of(float(bets[0]), share)
     epsilon = float(rng.choice([0.0, 0.01, 0.3]))
     mean = means[which, log.actions]
     chance = weights[which] * log.played_propensities * np.where(log.rewards == 1, mean, 1 - mean)
     ledger = Ledger.of(log, predictions)
     for q in range(a):
-        wealth = ledger.log_wealth(reference=np.full(len(log), q), bets=bets, caps=caps, epsilon=epsilon)
-        assert np.exp(wealth).min() >= 1 - bet * (1 + cap) - 1e-9 > -1e-9
+        wealth = plain.wealth_against(ledger, np.full(len(log), q), bets=bets, share=share, epsilon=epsilon)
+        assert np.exp(wealth).min() >= 1 - max(share, bet) - 1e-9
         for x in range(a):
             scores = np.array(
                 [
@@ -111,12 +111,12 @@ def test_a_control_variate_that_knew_the_played_propensity_would_be_biased():
     full, which = plain.every_outcome(propensities)
     log = forget(full, least)
     naive = replace(log, least=None, propensities=log.propensities / log.propensities.sum(axis=1, keepdims=True))
-    bets, caps = np.array([0.2]), np.array([3.0])
+    bets, share = np.array([0.2]), 0.8
     errors = []
     for one in (log, naive):
         ledger = Ledger.of(one, np.full((len(log), 2), 0.5))
         ledger = replace(ledger, rows=ledger.rows._replace(played=log.played_propensities))
-        wealth = ledger.log_wealth(reference=np.zeros(len(log), dtype=int), bets=bets, caps=caps, epsilon=0.0)
+        wealth = plain.wealth_against(ledger, np.zeros(len(log), dtype=int), bets=bets, share=share, epsilon=0.0)
         scores = -np.expm1(wealth[:, 1]) / bets[0]
         errors.append(abs(0.5 * log.played_propensities @ scores))  # both actions earn 1/2: the truth is 0
     assert errors[0] < 1e-12
@@ -140,9 +140,9 @@ def test_verify_agrees_and_knowing_all_is_the_special_case(seed, ids):
     )
     rng = np.random.default_rng(seed)
     one, two = Ledger.of(log, predictions), Ledger.of(same, predictions)
-    bets, caps = plain.draw_bets(rng, one.n_rounds)
+    bets, share = plain.draw_bets(rng, one.n_rounds)
     own = rng.integers(log.n_actions, size=len(one.contexts))
-    wealths = [book.log_wealth(reference=own, bets=bets, caps=caps, epsilon=0.1) for book in (one, two)]
+    wealths = [plain.wealth_against(book, own, bets=bets, share=share, epsilon=0.1) for book in (one, two)]
     np.testing.assert_array_equal(*wealths)
     least = rng.choice([0.0, float(log.propensities.min())])
     policies = pb.Finite(rng.integers(log.n_actions, size=(3, 13)), n_actions=log.n_actions)
@@ -167,10 +167,8 @@ def test_what_is_certified_holds_whoever_collected_the_log(name):
         made = pb.certify(log, problem.policies, epsilon=EPSILON, delta=delta)
         wrong += best - problem.value(made.policy) > made.certified_epsilon
         ledger = Ledger.of(log, predict_by_round(log, CellMeans()))
-        evidence = Evidence(log, ledger, problem.policies, EPSILON, delta, model={})
-        bets = Bets(EXPERT_STAKES, (1.0,) * 6)
-        own = [problem.policies.policy(i)(ledger.contexts) for i in range(3)]
-        bad += any(evidence.find_least(bets, reference=one).value >= evidence.needed(bets) for one in own)
+        evidence = Evidence(log, ledger, problem.policies, Bets(EXPERT_STAKES, (1.0,) * 6), EPSILON, delta, model={})
+        bad += any(make_certificate(evidence, problem.policies.policy(i))[0].certified for i in range(3))
     assert wrong <= most(runs, delta)
     assert bad <= most(runs, delta)
 
@@ -184,8 +182,8 @@ def test_a_false_least_propensity_can_make_wrong_certificates():
     def certificate(least):
         declared = forget(log, least)
         ledger = Ledger.of(declared, np.full((len(log), 3), 0.5))
-        evidence = Evidence(declared, ledger, problem.policies, EPSILON, 0.05, model={})
-        return make_certificate(evidence, problem.policies.policy(0), Bets(EXPERT_STAKES, (1.0,)))[0]
+        evidence = Evidence(declared, ledger, problem.policies, Bets(EXPERT_STAKES, (1.0,)), EPSILON, 0.05, model={})
+        return make_certificate(evidence, problem.policies.policy(0))[0]
 
     made = certificate(0.25)
     assert made.certified

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pacbandits.certificate.search import least_of_all, least_of_one, least_of_two, least_wealth
+from pacbandits.certificate.search import least_again, least_wealth, mean_wealth, sum_all, sum_one, sum_two
 from pacbandits.policies import Trees
 from pacbandits.policies.base import EnumeratedClass, FrontierClass
 from pacbandits.policies.counting import counting
@@ -49,23 +49,44 @@ def wealths(rng, *, experts, n, n_actions):
     return [common * rng.uniform(0.2, 3) + spread * rng.normal(size=(n, n_actions)) for _ in range(experts)]
 
 
-def brute(table, scores, experts):
-    """min_π max_k over the rows of a table of actions and the experts named."""
-    return np.max([values(table, scores[k]) for k in experts], axis=0).min()
+def brute(table, scores, experts, beside=None):
+    """min_π log Σ_k e^{S_k}/K over the rows of a table of actions and the experts named, of K."""
+    more = np.zeros(len(scores)) if beside is None else beside
+    wealth = sum(np.exp(values(table, scores[k]) + more[k]) for k in experts)
+    return np.log(wealth / len(scores)).min()
 
 
-def check(least, table, scores):
+def check(least, table, scores, beside=None):
     """What every answer must be: the exact minimum for its experts where it says so, and never above it."""
-    assert least.value <= brute(table, scores, range(len(scores))) + 1e-8
+    more = np.zeros(len(scores)) if beside is None else beside
+    assert least.value <= brute(table, scores, range(len(scores)), more) + 1e-8
     assert len(set(least.experts)) == len(least.experts)
     if least.share is None:
-        assert least.value == pytest.approx(brute(table, scores, least.experts), abs=1e-8)
+        assert least.value == pytest.approx(brute(table, scores, least.experts, more), abs=1e-8)
     else:
         one, two = least.experts
-        mixed = least.share * scores[one] + (1 - least.share) * scores[two]
-        assert least.value == pytest.approx(values(table, mixed).min(), abs=1e-8)
-        assert least.value <= brute(table, scores, least.experts) + 1e-8
-    assert least.value >= max(values(table, score).min() for score in scores) - 1e-8
+        w = least.share
+        mixed = values(table, w * scores[one] + (1 - w) * scores[two]) + w * more[one] + (1 - w) * more[two]
+        spread = -w * np.log(w) - (1 - w) * np.log(1 - w)
+        assert least.value == pytest.approx(mixed.min() + spread - np.log(len(scores)), abs=1e-8)
+        assert least.value <= brute(table, scores, least.experts, more) + 1e-8
+    assert least.value >= max(brute(table, scores, [k], more) for k in range(len(scores))) - 1e-8
+
+
+def check_both(policies, contexts, table, scores, rng):
+    """The same with and without something beside; and what was found of the one tells of the other."""
+    least = least_wealth(policies, contexts, scores)
+    check(least, table, scores)
+    beside = rng.normal(scale=3, size=len(scores))
+    more = least_wealth(policies, contexts, scores, beside=beside)
+    check(more, table, scores, beside)
+    told = least.with_beside(beside)
+    assert told <= brute(table, scores, least.experts, beside) + 1e-8
+    if least.share is None and (len(least.experts) == 1 or not isinstance(policies, ArgmaxOnly)):
+        assert told == pytest.approx(brute(table, scores, least.experts, beside), abs=1e-8)
+    assert least.with_beside(np.zeros(len(scores))) == least.value
+    assert least_again(policies, contexts, [scores[k] for k in least.experts], least) == pytest.approx(least.value)
+    return least
 
 
 @settings(max_examples=80)
@@ -80,7 +101,7 @@ def test_a_listed_class_is_looked_through(seed, experts):
     assert least.value == pytest.approx(brute(table, scores, range(experts)), abs=1e-9)
     assert least.experts == tuple(range(experts))
     assert (least.share, least.oracle_calls) == (None, 0)
-    assert least_of_all(policies, contexts, scores) == least.value
+    check_both(policies, contexts, table, scores, rng)
     # Some contexts of the set, in another order, as a ledger may have them.
     some = rng.permutation(len(contexts))[: max(1, len(contexts) - 1)]
     part = least_wealth(policies, contexts.take(some), [score[some] for score in scores])
@@ -102,8 +123,9 @@ def test_with_a_frontier_the_best_pair_is_exact(seed, experts):
     check(least, table, scores)
     assert least.share is None
     assert least.oracle_calls == policies.calls
+    check_both(policies, contexts, table, scores, rng)
     # The pairs tried are those of the best three alone.
-    alone = [values(table, score).min() for score in scores]
+    alone = [brute(table, scores, [k]) for k in range(experts)]
     top = sorted(range(experts), key=lambda k: -alone[k])[:3]
     wanted = max([max(alone), *(brute(table, scores, pair) for pair in itertools.combinations(top, 2))])
     assert least.value == pytest.approx(wanted, abs=1e-8)
@@ -122,9 +144,12 @@ def test_with_argmax_alone_a_combination_is_a_lower_bound(seed, experts):
     check(least, table, scores)
     assert (least.share is None) == (len(least.experts) == 1)
     assert least.oracle_calls == policies.calls
+    check_both(policies, contexts, table, scores, rng)
     if experts == 2:  # no weight on a fine grid is better than the one found, by much
-        grid = [values(table, w * scores[0] + (1 - w) * scores[1]).min() for w in np.linspace(0, 1, 401)]
-        slope = max(np.abs(values(table, scores[0] - scores[1])).max(), 1e-9)
+        shares = np.linspace(0.01, 0.99, 393)
+        spread = -shares * np.log(shares) - (1 - shares) * np.log(1 - shares) - np.log(2)
+        grid = [values(table, w * scores[0] + (1 - w) * scores[1]).min() for w in shares] + spread
+        slope = np.abs(values(table, scores[0] - scores[1])).max() + 5
         assert least.value >= max(grid) - slope / 2**8 - 1e-8
 
 
@@ -138,10 +163,11 @@ def test_trivial_classes(seed, n, experts):
     # Several rows of one context, and contexts that are missing.
     rows = rng.integers(n, size=6)
     scores = wealths(rng, experts=experts, n=6, n_actions=n_actions)
-    check(least_wealth(policies, contexts.take(rows), scores), table[:, rows], scores)
-    one, two = scores[0], scores[-1]
-    exact = np.maximum(values(table[:, rows], one), values(table[:, rows], two)).min()
-    assert least_of_two(policies, contexts.take(rows), one, two) == pytest.approx(exact, abs=1e-8)
+    check_both(policies, contexts.take(rows), table[:, rows], scores, rng)
+    pair = [scores[0], scores[-1]]
+    exact = brute(table[:, rows], pair, (0, 1))
+    sums = sum_two(policies, contexts.take(rows), *pair)
+    assert mean_wealth(sums, [0, 0], count=2, share=None) == pytest.approx(exact, abs=1e-8)
 
 
 @settings(max_examples=50)
@@ -154,8 +180,8 @@ def test_tree_classes(seed, depth, experts):
     policies = Trees.learn(contexts, n_actions=n_actions, depth=depth, bins=4)
     table = all_actions(policies.bins, contexts, n_actions=n_actions, depth=depth)
     scores = wealths(rng, experts=experts, n=n, n_actions=n_actions)
-    check(least_wealth(policies, contexts, scores), table, scores)
-    assert least_of_one(policies, contexts, scores[0]) == pytest.approx(values(table, scores[0]).min(), abs=1e-8)
+    check_both(policies, contexts, table, scores, rng)
+    assert sum_one(policies, contexts, scores[0]) == pytest.approx(values(table, scores[0]).min(), abs=1e-8)
 
 
 def test_a_frontier_that_is_rounded_gives_a_lower_bound():
@@ -167,9 +193,10 @@ def test_a_frontier_that_is_rounded_gives_a_lower_bound():
     rounded = 0
     for _ in range(40):
         one, two = rng.normal(size=(2, 6, 3))
-        exact = np.maximum(values(table, one), values(table, two)).min()
-        assert least_of_two(fine, contexts, one, two) == pytest.approx(exact, abs=1e-9)
-        low = least_of_two(coarse, contexts, one, two)
+        exact = brute(table, [one, two], (0, 1))
+        found = [mean_wealth(sum_two(kind, contexts, one, two), [0, 0], count=2, share=None) for kind in (fine, coarse)]
+        assert found[0] == pytest.approx(exact, abs=1e-9)
+        low = found[1]
         assert low <= exact + 1e-9
         rounded += low < exact - 1e-6
     assert rounded > 5
@@ -179,8 +206,30 @@ def test_two_experts_can_do_what_neither_can_alone():
     """One policy is refuted by the first expert, the other by the second."""
     policies, contexts = Finite([[0], [1]], n_actions=2), Contexts.finite(1)
     scores = [np.array([[5.0, -1.0]]), np.array([[-1.0, 5.0]])]
-    assert least_wealth(policies, contexts, scores).value == 5
-    assert least_wealth(FrontierOnly(policies), contexts, scores).value == 5
+    whole = np.log((np.exp(5) + np.exp(-1)) / 2)  # they began with a half each
+    assert least_wealth(policies, contexts, scores).value == pytest.approx(whole)
+    assert least_wealth(FrontierOnly(policies), contexts, scores).value == pytest.approx(whole)
     combined = least_wealth(ArgmaxOnly(policies), contexts, scores)
-    assert combined.value == pytest.approx(2, abs=0.05)
+    assert combined.value == pytest.approx(2, abs=0.05)  # their mean, as the entropy is what a half each takes away
     assert combined.share == pytest.approx(0.5, abs=0.01)
+
+
+@given(st.lists(st.floats(-50, 50), min_size=2, max_size=2), st.floats(0, 1))
+def test_a_combination_and_its_entropy_are_never_above_the_sum(wealth, share):
+    """The bound `log Σ e^S ≥ Σ w S + H(w)`, tight at the weights e^S/Σ e^S."""
+    sums = np.array(wealth)[:, None]
+    exact = mean_wealth(sums, [0, 0], count=2, share=None)
+    assert mean_wealth(sums, [0, 0], count=2, share=share) <= exact + 1e-9
+    best = 1 / (1 + np.exp(wealth[1] - wealth[0]))
+    assert mean_wealth(sums, [0, 0], count=2, share=float(best)) == pytest.approx(exact, abs=1e-9)
+
+
+@pytest.mark.parametrize("kind", [lambda x: x, FrontierOnly, ArgmaxOnly])
+@pytest.mark.parametrize("count", [1, 2, 7])
+def test_experts_begin_with_an_equal_share_of_one(kind, count):
+    """Where all have the same wealth their mean is that, and one or two of them are worth as much less."""
+    policies, contexts = Finite([[0, 1], [1, 1]], n_actions=2), Contexts.finite(2)
+    scores = [np.array([[3.0, 4.0], [9.0, 2.0]])] * count
+    least = least_wealth(kind(policies), contexts, scores)
+    assert least.value == pytest.approx(5 + np.log(len(least.experts) / count), abs=1e-9)
+    assert sum_all(policies, contexts, scores).shape == (count, 2)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
-from pacbandits.certificate import Bets, Ledger, Naming, in_blocks
+from pacbandits.certificate import Bets, Ledger, in_blocks
 from pacbandits.certificate.certify import EXPERT_STAKES
 from pacbandits.compiled import using_cores
 from pacbandits.policies.finite import Finite
@@ -22,13 +22,13 @@ from pacbandits.rewards import CellMeans, predict_by_round
 from pacbandits.trials.coda import Coda
 from pacbandits.trials.exploration import NoisyDesign
 from pacbandits.trials.trial import EXPERT_MULTIPLIERS
+from tests.certificate import plain
 from tests.certificate.boundary import (
     RARE,
     Game,
     Pair,
     after_a_failure,
     after_a_reward,
-    after_rows,
     by_context,
     chase,
     contrary,
@@ -120,38 +120,6 @@ def test_no_expert_grows_rich_in_many_runs(name):
         check(paths)
 
 
-IDLE, WINDOW = 12, 40  # contexts in which nothing matters; rows of a round
-
-
-def test_no_expert_who_waits_grows_rich_however_policies_are_named():
-    """Before each round the luckiest of 4,096 policies so far is named: they all fall short by the same, and differ
-    where nothing matters. Experts who wait for the naming see later rows alone."""
-    means = np.vstack([[[0.2, 0.8]], np.full((IDLE, 2), 0.5)])
-    weights = [0.25, *[0.75 / IDLE] * IDLE]
-    crowd = Pair.of(means, weights=weights, rival=[1] * (IDLE + 1), reference=[0] * (IDLE + 1))
-    game = Game(crowd, ends=after_rows(WINDOW))
-    played = play(game, runs=1000, rows=4 * WINDOW, seed=5)
-    ledger, log = Ledger.of(played.log, played.predictions), played.log
-    run, every = np.repeat(np.arange(played.runs), 4 * WINDOW), np.arange(len(log))
-    for number in (1, 2, 3):
-        totals = np.zeros((played.runs, IDLE + 1, 2))
-        early = np.flatnonzero(log.rounds < number)
-        np.add.at(totals, (run[early], played.contexts[early], log.actions[early]), log.rewards[early] - 0.5)
-        luckiest = totals.argmax(axis=2)
-        luckiest[:, 0] = 0
-        bets = Bets((1.0, 0.3), (0.3,) * 4, naming=Naming(number, number))
-        for expert in (2, 3):
-            factors = ledger.log_wealth(
-                reference=luckiest[run, played.contexts],
-                bets=bets.stakes(expert),
-                caps=bets.caps(expert),
-                epsilon=crowd.lead,
-            )
-            paths = np.cumsum(factors[every, crowd.rival[played.contexts]].reshape(played.runs, -1), axis=1)
-            check(paths)
-            assert np.exp(stopped(paths)).mean() > 0.85
-
-
 class Spiteful:
     """A reward model that knows by heart what it has seen, and predicts so that q would look good on that.
 
@@ -202,14 +170,11 @@ def test_no_expert_of_certify_grows_rich_by_models_of_earlier_blocks(model):
     runs, rows = 300, 700
     log = stacked_blocks(runs=runs, rows=rows, seed=3)
     ledger = Ledger.of(replace(log, contexts=replace(log.contexts, ids=None)), predict_by_round(log, model))
-    assert ledger.n_rounds == 3
-    bets = Bets(EXPERT_STAKES, (1.0,) * 3)
+    assert ledger.n_rounds > 2
+    bets = Bets(EXPERT_STAKES, (1.0,) * ledger.n_rounds)
     for expert in range(0, 6, 2):
-        factors = ledger.log_wealth(
-            reference=np.zeros(len(log), dtype=int),
-            bets=bets.stakes(expert),
-            caps=bets.caps(expert),
-            epsilon=0.2,
+        factors = plain.wealth_against(
+            ledger, np.zeros(len(log), dtype=int), bets=bets.stakes(expert), share=bets.share, epsilon=0.2
         )
         check(np.cumsum(factors[:, 1].reshape(runs, rows), axis=1))
 
@@ -244,7 +209,7 @@ def trial_paths(problem, *, seed, rounds):
     bets = Bets(EXPERT_MULTIPLIERS, state.scales)
     rival, reference = (problem.policies.policy(i)(single.contexts) for i in (3, 0))
     paths = [
-        ledger.log_wealth(reference=reference, bets=bets.stakes(k), caps=bets.caps(k), epsilon=LEAD)
+        plain.wealth_against(ledger, reference, bets=bets.stakes(k), share=bets.share, epsilon=LEAD)
         for k in range(len(bets))
     ]
     every = np.arange(len(rows))
