@@ -45,7 +45,7 @@ from pacbandits.trials.protocol import Answer, Plan, Setting, State, check_playe
 
 # Of the stake that the scale of a round asks for. Large stakes refute near-optimal policies, small ones those that are
 # far off but rely on rare actions.
-EXPERT_MULTIPLIERS = (0.25, 0.5, 1.0, 2.0)
+EXPERT_MULTIPLIERS = (0.5, 1.0, 2.0)
 # The same where leaders are tested. The unluckiest of many rivals decides: x nats of growth, as the best stake has them
 # against a single one, vary by √(2x), a share m of that stake makes (2m − m²)x of them, and with z deviations of bad
 # luck `(2m − m²)x − mz√(2x)` is largest at m = 1 − z/√(2x): about a half at 15 nats and three deviations. More experts
