@@ -18,9 +18,9 @@ from pacbandits.trials.trial import fit
 
 
 def test_what_is_played_evenly_follows_the_error_of_gaps():
-    assert even_share(samples=400, price=100.0) == pytest.approx(0.25)
-    assert even_share(samples=1600, price=100.0) == pytest.approx(0.125)
-    assert even_share(samples=10, price=100.0) == MAX_EVEN_SHARE
+    assert even_share(samples=400, price=100.0) == pytest.approx(0.15)
+    assert even_share(samples=1600, price=100.0) == pytest.approx(0.075)
+    assert even_share(samples=10, price=1000.0) == MAX_EVEN_SHARE
 
 
 def test_a_hedged_design_keeps_the_heaviest_of_its_support():

@@ -24,10 +24,11 @@ from pacbandits.policies.counting import counting
 from pacbandits.progress import Progress
 from pacbandits.trials.exploration import (
     NoisyDesign,
-    design_task,
     even_share,
     explore_uniformly,
     explore_with,
+    find_gaps,
+    gap_task,
     hedge,
     still_recent,
 )
@@ -104,9 +105,11 @@ class Coda(Trial):
             return recent
         assert state.current is not None
         fitted = fit(state)
-        task = design_task(state, fitted, epsilon=self.epsilon, floor=self.floor)
+        findings, options = find_gaps(state, fitted), {"epsilon": self.epsilon, "floor": self.floor}
+        cautious = gap_task(findings, state.policies, state.contexts, **options)
+        task = gap_task(findings, state.policies, state.contexts, **options, standard_errors=0.0)
         share = even_share(samples=state.samples, price=state.current.price)
-        solution, calls = self._solve(state, task, tolerance=max(self.precision, share), progress=progress)
+        solution, calls = self._solve(state, cautious, tolerance=max(self.precision, share), progress=progress)
         hedged = hedge(solution.design, share)
         designed = explore_with(state, task, NoisyDesign(hedged, fitted))
         even = explore_uniformly(state, task)
