@@ -13,26 +13,22 @@ from pacbandits.policies.finite import Finite
 from pacbandits.problems import load_problem
 from pacbandits.records import Design
 from pacbandits.trials.coda import Coda
-from pacbandits.trials.exploration import COUNTED_GAP_SHARE, MAX_EVEN_SHARE, NoisyDesign, even_share, hedge
+from pacbandits.trials.exploration import COUNTED_GAP_SHARE, MAX_EVEN_SHARE, NoisyDesign, even_share, heaviest
 
 
 def test_what_is_played_evenly_follows_the_error_of_gaps():
-    assert even_share(samples=400, price=100.0) == pytest.approx(0.25)
-    assert even_share(samples=1600, price=100.0) == pytest.approx(0.125)
-    assert even_share(samples=10, price=100.0) == MAX_EVEN_SHARE
+    assert even_share(samples=400, price=100.0) == pytest.approx(0.2)
+    assert even_share(samples=1600, price=100.0) == pytest.approx(0.1)
+    assert even_share(samples=10, price=1000.0) == MAX_EVEN_SHARE
 
 
-def test_a_hedged_design_keeps_the_heaviest_of_its_support():
+def test_the_heaviest_of_a_design_come_first():
     policies = Finite([[k % 3, k // 3] for k in range(9)], n_actions=3)
-    support = tuple(policies.policy(k) for k in range(1, 7))
-    design = Design(support, np.array([0.05, 3.0, 0.02, 4.0, 0.03, 2.9]), policies.policy(0), floor=0.01)
-    hedged = hedge(design, 0.4)
-    assert (hedged.even_share, hedged.floor, hedged.reference) == (0.4, 0.01, design.reference)
-    assert hedged.support == (support[3], support[1], support[5])
-    assert hedged.weights.tolist() == [4.0, 3.0, 2.9]
-    assert len(hedge(design, 0.0).support) == 6
-    empty = hedge(Design.uniform(policies.policy(0)), 0.4)
-    assert empty.support == ()
+    support = tuple(policies.policy(k) for k in range(1, 5))
+    design = Design(support, np.array([0.05, 3.0, 0.02, 4.0]), policies.policy(0))
+    assert heaviest(design, most=3) == (support[3], support[1], support[0])
+    assert heaviest(design, most=9) == (support[3], support[1], support[0], support[2])
+    assert heaviest(Design.uniform(policies.policy(0)), most=3) == ()
 
 
 def true_prices(problem, state, samplers, *, epsilon):

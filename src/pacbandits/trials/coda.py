@@ -5,8 +5,8 @@ Each round's propensities solve the ratio form for the gaps seen so far,
     min_p max_π V_π(p; q)/(ε + aΔ̂_π)²,     V weighted by the model's guess of each action's reward variance,
 
 through the class's oracles, with a small probability floor inside. Gaps are believed less the larger their error is,
-and a design is mixed with uniform exploration by how large it is (`exploration.hedge`): who follows noise does worse
-than the plain trial. The slope a is below 1 for another reason: to refute a policy the data must show a gap that chance
+and a design is mixed with uniform exploration by how large it is (`exploration.even_share`): a design that follows
+noise does worse than the plain trial. The slope a is below 1 for another reason: to refute a policy the data must show a gap that chance
 alone would not, for the unluckiest of many policies of that gap; near the best policy that costs nothing, as q is the
 luckiest there. A design that does not seem cheaper than uniform exploration even so is not played.
 """
@@ -24,11 +24,12 @@ from pacbandits.policies.counting import counting
 from pacbandits.progress import Progress
 from pacbandits.trials.exploration import (
     NoisyDesign,
-    design_task,
     even_share,
     explore_uniformly,
     explore_with,
-    hedge,
+    find_gaps,
+    gap_task,
+    heaviest,
     still_recent,
 )
 from pacbandits.trials.protocol import Profile, Setting
@@ -106,17 +107,19 @@ class Coda(Trial):
             return recent
         assert state.current is not None
         fitted = state.fitted
-        task = design_task(state, fitted, epsilon=self.epsilon, floor=self.floor)
+        findings, options = find_gaps(state, fitted), {"epsilon": self.epsilon, "floor": self.floor}
+        cautious = gap_task(findings, state.policies, state.contexts, **options)
+        task = gap_task(findings, state.policies, state.contexts, **options, standard_errors=0.0)
         share = even_share(samples=state.samples, price=state.current.price)
-        solution, calls = self._solve(state, task, tolerance=max(self.precision, share), progress=progress)
-        hedged = hedge(solution.design, share)
+        solution, calls = self._solve(state, cautious, tolerance=max(self.precision, share), progress=progress)
+        hedged = replace(solution.design, even_share=share)
         designed = explore_with(state, task, NoisyDesign(hedged, fitted))
         even = explore_uniformly(state, task)
         calls += designed.oracle_calls + even.oracle_calls
         if even.price <= designed.price:
             return replace(even, oracle_calls=calls)
         listed = isinstance(state.policies, EnumeratedClass)
-        pool = () if listed else hedged.support[:MAX_POOLED_POLICIES]
+        pool = () if listed else heaviest(solution.design, most=MAX_POOLED_POLICIES)
         return replace(designed, pool=pool, oracle_calls=calls)
 
     def _solve(

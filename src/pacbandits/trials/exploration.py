@@ -21,9 +21,8 @@ MIN_DESIGN_PRICE = 1.0  # it would be 0 where there is nothing to tell apart
 COUNTED_GAP_SHARE = 0.6  # how much of a gap a design relies on
 GAP_MARKDOWN_STANDARD_ERRORS = 1.0  # by which gaps are taken to be smaller than they look
 TYPICAL_ERROR_IN_EPSILONS = 1.5  # of the gaps of policies that matter, before there are data
-HEDGED_ERROR_SHARE = 0.5  # of the relative error of gaps, what is played evenly on that account
+HEDGED_ERROR_SHARE = 0.4  # of the relative error of gaps, what is played evenly on that account
 MAX_EVEN_SHARE = 0.6  # of a design, however little is known
-DROPPED_SHARE = 0.25  # of the even share, the weight of those whom a design can do without
 REDESIGN_GROWTH_FACTOR = 1.5  # by which the data have grown when a design is out of date
 
 
@@ -95,19 +94,27 @@ class Findings:
     price: float
 
 
-def design_task(state: TrialState, fitted: Fitted, *, epsilon: float, floor: float) -> DesignTask:
-    """The ratio form for the gaps that the data of a trial show.
-
-    fitted: the reward model of all the data. floor: the least probability of an action, as a share of uniform
-    exploration.
-    """
+def find_gaps(state: TrialState, fitted: Fitted) -> Findings:
+    """What the data of a trial say of gaps; fitted: the reward model of all of them."""
     assert state.log is not None
     assert state.current is not None
     assert state.leader is not None
     ledger = Ledger.of(state.log, predict_once(fitted, state.log.contexts))
     mixed = mixture(state.played, ledger.contexts)
-    findings = Findings(ledger, mixed, state.leader, fitted, state.current.price)
-    return gap_task(findings, state.policies, state.contexts, epsilon=epsilon, floor=floor)
+    return Findings(ledger, mixed, state.leader, fitted, state.current.price)
+
+
+def design_task(state: TrialState, fitted: Fitted, *, epsilon: float, floor: float) -> DesignTask:
+    """The ratio form for the gaps that the data of a trial show, by which explorations are priced.
+
+    Gaps are taken as they are: the policy that seems to be served worst is the unluckiest of many as it is, and bets
+    that are scaled by too large a price win too little.
+
+    fitted: the reward model of all the data. floor: the least probability of an action, as a share of uniform
+    exploration.
+    """
+    findings = find_gaps(state, fitted)
+    return gap_task(findings, state.policies, state.contexts, epsilon=epsilon, floor=floor, standard_errors=0.0)
 
 
 def gap_task(
@@ -162,16 +169,10 @@ def even_share(*, samples: int, price: float) -> float:
     return float(min(HEDGED_ERROR_SHARE * np.sqrt(price / samples), MAX_EVEN_SHARE))
 
 
-def hedge(design: Design, share: float) -> Design:
-    """The design, played evenly for this share, its support by falling weight and without the lightest part.
-
-    What that part has to say is less than what is not known; every policy takes its time whenever the design is played.
-    """
+def heaviest(design: Design, *, most: int) -> tuple[Policy, ...]:
+    """Up to so many policies of a design's support, by falling weight."""
     order: IntArray = np.argsort(-design.weights, kind="stable")
-    heaviest: FloatArray = np.cumsum(design.weights[order])
-    kept = order[: 1 + np.searchsorted(heaviest, (1.0 - DROPPED_SHARE * share) * design.weights.sum())]
-    support = tuple(design.support[int(i)] for i in kept)
-    return replace(design, support=support, weights=design.weights[kept], even_share=share)
+    return tuple(design.support[int(i)] for i in order[:most])
 
 
 def explore_uniformly(state: TrialState, task: DesignTask) -> Exploration:
