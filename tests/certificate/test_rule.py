@@ -1,4 +1,4 @@
-"""A certificate that claims the rule of `certify` is held to it: names, stakes and model follow from the log."""
+"""A certificate that claims the rule of `certify` is held to it: leaders, stakes and model follow from the log."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 import pacbandits as pb
-from pacbandits.certificate import Bets, Evidence, Ledger, Naming, make_certificate
+from pacbandits.certificate import Bets, Evidence, Leaders, Ledger, make_certificate
 from pacbandits.certificate import verify as recompute
 from pacbandits.certificate.conventions import EXPERT_STAKES
+from pacbandits.certificate.leaders import NOBODY
 from pacbandits.rewards import CellMeans, first_model, predict_by_round
 
 TREES = "trees:contexts=300,features=3,bins=8,actions=6,competitive=2"
@@ -20,7 +21,7 @@ EPSILON, DELTA = 0.1, 0.05
 
 @pytest.fixture(scope="module")
 def case():
-    """A log of eight rounds, a class whose policies are named, and what `certify` makes of it."""
+    """A log of eight rounds, a class that is large enough for leaders, and what `certify` makes of it."""
     problem = pb.load_problem(TREES)
     rng, log = np.random.default_rng(5), None
     design = pb.Design.uniform(problem.best_policy())
@@ -28,50 +29,123 @@ def case():
         new = problem.interact(design, samples=400, rng=rng, round_number=number)
         log = new if log is None else log.followed_by(new)
     made = pb.certify(log, problem.policies, epsilon=EPSILON, delta=DELTA)
-    assert made.bets.naming is not None
+    assert len(made.leaders.policies) > 2
     return problem.policies, log, made
 
 
-def forge(case, policy, *, naming, multipliers=EXPERT_STAKES, scale=1.0, model=None):
+def forge(case, leaders, *, multipliers=EXPERT_STAKES, scale=1.0, model=None):
     """A certificate by the real code from choices of one's own, which claims to have followed the rule."""
     policies, log, _ = case
     used = first_model(log) if model is None else model
     book = Ledger.of(log, predict_by_round(log, used))
-    evidence = Evidence(log, book, policies, EPSILON, DELTA, model=used.to_json(), reserved=True, by_rule=True)
-    bets = Bets(multipliers, (scale,) * book.n_rounds, naming=naming)
-    forged, _ = make_certificate(evidence, policy, bets)
+    bets = Bets(multipliers, (scale,) * book.n_rounds)
+    evidence = Evidence(
+        log, book, policies, bets, EPSILON, DELTA, model=used.to_json(), leaders=leaders, part=0.9, by_rule=True
+    )
+    forged, _ = make_certificate(evidence, policies.argmax(log.contexts, np.zeros((len(log), policies.n_actions))))
     assert recompute(forged, log, policies).good  # figures alone do not give it away
     return forged
 
 
 def test_what_certify_makes_is_derived_again(case):
     policies, log, made = case
-    found = pb.verify(made, log, policies)
+    for single in (False, True):
+        one = pb.certify(log, policies, epsilon=EPSILON, delta=DELTA, single=single)
+        found = pb.verify(one, log, policies)
+        assert found.good
+        assert "the reward model, stakes and leaders follow from the log by the rule of certify" in found.checked
+        assert not any("whoever ran the trial" in words for words in one.assumptions)
+        assert not any("tie" in words for words in found.trusted)
+    assert made.leaders.policies
+
+
+def favourite_of(case, chosen):
+    """The policy of largest plain estimate on some rows (n,)."""
+    policies, log, _ = case
+    part = log.take(np.flatnonzero(chosen))
+    gains = np.zeros((len(part), log.n_actions))
+    gains[np.arange(len(part)), part.actions] = part.repeats * (part.rewards - 0.5) / part.played_propensities
+    return policies.argmax(part.contexts, gains)
+
+
+def led_by(case, leaders_of_rounds):
+    """The leaders of certify with others in their places."""
+    _, log, made = case
+    leaders = Leaders(moving=made.leaders.moving)
+    for own, size in zip(leaders_of_rounds, made.leaders.sizes, strict=True):
+        leaders = leaders.followed_by(own, log.contexts, size=size)
+    return leaders
+
+
+def genuine_leaders(made):
+    return [None if turn == NOBODY else made.leaders.policies[turn] for turn in made.leaders.turns]
+
+
+def test_leaders_that_saw_their_own_block_are_found_out(case):
+    policies, log, made = case
+    seen = [None, *(favourite_of(case, log.rounds == number) for number in range(1, 8))]
+    forged = forge(case, led_by(case, seen))
+    assert forged.certified_epsilon < made.certified_epsilon  # or nothing would be gained
+    found = pb.verify(forged, log, policies)
+    assert "is not the policy that the rows before it favour" in found.faults[0]
+
+
+def test_an_antedated_leader_is_found_out(case):
+    """The last one, as if it had led from the beginning."""
+    policies, log, made = case
+    last = genuine_leaders(made)[-1]
+    found = pb.verify(forge(case, led_by(case, [None, *[last] * 7])), log, policies)
+    assert "is not the policy that the rows before it favour" in found.faults[0]
+    early = pb.verify(forge(case, led_by(case, [last, *genuine_leaders(made)[1:]])), log, policies)
+    assert "the leader of round 1 is not the policy" in early.faults[0]
+
+
+@pytest.mark.parametrize("number", [2, 4, 7])
+def test_a_leader_of_one_round_that_is_another_is_found_out(case, number):
+    """Whoever it is: one that leads later, or the worst one."""
+    policies, log, made = case
+    mine = genuine_leaders(made)
+    worst = policies.argmax(log.contexts, -np.eye(log.n_actions)[log.actions] * log.rewards[:, None])
+    found = pb.verify(forge(case, led_by(case, [*mine[:number], worst, *mine[number + 1 :]])), log, policies)
+    assert f"the leader of round {number + 1} is not the policy" in found.faults[0]
+
+
+def test_leaders_stay_until_there_is_enough_to_choose_again_by(case):
+    """A leader that is replaced between two choices, by who is best by then, was chosen with hindsight."""
+    policies, log, _ = case
+    finer = replace(log, rounds=np.minimum(np.arange(len(log)) * 24 // len(log), 23))
+    made = pb.certify(finer, policies, epsilon=EPSILON, delta=DELTA)
+    fine = (policies, finer, made)
+    assert pb.verify(made, finer, policies).good
+    mine = genuine_leaders(made)
+    kept = [i for i in range(2, 24) if made.leaders.turns[i] == made.leaders.turns[i - 1]]
+    newer = {number: favourite_of(fine, finer.rounds < number) for number in kept}
+    other = [n for n in kept if not np.array_equal(newer[n](finer.contexts), mine[n](finer.contexts))]
+    number = other[-1]
+    forged = forge(fine, led_by(fine, [*mine[:number], newer[number], *mine[number + 1 :]]))
+    assert f"the leader of round {number + 1} is not" in pb.verify(forged, finer, policies).faults[0]
+
+
+def test_a_tie_is_taken_on_trust_and_said():
+    """Where the rows before cannot tell two policies apart, the choice may have been made with hindsight."""
+    problem = pb.load_problem("trivial:contexts=400,actions=2")
+    rng, log = np.random.default_rng(1), None
+    for number in range(4):
+        new = problem.interact(pb.Design.uniform(problem.best_policy()), samples=280, rng=rng, round_number=number)
+        log = new if log is None else log.followed_by(new)
+    made = pb.certify(log, problem.policies, epsilon=0.5, delta=DELTA)
+    assert made.leaders is not None
+    assert not any("tie" in words for words in pb.verify(made, log, problem.policies).trusted)
+    case = problem.policies, log, made
+    mine = genuine_leaders(made)
+    unseen = np.setdiff1d(np.arange(400), log.contexts.ids[log.rounds < 1])
+    gains = np.zeros((400, 2))
+    gains[np.arange(400), mine[1](problem.population)] = 1
+    gains[unseen] = gains[unseen, ::-1]
+    twin = problem.policies.argmax(problem.population, gains)
+    found = pb.verify(forge(case, led_by(case, [None, twin, *mine[2:]])), log, problem.policies)
     assert found.good
-    assert "the reward model, stakes and names follow from the log by the rule of certify" in found.checked
-    assert not any("whoever ran the trial" in words for words in made.assumptions)
-
-
-def test_an_antedated_name_is_found_out(case):
-    """It would pay as if it had been named first and be tested by nearly all rows: much more than is proven."""
-    policies, log, made = case
-    first = forge(case, made.policy, naming=Naming(1, 1))
-    assert first.certified_epsilon < 0.95 * made.certified_epsilon or made.bets.naming == Naming(1, 1)
-    found = pb.verify(first, log, policies)
-    assert not found.good
-    assert "before round 2" in found.faults[0]
-    never = forge(case, made.policy, naming=Naming(made.bets.naming.round, made.bets.naming.number + 1))
-    assert "no policy was named as number" in pb.verify(never, log, policies).faults[0]
-
-
-def test_another_policy_under_a_genuine_name_is_found_out(case):
-    policies, log, made = case
-    naming = made.bets.naming
-    other = policies.argmax(log.contexts, np.random.default_rng(0).random((len(log), policies.n_actions)))
-    found = pb.verify(forge(case, other, naming=naming), log, policies)
-    assert found.faults == (
-        f"the policy that was named as number {naming.number} before round {naming.round + 1} is another one",
-    )
+    assert any("a tie between policies was broken" in words and words.endswith("round 2") for words in found.trusted)
 
 
 @pytest.mark.parametrize(
@@ -84,7 +158,7 @@ def test_another_policy_under_a_genuine_name_is_found_out(case):
 )
 def test_stakes_and_models_of_ones_own_are_found_out(case, options, words):
     policies, log, made = case
-    assert words in pb.verify(forge(case, made.policy, naming=None, **options), log, policies).faults
+    assert words in pb.verify(forge(case, made.leaders, **options), log, policies).faults
 
 
 def test_a_model_of_ones_own_is_said_to_be_one(case):

@@ -127,6 +127,8 @@ def _faults_on_sight(certificate: Certificate, log: Log, policies: PolicyClass) 
     rounds = len(np.unique(log.rounds))
     if len(c.bets.scales) != rounds:
         faults.append(f"bets were made for {len(c.bets.scales)} rounds, but the log has {rounds}")
+    if c.leaders is not None and any(policy.n_actions != log.n_actions for policy in c.leaders.policies):
+        faults.append(f"a leader is for another number of actions than the {log.n_actions} of the log")
     if c.leaders is not None and len(c.leaders.turns) != rounds:
         faults.append(f"there were leaders of {len(c.leaders.turns)} rounds, but the log has {rounds}")
     if not c.experts or min(c.experts) < 0 or max(c.experts) >= len(c.bets):
