@@ -12,7 +12,7 @@ import pytest
 
 from pacbandits.algorithms import ALGORITHMS, profile_of
 from pacbandits.errors import InputError
-from pacbandits.policies import Finite, policy_from_json
+from pacbandits.policies import Finite, chosen_from_json
 from pacbandits.problems import Bernoulli, Problem, load_problem
 from pacbandits.records import Contexts
 from pacbandits.simulation import repeat, run
@@ -49,7 +49,7 @@ def test_a_run_as_json(name, spec):
     assert value["seed"] == 5
     assert value["correct"] is True
     assert value["samples"] == sum(figures["samples"] for figures in value["history"])
-    again = policy_from_json(value["policy"])
+    again = chosen_from_json(value["policy"])
     assert problem.value(again) == problem.value(done.policy)
     assert value["value_gap"] == pytest.approx(problem.value(problem.best_policy()) - problem.value(again), abs=1e-12)
     assert value["words"] == done.policy.describe()

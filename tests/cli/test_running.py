@@ -187,7 +187,7 @@ def test_algorithms_are_listed(run):
         ([SMALL, "--max-samples", "0"], "max-samples must be 1 or more, got 0"),
         ([SMALL, "--algorithm", "rage", "--scale", "0"], "scale must be a number above 0, got 0.0"),
         ([SMALL, "--algorithm", "rage", "--scale", "inf"], "scale must be a number above 0, got inf"),
-        ([SMALL, "--scale", "0.5"], "coda has no option 'scale' (known: floor, growth, pilot, precision)"),
+        ([SMALL, "--scale", "0.5"], "coda has no option 'scale' (known: answer, floor, growth, pilot, precision)"),
         ([SMALL, "--certificate", "x.json", "--repeat", "2"], "leave out --repeat"),
         ([SMALL, "--algorithm", "coda-paper", "--solver", "bogus"], "solver must be ratio or fw-gd, got 'bogus'"),
         ([SMALL, "--algorithm", "rage", "--solver", "fw-gd"], "rage has no option 'solver'"),

@@ -76,7 +76,7 @@ CLASS_CALLS: dict[str, Callable[[], Call]] = {
         pb.Learned,
         {"estimator": DecisionTreeClassifier(), "n_actions": 2, "reduction": "classification", "log_size": 3.0},
         {"estimator": "record", "n_actions": "whole", "reduction": "text", "log_size": "number", "encode": "function"},
-        optional=("encode",),
+        optional=("encode", "log_size"),
         beyond={"n_actions": NO_COUNT, "log_size": (0, -1), "reduction": ("luck", ())},
     ),
     "Crossed": lambda: Call(

@@ -18,6 +18,13 @@ def trial_state() -> object:
     return pb.Uniform(0.3, 0.1).start(stumps(), people())
 
 
+def lottery() -> pb.Lottery:
+    """Between two actions for everybody."""
+    n = len(people())
+    either = (np.tile([1.0, 0.0], (n, 1)), np.tile([0.0, 1.0], (n, 1)))
+    return pb.Lottery(tuple(stumps().argmax(people(), scores) for scores in either), (0.25, 0.75))
+
+
 RECORD_CALLS: dict[str, Callable[[], Call]] = {
     "Contexts": lambda: Call(
         pb.Contexts,
@@ -60,6 +67,16 @@ RECORD_CALLS: dict[str, Callable[[], Call]] = {
         beyond={"n": (0, -1)},
     ),
     "Contexts.take": lambda: Call(people().take, {"rows": [1, 2]}, {"rows": "array"}, beyond={"rows": ([-1], [12])}),
+    "Lottery": lambda: Call(
+        pb.Lottery,
+        {"policies": lottery().policies, "weights": (0.25, 0.75)},
+        {"policies": "list", "weights": "array"},
+        beyond={"policies": ((),), "weights": ((0.5, 0.6), (0.0, 1.0), (-0.5, 1.5), (1.0,))},
+    ),
+    "Lottery.propensities": lambda: Call(lottery().propensities, {"contexts": people()}, {"contexts": "record"}),
+    "Lottery.draw": lambda: Call(
+        lottery().draw, {"contexts": people(), "rng": np.random.default_rng(0)}, {"contexts": "record", "rng": "record"}
+    ),
     "Log": lambda: Call(
         pb.Log,
         {name: getattr(log(), name) for name in ("contexts", *COLUMNS)},

@@ -123,7 +123,6 @@ class Certificate(Claim):
     def from_json(cls, value: object, policies: PolicyClass | None = None) -> Certificate:
         with reading(value, kind=cls) as given:
             fields, most = Fields(given, "certificate"), MAX_STORED_MAGNITUDE
-            size = fields.number_or_null("log_size", least=0.0, most=most)
             needed = fields.number_or_null("threshold", least=-most, most=most)
             made = cls(
                 **read_common(given, policies),
@@ -139,7 +138,7 @@ class Certificate(Claim):
                 slack=fields.number("slack", least=0.0, most=most),
                 experts=fields.whole_numbers("experts", shortest=1, longest=MAX_STORED_EXPERTS),
                 share=fields.number_or_null("expert_share", least=0.0, most=1.0),
-                log_size=math.inf if size is None else size,
+                log_size=math.inf if fields["log_size"] is None else fields.number("log_size", least=0.0, most=most),
                 model=fields.json_object("model"),
                 exact=fields.flag("exact"),
                 ordered=fields.flag("ordered"),
