@@ -71,7 +71,8 @@ RECORD_CALLS: dict[str, Callable[[], Call]] = {
         pb.Lottery,
         {"policies": lottery().policies, "weights": (0.25, 0.75)},
         {"policies": "list", "weights": "array"},
-        beyond={"policies": ((),), "weights": ((0.5, 0.6), (0.0, 1.0), (-0.5, 1.5), (1.0,))},
+        beyond={"weights": ((0.5, 0.6), (0.0, 1.0), (-0.5, 1.5), (1.0,))},
+        called={"policies": "polic|lottery", "weights": "weights"},
     ),
     "Lottery.propensities": lambda: Call(lottery().propensities, {"contexts": people()}, {"contexts": "record"}),
     "Lottery.draw": lambda: Call(

@@ -123,9 +123,10 @@ class Certificate(Claim):
     def from_json(cls, value: object, policies: PolicyClass | None = None) -> Certificate:
         with reading(value, kind=cls) as given:
             fields, most = Fields(given, "certificate"), MAX_STORED_MAGNITUDE
+            common = read_common(given, policies)
             needed = fields.number_or_null("threshold", least=-most, most=most)
             made = cls(
-                **read_common(given, policies),
+                **common,
                 value=fields.number("value", least=-most, most=most),
                 threshold=math.inf if needed is None else needed,
                 bets=Bets(
