@@ -6,9 +6,9 @@ Each round's propensities solve the ratio form for the gaps seen so far,
 
 through the class's oracles, with a small probability floor inside. Gaps are believed less the larger their error is,
 and a design is mixed with uniform exploration by how large it is (`exploration.even_share`): a design that follows
-noise does worse than the plain trial. The slope a is below 1 for another reason: to refute a policy the data must show a gap that chance
-alone would not, for the unluckiest of many policies of that gap; near the best policy that costs nothing, as q is the
-luckiest there. A design that does not seem cheaper than uniform exploration even so is not played.
+noise does worse than the plain trial. The slope a is below 1 for another reason: to refute a policy the data must show
+a gap that chance alone would not, for the unluckiest of many policies of that gap; near the best policy that costs
+nothing, as q is the luckiest there. A design that does not seem cheaper than uniform exploration even so is not played.
 """
 
 from __future__ import annotations
