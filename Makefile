@@ -40,7 +40,7 @@ setup: $(VENV)/.core
 
 demo: $(VENV)/.core
 	@mkdir -p out
-	$(BIN)/pacbandits run trees:actions=10,competitive=2 --epsilon 0.05 --delta 0.05 --against uniform \
+	$(BIN)/pacbandits run trees:actions=16,competitive=3 --epsilon 0.05 --delta 0.05 --against uniform \
 	  --figure out/demo.png --certificate out/certificate.json --log out/log.parquet
 	@echo
 	$(BIN)/pacbandits verify out/certificate.json out/log.parquet
@@ -48,6 +48,9 @@ demo: $(VENV)/.core
 	@echo "written: out/demo.png          certified ε over samples, against the plain randomised trial"
 	@echo "         out/certificate.json  what is proven of the policy, for pacbandits verify"
 	@echo "         out/log.parquet       what was seen and done"
+	@echo
+	@echo "A design matters where there are many actions, few of them compete, and ε is small. It does not with two actions,"
+	@echo "or where every action is best for somebody: coda then plays nearly evenly, and stops when the plain trial does."
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check .
