@@ -34,13 +34,17 @@ def convex_bracket(
                 part[c, policy[c]] = weights[c] * noise[c, policy[c]]
                 part[c, reference[c]] = weights[c] * noise[c, reference[c]]
         parts.append(part)
-    scaled = np.array(parts) * urgency[:, None, None]
-    scaled = scaled[scaled.any(axis=(1, 2))]
-    if len(scaled) == 0:
+    return convex_ends(np.array(parts) * urgency[:, None, None], floor=floor)
+
+
+def convex_ends(parts: FloatArray, *, floor: float) -> tuple[float, float]:
+    """Both ends of `min_p max_k Σ_{c,a} part_k(c, a)/p(a|c)` for parts (K, N, A)."""
+    parts = np.unique(parts[parts.any(axis=(1, 2))], axis=0)
+    if len(parts) == 0:
         return 0.0, 0.0
-    unit = float(scaled.sum(axis=(1, 2)).max())  # so that the optimum is of the order of one
-    scaled = scaled / unit
-    p, t = cp.Variable((n, a)), cp.Variable()
+    unit = float(parts.sum(axis=(1, 2)).max())  # so that the optimum is of the order of one
+    scaled = parts / unit
+    p, t = cp.Variable(parts.shape[1:]), cp.Variable()
     inverse = cp.inv_pos(p)
     rows = [cp.sum(cp.multiply(part, inverse)) <= t for part in scaled]
     problem = cp.Problem(cp.Minimize(t), [*rows, cp.sum(p, axis=1) == 1, p >= max(floor, 1e-9)])
@@ -48,13 +52,10 @@ def convex_bracket(
         warnings.simplefilter("ignore", UserWarning)
         problem.solve(solver=cp.CLARABEL)
     # Move the solver's p a hair inside the feasible set, so that the upper end is one.
-    free = np.maximum(p.value - floor, 0)
-    q = floor + free / free.sum(axis=1, keepdims=True) * (1 - a * floor)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        upper = np.nansum(scaled / q, axis=(1, 2)).max()
+    free = np.maximum(p.value - floor, 0) + 1e-15
+    q = floor + free / free.sum(axis=1, keepdims=True) * (1 - parts.shape[2] * floor)
+    upper = (scaled / q).sum(axis=(1, 2)).max()
     multipliers = np.maximum([float(row.dual_value) for row in rows], 0)
-    multipliers = multipliers / multipliers.sum()
-    mass = np.einsum("k,kca->ca", multipliers, scaled)
-    present = weights > 0
-    lower = (np.sqrt(mass[present]).sum(axis=1) ** 2).sum() if floor == 0 else float(problem.value)
+    mass = np.einsum("k,kca->ca", multipliers / multipliers.sum(), scaled)
+    lower = (np.sqrt(mass).sum(axis=1) ** 2).sum() if floor == 0 else float(problem.value)
     return float(lower) * unit, float(upper) * unit

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from itertools import combinations
 
-import cvxpy as cp
 import numpy as np
 import pytest
 from hypothesis import given, settings
 
+from convex import convex_ends
 from instances import make_instance, seeds
 from pacbandits.design.enumerated import solve_weights
 from pacbandits.errors import InputError
@@ -32,28 +31,6 @@ def parts_of(table, weights, n_actions):
     return np.array(parts)
 
 
-def convex_pairs(table, weights, *, n_actions, floor):
-    """Both ends of `min_p max_{π,π'} V` from cvxpy: V at its p, and the dual at its multipliers (or its word)."""
-    parts = parts_of(table, weights, n_actions)
-    parts = np.unique(parts[parts.any(axis=(1, 2))], axis=0)
-    if len(parts) == 0:
-        return 0.0, 0.0
-    p, t = cp.Variable(parts.shape[1:]), cp.Variable()
-    inverse = cp.inv_pos(p)
-    rows = [cp.sum(cp.multiply(part, inverse)) <= t for part in parts]
-    problem = cp.Problem(cp.Minimize(t), [*rows, cp.sum(p, axis=1) == 1, p >= max(floor, 1e-9)])
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)
-        problem.solve(solver=cp.CLARABEL)
-    free = np.maximum(p.value - floor, 0) + 1e-15
-    q = floor + free / free.sum(axis=1, keepdims=True) * (1 - n_actions * floor)
-    upper = (parts / q).sum(axis=(1, 2)).max()
-    multipliers = np.maximum([float(row.dual_value) for row in rows], 0)
-    mass = np.einsum("k,kca->ca", multipliers / multipliers.sum(), parts)
-    lower = (np.sqrt(mass).sum(axis=1) ** 2).sum() if floor == 0 else problem.value
-    return float(lower), float(upper)
-
-
 @given(seed=seeds)
 @settings(max_examples=30, deadline=None)
 def test_bracket_holds_the_convex_optimum(seed):
@@ -61,7 +38,7 @@ def test_bracket_holds_the_convex_optimum(seed):
     table, weights, n_actions = instance.policies.table, instance.population.weights, instance.policies.n_actions
     floor = [0.0, 0.0, 0.4, 1.0][seed % 4] / n_actions
     solution = solve_pairs(table, n_actions=n_actions, weights=weights, floor=floor)
-    low, high = convex_pairs(table, weights, n_actions=n_actions, floor=floor)
+    low, high = convex_ends(parts_of(table, weights, n_actions), floor=floor)
     assert solution.lower <= solution.upper
     assert solution.gap <= 1e-3
     if weights[weights > 0].min() > 1e-3:
