@@ -64,7 +64,7 @@ BOMBS: dict[str, tuple[str, Callable[[Json], None]]] = {
     "a model in a model": ("trivial", _nested),
     "a hundred thousand cuts": ("crossed", _put("model", "cuts", value=lambda: [[float(i) for i in range(10**5)], 3])),
     "cuts of a hundred thousand features": ("crossed", _put("model", "cuts", value=lambda: [[1.0]] * 10**5)),
-    "a million questions": ("named trees in blocks", _put("model", "depth", value=lambda: 10**6)),
+    "a million questions": ("trees in blocks, led", _put("model", "depth", value=lambda: 10**6)),
     "a million actions": ("finite", _put("class", "table", value=lambda: [[0] * 1000] * 1000)),
     "the finest resolution": ("trivial", _put("class", "resolution", value=lambda: 2**13)),
     "many contexts": ("trivial", _put("class", "n_contexts", value=lambda: 3 * 10**7)),

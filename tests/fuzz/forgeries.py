@@ -8,13 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from pacbandits.certificate import Certificate, Claim
+from pacbandits.certificate import Certificate, Claim, Leaders
+from pacbandits.records import Lottery
 
-# What is claimed, and what it is claimed from; how a policy was named is for the tests of naming.
+# What is claimed, and what it is claimed from.
 FIGURES = {
     *("epsilon", "delta", "certified_epsilon", "proven_epsilon", "samples", "rows", "digest", "contexts_digest"),
-    *("value", "threshold", "log_size", "noise", "stake", "skipped", "listed", "exact", "ordered", "reserved"),
-    *("experts", "remarks", "share", "form", "prior", "parameter"),
+    *("value", "threshold", "log_size", "noise", "stake", "skipped", "listed", "exact", "ordered", "slack"),
+    *("experts", "remarks", "share", "form", "prior", "parameter", "leaders", "policy"),
 }
 
 
@@ -46,12 +47,34 @@ def _other(value: Any, rng: np.random.Generator) -> Any:
         return ["", value[::-1], "list", "ellipsoid"][int(rng.integers(4))]
     if isinstance(value, tuple):
         return [(), value[:1], value[::-1], (*value, *value), (0,), (1, 0)][int(rng.integers(6))]
+    if isinstance(value, Leaders):
+        return _other_leaders(value, rng)
+    if isinstance(value, Lottery):
+        weights = tuple(rng.dirichlet(np.ones(len(value.weights))))
+        return [value.likeliest, replace(value, weights=weights), replace(value, weights=value.weights[::-1])][
+            int(rng.integers(3))
+        ]
     if isinstance(value, np.ndarray):
         return value * [0.0, 0.5, 0.99, 1.01, 1e6, -1.0][int(rng.integers(6))]
     return [None, 0.0, 0.5, 1.0][int(rng.integers(4))]
 
 
+def _other_leaders(leaders: Leaders, rng: np.random.Generator) -> Leaders | None:
+    """Others in other rounds, of other sizes, or weight that moves otherwise; or none."""
+    turns, sizes = list(leaders.turns), list(leaders.sizes)
+    changed = int(rng.integers(len(turns)))
+    turns[changed] = int(rng.integers(-1, len(leaders.policies)))
+    sizes[changed] *= int(rng.integers(2, 9))
+    others = (
+        replace(leaders, turns=tuple(turns)),
+        replace(leaders, sizes=tuple(sizes)),
+        replace(leaders, moving=float(rng.choice([0.0, 0.1, 0.9, 1.0]))),
+        replace(leaders, policies=leaders.policies[::-1]),
+        None,
+    )
+    return others[int(rng.integers(len(others)))]
+
+
 def _threshold(certificate: Certificate) -> float:
-    """log(|Π| K/δ), or with half of δ."""
-    halves = 2.0 if certificate.reserved else 1.0
-    return certificate.log_size + math.log(halves * len(certificate.bets) / certificate.delta)
+    """log(|Π|/δ), or without |Π| where there are leaders."""
+    return (certificate.log_size if certificate.leaders is None else 0.0) - math.log(certificate.delta)

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 import pacbandits as pb
-from pacbandits.certificate import Claim
+from pacbandits.certificate import Certificate, Claim
 from pacbandits.policies.base import PolicyClass
 from pacbandits.policies.features import Given
 from pacbandits.policies.linear import Linear
@@ -100,7 +100,7 @@ def _trees() -> Genuine:
     return Genuine(pb.certify(log, policies, epsilon=0.3, delta=0.1), policies, log)
 
 
-def _named() -> Genuine:
+def _led() -> Genuine:
     who = people(1500)
     noise = np.random.default_rng(9).normal(size=(1500, 3))
     contexts = Contexts.of(
@@ -111,7 +111,9 @@ def _named() -> Genuine:
     log = play(contexts, by_age, rounds=1)
     policies = make_trees(Bins.learn(log.contexts, bins=8), n_actions=2, depth=2)
     model = Regions.learn(log.contexts)
-    made = pb.certify(log, policies, epsilon=0.021, delta=0.1, ordered=True, model=model)
+    made = pb.certify(log, policies, epsilon=0.1, delta=0.1, ordered=True, model=model)
+    assert isinstance(made, Certificate)
+    assert made.leaders is not None
     return Genuine(made, policies, log)
 
 
@@ -149,7 +151,7 @@ _ALL: dict[str, Callable[[], Genuine]] = {
     "finite": _finite,
     "trivial": _trivial,
     "trees": _trees,
-    "named trees in blocks": _named,
+    "trees in blocks, led": _led,
     "crossed": _crossed,
     "given": lambda: _given("list"),
     "realizable list": lambda: _realizable("list"),

@@ -6,7 +6,7 @@ What may still be called good after an edit, as the recheck has proven what the 
                                   but for the accuracy to which they are searched for; every remark that the log asks
                                   for; no less noise than the rewards can refute; no larger a part of δ
     of a policy that acts alike   on every context of the log, and of the population if there is one
-    proven in whatever way        stakes, experts and reward model count as fixed in advance (the certificate says so),
+    proven in whatever way        stakes, experts, leaders and reward model count as fixed in advance (it says so),
                                   and a log-wealth may be off by rounding
     over the class in the file    which is shown to the reader; the recheck looks through that one
 """
@@ -29,6 +29,7 @@ from pacbandits.arrays import plain_number
 from pacbandits.certificate import Claim, Verdict
 from pacbandits.errors import InputError
 from pacbandits.proofs import Proof, load_certificate, verify
+from pacbandits.records import Chosen, Contexts, Lottery, parts_of
 from tests.fuzz.bombs import BOMBS
 from tests.fuzz.forgeries import forge_figures
 from tests.fuzz.genuine import ALL_NAMES, NAMES, Genuine, genuine
@@ -98,7 +99,7 @@ def judge(path: Path, own: Genuine, *, seconds: float = MAX_SECONDS) -> str:
 SEARCHED_TO = 0.975
 TRADED_FOR = 1.2  # at a larger distance the same data have more to show, and bear a smaller δ
 # Of what is claimed; a tenth of δ is a tenth of a nat, and a few hundred rewards refute no noise that is half as large.
-LEAST_SHARES = {"proven_epsilon": SEARCHED_TO, "delta": 0.85, "noise": 0.55, "reserved": 0.5}
+LEAST_SHARES = {"proven_epsilon": SEARCHED_TO, "delta": 0.85, "noise": 0.55}
 
 
 def least_distance(certificate: Claim) -> float:
@@ -109,7 +110,7 @@ def least_distance(certificate: Claim) -> float:
 # What a proof is made of, and no part of what is claimed. Signs of drift are looked for anew, and shown as found then.
 MEANS = {
     *("bets", "experts", "share", "model", "value", "threshold", "log_size", "parameter", "prior", "stake", "seed"),
-    "checks",
+    *("checks", "leaders", "slack"),
 }
 
 
@@ -127,9 +128,16 @@ def may_be_good(proof: Proof, own: Genuine) -> bool:
     if set(now.remarks) >= set(own.log.assumed):
         free["remarks"] = now.remarks
     for contexts in (own.log.contexts, own.contexts):
-        if contexts is not None and not np.array_equal(now.policy(contexts), before.policy(contexts)):
+        if contexts is not None and not np.array_equal(played(now.policy, contexts), played(before.policy, contexts)):
             return False
     return replace(before, policy=now.policy, **free).to_json() == now.to_json()
+
+
+def played(chosen: Chosen, contexts: Contexts) -> np.ndarray:
+    """How likely each action is (n, A), to what rounding may change."""
+    parts, weights = parts_of(chosen), chosen.weights if isinstance(chosen, Lottery) else (1.0,)
+    each = [weight * np.eye(chosen.n_actions)[policy(contexts)] for policy, weight in zip(parts, weights, strict=True)]
+    return np.sum(each, axis=0).round(9)
 
 
 def edit(name: str, folder: Path, *, seed: int, count: int) -> list[str]:

@@ -22,7 +22,7 @@ from pacbandits import load_state, save_state
 from pacbandits.errors import InputError
 from pacbandits.records.digest import digest_contexts, digest_log
 from pacbandits.trials.packing import pack_state
-from tests.trials.saving_cases import FINITE, TREES, beginning, named, sealed, table
+from tests.trials.saving_cases import FINITE, TREES, beginning, led, sealed, table
 
 MAX_SECONDS = 30
 MAX_EXTRA_KILOBYTES = 2**20
@@ -142,7 +142,7 @@ def facts(algorithm, state):
             [algorithm.name, algorithm.epsilon, algorithm.delta],
             [state.round_number, state.samples, state.finished, state.scales],
             [digest_contexts(state.contexts), digest_log(state.log), state.model.to_json(), state.policies.log_size],
-            [[naming.round, naming.number] for _, naming in state.named],
+            [state.missing, None if state.leaders is None else [state.leaders.turns, state.leaders.sizes]],
             [state.current.price, state.current.since, [samples for _, samples in state.played]],
             {name: value for name, value in state.certificate.to_json().items() if name not in FREE},
         ],
@@ -184,9 +184,9 @@ class Folder:
 
 
 def base_of(name):
-    """A state with names, with designs that weigh actions by models, or on trees; and its algorithm."""
-    if name == "named":
-        return named()
+    """A state with leaders, with designs that weigh actions by models, or on trees; and its algorithm."""
+    if name == "led":
+        return led()
     algorithm, states = beginning(FINITE if name == "listed" else TREES, rounds=2)
     return algorithm, states[-1]
 
@@ -268,7 +268,7 @@ def spoil_columns(folder, seeds):
 SPOILS = {"json": spoil_json, "text": spoil_text, "bytes": spoil_bytes, "columns": spoil_columns}
 
 
-@pytest.mark.parametrize("base", ["named", "listed", "trees"])
+@pytest.mark.parametrize("base", ["led", "listed", "trees"])
 def test_nonsense_is_refused(base, tmp_path):
     folder = Folder(tmp_path, *base_of(base))
     seed = int(np.sum([ord(letter) for letter in base]))
@@ -280,7 +280,7 @@ def test_nonsense_is_refused(base, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("how", SPOILS)
-@pytest.mark.parametrize("base", ["named", "listed", "trees"])
+@pytest.mark.parametrize("base", ["led", "listed", "trees"])
 def test_much_nonsense_is_refused(base, how, tmp_path):
     folder = Folder(tmp_path, *base_of(base))
     SPOILS[how](folder, range(1000))

@@ -10,6 +10,7 @@ import numpy as np
 
 from pacbandits.policies import Finite, Trees, Trivial, class_to_json
 from pacbandits.problems import load_problem
+from pacbandits.records import Lottery
 from pacbandits.records.digest import digest, digest_log
 from pacbandits.trials.coda import Coda
 from pacbandits.trials.uniform import Uniform
@@ -26,7 +27,7 @@ TRIVIAL = "trivial:contexts=4,actions=10,gap=0.3"
 TREES = "trees:contexts=60,features=2,bins=4,actions=8,competitive=2,depth=1"
 
 
-NAMED = "trivial:contexts=16,actions=3,gap=0.3"
+LED = "trivial:contexts=16,actions=3,gap=0.3"
 
 
 SPECS = {FINITE: (Finite, 0.2), TRIVIAL: (Trivial, 0.2), TREES: (Trees, 0.25)}
@@ -66,7 +67,7 @@ def direct(name, spec):
 def beginning(spec, rounds=5):
     """The first states of a run of coda, and its algorithm."""
     problem, rng = load_problem(spec), np.random.default_rng(0)
-    algorithm = Coda(0.25 if spec == NAMED else SPECS[spec][1], 0.1, pilot=100)
+    algorithm = Coda(0.25 if spec == LED else SPECS[spec][1], 0.1, pilot=100)
     states = [algorithm.start(problem.policies, problem.population)]
     for _ in range(rounds):
         states.append(step(algorithm, problem, states[-1], rng))
@@ -123,11 +124,18 @@ def same(one, two):
     same_logs(one.log, two.log)
     assert one.policy.to_json() == two.policy.to_json()
     assert one.model.to_json() == two.model.to_json()
-    for name in ("round_number", "samples", "oracle_calls", "finished", "history", "scales"):
+    for name in ("round_number", "samples", "oracle_calls", "finished", "history", "scales", "missing"):
         assert getattr(one, name) == getattr(two, name)
     assert (one.predictions is None) is (two.predictions is None)
     assert one.predictions is None or np.array_equal(one.predictions, two.predictions)
     assert described(one.pool) == described(two.pool)
+    assert (one.leader is None) is (two.leader is None)
+    assert one.leader is None or one.leader.to_json() == two.leader.to_json()
+    assert (one.leaders is None) is (two.leaders is None)
+    if one.leaders is not None:
+        for name in ("turns", "sizes", "moving"):
+            assert getattr(one.leaders, name) == getattr(two.leaders, name)
+        assert described(one.leaders.policies) == described(two.leaders.policies)
     assert [samples for _, samples in one.played] == [samples for _, samples in two.played]
     for (mine, _), (yours, _) in zip(one.played, two.played, strict=True):
         assert type(mine) is type(yours)
@@ -143,9 +151,15 @@ def same(one, two):
 
 
 @cache
-def named():
-    """A state with names, whose certificate is of one of them; and its algorithm."""
-    algorithm, states = beginning(NAMED, rounds=4)
-    assert len(states[-1].named) == 2
-    assert states[-1].certificate.bets.naming is not None
-    return algorithm, states[-1]
+def led():
+    """A state with leaders, whose certificate is of a lottery between them, by earlier rounds; and its algorithm."""
+    problem, algorithm = load_problem(LED), Coda(0.25, 0.1, pilot=100)
+    for seed in range(20):
+        state, rng = algorithm.start(problem.policies, problem.population), np.random.default_rng(seed)
+        while state.round_number < 12 and (state := step(algorithm, problem, state, rng)) is not None:
+            several = isinstance(state.policy, Lottery) and len(state.leaders.policies) > 2
+            if several and not state.finished and state.certificate.rows < len(state.log):
+                return algorithm, state
+            if state.finished:
+                break
+    raise AssertionError("no run had such a state")

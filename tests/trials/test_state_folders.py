@@ -9,7 +9,7 @@ import sys
 import numpy as np
 import pytest
 from tests.trials.disks import FailingDisk
-from tests.trials.saving_cases import FINITE, TRIVIAL, beginning, named, names, same, sealed
+from tests.trials.saving_cases import FINITE, TRIVIAL, beginning, led, names, same, sealed
 
 from pacbandits import load_state, save_state
 from pacbandits.errors import InputError
@@ -33,7 +33,7 @@ def test_an_interruption_before_the_last_rename_leaves_the_old_state(step, tmp_p
 
 def test_a_new_trial_takes_the_place_of_an_old_one(tmp_path):
     """Of all its files, and not before the last is written."""
-    one, (other, states) = named(), beginning(FINITE)
+    one, (other, states) = led(), beginning(FINITE)
     save_state(tmp_path, *one)
     with pytest.raises(InputError, match="No space left"):  # for the last file
         save_state(StateFolder(tmp_path, FailingDisk(11, OSError(28, "No space left"))), other, states[2])

@@ -79,6 +79,7 @@ def check_state(algorithm: Trial, state: TrialState, *, built_in: bool) -> None:
     _check_leaders(algorithm, state)
     if state.certificate is None or state.log is None:
         _check(not built_in or state.finished == (algorithm.epsilon >= 1), "it is finished, but nothing was played")
+        _check(state.missing == 0, "it misses something before its first round")
         return
     _check_certificate(algorithm, state, state.certificate, state.log)
     if built_in:
