@@ -17,8 +17,8 @@ from pacbandits.trials.exploration import COUNTED_GAP_SHARE, MAX_EVEN_SHARE, Noi
 
 
 def test_what_is_played_evenly_follows_the_error_of_gaps():
-    assert even_share(samples=400, price=100.0) == pytest.approx(0.2)
-    assert even_share(samples=1600, price=100.0) == pytest.approx(0.1)
+    assert even_share(samples=400, price=100.0) == pytest.approx(0.15)
+    assert even_share(samples=1600, price=100.0) == pytest.approx(0.075)
     assert even_share(samples=10, price=1000.0) == MAX_EVEN_SHARE
 
 

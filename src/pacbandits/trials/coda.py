@@ -4,7 +4,7 @@ Each round's propensities solve the ratio form for the gaps seen so far,
 
     min_p max_π V_π(p; q)/(ε + aΔ̂_π)²,     V weighted by the model's guess of each action's reward variance,
 
-through the class's oracles, with a small probability floor inside. Gaps are believed less the larger their error is,
+through the class's oracles, with the probability floor inside. Gaps are believed less the larger their error is,
 and a design is mixed with uniform exploration by how large it is (`exploration.even_share`): a design that follows
 noise does worse than the plain trial. The slope a is below 1 for another reason: to refute a policy the data must show
 a gap that chance alone would not, for the unluckiest of many policies of that gap; near the best policy that costs
@@ -35,7 +35,7 @@ from pacbandits.trials.exploration import (
 from pacbandits.trials.protocol import Profile, Setting
 from pacbandits.trials.trial import DEFAULT_GROWTH, Exploration, Growth, Pilot, Trial, TrialState, Wanted
 
-DEFAULT_FLOOR_SHARE = 0.1  # of uniform exploration, the least probability of an action
+DEFAULT_FLOOR_SHARE = 0.2  # of uniform exploration, the least probability of an action
 DEFAULT_PRECISION = 0.1  # the relative gap to which designs are solved through oracles
 LISTED_PRECISION = 0.01  # the relative gap to which designs are solved over a list
 MAX_PRICING_ROUNDS, MAX_PRICING_ROUNDS_INEXACT = 25, 8  # of one design; fewer with an oracle that is not exact

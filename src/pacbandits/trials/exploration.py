@@ -21,7 +21,7 @@ MIN_DESIGN_PRICE = 1.0  # it would be 0 where there is nothing to tell apart
 COUNTED_GAP_SHARE = 0.6  # how much of a gap a design relies on
 GAP_MARKDOWN_STANDARD_ERRORS = 1.0  # by which gaps are taken to be smaller than they look
 TYPICAL_ERROR_IN_EPSILONS = 1.5  # of the gaps of policies that matter, before there are data
-HEDGED_ERROR_SHARE = 0.4  # of the relative error of gaps, what is played evenly on that account
+HEDGED_ERROR_SHARE = 0.3  # of the relative error of gaps, what is played evenly on that account
 MAX_EVEN_SHARE = 0.6  # of a design, however little is known
 REDESIGN_GROWTH_FACTOR = 1.5  # by which the data have grown when a design is out of date
 
