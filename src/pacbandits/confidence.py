@@ -177,7 +177,7 @@ def union_threshold(*, log_size: float, experts: int, delta: float) -> float:
 
 # `certify` has two proofs for a large class, by whether its log has an order: leaders, or a union over all policies.
 # What is looked at without an order today may have one tomorrow, and both together may err no more often than δ.
-LEADERS_PART, UNION_PART = 0.9, 0.1
+LEADERS_PART, UNION_PART = 0.8, 0.2
 
 
 def alarm_threshold(false_alarms: float) -> float:

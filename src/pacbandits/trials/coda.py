@@ -35,6 +35,9 @@ from pacbandits.trials.exploration import (
 from pacbandits.trials.protocol import Profile, Setting
 from pacbandits.trials.trial import DEFAULT_GROWTH, Exploration, Growth, Pilot, Trial, TrialState, Wanted
 
+# Of a small class, a design is played whole, if it seems so many times cheaper than uniform exploration: there are few
+# policies to be wrong about, and what is played evenly would cost more than a wrong gap does.
+MIN_PRICE_ADVANTAGE = 1.5
 DEFAULT_FLOOR_SHARE = 0.2  # of uniform exploration, the least probability of an action
 DEFAULT_PRECISION = 0.1  # the relative gap to which designs are solved through oracles
 LISTED_PRECISION = 0.01  # the relative gap to which designs are solved over a list
@@ -109,14 +112,16 @@ class Coda(Trial):
         fitted = state.fitted
         findings, options = find_gaps(state, fitted), {"epsilon": self.epsilon, "floor": self.floor}
         cautious = gap_task(findings, state.policies, state.contexts, **options)
-        task = gap_task(findings, state.policies, state.contexts, **options, standard_errors=0.0)
-        share = even_share(samples=state.samples, price=state.current.price)
+        task, share, advantage = cautious, 0.0, MIN_PRICE_ADVANTAGE
+        if state.leaders is not None:
+            task = gap_task(findings, state.policies, state.contexts, **options, standard_errors=0.0)
+            share, advantage = even_share(samples=state.samples, price=state.current.price), 1.0
         solution, calls = self._solve(state, cautious, tolerance=max(self.precision, share), progress=progress)
         hedged = replace(solution.design, even_share=share)
         designed = explore_with(state, task, NoisyDesign(hedged, fitted))
         even = explore_uniformly(state, task)
         calls += designed.oracle_calls + even.oracle_calls
-        if even.price <= designed.price:
+        if even.price <= advantage * designed.price:
             return replace(even, oracle_calls=calls)
         listed = isinstance(state.policies, EnumeratedClass)
         pool = () if listed else heaviest(solution.design, most=MAX_POOLED_POLICIES)

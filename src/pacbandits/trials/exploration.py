@@ -133,6 +133,7 @@ def gap_task(
     A standard error √v is no sum over contexts, but v is one, and √v ≤ (v/η + η)/2 for any η > 0; ours is about that of
     the policies that matter. Beside the noise of rewards there is what policies differ by from context to context, by
     the model: no exploration changes that, but where rewards are nearly certain it is most of what a bet must stand.
+    (Of contexts without features the model knows too little: what it takes for a difference is mostly noise.)
     """
     ledger, reference = findings.ledger, findings.reference
     gaps, squares = ledger.gaps(findings.mixed, reference=reference(ledger.contexts))
@@ -152,7 +153,7 @@ def gap_task(
         scale=Shifted(epsilon, COUNTED_GAP_SHARE),
         noise=variances(means),
         floor=floor / policies.n_actions,
-        spread=seen.weights[:, None] * (means - means[np.arange(len(seen)), reference(seen)][:, None]) ** 2,
+        spread=_spread(means, seen, reference) if seen.n_features else None,
     )
 
 
@@ -173,6 +174,12 @@ def heaviest(design: Design, *, most: int) -> tuple[Policy, ...]:
     """Up to so many policies of a design's support, by falling weight."""
     order: IntArray = np.argsort(-design.weights, kind="stable")
     return tuple(design.support[int(i)] for i in order[:most])
+
+
+def _spread(means: FloatArray, contexts: Contexts, reference: Policy) -> FloatArray:
+    """What the model says that each action differs by from the reference's, squared and weighed (n, A)."""
+    own = means[np.arange(len(contexts)), reference(contexts)]
+    return contexts.weights[:, None] * (means - own[:, None]) ** 2
 
 
 def explore_uniformly(state: TrialState, task: DesignTask) -> Exploration:
