@@ -291,7 +291,8 @@ PAST = (
         "certificate/moving.py",
         "earned = units[t] * counts[t]",
         "earned = planned",
-        f"{LEADERS}more_rows_than_planned_take_more_than_there_was {LEADERS}weights_add_up_to_all_stakes_and_are_their_definition",
+        f"{LEADERS}more_rows_than_planned_take_more_than_there_was "
+        f"{LEADERS}weights_add_up_to_all_stakes_and_are_their_definition",
     ),
     Mutant(
         "what moves is fixed after the round",
