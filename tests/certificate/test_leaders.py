@@ -664,3 +664,11 @@ def test_a_class_without_a_size_is_certified_by_leaders_alone():
     again = Certificate.from_json(json.loads(json.dumps(union.to_json(), allow_nan=False)))
     assert again.threshold == math.inf
     assert pb.verify(again, flat, sizeless).good
+
+
+def test_verify_takes_no_other_policies_in_a_lottery(trial):
+    """Of the class, and drawn with the weights of those who led."""
+    problem, states = trial
+    log, made = states[-1].log, states[-1].certificate
+    others = pb.Lottery(made.policy.policies[::-1], made.policy.weights)
+    assert "not the lottery" in verify(replace(made, policy=others), log, problem.policies).faults[0]

@@ -175,7 +175,7 @@ def check_game(name, moving, *, runs, seed):
     assert (found.at_the_gap <= found.bounded + 1e-12).all()
 
 
-@pytest.mark.parametrize(("name", "moving"), [(name, MOVING[i % 3]) for i, name in enumerate(GAMES)])
+@pytest.mark.parametrize(("name", "moving"), [(name, MOVING[i % 3]) for i, name in enumerate(GAMES)], ids=list(GAMES))
 def test_no_expert_grows_rich_whoever_leads(name, moving):
     check_game(name, moving, runs=RUNS, seed=7)
 

@@ -16,6 +16,7 @@ import pytest
 
 from pacbandits.certificate import Bets, Evidence, Leaders, Ledger, make_certificate
 from pacbandits.certificate.moving import against_one, move_weight
+from pacbandits.certificate.search import mean_wealth
 from pacbandits.compiled import using_cores
 from pacbandits.policies.finite import Finite
 from pacbandits.policies.trivial import Trivial
@@ -99,10 +100,12 @@ def wrong_references(runs, *, delta, seed):
     steps = rng.multinomial(np.diff(looks, prepend=0), np.full(world.m, 1 / world.m), size=(runs, len(looks)))
     counts = steps.cumsum(axis=1)
     needed = world.evidence(np.ones((1, world.m), dtype=int), delta=delta, stakes=STAKES).needed
+    alike = np.zeros((len(STAKES), 1))  # experts who have all won nothing tell how far their mean is below their sum
+    below = mean_wealth(alike, alike[:, 0], count=len(STAKES), share=None) - np.log(len(STAKES))
     found = {}
     for reference in range(world.m - 1):
         each = [counts @ world.factors(STAKES, k, reference) for k in range(len(STAKES))]
-        certified = (np.logaddexp.reduce(each, axis=0) - np.log(len(STAKES))).min(axis=2) >= needed
+        certified = (np.logaddexp.reduce(each, axis=0) + below).min(axis=2) >= needed
         for run in np.flatnonzero(certified.any(axis=1)).tolist():
             found.setdefault(run, (reference, counts[run, certified[run].argmax()]))
     return world, found

@@ -31,11 +31,12 @@ VILLE = "certificate/test_ville.py::test_no_expert"
 GAME = f"{VILLE}_grows_rich_whoever_keeps_the_log"
 BY_HAND = "certificate/test_ledger.py::test_wealth_of_any_log_is_that_by_hand"
 UNION = "certificate/test_validity.py::test_references_and_experts_together_err_no_more_often_than_delta_says"
-THRESHOLD = "certificate/test_certificate.py::test_the_threshold_is_a_union_over_references_and_experts"
-HALVES = "certificate/test_validity.py::test_all_rows_err_half_as_often_and_so_do_all_names_together"
-SHARES = "certificate/test_named.py::test_all_tests_together_fail_with_probability_delta"
-LATE = "certificate/test_named.py::test_late_experts_see_later_rounds_alone"
-FORGERY = "certificate/test_named.py::test_verify_accepts_it_and_refuses_every_forgery"
+THRESHOLD = "certificate/test_certificate.py::test_the_threshold_is_a_union_over_references"
+LEADERS = "certificate/test_leaders.py::test_"
+LED = "certificate/test_led_ville.py::test_no_expert_grows_rich_whoever_leads"
+MADE = f"{LEADERS}a_certificate_is_its_definition_and_verify_finds_the_same"
+PARTS = f"{LEADERS}certify_has_two_proofs_that_share_delta"
+FORGERY = f"{LEADERS}verify_refuses_every_forgery"
 ALTERED = "certificate/test_certify.py::test_a_certificate_that_was_altered_is_refused"
 CAPS = "certificate/test_certify.py::test_verify_computes_the_same_where_caps_bind"
 DIGEST = "certificate/test_certificate.py::test_the_digest_is_of_everything"
@@ -44,20 +45,25 @@ SIZES = "test_confidence.py::test_sample_sizes_give_the_widths_that_the_proofs_n
 BOUNDS = "complexity/test_bounds.py::test_"
 
 THRESHOLDS = (
-    Mutant("log K is dropped", "confidence.py", "log_size + math.log(experts) -", "log_size -", UNION),
-    Mutant("log|Π| is dropped", "confidence.py", "log_size + math.log(experts) -", "math.log(experts) -", UNION),
-    Mutant("the half of δ is spent twice", "confidence.py", "delta / 2.0 if reserved", "delta if reserved", HALVES),
-    Mutant("δ is spent twice", "confidence.py", "(delta / 2.0 if reserved else delta)", "(2.0 * delta)", THRESHOLD),
-    Mutant("names get shares that add up to δ", "confidence.py", "+ math.log(4.0)", "+ math.log(8.0)", HALVES),
-    Mutant("shares of names decay too slowly", "confidence.py", "- math.log(number + 4.0)", "- math.log(5.0)", SHARES),
-    Mutant("every name is the first", "certificate/making.py", "number=bets.naming.number", "number=1", LATE),
-    Mutant("one expert pays for all", "certificate/making.py", "experts=len(bets), delta", "experts=1, delta", UNION),
+    Mutant("log K is dropped", "certificate/search.py", "axis=0).min()) - math.log(count)", "axis=0).min())", UNION),
+    Mutant("log|Π| is dropped", "confidence.py", "return log_size - math.log(delta)", "return -math.log(delta)", UNION),
     Mutant(
-        "a reserved half is used all the same",
-        "certificate/making.py",
-        "delta=self.delta, reserved=self.reserved",
-        "delta=self.delta",
-        HALVES,
+        "δ is spent twice", "confidence.py", "log_size - math.log(delta)", "log_size - math.log(2.0 * delta)", THRESHOLD
+    ),
+    Mutant("either proof of certify has all of δ", "confidence.py", "= 0.9, 0.1", "= 1.0, 1.0", PARTS),
+    Mutant(
+        "the entropy of two experts is counted twice",
+        "certificate/search.py",
+        "+ entropy(share) - math.log(count)",
+        "+ 2.0 * entropy(share) - math.log(count)",
+        "certificate/test_search.py::test_a_combination_and_its_entropy_are_never_above_the_sum",
+    ),
+    Mutant(
+        "what was found is of as few experts as were named",
+        "certificate/search.py",
+        "return Least(value, experts, share, calls, count=len(beside), sums=sums)",
+        "return Least(value, experts, share, calls, count=len(experts), sums=sums)",
+        "certificate/test_search.py::test_tree_classes",
     ),
     Mutant(
         "a certificate that misses its threshold counts",
@@ -69,15 +75,15 @@ THRESHOLDS = (
     Mutant(
         "a smaller ε is certified than was refuted",
         "certificate/making.py",
-        "return float(grid[high]), 0",
-        "return float(grid[low]), 0",
+        "return float(grid[high]), more",
+        "return float(grid[low]), more",
         "certificate/test_certificate.py::test_the_certified_epsilon_is_the_smallest_to_two_percent",
     ),
     Mutant(
         "the most refuted policy is looked at",
         "certificate/search.py",
-        "for score in scores], axis=0).min())",
-        "for score in scores], axis=0).max())",
+        "np.logaddexp.reduce(wealths, axis=0).min()",
+        "np.logaddexp.reduce(wealths, axis=0).max()",
         "certificate/test_search.py",
     ),
     Mutant(
@@ -90,8 +96,8 @@ THRESHOLDS = (
     Mutant(
         "of two experts the better one for each policy is averaged away",
         "certificate/search.py",
-        "float(-np.minimum(frontier.first, frontier.second).max())",
-        "float(-np.maximum(frontier.first, frontier.second).max())",
+        "np.array([-frontier.first, -frontier.second])",
+        "np.array([-frontier.first, -frontier.first])",
         "certificate/test_search.py",
     ),
     Mutant(
@@ -104,68 +110,68 @@ THRESHOLDS = (
 )
 
 SCORES = (
-    Mutant("X has the wrong sign", "certificate/rows.py", "(epsilon - score)", "(epsilon + score)", f"{GAME}[even]"),
+    Mutant("X has the wrong sign", "certificate/rows.py", "(gained - (high[x]", "(gained + (high[x]", f"{GAME}[even]"),
     Mutant(
         "no cap on q's side",
         "certificate/rows.py",
-        "low = min(1.0 - centre(1.0 - f[i, q], stake), p[i, q] * cap)",
-        "low = 1.0 - centre(1.0 - f[i, q], stake)",
+        "low = min(1.0 - centre(1.0 - f[i, q], bet / max(p[i, q], 1e-12)), p[i, q] * cap)",
+        "low = 1.0 - centre(1.0 - f[i, q], bet / max(p[i, q], 1e-12))",
         f"certificate/test_ledger.py::test_no_row_can_ruin_an_expert {GAME}[rare-reference-that-is-sure-to-earn]",
     ),
     Mutant(
         "no cap on π's side",
         "certificate/rows.py",
-        "high = max(centre(f[i, x], stake), 1.0 - p[i, x] * cap)",
-        "high = centre(f[i, x], stake)",
+        "high[x] = max(centre(f[i, x], bet / max(p[i, x], 1e-12)), 1.0 - p[i, x] * cap)",
+        "high[x] = centre(f[i, x], bet / max(p[i, x], 1e-12))",
         "certificate/test_ledger.py::test_no_row_can_ruin_an_expert",
     ),
     Mutant(
         "the score is capped where the control variate should be",
         "certificate/rows.py",
-        "score = high + ((r - high) / rows.played[i] if a == x else 0.0) - base",
-        "score = min(high + ((r - high) / rows.played[i] if a == x else 0.0) - base, 1.0)",
+        "(gained - (high[x] - base))",
+        "(gained - min(high[x] - base, 1.0))",
         f"{GAME}[even]",
     ),
     Mutant(
         "the bet sees the context",
         "certificate/rows.py",
-        "float(bets[rows.rounds[i]]), float(caps",
-        "float(bets[rows.rounds[i]]) * (1.0 - p[i, q]), float(caps",
+        "float(bets[t]), against.turns[t]",
+        "float(bets[t]) * (1.0 - p[i, against.actions[against.turns[t], c]]), against.turns[t]",
         f"{GAME}[by-context]",
     ),
     Mutant(
         "the bet sees the action",
         "certificate/rows.py",
-        "float(bets[rows.rounds[i]]), float(caps",
-        "float(bets[rows.rounds[i]]) * (1.0 if rows.actions[i] == q else 0.5), float(caps",
+        "float(bets[t]), against.turns[t]",
+        "float(bets[t]) * (1.0 if rows.actions[i] == 0 else 0.5), against.turns[t]",
         f"{GAME}[even]",
     ),
     Mutant(
         "rows on which π agrees with q count twice",
         "certificate/rows.py",
-        "math.log1p(bet * epsilon)",
-        "math.log1p(2.0 * bet * epsilon)",
+        "high[q] = base",
+        "high[q] = base - epsilon",
         f"{GAME}[rare-context]",
     ),
     Mutant(
         "rows on which π agrees with q do not count",
         "certificate/rows.py",
-        "math.log1p(bet * epsilon)",
-        "0.0",
+        "high[q] = base",
+        "high[q] = base + epsilon",
         f"{GAME}[rare-context]",
     ),
     Mutant(
         "wealth without a logarithm",
         "certificate/rows.py",
-        "math.log1p(bet * (epsilon - score))",
-        "bet * (epsilon - score)",
+        "math.log1p(bet * (gained - (high[x] - base)))",
+        "bet * (gained - (high[x] - base))",
         f"{GAME}[even]",
     ),
     Mutant(
         "rewards are divided by what propensities were at least",
         "certificate/rows.py",
-        "(r - high) / rows.played[i] if a == x",
-        "(r - high) / p[i, x] if a == x",
+        "(r - high[x]) / rows.played[i]",
+        "(r - high[x]) / p[i, x]",
         f"{GAME}[played-propensities]",
     ),
     Mutant(
@@ -183,32 +189,46 @@ SCORES = (
         f"{GAME}[even]",
     ),
     Mutant(
-        "repeats do not count where π differs",
+        "repeats do not count",
         "certificate/rows.py",
-        "rows.repeats[i] * math.log1p(bet * (epsilon - score))",
-        "math.log1p(bet * (epsilon - score))",
-        BY_HAND,
-    ),
-    Mutant(
-        "caps are those of the first round",
-        "certificate/rows.py",
-        "float(caps[rows.rounds[i]])",
-        "float(caps[0])",
+        "rows.repeats[i] * math.log1p(bet",
+        "math.log1p(bet",
         BY_HAND,
     ),
     Mutant(
         "stakes that could ruin an expert are let through",
         "certificate/ledger.py",
-        "(bets * (1.0 + caps) < 1.0)",
+        "(boldest < 1.0)",
         "(bets < 1.0)",
         "certificate/test_ledger.py::test_what_a_ledger_refuses",
     ),
     Mutant(
         "a cap too high for its stake",
-        "certificate/bets.py",
-        "self.share / self._stakes(expert) - 1.0",
-        "self.share / self._stakes(expert)",
-        "certificate/test_ledger.py::test_stakes_and_caps_leave_something",
+        "certificate/rows.py",
+        "share / (bet * (1.0 + moved)) - 1.0",
+        "share / (bet * (1.0 + moved))",
+        "certificate/test_ledger.py::test_no_row_can_ruin_an_expert",
+    ),
+    Mutant(
+        "the cap ignores weight that moves",
+        "certificate/rows.py",
+        "share / (bet * (1.0 + moved)) - 1.0",
+        "share / bet - 1.0",
+        f"{LEADERS}no_row_that_moves_weight_can_ruin_an_expert {LEADERS}the_kernel_is_its_definition",
+    ),
+    Mutant(
+        "weight moves for nothing",
+        "certificate/rows.py",
+        "gained -= against.moves[t, j] * (high[against.actions[j, c]] - base)",
+        "gained -= 0.0",
+        f"{LED}[from-best-to-worst] {LEADERS}the_kernel_is_its_definition",
+    ),
+    Mutant(
+        "the kernel reads beyond the leaders",
+        "certificate/ledger.py",
+        "(against.turns < leaders)",
+        "(against.turns <= leaders)",
+        "certificate/test_ledger.py::test_leaders_must_be_those_of_the_rounds",
     ),
     Mutant(
         "propensities that sum to less than 1 are let through",
@@ -246,77 +266,117 @@ PAST = (
         "trials/trial.py",
         "new = fit(state).predict",
         "new = fit(replace(state, log=seen)).predict",
-        "trials/test_trials.py::test_a_round_is_predicted_bet_on_and_named_without_it",
+        "trials/test_trials.py::test_a_round_is_predicted_bet_on_and_led_without_it",
     ),
     Mutant(
-        "names see the block that tests them",
-        "certificate/leaders.py",
+        "leaders see their own block",
+        "certificate/choosing.py",
         "log.rounds < np.unique(log.rounds)[number]",
         "log.rounds <= np.unique(log.rounds)[number]",
-        "certificate/test_certify.py::test_names_are_of_earlier_rounds_alone "
-        "certificate/test_certify.py::test_who_is_named_has_no_luck_left_on_the_rows_that_test_it",
+        "certificate/test_certify.py::test_leaders_are_of_earlier_rounds_alone "
+        "certificate/test_certify.py::test_who_leads_has_no_luck_left_on_the_rows_that_are_led",
     ),
     Mutant(
-        "a name is dated a round early",
-        "certificate/leaders.py",
-        "part.contexts, round_number=i)",
-        "part.contexts, round_number=max(i - 1, 1))",
-        "certificate/test_certify.py::test_names_are_of_earlier_rounds_alone",
-    ),
-    Mutant(
-        "experts who wait see the round before the naming",
-        "certificate/bets.py",
-        "stakes[: self.naming.round] = 0.0",
-        "stakes[: self.naming.round - 1] = 0.0",
-        f"{VILLE}_who_waits_grows_rich_however_policies_are_named",
-    ),
-    Mutant(
-        "experts who do not wait have a head start",
-        "certificate/making.py",
-        "if bets.naming is not None and bets.late(expert):",
-        "if bets.naming is not None:",
-        LATE,
-    ),
-    Mutant(
-        "a name of a trial is dated a round early",
+        "the leader of a trial sees its own round",
         "trials/trial.py",
-        "state.contexts, round_number=state.round_number))",
-        "state.contexts, round_number=max(state.round_number - 1, 1)))",
-        "certificate/test_named.py::test_a_name_is_that_of_the_leader_before_the_round",
+        "        leader = self._choose_leader(seen, ledger)\n",
+        "        leader = self._choose_leader(seen, ledger)\n        if state.leaders is not None:\n"
+        "            led = state.leaders.followed_by(leader, state.contexts, size=plan.samples)\n"
+        "            seen = replace(seen, leaders=led)\n",
+        f"trials/test_trials.py::test_a_round_is_predicted_bet_on_and_led_without_it "
+        f"{LEADERS}each_round_is_led_by_who_was_best_before_it",
     ),
     Mutant(
-        "names come without their half of δ",
+        "weights are what was planned, not what was played",
+        "certificate/moving.py",
+        "earned = units[t] * counts[t]",
+        "earned = planned",
+        f"{LEADERS}more_rows_than_planned_take_more_than_there_was "
+        f"{LEADERS}weights_add_up_to_all_stakes_and_are_their_definition",
+    ),
+    Mutant(
+        "what moves is fixed after the round",
+        "certificate/moving.py",
+        "planned = units[t] * size",
+        "planned = units[t] * counts[t]",
+        f"{LEADERS}what_a_round_moves_is_fixed_before_it",
+    ),
+    Mutant(
+        "weight is taken from who led last",
+        "certificate/moving.py",
+        "key=lambda one: last[one])",
+        "key=lambda one: -last[one])",
+        f"{LEADERS}weight_moves_from_who_has_not_led_for_longest",
+    ),
+    Mutant(
+        "weights that are dropped cost nothing",
+        "certificate/moving.py",
+        "slack = slack if slack > MAX_WEIGHT_ROUNDING else 0.0",
+        "slack = 0.0",
+        f"{LEADERS}who_has_less_than_nothing_costs_what_the_others_have_too_much "
+        f"{LEADERS}one_policy_costs_the_weight_of_the_others",
+    ),
+    Mutant(
+        "ε is not reduced by the slack",
         "certificate/making.py",
-        "if bets.naming is not None and not evidence.reserved:",
-        "if False:",
-        "certificate/test_named.py::test_a_naming_without_its_half_of_delta_is_refused",
+        "distance = asked.epsilon - slack * claimable",
+        "distance = asked.epsilon",
+        MADE,
     ),
     Mutant(
-        "names of inexact classes",
+        "the smallest ε is without the slack",
+        "certificate/making.py",
+        "epsilon=tried - slack)",
+        "epsilon=tried)",
+        MADE,
+    ),
+    Mutant(
+        "what a lottery lacks is taken for a number known beforehand",
+        "certificate/making.py",
+        "inside = epsilon if self.leaders is None else 0.0",
+        "inside = epsilon",
+        MADE,
+    ),
+    Mutant(
+        "rounds that nobody led count",
+        "certificate/making.py",
+        "(against.turns != NOBODY)",
+        "(against.turns >= NOBODY)",
+        MADE,
+    ),
+    Mutant(
+        "the size that is planned for a round is its own",
         "certificate/conventions.py",
-        "policies.exact and policies.log_size",
-        "policies.log_size",
-        "certificate/test_named.py::test_small_and_inexact_classes_keep_all_of_delta",
+        "np.cumsum([0, *counts[:-1]])",
+        "np.cumsum(counts)",
+        f"{LEADERS}planned_sizes_follow_from_what_came_before",
     ),
     Mutant(
-        "a log of one round spends all of δ, though it may go on",
-        "certificate/certify.py",
-        "reserved=worth_naming(chosen)",
-        "reserved=blocks is not log and worth_naming(policies)",
-        "certificate/test_named.py::test_certify_names_policies_where_a_log_has_rounds",
+        "small classes have leaders",
+        "certificate/conventions.py",
+        "policies.log_size >= MIN_NATS_WORTH_LEADING",
+        "True",
+        f"{LEADERS}small_classes_do_without_leaders",
+    ),
+    Mutant(
+        "a worse certificate replaces a better one",
+        "trials/trial.py",
+        "if state.certificate is not None and state.certificate.certified_epsilon < latest.certified_epsilon:",
+        "if False:",
+        f"{LEADERS}what_is_proven_stays_proven {LEADERS}a_worse_certificate_never_replaces_a_better_one",
     ),
     Mutant(
         "blocks are cut where the log ends",
         "certificate/conventions.py",
-        "np.arange(len(log)) // FIRST_BLOCK_ROWS",
-        "np.arange(len(log)) // max(len(log) // 8, 1)",
+        "np.searchsorted(block_ends(len(log)), np.arange(len(log))",
+        "np.searchsorted(block_ends(len(log)), np.arange(len(log)) + len(log) // 8",
         "certificate/test_certify.py::test_blocks_do_not_depend_on_where_a_log_ends",
     ),
     Mutant(
         "the first block is one row longer",
         "certificate/conventions.py",
-        "np.arange(len(log)) // FIRST_BLOCK_ROWS",
-        "(np.arange(len(log)) - 1) // FIRST_BLOCK_ROWS",
+        "np.searchsorted(block_ends(len(log)), np.arange(len(log))",
+        "np.searchsorted(block_ends(len(log)), np.arange(len(log)) - 1",
         "certificate/test_certify.py::test_blocks_do_not_depend_on_where_a_log_ends",
     ),
     Mutant(
@@ -375,18 +435,82 @@ RECHECK = (
         f"{ALTERED}",
     ),
     Mutant(
-        "verify forgets the reserved half",
+        "verify has all of δ for either proof of certify",
         "certificate/verify.py",
-        "halves = 2.0 if certificate.reserved else 1.0",
-        "halves = 1.0",
-        FORGERY,
+        "part = delta_part(policies, led=led) if certificate.by_rule else 1.0",
+        "part = 1.0",
+        PARTS,
     ),
     Mutant(
         "verify forgets log K",
         "certificate/verify.py",
-        "np.log(halves * len(certificate.bets) / certificate.delta)",
-        "np.log(halves / certificate.delta)",
+        "begun = float(np.log(len(self.certificate.bets)))",
+        "begun = 0.0",
+        CAPS,
+    ),
+    Mutant(
+        "verify ignores weight that moves",
+        "certificate/verify.py",
+        "taken[other] = min(weight / unit, left) / size",
+        "taken[other] = 0.0",
+        MADE,
+    ),
+    Mutant(
+        "verify ignores what it costs to move weight",
+        "certificate/verify.py",
+        "scores = scores + share * _scores(rows)[",
+        "scores = scores + 0.0 * _scores(rows)[",
+        MADE,
+    ),
+    Mutant(
+        "verify ignores the weights of a lottery",
+        "certificate/verify.py",
+        " or not np.allclose(weights, owed, rtol=0, atol=1e-9)",
+        "",
         FORGERY,
+    ),
+    Mutant(
+        "verify ignores who is drawn by a lottery",
+        "certificate/verify.py",
+        "drawn != [c.leaders.policies[j].to_json() for j in kept] or not",
+        "not",
+        f"{LEADERS}verify_takes_no_other_policies_in_a_lottery",
+    ),
+    Mutant(
+        "verify ignores the slack",
+        "certificate/verify.py",
+        "if not abs(slack - c.slack) <= 1e-9:",
+        "if False:",
+        FORGERY,
+    ),
+    Mutant(
+        "verify lets a trial do without leaders",
+        "certificate/verify.py",
+        "if c.leaders is None and worth_leading(policies) and not c.by_rule:",
+        "if False:",
+        FORGERY,
+    ),
+    Mutant(
+        "verify counts an expert twice",
+        "certificate/verify.py",
+        "if len(set(c.experts)) < len(c.experts):",
+        "if False:",
+        FORGERY,
+    ),
+    Mutant(
+        "the rule takes any leader",
+        "certificate/rule.py",
+        "mine.policies[own] is told.policies[given]",
+        "True",
+        "certificate/test_rule.py::test_an_antedated_leader_is_found_out "
+        "certificate/test_rule.py::test_leaders_that_saw_their_own_block_are_found_out",
+    ),
+    Mutant(
+        "the rule is silent on ties",
+        "certificate/rule.py",
+        "tied.append(",
+        "str(",
+        "certificate/test_rule.py::test_a_tie_is_taken_on_trust_and_said",
     ),
     Mutant(
         "verify does not look at the digest",
@@ -398,7 +522,7 @@ RECHECK = (
     Mutant(
         "verify takes a policy that is not of the class",
         "certificate/verify.py",
-        "if not _belongs(certificate.policy, log.contexts, policies):",
+        "if not all(_belongs(policy, log.contexts, policies) for policy in parts_of(certificate.policy)):",
         "if False:",
         "certificate/test_certify.py::test_another_policy_is_refused",
     ),
@@ -408,27 +532,6 @@ RECHECK = (
         "return policies.has(policy)",
         "pass",
         "certificate/test_certify.py::test_a_policy_that_only_acts_like_one_of_the_class_is_refused",
-    ),
-    Mutant(
-        "verify takes a naming after the last round",
-        "certificate/verify.py",
-        "c.bets.naming.round >= len(c.bets.scales)",
-        "c.bets.naming.round > len(c.bets.scales)",
-        "certificate/test_named.py::test_a_name_that_nothing_tested_is_refused",
-    ),
-    Mutant(
-        "verify lets the half of δ be taken back",
-        "certificate/verify.py",
-        "(c.bets.naming is not None or worth_naming(policies))",
-        "c.bets.naming is not None",
-        "certificate/test_named.py::test_half_of_delta_cannot_be_taken_back",
-    ),
-    Mutant(
-        "verify gives every name the share of the first",
-        "certificate/verify.py",
-        "number = made.naming.number",
-        "number = 1",
-        FORGERY,
     ),
     Mutant(
         "verify does not compute the value anew",
@@ -461,8 +564,8 @@ RECHECK = (
     Mutant(
         "verify takes the certificate's word for the size of the class",
         "certificate/verify.py",
-        "if not abs(policies.log_size - c.log_size) <= 1e-9",
-        "if not abs(policies.log_size - c.log_size) <= 1e9",
+        "if not _near(c.log_size, policies.log_size):",
+        "if False:",
         ALTERED,
     ),
     Mutant(
@@ -489,8 +592,8 @@ RECHECK = (
     Mutant(
         "verify counts a row once however often it occurred",
         "certificate/verify.py",
-        "log.repeats[part, None] * np.log1p",
-        "np.log1p",
+        "log.repeats[part, None] * self._growth",
+        "self._growth",
         CAPS,
     ),
     Mutant(
@@ -503,7 +606,7 @@ RECHECK = (
     Mutant(
         "verify weighs two experts by any number",
         "certificate/verify.py",
-        "if c.share is not None and not 0 <= c.share <= 1:",
+        "if c.share is not None and not (0 <= c.share <= 1 and len(c.experts) == 2):",
         "if False:",
         ALTERED,
     ),
