@@ -190,7 +190,7 @@ def test_the_model_of_a_block_sees_earlier_rows_alone():
     later = replace(log, rounds=np.where(early, 0, 1))
     later = replace(later, contexts=replace(log.contexts, ids=None))
     moved = replace(later, contexts=replace(later.contexts, features=log.contexts.features + ~early[:, None]))
-    cuts = [pb.certify(one, problem.policies, epsilon=0.3, delta=0.1).model["first"] for one in (later, moved)]
+    cuts = [pb.certify(one, problem.policies, epsilon=0.3, delta=0.1).model["models"][0] for one in (later, moved)]
     assert cuts[0] == cuts[1]
 
 

@@ -21,7 +21,7 @@ from pacbandits.records import Contexts, Log
 from pacbandits.rewards import CellMeans, predict_by_round
 from pacbandits.trials.coda import Coda
 from pacbandits.trials.exploration import NoisyDesign
-from pacbandits.trials.trial import EXPERT_MULTIPLIERS
+from pacbandits.trials.trial import multipliers_of
 from tests.certificate import plain
 from tests.certificate.boundary import (
     RARE,
@@ -206,7 +206,7 @@ def trial_paths(problem, *, seed, rounds):
     ledger = Ledger.of(
         replace(single, contexts=replace(single.contexts, ids=None)), np.ascontiguousarray(state.predictions[rows])
     )
-    bets = Bets(EXPERT_MULTIPLIERS, state.scales)
+    bets = Bets(multipliers_of(state), state.scales)
     rival, reference = (problem.policies.policy(i)(single.contexts) for i in (3, 0))
     paths = [
         plain.wealth_against(ledger, reference, bets=bets.stakes(k), share=bets.share, epsilon=LEAD)
@@ -222,7 +222,7 @@ def check_trials(*, runs, rounds):
     found = [trial_paths(problem, seed=i, rounds=rounds) for i in range(runs)]
     assert sum(own for _, own in found) > 0.8 * runs  # or nothing would be tested
     length = max(paths.shape[1] for paths, _ in found)
-    for expert in range(len(EXPERT_MULTIPLIERS)):
+    for expert in range(len(bets)):
         paths = [np.pad(paths[expert], (0, length - paths.shape[1]), mode="edge") for paths, _ in found]
         check(np.array(paths))
 

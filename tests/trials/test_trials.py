@@ -18,7 +18,7 @@ from pacbandits.records.digest import digest_log
 from pacbandits.rewards import CellMeans, predict_by_round
 from pacbandits.trials.coda import Coda
 from pacbandits.trials.exploration import NoisyDesign, variances
-from pacbandits.trials.trial import EXPERT_MULTIPLIERS, merge, mixture
+from pacbandits.trials.trial import merge, mixture, multipliers_of
 from pacbandits.trials.uniform import Uniform
 
 KINDS = (Uniform, Coda)
@@ -66,11 +66,15 @@ def test_runs_end_with_a_certificate_that_says_so(kind, spec):
         if number > 0:
             made = state.certificate
             assert made.certified is state.finished
-            assert made.samples == state.samples == state.log.samples == state.history[-1]["total"]
-            assert made.rows == len(state.log) == len(state.predictions)
-            assert made.digest == digest_log(state.log)
-            assert made.bets.scales == state.scales
-            assert made.bets.multipliers == EXPERT_MULTIPLIERS
+            proven, part = len(made.bets.scales), made.of(state.log)
+            assert state.samples == state.log.samples == state.history[-1]["total"]
+            assert len(state.log) == len(state.predictions)
+            assert made.samples == part.samples == state.history[proven - 1]["total"]
+            assert made.rows == len(part)
+            assert made.digest == digest_log(part)
+            assert made.bets.scales == state.scales[:proven]
+            assert made.bets.multipliers == multipliers_of(state)
+            assert proven == number or made is states[number - 1].certificate
             assert made.policy is state.policy
             assert state.scales[:-1] == states[number - 1].scales
             assert np.array_equal(np.unique(state.log.rounds), np.arange(number))

@@ -108,7 +108,7 @@ def learn_class(spec: str, log: Log, *, contexts: Contexts | None = None, ordere
     >>> trees = pb.learn_class("trees:depth=1", log)
     >>> certificate = pb.certify(log, trees, epsilon=0.4, delta=0.05)
     >>> pb.verify(certificate, log, trees.policies).checked[0]
-    'the policy class is what trees:depth=1 learns from the first 217 rows of the log'
+    'the policy class is what trees:depth=1 learns from the first ... rows of the log'
 
     Raises:
         InputError: When the name is unknown, or nothing would be left of the log to prove anything.
