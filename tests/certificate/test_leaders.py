@@ -460,7 +460,7 @@ def test_errors_are_as_rare_as_delta_says_over_many_runs(kind, single, delta):
 def trial():
     """A run on trees with several leaders, and its states."""
     problem = pb.load_problem(TREES)
-    states = run(problem, Uniform, seed=4, delta=0.05, epsilon=0.2)
+    states = run(problem, Uniform, seed=3, delta=0.05, epsilon=0.2)
     made = states[-1].certificate
     assert made.certified
     assert isinstance(made.policy, pb.Lottery)

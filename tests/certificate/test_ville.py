@@ -222,7 +222,7 @@ def check_trials(*, runs, rounds):
     found = [trial_paths(problem, seed=i, rounds=rounds) for i in range(runs)]
     assert sum(own for _, own in found) > 0.8 * runs  # or nothing would be tested
     length = max(paths.shape[1] for paths, _ in found)
-    for expert in range(len(bets)):
+    for expert in range(len(found[0][0])):
         paths = [np.pad(paths[expert], (0, length - paths.shape[1]), mode="edge") for paths, _ in found]
         check(np.array(paths))
 
