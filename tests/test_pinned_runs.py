@@ -1,7 +1,8 @@
 """The same seeds give the same samples and the same certificates as they did before the code was moved into its wings.
 
-`pinned_runs.json` was written by the version before that (0.1.0). Samples and words are the same to the letter, figures
-to what another machine's arithmetic may change.
+`pinned_runs.json` was written by the version before that (0.1.0); the runs of `coda` and `uniform` were written anew
+when leaders took the place of names, and designs and reward models changed. Samples and words are the same to the
+letter, figures to what another machine's arithmetic may change.
 """
 
 from __future__ import annotations
