@@ -103,9 +103,9 @@ def test_a_tree_acts_as_its_words_say():
 
 def test_the_policy_of_a_run_and_of_a_certificate_acts_as_the_table_says():
     problem = load_problem(TREES)
-    done = run(problem, epsilon=0.3, delta=0.05, rng=0)
+    done = run(problem, epsilon=0.3, delta=0.05, rng=0, answer="single")
     assert done.log is not None
-    certificate = certify(done.log, problem.policies, epsilon=0.3, delta=0.05)
+    certificate = certify(done.log, problem.policies, epsilon=0.3, delta=0.05, single=True)
     population = problem.population
     for policy, table in ((done.policy, run_table(done)), (certificate.policy, certificate_table(certificate))):
         text = words(table).split("policy\n")[1].split("\n\n")[0]

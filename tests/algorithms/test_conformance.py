@@ -12,7 +12,7 @@ import pacbandits as pb
 from pacbandits.algorithms import ALGORITHMS, find_algorithm, list_profiles, options_of, profile_of
 from pacbandits.errors import InputError
 from pacbandits.policies.base import FiniteSetClass
-from pacbandits.records import Log
+from pacbandits.records import Log, Lottery
 from pacbandits.records.digest import digest_log
 from pacbandits.simulation import run
 from pacbandits.trials.protocol import Plan, Profile
@@ -287,7 +287,8 @@ def test_the_words_of_the_answer_are_true(name, spec):
             state.certificate is None or replace(answer.certificate, checks=()).to_json() == state.certificate.to_json()
         )
         assert answer.guarantee.isprintable()
-        promised = f"except with probability {DELTA:g} the policy is within {epsilon:g} of"
+        kind = "lottery" if isinstance(answer.policy, Lottery) else "policy"
+        promised = f"except with probability {DELTA:g} the {kind} is within {epsilon:g} of"
         assert (promised in answer.guarantee) is state.finished
         if state.finished:
             assert best - problem.value(answer.policy) <= epsilon * (1 + 1e-12)

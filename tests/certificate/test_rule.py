@@ -13,6 +13,7 @@ from pacbandits.certificate import Bets, Evidence, Leaders, Ledger, make_certifi
 from pacbandits.certificate import verify as recompute
 from pacbandits.certificate.conventions import EXPERT_STAKES
 from pacbandits.certificate.leaders import NOBODY
+from pacbandits.confidence import LEADERS_PART
 from pacbandits.rewards import CellMeans, first_model, predict_by_round
 
 TREES = "trees:contexts=300,features=3,bins=8,actions=6,competitive=2"
@@ -40,7 +41,16 @@ def forge(case, leaders, *, multipliers=EXPERT_STAKES, scale=1.0, model=None):
     book = Ledger.of(log, predict_by_round(log, used))
     bets = Bets(multipliers, (scale,) * book.n_rounds)
     evidence = Evidence(
-        log, book, policies, bets, EPSILON, DELTA, model=used.to_json(), leaders=leaders, part=0.9, by_rule=True
+        log,
+        book,
+        policies,
+        bets,
+        EPSILON,
+        DELTA,
+        model=used.to_json(),
+        leaders=leaders,
+        part=LEADERS_PART,
+        by_rule=True,
     )
     forged, _ = make_certificate(evidence, policies.argmax(log.contexts, np.zeros((len(log), policies.n_actions))))
     assert recompute(forged, log, policies).good  # figures alone do not give it away

@@ -114,7 +114,7 @@ FORGERIES = {
         at("history", to=lambda old: [*old, old[-1]]),
         f"its history tells of {ROUNDS + 1} rounds, but there were {ROUNDS}",
     ),
-    "a policy beyond": (at("policy", to=99), "'policy' of the state must be a whole number between 0 and"),
+    "a policy beyond": (at("policy", to=10**6), "'policy' of the state must be a whole number between 0 and"),
     "another policy": (at("policy", to=2), "the policy of the certificate is another than that of the state"),
     "no leader": (at("leader", to=None), "it has a log without a leader, or a leader without a log"),
     "no policies": (at("policies", to=[]), "'policies' of the state must be a list with a length"),
@@ -178,7 +178,7 @@ FORGERIES = {
         f"{CERTIFICATE}|tells of",
     ),
     "played more": (
-        at("played", 1, "samples", to=more),
+        at("played", -1, "samples", to=more),
         f"its played sums to {SAMPLES + 1} interactions, but there were",
     ),
     "played nothing": (at("played", to=[]), "the state says how it plays, but has played nothing"),
@@ -186,9 +186,9 @@ FORGERIES = {
         lambda given: [
             at("played", i, "samples", to=lambda old, by=by: old + by)(given) for i, by in ((0, 1), (1, -1))
         ],
-        "its played changes samplers within a round",
+        "its played changes samplers within a round|which are not those that were played before",
     ),
-    "a support beyond": (at("played", 0, "support", to=[99]), "'support' of the entry 0 of what was played"),
+    "a support beyond": (at("played", 0, "support", to=[10**6]), "'support' of the entry 0 of what was played"),
     "weights for nothing": (
         at("played", 0, "weights", to=[1.0]),
         "'weights' of the entry 0 of what was played must be a",

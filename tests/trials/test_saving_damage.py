@@ -46,7 +46,7 @@ DAMAGES = {
     "another JSON": (lambda folder: (folder / "state.json").write_text("{}"), "is not a saved state of this package"),
     "the future": (
         lambda folder: (folder / "state.json").write_text('{"kind": "pacbandits state", "format": 99}'),
-        "has format 99, and this version reads format 2 and 3; use the version that wrote it",
+        "has format 99, and this version reads format 4, as trials prove otherwise now; finish it with the version",
     ),
 }
 
