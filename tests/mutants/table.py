@@ -472,7 +472,7 @@ RECHECK = (
     Mutant(
         "verify ignores who is drawn by a lottery",
         "certificate/verify.py",
-        "all(map(_same, drawn, led))",
+        "_same(one, c.leaders.policies[j])",
         "True",
         f"{LEADERS}verify_takes_no_other_policies_in_a_lottery",
     ),
