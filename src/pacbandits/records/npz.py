@@ -148,11 +148,19 @@ def open_arrays(path: Path) -> Generator[ArrayFile]:
 
 def write_arrays(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
     """Write arrays to an .npz file, compressed unless it would then unpack to more than is read."""
-    np.savez_compressed(path, allow_pickle=False, **arrays)
+    _write(path, arrays, packing=zipfile.ZIP_DEFLATED)
     rows = max(len(array) for array in arrays.values())
     unpacked = max(sum(NUMBER_BYTES * array.size for array in arrays.values()), ROW_BYTES * rows)
     if unpacked > max_unpacked_bytes(path.stat().st_size):
-        np.savez(path, allow_pickle=False, **arrays)
+        _write(path, arrays, packing=zipfile.ZIP_STORED)
+
+
+def _write(path: Path, arrays: Mapping[str, NDArray[Any]], *, packing: int) -> None:
+    """As numpy.savez does, which before numpy 2.1 cannot be told not to pickle."""
+    with zipfile.ZipFile(path, "w", packing) as archive:
+        for name, array in arrays.items():
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                np.lib.format.write_array(member, array, allow_pickle=False)
 
 
 def _parse_header(member: IO[bytes]) -> _Header:
