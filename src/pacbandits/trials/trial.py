@@ -23,7 +23,7 @@ from pacbandits.certificate import Bets, Certificate, Evidence, Leaders, Ledger,
 from pacbandits.certificate.choosing import makes_way
 from pacbandits.certificate.leaders import LOTTERY_MOVING, SINGLE_MOVING
 from pacbandits.checks import flag, instance, positive, settle, whole_number
-from pacbandits.confidence import certificate_threshold, check_delta, check_positive_epsilon
+from pacbandits.confidence import check_delta, check_positive_epsilon
 from pacbandits.errors import InputError
 from pacbandits.options import About
 from pacbandits.policies.base import PolicyClass, check_class
@@ -54,7 +54,6 @@ LEADERS_MULTIPLIERS = (0.4, 0.8)
 # By which policies are marked down when the leader is chosen: those on rare actions often look best by luck. A standard
 # error √v is no sum over contexts, but at most (v/ε + ε)/2, which is one.
 LEADER_MARKDOWN_STANDARD_ERRORS = 1.0
-LATE_ADVANTAGE_FACTOR = 3.0  # of what a single leader makes way for, once its certificate is near
 DEFAULT_GROWTH = 0.3
 MIN_PILOT_SAMPLES, PILOT_SAMPLES_PER_ACTION = 200, 50
 
@@ -289,10 +288,8 @@ class Trial(ABC):
         best = state.policies.argmax(ledger.contexts, -gaps - markdown)
         if state.leaders is None or state.leader is None:
             return best
-        # The nearer a single policy is to its certificate, the more it costs to begin with another.
-        near = 1.0 - min(state.missing / certificate_threshold(delta=self.delta), 1.0) if self.single else 0.0
-        asked = self.epsilon * (1.0 + near * (LATE_ADVANTAGE_FACTOR - 1.0))
-        return best if makes_way(before, best, ledger, mixed, epsilon=asked, single=self.single) else before
+        follows = makes_way(before, best, ledger, mixed, epsilon=self.epsilon, single=self.single)
+        return best if follows else before
 
     def _certify(self, state: TrialState, ledger: Ledger, leader: Policy) -> tuple[Certificate, int]:
         """The certificate on all data, and oracle calls; leader: the best policy by all data."""
