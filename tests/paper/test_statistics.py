@@ -53,6 +53,9 @@ def adverse(spec):
     return problem, Finite(table, n_actions=policies.n_actions), measure_gaps(problem, policies).minimum
 
 
+SLOW = pytest.mark.slow
+
+
 def errors(spec, name, *, runs, delta=SMALL_DELTA, **options):
     problem, policies, gap = adverse(spec)
     options |= {"algorithm": name, "epsilon": 0.95 * gap, "delta": delta}
@@ -77,7 +80,7 @@ def test_errors_are_as_rare_as_delta_says_over_many_runs(name, spec):
         assert errors(spec, name, runs=200, delta=delta) <= binom.ppf(0.99, 200, delta)
 
 
-@pytest.mark.parametrize("spec", CLOSE)
+@pytest.mark.parametrize("spec", [next(iter(CLOSE)), *(pytest.param(s, marks=SLOW) for s in list(CLOSE)[1:])])
 @pytest.mark.parametrize("name", NAMES)
 def test_with_too_few_samples_errors_do_occur(name, spec):
     """Or the tests above could not fail."""
