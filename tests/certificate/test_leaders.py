@@ -439,7 +439,15 @@ def count(kind, delta, *, runs, single):
 
 
 @pytest.mark.usefixtures("one_core")
-@pytest.mark.parametrize(("kind", "single"), [(Uniform, False), (Uniform, True), (Coda, False), (Coda, True)])
+@pytest.mark.parametrize(
+    ("kind", "single"),
+    [
+        (Uniform, False),
+        (Coda, True),
+        pytest.param(Uniform, True, marks=pytest.mark.slow),
+        pytest.param(Coda, False, marks=pytest.mark.slow),
+    ],
+)
 def test_trials_do_not_err(kind, single):
     """At a δ of one in a million two errors are too many; leaders come and go."""
     wrong, several = count(kind, 1e-6, runs=FEW, single=single)

@@ -120,6 +120,7 @@ def test_a_leader_of_one_round_that_is_another_is_found_out(case, number):
     assert f"the leader of round {number + 1} is not the policy" in found.faults[0]
 
 
+@pytest.mark.slow
 def test_leaders_stay_until_there_is_enough_to_choose_again_by(case):
     """A leader that is replaced between two choices, by who is best by then, was chosen with hindsight."""
     policies, log, _ = case

@@ -148,6 +148,7 @@ def test_depth_two_trees_agree_with_their_enumeration(seed):
         assert two.rho_lower <= one.rho_upper * (1 + 1e-9)
 
 
+@pytest.mark.slow
 def test_trivial_class_of_many_contexts():
     problem = load_problem("trivial:contexts=200,actions=4,seed=1")
     at_zero = measure(problem, problem.policies, epsilon=0.0, delta=0.05)

@@ -107,7 +107,7 @@ def listed_ends(instance, table, *, epsilon, noise=None, tolerance=1e-3):
 
 
 @given(seed=seeds)
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=2, deadline=None)
 def test_one_hot_features_are_the_agnostic_problem(seed):
     rng = np.random.default_rng(seed)
     instance = make_instance(seed, n_contexts=int(rng.integers(1, 6)), n_actions=int(rng.integers(2, 4)))

@@ -139,6 +139,7 @@ def test_collinear_features_are_no_obstacle():
     assert np.allclose(mine.sampler.propensities(doubled), theirs.sampler.propensities(problem.population), atol=0.05)
 
 
+@pytest.mark.slow
 def test_a_bad_action_among_many_contexts_costs_little():
     """Designs made on some contexts keep a floor on all: without it a clearly bad action would never be seen again."""
     rng = np.random.default_rng(0)

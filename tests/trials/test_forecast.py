@@ -20,7 +20,7 @@ def uniform_log(problem, *, samples, seed):
     ("spec", "epsilon"),
     [
         ("two-of-many:actions=10,policies=100", 0.1),
-        ("trees:actions=6,competitive=2,contexts=300,features=3,bins=8", 0.2),
+        pytest.param("trees:actions=6,competitive=2,contexts=300,features=3,bins=8", 0.2, marks=pytest.mark.slow),
     ],
 )
 def test_a_forecast_is_right_to_a_small_factor(spec, epsilon):
