@@ -153,6 +153,7 @@ def test_runs_through_the_oracle_stay_within_their_theorem(epsilon):
         assert bound / 3000 <= done.samples <= bound
 
 
+@SLOW
 def test_through_the_oracle_errors_are_as_rare_as_delta_says():
     problem = load_problem("trivial:contexts=2,actions=3,gap=0.2,seed=1")
     epsilon = 0.95 * measure_gaps(problem, problem.policies).minimum

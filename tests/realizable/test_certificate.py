@@ -238,6 +238,7 @@ def test_the_cheaper_form_is_chosen():
     assert choose_form(many, dimension=1, delta=0.05)[0] == "ellipsoid"
 
 
+@pytest.mark.slow
 def test_either_form_holds_as_often_as_it_says():
     """V* − V(q) exceeds the certified ε with probability at most δ; here hardly ever, as both are conservative."""
     wrong = {"list": 0, "ellipsoid": 0, "all": 0}

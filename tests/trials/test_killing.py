@@ -28,7 +28,7 @@ def kills(folder, *, stride):
 
 
 def test_some_kills_do_no_harm(tmp_path):
-    found = kills(tmp_path, stride=104)
+    found = kills(tmp_path, stride=130)
     assert found.keys() == {"alone", "beside", "both", "another"}
 
 
