@@ -9,7 +9,7 @@ import numpy as np
 from pacbandits.arrays import FloatArray
 from pacbandits.errors import InputError
 
-MIN_BET_FACTOR = 1e-12  # of multipliers and of scales
+MIN_BET_FACTOR, MAX_BET_FACTOR = 1e-12, 1e100  # of multipliers and of scales, so that their inverses are numbers
 CAP_SHARE = 0.9  # how near λ(1 + M) comes to 1, where a single row could ruin an expert
 MAX_STAKE = 0.45  # more would leave no room for a cap
 
@@ -33,9 +33,9 @@ class Bets:
 
     def __post_init__(self) -> None:
         for name, given in (("multipliers", self.multipliers), ("scales", self.scales)):
-            if not given or not all(MIN_BET_FACTOR < value < np.inf for value in given):
+            if not given or not all(MIN_BET_FACTOR < value < MAX_BET_FACTOR for value in given):
                 raise InputError(
-                    f"the {name} of bets must be positive and finite (above {MIN_BET_FACTOR:g}), got {given}"
+                    f"the {name} of bets must lie between {MIN_BET_FACTOR:g} and {MAX_BET_FACTOR:g}, got {given}"
                 )
         if not 0 < self.share < 1:
             raise InputError(f"share must lie between 0 and 1, got {self.share}")
