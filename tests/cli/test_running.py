@@ -29,6 +29,13 @@ def test_a_run_in_json(run, algorithm):
     assert got == again
 
 
+@pytest.mark.parametrize(("algorithm", "spec"), [("coda", "trivial:contexts=8,actions=4"), ("rage", SMALL)])
+def test_a_single_policy_can_be_asked_of_any_algorithm(run, algorithm, spec):
+    code, out, _ = run("run", spec, "--algorithm", algorithm, "--epsilon", "0.3", "--single", "--json")
+    assert code == 0
+    assert json.loads(out)["policy"]["kind"] == "table"
+
+
 def test_repeated_runs_are_a_list(run):
     code, out, _ = run("run", SMALL, "--algorithm", "rage", "--epsilon", 0.3, "--repeat", 3, "--seed", 4, "--json")
     assert code == 0

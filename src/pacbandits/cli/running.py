@@ -104,6 +104,7 @@ def run(
     pacbandits run trees:actions=8 --epsilon 0.05 --max-samples 3000 --state trial
     pacbandits run linear:dimension=5,actions=10 --algorithm linear-rage --epsilon 0.05[/]
     """
+    from pacbandits.algorithms import find_algorithm, options_of
     from pacbandits.cli.comparing import Rival, check_figure, compare
     from pacbandits.compiled import compiled_before
     from pacbandits.confidence import check_delta
@@ -128,7 +129,9 @@ def run(
         "max_samples": max_samples,
         "offline_contexts": offline,
     }
-    wanted = (("scale", scale), ("solver", solver), ("answer", "single" if single else None))
+    # Algorithms without a choice answer with a single policy anyway.
+    answer = "single" if single and "answer" in {one.name for one in options_of(find_algorithm(algorithm)[0])} else None
+    wanted = (("scale", scale), ("solver", solver), ("answer", answer))
     options: dict[str, Any] = {name: given for name, given in wanted if given is not None}
     rival = None
     if against is not None:
