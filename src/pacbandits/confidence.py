@@ -178,6 +178,20 @@ def union_threshold(*, log_size: float, experts: int, delta: float) -> float:
 # `certify` has two proofs for a large class, by whether its log has an order: leaders, or a union over all policies.
 # What is looked at without an order today may have one tomorrow, and both together may err no more often than δ.
 LEADERS_PART, UNION_PART = 0.8, 0.2
+# Of δ, for the first of several starts; and of what is left, for each later one.
+FIRST_START_PART, LATER_START_PART = 0.5, 0.3
+
+
+def start_part(number: int) -> float:
+    """Of δ, what the proof from one of several starts may use up, by its number, from 0: 1/2, then 3/10 of the rest.
+
+    The wealth of the rows from a start on begins at 1 there. By Ville's inequality, given all that came before, it ever
+    reaches 1/(wδ) with probability at most wδ. Where and how many starts there are may depend on what was seen before
+    each: as the parts w of all that there can be sum to 1, all proofs together err with probability at most δ.
+    """
+    if number == 0:
+        return FIRST_START_PART
+    return (1.0 - FIRST_START_PART) * LATER_START_PART * (1.0 - LATER_START_PART) ** (number - 1)
 
 
 def alarm_threshold(false_alarms: float) -> float:

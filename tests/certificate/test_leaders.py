@@ -35,7 +35,7 @@ from pacbandits.certificate.leaders import LOTTERY_MOVING, MAX_SLACK, MIN_LOTTER
 from pacbandits.certificate.moving import choose, move_weight
 from pacbandits.certificate.rows import Against
 from pacbandits.compiled import using_cores
-from pacbandits.confidence import LEADERS_PART, UNION_PART
+from pacbandits.confidence import LEADERS_PART, UNION_PART, start_part
 from pacbandits.errors import InputError
 from pacbandits.policies.finite import Finite
 from pacbandits.problems import Bernoulli, Problem
@@ -349,17 +349,19 @@ def test_a_certificate_is_its_definition_and_verify_finds_the_same(seed, kind):
     assert again.to_json() == made.to_json()
     _, rounds = np.unique(case.log.rounds, return_inverse=True)
     counts = np.bincount(rounds, weights=case.log.repeats)
-    against, weights = move_weight(case.leaders, case.log.contexts, units=case.bets.units, counts=counts)
+    assert made.leaders.start in case.leaders.starts(counts)
+    leaders = replace(case.leaders, start=made.leaders.start)
+    against, weights = move_weight(leaders, case.log.contexts, units=case.bets.units, counts=counts)
     if not weights.any():
         assert (made.value, made.certified_epsilon) == (pytest.approx(0, abs=1e-9), 1)
         return
-    chosen, slack = choose(case.leaders, weights)
+    chosen, slack = choose(leaders, weights)
     assert made.slack == slack
     assert made.policy.to_json() == chosen.to_json()
-    assert made.threshold == pytest.approx(-math.log(0.2))
+    assert made.threshold == pytest.approx(-math.log(0.2 * leaders.part(counts)))
     table = Finite(case.policies.table if kind == "listed" else load().table, n_actions=3).actions(case.log.contexts)
     rows = np.arange(len(case.log))
-    led = np.array(case.leaders.turns)[rounds] != NOBODY
+    led = np.array(leaders.counted)[rounds] != NOBODY
 
     def value(epsilon):
         each = []
@@ -607,7 +609,11 @@ FORGERIES = {
     "an expert twice": (lambda c: {"experts": c.experts[:1] * 2, "share": None}, "names an expert twice"),
     "a share of one": (lambda c: {"experts": c.experts[:1], "share": 0.5}, "the weight of one of two experts"),
     "stakes that could be ruined": (
-        lambda c: {"bets": replace(c.bets, share=0.999999999), "leaders": replace(c.leaders, moving=1.0)},
+        lambda c: {
+            "bets": replace(c.bets, share=0.999999999),
+            "leaders": replace(c.leaders, moving=SINGLE_MOVING),
+            "threshold": c.threshold - math.log(start_part(0)),
+        },
         "log-wealth|lottery|slack",
     ),
 }
@@ -625,11 +631,16 @@ def test_verify_refuses_every_forgery(trial, name):
 
 
 def test_too_much_slack_claims_nothing(trial):
-    """A single policy of a lottery that is far from one: the others weigh too much."""
+    """A single policy of a lottery that is far from one: others weigh too much, and it is too early to start anew."""
     problem, states = trial
     state = states[-1]
     ledger = Ledger.of(state.log, state.predictions)
-    single = replace(state.leaders, moving=SINGLE_MOVING, sizes=tuple(50 * size for size in state.leaders.sizes))
+    early = np.cumsum(ledger.round_sizes) < state.samples / 2
+    turns = tuple(NOBODY if before else number % 2 for number, before in enumerate(early))
+    assert turns[-3:] in ((0, 1, 0), (1, 0, 1))
+    sizes = tuple(50 * size for size in state.leaders.sizes)
+    single = replace(state.leaders, moving=SINGLE_MOVING, turns=turns, sizes=sizes)
+    assert single.starts(ledger.round_sizes) == (0,)
     evidence = Evidence(
         state.log,
         ledger,

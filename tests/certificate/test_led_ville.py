@@ -17,6 +17,7 @@ from pacbandits.certificate.leaders import LOTTERY_MOVING, SINGLE_MOVING
 from pacbandits.certificate.moving import move_weight
 from pacbandits.certificate.rows import Against
 from pacbandits.compiled import using_cores
+from pacbandits.confidence import start_part
 from pacbandits.policies.finite import Finite
 from pacbandits.records import Contexts
 from tests.certificate.boundary import (
@@ -123,8 +124,11 @@ class Wealth:
     at_the_gap: np.ndarray
 
 
-def wealth_of(game, played, *, moving, longer=False):
-    """The wealth of experts who bet on the leaders; longer: rounds had four times as many rows as planned."""
+def wealth_of(game, played, *, moving, longer=False, number=0):
+    """The wealth of experts who bet on the leaders, 1 in a run that has no start of this number.
+
+    longer: rounds had four times as many rows as planned.
+    """
     runs, rows = played.runs, len(played.log) // played.runs
     own = played.log.rounds.reshape(runs, rows)
     numbers = (own + np.arange(runs)[:, None] * rows).reshape(-1)
@@ -137,6 +141,9 @@ def wealth_of(game, played, *, moving, longer=False):
         planned = np.maximum(counts // (4 if longer else 1), 1)
         leaders = Leaders(policies, tuple(led.tolist()), tuple(int(size) for size in planned), moving)
         scales = Bets(game.multipliers, tuple(game.scales[i % len(game.scales)] for i in range(len(counts)))).units
+        starts = (*leaders.starts(counts), *[len(counts)] * (number + 1))
+        leaders = replace(leaders, start=starts[number])
+        scales = np.where(np.arange(len(counts)) < leaders.start, 0.0, scales)
         against, weights = move_weight(leaders, nowhere, units=scales, counts=counts)
         moves.append(against.moves)
         turns.append(led)
@@ -194,6 +201,21 @@ def test_no_expert_grows_rich_where_rounds_are_longer_than_planned():
     for paths in found.bounded:
         check(paths)
         assert np.exp(stopped(paths)).mean() > 0.85
+
+
+@pytest.mark.parametrize("name", ["luckiest", "spoiler-with-large-stakes", "in-turn", "from-best-to-worst"])
+def test_all_starts_of_a_single_policy_share_what_there_is(name):
+    """Each is worth its part of δ, and what no start has used up is worth itself."""
+    game = GAMES[name]
+    played = play(game, runs=RUNS, rows=ROWS, seed=10)
+    found = [wealth_of(game, played, moving=SINGLE_MOVING, number=number).bounded[0] for number in range(5)]
+    begun = [(np.abs(paths) > 0).any(axis=1).mean() for paths in found]
+    assert min(begun[:2]) > 0.3  # or nothing would be tested
+    parts = np.log([start_part(number) for number in range(5)])
+    rest = np.full_like(found[0], np.log1p(-np.exp(parts).sum()))
+    together = np.logaddexp.reduce([rest, *(part + paths for part, paths in zip(parts, found, strict=True))], axis=0)
+    check(together)
+    assert np.exp(stopped(together)).mean() > 0.85
 
 
 def test_leaders_that_saw_their_own_round_would_make_experts_rich():

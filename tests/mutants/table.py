@@ -34,6 +34,8 @@ UNION = "certificate/test_validity.py::test_references_and_experts_together_err_
 THRESHOLD = "certificate/test_certificate.py::test_the_threshold_is_a_union_over_references"
 LEADERS = "certificate/test_leaders.py::test_"
 LED = "certificate/test_led_ville.py::test_no_expert_grows_rich_whoever_leads"
+STARTS = "certificate/test_starts.py::test_"
+SHARED_STARTS = "certificate/test_led_ville.py::test_all_starts_of_a_single_policy_share_what_there_is"
 MADE = f"{LEADERS}a_certificate_is_its_definition_and_verify_finds_the_same"
 PARTS = f"{LEADERS}certify_has_two_proofs_that_share_delta"
 FORGERY = f"{LEADERS}verify_refuses_every_forgery"
@@ -350,6 +352,48 @@ PAST = (
         "np.cumsum([0, *counts[:-1]])",
         "np.cumsum(counts)",
         f"{LEADERS}planned_sizes_follow_from_what_came_before",
+    ),
+    Mutant(
+        "every start has all of δ",
+        "certificate/leaders.py",
+        "return start_part(starts.index(self.start)) if self.single else 1.0",
+        "return 1.0",
+        f"{STARTS}a_late_start_is_verified {STARTS}a_proof_may_start_where_a_new_leader_comes_and_the_data_have_doubled",
+    ),
+    Mutant(
+        "starts share more than δ",
+        "confidence.py",
+        "return (1.0 - FIRST_START_PART) * LATER_START_PART * (1.0 - LATER_START_PART) ** (number - 1)",
+        "return LATER_START_PART * (1.0 - LATER_START_PART) ** (number - 1)",
+        f"{STARTS}all_starts_that_there_can_be_share_delta {SHARED_STARTS}",
+    ),
+    Mutant(
+        "rows before the start bet too",
+        "certificate/moving.py",
+        "np.array(leaders.counted, dtype=np.int64), moves",
+        "np.array(leaders.turns, dtype=np.int64), moves",
+        f"{STARTS}a_late_start_is_verified",
+    ),
+    Mutant(
+        "verify takes any start",
+        "certificate/verify.py",
+        "elif c.leaders is not None and not _part_of_start(c.leaders, log) > 0:",
+        "elif False:",
+        f"{STARTS}verify_finds_forged_starts",
+    ),
+    Mutant(
+        "verify asks no price for a start",
+        "certificate/verify.py",
+        "        part *= _part_of_start(certificate.leaders, log)",
+        "        pass",
+        f"{STARTS}a_late_start_is_verified",
+    ),
+    Mutant(
+        "a state may tell of any start",
+        "trials/coherence.py",
+        "_check(start in led.starts(counts), ",
+        "_check(True, ",
+        f"{STARTS}a_state_with_a_forged_start_is_refused",
     ),
     Mutant(
         "small classes have leaders",

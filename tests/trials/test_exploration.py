@@ -17,9 +17,11 @@ from pacbandits.trials.exploration import COUNTED_GAP_SHARE, MAX_EVEN_SHARE, Noi
 
 
 def test_what_is_played_evenly_follows_the_error_of_gaps():
-    assert even_share(samples=400, price=100.0) == pytest.approx(0.15)
-    assert even_share(samples=1600, price=100.0) == pytest.approx(0.075)
-    assert even_share(samples=10, price=1000.0) == MAX_EVEN_SHARE
+    assert even_share(error=0.5, advantage=2.0) == pytest.approx(0.3)
+    assert even_share(error=0.25, advantage=2.0) == pytest.approx(0.15)
+    assert even_share(error=0.5, advantage=5.0) == pytest.approx(0.0375)
+    assert even_share(error=10.0, advantage=2.0) == MAX_EVEN_SHARE
+    assert even_share(error=0.01, advantage=1.0) == MAX_EVEN_SHARE
 
 
 def test_the_heaviest_of_a_design_come_first():

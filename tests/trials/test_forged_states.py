@@ -104,7 +104,7 @@ FORGERIES = {
     "a price in words": (entry("price", 1, to="x"), "the price in entry 1 of its history must be a number"),
     "a true wealth": (entry("wealth", 1, to=True), "'wealth' of the entry 1 of the history must be a number, got true"),
     "done before": (entry("wealth", 1, to=1e6), "entry 1 of its history says that the trial was over, but it went on"),
-    "another need": (entry("needed", 1, to=more), "entry 1 of its history needs .*, but its certificate"),
+    "another need": (entry("needed", 1, to=more), "entry 1 of its history needs .*, but a certificate"),
     "the best ε": (entry("certified_epsilon", 1, to=0.0), "the certified_epsilon in entry 1 of its history is 0"),
     "another last entry": (
         entry("certified_epsilon", -1, to=0.9),

@@ -46,7 +46,7 @@ DAMAGES = {
     "another JSON": (lambda folder: (folder / "state.json").write_text("{}"), "is not a saved state of this package"),
     "the future": (
         lambda folder: (folder / "state.json").write_text('{"kind": "pacbandits state", "format": 99}'),
-        "has format 99, and this version reads format 4, as trials prove otherwise now; finish it with the version",
+        "has format 99, and this version reads format 5, as trials prove otherwise now; finish it with the version",
     ),
 }
 

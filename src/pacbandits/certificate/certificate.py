@@ -159,17 +159,19 @@ def leaders_to_json(leaders: Leaders) -> Json:
         "turns": list(leaders.turns),
         "sizes": list(leaders.sizes),
         "moving": leaders.moving,
+        "start": leaders.start,
     }
 
 
 def leaders_from_json(given: Fields, policies: PolicyClass | None) -> Leaders:
     """The leaders that `leaders_to_json` wrote; policies: the class, where its policies are of a kind of its own."""
     fields = given.fields("leaders", of="leaders")
-    fields.check_known(("policies", "turns", "sizes", "moving"))
+    fields.check_known(("policies", "turns", "sizes", "moving", "start"))
     listed = fields.items("policies", most=MAX_STORED_LEADERS)
     return Leaders(
         tuple(policy_from_json(value, policies) for value in listed),
         fields.whole_numbers("turns", shortest=1, least=NOBODY),
         fields.whole_numbers("sizes", shortest=1, least=1),
         fields.number("moving", least=0.0, most=1.0),
+        fields.whole_number("start"),
     )

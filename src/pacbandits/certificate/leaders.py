@@ -24,6 +24,11 @@ some of their weight and give it to the leader of today, at the price of compari
 and that is free. Weight is taken from those who have not led for longest, so that in the end few policies are left, and
 often a single one.
 
+Where a single policy is wanted, all weight has to end at it, and after a late change of leaders that takes as many rows
+again as there were before. It is often cheaper to forget them: the proof may also start anew in a round whose leader is
+a new one, and bet on nothing before. Each start has its own part of δ (`pacbandits.confidence.start_part`), and there
+is one only where the data have doubled since the last, so that there are few.
+
 Weights that are dropped, and those that were taken too often as a round had more rows than planned, cost what they
 weigh, as values lie in [0, 1]: `slack` is added to ε.
 """
@@ -31,9 +36,12 @@ weigh, as values lie in [0, 1]: `slack` is added to ε.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 
+from pacbandits.arrays import FloatArray
+from pacbandits.confidence import start_part
 from pacbandits.errors import InputError
 from pacbandits.records import Contexts, Policy
 
@@ -42,6 +50,7 @@ SINGLE_MOVING = 1.0  # where all weight has to end at one policy
 MAX_MOVING = 1.0  # with the largest stake scores stay below what ruins an expert
 MIN_LOTTERY_WEIGHT = 1e-6  # of a policy that is kept in a lottery
 MAX_SLACK = 0.1  # more, and nothing is claimed
+START_GROWTH_FACTOR = 2.0  # by which the data have grown since the last start when a new leader makes another
 NOBODY = -1  # leads in a round before which nothing was seen
 
 
@@ -53,12 +62,14 @@ class Leaders:
     turns (rounds,): which of them led; -1 where nobody did.
     sizes (rounds,): how many interactions each round was planned to have.
     moving: the weight that a row may move, as a share of its stake.
+    start: the round, counted from 0, before which no leader counts.
     """
 
     policies: tuple[Policy, ...] = ()
     turns: tuple[int, ...] = ()
     sizes: tuple[int, ...] = ()
     moving: float = LOTTERY_MOVING
+    start: int = 0
 
     def __post_init__(self) -> None:
         if len(self.sizes) != len(self.turns) or not all(size >= 1 for size in self.sizes):
@@ -69,11 +80,40 @@ class Leaders:
             )
         if not 0 <= self.moving <= MAX_MOVING:
             raise InputError(f"the weight that moves must be a share from 0 to {MAX_MOVING:g}, got {self.moving}")
+        if not 0 <= self.start <= len(self.turns):
+            raise InputError(f"leaders of {len(self.turns)} rounds cannot start in round {self.start}")
 
     @property
     def single(self) -> bool:
         """Whether all weight is meant to end at one policy."""
         return self.moving == SINGLE_MOVING
+
+    @property
+    def counted(self) -> tuple[int, ...]:
+        """Which of the policies led in each round, as far as that counts; -1 where nobody did."""
+        return (NOBODY,) * self.start + self.turns[self.start :]
+
+    def starts(self, counts: FloatArray) -> tuple[int, ...]:
+        """The rounds in which a proof may start; counts (rounds,): how many interactions each had.
+
+        Whether there is a start is known before its round.
+        """
+        found, last, seen = [0], np.inf, 0.0
+        for number, ((before, turn), count) in enumerate(zip(pairwise((NOBODY, *self.turns)), counts, strict=True)):
+            if turn != NOBODY:
+                last = min(last, seen)
+            if self.single and turn not in (NOBODY, before) and seen > 0 and seen >= START_GROWTH_FACTOR * last:
+                found.append(number)
+                last = seen
+            seen += float(count)
+        return tuple(found)
+
+    def part(self, counts: FloatArray) -> float:
+        """Of δ, what there is for this start; counts (rounds,): how many interactions each round had."""
+        starts = self.starts(counts)
+        if self.start not in starts:
+            raise InputError(f"a proof may not start in round {self.start + 1}: its leader is not a new one")
+        return start_part(starts.index(self.start)) if self.single else 1.0
 
     @property
     def last(self) -> Policy | None:

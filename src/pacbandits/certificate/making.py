@@ -68,7 +68,8 @@ class Evidence:
     def needed(self) -> float:
         """The log-wealth that refutes a policy."""
         log_size = self.policies.log_size if self.leaders is None else 0.0
-        return certificate_threshold(log_size=log_size, delta=self.part * self.delta)
+        part = self.part if self.leaders is None else self.part * self.leaders.part(self.ledger.round_sizes)
+        return certificate_threshold(log_size=log_size, delta=part * self.delta)
 
     def chosen(self, favourite: Policy) -> tuple[Chosen, Against, float]:
         """What can be certified, what policies are scored against for that, and the slack it costs.
@@ -104,7 +105,31 @@ class Evidence:
 
 
 def make_certificate(evidence: Evidence, favourite: Policy) -> tuple[Certificate, int]:
-    """What the data say of the favourite, the best policy by all data, or of the leaders; and oracle calls."""
+    """What the data say of the favourite, the best policy by all data, or of the leaders; and oracle calls.
+
+    Where leaders may start in several rounds, from that which proves most. (From one that leaves too much slack for a
+    claim only the last is tried, to tell how far the rest has come.)
+    """
+    leaders = evidence.leaders
+    if leaders is None or not leaders.single:
+        return _make(evidence, favourite)
+    best, calls = None, 0
+    for start in reversed(leaders.starts(evidence.ledger.round_sizes)):
+        tried = replace(evidence, leaders=replace(leaders, start=start))
+        if best is None or tried.chosen(favourite)[2] <= MAX_SLACK:
+            made, more = _make(tried, favourite)
+            best, calls = made if best is None else min(best, made, key=_rank), calls + more
+    assert best is not None
+    return best, calls
+
+
+def _rank(certificate: Certificate) -> tuple[float, float]:
+    """How much a certificate proves, the smaller the more: how near to the best, and how much wealth it lacks."""
+    return certificate.certified_epsilon, certificate.threshold - certificate.value
+
+
+def _make(evidence: Evidence, favourite: Policy) -> tuple[Certificate, int]:
+    """What the data say by the leaders from their start on, or of the favourite; and oracle calls."""
     asked = replace(evidence, policies=remembering(evidence.policies, evidence.ledger.contexts))
     chosen, against, slack = evidence.chosen(favourite)
     # With too much slack nothing is claimed; the wealth then tells how far the rest has come.

@@ -24,7 +24,7 @@ def move_weight(
     """
     n = len(leaders.policies)
     weights, last, moves = np.zeros(n), np.full(n, NOBODY), np.zeros((len(leaders.turns), n))
-    for t, (turn, size) in enumerate(zip(leaders.turns, leaders.sizes, strict=True)):
+    for t, (turn, size) in enumerate(zip(leaders.counted, leaders.sizes, strict=True)):
         if turn == NOBODY or units[t] == 0:
             continue
         last[turn] = t
@@ -39,7 +39,7 @@ def move_weight(
         weights -= earned * moves[t]
         weights[turn] += earned * (1.0 + moves[t].sum())
     actions = np.array([policy(contexts) for policy in leaders.policies], dtype=np.int64).reshape(n, len(contexts))
-    return Against(actions, np.array(leaders.turns, dtype=np.int64), moves), weights
+    return Against(actions, np.array(leaders.counted, dtype=np.int64), moves), weights
 
 
 def choose(leaders: Leaders, weights: FloatArray) -> tuple[Chosen, float]:

@@ -7,7 +7,7 @@ assumptions.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -15,9 +15,10 @@ import numpy as np
 from pacbandits.arrays import FloatArray, IntArray, as_read
 from pacbandits.certificate.certificate import Certificate
 from pacbandits.certificate.conventions import delta_part, in_blocks, worth_leading
-from pacbandits.certificate.leaders import MAX_SLACK, MIN_LOTTERY_WEIGHT, NOBODY, Leaders
+from pacbandits.certificate.leaders import MAX_SLACK, MIN_LOTTERY_WEIGHT, NOBODY, START_GROWTH_FACTOR, Leaders
 from pacbandits.certificate.learning import set_apart
 from pacbandits.checks import instance
+from pacbandits.confidence import start_part
 from pacbandits.policies.base import ClosedClass, EnumeratedClass, FrontierClass, PolicyClass, check_class
 from pacbandits.policies.registry import digest_class
 from pacbandits.records import Contexts, Log, Lottery, Policy, check_log, parts_of
@@ -73,7 +74,7 @@ def verify(certificate: Certificate, log: Log, policies: PolicyClass, *, model: 
         return Verdict(("the class cannot say whether the certified policy is one of its own",), None)
     if not all(_belongs(policy, log.contexts, policies) for policy in parts_of(certificate.policy)):
         return Verdict(("the certified policy is not one of the class",), None)
-    needed = _needed(certificate, policies)
+    needed = _needed(certificate, policies, cut)
     book = _keep_book(certificate, cut)
     faults.extend(_wrong_lottery(certificate, book))
     if faults:
@@ -117,8 +118,11 @@ def _faults_on_sight(certificate: Certificate, log: Log, policies: PolicyClass) 
         faults.append("rewards must lie in [0, 1]")
     if not 0 < c.delta < 1 or not 0 <= c.epsilon < np.inf or not 0 < c.certified_epsilon <= 1:
         faults.append(f"epsilon {c.epsilon} (or {c.certified_epsilon}) and delta {c.delta} are no confidence statement")
-    elif not _near(c.threshold, _needed(c, policies)):
-        faults.append(f"the threshold {c.threshold:.6g} is not {_needed(c, policies):.6g}, as δ and the class have it")
+    elif c.leaders is not None and not _part_of_start(c.leaders, log) > 0:
+        faults.append(f"the proof may not start in round {c.leaders.start + 1}: its leader is not a new one")
+    elif not _near(c.threshold, _needed(c, policies, log)):
+        needed = _needed(c, policies, log)
+        faults.append(f"the threshold {c.threshold:.6g} is not {needed:.6g}, as δ, the class and its leaders have it")
     if c.leaders is not None and not worth_leading(policies):
         faults.append("leaders are for large classes, and this one is proven by a union over all its policies")
     if c.leaders is None and worth_leading(policies) and not c.by_rule:
@@ -143,11 +147,34 @@ def _faults_on_sight(certificate: Certificate, log: Log, policies: PolicyClass) 
     return faults
 
 
-def _needed(certificate: Certificate, policies: PolicyClass) -> float:
-    """log(|Π|/δ), or log(1/δ) where leaders were fixed before each round; of δ the part that certify has for it."""
+def _needed(certificate: Certificate, policies: PolicyClass, log: Log) -> float:
+    """log(|Π|/δ), or log(1/δ) where leaders were fixed before each round; of δ the part that there is for it."""
     led = certificate.leaders is not None
     part = delta_part(policies, led=led) if certificate.by_rule else 1.0
+    if certificate.leaders is not None:
+        part *= _part_of_start(certificate.leaders, log)
     return (0.0 if led else policies.log_size) - float(np.log(part * certificate.delta))
+
+
+def _part_of_start(leaders: Leaders, log: Log) -> float:
+    """Of δ, what there is for the start that the leaders have; none if they may not start there.
+
+    The first is before all rounds; another is where the leader of a single policy changes, and the data have doubled
+    since the last one, or since somebody led.
+    """
+    if not leaders.single:
+        return 1.0 if leaders.start == 0 else 0.0
+    _, rounds = np.unique(log.rounds, return_inverse=True)
+    before = np.concatenate([[0.0], np.cumsum(np.bincount(rounds, weights=log.repeats))])
+    if len(before) != len(leaders.turns) + 1:
+        return 1.0  # of other rounds, which is said elsewhere
+    led = [number for number, turn in enumerate(leaders.turns) if turn != NOBODY]
+    starts, last = [0], before[led[0]] if led else np.inf
+    for number in led[1:]:
+        if leaders.turns[number] != leaders.turns[number - 1] and before[number] >= START_GROWTH_FACTOR * last:
+            starts.append(number)
+            last = before[number]
+    return start_part(starts.index(leaders.start)) if leaders.start in starts else 0.0
 
 
 class _Book(NamedTuple):
@@ -170,9 +197,10 @@ def _keep_book(c: Certificate, log: Log) -> _Book:
     if c.leaders is None:
         alone = Leaders(parts_of(c.policy)[:1], (0,) * len(counts), (1,) * len(counts))
         return _Book(alone, [{}] * len(counts), np.ones(1))
+    turns = [NOBODY if number < c.leaders.start else turn for number, turn in enumerate(c.leaders.turns)]
     held: dict[int, float] = {}  # by leader, who led longest ago first
     moves: list[dict[int, float]] = []
-    for unit, turn, size, count in zip(c.bets.units, c.leaders.turns, c.leaders.sizes, counts, strict=True):
+    for unit, turn, size, count in zip(c.bets.units, turns, c.leaders.sizes, counts, strict=True):
         taken: dict[int, float] = {}
         if turn != NOBODY and unit > 0:
             mine = held.pop(turn, 0.0)
@@ -187,7 +215,7 @@ def _keep_book(c: Certificate, log: Log) -> _Book:
         moves.append(taken)
     whole = sum(held.values())
     shares = np.array([held.get(j, 0.0) / whole if whole > 0 else 0.0 for j in range(len(c.leaders.policies))])
-    return _Book(c.leaders, moves, shares)
+    return _Book(replace(c.leaders, turns=tuple(turns)), moves, shares)
 
 
 def _wrong_lottery(c: Certificate, book: _Book) -> list[str]:

@@ -28,6 +28,7 @@ from pacbandits.trials.exploration import (
     explore_uniformly,
     explore_with,
     find_gaps,
+    gap_error,
     gap_task,
     heaviest,
     still_recent,
@@ -40,6 +41,8 @@ from pacbandits.trials.trial import DEFAULT_GROWTH, Exploration, Growth, Pilot, 
 MIN_PRICE_ADVANTAGE = 1.5
 DEFAULT_FLOOR_SHARE = 0.2  # of uniform exploration, the least probability of an action
 DEFAULT_PRECISION = 0.1  # the relative gap to which designs are solved through oracles
+# Of a large class: as a share of the relative error of gaps, to which a design need not be solved any better; the most.
+LOOSENED_ERROR_SHARE, MAX_LOOSENED = 0.3, 0.6
 LISTED_PRECISION = 0.01  # the relative gap to which designs are solved over a list
 MAX_PRICING_ROUNDS, MAX_PRICING_ROUNDS_INEXACT = 25, 8  # of one design; fewer with an oracle that is not exact
 MAX_POOLED_POLICIES = 200  # the heaviest of one design, to start the next from
@@ -108,20 +111,22 @@ class Coda(Trial):
         """The design for the gaps seen so far, or the last one while that is recent enough."""
         if (recent := still_recent(state)) is not None:
             return recent
-        assert state.current is not None
         fitted = state.fitted
         findings, options = find_gaps(state, fitted), {"epsilon": self.epsilon, "floor": self.floor}
         cautious = gap_task(findings, state.policies, state.contexts, **options)
-        task, share, advantage = cautious, 0.0, MIN_PRICE_ADVANTAGE
-        if state.leaders is not None:
+        task, led, error = cautious, state.leaders is not None, gap_error(state)
+        looser = min(LOOSENED_ERROR_SHARE * error, MAX_LOOSENED) if led else 0.0
+        solution, calls = self._solve(state, cautious, tolerance=max(self.precision, looser), progress=progress)
+        if led:
             task = gap_task(findings, state.policies, state.contexts, **options, standard_errors=0.0)
-            share, advantage = even_share(samples=state.samples, price=state.current.price), 1.0
-        solution, calls = self._solve(state, cautious, tolerance=max(self.precision, share), progress=progress)
-        hedged = replace(solution.design, even_share=share)
-        designed = explore_with(state, task, NoisyDesign(hedged, fitted))
         even = explore_uniformly(state, task)
+        designed = explore_with(state, task, NoisyDesign(solution.design, fitted))
         calls += designed.oracle_calls + even.oracle_calls
-        if even.price <= advantage * designed.price:
+        if led:
+            share = even_share(error=error, advantage=even.price / designed.price)
+            designed = explore_with(state, task, NoisyDesign(replace(solution.design, even_share=share), fitted))
+            calls += designed.oracle_calls
+        if even.price <= (1.0 if led else MIN_PRICE_ADVANTAGE) * designed.price:
             return replace(even, oracle_calls=calls)
         listed = isinstance(state.policies, EnumeratedClass)
         pool = () if listed else heaviest(solution.design, most=MAX_POOLED_POLICIES)

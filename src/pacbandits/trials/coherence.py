@@ -19,7 +19,7 @@ from pacbandits.certificate import Bets, Certificate, Leaders, worth_leading
 from pacbandits.certificate.bets import MIN_BET_FACTOR
 from pacbandits.certificate.certificate import leaders_to_json
 from pacbandits.certificate.leaders import LOTTERY_MOVING, NOBODY, SINGLE_MOVING
-from pacbandits.confidence import certificate_threshold
+from pacbandits.confidence import certificate_threshold, start_part
 from pacbandits.errors import InputError, plain
 from pacbandits.fields import number, text
 from pacbandits.policies.base import ClosedClass, EnumeratedClass
@@ -228,10 +228,13 @@ def _check_certificate(algorithm: Trial, state: TrialState, certificate: Certifi
     _check(1 <= rounds <= state.round_number, f"its certificate tells of {rounds} rounds, of {state.round_number}")
     part = log if rounds == state.round_number else log.only(log.rounds < rounds)
     leaders = state.leaders
-    led = None
+    led, counts = None, np.array([figures["samples"] for figures in state.history[:rounds]], dtype=np.float64)
     if leaders is not None:
         led = replace(leaders, turns=leaders.turns[:rounds], sizes=leaders.sizes[:rounds])
         led = replace(led, policies=leaders.policies[: max(led.turns) + 1])
+        start = 0 if certificate.leaders is None else certificate.leaders.start
+        _check(start in led.starts(counts), f"its certificate starts in round {start + 1}, where none may")
+        led = replace(led, start=start)
     told = (
         ("epsilon", certificate.epsilon, algorithm.epsilon),
         ("delta", certificate.delta, algorithm.delta),
@@ -250,7 +253,9 @@ def _check_certificate(algorithm: Trial, state: TrialState, certificate: Certifi
     )
     for name, given, own in told:
         _check(given == own, f"the {name} of its certificate is not that of the state")
-    needed = certificate_threshold(log_size=policies.log_size if led is None else 0.0, delta=algorithm.delta)
+    needed = certificate_threshold(log_size=policies.log_size, delta=algorithm.delta)
+    if led is not None:
+        needed = certificate_threshold(delta=led.part(counts) * algorithm.delta)
     for name, given, own in (
         ("log_size", certificate.log_size, policies.log_size),
         ("threshold", certificate.threshold, needed),
@@ -292,11 +297,19 @@ def _check_answer(state: TrialState, certificate: Certificate) -> None:
     over = proven == state.round_number - 1 and certificate.certified
     _check(state.finished == over, "it is finished, or is not, against what its certificate says")
     for entry, figures in enumerate(state.history):
-        needed = float(figures["needed"])
-        close = math.isclose(needed, certificate.threshold, rel_tol=MAX_FIGURE_ROUNDING)
-        _check(
-            close, f"entry {entry} of its history needs {needed:.6g}, but its certificate {certificate.threshold:.6g}"
-        )
+        needed, possible = float(figures["needed"]), _thresholds(state, certificate, entry)
+        close = any(math.isclose(needed, one, rel_tol=MAX_FIGURE_ROUNDING) for one in possible)
+        told = " or ".join(f"{one:.6g}" for one in possible)
+        _check(close, f"entry {entry} of its history needs {needed:.6g}, but a certificate {told}")
+
+
+def _thresholds(state: TrialState, certificate: Certificate, entry: int) -> list[float]:
+    """What a certificate after the round of this entry may have needed, by where its leaders start."""
+    if state.leaders is None or not state.leaders.single:
+        return [certificate.threshold]
+    counts = np.array([figures["samples"] for figures in state.history], dtype=np.float64)
+    begun = sum(start <= entry for start in state.leaders.starts(counts))
+    return [certificate_threshold(delta=start_part(number) * certificate.delta) for number in range(begun)]
 
 
 def _alike(some: Sequence[Policy], others: Sequence[Policy]) -> bool:

@@ -21,8 +21,9 @@ MIN_DESIGN_PRICE = 1.0  # it would be 0 where there is nothing to tell apart
 COUNTED_GAP_SHARE = 0.6  # how much of a gap a design relies on
 GAP_MARKDOWN_STANDARD_ERRORS = 1.0  # by which gaps are taken to be smaller than they look
 TYPICAL_ERROR_IN_EPSILONS = 1.5  # of the gaps of policies that matter, before there are data
-HEDGED_ERROR_SHARE = 0.3  # of the relative error of gaps, what is played evenly on that account
-MAX_EVEN_SHARE = 0.6  # of a design, however little is known
+# Of the relative error of gaps, what is played evenly on that account for a design that seems to be twice as cheap as
+# uniform exploration; how that falls with what it seems to save; and the most, however little is known.
+HEDGED_ERROR_SHARE, HEDGE_EXPONENT, MAX_EVEN_SHARE = 0.6, 1.5, 0.8
 REDESIGN_GROWTH_FACTOR = 1.5  # by which the data have grown when a design is out of date
 
 
@@ -157,17 +158,29 @@ def gap_task(
     )
 
 
-def even_share(*, samples: int, price: float) -> float:
-    """κ, how much of a design is played evenly: as large a share as its gaps may be wrong.
+def gap_error(state: TrialState) -> float:
+    """The largest error of a gap that the data of a trial show, relative to what must be told apart.
 
     The gap of a policy is known to about √(V/n), and the price of what was played is V/d² of the policy that it served
-    worst: so √(price/n) is the largest error of a gap, relative to what must be told apart. A design relies on gaps
-    where it plays an action rarely, and pays for a wrong one without bound; played evenly for a share κ it pays at
-    most 1/κ of what uniform exploration does, and at most 1/(1 − κ) of what it would itself.
-
-    samples: n, how many the gaps are from. price: of what they were played with.
+    worst: so that is √(price/n).
     """
-    return float(min(HEDGED_ERROR_SHARE * np.sqrt(price / samples), MAX_EVEN_SHARE))
+    assert state.current is not None
+    return float(np.sqrt(state.current.price / state.samples))
+
+
+def even_share(*, error: float, advantage: float) -> float:
+    """κ, how much of a design is played evenly: as large a share as its gaps may be wrong, for what it may save.
+
+    A design relies on gaps where it plays an action rarely, and pays for a wrong one without bound; played evenly for a
+    share κ it pays at most 1/κ of what uniform exploration does, and at most 1/(1 − κ) of what it would itself. One
+    that seems to save little, as where each action is best for somebody, has more to lose by that than to gain.
+
+    error: the largest relative error of a gap. advantage: how many times cheaper than uniform exploration the design
+    seems to be.
+    """
+    if advantage <= 1:
+        return MAX_EVEN_SHARE
+    return min(HEDGED_ERROR_SHARE * error / (advantage - 1.0) ** HEDGE_EXPONENT, MAX_EVEN_SHARE)
 
 
 def heaviest(design: Design, *, most: int) -> tuple[Policy, ...]:

@@ -23,7 +23,7 @@ from pacbandits.trials.folders import name_table
 from pacbandits.trials.trial import Trial, TrialState
 
 KIND = "pacbandits state"
-FORMAT = 4
+FORMAT = 5
 MAX_REPEATS_OF_A_ROW = 2**53  # what a table gives back exactly
 MAX_PREDICTION_ROUNDING = 1e-9  # between a model's predictions before and again
 

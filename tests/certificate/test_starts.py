@@ -1,0 +1,133 @@
+"""Where the proof of a single policy may start: after a late change of leaders, at the price of a part of δ."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import pacbandits as pb
+from pacbandits.certificate import Certificate, Leaders, verify
+from pacbandits.certificate.leaders import LOTTERY_MOVING, SINGLE_MOVING
+from pacbandits.confidence import start_part
+from pacbandits.errors import InputError
+from pacbandits.policies.finite import Finite
+from pacbandits.trials.uniform import Uniform
+from tests.certificate.test_leaders import TREES, run
+
+POLICIES = tuple(Finite([actions], n_actions=2).policy(0) for actions in ([0, 0], [0, 1], [1, 1]))
+
+
+def led(turns, *, moving=SINGLE_MOVING, **options):
+    return Leaders(POLICIES, tuple(turns), (10,) * len(turns), moving, **options)
+
+
+@pytest.mark.parametrize(
+    ("turns", "counts", "starts"),
+    [
+        ([-1, 0, 0, 0], [10, 10, 10, 10], (0,)),
+        ([-1, 0, 1, 1], [10, 10, 10, 10], (0, 2)),  # after 20, when somebody led after 10
+        ([-1, 0, 1, 1], [11, 10, 10, 10], (0,)),  # 21 are not twice as many as 11
+        ([-1, 0, 1, 0, 1, 2], [10, 10, 10, 10, 10, 10], (0, 2, 4)),  # after 20 and 40
+        ([-1, -1, 0, 1, 1, 2], [10, 10, 20, 10, 10, 20], (0, 3)),  # after 40, when somebody led after 20
+        ([-1, 0, -1, 0], [10, 10, 10, 10], (0, 3)),  # who leads after nobody is a new one
+        ([0, 1, 1, 2], [10, 10, 10, 10], (0, 1, 3)),
+    ],
+)
+def test_a_proof_may_start_where_a_new_leader_comes_and_the_data_have_doubled(turns, counts, starts):
+    counts = np.array(counts, dtype=float)
+    assert led(turns).starts(counts) == starts
+    assert led(turns, moving=LOTTERY_MOVING).starts(counts) == (0,)
+    for number, start in enumerate(starts):
+        one = led(turns, start=start)
+        assert one.part(counts) == start_part(number)
+        assert one.counted == (*[-1] * start, *turns[start:])
+    for start in set(range(len(turns))) - set(starts):
+        with pytest.raises(InputError, match=f"may not start in round {start + 1}"):
+            led(turns, start=start).part(counts)
+
+
+@pytest.mark.parametrize("start", [-1, 5])
+def test_leaders_start_in_one_of_their_rounds(start):
+    with pytest.raises(InputError, match=f"leaders of 4 rounds cannot start in round {start}"):
+        led([-1, 0, 1, 1], start=start)
+
+
+def test_all_starts_that_there_can_be_share_delta():
+    assert sum(start_part(number) for number in range(1000)) == pytest.approx(1, abs=1e-12)
+    assert all(0 < start_part(number + 1) < start_part(number) for number in range(100))
+
+
+@pytest.fixture(scope="module")
+def late():
+    """A run whose certificate starts late, and its states."""
+    problem = pb.load_problem(TREES)
+    states = run(problem, Uniform, seed=6, delta=0.05, epsilon=0.15, single=True, pilot=40)
+    assert states[-1].certificate.certified
+    assert states[-1].certificate.leaders.start > 1
+    return problem, states
+
+
+def test_a_late_start_is_verified(late):
+    problem, states = late
+    log, made = states[-1].log, states[-1].certificate
+    counts = np.bincount(log.rounds, weights=log.repeats)
+    number = made.leaders.starts(counts).index(made.leaders.start)
+    assert made.threshold == pytest.approx(-math.log(0.05 * start_part(number)))
+    assert not isinstance(made.policy, pb.Lottery)
+    assert made.policy is made.leaders.policies[made.leaders.turns[-1]]
+    assert problem.value(problem.best_policy()) - problem.value(made.policy) <= made.certified_epsilon
+    assert verify(made, log, problem.policies).good
+    again = Certificate.from_json(json.loads(json.dumps(made.to_json(), allow_nan=False)))
+    assert again.to_json() == made.to_json()
+    assert verify(again, log, problem.policies).good
+
+
+def test_the_start_is_the_one_that_proves_most(late):
+    """Of all certificates of a run the last one is from another start than the first ones, and proves more."""
+    _, states = late
+    made = [state.certificate for state in states[1:]]
+    assert made[0].leaders.start == 0 < made[-1].leaders.start
+    reached = [one.certified_epsilon for one in made]
+    assert reached == sorted(reached, reverse=True)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda c: {"leaders": replace(c.leaders, start=c.leaders.start + 1)}, "may not start in round"),
+        (lambda c: {"leaders": replace(c.leaders, start=len(c.leaders.turns))}, "may not start in round"),
+        (lambda c: {"leaders": replace(c.leaders, start=0)}, "the threshold"),
+        (lambda c: {"threshold": -math.log(0.05)}, "the threshold"),
+        (lambda c: {"threshold": -math.log(0.025), "leaders": replace(c.leaders, start=0)}, "slack|log-wealth"),
+        (lambda c: {"leaders": replace(c.leaders, moving=LOTTERY_MOVING)}, "may not start in round"),
+    ],
+)
+def test_verify_finds_forged_starts(late, change, words):
+    problem, states = late
+    made = states[-1].certificate
+    found = verify(replace(made, **change(made)), states[-1].log, problem.policies)
+    assert not found.good
+    assert re.search(words, found.faults[0]), found.faults
+
+
+def test_a_state_with_a_late_start_is_read_back(late, tmp_path):
+    _, states = late
+    trial = Uniform(0.15, 0.05, single=True, pilot=40)
+    pb.save_state(tmp_path / "state", trial, states[-1])
+    _, back = pb.load_state(tmp_path / "state")
+    assert back.certificate.to_json() == states[-1].certificate.to_json()
+
+
+@pytest.mark.parametrize(("later", "words"), [(1, "starts in round"), (0, "the threshold of its certificate")])
+def test_a_state_with_a_forged_start_is_refused(late, tmp_path, later, words):
+    _, states = late
+    made = states[-1].certificate
+    leaders = replace(made.leaders, start=(made.leaders.start + 1) * later)
+    forged = replace(states[-1], certificate=replace(made, leaders=leaders))
+    with pytest.raises(InputError, match=words):
+        pb.save_state(tmp_path / "state", Uniform(0.15, 0.05, single=True, pilot=40), forged)
