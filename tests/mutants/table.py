@@ -474,7 +474,7 @@ RECHECK = (
     Mutant(
         "verify does not look at the threshold",
         "certificate/verify.py",
-        "elif not _near(c.threshold, _needed(c, policies)):",
+        "elif not _near(c.threshold, _needed(c, policies, log)):",
         "elif False:",
         f"{ALTERED}",
     ),
