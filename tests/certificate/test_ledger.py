@@ -9,14 +9,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 
 from pacbandits.certificate import Bets, Ledger
 from pacbandits.certificate.bets import MAX_STAKE
 from pacbandits.certificate.moving import against_one
-from pacbandits.certificate.rows import centre
+from pacbandits.certificate.rows import room_above
 from pacbandits.errors import InputError
 from pacbandits.records import Contexts, Log
 from tests.certificate import plain
@@ -103,6 +103,8 @@ def test_wealth_of_any_log_is_that_by_hand(seed):
     st.sampled_from([0.9, 0.5, 0.999]),
     st.sampled_from([0.0, 0.05, 1.0]),
 )
+@example(739, 1e-30, 1e-6, 0.9, 0.0)  # where 1 − p·M rounds to 1, or to the next number below
+@example(184, 1e-30, 1e-6, 0.5, 0.0)
 def test_no_row_can_ruin_an_expert(seed, least, scale, share, epsilon):
     """Every factor is 1 − share or more, for all outcomes, however small the propensity."""
     rng = np.random.default_rng(seed)
@@ -170,8 +172,9 @@ def test_wealth_does_not_grow_under_the_hypothesis(seed, zeros):
 @pytest.mark.parametrize("mean", [0.0, 1e-4, 0.02, 0.3, 0.5, 0.9, 0.999, 1.0])
 @pytest.mark.parametrize("stake", [1e-8, 1e-5, 1e-3, 0.05, 0.4, 0.999, 1.0, 1.001, 3.0, 40.0, 1e4, 9e5, 1e8])
 def test_the_centre_maximises_the_growth(mean, stake):
-    found = centre(mean, stake)
-    assert mean <= found <= 1
+    room = room_above(mean, stake)
+    assert 0 <= room <= 1 - mean
+    found = 1 - room
     assert found == pytest.approx(plain.centre(mean, stake), abs=2e-6)
     lowest = max(0.0, 1 - 1 / stake)
     grid = np.concatenate([np.linspace(lowest, 1, 2001), lowest + (1 - lowest) * np.geomspace(1e-9, 1, 200)])

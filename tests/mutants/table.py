@@ -112,19 +112,26 @@ THRESHOLDS = (
 )
 
 SCORES = (
+    Mutant(
+        "what rounding takes from 1 is divided by a propensity",
+        "certificate/rows.py",
+        "(room - (1.0 - r)) / rows.played[i]",
+        "(r - high[x]) / rows.played[i]",
+        "certificate/test_ledger.py::test_no_row_can_ruin_an_expert",
+    ),
     Mutant("X has the wrong sign", "certificate/rows.py", "(gained - (high[x]", "(gained + (high[x]", f"{GAME}[even]"),
     Mutant(
         "no cap on q's side",
         "certificate/rows.py",
-        "low = min(1.0 - centre(1.0 - f[i, q], bet / max(p[i, q], 1e-12)), p[i, q] * cap)",
-        "low = 1.0 - centre(1.0 - f[i, q], bet / max(p[i, q], 1e-12))",
+        "low = min(room_above(1.0 - f[i, q], bet / max(p[i, q], 1e-12)), p[i, q] * cap)",
+        "low = room_above(1.0 - f[i, q], bet / max(p[i, q], 1e-12))",
         f"certificate/test_ledger.py::test_no_row_can_ruin_an_expert {GAME}[rare-reference-that-is-sure-to-earn]",
     ),
     Mutant(
         "no cap on π's side",
         "certificate/rows.py",
-        "high[x] = max(centre(f[i, x], bet / max(p[i, x], 1e-12)), 1.0 - p[i, x] * cap)",
-        "high[x] = centre(f[i, x], bet / max(p[i, x], 1e-12))",
+        "room = min(room_above(f[i, x], bet / max(p[i, x], 1e-12)), p[i, x] * cap)",
+        "room = room_above(f[i, x], bet / max(p[i, x], 1e-12))",
         "certificate/test_ledger.py::test_no_row_can_ruin_an_expert",
     ),
     Mutant(
@@ -172,8 +179,8 @@ SCORES = (
     Mutant(
         "rewards are divided by what propensities were at least",
         "certificate/rows.py",
-        "(r - high[x]) / rows.played[i]",
-        "(r - high[x]) / p[i, x]",
+        "(room - (1.0 - r)) / rows.played[i]",
+        "(room - (1.0 - r)) / p[i, x]",
         f"{GAME}[played-propensities]",
     ),
     Mutant(
@@ -358,7 +365,7 @@ PAST = (
         "certificate/leaders.py",
         "return start_part(starts.index(self.start)) if self.single else 1.0",
         "return 1.0",
-        f"{STARTS}a_late_start_is_verified {STARTS}a_proof_may_start_where_a_new_leader_comes_and_the_data_have_doubled",
+        f"{STARTS}a_late_start_is_verified",
     ),
     Mutant(
         "starts share more than δ",
@@ -622,15 +629,15 @@ RECHECK = (
     Mutant(
         "verify has no cap on q's side",
         "certificate/verify.py",
-        "np.minimum(1.0 - _centre(1.0 - rows.predictions, stake), p * cap)",
-        "(1.0 - _centre(1.0 - rows.predictions, stake))",
+        "np.minimum(_room_above(1.0 - rows.predictions, stake), p * cap)",
+        "_room_above(1.0 - rows.predictions, stake)",
         CAPS,
     ),
     Mutant(
         "verify has no cap on π's side",
         "certificate/verify.py",
-        "np.maximum(_centre(rows.predictions, stake), 1.0 - p * cap)",
-        "_centre(rows.predictions, stake)",
+        "np.minimum(_room_above(rows.predictions, stake), p * cap)",
+        "_room_above(rows.predictions, stake)",
         CAPS,
     ),
     Mutant(

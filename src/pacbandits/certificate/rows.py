@@ -53,15 +53,18 @@ class Rows(NamedTuple):
 
 
 @kernel
-def centre(mean: float, stake: float) -> float:
-    """g(f, k): the control variate that makes a bet on an action of this mean grow fastest."""
+def room_above(mean: float, stake: float) -> float:
+    """1 − g(f, k), of the control variate g that makes a bet on an action of this mean grow fastest.
+
+    Not g: divided by a small propensity, what rounding takes from 1 − g would be more than a cap allows.
+    """
     # For stakes so large or small its limits, as the formula would lose all its digits.
     if stake > 1e6:
-        return 1.0
+        return 0.0
     if stake < 1e-6:
-        return mean
+        return 1.0 - mean
     left = 0.5 * ((1.0 - stake) + math.sqrt((1.0 - stake) ** 2 + 4.0 * mean * stake))
-    return min(max(1.0 - (1.0 - left) / stake, mean), 1.0)
+    return max(min((1.0 - left) / stake, 1.0 - mean), 0.0)
 
 
 @kernel
@@ -90,12 +93,13 @@ def add_log_wealth(
                 if against.moves[t, j] > 0.0 and against.actions[j, c] != q:
                     moved += against.moves[t, j]
             cap = max(share / (bet * (1.0 + moved)) - 1.0, 0.0)
-            low = min(1.0 - centre(1.0 - f[i, q], bet / max(p[i, q], 1e-12)), p[i, q] * cap)
+            low = min(room_above(1.0 - f[i, q], bet / max(p[i, q], 1e-12)), p[i, q] * cap)
             base = low + ((r - low) / rows.played[i] if a == q else 0.0)
             for x in range(p.shape[1]):
-                high[x] = max(centre(f[i, x], bet / max(p[i, x], 1e-12)), 1.0 - p[i, x] * cap)
+                room = min(room_above(f[i, x], bet / max(p[i, x], 1e-12)), p[i, x] * cap)
+                high[x] = 1.0 - room
                 if a == x:
-                    high[x] += (r - high[x]) / rows.played[i]
+                    high[x] += (room - (1.0 - r)) / rows.played[i]
             high[q] = base
             gained = epsilon
             if moved > 0.0:

@@ -364,19 +364,19 @@ def _scores(rows: _Rows) -> FloatArray:
     numbers, p = np.arange(len(rows.actions)), rows.bounds
     reward, played, cap = rows.rewards[:, None], rows.played[:, None], rows.cap[:, None]
     stake = rows.bet[:, None] / np.maximum(p, 1e-12)
-    high = np.maximum(_centre(rows.predictions, stake), 1.0 - p * cap)
-    low = np.minimum(1.0 - _centre(1.0 - rows.predictions, stake), p * cap)[numbers, rows.reference][:, None]
+    above = np.minimum(_room_above(rows.predictions, stake), p * cap)
+    low = np.minimum(_room_above(1.0 - rows.predictions, stake), p * cap)[numbers, rows.reference][:, None]
     mine = np.zeros_like(p, dtype=bool)
     mine[numbers, rows.actions] = True
     theirs = (rows.actions == rows.reference)[:, None]
-    score = high + mine * (reward - high) / played - low - theirs * (reward - low) / played
+    score = 1.0 - above + mine * (above - (1.0 - reward)) / played - low - theirs * (reward - low) / played
     score[numbers, rows.reference] = 0.0
     return score
 
 
-def _centre(mean: FloatArray, stake: FloatArray) -> FloatArray:
-    """g(f, k) of `pacbandits.certificate.ledger`."""
+def _room_above(mean: FloatArray, stake: FloatArray) -> FloatArray:
+    """1 − g(f, k) of `pacbandits.certificate.ledger`; not g, which rounding would bring too near to 1."""
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         left = ((1.0 - stake) + np.sqrt((1.0 - stake) ** 2 + 4.0 * mean * stake)) / 2.0
-        best = np.clip(1.0 - (1.0 - left) / stake, mean, 1.0)
-    return np.where(stake > 1e6, 1.0, np.where(stake < 1e-6, mean, best))
+        best = np.clip((1.0 - left) / stake, 0.0, 1.0 - mean)
+    return np.where(stake > 1e6, 0.0, np.where(stake < 1e-6, 1.0 - mean, best))
