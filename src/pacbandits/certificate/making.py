@@ -27,6 +27,7 @@ from pacbandits.records.digest import digest_log
 MIN_CERTIFIED_EPSILON = 1e-3  # unless a smaller one is asked for
 EPSILON_GRID_STEPS = 2**9  # of equal ratio, from there to 1
 MAX_EPSILON_GUESSES = 5  # before bisection
+MAX_TRIED_EPSILON = 0.5  # at which experts are chosen where the asked one is out of reach
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,10 +136,11 @@ def _make(evidence: Evidence, favourite: Policy) -> tuple[Certificate, int]:
     # With too much slack nothing is claimed; the wealth then tells how far the rest has come.
     claimable = slack <= MAX_SLACK
     distance = asked.epsilon - slack * claimable
-    scores = [asked.wealth(k, against=against, epsilon=distance) for k in range(len(asked.bets))]
-    beside = asked.beside(against=against, epsilon=distance)
-    least = least_wealth(asked.policies, asked.ledger.contexts, scores, beside=beside, needed=asked.needed)
+    least = _least_at(asked, against, epsilon=distance)
     reach, more = _certified_epsilon(asked, least, against, slack=slack) if claimable else (1.0, 0)
+    if claimable and asked.by_rule and least.value < asked.needed:
+        least, reach, calls = _reach_further(asked, least, reach, against, slack=slack)
+        more += calls
     log, policies, threshold = evidence.log, evidence.policies, evidence.needed
     certificate = Certificate(
         policy=chosen,
@@ -165,6 +167,33 @@ def _make(evidence: Evidence, favourite: Policy) -> tuple[Certificate, int]:
         remarks=log.assumed,
     )
     return certificate, least.oracle_calls + more
+
+
+def _least_at(evidence: Evidence, against: Against, *, epsilon: float) -> Least:
+    """The wealth of the least refuted policy at this ε, of the experts who are best there."""
+    scores = [evidence.wealth(k, against=against, epsilon=epsilon) for k in range(len(evidence.bets))]
+    beside = evidence.beside(against=against, epsilon=epsilon)
+    return least_wealth(evidence.policies, evidence.ledger.contexts, scores, beside=beside, needed=evidence.needed)
+
+
+def _reach_further(
+    evidence: Evidence, least: Least, reach: float, against: Against, *, slack: float
+) -> tuple[Least, float, int]:
+    """Experts who prove a smaller ε than those who are best at one that is out of reach; that ε, and oracle calls.
+
+    Where data prove little of what is asked for, those who stake least do best there, and prove least.
+    """
+    calls, asked = 0, evidence.epsilon
+    while asked < reach:
+        nearer = replace(evidence, epsilon=min(reach, MAX_TRIED_EPSILON))
+        other = _least_at(nearer, against, epsilon=nearer.epsilon - slack)
+        found, more = _certified_epsilon(nearer, other, against, slack=slack)
+        calls += other.oracle_calls + more
+        if found >= reach:
+            break
+        value, more = _found_again(evidence, other, against, epsilon=asked - slack)
+        least, reach, calls = replace(other, value=value), found, calls + more
+    return least, reach, calls
 
 
 def _certified_epsilon(evidence: Evidence, least: Least, against: Against, *, slack: float) -> tuple[float, int]:
