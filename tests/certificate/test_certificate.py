@@ -86,6 +86,8 @@ def test_the_certified_epsilon_is_the_smallest_to_two_percent(seed, kind, sample
     assert value(made.epsilon) == pytest.approx(made.value, rel=1e-9, abs=1e-9)
     assert made.certified == (made.value >= made.threshold)
     assert made.certified == (made.certified_epsilon <= made.epsilon)
+    for short, certified in ((0.0, True), (1e-9, False), (0.5, False)):
+        assert replace(made, value=made.threshold - short).certified is certified
     if made.certified_epsilon < 1:
         assert value(made.certified_epsilon) >= made.threshold - 1e-9
         if made.certified_epsilon > 1.1e-3:
