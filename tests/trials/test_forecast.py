@@ -45,6 +45,23 @@ def test_a_good_design_would_need_fewer():
     assert ahead.best < ahead.same / 2
 
 
+def test_an_expert_that_stakes_nothing_would_have_kept_what_it_had():
+    problem = pb.load_problem("two-of-many:actions=4,policies=10")
+    log = uniform_log(problem, samples=300, seed=0)
+    made = pb.certify(log, problem.policies, epsilon=0.05, delta=0.1)
+    begun = replace(made, value=-np.log(len(made.bets)))
+    assert pb.outlook(replace(made, value=-50.0), log, problem.policies) == pb.outlook(begun, log, problem.policies)
+
+
+def test_weight_that_has_to_move_takes_as_many_rows_as_there_were():
+    problem = pb.load_problem("two-of-many:actions=4,policies=10")
+    log = uniform_log(problem, samples=300, seed=0)
+    made = pb.certify(log, problem.policies, epsilon=0.3, delta=0.1)
+    waiting = replace(made, slack=0.4, value=made.threshold + 1.0)
+    assert not waiting.certified
+    assert pb.outlook(waiting, log, problem.policies) == pb.Outlook(120.0, 120.0)
+
+
 def test_nothing_more_is_needed_once_certified():
     problem = pb.load_problem("two-of-many:actions=4,policies=10")
     log = uniform_log(problem, samples=5000, seed=0)

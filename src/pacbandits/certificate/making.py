@@ -169,11 +169,20 @@ def _make(evidence: Evidence, favourite: Policy) -> tuple[Certificate, int]:
     return certificate, least.oracle_calls + more
 
 
-def _least_at(evidence: Evidence, against: Against, *, epsilon: float) -> Least:
-    """The wealth of the least refuted policy at this ε, of the experts who are best there."""
+def _least_at(evidence: Evidence, against: Against, *, epsilon: float, known: Least | None = None) -> Least:
+    """The wealth of the least refuted policy at this ε, of the experts who are best there.
+
+    known: what was found at another ε, which with leaders is not inside the scores.
+    """
     scores = [evidence.wealth(k, against=against, epsilon=epsilon) for k in range(len(evidence.bets))]
-    beside = evidence.beside(against=against, epsilon=epsilon)
-    return least_wealth(evidence.policies, evidence.ledger.contexts, scores, beside=beside, needed=evidence.needed)
+    return least_wealth(
+        evidence.policies,
+        evidence.ledger.contexts,
+        scores,
+        beside=evidence.beside(against=against, epsilon=epsilon),
+        needed=evidence.needed,
+        known=None if evidence.leaders is None else known,
+    )
 
 
 def _reach_further(
@@ -184,9 +193,9 @@ def _reach_further(
     Where data prove little of what is asked for, those who stake least do best there, and prove least.
     """
     calls, asked = 0, evidence.epsilon
-    while asked < reach:
+    while asked < reach and evidence.needed < np.inf:
         nearer = replace(evidence, epsilon=min(reach, MAX_TRIED_EPSILON))
-        other = _least_at(nearer, against, epsilon=nearer.epsilon - slack)
+        other = _least_at(nearer, against, epsilon=nearer.epsilon - slack, known=least)
         found, more = _certified_epsilon(nearer, other, against, slack=slack)
         calls += other.oracle_calls + more
         if found >= reach:

@@ -36,6 +36,7 @@ class Least:
     count: K, of all experts.
     sums (experts, N): what the scores of those named sum to for every policy that may be the least refuted, whatever
         each expert has beside.
+    alone (1, 1) each: the same of every expert for the policy that it alone has hurt least; none for a list.
     """
 
     value: float
@@ -44,6 +45,7 @@ class Least:
     oracle_calls: int
     count: int = field(kw_only=True)
     sums: FloatArray = field(kw_only=True)
+    alone: tuple[FloatArray, ...] = field(default=(), kw_only=True)
 
     def with_beside(self, beside: Sequence[float]) -> float:
         """The same bound where each of the K experts has so much log-wealth beside the scores."""
@@ -68,19 +70,23 @@ def least_wealth(
     *,
     beside: Sequence[float] | None = None,
     needed: float = -np.inf,
+    known: Least | None = None,
 ) -> Least:
     """The best lower bound that the experts' scores (each m × A) give: all of them, or the best one or two.
 
     With argmax alone a pair takes many calls, and is looked at when the best expert alone has half of what is needed.
 
     beside (K,): log-wealth that each expert has whatever the policy; none by default.
+    known: what was found for the same scores with other wealth beside.
     """
     count, more = len(scores), [0.0] * len(scores) if beside is None else beside
     if isinstance(policies, EnumeratedClass):
         return _made(sum_all(policies, contexts, scores), more, tuple(range(count)), None, 0)
-    alone = [_made(sum_one(policies, contexts, score), more, (k,), None, 1) for k, score in enumerate(scores)]
+    asked, calls = (known.alone, 0) if known is not None and policies.exact else ((), count)
+    sums = asked or tuple(sum_one(policies, contexts, score) for score in scores)
+    alone = [_made(each, more, (k,), None, 1) for k, each in enumerate(sums)]
     order = sorted(range(count), key=lambda k: -alone[k].value)
-    best, calls = alone[order[0]], count
+    best = alone[order[0]]
     if isinstance(policies, FrontierClass):
         paired = order[:MAX_PAIRED_EXPERTS]
     else:
@@ -91,7 +97,7 @@ def least_wealth(
         else:
             pair = _combine(policies, contexts, scores, more, one, two)
         best, calls = max(best, pair, key=lambda least: least.value), calls + pair.oracle_calls
-    return replace(best, oracle_calls=calls)
+    return replace(best, oracle_calls=calls, alone=sums)
 
 
 def least_again(policies: PolicyClass, contexts: Contexts, scores: Sequence[FloatArray], least: Least) -> float:

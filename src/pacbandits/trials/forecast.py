@@ -4,7 +4,7 @@ An expert that stakes well gains about 1/(2 price) nats an interaction, where th
 exploration serves worst, so what is missing to the threshold times 2 price is what is still to be played. Under a
 design that serves many policies equally badly the unluckiest of them decides, and gaps count for less (as in `coda`);
 under others they count in full. Gaps, noise and price are estimates from the log; so is the answer, to a factor of 2 or
-so, and rather too large than too small.
+so, and rather too large than too small. A single policy may have to wait until it has all the weight of others.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import numpy as np
 
 from pacbandits.arrays import FloatArray
 from pacbandits.certificate import Certificate, Ledger
+from pacbandits.certificate.leaders import MAX_SLACK
 from pacbandits.checks import instance
 from pacbandits.design import Shifted, price_propensities, solve_design
 from pacbandits.policies.base import PolicyClass, check_class
@@ -54,9 +55,13 @@ def outlook(certificate: Certificate, log: Log, policies: PolicyClass, *, model:
     check_class(policies)
     if model is not None:
         check_model(model)
-    missing = certificate.threshold - certificate.value
-    if certificate.certified or missing <= 0:
+    if certificate.certified:
         return Outlook(0.0, 0.0)
+    # Experts that prove a larger ε may have lost at this one what others, who stake next to nothing, would have kept.
+    begun = -np.log(len(certificate.bets))
+    missing = max(certificate.threshold - max(certificate.value, begun), 0.0)
+    # Where weight has still to move to a single policy, a row moves as much as it stakes.
+    to_move = certificate.slack * certificate.samples if certificate.slack > MAX_SLACK else 0.0
     made = model_from_json(certificate.model) if model is None else model
     part = _sampled(log)
     fitted = made.fit(log)
@@ -71,7 +76,7 @@ def outlook(certificate: Certificate, log: Log, policies: PolicyClass, *, model:
     # An action that was never possible would cost infinitely many; a small probability says as much.
     same = max(price_propensities(same_task, np.maximum(mixed, 1e-9)).upper, MIN_DESIGN_PRICE)
     best = min(max(solve_design(best_task, tolerance=DESIGN_PRECISION).upper, MIN_DESIGN_PRICE), same)
-    return Outlook(2.0 * missing * same, 2.0 * missing * best)
+    return Outlook(max(2.0 * missing * same, to_move), max(2.0 * missing * best, to_move))
 
 
 def _sampled(log: Log) -> Log:
