@@ -227,6 +227,7 @@ def check_trials(*, runs, rounds):
         check(np.array(paths))
 
 
+@pytest.mark.slow
 def test_no_expert_of_a_trial_grows_rich_by_its_own_designs():
     check_trials(runs=150, rounds=5)
 

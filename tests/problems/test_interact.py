@@ -81,6 +81,7 @@ def test_contexts_actions_and_coin_flips_come_with_the_right_frequencies(samples
     assert (binom.sf(won - 1, counts, MEANS) >= level).all()
 
 
+@pytest.mark.slow
 def test_small_rounds_have_the_right_law_too():
     """Over many rounds of 3 interactions: the number of visits to each cell is binomial, not only on average."""
     problem, design = make_problem(), make_design()

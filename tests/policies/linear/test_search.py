@@ -25,6 +25,7 @@ def small_searches() -> list[tuple[Contexts, np.ndarray, int]]:
     return out
 
 
+@pytest.mark.slow
 def test_the_search_finds_nearly_always_the_best() -> None:
     hits = 0
     problems = small_searches()
