@@ -58,8 +58,8 @@ lint: $(VENV)/.test
 	$(BIN)/pyright
 	$(BIN)/lint-imports
 
-# While the test tools are installed and the linters run, what most tests need is compiled on another core.
-test: $(VENV)/.core
+# While the linters leave a core idle, what most tests need is compiled there.
+test: $(VENV)/.test
 	@$(BIN)/python tests/warm_up.py & warm=$$!; $(MAKE) --no-print-directory lint || { kill $$warm; exit 1; }; wait $$warm
 	$(PYTEST) --dist worksteal -m 'not slow'
 

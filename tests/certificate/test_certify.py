@@ -136,6 +136,7 @@ def test_leaders_are_of_earlier_rounds_alone(single):
     assert flipped.policies[0].to_json() != made.policies[0].to_json()
 
 
+@pytest.mark.slow
 def test_sorted_rows_that_claim_an_order_would_give_wrong_certificates():
     """So the order is an assumption, and one that matters."""
     problem, wrong = lure(), 0

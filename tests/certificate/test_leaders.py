@@ -538,6 +538,7 @@ def test_a_worse_certificate_never_replaces_a_better_one(trial):
     assert after.missing > 0
 
 
+@pytest.mark.slow
 def test_certificates_of_any_epsilon_hold_together(trial):
     """Whatever ε is asked for, leaders, stakes and what is certified are the same: there is no luck in asking."""
     problem, states = trial

@@ -197,6 +197,7 @@ def uniform_log(spec="trees:contexts=80,features=3,bins=4,actions=3,competitive=
     return problem, problem.interact(uniform, samples=samples, rng=np.random.default_rng(seed))
 
 
+@pytest.mark.slow
 def test_the_more_is_declared_the_more_is_proven():
     problem, counted = uniform_log()
     full = shuffled(counted, 0)

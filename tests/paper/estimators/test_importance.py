@@ -224,6 +224,7 @@ def test_the_deviation_bound_holds_exactly_for_a_rare_action(confidence, expecte
         assert failure(np.zeros(1)) > 5 * allowed  # without γ the same bound does not hold
 
 
+@pytest.mark.slow
 def test_the_deviation_bound_holds_on_a_problem():
     """On contexts, actions and rewards drawn at random, for every policy and γ from small to large."""
     instance = make_instance(8, n_contexts=4, n_actions=3, n_policies=8, awkward=False)
