@@ -167,7 +167,7 @@ class SaddleProblem:
     def best_gamma(self, propensities: FloatArray, *, samples: float) -> FloatArray:
         """γ_π = √(L/(n V^η_π(p))), the minimiser of γV + L/(γn) for every policy; infinite for a copy of q at η = 0."""
         with np.errstate(divide="ignore"):
-            return np.sqrt(self.confidence / (samples * self.variances(propensities)))
+            return np.sqrt(self.confidence / (float(samples) * self.variances(propensities)))
 
     def slopes(self, propensities: FloatArray, *, samples: float) -> FloatArray:
         """−aΔ̂_π + 2b √(V^η_π(p) L/n), (K,): at the p that minimises for λ, the gradient of H(λ)."""
