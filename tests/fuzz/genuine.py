@@ -31,12 +31,14 @@ class Genuine:
     policies: its class.
     log: its log.
     contexts: those it speaks of beyond its log.
+    made_at: the same made anew at another δ, where a larger one may honestly be of a smaller distance.
     """
 
     certificate: Claim
     policies: PolicyClass
     log: Log
     contexts: Contexts | None = None
+    made_at: Callable[[float], Claim] | None = None
 
     def text(self, folder: Path) -> str:
         """Its file."""
@@ -136,8 +138,12 @@ def _given(oracle: str) -> Genuine:
 def _realizable(form: str) -> Genuine:
     contexts, log, _ = make(samples=300)
     policies = pb.Trivial(12, 3) if form == "all" else listed()
-    made = certify_realizable(contexts, log, policies, "list" if form == "list" else "ellipsoid")
-    return Genuine(made, policies, log, contexts)
+    kind = "list" if form == "list" else "ellipsoid"
+
+    def made_at(delta: float) -> Claim:
+        return certify_realizable(contexts, log, policies, kind, delta=delta)
+
+    return Genuine(certify_realizable(contexts, log, policies, kind), policies, log, contexts, made_at)
 
 
 def _asymptotic() -> Genuine:

@@ -98,7 +98,6 @@ def judge(path: Path, own: Genuine, *, seconds: float = MAX_SECONDS) -> str:
 
 SEARCHED_TO = 0.975
 TRADED_FOR = 1.2  # at a larger distance the same data have more to show, and bear a smaller δ
-NATS_A_DISTANCE = 3.0  # and where a larger δ will do, they show a smaller distance: e times smaller for so many nats
 # Of what is claimed; a tenth of δ is a tenth of a nat, and a few hundred rewards refute no noise that is half as large.
 LEAST_SHARES = {"proven_epsilon": SEARCHED_TO, "delta": 0.85, "noise": 0.55}
 
@@ -119,8 +118,8 @@ def may_be_good(proof: Proof, own: Genuine) -> bool:
     """Whether the file claims what the genuine one does, or less; see above."""
     now, before = proof.certificate, own.certificate
     free = {name: getattr(now, name) for name in MEANS if hasattr(now, name)}
-    weaker = max(now.delta / before.delta, 1.0) ** (-1.0 / NATS_A_DISTANCE)
-    if least_distance(now) > SEARCHED_TO * weaker * least_distance(before):
+    same = own.made_at(now.delta) if own.made_at is not None and before.delta < now.delta < 1 else before
+    if least_distance(now) > SEARCHED_TO * least_distance(same):
         free |= {"epsilon": now.epsilon, "certified_epsilon": now.certified_epsilon}
     for name, share in LEAST_SHARES.items():
         if getattr(now, name, 0.0) > share * getattr(before, name, np.inf):

@@ -43,7 +43,9 @@ def make(seed: int = 0, *, change: np.ndarray | None = None, rounds: int = 3, sa
     return contexts, log, parameter
 
 
-def certify(contexts: Contexts, log: Log, policies, form, *, noise: float = 0.25) -> RealizableCertificate:
+def certify(
+    contexts: Contexts, log: Log, policies, form, *, noise: float = 0.25, delta: float = DELTA
+) -> RealizableCertificate:
     features = map_for(contexts, n_actions=A, relative=False)
     population = Population.of(policies, contexts, features)
     moments = Moments.of(log, features, population.span)
@@ -52,7 +54,7 @@ def certify(contexts: Contexts, log: Log, policies, form, *, noise: float = 0.25
         best = GreedyPolicy(features, population.span.parameter(moments.estimate()))
     else:
         best = policies.policy(int(np.argmax(population.points @ moments.estimate())))
-    terms = Terms(EPSILON, DELTA, noise, form, prior)
+    terms = Terms(EPSILON, delta, noise, form, prior)
     return make_realizable_certificate(log, moments, population, policies, reference=best, terms=terms)
 
 
