@@ -2,12 +2,15 @@
 
 `pinned_runs.json` was written by the version before that (0.1.0); the runs of `coda` and `uniform` were written anew
 when leaders took the place of names, and designs and reward models changed. Samples and words are the same to the
-letter, figures to what another machine's arithmetic may change.
+letter. Figures are the same to nine digits with the packages that wrote them. Others sum in another order, and the last
+digit of a gap moves a propensity of a design, which is only solved to a tolerance, by up to 1e-5 (measured on iris with
+the lowest versions that are permitted): with those, figures are the same to that.
 """
 
 from __future__ import annotations
 
 import json
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +19,10 @@ import pytest
 import pacbandits as pb
 from pacbandits.problems import load_policies_for
 
-PINNED: list[dict[str, Any]] = json.loads((Path(__file__).parent / "pinned_runs.json").read_text(encoding="utf-8"))
+WRITTEN: dict[str, Any] = json.loads((Path(__file__).parent / "pinned_runs.json").read_text(encoding="utf-8"))
+PINNED: list[dict[str, Any]] = WRITTEN["runs"]
+SAME_PACKAGES = all(version(package) == written for package, written in WRITTEN["made_with"].items())
+DIGITS = 1e-9 if SAME_PACKAGES else 1e-5
 SEED = 7
 
 
@@ -25,10 +31,10 @@ def name(pinned: dict[str, Any]) -> str:
 
 
 def check_figures(found: dict[str, Any], pinned: dict[str, Any]) -> None:
-    """Every pinned figure is found: numbers to nine digits, all else exactly."""
+    """Every pinned figure is found: numbers to DIGITS, all else exactly."""
     for key, value in pinned.items():
         if isinstance(value, float) or (isinstance(value, list) and any(isinstance(x, float) for x in value)):
-            assert found[key] == pytest.approx(value, rel=1e-9, abs=1e-12), key
+            assert found[key] == pytest.approx(value, rel=DIGITS, abs=1e-12), key
         else:
             assert found[key] == value, key
 

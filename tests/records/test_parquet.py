@@ -69,13 +69,16 @@ def test_folders_name_no_columns(tmp_path: Path) -> None:
     assert Contexts.read(path).names == ("x",)
 
 
-def test_text_of_every_kind_is_the_same(tmp_path: Path) -> None:
-    for kind in (pa.string(), pa.large_string(), pa.string_view()):
-        table = pa.table({"x": pa.array(["b", "a", "b", "c"], type=kind)})
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.string_view()], ids=str)
+def test_text_of_every_kind_is_the_same(kind: pa.DataType, tmp_path: Path) -> None:
+    table = pa.table({"x": pa.array(["b", "a", "b", "c"], type=kind)})
+    try:
         pq.write_table(table, tmp_path / "a.parquet", row_group_size=2)
-        contexts = Contexts.read(tmp_path / "a.parquet")
-        assert contexts.categories == (("a", "b", "c"),)
-        assert contexts.features[:, 0].tolist() == [1, 0, 1, 2]
+    except pa.ArrowNotImplementedError:
+        pytest.skip(f"pyarrow {pa.__version__} cannot write {kind}")
+    contexts = Contexts.read(tmp_path / "a.parquet")
+    assert contexts.categories == (("a", "b", "c"),)
+    assert contexts.features[:, 0].tolist() == [1, 0, 1, 2]
 
 
 @pytest.mark.parametrize(
