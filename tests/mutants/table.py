@@ -993,8 +993,8 @@ DESIGN = (
     Mutant(
         "the price of a hull without its envelope",
         "design/pricing.py",
-        "return Price(upper * (1.0 + _PRICE_ROUNDING), float(hull",
-        "return Price(float(hull.ratios()[order[0]]), float(hull",
+        "return Price(upper * (1.0 + _PRICE_ROUNDING), lambda: ranked",
+        "return Price(attained, lambda: ranked",
         "design/test_columns.py::test_both_pricings_bound_the_worst_ratio",
     ),
     Mutant(

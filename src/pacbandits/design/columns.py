@@ -14,6 +14,8 @@ things make it converge in tens of rounds where the plain method takes hundreds:
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from pacbandits.arrays import FloatArray
@@ -62,7 +64,7 @@ def solve_columns(
         floor = float(np.clip(search.gap / 5, tolerance / 10, _MAX_FLOOR_SHARE))
         search.raise_lower(pool.solve(floor=floor, least_floor=min(tolerance / 10, 0.5), precision=precision))
         if search.lower == np.inf:
-            search.design, search.upper = task.uniform_design(), np.inf
+            search.make, search.upper = task.uniform_design, np.inf
             note = "infinite: a policy ties with the reference"
             break
         weights = pool.average(share=_NEWEST_WEIGHTS_SHARE if fresh else 1.0)
@@ -95,7 +97,8 @@ class _Search:
         self.task = task
         self.pricing = pricing
         self.pool = Pool(task.possible, scale=task.scale)
-        self.design, self.upper = known
+        known_design, self.upper = known
+        self.make: Callable[[], Design] = lambda: known_design
         self.lower = 0.0
         self.calls = 0
         self.ends: list[tuple[float, float]] = []
@@ -111,7 +114,7 @@ class _Search:
         """Price the class at weights (pool,) of the pool; their design is kept when none was better."""
         price = self._ask(weights)
         if price.upper < self.upper:
-            self.design, self.upper = self.pool.design(weights, self.task.reference), price.upper
+            self._keep(weights, price.upper)
         return price
 
     def prune(self, weights: FloatArray, *, tolerance: float) -> None:
@@ -120,7 +123,7 @@ class _Search:
             fewer = np.where(weights > share * weights.max(), weights, 0.0)
             upper = self._ask(fewer).upper
             if relative_gap(self.lower, upper) <= tolerance:
-                self.design, self.upper = self.pool.design(fewer, self.task.reference), upper
+                self._keep(fewer, upper)
                 return
 
     def stalled(self) -> bool:
@@ -133,7 +136,11 @@ class _Search:
 
     def solution(self, *, tolerance: float, note: str) -> Solution:
         evaluations = self.pool.evaluations
-        return Solution(self.design, self.lower, self.upper, tolerance, evaluations, self.calls, note=note)
+        return Solution(self.make(), self.lower, self.upper, tolerance, evaluations, self.calls, note=note)
+
+    def _keep(self, weights: FloatArray, upper: float) -> None:
+        """The design of these weights is the best so far; it is made when no other is better."""
+        self.make, self.upper = self.pool.designer(weights, self.task.reference), upper
 
     def _ask(self, weights: FloatArray) -> Price:
         here = self.task.possible

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -111,11 +112,11 @@ class Pool:
         """Scores (N, A) whose sum over π's actions is V_π under the design of the weights."""
         return self.soft.costs(self.soft.propensities(self.actions, weights * self.urgency))
 
-    def design(self, weights: FloatArray, reference: Policy) -> Design:
-        """The design of the weights (pool,), for any context."""
+    def designer(self, weights: FloatArray, reference: Policy) -> Callable[[], Design]:
+        """Makes the design of the weights (pool,), for any context, whatever becomes of the pool until then."""
         used = np.flatnonzero(weights > 0)
-        support = tuple(self.policies[i] for i in used)
-        return Design(support, (weights * self.urgency)[used], reference, floor=self.soft.floor)
+        support, kappa, floor = tuple(self.policies[i] for i in used), (weights * self.urgency)[used], self.soft.floor
+        return lambda: Design(support, kappa, reference, floor=floor)
 
     def _soften(self, share: float) -> tuple[Objective, float]:
         """The objective with at least the given floor, and what its optimum must be multiplied by."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -26,15 +27,25 @@ class Price:
     """How badly a design serves a class at the most.
 
     upper: no policy of the class has a larger ratio.
-    attained: the largest ratio among `policies`, added up anew.
-    policies: some with large ratios, the worst served first.
+    find: looks for some policies with large ratios, which takes as long as the bound does and is not always asked for.
+    attain: the largest ratio among them, added up anew.
     oracle_calls: calls to the class.
     """
 
     upper: float
-    attained: float
-    policies: tuple[Policy, ...]
+    find: Callable[[], tuple[Policy, ...]]
+    attain: Callable[[], float]
     oracle_calls: int
+
+    @cached_property
+    def policies(self) -> tuple[Policy, ...]:
+        """Some with large ratios, the worst served first."""
+        return self.find()
+
+    @cached_property
+    def attained(self) -> float:
+        """The largest ratio among `policies`."""
+        return self.attain()
 
 
 Pricing = Callable[[Contexts, FloatArray, FloatArray, Scale], Price]
@@ -52,8 +63,12 @@ def price_by_frontier(policies: FrontierClass, *, most: int = 60) -> Pricing:
             return _ratios(np.where(variances < least / 2, 0.0, variances), -minus_gaps, scale)
 
         upper = float(ratio(frontier.first, frontier.second).max()) * (1.0 + _PRICE_ROUNDING)
-        found = frontier.large(ratio, most=most)
-        price = Price(upper, _attained(found[0], contexts, costs, gaps, scale), found, oracle_calls=1)
+        price = Price(
+            upper,
+            find=lambda: frontier.large(ratio, most=most),
+            attain=lambda: _attained(price.policies[0], contexts, costs, gaps, scale),
+            oracle_calls=1,
+        )
         # A frontier rounded outward overstates the ratio; where points are many, their hull may say more.
         return price if frontier.exact else _better(price, by_argmax(contexts, costs, gaps, scale))
 
@@ -65,9 +80,9 @@ def _better(one: Price, two: Price) -> Price:
     """What two prices of the same design say together."""
     return Price(
         min(one.upper, two.upper),
-        max(one.attained, two.attained),
-        (*one.policies, *two.policies),
-        one.oracle_calls + two.oracle_calls,
+        find=lambda: (*one.policies, *two.policies),
+        attain=lambda: max(one.attained, two.attained),
+        oracle_calls=one.oracle_calls + two.oracle_calls,
     )
 
 
@@ -103,7 +118,8 @@ def price_by_argmax(policies: PolicyClass, *, max_calls: int = 30, precision: fl
             upper = min(upper, hull.bound()[0])
         order: IntArray = np.argsort(-hull.ratios(), kind="stable")
         ranked = tuple(found[int(i)] for i in order)
-        return Price(upper * (1.0 + _PRICE_ROUNDING), float(hull.ratios()[order[0]]), ranked, oracle_calls=len(found))
+        attained = float(hull.ratios()[order[0]])
+        return Price(upper * (1.0 + _PRICE_ROUNDING), lambda: ranked, lambda: attained, oracle_calls=len(found))
 
     return price
 

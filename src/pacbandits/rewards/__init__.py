@@ -6,7 +6,7 @@ from pacbandits.rewards.cells import CellMeans
 from pacbandits.rewards.either import Either
 from pacbandits.rewards.neighbours import Neighbours
 from pacbandits.rewards.per_action import PerAction
-from pacbandits.rewards.prediction import predict_by_round, predict_once
+from pacbandits.rewards.prediction import Remembered, Remembering, predict_by_round, predict_once
 from pacbandits.rewards.regions import Regions
 from pacbandits.rewards.registry import can_be_made_again, default_model, first_model, model_from_json
 from pacbandits.rewards.stacked import Stacked
@@ -20,6 +20,8 @@ __all__ = [
     "Neighbours",
     "PerAction",
     "Regions",
+    "Remembered",
+    "Remembering",
     "RewardModel",
     "Stacked",
     "StoredModel",

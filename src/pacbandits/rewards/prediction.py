@@ -1,12 +1,50 @@
-"""Predictions that know the past alone."""
+"""Predictions that know the past alone, and are made once."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
-from pacbandits.arrays import FloatArray
+from pacbandits.arrays import FloatArray, IntArray
 from pacbandits.records import Contexts, Log
 from pacbandits.rewards.base import Fitted, RewardModel, no_idea
+
+
+class Remembered:
+    """Rows of figures (A,) by the id of a context."""
+
+    def __init__(self, n_actions: int) -> None:
+        self._ids: IntArray = np.zeros(0, dtype=np.int64)
+        self._figures: FloatArray = np.zeros((0, n_actions))
+
+    def look_up(self, contexts: Contexts, compute: Callable[[Contexts], FloatArray]) -> FloatArray:
+        """The figures (n, A) of contexts; those that were not asked for before, or have no ids, are computed."""
+        if contexts.ids is None:
+            return compute(contexts)
+        asked, first = np.unique(contexts.ids, return_index=True)
+        lacking = first[~np.isin(asked, self._ids, assume_unique=True)]
+        if len(lacking):
+            order = np.argsort(both := np.concatenate([self._ids, contexts.ids[lacking]]))
+            figures = np.concatenate([self._figures, compute(contexts.take(lacking))])
+            self._ids, self._figures = both[order], figures[order]
+        return self._figures[np.searchsorted(self._ids, contexts.ids)]
+
+
+class Remembering:
+    """A fitted model that predicts each context with an id once, and others once in a row."""
+
+    def __init__(self, fitted: Fitted, *, n_actions: int) -> None:
+        self._fitted = fitted
+        self._known = Remembered(n_actions)
+        self._last: tuple[Contexts, FloatArray] | None = None
+
+    def predict(self, contexts: Contexts) -> FloatArray:
+        if contexts.ids is not None:
+            return self._known.look_up(contexts, self._fitted.predict)
+        if self._last is None or self._last[0] is not contexts:
+            self._last = contexts, self._fitted.predict(contexts)
+        return self._last[1]
 
 
 def predict_once(fitted: Fitted, contexts: Contexts) -> FloatArray:

@@ -113,12 +113,12 @@ class Coda(Trial):
             return recent
         fitted = state.fitted
         findings, options = find_gaps(state, fitted), {"epsilon": self.epsilon, "floor": self.floor}
-        cautious = gap_task(findings, state.policies, state.contexts, **options)
+        cautious = gap_task(findings, state.policies, **options)
         task, led, error = cautious, state.leaders is not None, gap_error(state)
         looser = min(LOOSENED_ERROR_SHARE * error, MAX_LOOSENED) if led else 0.0
         solution, calls = self._solve(state, cautious, tolerance=max(self.precision, looser), progress=progress)
         if led:
-            task = gap_task(findings, state.policies, state.contexts, **options, standard_errors=0.0)
+            task = gap_task(findings, state.policies, **options, standard_errors=0.0)
         even = explore_uniformly(state, task)
         designed = explore_with(state, task, NoisyDesign(solution.design, fitted))
         calls += designed.oracle_calls + even.oracle_calls

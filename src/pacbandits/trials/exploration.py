@@ -13,7 +13,7 @@ from pacbandits.design import DesignTask, Shifted, price_propensities
 from pacbandits.policies.base import PolicyClass
 from pacbandits.policies.finite import sum_by_id
 from pacbandits.records import Contexts, Design, Policy, Sampler, likeliest
-from pacbandits.rewards import Fitted, predict_once
+from pacbandits.rewards import Fitted, Remembered, predict_once
 from pacbandits.trials.trial import Exploration, TrialState, mixture
 
 MIN_REWARD_VARIANCE = 0.02  # however sure the model is
@@ -25,23 +25,6 @@ TYPICAL_ERROR_IN_EPSILONS = 1.5  # of the gaps of policies that matter, before t
 # uniform exploration; how that falls with what it seems to save; and the most, however little is known.
 HEDGED_ERROR_SHARE, HEDGE_EXPONENT, MAX_EVEN_SHARE = 0.6, 1.5, 0.8
 REDESIGN_GROWTH_FACTOR = 1.5  # by which the data have grown when a design is out of date
-
-
-class Remembered:
-    """Rows of figures (A,) by the id of a context."""
-
-    def __init__(self, n_actions: int) -> None:
-        self.ids: IntArray = np.zeros(0, dtype=np.int64)
-        self._figures: FloatArray = np.zeros((0, n_actions))
-
-    def learn(self, ids: IntArray, figures: FloatArray) -> None:
-        """Add the figures (n, A) of ids (n,) that are new."""
-        order = np.argsort(both := np.concatenate([self.ids, ids]))
-        self.ids, self._figures = both[order], np.concatenate([self._figures, figures])[order]
-
-    def rows(self, ids: IntArray) -> FloatArray:
-        """The figures (n, A) of known ids (n,)."""
-        return self._figures[np.searchsorted(self.ids, ids)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,13 +44,7 @@ class NoisyDesign:
 
     def propensities(self, contexts: Contexts) -> FloatArray:
         """p(a|c) as (n, A); what was asked before of contexts with ids is remembered."""
-        if contexts.ids is None:
-            return self._compute(contexts)
-        new, first = np.unique(contexts.ids, return_index=True)
-        lacking = first[~np.isin(new, self._known.ids, assume_unique=True)]
-        if len(lacking):
-            self._known.learn(contexts.ids[lacking], self._compute(contexts.take(lacking)))
-        return self._known.rows(contexts.ids)
+        return self._known.look_up(contexts, self._compute)
 
     def _compute(self, contexts: Contexts) -> FloatArray:
         return self.design.propensities(contexts, noise=variances(self.fitted.predict(contexts)))
@@ -82,6 +59,7 @@ class Findings:
     """What data say of the gaps between policies.
 
     ledger: the data, with the predictions of `fitted`.
+    contexts: what is known of their distribution; None for no more than the ledger's own.
     mixed (m, A): propensities of the ledger's contexts, rounds taken together.
     reference: the policy that gaps are measured from.
     fitted: the reward model of all the data.
@@ -89,10 +67,29 @@ class Findings:
     """
 
     ledger: Ledger
+    contexts: Contexts | None
     mixed: FloatArray
     reference: Policy
     fitted: Fitted
     price: float
+
+    @cached_property
+    def seen(self) -> tuple[Contexts, IntArray]:
+        """The n contexts to design for; and where (m,) among them the ledger's are."""
+        own = self.ledger.contexts
+        if self.contexts is not None:
+            return self.contexts.joined(own)
+        return replace(own, weights=self.ledger.counts / self.ledger.samples), np.arange(len(own))
+
+    @cached_property
+    def gaps(self) -> tuple[FloatArray, FloatArray]:
+        """Scores (m, A) that sum to a policy's estimated gap, and to its squared error."""
+        return self.ledger.gaps(self.mixed, reference=self.reference(self.ledger.contexts))
+
+    @cached_property
+    def means(self) -> FloatArray:
+        """What the model predicts (n, A)."""
+        return self.fitted.predict(self.seen[0])
 
 
 def find_gaps(state: TrialState, fitted: Fitted) -> Findings:
@@ -102,7 +99,7 @@ def find_gaps(state: TrialState, fitted: Fitted) -> Findings:
     assert state.leader is not None
     ledger = Ledger.of(state.log, predict_once(fitted, state.log.contexts))
     mixed = mixture(state.played, ledger.contexts)
-    return Findings(ledger, mixed, state.leader, fitted, state.current.price)
+    return Findings(ledger, state.contexts, mixed, state.leader, fitted, state.current.price)
 
 
 def design_task(state: TrialState, fitted: Fitted, *, epsilon: float, floor: float) -> DesignTask:
@@ -115,13 +112,12 @@ def design_task(state: TrialState, fitted: Fitted, *, epsilon: float, floor: flo
     exploration.
     """
     findings = find_gaps(state, fitted)
-    return gap_task(findings, state.policies, state.contexts, epsilon=epsilon, floor=floor, standard_errors=0.0)
+    return gap_task(findings, state.policies, epsilon=epsilon, floor=floor, standard_errors=0.0)
 
 
 def gap_task(
     findings: Findings,
     policies: PolicyClass,
-    contexts: Contexts | None,
     *,
     epsilon: float,
     floor: float,
@@ -129,32 +125,23 @@ def gap_task(
 ) -> DesignTask:
     """The ratio form for the gaps that were found, less so many standard errors.
 
-    contexts: what is known of their distribution; None for no more than the ledger's own.
-
     A standard error √v is no sum over contexts, but v is one, and √v ≤ (v/η + η)/2 for any η > 0; ours is about that of
     the policies that matter. Beside the noise of rewards there is what policies differ by from context to context, by
     the model: no exploration changes that, but where rewards are nearly certain it is most of what a bet must stand.
     (Of contexts without features the model knows too little: what it takes for a difference is mostly noise.)
     """
-    ledger, reference = findings.ledger, findings.reference
-    gaps, squares = ledger.gaps(findings.mixed, reference=reference(ledger.contexts))
-    if contexts is None:
-        shares = ledger.counts / ledger.samples
-        seen, where = replace(ledger.contexts, weights=shares), np.arange(len(ledger.contexts))
-    else:
-        seen, where = contexts.joined(ledger.contexts)
-    eta = TYPICAL_ERROR_IN_EPSILONS * epsilon * min(1.0, np.sqrt(findings.price / ledger.samples))
+    reference, (seen, where), (gaps, squares) = findings.reference, findings.seen, findings.gaps
+    eta = TYPICAL_ERROR_IN_EPSILONS * epsilon * min(1.0, np.sqrt(findings.price / findings.ledger.samples))
     scores = sum_by_id(where, gaps - standard_errors / (2.0 * eta) * squares, n=len(seen))
-    means = findings.fitted.predict(seen)
     return DesignTask(
         policies,
         seen,
         reference=reference,
         gaps=scores - standard_errors * eta / 2.0 / len(seen),
         scale=Shifted(epsilon, COUNTED_GAP_SHARE),
-        noise=variances(means),
+        noise=variances(findings.means),
         floor=floor / policies.n_actions,
-        spread=_spread(means, seen, reference) if seen.n_features else None,
+        spread=_spread(findings.means, seen, reference) if seen.n_features else None,
     )
 
 

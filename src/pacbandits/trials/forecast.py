@@ -68,10 +68,10 @@ def outlook(certificate: Certificate, log: Log, policies: PolicyClass, *, model:
     ledger = Ledger.of(part, fitted.predict(part.contexts))
     mixed = _mixture(part, ledger)
     epsilon, uniform_price = certificate.epsilon, policies.n_actions / (2.0 * certificate.epsilon**2)
-    findings = Findings(ledger, mixed, likeliest(certificate.policy), fitted, uniform_price)
-    best_task = gap_task(findings, policies, None, epsilon=epsilon, floor=DEFAULT_FLOOR_SHARE)
+    findings = Findings(ledger, None, mixed, likeliest(certificate.policy), fitted, uniform_price)
+    best_task = gap_task(findings, policies, epsilon=epsilon, floor=DEFAULT_FLOOR_SHARE)
     same_task = replace(
-        gap_task(findings, policies, None, epsilon=epsilon, floor=0.0, standard_errors=0.0), scale=Shifted(epsilon, 1.0)
+        gap_task(findings, policies, epsilon=epsilon, floor=0.0, standard_errors=0.0), scale=Shifted(epsilon, 1.0)
     )
     # An action that was never possible would cost infinitely many; a small probability says as much.
     same = max(price_propensities(same_task, np.maximum(mixed, 1e-9)).upper, MIN_DESIGN_PRICE)

@@ -40,7 +40,7 @@ from pacbandits.records import (
     check_sampler,
     likeliest,
 )
-from pacbandits.rewards import Fitted, RewardModel, check_model, default_model, no_idea, predict_once
+from pacbandits.rewards import Fitted, Remembering, RewardModel, check_model, default_model, no_idea, predict_once
 from pacbandits.trials.protocol import Answer, Plan, Setting, State, check_played
 
 # Of the stake that the scale of a round asks for. Large stakes refute near-optimal policies, small ones those that are
@@ -128,7 +128,8 @@ class TrialState(State):
     @cached_property
     def fitted(self) -> Fitted:
         """The model of all that was seen."""
-        return no_idea(self.policies.n_actions) if self.log is None else self.model.fit(self.log)
+        n_actions = self.policies.n_actions
+        return no_idea(n_actions) if self.log is None else Remembering(self.model.fit(self.log), n_actions=n_actions)
 
 
 @dataclass(frozen=True)
