@@ -16,12 +16,16 @@ if TYPE_CHECKING:
     from pacbandits.certificate import AsymptoticCertificate as AsymptoticCertificate
     from pacbandits.certificate import Certificate as Certificate
     from pacbandits.certificate import Claim as Claim
+    from pacbandits.certificate import Interval as Interval
     from pacbandits.certificate import Learning as Learning
     from pacbandits.certificate import LearntClass as LearntClass
     from pacbandits.certificate import Verdict as Verdict
+    from pacbandits.certificate import Worth as Worth
     from pacbandits.certificate import certify as certify
     from pacbandits.certificate import certify_asymptotically as certify_asymptotically
+    from pacbandits.certificate import evaluate as evaluate
     from pacbandits.certificate import learn_class as learn_class
+    from pacbandits.certificate import measure_worth as measure_worth
     from pacbandits.complexity import Complexity as Complexity
     from pacbandits.complexity import measure as measure
     from pacbandits.design import Clipped as Clipped
@@ -90,12 +94,16 @@ _HOMES: dict[str, tuple[str, ...]] = {
         "AsymptoticCertificate",
         "Certificate",
         "Claim",
+        "Interval",
         "Learning",
         "LearntClass",
         "Verdict",
+        "Worth",
         "certify",
         "certify_asymptotically",
+        "evaluate",
         "learn_class",
+        "measure_worth",
     ),
     "complexity": (
         "Complexity",
@@ -215,6 +223,7 @@ __all__ = [
     "Gaussian",
     "Given",
     "InputError",
+    "Interval",
     "Learned",
     "Learning",
     "LearntClass",
@@ -242,10 +251,12 @@ __all__ = [
     "Trivial",
     "Uniform",
     "Verdict",
+    "Worth",
     "__version__",
     "built_in",
     "certify",
     "certify_asymptotically",
+    "evaluate",
     "from_open_bandit",
     "learn_class",
     "load_certificate",
@@ -255,6 +266,7 @@ __all__ = [
     "make_algorithm",
     "measure",
     "measure_realizable",
+    "measure_worth",
     "outlook",
     "policy_class",
     "policy_from_json",

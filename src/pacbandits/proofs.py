@@ -20,9 +20,9 @@ from pacbandits.certificate.verify import verify as verify_betting
 from pacbandits.certificate.watching import Check, look
 from pacbandits.checks import instance, path_of
 from pacbandits.errors import InputError, nearest, one_line, plain
-from pacbandits.fields import Fields
 from pacbandits.json_files import MAX_JSON_BYTES, json_text, parse_json, read_json
 from pacbandits.logs import read_log
+from pacbandits.logs.reading import ReadingOptions
 from pacbandits.policies import class_from_json, class_to_json
 from pacbandits.policies.base import PolicyClass, check_class
 from pacbandits.policies.costs import check_memory
@@ -187,8 +187,11 @@ def check_expected(verdict: Verdict, proof: Proof, log: Log, spec: str, *, conte
 
     contexts: from before the experiment; None for a class that is learnt from the first rows of the log.
     """
-    ordered = isinstance(proof.certificate, Certificate | AsymptoticCertificate) and proof.certificate.ordered
-    expected = learn_class(spec, log, contexts=contexts, ordered=ordered)
+    made = proof.certificate
+    by_rows, shuffle = False, False
+    if isinstance(made, Certificate | AsymptoticCertificate):
+        by_rows, shuffle = made.ordered and not made.shuffled, made.shuffled
+    expected = learn_class(spec, log, contexts=contexts, ordered=by_rows, shuffle=shuffle)
     where = "the first rows of the log" if contexts is None else "the contexts given"
     if same_class(expected.policies, proof.policies):
         return replace(verdict, checked=(*verdict.checked, f"the class is {plain(spec)} for {where}, as expected"))
@@ -276,7 +279,7 @@ def load_certificate(path: str | Path, policies: PolicyClass | None = None) -> P
     kind = KINDS.get(str(given.get("kind")))
     if kind is None:
         raise InputError(f"{plain(path)} is not a pacbandits certificate")
-    reading = _stored_reading(given.get("reading", {}))
+    reading = ReadingOptions.from_json(given.get("reading", {})).to_json()
     certificate = kind.claim.from_json(given, policies)
     chosen = class_from_json(given.get("class"), policies)
     actions = {chosen.n_actions, certificate.policy.n_actions, reading.get("n_actions", chosen.n_actions)}
@@ -290,15 +293,3 @@ def load_certificate(path: str | Path, policies: PolicyClass | None = None) -> P
 def contexts_beside(path: Path) -> Path:
     """Where the contexts of a certificate of linear rewards are written."""
     return path.with_name(f"{path.name}.contexts.parquet")
-
-
-def _stored_reading(value: object) -> Json:
-    """How a certificate says that its log was read, by the names that `read_log` has for that."""
-    given = Fields.read(value, of="reading of the log")
-    given.check_known(("n_actions", "position", "least_propensity", "reward_range"))
-    made: Json = {name: given.whole_number(name) for name in ("n_actions", "position") if name in given}
-    if "least_propensity" in given:
-        made["least_propensity"] = given.number("least_propensity", least=0.0, most=1.0)
-    if given.given.get("reward_range") is not None:
-        made["reward_range"] = given.numbers("reward_range", shortest=2, longest=2)
-    return made

@@ -10,7 +10,7 @@ import pytest
 
 from pacbandits import Log, read_log
 from pacbandits.logs.dsjson import read_dsjson
-from pacbandits.logs.raw import ReadingOptions
+from pacbandits.logs.reading import ReadingOptions
 from tests.logs.cases import refused, write
 
 LINES = [
@@ -121,7 +121,7 @@ def test_costs_and_numbers_among_labels(tmp_path):
     refused("as in --reward-range -1 0", path)
     log, remarks = read_log(path, reward_range=(-1, 0))
     assert log.rewards.tolist() == [1, 0.25]
-    assert len(remarks) == 1
+    assert (len(remarks), log.reward_range) == (0, (-1, 0))
     assert log.contexts.categories[0] == ("54", "old")
 
 

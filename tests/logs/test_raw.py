@@ -34,11 +34,12 @@ def test_rewards_of_another_range(tmp_path):
     path = write(tmp_path / "log.csv", text)
     log, remarks = read_log(path, least_propensity=0.1, reward_range=(-5, 5))
     assert log.rewards.tolist() == [1, 0, 0.5, 1]
-    assert "rewards lie in [-5, 5], mapped to [0, 1]: an epsilon of 1 stands for 10" in remarks
-    refused("the reward of row 0 is 5, but rewards must lie in [0, 1]", path, least_propensity=0.1)
+    assert log.reward_range == (-5, 5)
+    assert remarks == ("every action was always played with probability 0.1 or more",)
+    refused("the reward of line 2 is 5, but rewards must lie in [0, 1]", path, least_propensity=0.1)
     refused("as in --reward-range -5 5", path, least_propensity=0.1)
     refused(
-        "the reward of row 1 is -5, but rewards must lie in [0, 5]", path, least_propensity=0.1, reward_range=(0, 5)
+        "the reward of line 3 is -5, but rewards must lie in [0, 5]", path, least_propensity=0.1, reward_range=(0, 5)
     )
     refused("from a number to a larger one, got 5 to 5", path, reward_range=(5, 5))
 

@@ -60,7 +60,8 @@ def test_actions_in_words(tmp_path):
     text = "x,action,reward,propensity\n1,treat,1,0.75\n2,control,0,0.5\n3,treat,1,0.5\n"
     log, remarks = read_log(write(tmp_path / "log.csv", text))
     assert log.actions.tolist() == [1, 0, 1]
-    assert remarks == ("action 0 is 'control', action 1 is 'treat'", TWO_ACTIONS_REMARK)
+    assert log.action_names == ("control", "treat")
+    assert remarks == (TWO_ACTIONS_REMARK,)
     assert log.propensities.tolist() == [[0.25, 0.75], [0.5, 0.5], [0.5, 0.5]]
     text = "x,action,reward,propensity_treat,propensity_control\n1,treat,1,0.75,0.25\n2,control,0,0.5,0.5\n"
     log, _ = read_log(write(tmp_path / "log.csv", text))
@@ -95,7 +96,7 @@ def test_a_least_propensity_for_each_row(tmp_path):
             "column 'action' is missing; there are: age, place, arm, reward, propensity; is 'arm' the action?",
         ),
         ("propensity", "pscore", "column 'propensity' is missing (or 'propensities', of all actions)"),
-        ("propensity", "pscore", "is 'pscore' the propensity? rename it"),
+        ("propensity", "pscore", "is 'pscore' the propensity? say so (--propensity NAME), or rename it"),
         ("reward,propensity", "rewards,prob", "columns 'reward' and 'propensity' are missing"),
         ("reward,propensity", "rewards,prob", "is 'rewards' the reward? is 'prob' the propensity?"),
         ("30,", ",", "column 'age' has 1 missing values"),
@@ -106,8 +107,8 @@ def test_a_least_propensity_for_each_row(tmp_path):
         ("south,1", "south,1.5", "column 'action' must be integers"),
         ("south,1", "south,4294967296", "number the 3 that were played from 0"),
         ("south,1", "south,-1", "column 'action' must be 0 or more, got -1"),
-        ("0.3\n", "0\n", "the propensity of row 2 is 0; it must lie above 0 and up to 1"),
-        ("0.3\n", "1.5\n", "the propensity of row 2 is 1.5"),
+        ("0.3\n", "0\n", "the propensity of line 4 is 0; it must lie above 0 and up to 1"),
+        ("0.3\n", "1.5\n", "the propensity of line 4 is 1.5"),
         ("0.3\n", "0.05\n", "row 2 played action 2 with propensity 0.05, below the least propensity 0.1"),
         ("0.3\n", "0.9\n", "row 2 played action 2 with propensity 0.9, which leaves less for the 2 others"),
         ("30,south", "30,south,9", "is not a readable CSV file"),
@@ -246,4 +247,4 @@ def test_a_sum_that_is_a_little_off_is_told_with_enough_digits(tmp_path):
     with pytest.raises(InputError, match=r"sums to 1\.000002"):
         Contexts.read(write(tmp_path / "contexts.csv", text))
     text = "x,action,reward,propensity\n1,0,1.0000001,1\n"
-    refused("the reward of row 0 is 1.0000001, but rewards must lie", write(tmp_path / "log.csv", text))
+    refused("the reward of line 2 is 1.0000001, but rewards must lie", write(tmp_path / "log.csv", text))

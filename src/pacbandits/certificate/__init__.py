@@ -13,6 +13,7 @@ from pacbandits.certificate.leaders import Leaders
 from pacbandits.certificate.learning import Learning, LearntClass, learn_class
 from pacbandits.certificate.ledger import Ledger
 from pacbandits.certificate.making import Evidence, make_certificate
+from pacbandits.certificate.values import Interval, Worth, evaluate, measure_worth
 from pacbandits.certificate.verify import Verdict, verify
 
 __all__ = [
@@ -21,16 +22,20 @@ __all__ = [
     "Certificate",
     "Claim",
     "Evidence",
+    "Interval",
     "Leaders",
     "Learning",
     "LearntClass",
     "Ledger",
     "Verdict",
+    "Worth",
     "certify",
     "certify_asymptotically",
+    "evaluate",
     "in_blocks",
     "learn_class",
     "make_certificate",
+    "measure_worth",
     "verify",
     "worth_leading",
 ]

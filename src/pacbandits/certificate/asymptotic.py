@@ -28,7 +28,7 @@ from typing import ClassVar
 import numpy as np
 
 from pacbandits.certificate.bootstrap import GAP_SLOPES, Scores, bootstrap, certified_distances, name_rivals
-from pacbandits.certificate.certificate import ORDERED
+from pacbandits.certificate.certificate import ORDERED, SHUFFLED
 from pacbandits.certificate.choosing import least_gap
 from pacbandits.certificate.claim import (
     ALIKE,
@@ -42,7 +42,7 @@ from pacbandits.certificate.claim import (
     read_common,
     reading,
 )
-from pacbandits.certificate.conventions import in_blocks
+from pacbandits.certificate.conventions import arrange
 from pacbandits.certificate.learning import Learning, LearntClass, learn_from_blocks, rows_that_bet
 from pacbandits.certificate.ledger import Ledger
 from pacbandits.certificate.watching import look
@@ -70,7 +70,6 @@ ASYMPTOTIC_ASSUMPTIONS = (
     BEFORE,
     "the logged propensities are those with which actions were drawn, and every action could be drawn",
     "propensities did not depend on earlier rewards, or settled down",
-    "rewards lie in [0, 1]",
     "predictions were fixed before the round they were used in",
 )
 INEXACT_SUPREMA = "the argmax oracle, which is not exact, found the suprema"
@@ -88,6 +87,7 @@ class AsymptoticCertificate(Claim):
     model: the reward model in JSON.
     exact: whether the argmax oracle is.
     ordered: whether a log of one round was cut into blocks, in the order of its rows.
+    shuffled: whether that is the order of its rows after a shuffle.
     learning: how the policy class was learnt, if it was asked for by its name.
     """
 
@@ -101,6 +101,7 @@ class AsymptoticCertificate(Claim):
     model: Json
     exact: bool
     ordered: bool = False
+    shuffled: bool = False
     learning: Learning | None = None
 
     @property
@@ -112,16 +113,17 @@ class AsymptoticCertificate(Claim):
         named = f"the best policy is no more in doubt than the {self.rivals} that the oracle named"
         asked = (
             (FIXED if self.learning is None else self.learning.assumption, True),
-            (ORDERED, self.ordered),
+            (ORDERED, self.ordered and not self.shuffled),
+            (SHUFFLED, self.shuffled),
             (named, not self.complete),
             (INEXACT_SUPREMA, not self.exact),
         )
-        return (*ASYMPTOTIC_ASSUMPTIONS, *(words for words, needed in asked if needed), *self.remarks)
+        return (*ASYMPTOTIC_ASSUMPTIONS, self.within, *(words for words, needed in asked if needed), *self.remarks)
 
     def describe(self) -> str:
-        if self.certified or self.certified_epsilon < 1:
+        if self.certified or self.certified_epsilon < self.unit:
             return f"approximately, and not as a proof: {super().describe()}"
-        return f"not even approximately certified at {self.epsilon:g}, nor at any smaller distance than 1"
+        return f"not even approximately certified at {self.epsilon:g}, nor at any smaller distance than {self.unit:g}"
 
     def figures(self) -> Json:
         return {
@@ -135,6 +137,7 @@ class AsymptoticCertificate(Claim):
             "model": self.model,
             "exact": self.exact,
             "ordered": self.ordered,
+            "shuffled": self.shuffled,
             "learning": None if self.learning is None else self.learning.to_json(),
         }
 
@@ -152,6 +155,7 @@ class AsymptoticCertificate(Claim):
                 model=fields.json_object("model"),
                 exact=fields.flag("exact"),
                 ordered=fields.flag("ordered"),
+                shuffled=fields.flag("shuffled"),
                 learning=None if fields["learning"] is None else Learning.from_json(fields["learning"]),
             )
         anew = made.to_json()
@@ -169,29 +173,31 @@ def certify_asymptotically(
     draws: int = BOOTSTRAP_DRAWS,
     model: RewardModel | None = None,
     ordered: bool = False,
+    shuffle: bool = False,
     progress: Progress | None = None,
 ) -> AsymptoticCertificate:
     """What the log suggests of the policy it favours, for a number of samples that was fixed in advance.
 
-    log, policies, epsilon, delta, model, ordered: as for `certify`.
+    log, policies, epsilon, delta, model, ordered, shuffle: as for `certify`.
     rng: a generator, or a seed for one.
     draws: of the bootstrap, 1/δ or more.
     progress: told after each draw.
     """
     drawing, seed = random_numbers(rng)
-    blocks = in_blocks(log) if flag(ordered, name="ordered") else log
+    blocks, shuffled = arrange(log, ordered=flag(ordered, name="ordered"), shuffle=flag(shuffle, name="shuffle"))
     if isinstance(policies, str):
         policies = learn_from_blocks(policies, blocks, None)
     learning = policies.learning if isinstance(policies, LearntClass) else None
     policies = policies.policies if isinstance(policies, LearntClass) else policies
-    epsilon, delta = check_asked(log, policies, epsilon=epsilon, delta=delta)
+    asked, delta = check_asked(log, policies, epsilon=epsilon, delta=delta)
+    unit = log.reward_range[1] - log.reward_range[0]
     draws = check_draws(draws, delta=delta)
     _check_played(log)
     used = first_model(blocks) if model is None else check_model(model)
     counted = rows_that_bet(blocks, learning)
     scores = Scores(Ledger.of(blocks.take(counted), predict_by_round(blocks, used)[counted]))
     check_memory(policies, len(scores.contexts))
-    chosen = choose(scores, policies, epsilon=epsilon)
+    chosen = choose(scores, policies, epsilon=asked / unit)
     own = chosen(scores.contexts)
     rivals = name_rivals(scores, policies, reference=own)
     drawn = bootstrap(
@@ -206,9 +212,11 @@ def certify_asymptotically(
     found = certified_distances(drawn, sum_scores(rivals, scores.gaps(own)[0]), delta=delta)
     return AsymptoticCertificate(
         policy=chosen,
-        epsilon=epsilon,
+        epsilon=asked,
         delta=delta,
-        certified_epsilon=min(max(min(found), 0.0), 1.0),
+        certified_epsilon=min(max(min(found), 0.0), 1.0) * unit,
+        action_names=log.action_names,
+        reward_range=log.reward_range,
         samples=log.samples,
         rows=len(log),
         draws=draws,
@@ -221,6 +229,7 @@ def certify_asymptotically(
         class_digest=digest_class(policies),
         exact=policies.exact,
         ordered=blocks is not log,
+        shuffled=shuffled,
         learning=learning,
         remarks=(*log.assumed, *_rarely_played(log)),
         checks=look(log),

@@ -33,12 +33,15 @@ ASSUMPTIONS = (
     APART,
     BEFORE,
     "the logged propensities are those with which actions were drawn",
-    "rewards lie in [0, 1]",
 )
 BETS_FIXED = "predictions and bets were fixed before the round they were used in, by whoever ran the trial"
 MODEL_GIVEN = "the reward model was chosen before the log was seen"
 ROUNDS = "rounds are numbered in the order in which they occurred, and no row chose its round by its outcome"
 ORDERED = "the rows of the log stand in the order in which they occurred"
+SHUFFLED = (
+    "neither the probability of an action nor when the log ended depended on earlier rows, so that its rows are as "
+    "good in any order (they were shuffled)"
+)
 LED = "the leader of every round and what weight moves to it were fixed before it, by whoever ran the trial"
 SCORE = "capped doubly robust difference, log(1 + bet (epsilon - score))"
 LED_SCORE = "capped doubly robust difference, log(1 - bet score) + bet epsilon"
@@ -60,6 +63,7 @@ class Certificate(Claim):
     model: the reward model in JSON.
     exact: whether the argmax oracle is.
     ordered: whether a log of one round was cut into blocks, in the order of its rows.
+    shuffled: whether that is the order of its rows after a shuffle.
     by_rule: whether model, bets and leaders follow from the log by the rule of `certify`, so that who verifies can
         derive them again; else they were fixed by whoever ran the trial.
     learning: how the policy class was learnt, if it was asked for by its name.
@@ -78,6 +82,7 @@ class Certificate(Claim):
     exact: bool
     slack: float = 0.0
     ordered: bool = False
+    shuffled: bool = False
     by_rule: bool = False
     learning: Learning | None = None
 
@@ -91,12 +96,13 @@ class Certificate(Claim):
         asked = (
             (FIXED if learning is None else learning.assumption, True),
             (ROUNDS, rounds > 1 and not self.ordered and (learning is None or learning.in_order)),
-            (ORDERED, self.ordered),
+            (ORDERED, self.ordered and not self.shuffled),
+            (SHUFFLED, self.shuffled),
             (BETS_FIXED, trusted),
             (LED, trusted and self.leaders is not None),
             (INEXACT, not self.exact),
         )
-        return (*ASSUMPTIONS, *(words for words, needed in asked if needed), *self.remarks)
+        return (*ASSUMPTIONS, self.within, *(words for words, needed in asked if needed), *self.remarks)
 
     def figures(self) -> Json:
         return {
@@ -117,6 +123,7 @@ class Certificate(Claim):
             "model": self.model,
             "exact": self.exact,
             "ordered": self.ordered,
+            "shuffled": self.shuffled,
         }
 
     @classmethod
@@ -143,9 +150,12 @@ class Certificate(Claim):
                 model=fields.json_object("model"),
                 exact=fields.flag("exact"),
                 ordered=fields.flag("ordered"),
+                shuffled=fields.flag("shuffled"),
                 by_rule=fields.flag("by_rule"),
                 learning=None if fields["learning"] is None else Learning.from_json(fields["learning"]),
             )
+            if made.shuffled and not made.ordered:
+                raise InputError("rows were shuffled, but the certificate does not go by their order")
             if len(set(made.experts)) < len(made.experts):
                 raise InputError("the 'experts' of the certificate name one twice")
         check_follows(given, made.to_json(), names=("claim", "certified", "words", "score", "assumptions", "alarms"))

@@ -2,44 +2,57 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Unpack
+
 from pacbandits.certificate.bets import Bets
 from pacbandits.certificate.certificate import MODEL_GIVEN, Certificate
 from pacbandits.certificate.choosing import find_favourite, lead_log
 from pacbandits.certificate.claim import check_asked
-from pacbandits.certificate.conventions import EXPERT_STAKES, delta_part, in_blocks, sizes_beforehand, worth_leading
+from pacbandits.certificate.conventions import EXPERT_STAKES, arrange, delta_part, sizes_beforehand, worth_leading
 from pacbandits.certificate.learning import LearntClass, has_order, learn_from_blocks, set_apart
 from pacbandits.certificate.ledger import Ledger
 from pacbandits.certificate.making import Evidence, make_certificate
 from pacbandits.checks import flag
 from pacbandits.errors import InputError
+from pacbandits.logs.frames import DataFrame, log_of
+from pacbandits.logs.reading import Reading
 from pacbandits.policies.base import PolicyClass
 from pacbandits.policies.costs import Searches, check_memory
 from pacbandits.records import Contexts, Log, check_log
 from pacbandits.rewards import RewardModel, check_model, first_model, predict_by_round
 
+DEFAULT_CLASS = "trees:depth=2"
+DEFAULT_DELTA = 0.05
+FIRST_EPSILON = 0.05  # of rewards in [0, 1], from which the smallest that a log proves is looked for
 CERTIFICATE_SEARCHES = Searches(argmaxes=20, frontiers=6)  # as counted on logs of trees; up to twice as many
 
 
 def certify(
-    log: Log,
-    policies: PolicyClass | LearntClass | str,
+    log: Log | DataFrame,
+    policies: PolicyClass | LearntClass | str = DEFAULT_CLASS,
     *,
-    epsilon: float,
-    delta: float,
+    epsilon: float | None = None,
+    delta: float = DEFAULT_DELTA,
     contexts: Contexts | None = None,
     model: RewardModel | None = None,
     ordered: bool = False,
+    shuffle: bool = False,
     single: bool = False,
+    **reading: Unpack[Reading],
 ) -> Certificate:
     """What the log proves of the policy it favours.
 
-    log: what was seen and done, with propensities.
+    log: what was seen and done, with propensities; or a data frame of it.
     policies: the class to search, fixed before the log was seen, or what `learn_class` made; or the name of a class.
-    epsilon, delta: how near to the best, and with what probability of being wrong.
+    epsilon: how near to the best, in the units of rewards; without it, as near as the log proves.
+    delta: with what probability of being wrong.
     contexts: from before the experiment, to learn a class from that is given by its name.
     model: the reward model, if not one that suits the contexts.
     ordered: whether the rows stand in the order in which they occurred.
+    shuffle: whether neither propensities nor the end of the log depended on earlier rows, so that any order will do.
     single: whether a lottery between policies will not do.
+    reading: which columns of a data frame are what, as for `read_log`.
 
     >>> import pacbandits as pb
     >>> problem = pb.load_problem("two-of-many:actions=6,policies=40")
@@ -48,10 +61,10 @@ def certify(
     >>> certificate.describe()
     'except with probability 0.05 the policy is within 0.3 of the best of its class'
 
-    The reward model of a round is fitted on the earlier ones, so a log of a single round goes without. When its rows
-    are known to stand in the order in which they occurred, say so (`ordered`): it is then cut into blocks, the first
-    256 rows, then two fifths of what was before, and so on. The order matters: in a log sorted by its rewards the model
-    of a block would see what it should predict. (Independent rows may be shuffled, and are in order then.)
+    The reward model of a round is fitted on the earlier ones. A log of a single round is cut into blocks, the first 256
+    rows, then two fifths of what was before, and so on, if its rows are known to stand in the order in which they
+    occurred (`ordered`), or any order will do: then they are shuffled first. With a fixed split, the same propensities
+    in all rows, that is done without being asked for. Any other log of a single round goes without a model.
 
     Of a large class with rounds or blocks the best policy so far leads in each of them, and what is certified is a
     lottery between these leaders, in the end often a single one; `single` insists on that, and proves less.
@@ -62,12 +75,18 @@ def certify(
     """
     if contexts is not None and not isinstance(policies, str):
         raise InputError("contexts are for a class that is given by its name; leave them out")
-    blocks = in_blocks(check_log(log)) if flag(ordered, name="ordered") else check_log(log)
+    in_order, shuffle = flag(ordered, name="ordered") or "time" in reading, flag(shuffle, name="shuffle")
+    if not isinstance(log, Log):
+        log = log_of(log, **reading)
+    elif reading:
+        raise InputError(f"{next(iter(reading))} is for a data frame, and this is a log already; leave it out")
+    blocks, shuffled = arrange(check_log(log), ordered=in_order, shuffle=shuffle)
     if isinstance(policies, str):
         policies = learn_from_blocks(policies, blocks, contexts)
     learnt = policies if isinstance(policies, LearntClass) else LearntClass(policies, None)
     chosen, learning = learnt.policies, learnt.learning
-    epsilon, delta = check_asked(log, chosen, epsilon=epsilon, delta=delta)
+    unit = log.reward_range[1] - log.reward_range[0]
+    asked, delta = check_asked(log, chosen, epsilon=FIRST_EPSILON * unit if epsilon is None else epsilon, delta=delta)
     used = first_model(blocks) if model is None else check_model(model)
     predictions = predict_by_round(blocks, used)
     spared = 0 if learning is None else learning.spared
@@ -83,16 +102,25 @@ def certify(
         ledger,
         chosen,
         Bets(EXPERT_STAKES, (1.0,) * ledger.n_rounds, spared=spared),
-        epsilon,
+        asked / unit,
         delta,
         model=used.to_json(),
         leaders=leaders,
         part=delta_part(chosen, led=leaders is not None),
         ordered=blocks is not log,
+        shuffled=shuffled,
         by_rule=True,
         learning=learning,
     )
-    favourite = find_favourite(ledger, chosen, epsilon=epsilon, all_propensities=blocks.least is None)
-    certificate, _ = make_certificate(evidence, favourite)
+    certificate = replace(_made(evidence), epsilon=asked)
+    while epsilon is None and certificate.certified_epsilon < min(unit, certificate.epsilon):
+        certificate = _made(replace(evidence, epsilon=certificate.unit_certified_epsilon))
     looked = certificate.looked_at(log)
     return looked if model is None else looked.with_remarks(MODEL_GIVEN)
+
+
+def _made(evidence: Evidence) -> Certificate:
+    """The certificate of the policy that the evidence favours."""
+    ledger, policies, complete = evidence.ledger, evidence.policies, evidence.log.least is None
+    favourite = find_favourite(ledger, policies, epsilon=evidence.epsilon, all_propensities=complete)
+    return make_certificate(evidence, favourite)[0]

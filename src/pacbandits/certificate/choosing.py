@@ -21,7 +21,8 @@ from pacbandits.policies.base import PolicyClass, total
 from pacbandits.records import Contexts, Log, Policy
 
 LEADING_GROWTH_FACTOR = 1.25  # by which the data have grown since the last time when a leader is chosen again
-CHOOSING_EPSILON = 0.05  # by which the leaders of a log are chosen, the same whatever ε is to be certified
+MAX_CHOOSING_EPSILON = 0.05  # by which the leaders of a log are chosen, whatever ε is to be certified
+MIN_CHOOSING_EPSILON = 1e-9  # where nothing is in doubt
 MIN_ADVANTAGE_EPSILONS = 0.05  # for which a leader makes way
 # The same where a single policy is wanted.
 MIN_CLEAR_ADVANTAGE_EPSILONS, MIN_CLEAR_ADVANTAGE_STANDARD_ERRORS = 0.2, 0.5
@@ -30,20 +31,29 @@ MIN_CLEAR_ADVANTAGE_EPSILONS, MIN_CLEAR_ADVANTAGE_STANDARD_ERRORS = 0.2, 0.5
 def find_favourite(ledger: Ledger, policies: PolicyClass, *, epsilon: float, all_propensities: bool) -> Policy:
     """The favourite by a ledger.
 
-    all_propensities: whether the ledger has the propensities of all actions, or of played ones alone.
+    epsilon: what errors are counted by. all_propensities: whether the ledger has the propensities of all actions, or of
+    played ones alone.
     """
-    scores = favourite_scores(ledger, policies, epsilon=epsilon, all_propensities=all_propensities)
-    return policies.argmax(ledger.contexts, scores)
+    gaps, squares = _gaps_to_first(ledger, policies, all_propensities=all_propensities)
+    return policies.argmax(ledger.contexts, marked_down(gaps, squares, epsilon=epsilon))
 
 
-def favourite_scores(
-    ledger: Ledger, policies: PolicyClass, *, epsilon: float = CHOOSING_EPSILON, all_propensities: bool
-) -> FloatArray:
-    """Scores (m, A) that the favourite by a ledger maximises: its estimated value, less about one standard error."""
+def favourite_scores(ledger: Ledger, policies: PolicyClass, *, all_propensities: bool) -> tuple[FloatArray, float]:
+    """Scores (m, A) that the favourite by a ledger maximises: its estimated value, less about one standard error.
+
+    And ε, what errors are counted by there: about that of the gap of a policy which always takes the same action.
+    """
+    gaps, squares = _gaps_to_first(ledger, policies, all_propensities=all_propensities)
+    typical = float(np.sqrt(squares.sum(axis=0).mean()))
+    epsilon = min(max(typical, MIN_CHOOSING_EPSILON), MAX_CHOOSING_EPSILON)
+    return marked_down(gaps, squares, epsilon=epsilon), epsilon
+
+
+def _gaps_to_first(ledger: Ledger, policies: PolicyClass, *, all_propensities: bool) -> tuple[FloatArray, FloatArray]:
+    """Scores (m, A) that sum to the gap of a policy to the one that seems best, and to the square of its error."""
     mixture = mixed_propensities(ledger, all_propensities=all_propensities)
     first = policies.argmax(ledger.contexts, ledger.values(np.ones(ledger.n_rounds)))
-    gaps, squares = ledger.gaps(mixture, reference=first(ledger.contexts))
-    return marked_down(gaps, squares, epsilon=epsilon)
+    return ledger.gaps(mixture, reference=first(ledger.contexts))
 
 
 def mixed_propensities(ledger: Ledger, *, all_propensities: bool) -> FloatArray:
@@ -122,11 +132,12 @@ def lead_round(
     """Who leads in a round of a log, counted from 0, after who led before."""
     part, ledger = part_before(log, predictions, round_number)
     complete = part.least is None
-    favourite = find_favourite(ledger, policies, epsilon=CHOOSING_EPSILON, all_propensities=complete)
+    scores, epsilon = favourite_scores(ledger, policies, all_propensities=complete)
+    favourite = policies.argmax(ledger.contexts, scores)
     if leader is None:
         return favourite
     mixture = mixed_propensities(ledger, all_propensities=complete)
-    follows = makes_way(leader, favourite, ledger, mixture, epsilon=CHOOSING_EPSILON, single=single)
+    follows = makes_way(leader, favourite, ledger, mixture, epsilon=epsilon, single=single)
     return favourite if follows else leader
 
 

@@ -21,7 +21,9 @@ from pacbandits.errors import InputError, one_line
 from pacbandits.fields import Fields, json_object
 from pacbandits.policies import chosen_from_json, policy_from_json
 from pacbandits.policies.base import PolicyClass, check_class
-from pacbandits.records import Chosen, Log, Lottery, check_log
+from pacbandits.records import Chosen, Log, Lottery, check_log, describe_chosen
+from pacbandits.records.log import UNIT_RANGE, check_range
+from pacbandits.records.naming import check_names
 
 Json = dict[str, Any]
 
@@ -41,15 +43,18 @@ class Claim(ABC):
     """That except with probability δ a policy is within ε of the best, and all that this rests on.
 
     policy: q, of which it is claimed; or a lottery between policies.
-    epsilon: the distance that was asked for.
+    epsilon: the distance that was asked for, in the units of rewards.
     delta: the probability of being wrong.
-    certified_epsilon: the distance that is claimed, which bounds V* − V(q); 1 if none below.
+    certified_epsilon: the distance that is claimed, which bounds V* − V(q); that between the ends of `reward_range`, by
+        default 1, if none below.
     samples: interactions.
     rows: of the log.
     digest: of the log.
     class_digest: of the policy class; None for a class that has no description in JSON.
     remarks: what else was assumed, in words.
     checks: what was found where the log was looked at for signs against the assumptions.
+    action_names (A,): what the actions are called; None if they are but numbered.
+    reward_range: the least and the largest that a reward can be, in whose units distances are.
     """
 
     kind: ClassVar[str]
@@ -66,6 +71,33 @@ class Claim(ABC):
     class_digest: str | None = None
     remarks: tuple[str, ...] = ()
     checks: tuple[Check, ...] = ()
+    action_names: tuple[str, ...] | None = None
+    reward_range: tuple[float, float] = UNIT_RANGE
+
+    @property
+    def unit(self) -> float:
+        """What a distance of 1 between rewards in [0, 1] stands for."""
+        return self.reward_range[1] - self.reward_range[0]
+
+    @property
+    def unit_epsilon(self) -> float:
+        """The distance that was asked for, of rewards in [0, 1]."""
+        return self.epsilon / self.unit
+
+    @property
+    def unit_certified_epsilon(self) -> float:
+        """The distance that is claimed, of rewards in [0, 1]."""
+        return self.certified_epsilon / self.unit
+
+    @property
+    def within(self) -> str:
+        """What is assumed of the range of rewards."""
+        return f"rewards lie in [{self.reward_range[0]:g}, {self.reward_range[1]:g}]"
+
+    @property
+    def words(self) -> str:
+        """What the policy does, in words, with the names of actions where they have any."""
+        return describe_chosen(self.policy, self.action_names)
 
     @property
     @abstractmethod
@@ -107,10 +139,10 @@ class Claim(ABC):
         sentence = f"{self.proviso}except with probability {self.delta:g} the {what} is within"
         if self.certified:
             return f"{sentence} {self.epsilon:g} of {self.best}"
-        if self.certified_epsilon < 1:
+        if self.certified_epsilon < self.unit:
             near = f"{rounded_up(self.certified_epsilon):.3g}"
             return f"not certified at {self.epsilon:g}; {sentence} {near} of {self.best}"
-        return f"not certified at {self.epsilon:g}, nor at any smaller distance than 1"
+        return f"not certified at {self.epsilon:g}, nor at any smaller distance than {self.unit:g}"
 
     def promise(self) -> str:
         """The claim and its assumptions in a sentence, after what speaks against them."""
@@ -140,7 +172,9 @@ class Claim(ABC):
             "alarms": list(self.alarms),
             "assumptions": list(self.assumptions),
             "policy": self.policy.to_json(),
-            "words": self.policy.describe(),
+            "words": self.words,
+            "actions": None if self.action_names is None else list(self.action_names),
+            "reward_range": list(self.reward_range),
         }
 
     def with_remarks(self, *words: str) -> Self:
@@ -160,7 +194,13 @@ def check_asked(log: Log, policies: PolicyClass, *, epsilon: float, delta: float
     """ε and δ, if a log may be asked for a claim about a class at these."""
     check_log(log)
     check_class(policies)
-    asked = check_positive_epsilon(epsilon), check_delta(delta)
+    asked, unit = (check_positive_epsilon(epsilon), check_delta(delta)), log.reward_range[1] - log.reward_range[0]
+    if log.reward_range != UNIT_RANGE and epsilon >= unit:
+        low, high = log.reward_range
+        raise InputError(
+            f"an epsilon of {epsilon:g} is no less than all that rewards can differ by, from {low:g} to {high:g}, so "
+            f"that every policy is that near to the best; ask for less, as in --epsilon {unit / 100:g}"
+        )
     if log.n_actions != policies.n_actions:
         raise InputError(f"the log has {log.n_actions} actions, but the policies have {policies.n_actions}")
     return asked
@@ -170,11 +210,16 @@ def read_common(given: Json, policies: PolicyClass | None, *, single: bool = Fal
     """The fields of a `Claim` from its JSON, by name; single: whether it is never of a lottery."""
     read = policy_from_json if single else chosen_from_json
     fields = Fields(given, "certificate")
+    low, high = check_range(fields.numbers("reward_range", shortest=2, longest=2))
+    policy = read(fields["policy"], policies)
+    named = None if fields["actions"] is None else fields.texts("actions", most=policy.n_actions)
     return {
-        "policy": read(fields["policy"], policies),
+        "action_names": check_names(named, n_actions=policy.n_actions),
+        "reward_range": (low, high),
+        "policy": policy,
         "epsilon": fields.number("epsilon", least=0.0, most=MAX_STORED_MAGNITUDE),
         "delta": fields.number("delta", least=1.0 / MAX_STORED_MAGNITUDE, most=1.0),
-        "certified_epsilon": fields.number("certified_epsilon", least=0.0, most=1.0),
+        "certified_epsilon": fields.number("certified_epsilon", least=0.0, most=high - low),
         "samples": fields.whole_number("samples", least=1),
         "rows": fields.whole_number("rows", least=1),
         "digest": fields.text("digest"),

@@ -16,6 +16,7 @@ from pacbandits.confidence import LEADERS_PART, UNION_PART
 from pacbandits.errors import InputError
 from pacbandits.policies.base import PolicyClass
 from pacbandits.records import Log
+from pacbandits.rewards.halves import scrambled
 
 FIRST_BLOCK_ROWS = 256  # a log grows, so blocks must not depend on where it ends
 BLOCK_GROWTH_FACTOR = 1.4  # by which each block makes all rows so far more
@@ -24,6 +25,42 @@ BLOCK_GROWTH_FACTOR = 1.4  # by which each block makes all rows so far more
 EXPERT_STAKES = tuple(0.4 * 0.5**j for j in range(10))
 # Of log|Π|, from which on leaders prove more: they pay no log|Π|, but luck is not on their side.
 MIN_NATS_WORTH_LEADING = 10.0
+
+
+def arrange(log: Log, *, ordered: bool, shuffle: bool = False) -> tuple[Log, bool]:
+    """A log in an order in which it can be learnt from as it goes, if it has one; and whether its rows were shuffled.
+
+    ordered: whether its rows stand in the order in which they occurred. shuffle: whether they are as good in any order;
+    those of a log with a fixed split, the same propensities in all rows, always are.
+    """
+    if ordered and shuffle:
+        raise InputError("rows that stand in the order in which they occurred need no shuffle; leave one of them out")
+    if ordered:
+        return in_blocks(log), False
+    if has_rounds(log) or not (shuffle or has_fixed_split(log)):
+        return log, False
+    return in_blocks(shuffled(log)), True
+
+
+def rearrange(log: Log, *, ordered: bool, shuffle: bool) -> Log:
+    """The log in the order that a certificate says: in blocks of its rows, or of its shuffled rows."""
+    return in_blocks(shuffled(log) if shuffle else log) if ordered else log
+
+
+def has_rounds(log: Log) -> bool:
+    """Whether a log has rounds."""
+    return bool((log.rounds != log.rounds[0]).any())
+
+
+def has_fixed_split(log: Log) -> bool:
+    """Whether every row of a log was played with the same propensities, which are all known."""
+    known = log.least is None and log.repeats.max() == 1
+    return known and bool((np.ptp(log.propensities, axis=0) == 0.0).all())
+
+
+def shuffled(log: Log) -> Log:
+    """The log with its rows in an order that has nothing to do with what they hold, always the same for so many."""
+    return log.take(np.argsort(scrambled(np.arange(len(log), dtype=np.uint64)), kind="stable"))
 
 
 def in_blocks(log: Log) -> Log:

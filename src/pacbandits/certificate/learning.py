@@ -18,7 +18,7 @@ from typing import Any, cast
 import numpy as np
 
 from pacbandits.arrays import IntArray
-from pacbandits.certificate.conventions import FIRST_BLOCK_ROWS, in_blocks
+from pacbandits.certificate.conventions import FIRST_BLOCK_ROWS, arrange, has_rounds
 from pacbandits.checks import flag, text
 from pacbandits.errors import InputError, plain
 from pacbandits.policies.base import AskingClass, PolicyClass
@@ -93,14 +93,16 @@ class LearntClass:
     learning: Learning | None
 
 
-def learn_class(spec: str, log: Log, *, contexts: Contexts | None = None, ordered: bool = False) -> LearntClass:
+def learn_class(
+    spec: str, log: Log, *, contexts: Contexts | None = None, ordered: bool = False, shuffle: bool = False
+) -> LearntClass:
     """The policy class of a name, learnt so that a certificate of this log may rest on it; hand it to `certify`.
 
     spec: the name with its options, as in `trees:depth=2`.
     log: that is to be certified.
     contexts: from before the experiment. Without them the class is learnt from the contexts of the log's first rounds,
         or its first 256 rows, which then prove nothing.
-    ordered: whether the rows stand in the order in which they occurred.
+    ordered, shuffle: as for `certify`.
 
     >>> import pacbandits as pb
     >>> problem = pb.load_problem("trees:contexts=80,features=3,bins=4,actions=3,competitive=2")
@@ -116,7 +118,7 @@ def learn_class(spec: str, log: Log, *, contexts: Contexts | None = None, ordere
     check_log(log)
     if contexts is not None:
         check_contexts(contexts)
-    blocks = in_blocks(log) if flag(ordered, name="ordered") else log
+    blocks, _ = arrange(log, ordered=flag(ordered, name="ordered"), shuffle=flag(shuffle, name="shuffle"))
     return learn_from_blocks(text(spec, name="spec"), blocks, contexts)
 
 
@@ -147,7 +149,7 @@ def _check_features(policies: PolicyClass, contexts: Contexts) -> None:
 
 def has_order(log: Log) -> bool:
     """Whether a log has rounds or blocks, so that something in it is known to have come first."""
-    return bool((log.rounds != log.rounds[0]).any())
+    return has_rounds(log)
 
 
 def spared_rounds(log: Log) -> int:

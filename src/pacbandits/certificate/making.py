@@ -38,12 +38,13 @@ class Evidence:
     ledger: the same with its predictions, laid out.
     policies: the class.
     bets: what each expert stakes in each round.
-    epsilon: how near to the best a policy is to be certified.
+    epsilon: how near to the best a policy is to be certified, of rewards in [0, 1].
     delta: with what probability of being wrong.
     model: the reward model that predicted, in JSON.
     leaders: of the rounds; None where the proof is a union over all policies.
     part: of δ, that this proof may use up.
     ordered: whether the log's rounds are blocks of a log that had none.
+    shuffled: whether these are of shuffled rows.
     by_rule: whether model, bets and leaders follow from the log by the rule of `certify`.
     learning: how the class was learnt, if it was asked for by its name.
     """
@@ -58,6 +59,7 @@ class Evidence:
     leaders: Leaders | None = None
     part: float = 1.0
     ordered: bool = False
+    shuffled: bool = False
     by_rule: bool = False
     learning: Learning | None = None
 
@@ -142,11 +144,16 @@ def _make(evidence: Evidence, favourite: Policy) -> tuple[Certificate, int]:
         least, reach, calls = _reach_further(asked, least, reach, against, slack=slack)
         more += calls
     log, policies, threshold = evidence.log, evidence.policies, evidence.needed
+    unit, nearest = log.reward_range[1] - log.reward_range[0], reach
+    if claimable and least.value >= threshold:
+        nearest = min(reach, evidence.epsilon)
     certificate = Certificate(
         policy=chosen,
-        epsilon=evidence.epsilon,
+        epsilon=evidence.epsilon * unit,
         delta=evidence.delta,
-        certified_epsilon=min(reach, evidence.epsilon) if claimable and least.value >= threshold else reach,
+        certified_epsilon=nearest * unit,
+        action_names=log.action_names,
+        reward_range=log.reward_range,
         value=least.value,
         threshold=threshold,
         log_size=policies.log_size,
@@ -162,6 +169,7 @@ def _make(evidence: Evidence, favourite: Policy) -> tuple[Certificate, int]:
         class_digest=digest_class(policies),
         exact=policies.exact,
         ordered=evidence.ordered,
+        shuffled=evidence.shuffled,
         by_rule=evidence.by_rule,
         learning=evidence.learning,
         remarks=log.assumed,

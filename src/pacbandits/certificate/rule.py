@@ -15,7 +15,7 @@ import numpy as np
 from pacbandits.certificate.bets import CAP_SHARE
 from pacbandits.certificate.certificate import MODEL_GIVEN, Certificate
 from pacbandits.certificate.choosing import favourite_scores, lead_log, part_before
-from pacbandits.certificate.conventions import EXPERT_STAKES, in_blocks, sizes_beforehand, worth_leading
+from pacbandits.certificate.conventions import EXPERT_STAKES, rearrange, sizes_beforehand, worth_leading
 from pacbandits.certificate.leaders import LOTTERY_MOVING, NOBODY, SINGLE_MOVING, Leaders
 from pacbandits.certificate.learning import has_order, learn_from_blocks
 from pacbandits.errors import InputError
@@ -37,7 +37,7 @@ def follow_rule(
     """
     if not certificate.by_rule:
         return [], [], ["bets, predictions and leaders were fixed before their rounds, as whoever ran the trial says"]
-    blocks = in_blocks(log) if certificate.ordered else log
+    blocks = rearrange(log, ordered=certificate.ordered, shuffle=certificate.shuffled)
     used = model_from_json(certificate.model) if model is None else model
     faults = [*_wrong_stakes(certificate), *_wrong_model(certificate, blocks)]
     wrong, tied = _wrong_leaders(certificate, blocks, policies, used)
@@ -59,7 +59,7 @@ def learn_again(
         return [], [], [f"{kind} is the one that was fixed before the log was seen"]
     if learning.spared == 0 and contexts is None:
         return [], [], [f"{kind} is what {learning.spec} learns from the contexts that it says it was learnt from"]
-    blocks = in_blocks(log) if certificate.ordered else log
+    blocks = rearrange(log, ordered=certificate.ordered, shuffle=certificate.shuffled)
     try:
         again = learn_from_blocks(learning.spec, blocks, None if learning.spared else contexts)
     except InputError as error:
@@ -110,7 +110,7 @@ def _wrong_leaders(
         before, ledger = part_before(blocks, predictions, number)
         if theirs.to_json() == chosen.to_json() or _stands_for(told, number, chosen, before.contexts):
             return theirs
-        scores = favourite_scores(ledger, policies, all_propensities=before.least is None)
+        scores, _ = favourite_scores(ledger, policies, all_propensities=before.least is None)
         best, found = (total(scores, policy(ledger.contexts)) for policy in (chosen, theirs))
         if abs(found - best) > MAX_TIE_ROUNDING * max(1.0, abs(best)):
             return chosen

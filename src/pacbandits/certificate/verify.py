@@ -14,7 +14,7 @@ import numpy as np
 
 from pacbandits.arrays import FloatArray, IntArray, as_read
 from pacbandits.certificate.certificate import Certificate
-from pacbandits.certificate.conventions import delta_part, in_blocks, worth_leading
+from pacbandits.certificate.conventions import delta_part, rearrange, worth_leading
 from pacbandits.certificate.leaders import MAX_SLACK, MIN_LOTTERY_WEIGHT, NOBODY, START_GROWTH_FACTOR, Leaders
 from pacbandits.certificate.learning import set_apart
 from pacbandits.checks import instance
@@ -59,7 +59,9 @@ def verify(certificate: Certificate, log: Log, policies: PolicyClass, *, model: 
     if certificate.ordered:
         if len(np.unique(log.rounds)) > 1:
             return Verdict(("the certificate speaks of rows in their order, but the log has rounds",), None)
-        log = in_blocks(log)
+        if certificate.shuffled and log.repeats.max() > 1:
+            return Verdict(("the log counts repeated interactions, which cannot be shuffled",), None)
+        log = rearrange(log, ordered=True, shuffle=certificate.shuffled)
     cut = set_apart(log) if certificate.bets.spared else log
     faults = _faults_on_sight(certificate, cut, policies)
     if faults:
@@ -80,18 +82,18 @@ def verify(certificate: Certificate, log: Log, policies: PolicyClass, *, model: 
     if faults:
         return Verdict(tuple(faults), None)
     audit = Audit(certificate, cut, policies, predictions, book)
-    value = audit.least(certificate.epsilon - (certificate.slack if certificate.slack <= MAX_SLACK else 0.0))
+    value = audit.least(certificate.unit_epsilon - (certificate.slack if certificate.slack <= MAX_SLACK else 0.0))
     # An oracle that is not exact may find a little more or less, asked about rows in another form.
     off = value - certificate.value if certificate.exact else min(value - certificate.value, 0.0)
     if not abs(off) <= WEALTH_ROUNDING * max(1.0, abs(value)):
         faults.append(f"the least log-wealth is {value:.6g}, not {certificate.value:.6g}")
     if certificate.certified and not value >= needed:
         faults.append(f"a log-wealth of {value:.6g} does not reach {needed:.6g}: nothing is certified")
-    if certificate.certified_epsilon != 1.0:
+    if certificate.unit_certified_epsilon != 1.0:
         if certificate.slack > MAX_SLACK:
             faults.append(f"nothing is claimed with a slack of {certificate.slack:.6g}")
             return Verdict(tuple(faults), value)
-        smallest = audit.least(certificate.certified_epsilon - certificate.slack)
+        smallest = audit.least(certificate.unit_certified_epsilon - certificate.slack)
         if not smallest >= needed - WEALTH_ROUNDING:
             faults.append(f"the data do not certify {certificate.certified_epsilon:.6g}")
     return Verdict(tuple(faults), value)
@@ -108,6 +110,10 @@ def _faults_on_sight(certificate: Certificate, log: Log, policies: PolicyClass) 
         faults.append("the rows that taught the policy class must not bet, and all others must")
     if log.samples != c.samples or len(log) != c.rows:
         faults.append(f"the log has {log.samples} interactions, the certificate speaks of {c.samples}")
+    if log.reward_range != c.reward_range:
+        faults.append("the certificate and the log differ in the range of rewards, in whose units distances are")
+    if log.action_names != c.action_names:
+        faults.append("the certificate and the log differ in the names of actions")
     if log.n_actions != policies.n_actions:
         faults.append(f"the log has {log.n_actions} actions, the policy class {policies.n_actions}")
     if not _near(c.log_size, policies.log_size):
@@ -116,7 +122,7 @@ def _faults_on_sight(certificate: Certificate, log: Log, policies: PolicyClass) 
         faults.append("the certificate and the policy class disagree on whether the oracle is exact")
     if log.rewards.min() < 0 or log.rewards.max() > 1:
         faults.append("rewards must lie in [0, 1]")
-    if not 0 < c.delta < 1 or not 0 <= c.epsilon < np.inf or not 0 < c.certified_epsilon <= 1:
+    if not 0 < c.delta < 1 or not 0 <= c.epsilon < np.inf or not 0 < c.unit_certified_epsilon <= 1:
         faults.append(f"epsilon {c.epsilon} (or {c.certified_epsilon}) and delta {c.delta} are no confidence statement")
     elif c.leaders is not None and not _part_of_start(c.leaders, log) > 0:
         faults.append(f"the proof may not start in round {c.leaders.start + 1}: its leader is not a new one")

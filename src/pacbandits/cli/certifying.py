@@ -7,9 +7,24 @@ from typing import Annotated
 
 import typer
 
-from pacbandits.cli.reading import Actions, LeastPropensity, Position, RewardRange, reading_options
+from pacbandits.cli.reading import (
+    ActionColumn,
+    Actions,
+    Features,
+    LeastPropensity,
+    Position,
+    PropensityColumn,
+    RewardColumn,
+    RewardRange,
+    Split,
+    Time,
+    Without,
+    reading_options,
+)
 from pacbandits.cli.shared import PARTIAL, SINGLE_HELP, app, check_output, print_json, say_cost, show, status
 from pacbandits.errors import InputError
+
+DEFAULT_EPSILON = 0.05  # of --asymptotic
 
 
 @app.command("certify")
@@ -29,7 +44,13 @@ def certify_log(
             help="The policy class to search, [cyan]name:key=value,…[/]; [cyan]pacbandits policies[/] lists them."
         ),
     ] = "trees:depth=2",
-    epsilon: Annotated[float, typer.Option(help="How far from the best policy is good enough, above 0.")] = 0.05,
+    epsilon: Annotated[
+        float | None,
+        typer.Option(
+            help="How far from the best policy is good enough, above 0, in the units of rewards. Without it: as near "
+            "as the log proves."
+        ),
+    ] = None,
     delta: Annotated[float, typer.Option(help="The probability of being wrong, between 0 and 1.")] = 0.05,
     contexts: Annotated[
         Path | None,
@@ -38,9 +59,16 @@ def certify_log(
             "it is learnt from the log's first rounds, or its first 256 rows, which then prove nothing."
         ),
     ] = None,
+    action: ActionColumn = None,
+    reward: RewardColumn = None,
+    propensity: PropensityColumn = None,
+    split: Split = None,
+    reward_range: RewardRange = None,
+    time: Time = None,
+    features: Features = None,
+    without: Without = None,
     actions: Actions = None,
     least_propensity: LeastPropensity = None,
-    reward_range: RewardRange = None,
     position: Position = None,
     ordered: Annotated[
         bool,
@@ -48,6 +76,14 @@ def certify_log(
             "--ordered",
             help="The rows stand in the order in which they occurred. A log without rounds can then be learnt from as "
             "it goes, which proves more; the certificate says that it relies on the order.",
+        ),
+    ] = False,
+    shuffle: Annotated[
+        bool,
+        typer.Option(
+            "--shuffle",
+            help="Probabilities never depended on earlier rows, and neither did the end of the log, so that any order "
+            "will do. Not needed where everybody had the same probabilities: those logs are shuffled anyway.",
         ),
     ] = False,
     single: Annotated[bool, typer.Option("--single", help=SINGLE_HELP)] = False,
@@ -66,6 +102,10 @@ def certify_log(
     certificate: Annotated[
         Path | None, typer.Option(help="Write the certificate here, for [cyan]pacbandits verify[/].")
     ] = None,
+    report: Annotated[
+        Path | None,
+        typer.Option(help="Write a report for colleagues here: one file, in HTML or Markdown ([cyan].md[/])."),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")] = False,
 ) -> None:
     """Say which policy a log favours, and within what distance of the best it provably is. Code 3 when that exceeds ε,
@@ -75,6 +115,8 @@ def certify_log(
     best design for what the log has shown.
 
     [dim]Examples:
+    pacbandits certify test.csv --action variant --reward revenue --reward-range 0 500 --split uniform
+    pacbandits certify test.csv --action variant --reward converted --propensity p --time shown_at --epsilon 0.01
     pacbandits certify log.parquet --policies trees:depth=2 --epsilon 0.05 --delta 0.05
     pacbandits certify clicks.csv --least-propensity 0.02 --reward-range 0 10 --ordered
     pacbandits certify decisions.dsjson --reward-range -1 0
@@ -82,21 +124,41 @@ def certify_log(
     """
     from pacbandits.certificate import certify, certify_asymptotically, learn_class
     from pacbandits.certificate.asymptotic import BOOTSTRAP_DRAWS
+    from pacbandits.certificate.values import measure_worth
     from pacbandits.confidence import check_delta
     from pacbandits.logs import read_log
     from pacbandits.progress import prefixed
     from pacbandits.proofs import save_certificate
     from pacbandits.records import Contexts
     from pacbandits.report import asymptotic_table, certificate_table
-    from pacbandits.trials.forecast import outlook
+    from pacbandits.report.page import check_report, write_report
+    from pacbandits.report.summary import summarise
+    from pacbandits.trials.forecast import look_ahead
 
     check_delta(delta)
     _check_bootstrap(asymptotic, draws=draws, seed=seed)
+    if asymptotic and report is not None:
+        raise InputError("a report is of a proof; leave out --report, or --asymptotic")
     check_output(certificate)
-    reading = reading_options(actions, least_propensity, reward_range, position)
+    check_output(report)
+    check_report(report)
+    reading = reading_options(
+        action=action,
+        reward=reward,
+        propensity=propensity,
+        split=split,
+        reward_range=reward_range,
+        time=time,
+        columns=features,
+        left_out=without,
+        n_actions=actions,
+        least_propensity=least_propensity,
+        position=position,
+    )
     read, _ = read_log(log, **reading)
     before = None if contexts is None else Contexts.read(contexts)
-    learnt = learn_class(policies, read, contexts=before, ordered=ordered)
+    ordered = ordered or time is not None
+    learnt = learn_class(policies, read, contexts=before, ordered=ordered, shuffle=shuffle)
     say_cost(learnt.policies, read.contexts, of="bootstrap" if asymptotic else "certificate")
     with status() as tell:
         tell(f"{'predicting rewards of' if asymptotic else 'certifying'} {read.samples:,} interactions")
@@ -104,24 +166,31 @@ def certify_log(
             made = certify_asymptotically(
                 read,
                 learnt,
-                epsilon=epsilon,
+                epsilon=DEFAULT_EPSILON if epsilon is None else epsilon,
                 delta=delta,
                 rng=0 if seed is None else seed,
                 draws=BOOTSTRAP_DRAWS if draws is None else draws,
                 ordered=ordered,
+                shuffle=shuffle,
                 progress=prefixed(tell, f"bootstrap of {read.samples:,} interactions"),
             )
-            table, ahead = asymptotic_table(made), None
+            table, summary = asymptotic_table(made), None
         else:
-            made = certify(read, learnt, epsilon=epsilon, delta=delta, ordered=ordered, single=single)
-            if not made.certified:
-                tell("estimating how many more interactions would do")
-            ahead = None if made.certified else outlook(made, read, learnt.policies)
-            table = certificate_table(made, ahead)
+            made = certify(read, learnt, epsilon=epsilon, delta=delta, ordered=ordered, shuffle=shuffle, single=single)
+            tell("measuring how good the policy is")
+            worth = measure_worth(made, read)
+            tell("estimating how many more interactions would do")
+            target, ahead = look_ahead(made, read, learnt.policies)
+            summary = summarise(
+                made, read, worth=worth, source=log.name, outcome=reward or "reward", ahead=ahead, target=target
+            )
+            table = certificate_table(made, summary)
+    if report is not None and summary is not None:
+        write_report(summary, report)
     if certificate is not None:
         save_certificate(certificate, made, learnt.policies, reading=reading)
     if as_json:
-        print_json(made.to_json() | {"outlook": None if ahead is None else ahead.to_json()})
+        print_json(made.to_json() | ({} if summary is None else summary.to_json()))
     else:
         show(table)
     if not made.certified or made.alarms:

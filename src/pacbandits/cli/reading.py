@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from pacbandits.errors import InputError
+
+if TYPE_CHECKING:
+    from typing import Unpack
+
+    from pacbandits.logs.reading import Reading
 
 Actions = Annotated[
     int | None,
@@ -21,24 +26,59 @@ LeastPropensity = Annotated[
 ]
 RewardRange = Annotated[
     tuple[float, float] | None,
-    typer.Option(metavar="LOW HIGH", help="The least and the largest that a reward can be, if not 0 and 1."),
+    typer.Option(
+        metavar="LOW HIGH",
+        help="The least and the largest that a reward can be, if not 0 and 1; all distances are in its units then.",
+    ),
 ]
+ActionColumn = Annotated[
+    str | None,
+    typer.Option("--action", metavar="COLUMN", help="The column that says what was done, if not [cyan]action[/]."),
+]
+RewardColumn = Annotated[
+    str | None,
+    typer.Option("--reward", metavar="COLUMN", help="The column that says what it earned, if not [cyan]reward[/]."),
+]
+PropensityColumn = Annotated[
+    str | None,
+    typer.Option(
+        "--propensity",
+        metavar="COLUMN",
+        help="The column with the probability of what was done, if not [cyan]propensity[/].",
+    ),
+]
+Split = Annotated[
+    str | None,
+    typer.Option(
+        help="The probabilities, where everybody had the same, as in an A/B/n test: [cyan]uniform[/], or those of each "
+        "action, [cyan]a=0.4,b=0.6[/]."
+    ),
+]
+Time = Annotated[
+    str | None,
+    typer.Option(metavar="COLUMN", help="The column that says when; rows are brought into that order."),
+]
+Features = Annotated[
+    str | None,
+    typer.Option(metavar="A,B,…", help="The columns to decide by, if not all that are left."),
+]
+Without = Annotated[str | None, typer.Option(metavar="A,B,…", help="Columns to leave out.")]
 Position = Annotated[int | None, typer.Option(help="Which position of an Open Bandit feedback with several.")]
 
 
 def reading_options(
-    actions: int | None,
-    least_propensity: float | None,
-    reward_range: tuple[float, float] | None,
-    position: int | None,
+    *, columns: str | None = None, left_out: str | None = None, **given: Unpack[Reading]
 ) -> dict[str, Any]:
-    """The options that were given, by the names that `read_log` has for them."""
-    if actions is not None and actions < 1:
-        raise InputError(f"actions must be 1 or more, got {actions}")
-    options = {
-        "n_actions": actions,
-        "least_propensity": least_propensity,
-        "reward_range": reward_range,
-        "position": position,
-    }
-    return {name: value for name, value in options.items() if value is not None}
+    """The options that were given, by the names that `read_log` has for them.
+
+    columns, left_out: features and those that are none, apart by commas.
+    """
+    from pacbandits.logs.reading import ReadingOptions
+
+    count = given.get("n_actions")
+    if count is not None and count < 1:
+        raise InputError(f"actions must be 1 or more, got {count}")
+    for name, words in (("features", columns), ("without", left_out)):
+        if words is not None:
+            given[name] = tuple(map(str.strip, words.split(",")))
+    return ReadingOptions(**given).to_json()

@@ -52,10 +52,13 @@ def verify_certificate(
     from pacbandits.proofs import check_expected, check_is_proof, load_certificate
     from pacbandits.proofs import verify as recheck
 
+    reading = reading_options(
+        n_actions=actions, least_propensity=least_propensity, reward_range=reward_range, position=position
+    )
     proof = load_certificate(certificate)
     made = proof.certificate
     check_is_proof(made)
-    read = proof.log(log, reading=reading_options(actions, least_propensity, reward_range, position))
+    read = proof.log(log, reading=reading)
     known = proof.contexts(contexts)
     with status() as tell:
         tell("computing every score anew")
@@ -65,7 +68,7 @@ def verify_certificate(
     about = describe_class(proof.policies)
     details = detail_class(proof.policies, read.contexts) if verdict.good else ()
     if as_json:
-        words = {"class": about, "policy": made.policy.describe(), "claim": made.describe()}
+        words = {"class": about, "policy": made.words, "claim": made.describe()}
         found = {"good": verdict.good, "certified": made.certified, "faults": list(verdict.faults)}
         derived = {name: list(getattr(verdict, name)) for name in ("alarms", "checked", "trusted")}
         shown = {"class_digest": made.class_digest, "class_details": list(details)}
@@ -76,7 +79,7 @@ def verify_certificate(
         say("".join(f"\nBUT: {one_line(alarm)}\n" for alarm in verdict.alarms))
         say(f"the class: {about}")
         say("".join(f"  {one_line(line)}\n" for line in details) + f"  digest {made.class_digest}")
-        say(f"the policy:\n{indent(made.policy.describe(), '  ')}\n")
+        say(f"the policy:\n{indent(made.words, '  ')}\n")
         for opening, lines in (("derived again", verdict.checked), ("taken on trust", verdict.trusted)):
             for line in lines:
                 say(f"{opening}: {one_line(line)}")

@@ -14,7 +14,8 @@ import numpy as np
 
 from pacbandits.errors import InputError, plain
 from pacbandits.fields import MAX_WHOLE_NUMBER
-from pacbandits.logs.raw import RawLog, ReadingOptions, make_log
+from pacbandits.logs.raw import RawLog, make_log
+from pacbandits.logs.reading import ReadingOptions
 from pacbandits.logs.sparse import SparseFeatures, flatten
 from pacbandits.records.files import check_file, check_unpacked, is_zipped, open_text, why
 from pacbandits.records.log import Log
@@ -51,6 +52,7 @@ def read_dsjson(path: Path, options: ReadingOptions) -> Log:
         stated=options.n_actions is not None,
         remarks=[words for words, true in said if true],
         lines=read.lines,
+        numbered=False,
     )
     return make_log(raw, reward_range=options.reward_range)
 

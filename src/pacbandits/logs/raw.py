@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pacbandits.arrays import FloatArray, IntArray, floats, integers
-from pacbandits.checks import number, settle, whole_number
 from pacbandits.errors import InputError
+from pacbandits.logs.splits import constant_split, parse_split
 from pacbandits.records.contexts import Contexts
 from pacbandits.records.files import NUMBER_BYTES, spell_bytes
-from pacbandits.records.log import Log
+from pacbandits.records.log import UNIT_RANGE, Log, check_range
 
 UNIFORM_REMARK = "every action was always played with the same probability, as the played ones were"
 TWO_ACTIONS_REMARK = "there were no more than 2 actions, so that the propensity of one is what the other's leaves of 1"
@@ -29,33 +29,6 @@ _MOST_SHOWN_ACTIONS = 10  # of those never played, in words
 # may and numbers of single precision do; and at all.
 _SILENT_PROPENSITY_ROUNDING = 1e-6
 _MAX_PROPENSITY_ROUNDING = 1e-3
-
-
-@dataclass(frozen=True)
-class ReadingOptions:
-    """What a log's file may not tell, so that its reader must.
-
-    n_actions: how many actions there are.
-    least_propensity: what every action's propensity was at least, always, for logs that tell the played one's alone.
-    reward_range: the least and the largest that rewards can be, if not 0 and 1.
-    position: which one to take of a feedback with several.
-    """
-
-    n_actions: int | None = None
-    least_propensity: float | None = None
-    reward_range: tuple[float, float] | None = None
-    position: int | None = None
-
-    def __post_init__(self) -> None:
-        if self.n_actions is not None:
-            settle(self, n_actions=whole_number(self.n_actions, name="n_actions", least=1))
-        if self.least_propensity is not None:
-            settle(self, least_propensity=number(self.least_propensity, name="the least propensity"))
-        if self.reward_range is not None:
-            ends = floats(self.reward_range, name="reward_range", shape=(2,))
-            settle(self, reward_range=(float(ends[0]), float(ends[1])))
-        if self.position is not None:
-            settle(self, position=whole_number(self.position, name="position", least=0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,6 +48,9 @@ class RawLog:
     repeats (n,): how often each interaction occurred.
     remarks: what is assumed of the log, in words.
     lines (n,): the lines of the file that the rows stand on.
+    names (A,): what the actions are called, if they have names.
+    split: the propensities, where they were the same for everybody, as the reader says (see `splits`).
+    numbered: whether the log's author numbered the actions.
     """
 
     contexts: Contexts
@@ -90,6 +66,9 @@ class RawLog:
     repeats: ArrayLike | None = None
     remarks: Sequence[str] = ()
     lines: Sequence[int] | None = None
+    names: tuple[str, ...] | None = None
+    split: str | None = None
+    numbered: bool = True
 
 
 def make_log(raw: RawLog, *, reward_range: tuple[float, float] | None) -> Log:
@@ -99,8 +78,8 @@ def make_log(raw: RawLog, *, reward_range: tuple[float, float] | None) -> Log:
     """
     n = len(raw.contexts)
     actions = integers(raw.actions, name="actions", shape=(n,))
-    rewards, words = unit_rewards(raw.rewards, n=n, reward_range=reward_range, lines=raw.lines)
-    said = [*raw.remarks, *words]
+    rewards = unit_rewards(raw.rewards, n=n, reward_range=reward_range, lines=raw.lines)
+    said = [*raw.remarks]
 
     def whole(propensities: FloatArray) -> Log:
         return Log.of(
@@ -111,17 +90,25 @@ def make_log(raw: RawLog, *, reward_range: tuple[float, float] | None) -> Log:
             rounds=raw.rounds,
             repeats=raw.repeats,
             remarks=tuple(said),
+            action_names=raw.names,
+            reward_range=reward_range or UNIT_RANGE,
         )
 
     if raw.propensities is not None:
         full, words = _all_propensities(raw.propensities, raw, actions)
         said.extend(words)
         return whole(full)
-    alone = _played_propensities(raw)
     count = _count_actions(actions, raw.n_actions)
+    if raw.split is not None:
+        if raw.played is not None or raw.least is not None:
+            raise InputError("the log tells propensities, and a split was given as well; leave one of them out")
+        shares, words = parse_split(raw.split, n_actions=count, names=raw.names)
+        said.append(words)
+        return whole(np.broadcast_to(shares, (n, count)))
+    alone = _played_propensities(raw)
     if not raw.stated:
         _check_room(n, count)
-    unplayed = () if raw.declared else _unplayed(actions, count, numbered=raw.lines is None)
+    unplayed = () if raw.declared else _unplayed(actions, count, numbered=raw.numbered)
     said.extend(unplayed)
     if count == 1 and alone.min() < 1.0 - _UNIFORM_ROUNDING:
         raise InputError(
@@ -129,7 +116,7 @@ def make_log(raw: RawLog, *, reward_range: tuple[float, float] | None) -> Log:
             "others; say how many actions there are (--actions 2)"
         )
     alone = np.minimum(alone, 1.0)
-    full, words = (None, ()) if raw.least is not None else _completed(alone, actions, count)
+    full, words = (None, ()) if raw.least is not None else _completed(alone, actions, count, raw.names)
     said.extend(words)
     if full is not None:
         return whole(full)
@@ -142,6 +129,8 @@ def make_log(raw: RawLog, *, reward_range: tuple[float, float] | None) -> Log:
         rounds=raw.rounds,
         repeats=raw.repeats,
         remarks=tuple(said),
+        action_names=raw.names,
+        reward_range=reward_range or UNIT_RANGE,
     )
 
 
@@ -175,12 +164,10 @@ def _played_propensities(raw: RawLog) -> FloatArray:
 
 def unit_rewards(
     rewards: ArrayLike, *, n: int, reward_range: tuple[float, float] | None, lines: Sequence[int] | None = None
-) -> tuple[FloatArray, tuple[str, ...]]:
-    """Rewards (n,) in [0, 1], and what to say of how they came there."""
+) -> FloatArray:
+    """Rewards (n,) in [0, 1]."""
     given = floats(rewards, name="rewards", shape=(n,))
-    low, high = (0.0, 1.0) if reward_range is None else (float(reward_range[0]), float(reward_range[1]))
-    if not (-math.inf < low < high < math.inf and high - low < math.inf):
-        raise InputError(f"a reward range goes from a number to a larger one, got {low:g} to {high:g}")
+    low, high = check_range(reward_range or UNIT_RANGE)
     bad = (given < low) | (given > high)
     if bad.any():
         row = int(bad.argmax())
@@ -190,10 +177,7 @@ def unit_rewards(
             f"the reward of {place(row, lines)} is {_shortest(given[row])}, but rewards must lie in [{low:g}, {high:g}]"
             f"; state the least and the largest that they can be, {remedy}"
         )
-    if reward_range is None:
-        return given, ()
-    words = f"rewards lie in [{low:g}, {high:g}], mapped to [0, 1]: an epsilon of 1 stands for {high - low:g}"
-    return (given - low) / (high - low), (words,)
+    return given if reward_range is None else (given - low) / (high - low)
 
 
 def _shortest(value: float) -> str:
@@ -276,7 +260,9 @@ def _compare_played(
     )
 
 
-def _completed(played: FloatArray, actions: IntArray, n_actions: int) -> tuple[FloatArray | None, tuple[str, ...]]:
+def _completed(
+    played: FloatArray, actions: IntArray, n_actions: int, names: tuple[str, ...] | None
+) -> tuple[FloatArray | None, tuple[str, ...]]:
     """The propensities of all actions (n, A) if they follow from those of the played ones, and by what assumption."""
     n = len(actions)
     if (np.abs(played - 1.0 / n_actions) <= _UNIFORM_ROUNDING).all():
@@ -287,7 +273,8 @@ def _completed(played: FloatArray, actions: IntArray, n_actions: int) -> tuple[F
         full = np.repeat(1.0 - played[:, None], 2, axis=1)
         full[np.arange(n), actions] = played
         return full, (TWO_ACTIONS_REMARK,)
-    return None, ()
+    constant = constant_split(played, actions, n_actions=n_actions, names=names)
+    return (None, ()) if constant is None else (np.broadcast_to(constant[0], (n, n_actions)), (constant[1],))
 
 
 def _least(given: ArrayLike | None, *, n: int, n_actions: int, unplayed: tuple[str, ...] = ()) -> FloatArray:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Unpack
 
 from pacbandits.checks import path_of, text
 from pacbandits.errors import InputError, nearest, plain
 from pacbandits.logs.dsjson import read_dsjson
 from pacbandits.logs.open_bandit import read_open_bandit
-from pacbandits.logs.raw import ReadingOptions
+from pacbandits.logs.reading import Reading, ReadingOptions
 from pacbandits.logs.tables import read_table
 from pacbandits.records import parquet
 from pacbandits.records.files import check_file, naming, why
@@ -25,34 +26,28 @@ class LogFormat:
     endings: how the names of such files end.
     read: makes a log of a file.
     positions: whether it may hold several positions, of which one is taken.
+    columns: whether its columns have names of the author's own, so that the reader says which is what.
     """
 
     name: str
     endings: tuple[str, ...]
     read: Callable[[Path, ReadingOptions], Log]
     positions: bool = False
+    columns: bool = False
 
 
 LOG_FORMATS = {
     form.name: form
     for form in (
-        LogFormat("parquet", (".parquet", ".pq", ".parq"), read_table),
-        LogFormat("csv", tuple(parquet.DELIMITERS), read_table),
+        LogFormat("parquet", (".parquet", ".pq", ".parq"), read_table, columns=True),
+        LogFormat("csv", tuple(parquet.DELIMITERS), read_table, columns=True),
         LogFormat("dsjson", (".dsjson", ".json", ".jsonl", ".ndjson"), read_dsjson),
         LogFormat("open-bandit", (".npz",), read_open_bandit, positions=True),
     )
 }
 
 
-def read_log(
-    path: str | Path,
-    *,
-    n_actions: int | None = None,
-    least_propensity: float | None = None,
-    reward_range: tuple[float, float] | None = None,
-    position: int | None = None,
-    format: str | None = None,
-) -> tuple[Log, tuple[str, ...]]:
+def read_log(path: str | Path, *, format: str | None = None, **reading: Unpack[Reading]) -> tuple[Log, tuple[str, ...]]:
     """A log from anyone's file, and what had to be assumed of it, in words; its certificates say so too.
 
     Parquet or CSV has columns `action`, `reward`, a `propensity` of the played action or `propensities` (lists) or
@@ -60,19 +55,24 @@ def read_log(
     Open Bandit Pipeline's feedback is an .npz file with its keys, and Vowpal Wabbit's dsjson has a line a decision.
 
     path: of the file.
-    n_actions: how many there are, where the file does not tell.
-    least_propensity: for logs with the propensity of the played action alone, what every action's was at least, always.
-    reward_range: the least and the largest that rewards can be, if not 0 and 1.
-    position: which one to take of a feedback with several.
     format: parquet, csv, dsjson or open-bandit; by the file's name if it is not given.
+    reading: what the file does not tell:
+        action, reward, propensity: the columns that hold these, if they are not called so.
+        split: the propensities, where everybody had the same: `uniform`, or those of each action (`a=0.4,b=0.6`).
+        reward_range: the least and the largest that rewards can be, if not 0 and 1.
+        time: the column that tells when a row occurred, by which rows are brought into order.
+        features, without: the columns to use as features, if not all that are left; columns to leave out.
+        n_actions: how many there are.
+        least_propensity: for logs with the propensity of the played action alone, what every action's was at least.
+        position: which one to take of a feedback with several.
 
     >>> import pacbandits as pb
-    >>> rows = ["age,action,reward,propensity", "20,plain,1,0.5", "30,plain,0,0.5", "40,discount,1,0.5"]
-    >>> with open("clicks.csv", "w") as file:
+    >>> rows = ["age,variant,spent", "20,plain,1", "30,plain,0", "40,discount,9"]
+    >>> with open("test.csv", "w") as file:
     ...     print(*rows, sep="\\n", file=file)
-    >>> log, assumed = pb.read_log("clicks.csv")
-    >>> log.samples, log.n_actions, assumed[0]
-    (3, 2, "action 0 is 'discount', action 1 is 'plain'")
+    >>> log, assumed = pb.read_log("test.csv", action="variant", reward="spent", split="uniform", reward_range=(0, 10))
+    >>> log.action_names, log.reward_range, log.contexts.names
+    (('discount', 'plain'), (0.0, 10.0), ('age',))
 
     Raises:
         InputError: When the file cannot be read, a column is missing, or a value cannot be; it names which.
@@ -80,10 +80,13 @@ def read_log(
     path = path_of(path)
     check_file(path)
     form = _format(path, format)
-    if position is not None and not form.positions:
+    options = ReadingOptions(**reading)
+    if options.position is not None and not form.positions:
         raise InputError(f"{path} has no positions; leave out the position")
+    if not form.columns and (said := options.of_columns):
+        raise InputError(f"{path} is in a format with columns of its own; leave out {said[0]}")
     with naming(path):
-        log = form.read(path, ReadingOptions(n_actions, least_propensity, reward_range, position))
+        log = form.read(path, options)
     return log, log.assumed
 
 

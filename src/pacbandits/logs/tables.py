@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,29 +12,47 @@ import numpy as np
 
 from pacbandits.arrays import FloatArray, IntArray
 from pacbandits.errors import InputError, nearest, plain
-from pacbandits.logs.raw import RawLog, ReadingOptions, make_log
+from pacbandits.fields import Fields
+from pacbandits.logs.picking import NAMES_ELSEWHERE, pick_columns
+from pacbandits.logs.raw import MAX_ACTIONS, RawLog, make_log
+from pacbandits.logs.reading import ReadingOptions
+from pacbandits.logs.splits import split_names
 from pacbandits.records import parquet
-from pacbandits.records.arrow import Columns, is_list, is_text
+from pacbandits.records.arrow import Columns, is_list, is_text, pa
 from pacbandits.records.columns import pop_floats, pop_integers, pop_matrix
 from pacbandits.records.contexts import Contexts
-from pacbandits.records.log import Log, pop_weights
+from pacbandits.records.log import Log, pop_weights, with_about
 
-# What the columns of a log are called elsewhere.
-_NAMES_ELSEWHERE = {
-    "action": ("a", "arm", "action_id", "treatment", "variant", "chosen_action", "item_id"),
-    "reward": ("r", "y", "outcome", "click", "clicked", "conversion", "payoff"),
-    "propensity": ("pscore", "propensity_score", "p", "prob", "probability", "action_prob", "pi_b"),
-}
-_MOST_ACTIONS_NAMED = 100
+FIRST_CSV_LINE = 2  # after the names of columns
 _PROPENSITY_PREFIX = "propensity_"  # and the action: columns of the propensities of all actions
 
 
 def read_table(path: Path, options: ReadingOptions) -> Log:
     """A log from the columns of a Parquet or CSV file; see `read_log`."""
-    table = parquet.read(path)
+    return log_of_columns(
+        parquet.read(path),
+        options,
+        remarks=parquet.read_remarks(path),
+        about=parquet.read_about(path),
+        first_line=FIRST_CSV_LINE if parquet.suffix(path) in parquet.DELIMITERS else None,
+    )
+
+
+def log_of_columns(
+    table: Columns, options: ReadingOptions, *, remarks: Sequence[str], about: Fields, first_line: int | None
+) -> Log:
+    """A log from the columns of a table, which are taken out of it.
+
+    remarks, about: what its file says of it. first_line: the line of the file on which the first row stands.
+    """
+    order, left_out = pick_columns(table, options)
+    if order is not None:
+        rows: Any = pa.array(order)
+        table = {name: column.take(rows) for name, column in table.items()}
     each = [name for name in table if name.startswith(_PROPENSITY_PREFIX) and len(name) > len(_PROPENSITY_PREFIX)]
-    _check_columns(table, each)
-    actions, labels = _pop_actions(table)
+    _check_columns(table, each, split=options.split)
+    split = None if options.split is None else str(options.split)
+    actions, labels = _pop_actions(table, split)
     rewards = pop_floats(table, "reward")
     played = pop_floats(table, "propensity")
     listed = "propensities" in table
@@ -55,7 +74,6 @@ def read_table(path: Path, options: ReadingOptions) -> Log:
     contexts = Contexts.from_columns(table, n=len(actions))
     if contexts.n_features == 0 and contexts.ids is None:
         contexts = replace(contexts, ids=contexts.distinct()[1])
-    named = () if labels is None else (_name_actions(labels),)
     width = least.shape[1] if isinstance(least, np.ndarray) and least.ndim == 2 else None
     raw = RawLog(
         contexts,
@@ -64,61 +82,95 @@ def read_table(path: Path, options: ReadingOptions) -> Log:
         propensities=propensities,
         played=played,
         least=least,
-        n_actions=width if options.n_actions is None else options.n_actions,
+        n_actions=_told_actions(options, width=width, labels=labels, about=about),
         declared=width is not None,
         stated=options.n_actions is not None,
         rounds=rounds,
         repeats=repeats,
-        remarks=(*parquet.read_remarks(path), *weighted, *named),
+        remarks=(*remarks, *left_out, *weighted),
+        lines=None if first_line is None else _lines(len(actions), first_line, order),
+        names=labels if labels is not None else _stored_names(about, len(actions)),
+        split=split,
+        numbered=labels is None,
     )
-    return make_log(raw, reward_range=options.reward_range)
+    return _within(make_log(raw, reward_range=options.reward_range), about, options)
 
 
-def _name_actions(labels: tuple[str, ...]) -> str:
-    """Which number stands for which action; of the first actions, if there are many."""
-    shown = ", ".join(f"action {i} is '{plain(name)}'" for i, name in enumerate(labels[:_MOST_ACTIONS_NAMED]))
-    more = f", and so on in the order of the {len(labels):,} sorted labels" if len(labels) > _MOST_ACTIONS_NAMED else ""
-    return shown + more
+def _told_actions(
+    options: ReadingOptions, *, width: int | None, labels: tuple[str, ...] | None, about: Fields
+) -> int | None:
+    """How many actions there are, as far as the reader or the file says."""
+    if options.n_actions is not None:
+        return options.n_actions
+    if width is None and labels is not None:
+        return len(labels)
+    return len(about.texts("actions")) if width is None and "actions" in about else width
 
 
-def _check_columns(table: Columns, each: list[str]) -> None:
+def _stored_names(about: Fields, n: int) -> tuple[str, ...] | None:
+    """The names of actions that a file tells beside its columns."""
+    return about.texts("actions", most=max(n, MAX_ACTIONS)) if "actions" in about else None
+
+
+def _within(log: Log, about: Fields, options: ReadingOptions) -> Log:
+    """The log with the range of rewards that its file tells, where the reader tells none."""
+    return with_about(log, about) if options.reward_range is None and "reward_range" in about else log
+
+
+def _lines(n: int, first: int, order: IntArray | None) -> Sequence[int]:
+    """On which lines of the file the rows stand."""
+    return range(first, first + n) if order is None else [first + int(row) for row in order]
+
+
+def _check_columns(table: Columns, each: list[str], *, split: object) -> None:
     """Raise one line that says all that is missing, what is there, and what may be it."""
     missing = [name for name in ("action", "reward") if name not in table]
-    if "propensity" not in table and "propensities" not in table and not each:
+    if "propensity" not in table and "propensities" not in table and not each and split is None:
         missing.append("propensity")
     if not missing:
         return
     hints = [f"is '{plain(found)}' the {name}?" for name in missing if (found := _also_called(name, table)) is not None]
     what = " and ".join(f"'{name}'" for name in missing)
     are = f"column {what} is" if len(missing) == 1 else f"columns {what} are"
-    other = " (or 'propensities', of all actions)" if "propensity" in missing else ""
     shown = plain(", ".join(table))
-    hint = f"; {' '.join(hints)} rename it" if hints else ""
+    hint = f"; {' '.join(hints)} say so (--{missing[0]} NAME), or rename it" if hints else ""
+    if "propensity" in missing:
+        hint += "; if everybody had the same chances, say which: --split uniform, or --split a=0.4,b=0.6"
+    other = " (or 'propensities', of all actions)" if "propensity" in missing else ""
     raise InputError(f"{are} missing{other}; there are: {shown}{hint}")
 
 
 def _also_called(name: str, table: Columns) -> str | None:
     by_name = {column.lower(): column for column in table if column not in ("action", "reward")}
-    for other in _NAMES_ELSEWHERE[name]:
+    for other in NAMES_ELSEWHERE[name]:
         if other in by_name:
             return by_name[other]
     words = re.match(r"; did you mean '(.*)'\? \(known", nearest(name, by_name.values()))
     return words.group(1) if words else None
 
 
-def _pop_actions(table: Columns) -> tuple[IntArray, tuple[str, ...] | None]:
-    """The actions (n,), and their labels in the order of their numbers if they were text."""
+def _pop_actions(table: Columns, split: str | None) -> tuple[IntArray, tuple[str, ...] | None]:
+    """The actions (n,), and their labels in the order of their numbers if they were text.
+
+    split: what the reader says of propensities: numbers that are not 0, 1, … are labels there, and true and false too.
+    """
     column: Any = table["action"]
     if not is_text(column.type):
+        truths = bool(pa.types.is_boolean(column.type))
         actions = pop_integers(table, "action")
         assert actions is not None
-        return actions, None
+        played = np.unique(actions)
+        if not truths and (split is None or np.array_equal(played, np.arange(len(played)))):
+            return actions, None
+        names = ("no", "yes") if truths else tuple(str(number) for number in played)
+        return (actions if truths else np.searchsorted(played, actions)), names
     del table["action"]
     if column.null_count:
         raise InputError(f"column 'action' has {column.null_count} missing values; fill or drop them")
     labels: tuple[str, ...] = tuple(column.dictionary.to_pylist())
     codes = np.asarray(column.indices.to_numpy(zero_copy_only=False), dtype=np.int64)
-    kept = sorted({labels[int(code)] for code in np.unique(codes)})  # a dictionary may know more, in another order
+    unplayed = split_names(split) if split is not None else set[str]()  # a split may know of more
+    kept = sorted({labels[int(code)] for code in np.unique(codes)} | unplayed)  # a dictionary has another order
     place = {label: k for k, label in enumerate(kept)}
     places = np.array([place.get(label, 0) for label in labels], dtype=np.int64)
     return places[codes], tuple(kept)

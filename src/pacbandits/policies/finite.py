@@ -18,6 +18,7 @@ from pacbandits.fields import Fields
 from pacbandits.policies.base import Cost, Frontier, check_n_actions, check_scores, compact
 from pacbandits.policies.pareto import pareto
 from pacbandits.records import Contexts, Policy
+from pacbandits.records.naming import call
 
 SECONDS_PER_ENTRY = 1e-9  # of a table, looked up and added
 
@@ -46,14 +47,21 @@ class TablePolicy:
         return self.table[contexts.require_ids(below=len(self.table))]
 
     def describe(self) -> str:
+        return self._words(None)
+
+    def describe_with(self, actions: Sequence[str]) -> str:
+        """The same, with the names of actions (A,) in the place of their numbers."""
+        return self._words(actions)
+
+    def _words(self, names: Sequence[str] | None) -> str:
         actions, counts = np.unique(self.table, return_counts=True)
         name = plain(self.name)
         if len(actions) == 1:
-            return f"{name}: always action {actions[0]}"
+            return f"{name}: always {call(int(actions[0]), names)}"
         if len(self.table) <= 12:
-            return f"{name}: " + ", ".join(f"context {c} → action {a}" for c, a in enumerate(self.table))
+            return f"{name}: " + ", ".join(f"context {c} → {call(int(a), names)}" for c, a in enumerate(self.table))
         order = np.argsort(-counts, kind="stable")[:5]
-        parts = ", ".join(f"action {actions[i]} on {counts[i]}" for i in order)
+        parts = ", ".join(f"{call(int(actions[i]), names)} on {counts[i]}" for i in order)
         rest = len(actions) - len(order)
         more = f", {rest} other action{'s' if rest > 1 else ''} on the rest" if rest > 0 else ""
         return f"{name}: of {len(self.table)} contexts, {parts}{more}"

@@ -3,7 +3,7 @@
 from pacbandits.records.contexts import Contexts, check_contexts
 from pacbandits.records.design import Design, Sampler, check_sampler
 from pacbandits.records.log import Log, check_log
-from pacbandits.records.lottery import Chosen, Lottery, check_chosen, likeliest, parts_of
+from pacbandits.records.lottery import Chosen, Lottery, check_chosen, describe_chosen, likeliest, parts_of
 from pacbandits.records.phi import Phi
 from pacbandits.records.policy import Policy, check_policy
 from pacbandits.records.reward_bounds import RewardBounds
@@ -23,6 +23,7 @@ __all__ = [
     "check_log",
     "check_policy",
     "check_sampler",
+    "describe_chosen",
     "likeliest",
     "parts_of",
 ]

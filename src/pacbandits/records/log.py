@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import IO
+from typing import IO, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,13 +14,16 @@ from numpy.typing import ArrayLike
 from pacbandits.arrays import BoolArray, FloatArray, IntArray, floats, integers
 from pacbandits.checks import instance, settle, texts
 from pacbandits.errors import InputError, plain
+from pacbandits.fields import Fields
 from pacbandits.records import parquet
 from pacbandits.records.arrow import Columns
 from pacbandits.records.columns import pop_floats, pop_integers, pop_matrix
 from pacbandits.records.contexts import WEIGHT_COLUMN, Contexts, check_contexts
 from pacbandits.records.files import naming
+from pacbandits.records.naming import check_names
 from pacbandits.records.phi import joined_phi
 
+UNIT_RANGE = (0.0, 1.0)  # of rewards
 PROPENSITY_SUM_ROUNDING = 1e-6  # how far the propensities of a row may sum from 1
 WEIGHTS_REMARK = f"the column '{WEIGHT_COLUMN}' plays no part: the rows of a log are draws, which all count alike"
 _WEIGHT_ROUNDING = 1e-9  # relative: how far weights that are meant to be equal may differ
@@ -38,6 +43,8 @@ class Log:
     least (n, A): for logs that know the propensity of the played action alone, what every action's was at least, as
         declared; `propensities` then holds these, but for the played action. None for other logs.
     remarks: what else is assumed of the log, in words; its certificates repeat them.
+    action_names (A,): what the actions are called; None if they are but numbered.
+    reward_range: what a reward of 0 and of 1 stand for in the units of whoever kept the log.
     """
 
     contexts: Contexts
@@ -48,6 +55,8 @@ class Log:
     repeats: IntArray
     least: FloatArray | None = None
     remarks: tuple[str, ...] = ()
+    action_names: tuple[str, ...] | None = None
+    reward_range: tuple[float, float] = UNIT_RANGE
 
     def __post_init__(self) -> None:
         n = len(check_contexts(self.contexts))
@@ -71,6 +80,8 @@ class Log:
             settle(self, least=least)
         settle(self, remarks=texts(self.remarks, name="remarks"), propensities=propensities, actions=actions)
         settle(self, rewards=floats(self.rewards, name="rewards", shape=(n,)))
+        settle(self, action_names=check_names(self.action_names, n_actions=propensities.shape[1]))
+        settle(self, reward_range=check_range(self.reward_range))
         settle(self, rounds=integers(self.rounds, name="rounds", shape=(n,)))
         repeats = integers(self.repeats, name="repeats", shape=(n,))
         if repeats.min() < 1:
@@ -114,15 +125,15 @@ class Log:
 
     def take(self, rows: IntArray) -> Log:
         """The given rows."""
-        return Log(
-            self.contexts.take(rows),
-            self.actions[rows],
-            self.rewards[rows],
-            self.propensities[rows],
-            self.rounds[rows],
-            self.repeats[rows],
-            None if self.least is None else self.least[rows],
-            self.remarks,
+        return replace(
+            self,
+            contexts=self.contexts.take(rows),
+            actions=self.actions[rows],
+            rewards=self.rewards[rows],
+            propensities=self.propensities[rows],
+            rounds=self.rounds[rows],
+            repeats=self.repeats[rows],
+            least=None if self.least is None else self.least[rows],
         )
 
     def followed_by(self, later: Log) -> Log:
@@ -130,10 +141,13 @@ class Log:
         mine, theirs = self.contexts, later.contexts
         if (mine.names, mine.categories, mine.ids is None) != (theirs.names, theirs.categories, theirs.ids is None):
             raise InputError("the contexts of the two logs differ in their features")
+        if (self.action_names, self.reward_range) != (later.action_names, later.reward_range):
+            raise InputError("the two logs differ in the names of their actions, or in the range of their rewards")
         n = len(self) + len(later)
         known = self.least is None and later.least is None
-        return Log(
-            Contexts(
+        return replace(
+            self,
+            contexts=Contexts(
                 features=np.concatenate([mine.features, theirs.features]),
                 names=mine.names,
                 categories=mine.categories,
@@ -141,13 +155,13 @@ class Log:
                 weights=np.full(n, 1.0 / n),
                 phi=joined_phi(mine.phi, theirs.phi),
             ),
-            np.concatenate([self.actions, later.actions]),
-            np.concatenate([self.rewards, later.rewards]),
-            np.concatenate([self.propensities, later.propensities]),
-            np.concatenate([self.rounds, later.rounds]),
-            np.concatenate([self.repeats, later.repeats]),
-            None if known else np.concatenate([self.bounds, later.bounds]),
-            tuple(dict.fromkeys((*self.remarks, *later.remarks))),
+            actions=np.concatenate([self.actions, later.actions]),
+            rewards=np.concatenate([self.rewards, later.rewards]),
+            propensities=np.concatenate([self.propensities, later.propensities]),
+            rounds=np.concatenate([self.rounds, later.rounds]),
+            repeats=np.concatenate([self.repeats, later.repeats]),
+            least=None if known else np.concatenate([self.bounds, later.bounds]),
+            remarks=tuple(dict.fromkeys((*self.remarks, *later.remarks))),
         )
 
     @classmethod
@@ -161,6 +175,8 @@ class Log:
         rounds: ArrayLike | None = None,
         repeats: ArrayLike | None = None,
         remarks: tuple[str, ...] = (),
+        action_names: Sequence[str] | None = None,
+        reward_range: tuple[float, float] = UNIT_RANGE,
     ) -> Log:
         """A log from anything like arrays; without rounds, all in round 0; without repeats, each row occurred once.
 
@@ -179,6 +195,8 @@ class Log:
             rounds=np.zeros(n, dtype=np.int64) if rounds is None else integers(rounds, name="rounds", shape=(n,)),
             repeats=np.ones(n, dtype=np.int64) if repeats is None else integers(repeats, name="repeats", shape=(n,)),
             remarks=remarks,
+            action_names=None if action_names is None else tuple(action_names),
+            reward_range=reward_range,
         )
 
     @classmethod
@@ -193,6 +211,8 @@ class Log:
         rounds: ArrayLike | None = None,
         repeats: ArrayLike | None = None,
         remarks: tuple[str, ...] = (),
+        action_names: Sequence[str] | None = None,
+        reward_range: tuple[float, float] = UNIT_RANGE,
     ) -> Log:
         """A log that knows the propensity of the played action alone.
 
@@ -214,6 +234,8 @@ class Log:
             repeats=np.ones(n, dtype=np.int64) if repeats is None else integers(repeats, name="repeats", shape=(n,)),
             least=bounds,
             remarks=remarks,
+            action_names=None if action_names is None else tuple(action_names),
+            reward_range=reward_range,
         )
 
     @classmethod
@@ -224,7 +246,7 @@ class Log:
         other columns are features. For logs in other forms see `read_log`.
         """
         with naming(Path(path)):
-            return cls._read(Path(path))
+            return with_about(cls._read(Path(path)), parquet.read_about(path))
 
     @classmethod
     def _read(cls, path: Path) -> Log:
@@ -280,7 +302,10 @@ class Log:
         clash = sorted(set(columns) & set(self.contexts.names))
         if clash:
             raise InputError(f"feature '{clash[0]}' has the name of a log column; rename the feature")
-        parquet.write(path, self.contexts.columns() | columns, remarks=self.remarks)
+        about = {} if self.action_names is None else {"actions": list(self.action_names)}
+        if self.reward_range != UNIT_RANGE:
+            about["reward_range"] = list(self.reward_range)
+        parquet.write(path, self.contexts.columns() | columns, remarks=self.remarks, about=about)
 
 
 def pop_weights(columns: Columns) -> tuple[str, ...]:
@@ -292,6 +317,22 @@ def pop_weights(columns: Columns) -> tuple[str, ...]:
     if given.min() < 0:
         raise InputError(f"context_weights must not be negative, but entry {int(given.argmin())} is {given.min()}")
     return (WEIGHTS_REMARK,) if np.ptp(given) > _WEIGHT_ROUNDING * given.max() else ()
+
+
+def with_about(log: Log, about: Fields) -> Log:
+    """The log with what a file says about it beside its columns."""
+    names = about.texts("actions", most=log.n_actions) if "actions" in about else None
+    ends = about.numbers("reward_range", shortest=2, longest=2) if "reward_range" in about else UNIT_RANGE
+    return replace(log, action_names=names, reward_range=(ends[0], ends[1]))
+
+
+def check_range(given: object) -> tuple[float, float]:
+    """The least and the largest that a reward can be, as two numbers."""
+    ends = floats(cast(ArrayLike, given), name="reward_range", shape=(2,))
+    low, high = float(ends[0]), float(ends[1])
+    if not (low < high and high - low < math.inf):
+        raise InputError(f"a reward range goes from a number to a larger one, got {low:g} to {high:g}")
+    return low, high
 
 
 def check_log(log: object) -> Log:

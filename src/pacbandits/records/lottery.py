@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +12,7 @@ from pacbandits.arrays import FloatArray, IntArray, floats
 from pacbandits.checks import entries, generator, settle
 from pacbandits.errors import InputError
 from pacbandits.records.contexts import Contexts, check_contexts
+from pacbandits.records.naming import describe_policy
 from pacbandits.records.policy import Policy, check_policy
 
 MAX_WEIGHT_ROUNDING = 1e-9  # by which weights may miss 1 in all
@@ -74,9 +76,12 @@ class Lottery:
 
     def describe(self) -> str:
         """What it does, in words: the likeliest first."""
+        return self.describe_with(None)
+
+    def describe_with(self, actions: Sequence[str] | None) -> str:
+        """The same, with the names of actions (A,) in the place of their numbers."""
         order = sorted(range(len(self.policies)), key=lambda one: -self.weights[one])
-        parts = [_part(self.policies[one].describe(), self.weights[one]) for one in order]
-        return "\n".join(parts)
+        return "\n".join(_part(describe_policy(self.policies[one], actions), self.weights[one]) for one in order)
 
     def to_json(self) -> dict[str, Any]:
         """What JSON knows of it, from which `pacbandits.policies.chosen_from_json` makes the same."""
@@ -98,6 +103,11 @@ def parts_of(chosen: Chosen) -> tuple[Policy, ...]:
 def likeliest(chosen: Chosen) -> Policy:
     """The policy itself, or the likeliest of a lottery."""
     return chosen.likeliest if isinstance(chosen, Lottery) else chosen
+
+
+def describe_chosen(chosen: Chosen, actions: Sequence[str] | None) -> str:
+    """What a policy or a lottery does, in words; actions (A,): what each is called, if they have names."""
+    return chosen.describe_with(actions) if isinstance(chosen, Lottery) else describe_policy(chosen, actions)
 
 
 def check_chosen(chosen: object, *, name: str = "policy") -> Chosen:

@@ -13,7 +13,7 @@ import numpy as np
 
 from pacbandits.arrays import BoolArray, IntArray
 from pacbandits.errors import InputError, plain
-from pacbandits.fields import MAX_TEXT_CHARACTERS, texts
+from pacbandits.fields import MAX_TEXT_CHARACTERS, Fields, texts
 from pacbandits.json_files import parse_json
 from pacbandits.records.arrow import Columns, is_list, is_number, is_plain_text, is_text, pa, pq
 from pacbandits.records.columns import pop_matrix
@@ -30,12 +30,12 @@ from pacbandits.records.files import (
 )
 from pacbandits.records.pages import count_unpacked_bytes
 
-__all__ = ["DELIMITERS", "pop_matrix", "read", "read_remarks", "suffix", "write"]
+__all__ = ["DELIMITERS", "columns_of", "pop_matrix", "read", "read_about", "read_remarks", "suffix", "write"]
 
 MAX_REMARKS = 100  # in a file
 _MAX_FOOTER_ITEMS = 10**6  # in one list of it
 _PLAIN_PARQUET = "write it without compression and dictionaries (compression='none', use_dictionary=False)"
-_REMARKS_KEY = b"pacbandits remarks"  # in the metadata of a Parquet file
+_REMARKS_KEY, _ABOUT_KEY = b"pacbandits remarks", b"pacbandits about"  # in the metadata of a Parquet file
 
 
 def read(path: str | Path) -> Columns:
@@ -56,20 +56,34 @@ def read(path: str | Path) -> Columns:
 
 def _read_columns(path: Path, delimiter: str | None) -> Columns:
     table, texts = _read_parquet(path) if delimiter is None else _read_text(path, delimiter)
+    return _split_up(table, texts, name=str(path), in_text=delimiter is not None)
+
+
+def columns_of(table: Any, *, name: str) -> Columns:
+    """The columns of an Arrow table, as `read` gives them; name: what to call it in messages."""
+    check_columns(table.num_columns)
+    for field in table.schema:
+        if not _is_readable(field.type):
+            raise InputError(f"column '{plain(field.name)}' must be numbers or text, got {plain(field.type)}")
+    return _split_up(table, _text_names(table.schema), name=name, in_text=False)
+
+
+def _split_up(table: Any, texts: set[str], *, name: str, in_text: bool) -> Columns:
+    """The columns of a table, those of text as codes."""
     names: list[str] = table.column_names
     n: int = table.num_rows
-    _check_names(path, names, n=n)
+    _check_names(name, names, n=n)
     columns: list[Any] = table.columns[::-1]
     del table
     out: Columns = {}
-    for name in names:  # each chunked column is let go once it is copied
+    for title in names:  # each chunked column is let go once it is copied
         column: Any = columns.pop().combine_chunks()
         column.validate(full=True)
         if len(column) != n:
-            raise InputError(f"column '{plain(name)}' has {len(column)} rows, and the table {n}; it is damaged")
-        out[name] = _sorted_labels(column) if name in texts else column
-        if delimiter is not None and name in texts:
-            check_texts(name, out[name].dictionary.to_pylist())
+            raise InputError(f"column '{plain(title)}' has {len(column)} rows, and the table {n}; it is damaged")
+        out[title] = _sorted_labels(column) if title in texts else column
+        if in_text and title in texts:
+            check_texts(title, out[title].dictionary.to_pylist())
     return out
 
 
@@ -117,7 +131,7 @@ def _is_readable(kind: Any) -> bool:
     return is_number(kind) or is_text(kind) or bool(pa.types.is_null(kind))
 
 
-def _check_names(path: Path, names: list[str], *, n: int) -> None:
+def _check_names(path: str, names: list[str], *, n: int) -> None:
     if n == 0:
         raise InputError(f"{path} has no rows")
     if not names:
@@ -152,26 +166,47 @@ def suffix(path: Path) -> str:
 
 def read_remarks(path: str | Path) -> tuple[str, ...]:
     """The remarks that `write` put into a Parquet file which can be read; none of any other."""
-    if suffix(Path(path)) in DELIMITERS:
-        return ()
-    try:
-        metadata: dict[bytes, bytes] = _open(Path(path)).schema_arrow.metadata or {}
-        said = metadata.get(_REMARKS_KEY, b"[]").decode("utf-8")
-    except (pa.ArrowException, OSError, UnicodeError):
-        raise InputError(f"the remarks in {path} are damaged") from None
-    given = texts(parse_json(said, name=f"what {path} remarks"), name="the remarks", most=MAX_REMARKS)
+    given = texts(_read_metadata(path, _REMARKS_KEY, b"[]", "remarks"), name="the remarks", most=MAX_REMARKS)
     return tuple(plain(words, most=MAX_TEXT_CHARACTERS) for words in given)
 
 
-def write(path: str | Path | IO[bytes], columns: Mapping[str, object], *, remarks: Sequence[str] = ()) -> None:
-    """Write columns (numpy or pyarrow arrays) to a Parquet file or an open one, and remarks on them into its metadata.
+def read_about(path: str | Path) -> Fields:
+    """What `write` was told about the table in a Parquet file, by name; nothing of any other file."""
+    return Fields.read(_read_metadata(path, _ABOUT_KEY, b"{}", "description"), of="description of the table")
 
-    What `read` would refuse as unpacking to too much is written without compression.
+
+def _read_metadata(path: str | Path, key: bytes, default: bytes, noun: str) -> object:
+    """What stands in the metadata of a Parquet file under a key, from JSON."""
+    said = default
+    if suffix(Path(path)) not in DELIMITERS:
+        try:
+            metadata: dict[bytes, bytes] = _open(Path(path)).schema_arrow.metadata or {}
+            said = metadata.get(key, default)
+        except (pa.ArrowException, OSError):
+            raise InputError(f"the {noun} in {path} are damaged") from None
+    try:
+        return parse_json(said.decode("utf-8"), name=f"the {noun} in {path}")
+    except UnicodeError:
+        raise InputError(f"the {noun} in {path} are damaged") from None
+
+
+def write(
+    path: str | Path | IO[bytes],
+    columns: Mapping[str, object],
+    *,
+    remarks: Sequence[str] = (),
+    about: Mapping[str, object] | None = None,
+) -> None:
+    """Write columns (numpy or pyarrow arrays) to a Parquet file or an open one.
+
+    remarks on them, and what else is to be said about them, go into its metadata. What `read` would refuse as unpacking
+    to too much is written without compression.
     """
     arrays: Any = {name: _arrow(values) for name, values in columns.items()}
     table: Any = pa.table(arrays)
-    if remarks:
-        table = table.replace_schema_metadata({_REMARKS_KEY: json.dumps(list(remarks))})
+    said = {_REMARKS_KEY: list(remarks), _ABOUT_KEY: dict(about or {})}
+    if any(said.values()):
+        table = table.replace_schema_metadata({key: json.dumps(value) for key, value in said.items() if value})
     try:
         if not isinstance(path, str | Path):
             made = BytesIO()

@@ -10,12 +10,12 @@ from rich.table import Table
 from rich.text import Text
 
 from pacbandits.certificate import Certificate, Claim
-from pacbandits.errors import visible_lines
+from pacbandits.errors import one_line, visible_lines
 from pacbandits.options import Option
 from pacbandits.report.numbers import show_name, show_number, show_samples
+from pacbandits.report.summary import Summary, interval_words
 from pacbandits.report.tables import options_table
 from pacbandits.simulation import Run
-from pacbandits.trials.forecast import Outlook
 from pacbandits.trials.protocol import Profile
 
 
@@ -89,19 +89,37 @@ def algorithms_table(algorithms: Mapping[Profile, Sequence[Option]]) -> Renderab
     return Group(*parts)
 
 
-def certificate_table(certificate: Certificate, ahead: Outlook | None = None) -> RenderableType:
-    """What a log proves: the policy in words, the claim, and the figures behind it; and what is still missing."""
+def certificate_table(certificate: Certificate, summary: Summary | None = None) -> RenderableType:
+    """What a log proves: the policy in words, the claim, and the figures behind it; and what is still missing.
+
+    summary: how good the policy is, and how many more interactions would prove what.
+    """
     c = certificate
-    figures = {
+    figures = {} if summary is None else _worth_figures(summary)
+    figures |= {
         "certified": "yes" if c.certified else "no",
-        "ε that the data certify": show_number(c.certified_epsilon) if c.certified_epsilon < 1 else "—",
+        "ε that the data certify": show_number(c.certified_epsilon) if c.certified_epsilon < c.unit else "—",
         "interactions": f"{c.samples:,}",
         "least evidence, and needed": f"{c.value:.2f} of {c.threshold:.2f} nats",
     }
-    if ahead is not None:
-        figures["more like these for ε, about"] = f"{float(f'{ahead.same:.2g}'):,.0f}"
-        figures["more of the best design, about"] = f"{float(f'{ahead.best:.2g}'):,.0f}"
+    if summary is not None and summary.ahead is not None and summary.target is not None:
+        near = summary.show_difference(summary.target)
+        figures[f"more rows to prove {near}"] = f"about {float(f'{summary.ahead.same:.2g}'):,.0f} like these"
+        figures["  or by the best design"] = f"about {float(f'{summary.ahead.best:.2g}'):,.0f}"
     return claim_table(c, figures)
+
+
+def _worth_figures(summary: Summary) -> dict[str, str]:
+    """How good a policy is, with intervals."""
+    worth = summary.worth
+    if worth is None:
+        return {}
+    best = int(np.argmax([one.estimate for one in worth.singles]))
+    return {
+        f"mean {one_line(summary.outcome)} of the policy": interval_words(summary, worth.value, difference=False),
+        f"always {one_line(summary.actions[best])}": interval_words(summary, worth.singles[best], difference=False),
+        "gain over the best single action": interval_words(summary, worth.over_best, difference=True),
+    }
 
 
 def claim_table(claim: Claim, figures: Mapping[str, str], *, warning: str = "") -> RenderableType:
@@ -115,7 +133,7 @@ def claim_table(claim: Claim, figures: Mapping[str, str], *, warning: str = "") 
     words = Text.assemble(
         (warning, "bold yellow"),
         ("policy\n", "bold cyan"),
-        f"{visible_lines(claim.policy.describe())}\n\n",
+        f"{visible_lines(claim.words)}\n\n",
         ("claim\n", "bold cyan"),
         f"{claim.describe()}\n",
         ("".join(f"\nBUT: {alarm}\n" for alarm in claim.alarms), "bold red"),

@@ -67,7 +67,8 @@ def outlook(certificate: Certificate, log: Log, policies: PolicyClass, *, model:
     fitted = made.fit(log)
     ledger = Ledger.of(part, fitted.predict(part.contexts))
     mixed = _mixture(part, ledger)
-    epsilon, uniform_price = certificate.epsilon, policies.n_actions / (2.0 * certificate.epsilon**2)
+    epsilon = certificate.unit_epsilon
+    uniform_price = policies.n_actions / (2.0 * epsilon**2)
     findings = Findings(ledger, None, mixed, likeliest(certificate.policy), fitted, uniform_price)
     best_task = gap_task(findings, policies, epsilon=epsilon, floor=DEFAULT_FLOOR_SHARE)
     same_task = replace(
@@ -77,6 +78,29 @@ def outlook(certificate: Certificate, log: Log, policies: PolicyClass, *, model:
     same = max(price_propensities(same_task, np.maximum(mixed, 1e-9)).upper, MIN_DESIGN_PRICE)
     best = min(max(solve_design(best_task, tolerance=DESIGN_PRECISION).upper, MIN_DESIGN_PRICE), same)
     return Outlook(max(2.0 * missing * same, to_move), max(2.0 * missing * best, to_move))
+
+
+def look_ahead(certificate: Certificate, log: Log, policies: PolicyClass) -> tuple[float, Outlook]:
+    """The distance to prove next, and how many more interactions that would take.
+
+    The distance that was asked for, if it is not proven; else the next round number below what is.
+    """
+    target = certificate.epsilon if not certificate.certified else round_below(certificate.certified_epsilon)
+    return target, outlook(at_distance(certificate, target), log, policies)
+
+
+def round_below(value: float) -> float:
+    """The largest of 1, 2 or 5 times a power of ten that is at most three quarters of a number."""
+    power = 10.0 ** np.floor(np.log10(0.75 * value))
+    return float(max(step * power for step in (1.0, 2.0, 5.0) if step * power <= 0.75 * value))
+
+
+def at_distance(certificate: Certificate, epsilon: float) -> Certificate:
+    """About what a certificate would be at a smaller ε: its wealth rises with ε by all that was staked."""
+    c = certificate
+    stakes = np.mean([c.bets.stakes(k).mean() for k in c.experts]) * c.samples
+    less = (c.unit_certified_epsilon - epsilon / c.unit) * float(stakes)
+    return replace(c, epsilon=epsilon, value=c.threshold - max(less, 0.0))
 
 
 def _sampled(log: Log) -> Log:

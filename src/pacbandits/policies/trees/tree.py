@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +12,7 @@ from pacbandits.arrays import BoolArray, IntArray
 from pacbandits.errors import InputError, plain
 from pacbandits.fields import Fields
 from pacbandits.records import Contexts
+from pacbandits.records.naming import call
 
 # More than in any tree this package grows; a file that nests deeper was not written by it.
 MOST_NESTED_TESTS = 32
@@ -116,9 +118,16 @@ class TreePolicy:
         return actions_of(self.root, contexts)
 
     def describe(self) -> str:
+        return self._words(None)
+
+    def describe_with(self, actions: Sequence[str]) -> str:
+        """The same, with the names of actions (A,) in the place of their numbers."""
+        return self._words(actions)
+
+    def _words(self, actions: Sequence[str] | None) -> str:
         if isinstance(self.root, int):
-            return f"always action {self.root}"
-        return "\n".join(lines(self.root))
+            return f"always {call(self.root, actions)}"
+        return "\n".join(lines(self.root, actions))
 
     def to_json(self) -> dict[str, Any]:
         return {"kind": self.kind, "n_actions": self.n_actions, "root": to_json(self.root)}
@@ -147,15 +156,15 @@ def actions_of(node: Node, contexts: Contexts) -> IntArray:
     return np.where(node.test(contexts), then, otherwise)
 
 
-def lines(node: Branch) -> list[str]:
-    """The branch in words, one line a test or an outcome."""
+def lines(node: Branch, actions: Sequence[str] | None = None) -> list[str]:
+    """The branch in words, one line a test or an outcome; actions (A,): what each is called, if they have names."""
     out: list[str] = []
     for head, child in ((f"if {node.test.describe()}:", node.then), ("else:", node.otherwise)):
         if isinstance(child, int):
-            out.append(f"{head} action {child}")
+            out.append(f"{head} {call(child, actions)}")
         else:
             out.append(head)
-            out.extend("    " + line for line in lines(child))
+            out.extend("    " + line for line in lines(child, actions))
     return out
 
 

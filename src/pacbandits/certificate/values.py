@@ -1,0 +1,346 @@
+"""How good a policy is: its value, and its lead over single actions, with intervals that hold at all times together.
+
+Let θ = Σ_t λ_t μ_t / Λ, Λ = Σ_t λ_t, where before every row a stake λ_t > 0 and coefficients u_t(c, a) are fixed and
+μ_t = E Σ_a u_t(c, a) r(c, a). For a policy π that was fixed before the log u is 1 at a = π(c), and θ = V(π); for the
+leaders of rounds it is what `pacbandits.certificate.leaders` moves, and θ the value of the lottery between them; with 1
+taken off at an action, or at what another policy does, θ is the lead over that. With any predictions f fixed before,
+
+    S_t = Σ_a u_t(c, a) f(c, a) + u_t(c, a_t) (r − f(c, a_t))/p(a_t)
+
+has mean μ_t. As E[1 + λ_t(S_t − m_t)] ≤ exp(λ_t(μ_t − m_t)) for a centre m_t fixed before the round,
+
+    Π_t (1 + λ_t(S_t − m_t)) exp(−λ_t(μ_t − m_t))
+
+is a nonnegative supermartingale where no factor is negative, and by Ville's inequality, except with probability α, at
+all times together
+
+    θ > (Σ_t log(1 + λ_t(S_t − m_t)) + Σ_t λ_t m_t − log(1/α))/Λ.
+
+Each of K experts, whose stakes are in proportion and so speak of the same θ, has α/K. The same of −S bounds θ above. No
+factor is negative, as predictions are cut: where a reward of 0 (or 1, for u < 0) could ruin an expert, f is made so
+small (or large) that it does not, which changes no mean.
+
+The best single action a* is one fixed action, if an unknown one. So for a bound from below on the lead over it every
+action's bound may use all of α: the least of them holds whenever that of a* does. From above it takes a union over
+actions.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pacbandits.arrays import BoolArray, FloatArray, IntArray
+from pacbandits.certificate.bets import CAP_SHARE, Bets
+from pacbandits.certificate.certificate import Certificate
+from pacbandits.certificate.conventions import EXPERT_STAKES, arrange, rearrange
+from pacbandits.certificate.leaders import NOBODY
+from pacbandits.certificate.learning import set_apart
+from pacbandits.certificate.moving import move_weight
+from pacbandits.checks import flag
+from pacbandits.compiled import kernel, over_cores
+from pacbandits.confidence import check_delta, union_threshold
+from pacbandits.errors import InputError
+from pacbandits.records import Chosen, Log, Lottery, check_log, parts_of
+from pacbandits.records.lottery import check_chosen
+from pacbandits.rewards import RewardModel, first_model, model_from_json, predict_by_round
+
+ROWS_AT_A_TIME = 2**14  # by one core
+
+
+@dataclass(frozen=True)
+class Interval:
+    """What is known of a number, in the units of rewards.
+
+    low, high: between which it lies, at all times together, except with probability δ.
+    estimate: what it is likely to be.
+    """
+
+    low: float
+    estimate: float
+    high: float
+
+    def to_json(self) -> dict[str, float]:
+        return {"low": self.low, "estimate": self.estimate, "high": self.high}
+
+
+@dataclass(frozen=True)
+class Worth:
+    """How good a policy is, as far as a log tells; each interval holds except with probability δ.
+
+    value: the mean reward where the policy decides.
+    over_each (A,): its lead over always taking one action.
+    over_best: its lead over the best single action, whichever that is.
+    singles (A,): the mean reward of each single action.
+    delta: with what probability each interval may be wrong.
+    """
+
+    value: Interval
+    over_each: tuple[Interval, ...]
+    over_best: Interval
+    singles: tuple[Interval, ...]
+    delta: float
+
+    def to_json(self) -> dict[str, Any]:
+        """As what JSON knows."""
+        return {
+            "value": self.value.to_json(),
+            "over_best_single_action": self.over_best.to_json(),
+            "over_each_action": [one.to_json() for one in self.over_each],
+            "single_actions": [one.to_json() for one in self.singles],
+            "delta": self.delta,
+        }
+
+
+def evaluate(
+    log: Log,
+    policy: Chosen,
+    *,
+    delta: float = 0.05,
+    ordered: bool = False,
+    shuffle: bool = False,
+    model: RewardModel | None = None,
+) -> Worth:
+    """How good a policy is that was not chosen by looking at this log.
+
+    policy: any, or a lottery between some. ordered, shuffle, model: as for `certify`.
+
+    >>> import pacbandits as pb
+    >>> problem = pb.load_problem("two-of-many:actions=6,policies=40")
+    >>> log = pb.run(problem, algorithm="uniform", epsilon=0.2, delta=0.05, rng=1).log
+    >>> worth = pb.evaluate(log, problem.policies.policy(0))
+    >>> bool(worth.value.low < worth.value.estimate < worth.value.high)
+    True
+    """
+    check_chosen(policy)
+    in_order, any_order = flag(ordered, name="ordered"), flag(shuffle, name="shuffle")
+    blocks, _ = arrange(check_log(log), ordered=in_order, shuffle=any_order)
+    if policy.n_actions != log.n_actions:
+        raise InputError(f"the policy is for {policy.n_actions} actions, and the log has {log.n_actions}")
+    used = first_model(blocks) if model is None else model
+    rounds = int(np.unique(blocks.rounds).size)
+    weights = _probabilities(policy, blocks)
+    bets = Bets(EXPERT_STAKES, (1.0,) * rounds)
+    rows = _Rows(blocks, predict_by_round(blocks, used), weights, bets, _bet_on(blocks, bets))
+    return _worth(rows, delta=check_delta(delta), log_size=0.0, slack=0.0)
+
+
+def measure_worth(
+    certificate: Certificate, log: Log, *, delta: float | None = None, model: RewardModel | None = None
+) -> Worth | None:
+    """How good the policy of a certificate is, from the log it was made from; None where that cannot be told.
+
+    log: as it was read. delta: with what probability each interval may be wrong, by default that of the certificate.
+    """
+    c = certificate
+    blocks = rearrange(c.of(check_log(log)), ordered=c.ordered, shuffle=c.shuffled)
+    cut = set_apart(blocks) if c.bets.spared else blocks
+    used = model_from_json(c.model) if model is None else model
+    part, log_size, slack, counted = 1.0, 0.0, 0.0, _bet_on(cut, c.bets)
+    if c.leaders is None:
+        if not math.isfinite(c.log_size):
+            return None
+        weights, log_size = _probabilities(c.policy, cut), c.log_size
+    else:
+        counts = _round_sizes(cut)
+        against, ends = move_weight(c.leaders, cut.contexts, units=c.bets.units, counts=counts)
+        if not ends.any():
+            return None
+        weights = np.zeros((len(cut), cut.n_actions))
+        _, rounds = np.unique(cut.rounds, return_inverse=True)
+        turns, rows = against.turns[rounds], np.arange(len(cut))
+        led = turns != NOBODY
+        counted &= led
+        moved = against.moves[rounds]
+        own = against.actions[turns, rows]
+        np.add.at(weights, (rows[led], own[led]), 1.0 + moved[led].sum(axis=1))
+        for j in range(len(c.leaders.policies)):
+            np.subtract.at(weights, (rows[led], against.actions[j, rows[led]]), moved[led, j])
+        part, slack = c.leaders.part(counts), _slack(c.policy, c.leaders.policies, ends / ends.sum())
+    found = _Rows(cut, predict_by_round(blocks, used), weights, c.bets, counted)
+    return _worth(
+        found, delta=c.delta if delta is None else check_delta(delta), log_size=log_size, slack=slack, part=part
+    )
+
+
+class _Rows(NamedTuple):
+    """What intervals are made from.
+
+    log: n rows.
+    predictions (n, A): made before the round of each.
+    weights (n, A): u.
+    bets: what each expert stakes in each round.
+    counted (n,): which rows speak of θ: those that are bet on.
+    """
+
+    log: Log
+    predictions: FloatArray
+    weights: FloatArray
+    bets: Bets
+    counted: BoolArray
+
+
+def _worth(rows: _Rows, *, delta: float, log_size: float, slack: float, part: float = 1.0) -> Worth:
+    """All intervals, in the units of rewards."""
+    log, n_actions = rows.log, rows.log.n_actions
+    low, high = log.reward_range
+    one_side = part * delta / 2.0
+
+    def interval(weights: FloatArray, *, union: int = 1, of_policy: bool = True) -> tuple[float, float, float]:
+        size, loose = (log_size, slack) if of_policy else (0.0, 0.0)
+        mine = rows._replace(weights=weights)
+        least = bound_below(mine, needed=_needed(mine, one_side, size)) - loose
+        most = -bound_below(mine, needed=_needed(mine, one_side / union, size), sign=-1.0) + loose
+        return least, _estimate(mine), most
+
+    def lead(action: int) -> FloatArray:
+        weights = rows.weights.copy()
+        weights[rows.counted, action] -= 1.0
+        return weights
+
+    unit = high - low
+    leads = [interval(lead(action), union=n_actions) for action in range(n_actions)]
+    value = interval(rows.weights)
+    singles = [interval(_always(rows, action), of_policy=False) for action in range(n_actions)]
+    best = tuple(min(one[k] for one in leads) for k in range(3))
+    return Worth(
+        value=Interval(*(low + unit * min(max(x, 0.0), 1.0) for x in value)),
+        over_each=tuple(Interval(*(unit * min(max(x, -1.0), 1.0) for x in one)) for one in leads),
+        over_best=Interval(*(unit * min(max(x, -1.0), 1.0) for x in best)),
+        singles=tuple(Interval(*(low + unit * min(max(x, 0.0), 1.0) for x in one)) for one in singles),
+        delta=delta,
+    )
+
+
+def bound_below(rows: _Rows, *, needed: float, sign: float = 1.0) -> float:
+    """The largest number that θ (or −θ, with a sign of −1) exceeds by the experts' wealth; −∞ if none."""
+    log, weights = rows.log, sign * rows.weights
+    _, rounds = np.unique(log.rounds, return_inverse=True)
+    counted, centres = rows.counted, _centres(rows, weights, rounds)
+    stakes = np.array([rows.bets.stakes(expert) for expert in range(len(rows.bets))])
+    per_round = np.bincount(rounds, weights=counted * log.repeats, minlength=stakes.shape[1])
+    totals, middles = stakes @ per_round, stakes @ (per_round * centres)
+    known = (log.actions, log.rewards, log.repeats.astype(np.float64), log.played_propensities, log.bounds)
+    wealth = np.zeros((len(log) // ROWS_AT_A_TIME + 1, len(stakes)))
+
+    def add(first: int, last: int) -> None:
+        for part in range(first, last):
+            here = slice(part * ROWS_AT_A_TIME, (part + 1) * ROWS_AT_A_TIME)
+            pieces = (one[here] for one in (*known, rows.predictions, weights, counted, rounds))
+            _add_log_wealth(*pieces, stakes, centres, CAP_SHARE, wealth[part])
+
+    over_cores(add, count=len(wealth))
+    bounds = (wealth.sum(axis=0) + middles - needed) / totals
+    return float(bounds.max())
+
+
+@kernel
+def _add_log_wealth(
+    actions: IntArray,
+    rewards: FloatArray,
+    repeats: FloatArray,
+    played: FloatArray,
+    known: FloatArray,
+    predictions: FloatArray,
+    weights: FloatArray,
+    counted: BoolArray,
+    rounds: IntArray,
+    stakes: FloatArray,
+    centres: FloatArray,
+    share: float,
+    out: FloatArray,
+) -> None:
+    """Add Σ log(1 + λ(S − m)) over rows to what each expert has (K,); −∞ where no prediction keeps factors positive."""
+    for i in range(actions.shape[0]):
+        if not counted[i]:
+            continue
+        centre, below = centres[rounds[i]], 0.0
+        for a in range(weights.shape[1]):
+            below += max(-weights[i, a], 0.0)
+        for k in range(stakes.shape[0]):
+            stake = stakes[k, rounds[i]]
+            room = share / stake - max(centre, 0.0) - below
+            if room <= 0.0:
+                out[k] = -np.inf
+                continue
+            score = 0.0
+            for a in range(weights.shape[1]):
+                u = weights[i, a]
+                if u == 0.0:
+                    continue
+                f, most = predictions[i, a], room * known[i, a] / abs(u)
+                f = min(f, most) if u > 0 else max(f, 1.0 - most)
+                score += u * f
+                if a == actions[i]:
+                    score += u * (rewards[i] - f) / played[i]
+            out[k] += repeats[i] * math.log1p(stake * (score - centre))
+
+
+def _centres(rows: _Rows, weights: FloatArray, rounds: IntArray) -> FloatArray:
+    """m (rounds,): the mean of S over the rounds before, and 0 in the first that counts; between −1 and 1."""
+    log, counted = rows.log, rows.counted
+    scores, n_rounds = _plain_scores(rows, weights), int(rounds.max()) + 1
+    mine = counted * log.repeats
+    sums = np.bincount(rounds, weights=mine * scores, minlength=n_rounds)
+    counts = np.bincount(rounds, weights=mine, minlength=n_rounds)
+    before, seen = np.cumsum(sums) - sums, np.cumsum(counts) - counts
+    return np.clip(np.divide(before, seen, out=np.zeros(n_rounds), where=seen > 0), -1.0, 1.0)
+
+
+def _plain_scores(rows: _Rows, weights: FloatArray) -> FloatArray:
+    """S (n,), with predictions as they are."""
+    log, f, at = rows.log, rows.predictions, np.arange(len(rows.log))
+    off = (log.rewards - f[at, log.actions]) / log.played_propensities
+    return (weights * f).sum(axis=1) + weights[at, log.actions] * off
+
+
+def _estimate(rows: _Rows) -> float:
+    """θ, estimated: the mean of S by stakes."""
+    _, rounds = np.unique(rows.log.rounds, return_inverse=True)
+    stakes = np.where(rows.counted, rows.bets.units[rounds], 0.0) * rows.log.repeats
+    return float((stakes * _plain_scores(rows, rows.weights)).sum() / stakes.sum())
+
+
+def _needed(rows: _Rows, alpha: float, log_size: float) -> float:
+    return union_threshold(log_size=log_size, experts=len(rows.bets), delta=alpha)
+
+
+def _bet_on(log: Log, bets: Bets) -> BoolArray:
+    """The rows (n,) of a log that are not spared."""
+    _, rounds = np.unique(log.rounds, return_inverse=True)
+    return bets.units[rounds] > 0
+
+
+def _always(rows: _Rows, action: int) -> FloatArray:
+    """The coefficients (n, A) of one action, in the rows that count."""
+    weights = np.zeros_like(rows.weights)
+    weights[rows.counted, action] = 1.0
+    return weights
+
+
+def _probabilities(policy: Chosen, log: Log) -> FloatArray:
+    """With what probability (n, A) each action is taken."""
+    if isinstance(policy, Lottery):
+        return policy.propensities(log.contexts)
+    out = np.zeros((len(log), log.n_actions))
+    out[np.arange(len(log)), policy(log.contexts)] = 1.0
+    return out
+
+
+def _round_sizes(log: Log) -> FloatArray:
+    _, rounds = np.unique(log.rounds, return_inverse=True)
+    return np.bincount(rounds, weights=log.repeats).astype(np.float64)
+
+
+def _slack(policy: Chosen, leaders: tuple[object, ...], shares: FloatArray) -> float:
+    """By how much the value of what is certified may differ from θ, as weight was dropped (see `moving.choose`)."""
+    kept = [j for j, leader in enumerate(leaders) if any(leader is one for one in parts_of(policy))]
+    if not kept:  # read from a file: by what they are
+        written = [one.to_json() for one in parts_of(policy)]
+        kept = [j for j, leader in enumerate(leaders) if leader.to_json() in written]  # pyright: ignore
+    dropped = np.abs(np.delete(shares, kept)).sum()
+    off = float(dropped + abs(1.0 - shares[kept].sum()))
+    return off if off > 1e-9 else 0.0

@@ -1,0 +1,41 @@
+"""Logs from data frames, of whichever library: whatever hands its columns over as Arrow does."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol, Unpack
+
+from pacbandits.errors import InputError
+from pacbandits.fields import Fields
+from pacbandits.logs.reading import Reading, ReadingOptions
+from pacbandits.logs.tables import log_of_columns
+from pacbandits.records import parquet
+from pacbandits.records.arrow import Columns, pa
+from pacbandits.records.log import Log
+
+
+class DataFrame(Protocol):
+    """A table in memory that hands its columns over as Arrow does."""
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object: ...
+
+
+def log_of(frame: object, **reading: Unpack[Reading]) -> Log:
+    """A log from a data frame of pandas, polars, DuckDB, …, or an Arrow table; reading: as for `read_log`."""
+    options = ReadingOptions(**reading)
+    if options.position is not None:
+        raise InputError("a data frame has no positions; leave out the position")
+    empty = Fields.read({}, of="description of the table")
+    return log_of_columns(columns_of(frame), options, remarks=(), about=empty, first_line=None)
+
+
+def columns_of(frame: object) -> Columns:
+    """The columns of a data frame, as those of a file are read."""
+    table: Any = frame
+    if not isinstance(frame, pa.Table):
+        if not hasattr(frame, "__arrow_c_stream__"):
+            raise InputError(
+                f"a {type(frame).__name__} is neither a log nor a data frame that Arrow can read; give a Log, an Arrow "
+                "table, or a data frame of pandas 2.2, polars 1 or newer"
+            )
+        table = pa.table(frame)
+    return parquet.columns_of(table, name="the data frame")

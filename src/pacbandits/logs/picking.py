@@ -1,0 +1,97 @@
+"""Which column of a table is what, as its reader says; and which cannot be features."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from pacbandits.arrays import IntArray
+from pacbandits.errors import InputError, nearest, plain
+from pacbandits.logs.reading import ReadingOptions
+from pacbandits.records.arrow import Columns, is_text, pa
+from pacbandits.records.columns import pop_floats
+
+# What the columns of a log are called elsewhere.
+NAMES_ELSEWHERE = {
+    "action": ("a", "arm", "action_id", "treatment", "variant", "chosen_action", "item_id"),
+    "reward": ("r", "y", "outcome", "click", "clicked", "conversion", "converted", "payoff", "revenue"),
+    "propensity": ("pscore", "propensity_score", "p", "prob", "probability", "action_prob", "pi_b"),
+}
+# Columns that are known to come after the action, whatever the reward is.
+_AFTERWARDS = {*NAMES_ELSEWHERE["reward"], "reward", "purchase", "purchased", "sales", "profit", "spend", "clicks"}
+_OWN_COLUMNS = ("action", "reward", "propensity")
+
+
+def pick_columns(table: Columns, options: ReadingOptions) -> tuple[IntArray | None, list[str]]:
+    """Rename the columns of a table as the options say, and leave out those that cannot be features.
+
+    Returns the order (n,) in which its rows occurred, if the time is told; and what there is to remark.
+    """
+    chosen = {name: given for name in _OWN_COLUMNS if (given := getattr(options, name)) is not None}
+    for given in (*chosen.values(), *((options.time,) if options.time is not None else ())):
+        _check_there(given, table)
+    remarks: list[str] = []
+    for name in _OWN_COLUMNS:
+        if name in table and name in chosen and chosen[name] != name:
+            if name in chosen.values():
+                continue  # it is something else, and renamed below
+            del table[name]
+            remarks.append(f"the column '{name}' was left out, as '{plain(chosen[name])}' is the {name}")
+    moved = {name: table.pop(given) for name, given in chosen.items()}
+    order = None if options.time is None else order_of(table.pop(options.time), options.time)
+    features = _features(table, options)
+    if options.features is None and options.reward is not None:
+        after = [name for name in features if name.lower() in _AFTERWARDS]
+        features = [name for name in features if name not in after]
+        remarks += [_left_out(name) for name in after]
+    for name in [name for name in table if name not in features and not _is_own(name)]:
+        del table[name]
+    table.update(moved)
+    return order, remarks
+
+
+def order_of(column: Any, name: str) -> IntArray:
+    """The order (n,) of rows by a column of times: numbers, dates, or text that sorts as it should."""
+    if column.null_count:
+        raise InputError(f"column '{plain(name)}' has {column.null_count} missing values; a time is needed of each row")
+    if is_text(column.type):
+        labels: list[str] = column.dictionary.to_pylist()
+        ranks = np.argsort(np.argsort(np.array(labels, dtype=object), kind="stable"), kind="stable")
+        codes = np.asarray(column.indices.to_numpy(zero_copy_only=False), dtype=np.int64)
+        return np.argsort(ranks[codes], kind="stable")
+    if pa.types.is_temporal(column.type):
+        wide: Any = column.cast(pa.timestamp("us")) if pa.types.is_date(column.type) else column
+        return np.argsort(wide.cast(pa.int64()).to_numpy(zero_copy_only=False), kind="stable")
+    numbers = pop_floats({name: column}, name)
+    assert numbers is not None
+    return np.argsort(numbers, kind="stable")
+
+
+def _features(table: Columns, options: ReadingOptions) -> list[str]:
+    """The columns that are features by what the options say."""
+    left = [name for name in table if not _is_own(name)]
+    for name in (*(options.features or ()), *options.without):
+        _check_there(name, left)
+    kept = left if options.features is None else [name for name in left if name in set(options.features)]
+    return [name for name in kept if name not in set(options.without)]
+
+
+def _is_own(name: str) -> bool:
+    """Whether a column of this name is one of a log's own."""
+    own = ("action", "reward", "propensities", "least_propensity", "round", "repeats", "context_id", "context_weight")
+    return name in own or name.startswith("propensity")
+
+
+def _check_there(name: str, columns: Iterable[str]) -> None:
+    known = list(columns)
+    if name not in known:
+        raise InputError(f"there is no column '{plain(name)}'{nearest(name, known)}")
+
+
+def _left_out(name: str) -> str:
+    return (
+        f"the column '{plain(name)}' was left out, as its name is that of an outcome, which comes after the action; if "
+        "it was known before, name it among the features"
+    )

@@ -1,0 +1,219 @@
+"""A report for colleagues: one file of HTML that needs nothing else, or the same in Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from html import escape
+from pathlib import Path
+
+from pacbandits.errors import InputError, one_line, plain
+from pacbandits.policies.trees.tree import TreePolicy
+from pacbandits.records import Lottery, likeliest
+from pacbandits.report.drawing import draw_intervals, draw_tree
+from pacbandits.report.summary import Summary, interval_words
+from pacbandits.version import __version__
+
+ENDINGS = (".html", ".htm", ".md")
+MAX_SHOWN_ACTIONS = 12
+_LIGHTS = {"green": "✓", "yellow": "•", "red": "✗"}
+_STYLE = """
+body{font:15px/1.5 system-ui,sans-serif;color:#222;max-width:50em;margin:2em auto;padding:0 1em}
+h1{font-size:1.5em;margin:0 0 .2em}h2{font-size:1.1em;margin:1.6em 0 .4em;border-bottom:1px solid #ddd}
+.answer{font-size:1.08em;background:#f4f8fa;border-left:4px solid #0b6e8f;padding:.6em 1em}.answer p{margin:.3em 0}
+.dim{color:#666;font-size:.9em}svg{max-width:100%;height:auto}table{border-collapse:collapse;font-size:.92em}
+td,th{padding:.2em .7em .2em 0;text-align:left;vertical-align:top}td.n,th.n{text-align:right}
+.chosen{font-weight:600;background:#eef6ee}.green{color:#2c7a2c}.yellow{color:#a8740a}.red{color:#b3261e;font-weight:600}
+pre{background:#f6f6f6;padding:.6em;white-space:pre-wrap;font-size:.8em;line-height:1.25}
+ul{font-size:.88em;padding-left:1.2em}li{margin:.1em 0}
+@page{margin:14mm}
+@media print{body{margin:0;font-size:11px;max-width:none}h2{page-break-after:avoid;margin:.9em 0 .3em}
+svg{page-break-inside:avoid;max-width:80%}pre{columns:2}}
+"""
+
+
+def check_report(path: Path | None) -> None:
+    """Raise unless a report can be written under this name."""
+    if path is not None and path.suffix.lower() not in ENDINGS:
+        raise InputError(f"a report is a file of HTML or Markdown: '{plain(path)}' must end in {' or '.join(ENDINGS)}")
+
+
+def write_report(summary: Summary, path: Path) -> None:
+    """Write the report, in HTML or Markdown by the end of its name."""
+    check_report(path)
+    text = report_markdown(summary) if path.suffix.lower() == ".md" else report_html(summary)
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"cannot write {path}: {error.strerror}") from None
+
+
+def report_html(summary: Summary) -> str:
+    """The report as a page."""
+    s, c = summary, summary.certificate
+    parts = [
+        f"<h1>Which {escape(_question(s))}?</h1>",
+        f'<p class="dim">{escape(s.source)}: {c.samples:,} rows, {len(s.actions)} actions</p>',
+        f'<div class="answer">{"".join(f"<p>{escape(words)}</p>" for words in s.answer())}</div>',
+        "<h2>The rule</h2>",
+        _rule_html(s),
+    ]
+    if s.worth is not None:
+        parts += ["<h2>How good is it?</h2>", _value_html(s)]
+    if s.leaves:
+        parts += ["<h2>Group by group</h2>", _leaves_html(s)]
+    marks = "".join(
+        f'<tr><td class="{m.light}">{_LIGHTS[m.light]}</td><td><b>{escape(m.title)}</b><br>{escape(m.words)}</td></tr>'
+        for m in s.marks
+    )
+    parts += [
+        "<h2>What was checked</h2>",
+        f"<table>{marks}</table>",
+        "<h2>How sure is that, and under which assumptions?</h2>",
+        f"<p>{escape(_confidence(s))}</p>",
+        f"<ul>{''.join(f'<li>{escape(one_line(words))}</li>' for words in c.assumptions)}</ul>",
+        "<h2>What would more data prove?</h2>",
+        f"<p>{escape(_more(s))}</p>",
+        "<h2>How to recheck it</h2>",
+        f"<p>{escape(RECHECK)}</p><pre>pacbandits verify proof.json {escape(s.source)}</pre>",
+        "<h2>Appendix</h2>",
+        f'<table class="dim">{"".join(_row(name, value) for name, value in _appendix(s))}</table>',
+        f"<pre>{escape(c.words)}</pre>",
+    ]
+    head = f'<meta charset="utf-8"><title>{escape(_question(s))}</title><style>{_STYLE}</style>'
+    view = '<meta name="viewport" content="width=device-width,initial-scale=1">'
+    body = "\n".join(parts)
+    return f'<!doctype html><html lang="en"><head>{head}{view}</head>\n<body>\n{body}\n</body></html>\n'
+
+
+RECHECK = (
+    "The certificate is a file of its own. Whoever has it and the log can compute every figure again, with code that "
+    "shares nothing with that which made it:"
+)
+
+
+def report_markdown(summary: Summary) -> str:
+    """The report as Markdown."""
+    s, c = summary, summary.certificate
+    lines = [f"# Which {_question(s)}?", f"{s.source}: {c.samples:,} rows, {len(s.actions)} actions", "", *s.answer()]
+    lines += ["", "## The rule", "```", c.words, "```"]
+    if s.worth is not None:
+        lines += ["", "## How good is it?", *_table(("", "estimate, and between what it lies"), _value_rows(s))]
+    if s.leaves:
+        head = ("group", "rows", "gets", *(plain(name) for name in s.actions[:MAX_SHOWN_ACTIONS]))
+        lines += ["", "## Group by group", *_table(head, _leaf_rows(s))]
+    lines += ["", "## What was checked", *(f"- {_LIGHTS[m.light]} **{m.title}** {m.words}" for m in s.marks)]
+    lines += ["", "## How sure is that, and under which assumptions?", _confidence(s), ""]
+    lines += [f"- {one_line(words)}" for words in c.assumptions]
+    lines += ["", "## What would more data prove?", _more(s), "", "## How to recheck it", RECHECK]
+    lines += ["```", f"pacbandits verify proof.json {s.source}", "```", "", "## Appendix"]
+    lines += [f"- {name}: {value}" for name, value in _appendix(s)]
+    return "\n".join(lines) + "\n"
+
+
+def _question(s: Summary) -> str:
+    return f"action for whom, for the largest mean {s.outcome}"
+
+
+def _rule_html(s: Summary) -> str:
+    policy = likeliest(s.certificate.policy)
+    drawn = ""
+    if isinstance(policy, TreePolicy):
+        drawn = draw_tree(policy.root, s.actions, shares=[leaf.share for leaf in s.leaves])
+    if isinstance(s.certificate.policy, Lottery):
+        drawn += '<p class="dim">The likeliest of the rules; all of them are in the appendix.</p>'
+    return drawn or f"<pre>{escape(s.certificate.words)}</pre>"
+
+
+def _value_html(s: Summary) -> str:
+    assert s.worth is not None
+    worth, names = s.worth, s.actions[:MAX_SHOWN_ACTIONS]
+    values = [
+        ("the rule", worth.value),
+        *((f"always {plain(n)}", i) for n, i in zip(names, worth.singles, strict=False)),
+    ]
+    leads = [("best single action", worth.over_best)]
+    leads += [(f"always {plain(name)}", one) for name, one in zip(names, worth.over_each, strict=False)]
+    means = draw_intervals([(a, i, interval_words(s, i, difference=False)) for a, i in values], zero=False)
+    gains = draw_intervals([(a, i, interval_words(s, i, difference=True)) for a, i in leads], zero=True)
+    return (
+        f"<p>Mean {escape(s.outcome)} a person:</p>{means}<p>What the rule gains over</p>{gains}"
+        f'<p class="dim">Each interval is right with {100 * (1 - worth.delta):g} % confidence{escape(s.whenever)}, '
+        "without approximation; that makes it wider than the usual one.</p>"
+    )
+
+
+def _value_rows(s: Summary) -> Iterable[tuple[str, ...]]:
+    assert s.worth is not None
+    yield "mean reward of the rule", interval_words(s, s.worth.value, difference=False)
+    yield "gain over the best single action", interval_words(s, s.worth.over_best, difference=True)
+    for name, one in zip(s.actions[:MAX_SHOWN_ACTIONS], s.worth.over_each, strict=False):
+        yield f"gain over always {plain(name)}", interval_words(s, one, difference=True)
+
+
+def _leaves_html(s: Summary) -> str:
+    names = s.actions[:MAX_SHOWN_ACTIONS]
+    head = "".join(f'<th class="n">{escape(plain(name))}</th>' for name in names)
+    rows: list[str] = []
+    for leaf in s.leaves:
+        cells = "".join(
+            f'<td class="n{" chosen" if name == leaf.action else ""}">{escape(_estimate(s, value))}</td>'
+            for name, value in zip(names, leaf.estimates, strict=False)
+        )
+        group = escape(" and ".join(leaf.conditions) or "everybody")
+        rows.append(f'<tr><td>{group}</td><td class="n">{leaf.rows:,}</td><td>{escape(leaf.action)}</td>{cells}</tr>')
+    title = f'<tr><th>group</th><th class="n">rows</th><th>gets</th>{head}</tr>'
+    note = (
+        f"Mean {escape(s.outcome)} of each action within each group of the log: what the choice rests on, not a proof."
+    )
+    return f'<table>{title}{"".join(rows)}</table><p class="dim">{note}</p>'
+
+
+def _leaf_rows(s: Summary) -> Iterable[tuple[str, ...]]:
+    for leaf in s.leaves:
+        estimates = (_estimate(s, value) for value in leaf.estimates[:MAX_SHOWN_ACTIONS])
+        yield " and ".join(leaf.conditions) or "everybody", f"{leaf.rows:,}", leaf.action, *estimates
+
+
+def _estimate(s: Summary, value: float) -> str:
+    return s.show(value) if value == value else "—"
+
+
+def _confidence(s: Summary) -> str:
+    c = s.certificate
+    return f"This is a proof, not an approximation: {c.describe()}. It is right{s.whenever}, if the following holds:"
+
+
+def _more(s: Summary) -> str:
+    if s.ahead is None or s.target is None:
+        return "The distance that was asked for is proven; more data would bring it down further."
+    near, same, best = s.show_difference(s.target), _about(s.ahead.same), _about(s.ahead.best)
+    return (
+        f"To prove {near} it would take about {same} more rows like these, or about {best} if actions were tried where "
+        "they teach most (pacbandits run)."
+    )
+
+
+def _about(count: float) -> str:
+    return f"{float(f'{count:.2g}'):,.0f}"
+
+
+def _appendix(s: Summary) -> tuple[tuple[str, str], ...]:
+    c = s.certificate
+    return (
+        ("evidence", f"{c.value:.2f} nats of {c.threshold:.2f} needed, against the least refuted policy"),
+        ("distance proven", s.show_difference(c.certified_epsilon)),
+        ("policies compared", f"about e^{c.log_size:.3g}" if c.log_size < float("inf") else "without number"),
+        ("digest of the log", c.digest),
+        ("digest of the policy class", c.class_digest or "none"),
+        ("made by", f"pacbandits {__version__}"),
+    )
+
+
+def _row(name: str, value: str) -> str:
+    return f"<tr><td>{escape(name)}</td><td>{escape(value)}</td></tr>"
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    """Lines of a Markdown table."""
+    lines = [head, ["---"] * len(head), *rows]
+    return ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in lines]

@@ -1,0 +1,239 @@
+"""What a log proves, for people who have never heard of a nat: the answer, how good it is, and how sure."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from pacbandits.arrays import BoolArray
+from pacbandits.certificate import Certificate
+from pacbandits.certificate.values import Interval, Worth
+from pacbandits.errors import one_line, plain
+from pacbandits.policies.trees.tree import Branch, Node, TreePolicy
+from pacbandits.records import Log, Lottery, likeliest
+from pacbandits.records.log import UNIT_RANGE
+from pacbandits.records.naming import call
+from pacbandits.trials.forecast import Outlook
+
+Light = Literal["green", "yellow", "red"]
+MIN_EFFECTIVE_SHARE = 0.05  # of the rows of a log, below which little overlaps with what a policy does
+MIN_PLAYS = 100  # of an action, below which little is known of it
+
+
+@dataclass(frozen=True)
+class Mark:
+    """Something that was checked.
+
+    light: green for nothing found, yellow for what could not be checked or is to be kept in mind, red for an alarm.
+    title: what was checked, in a few words.
+    words: what was found.
+    """
+
+    light: Light
+    title: str
+    words: str
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """Where a tree ends.
+
+    conditions: what leads there, in words.
+    action: what is done there.
+    rows: of the log that end there.
+    share: of all rows.
+    estimates (A,): the mean reward of each action there, in the units of rewards; not a number where it was not played.
+    """
+
+    conditions: tuple[str, ...]
+    action: str
+    rows: int
+    share: float
+    estimates: tuple[float, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Summary:
+    """Everything that a report says.
+
+    source: where the log came from.
+    outcome: what a reward is called.
+    certificate: what is proven.
+    worth: how good the policy is; None where that cannot be told.
+    actions (A,): what they are called.
+    leaves: of the policy, if it is a tree; of the likeliest tree of a lottery.
+    marks: what was checked.
+    ahead: how many more rows it would take; None where nothing is lacking.
+    target: the distance that would be proven with these.
+    """
+
+    source: str
+    outcome: str
+    certificate: Certificate
+    worth: Worth | None
+    actions: tuple[str, ...]
+    leaves: tuple[Leaf, ...]
+    marks: tuple[Mark, ...]
+    ahead: Outlook | None = None
+    target: float | None = None
+
+    @property
+    def percent(self) -> bool:
+        """Whether rewards are rates, to be told in percent."""
+        return self.certificate.reward_range == UNIT_RANGE
+
+    @property
+    def whenever(self) -> str:
+        """Whether one may look again and again, in words; at shuffled rows only once."""
+        return "" if self.certificate.shuffled else ", however often one looks,"
+
+    def show(self, value: float) -> str:
+        """A mean reward, in its units."""
+        return f"{100 * value:.3g} %" if self.percent else f"{value:.4g}"
+
+    def show_difference(self, value: float, *, sign: bool = False) -> str:
+        """A difference between mean rewards, in its units."""
+        plus = "+" if sign else ""
+        return f"{100 * value:{plus}.3g} points" if self.percent else f"{value:{plus}.3g}"
+
+    def to_json(self) -> dict[str, Any]:
+        """What it adds to a certificate, as what JSON knows."""
+        ahead = None if self.ahead is None else {"epsilon": self.target, **self.ahead.to_json()}
+        return {
+            "answer": list(self.answer()),
+            "worth": None if self.worth is None else self.worth.to_json(),
+            "outlook": ahead,
+            "groups": [asdict(leaf) for leaf in self.leaves],
+        }
+
+    def answer(self) -> tuple[str, str, str]:
+        """The answer in three plain sentences: what to do, how good it is, and how sure that is."""
+        c = self.certificate
+        return self._what(), self._how_good(), self._how_sure(100 * (1 - c.delta))
+
+    def _what(self) -> str:
+        policy = likeliest(self.certificate.policy)
+        own = [leaf.action for leaf in self.leaves]
+        if isinstance(self.certificate.policy, Lottery):
+            count = len(self.certificate.policy.policies)
+            return (
+                f"The best policy that these data point to is a draw between {count} similar rules, made anew for each "
+                "person; the likeliest of them is shown below."
+            )
+        if isinstance(policy, TreePolicy) and isinstance(policy.root, int):
+            return (
+                f"Give everybody {call(policy.root, self.actions)}: no rule that treats people differently is better."
+            )
+        kinds = len(set(own))
+        return (
+            f"Use the rule below, which gives different people {kinds} different actions."
+            if own
+            else "Use the rule below."
+        )
+
+    def _how_good(self) -> str:
+        if self.worth is None:
+            return "How much it earns cannot be told from this log."
+        value, lead = self.worth.value, self.worth.over_best
+        best = call(int(np.argmax([one.estimate for one in self.worth.singles])), self.actions)
+        words = (
+            f"With it the mean {self.outcome} is about {self.show(value.estimate)} (between {self.show(value.low)} and "
+            f"{self.show(value.high)}); always {best}, the best single action, comes to about "
+            f"{self.show(max(one.estimate for one in self.worth.singles))}"
+        )
+        if lead.low > 0:
+            return f"{words}, and deciding by person gains at least {self.show_difference(lead.low)}."
+        return f"{words}; that deciding by person gains anything is not proven yet."
+
+    def _how_sure(self, percent: float) -> str:
+        c = self.certificate
+        if c.certified_epsilon < c.unit:
+            near = self.show_difference(c.certified_epsilon)
+            return f"With {percent:g} % confidence{self.whenever} no rule of this kind is better by more than {near}."
+        return "The data do not yet rule out that another rule of this kind is much better."
+
+
+def summarise(
+    certificate: Certificate,
+    log: Log,
+    *,
+    worth: Worth | None,
+    source: str,
+    outcome: str = "reward",
+    ahead: Outlook | None = None,
+    target: float | None = None,
+) -> Summary:
+    """What a certificate and its log say, for a report.
+
+    worth: as `measure_worth` tells. source, outcome: what to call the log, and a reward. ahead, target: how many more
+    rows would prove which distance.
+    """
+    names = log.action_names or tuple(f"action {action}" for action in range(log.n_actions))
+    policy = likeliest(certificate.policy)
+    leaves = _leaves(policy, log, names) if isinstance(policy, TreePolicy) else ()
+    marks = (*_checked(certificate), _overlap(certificate, log, names), *_remarked(log))
+    return Summary(plain(source), plain(outcome), certificate, worth, names, leaves, marks, ahead, target)
+
+
+def _leaves(policy: TreePolicy, log: Log, names: tuple[str, ...]) -> tuple[Leaf, ...]:
+    """The leaves of a tree from left to right, with what the log tells of each."""
+    found: list[Leaf] = []
+    low, unit = log.reward_range[0], log.reward_range[1] - log.reward_range[0]
+
+    def walk(node: Node, conditions: tuple[str, ...], there: BoolArray) -> None:
+        if isinstance(node, Branch):
+            passed, words = node.test(log.contexts), node.test.describe()
+            walk(node.then, (*conditions, words), there & passed)
+            walk(node.otherwise, (*conditions, f"not ({words})"), there & ~passed)
+            return
+        estimates: list[float] = []
+        for action in range(log.n_actions):
+            mine = there & (log.actions == action)
+            weights = log.repeats[mine] / log.played_propensities[mine]
+            mean = float(weights @ log.rewards[mine] / weights.sum()) if mine.any() else np.nan
+            estimates.append(low + unit * mean)
+        rows = int(log.repeats[there].sum())
+        found.append(Leaf(conditions, call(node, names), rows, rows / log.samples, tuple(estimates)))
+
+    walk(policy.root, (), np.ones(len(log), dtype=np.bool_))
+    return tuple(found)
+
+
+def _checked(certificate: Certificate) -> list[Mark]:
+    """The looks for drift and for a mismatch of the sample ratio."""
+    titles = {"drift": "Did anything change on the way?", "sample ratio": "Do the counts fit the split?"}
+    return [
+        Mark(
+            "red" if check.alarm else "green" if check.looked else "yellow",
+            titles[check.kind],
+            one_line(check.describe()),
+        )
+        for check in certificate.checks
+    ]
+
+
+def _overlap(certificate: Certificate, log: Log, names: tuple[str, ...]) -> Mark:
+    """Whether the log did often enough what the policy would do, and each action often enough."""
+    title = "Was everything tried often enough?"
+    counts = np.bincount(log.actions, weights=log.repeats, minlength=log.n_actions)
+    rarest = int(counts.argmin())
+    if counts[rarest] < MIN_PLAYS:
+        return Mark("yellow", title, f"{call(rarest, names)} was tried only {counts[rarest]:,.0f} times")
+    mine = log.actions == likeliest(certificate.policy)(log.contexts)
+    weights = log.repeats[mine] / log.played_propensities[mine]
+    effective = float(weights.sum() ** 2 / (weights**2).sum()) if mine.any() else 0.0
+    words = f"what the policy would do was done in {int(log.repeats[mine].sum()):,} of {log.samples:,} rows"
+    return Mark("green" if effective >= MIN_EFFECTIVE_SHARE * log.samples else "yellow", title, words)
+
+
+def _remarked(log: Log) -> list[Mark]:
+    """What had to be assumed of the file."""
+    return [Mark("yellow", "Taken as given", one_line(words)) for words in log.assumed]
+
+
+def interval_words(summary: Summary, interval: Interval, *, difference: bool) -> str:
+    """An interval in words: the estimate, and between what it lies."""
+    show = (lambda x: summary.show_difference(x, sign=True)) if difference else summary.show
+    return f"{show(interval.estimate)} ({show(interval.low)} to {show(interval.high)})"
