@@ -123,6 +123,11 @@ class Term:
         """What it adds where its column is 1."""
         return (1.0 * self.feature) * self.theta
 
+    @property
+    def factors(self) -> tuple[float, ...]:
+        """What the column is multiplied by, in order; a 1 makes no difference and is left out."""
+        return (self.theta,) if self.feature == 1.0 else (self.feature, self.theta)
+
 
 @dataclass(frozen=True)
 class LargestScore:
