@@ -97,12 +97,12 @@ def _check_asked(customers: Path | None, *, out: Path | None, exports: dict[str,
     """Raise, before anything is read, when what is asked for makes no sense."""
     from pacbandits.logs.customers import check_ending
 
+    if customers is None and out is not None:
+        raise InputError(f"--out '{out}' is for the actions of customers; name their table after the certificate")
     if customers is None and not exports:
         raise InputError(
             "there is nothing to do; name a table of customers, or where to write --sql, --python, --rules"
         )
-    if customers is None and out is not None:
-        raise InputError(f"--out '{out}' is for the actions of customers; name their table after the certificate")
     if seed < 0:
         raise InputError(f"--seed must be 0 or more, got {seed}")
     places = [path for path in (out, *exports.values()) if path is not None]
@@ -128,7 +128,11 @@ def _export(name: str, proof: Proof, *, draw: str | None) -> str:
 
     actions = names_of(proof)
     if name == "sql":
-        return to_sql(proof.policy, actions=actions, draw=draw) + "\n"
+        text = to_sql(proof.policy, actions=actions, draw=draw)
+        if "\\" in text:
+            words = "use a database that reads it as standard SQL does, which MySQL, BigQuery and Spark do not"
+            say(f"note: the SQL holds a backslash; {words}", err=True)
+        return text + "\n"
     if name == "python":
         return to_python(proof.policy, actions=actions)
     return json_text(to_rules(proof.policy, actions=actions), indent=1) + "\n"

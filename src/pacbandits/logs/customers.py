@@ -16,11 +16,12 @@ from pacbandits.errors import InputError, nearest, plain
 from pacbandits.records import parquet
 from pacbandits.records.arrow import Columns, is_number, is_plain_text, is_text, pa, pc, pq
 from pacbandits.records.contexts import ID_COLUMN, PHI_COLUMN, Contexts
-from pacbandits.records.delimited import DELIMITERS, read_some, read_texts
-from pacbandits.records.files import check_columns, is_zipped, why
+from pacbandits.records.delimited import DELIMITERS, check_texts, read_some, read_texts
+from pacbandits.records.files import check_columns, is_zipped, open_text, why
 
 PARQUET_ENDINGS = (".parquet", ".pq", ".parq")
 _LINES_WRITTEN_AT_ONCE = 100_000
+_BYTES_COUNTED_AT_ONCE = 2**22
 _QUOTED = r'["\r\n]'  # what must stand in quotes, with the delimiter
 
 
@@ -60,12 +61,16 @@ def read_customers(
     with parquet.reading(path) as delimiter:
         whole = parquet.read_whole(path) if delimiter is None else read_texts(path, delimiter)
         _check_asked(whole, asked)
+        if delimiter is not None:
+            _check_quotes(path, whole)
         some = whole if delimiter is None or not asked else read_some(path, delimiter, columns=asked, texts=labels)
         columns = {name: _column(some, name) for name in asked}
         for name in [*numbers, *([ID_COLUMN] if ids else [])]:
             _check_numbers(columns[name], name, texts=None if delimiter is None else _column(whole, name))
         for name in labels:
             _check_labels(columns[name], name)
+            if delimiter is not None:
+                check_texts(name, columns[name].dictionary.to_pylist())
         contexts = Contexts.from_columns(dict(columns), n=whole.num_rows)
     return Customers(whole, columns, contexts)
 
@@ -80,6 +85,18 @@ def _check_asked(whole: Any, asked: Sequence[str]) -> None:
             raise InputError(f"column '{plain(name)}' is missing, which the policy asks about{nearest(name, names)}")
         if names.count(name) > 1:
             raise InputError(f"there are two columns '{plain(name)}', which the policy asks about; leave one out")
+
+
+def _check_quotes(path: Path, whole: Any) -> None:
+    """Raise when a quote that is never closed may have taken the rows after it into one value."""
+    if not any(pc.any(pc.match_substring(column, "\n")).as_py() for column in whole.columns):
+        return
+    quotes = 0
+    with open_text(path) as file:
+        while block := file.read(_BYTES_COUNTED_AT_ONCE):
+            quotes += block.count(b'"')
+    if quotes % 2:
+        raise InputError("a quote is never closed, and a value goes on over several lines; close it, or take it out")
 
 
 def _column(table: Any, name: str) -> Any:
