@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import datetime
+import gzip
 import json
 import sqlite3
 from dataclasses import replace
@@ -214,6 +215,7 @@ def test_names_that_a_screen_cannot_show(run, save, tmp_path):
         ("age,device\n2026-01-01,phone\n", "column 'age' holds '2026-01-01', but must be a number in row 1"),
         ("age,device\ninf,phone\n", "column 'age' holds no finite number in row 1"),
         ("age,device,age\n20,phone,1\n", "there are two columns 'age'"),
+        ("age,device,name\n20,phone,J\xf6rg\n", "not a readable CSV file"),
         ("age,device\n", "has no rows"),
         ("age;device\n20;phone\n", "separated by ';'"),
         ("age,device\n20\n", "is not a readable CSV file"),
@@ -222,7 +224,7 @@ def test_names_that_a_screen_cannot_show(run, save, tmp_path):
     ],
 )
 def test_a_bad_table_is_one_line(run, save, tmp_path, text, words):
-    (tmp_path / "people.csv").write_text(text)
+    (tmp_path / "people.csv").write_text(text, encoding="latin-1")
     code, out, err = run("apply", save(TREE), tmp_path / "people.csv", "--out", tmp_path / "out.csv")
     assert (code, out) == (2, "")
     assert words in err
@@ -241,6 +243,8 @@ def test_bad_options_are_one_line(run, save, people, tmp_path):
         ([people, "--out", tmp_path / "out.xlsx"], "must end in .csv, .tsv or .parquet"),
         ([people, "--out", tmp_path / "none" / "out.csv"], "does not exist"),
         ([people, "--out", people], "would be written over"),
+        ([people, "--column", ""], "must be a name"),
+        ([people, "--column", "\udcff"], "must be a name"),
         ([people, "--seed", -1], "--seed must be 0 or more"),
         ([people, "--sql", "-"], "only one thing can be printed"),
         (["--rules", "-", "--sql", "-"], "only one thing can be printed"),
@@ -262,6 +266,25 @@ def test_what_is_not_proven_is_said(run, tmp_path, people):
     code, _, err = run("apply", tmp_path / "proof.json", people)
     assert code == 0
     assert err.startswith("note: the certificate proves")
+
+
+def test_compressed_tables_and_marks_before_them_are_read(run, save, people, tmp_path):
+    (tmp_path / "people.csv.gz").write_bytes(gzip.compress(b"\xef\xbb\xbf" + PEOPLE.encode()))
+    (tmp_path / "marked.csv").write_bytes(b"\xef\xbb\xbf" + PEOPLE.replace("\n0", "\r\n0").encode())
+    for name in ("people.csv", "people.csv.gz", "marked.csv"):
+        assert run("apply", save(TREE), tmp_path / name, "--out", tmp_path / f"{name[:6]}.out.csv")[0] == 0
+    assert (tmp_path / "people.out.csv").read_bytes() == (tmp_path / "marked.out.csv").read_bytes()
+
+
+def test_what_cannot_be_written_leaves_no_half_of_a_table(run, save, people, tmp_path, monkeypatch):
+    def fail(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("pacbandits.logs.customers._lines", fail)
+    code, _, err = run("apply", save(TREE), people, "--out", tmp_path / "out.csv")
+    assert (code, err.count("\n")) == (2, 1)
+    assert "No space left on device" in err
+    assert not (tmp_path / "out.csv").exists()
 
 
 @pytest.mark.slow

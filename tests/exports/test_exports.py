@@ -151,6 +151,7 @@ def test_contexts_that_a_table_does_not_know():
     rows = [{"context_id": 2}, {"context_id": 3}, {"context_id": None}]
     assert by_sqlite(pb.to_sql(policy), rows) == [1, None, None]
     assert by_rules(pb.to_rules(policy), rows[:2]) == [1, None]
+    assert by_python(pb.to_python(policy), [{"context_id": "1"}]) == [0]
     with pytest.raises(LookupError, match="no action is known for 3"):
         by_python(pb.to_python(policy), rows)
 

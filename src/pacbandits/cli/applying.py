@@ -75,6 +75,8 @@ def apply_policy(
 
     exports = {name: path for name, path in (("sql", sql), ("python", python), ("rules", rules)) if path is not None}
     _check_asked(customers, out=out, exports=exports, seed=seed)
+    if not column or not column.isprintable():
+        raise InputError(f"--column '{plain(column)}' must be a name that can be shown")
     proof = load_certificate(certificate)
     written = {path: _export(name, proof, draw=draw) for name, path in exports.items()}
     if not proof.certificate.certified:

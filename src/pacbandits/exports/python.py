@@ -119,7 +119,7 @@ def _condition(condition: Condition) -> str:
         case LabelIs(feature, label, or_missing):
             return f"row[{feature!r}] in ({label!r}, None)" if or_missing else f"row[{feature!r}] == {label!r}"
         case IdAmong(ids):
-            return f"row[{ID_COLUMN!r}] in {{{', '.join(map(str, ids))}}}"
+            return f"number({ID_COLUMN!r}) in {{{', '.join(map(str, ids))}}}"
 
 
 def _scores(decision: LargestScore, names: Sequence[Action], indent: str) -> str:
@@ -143,7 +143,7 @@ def _term(term: Term) -> str:
 def _tests_numbers(decision: Decision) -> bool:
     if isinstance(decision, LargestScore):
         return False
-    return any(isinstance(one, NumberAtMost) for rule in decision.rules for one in rule.conditions)
+    return any(isinstance(one, NumberAtMost | IdAmong) for rule in decision.rules for one in rule.conditions)
 
 
 def _adds_numbers(decision: Decision) -> bool:

@@ -161,6 +161,7 @@ def write_customers(path: Path, customers: Customers, added: Mapping[str, object
             arrays = [*customers.whole.columns, *more.values()]
             _write_text(path, [*customers.names, *more], arrays, delimiter)
     except (pa.ArrowException, OSError) as error:
+        path.unlink(missing_ok=True)  # half a table would be taken for a whole one
         raise InputError(f"cannot write {path}: {why(error)}") from None
 
 

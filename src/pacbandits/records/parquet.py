@@ -75,7 +75,9 @@ def reading(path: Path) -> Generator[str | None]:
 def read_whole(path: Path) -> Any:
     """The table of a Parquet file with columns of any type, as they came; no more is unpacked than it may."""
     described = _described(path)
-    return _open(path, metadata=described.metadata, page_checksum_verification=True).read()
+    table: Any = _open(path, metadata=described.metadata, page_checksum_verification=True).read()
+    table.validate(full=True)
+    return table
 
 
 def _read_columns(path: Path, delimiter: str | None) -> Columns:
