@@ -260,6 +260,13 @@ def test_bad_options_are_one_line(run, save, people, tmp_path):
     assert run("apply", tmp_path / "none.json", people)[0] == 2
 
 
+def test_names_that_do_not_fit_the_policy(run, save, people, monkeypatch):
+    monkeypatch.setattr(applying, "names_of", lambda _: ("plain",))
+    code, _, err = run("apply", save(TREE), people)
+    assert code == 2
+    assert "the policy has 2 actions, but 1 names are given" in err
+
+
 def test_what_is_not_proven_is_said(run, tmp_path, people):
     short = pb.certify(log(), stumps(), epsilon=0.01, delta=0.1)
     pb.save_certificate(tmp_path / "proof.json", replace(short, policy=TREE), stumps())

@@ -14,6 +14,7 @@ from pacbandits.errors import InputError, one_line, plain, visible
 
 if TYPE_CHECKING:
     from pacbandits.arrays import FloatArray, IntArray
+    from pacbandits.exports.asking import Action
     from pacbandits.logs.customers import Customers
     from pacbandits.proofs import Proof
     from pacbandits.records import Chosen, Contexts
@@ -154,11 +155,12 @@ def _write(path: Path, text: str) -> None:
 
 def _act(proof: Proof, customers: Path, *, out: Path | None, column: str, seed: int, as_json: bool) -> None:
     """Read a table, decide for every row, and write or count what was decided."""
+    from pacbandits.exports.asking import written_actions
     from pacbandits.logs.customers import write_customers
     from pacbandits.records import Lottery
     from pacbandits.report import applied_table
 
-    drawn = isinstance(proof.policy, Lottery)
+    drawn, names = isinstance(proof.policy, Lottery), written_actions(proof.policy, names_of(proof))
     beside = PROPENSITY_COLUMN if column == ACTION_COLUMN else f"{column}_{PROPENSITY_COLUMN}"
     with status() as tell:
         tell(f"reading {customers}")
@@ -166,12 +168,11 @@ def _act(proof: Proof, customers: Path, *, out: Path | None, column: str, seed: 
         if out is not None:
             _check_free(table, [column, beside] if drawn else [column])
         actions, propensities = _decide(proof.policy, table.contexts, seed=seed, tell=tell)
-        names = names_of(proof)
         if out is not None:
             tell(f"writing {out}")
-            added = {column: actions if names is None else _named(names, actions)}
+            added = {column: _named(names, actions)}
             write_customers(out, table, added if propensities is None else added | {beside: propensities})
-    counted = _counts(actions, n_actions=proof.policy.n_actions, names=names)
+    counted = _counts(names, actions)
     if as_json:
         each = [{"action": name, "rows": count} for name, count in counted]
         print_json({"rows": len(table), "actions": each, "out": None if out is None else str(out)})
@@ -224,16 +225,16 @@ def _decide(
     return actions, propensities if isinstance(policy, Lottery) else None
 
 
-def _named(names: tuple[str, ...], actions: IntArray) -> object:
-    """Actions (n,) by their names."""
+def _named(names: tuple[Action, ...], actions: IntArray) -> object:
+    """Actions (n,) as they are written."""
     from pacbandits.records.arrow import pa
 
-    return pa.array(names, type=pa.string()).take(pa.array(actions))
+    return pa.array(names).take(pa.array(actions))
 
 
-def _counts(actions: IntArray, *, n_actions: int, names: tuple[str, ...] | None) -> list[tuple[str | int, int]]:
+def _counts(names: tuple[Action, ...], actions: IntArray) -> list[tuple[Action, int]]:
     """How many rows get each action, in the order of the actions."""
     import numpy as np
 
-    counts: list[int] = np.bincount(actions, minlength=n_actions).tolist()
-    return list(zip(range(n_actions) if names is None else names, counts, strict=True))
+    counts: list[int] = np.bincount(actions, minlength=len(names)).tolist()
+    return list(zip(names, counts, strict=True))
