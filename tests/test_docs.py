@@ -20,7 +20,12 @@ ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
 PAGES = sorted(DOCS.rglob("*.md"))
 FRONT = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md")]
-RUN = [*sorted((DOCS / "tutorials").glob("*.md")), *sorted((DOCS / "api").glob("*.md")), ROOT / "CONTRIBUTING.md"]
+RUN = [
+    *sorted((DOCS / "tutorials").glob("*.md")),
+    *sorted((DOCS / "api").glob("*.md")),
+    DOCS / "deploying.md",
+    ROOT / "CONTRIBUTING.md",
+]
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 

@@ -34,6 +34,9 @@ if TYPE_CHECKING:
     from pacbandits.design import Solution as Solution
     from pacbandits.design import solve_design as solve_design
     from pacbandits.errors import InputError as InputError
+    from pacbandits.exports import to_python as to_python
+    from pacbandits.exports import to_rules as to_rules
+    from pacbandits.exports import to_sql as to_sql
     from pacbandits.logs import from_open_bandit as from_open_bandit
     from pacbandits.logs import read_log as read_log
     from pacbandits.options import About as About
@@ -117,6 +120,11 @@ _HOMES: dict[str, tuple[str, ...]] = {
         "solve_design",
     ),
     "errors": ("InputError",),
+    "exports": (
+        "to_python",
+        "to_rules",
+        "to_sql",
+    ),
     "logs": (
         "from_open_bandit",
         "read_log",
@@ -276,6 +284,9 @@ __all__ = [
     "save_problem",
     "save_state",
     "solve_design",
+    "to_python",
+    "to_rules",
+    "to_sql",
     "verify",
     "verify_realizable",
 ]

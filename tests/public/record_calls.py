@@ -75,6 +75,12 @@ RECORD_CALLS: dict[str, Callable[[], Call]] = {
         called={"policies": "polic|lottery", "weights": "weights"},
     ),
     "Lottery.propensities": lambda: Call(lottery().propensities, {"contexts": people()}, {"contexts": "record"}),
+    "Lottery.play": lambda: Call(
+        lottery().play,
+        {"contexts": people(), "draws": np.full(12, 0.5)},
+        {"contexts": "record", "draws": "array"},
+        beyond={"draws": (np.ones(12), np.full(12, -0.1), [0.5])},
+    ),
     "Lottery.draw": lambda: Call(
         lottery().draw, {"contexts": people(), "rng": np.random.default_rng(0)}, {"contexts": "record", "rng": "record"}
     ),
@@ -250,5 +256,26 @@ RECORD_CALLS: dict[str, Callable[[], Call]] = {
         optional=("n_actions", "least_propensity", "reward_range", "position"),
         beyond={"n_actions": (0, -1), "least_propensity": (-0.1, 1.5)},
         called={"n_actions": "actions", "least_propensity": "least propensity", "reward_range": "range"},
+    ),
+    "to_sql": lambda: Call(
+        pb.to_sql,
+        {"policy": lottery(), "actions": ["one", "two"], "draw": "u"},
+        {"policy": "record", "actions": "list", "draw": "text"},
+        optional=("actions",),
+        beyond={"actions": (["one"], []), "draw": ("", " ", "random()")},
+    ),
+    "to_python": lambda: Call(
+        pb.to_python,
+        {"policy": lottery(), "actions": ["one", "two"], "name": "pick"},
+        {"policy": "record", "actions": "list", "name": "text"},
+        optional=("actions",),
+        beyond={"actions": (["one"],), "name": ("", "a b", "def", "x\n")},
+    ),
+    "to_rules": lambda: Call(
+        pb.to_rules,
+        {"policy": policy(), "actions": ["one", "two"]},
+        {"policy": "record", "actions": "list"},
+        optional=("actions",),
+        beyond={"actions": (["one"],)},
     ),
 }

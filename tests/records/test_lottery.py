@@ -44,6 +44,19 @@ def test_the_same_generator_draws_the_same():
     assert np.array_equal(one, two)
 
 
+def test_a_draw_stands_for_the_same_policy_as_numpy_would_choose():
+    """So that the same generator still draws what it drew when numpy chose."""
+    rows = HERE.take(np.random.default_rng(0).integers(4, size=500))
+    each = np.stack([policy(rows) for policy in LOTTERY.policies])
+    chosen = np.random.default_rng(5).choice(3, size=500, p=LOTTERY.weights)
+    assert np.array_equal(LOTTERY.draw(rows, np.random.default_rng(5)), each[chosen, np.arange(500)])
+    assert LOTTERY.bounds == (0.125, 0.375, 1.0)
+    draws = [0.0, np.nextafter(0.125, 0), 0.125, np.nextafter(1, 0)]
+    assert LOTTERY.play(HERE.take([0, 0, 0, 0]), draws=draws).tolist() == [0, 0, 1, 2]
+    awkward = pb.Lottery(LOTTERY.policies, (0.1, 0.2, 0.7))
+    assert awkward.bounds[-1] == 1.0
+
+
 def test_parts_and_the_likeliest():
     assert LOTTERY.likeliest is THREE
     assert likeliest(LOTTERY) is THREE

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
+from pacbandits.cli import applying as _applying
 from pacbandits.cli import certifying as _certifying
 from pacbandits.cli import listing as _listing
 from pacbandits.cli import measuring as _measuring
@@ -20,7 +21,7 @@ from pacbandits.errors import InputError
 
 __all__ = ["answer", "app"]
 # Importing them puts their commands into the application.
-_commands = (_running, _certifying, _verifying, _measuring, _listing)
+_commands = (_running, _certifying, _verifying, _applying, _measuring, _listing)
 
 
 def answer() -> None:

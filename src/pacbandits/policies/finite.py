@@ -16,11 +16,13 @@ from pacbandits.compiled import cores, kernel, over_cores
 from pacbandits.errors import InputError, plain
 from pacbandits.fields import Fields
 from pacbandits.policies.base import Cost, Frontier, check_n_actions, check_scores, compact
+from pacbandits.policies.decisions import DecisionRule, IdAmong, Inputs, RuleList
 from pacbandits.policies.pareto import pareto
 from pacbandits.records import Contexts, Policy
 from pacbandits.records.naming import call
 
 SECONDS_PER_ENTRY = 1e-9  # of a table, looked up and added
+MOST_LISTED_CONTEXTS = 1_000  # in rules for other languages
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,6 +75,21 @@ class TablePolicy:
             "n_actions": self.n_actions,
             "actions": self.table.tolist(),
         }
+
+    def decision(self) -> RuleList:
+        """A rule for each action that occurs, with the contexts that take it."""
+        if len(self.table) > MOST_LISTED_CONTEXTS:
+            raise InputError(
+                f"a policy of kind '{self.kind}' over {len(self.table):,} contexts is too large to be written out (at "
+                f"most {MOST_LISTED_CONTEXTS:,}); use `pacbandits apply`, or join with a table of them"
+            )
+        taken: list[int] = np.unique(self.table).tolist()
+        each = [(action, tuple(np.flatnonzero(self.table == action).tolist())) for action in taken]
+        return RuleList(tuple(DecisionRule((IdAmong(ids),), action) for action, ids in each), None)
+
+    def inputs(self) -> Inputs:
+        """Which context it is."""
+        return Inputs(ids=True)
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> TablePolicy:

@@ -9,6 +9,7 @@ import numpy as np
 
 from pacbandits.arrays import FloatArray, IntArray, floats
 from pacbandits.fields import Fields
+from pacbandits.policies.decisions import AskingPolicy, Inputs
 from pacbandits.policies.features import FeatureMap, map_from_json
 from pacbandits.records import Contexts
 
@@ -48,6 +49,10 @@ class GreedyPolicy:
 
     def to_json(self) -> dict[str, Any]:
         return {"kind": self.kind, "features": self.features.to_json(), "parameter": self.parameter.tolist()}
+
+    def inputs(self) -> Inputs | None:
+        """What its features are made from; None for a map that does not say."""
+        return self.features.inputs() if isinstance(self.features, AskingPolicy) else None
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> GreedyPolicy:

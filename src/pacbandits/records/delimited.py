@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -26,23 +27,58 @@ _BLOCK_BYTES = 2**22  # what pyarrow looks at together; no line may be longer
 
 def read_delimited(path: Path, delimiter: str) -> Any:
     """The table of a file, in which line breaks, NUL bytes and what is not UTF-8 have no place within values."""
-    with open_text(path) as file:
-        head = file.read(MAX_HEADER_BYTES)
-        _check_header(path, head, delimiter)
-        source: Any = _unpack(file, head, delimiter, size=check_file(path)) if is_zipped(path) else path
     table: Any = csv.read_csv(
-        source,
+        _source(path, delimiter),
         read_options=csv.ReadOptions(block_size=_BLOCK_BYTES),
         parse_options=csv.ParseOptions(delimiter=delimiter),
         convert_options=csv.ConvertOptions(strings_can_be_null=True, quoted_strings_can_be_null=False),
     )
+    _check_encoding(table)
+    return table
+
+
+def read_texts(path: Path, delimiter: str) -> Any:
+    """The table of a file with every value as the text that stands there; line breaks may stand within quotes."""
+    parse = csv.ParseOptions(delimiter=delimiter, newlines_in_values=True)
+    blocks = csv.ReadOptions(block_size=_BLOCK_BYTES)
+    with csv.open_csv(_source(path, delimiter), read_options=blocks, parse_options=parse) as opened:
+        names: list[str] = opened.schema.names
+    convert = csv.ConvertOptions(column_types=dict.fromkeys(names, pa.string()), strings_can_be_null=False)
+    return csv.read_csv(_source(path, delimiter), read_options=blocks, parse_options=parse, convert_options=convert)
+
+
+def read_some(path: Path, delimiter: str, *, columns: Sequence[str], texts: Sequence[str]) -> Any:
+    """The named columns of such a table, as `read_delimited` has them, but `texts` hold text whatever it spells."""
+    table: Any = csv.read_csv(
+        _source(path, delimiter),
+        read_options=csv.ReadOptions(block_size=_BLOCK_BYTES),
+        parse_options=csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
+        convert_options=csv.ConvertOptions(
+            include_columns=list(columns),
+            column_types=dict.fromkeys(texts, pa.string()),
+            strings_can_be_null=True,
+            quoted_strings_can_be_null=False,
+        ),
+    )
+    _check_encoding(table)
+    return table
+
+
+def _source(path: Path, delimiter: str) -> Any:
+    """What pyarrow reads: the file, or what it unpacks to; its first line can be the names of columns."""
+    with open_text(path) as file:
+        head = file.read(MAX_HEADER_BYTES)
+        _check_header(path, head, delimiter)
+        return _unpack(file, head, delimiter, size=check_file(path)) if is_zipped(path) else path
+
+
+def _check_encoding(table: Any) -> None:
     for field in table.schema:
         if pa.types.is_binary(field.type):
             raise InputError(
                 f"column '{plain(field.name)}' must be numbers or text, got bytes that are not UTF-8 (Latin-1?); save "
                 "the file as UTF-8"
             )
-    return table
 
 
 def check_texts(name: str, texts: list[str]) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from pacbandits.arrays import FloatArray, IntArray, floats
 from pacbandits.checks import entries, generator, settle
@@ -70,9 +71,28 @@ class Lottery:
 
     def draw(self, contexts: Contexts, rng: np.random.Generator) -> IntArray:
         """An action (n,) for each context, by a policy drawn for it."""
-        drawn = generator(rng).choice(len(self.policies), size=len(check_contexts(contexts)), p=self.weights)
-        actions = np.stack([np.asarray(policy(contexts), dtype=np.int64) for policy in self.policies])
-        return actions[drawn, np.arange(len(contexts))]
+        return self.play(contexts, draws=generator(rng).random(len(check_contexts(contexts))))
+
+    @property
+    def bounds(self) -> tuple[float, ...]:
+        """Which draw in [0, 1) stands for which policy, here and wherever a lottery is written down.
+
+        The first whose bound is above the draw is taken; bounds rise to 1.
+        """
+        rising = np.cumsum(self.weights)
+        return tuple((rising / rising[-1]).tolist())
+
+    def play(self, contexts: Contexts, *, draws: ArrayLike) -> IntArray:
+        """An action (n,) for each context, by the policy that its draw (n,) in [0, 1) stands for."""
+        given = floats(draws, name="draws", shape=(len(check_contexts(contexts)),))
+        if given.min() < 0 or given.max() >= 1:
+            raise InputError(f"draws must be in [0, 1), got {given[(given < 0) | (given >= 1)][0]:.6g}")
+        drawn = np.searchsorted(self.bounds, given, side="right")
+        out = np.empty(len(given), dtype=np.int64)
+        for place, policy in enumerate(self.policies):
+            mine = drawn == place
+            out[mine] = policy(contexts)[mine]
+        return out
 
     def describe(self) -> str:
         """What it does, in words: the likeliest first."""

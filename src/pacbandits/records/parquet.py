@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from io import BytesIO
 from pathlib import Path
 from typing import IO, Any, cast
@@ -30,7 +31,19 @@ from pacbandits.records.files import (
 )
 from pacbandits.records.pages import count_unpacked_bytes
 
-__all__ = ["DELIMITERS", "columns_of", "pop_matrix", "read", "read_about", "read_remarks", "suffix", "write"]
+__all__ = [
+    "DELIMITERS",
+    "columns_of",
+    "pop_matrix",
+    "read",
+    "read_about",
+    "read_remarks",
+    "read_whole",
+    "reading",
+    "sort_labels",
+    "suffix",
+    "write",
+]
 
 MAX_REMARKS = 100  # in a file
 _MAX_FOOTER_ITEMS = 10**6  # in one list of it
@@ -44,14 +57,29 @@ def read(path: str | Path) -> Columns:
     Text comes as codes into its sorted labels, or into a dictionary column's own.
     """
     path = Path(path)
+    with reading(path) as delimiter:
+        return _read_columns(path, delimiter)
+
+
+@contextmanager
+def reading(path: Path) -> Generator[str | None]:
+    """The delimiter of a file of text, None for Parquet; what goes wrong within is a sentence that names the file."""
     check_file(path)
     delimiter = DELIMITERS.get(suffix(path))
     try:
         with naming(path):
-            return _read_columns(path, delimiter)
+            yield delimiter
     except (pa.ArrowException, zlib.error, UnicodeError, OSError, EOFError, OverflowError) as error:
         kind = "Parquet" if delimiter is None else "CSV"
         raise InputError(f"{path} is not a readable {kind} file: {why(error)}") from None
+
+
+def read_whole(path: Path) -> Any:
+    """The table of a Parquet file with columns of any type, as they came; no more is unpacked than it may."""
+    described = _described(path)
+    table: Any = _open(path, metadata=described.metadata, page_checksum_verification=True).read()
+    table.validate(full=True)
+    return table
 
 
 def _read_columns(path: Path, delimiter: str | None) -> Columns:
@@ -81,7 +109,7 @@ def _split_up(table: Any, texts: set[str], *, name: str, in_text: bool) -> Colum
         column.validate(full=True)
         if len(column) != n:
             raise InputError(f"column '{plain(title)}' has {len(column)} rows, and the table {n}; it is damaged")
-        out[title] = _sorted_labels(column) if title in texts else column
+        out[title] = sort_labels(column) if title in texts else column
         if in_text and title in texts:
             check_texts(title, out[title].dictionary.to_pylist())
     return out
@@ -95,6 +123,20 @@ def _read_text(path: Path, delimiter: str) -> tuple[Any, set[str]]:
 
 def _read_parquet(path: Path) -> tuple[Any, set[str]]:
     """The table of a Parquet file, and which columns hold text; nothing is unpacked before its size is known."""
+    described = _described(path)
+    for field in described.schema_arrow:
+        if not _is_readable(field.type):
+            raise InputError(f"column '{plain(field.name)}' must be numbers or text, got {plain(field.type)}")
+    texts = _text_names(described.schema_arrow)
+    whole: Any = _open(path, metadata=described.metadata, read_dictionary=list(texts), page_checksum_verification=True)
+    table: Any = whole.read()
+    if table.num_rows != described.metadata.num_rows:
+        raise InputError(f"it has {table.num_rows} rows, and says that it has {described.metadata.num_rows}")
+    return table, texts
+
+
+def _described(path: Path) -> Any:
+    """A Parquet file, opened once it is known that what it unpacks to is not too much."""
     size = check_file(path)
     try:
         with path.open("rb") as file:
@@ -105,15 +147,7 @@ def _read_parquet(path: Path) -> tuple[Any, set[str]]:
     described: Any = _open(path)
     check_columns(described.metadata.num_columns)
     check_unpacked(ROW_BYTES * described.metadata.num_rows, size=size, remedy=_PLAIN_PARQUET)
-    for field in described.schema_arrow:
-        if not _is_readable(field.type):
-            raise InputError(f"column '{plain(field.name)}' must be numbers or text, got {plain(field.type)}")
-    texts = _text_names(described.schema_arrow)
-    whole: Any = _open(path, metadata=described.metadata, read_dictionary=list(texts), page_checksum_verification=True)
-    table: Any = whole.read()
-    if table.num_rows != described.metadata.num_rows:
-        raise InputError(f"it has {table.num_rows} rows, and says that it has {described.metadata.num_rows}")
-    return table, texts
+    return described
 
 
 def _open(path: Path, **options: Any) -> Any:
@@ -143,7 +177,7 @@ def _check_names(path: str, names: list[str], *, n: int) -> None:
         raise InputError(f"column {where} of {path} has no name; name it, or leave it out (pandas: index=False)")
 
 
-def _sorted_labels(column: Any) -> Any:
+def sort_labels(column: Any) -> Any:
     """A column of text as codes into its sorted labels."""
     coded: Any = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
     labels: list[str] = coded.dictionary.to_pylist()

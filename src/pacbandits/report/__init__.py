@@ -1,5 +1,6 @@
 """Tables and pictures for people, made only from measured results."""
 
+from pacbandits.report.applied import applied_table
 from pacbandits.report.asymptotic import asymptotic_table
 from pacbandits.report.certified import certified_steps, draw_certified
 from pacbandits.report.comparison import Comparison, comparison_table
@@ -11,6 +12,7 @@ from pacbandits.report.tables import classes_table, complexity_table, problems_t
 __all__ = [
     "Comparison",
     "algorithms_table",
+    "applied_table",
     "asymptotic_table",
     "certificate_table",
     "certified_steps",

@@ -7,7 +7,7 @@ those of contexts, the coefficients shared (`Crossed.shared`), and φ given with
 from pacbandits.policies.features.crossed import Crossed
 from pacbandits.policies.features.encoders import Category, Encoder, Number, learn_encoders
 from pacbandits.policies.features.given import Given
-from pacbandits.policies.features.maps import CompactMap, FeatureMap
+from pacbandits.policies.features.maps import CompactMap, FeatureMap, PlainMap
 from pacbandits.policies.features.registry import map_for, map_from_json
 from pacbandits.policies.features.rows import CrossedRows, FeatureRows, Mapped, SpelledRows
 
@@ -22,6 +22,7 @@ __all__ = [
     "Given",
     "Mapped",
     "Number",
+    "PlainMap",
     "SpelledRows",
     "learn_encoders",
     "map_for",

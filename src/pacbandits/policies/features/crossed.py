@@ -14,6 +14,7 @@ from pacbandits.checks import entries, flag, settle, shown
 from pacbandits.errors import InputError
 from pacbandits.fields import Fields, whole_number
 from pacbandits.policies.base import check_n_actions
+from pacbandits.policies.decisions import Inputs, Term
 from pacbandits.policies.features.encoders import Encoder, encoder_from_json, learn_encoders
 from pacbandits.policies.features.maps import MAX_STORED_DIMENSION
 from pacbandits.policies.features.rows import CrossedRows, for_kernels, is_blocks
@@ -132,6 +133,23 @@ class Crossed:
         of_columns = [place for place, encoder in enumerate(self.encoders) for _ in encoder.names]
         used = {place for place, row in zip(of_columns, matrix[1:], strict=True) if row.any()}
         return [*out, *scales_in_words([self.encoders[place] for place in sorted(used)])]
+
+    def inputs(self) -> Inputs:
+        """The features that are encoded."""
+        out = Inputs()
+        for encoder in self.encoders:
+            out |= encoder.inputs()
+        return out
+
+    def score_terms(self, parameter: Sequence[int]) -> tuple[tuple[Term, ...], ...]:
+        columns = [None, *(column for encoder in self.encoders for column in encoder.plain_columns)]
+        width: int = self.table.shape[1]
+        out: list[list[Term]] = [[] for _ in range(self.n_actions)]
+        for place, theta in enumerate(parameter):
+            for action, feature in enumerate(self.table[:, place % width].tolist() if theta else ()):
+                if feature:
+                    out[action].append(Term(columns[place // width], feature, float(theta)))
+        return tuple(tuple(terms) for terms in out)
 
     def to_json(self) -> dict[str, Any]:
         encoders = [encoder.to_json() for encoder in self.encoders]

@@ -10,6 +10,7 @@ import numpy as np
 from pacbandits.arrays import FloatArray
 from pacbandits.errors import InputError, plain
 from pacbandits.fields import Fields
+from pacbandits.policies.decisions import Indicator, Inputs, Standardised
 from pacbandits.records import Contexts
 
 MAX_LABELS_NEVER_MET = 1_000  # of a category: each is a column of zeros
@@ -42,6 +43,15 @@ class Number:
     def factors(self) -> tuple[str, ...]:
         """How each column is written where it is a factor in a sum."""
         return self.names
+
+    @property
+    def plain_columns(self) -> tuple[Standardised, ...]:
+        """Each column for other languages."""
+        return (Standardised(self.feature, self.centre, self.spread),)
+
+    def inputs(self) -> Inputs:
+        """The number."""
+        return Inputs(numbers=(self.feature,))
 
     def describe(self) -> str:
         return f"{plain(self.feature)} is (its value − {self.centre:.6g})/{self.spread:.6g}"
@@ -88,6 +98,15 @@ class Category:
     def factors(self) -> tuple[str, ...]:
         """How each column is written where it is a factor in a sum."""
         return tuple(f"[{name}]" for name in self.names)
+
+    @property
+    def plain_columns(self) -> tuple[Indicator, ...]:
+        """Each column for other languages."""
+        return tuple(Indicator(self.feature, label) for label in self.labels[1:])
+
+    def inputs(self) -> Inputs:
+        """The label."""
+        return Inputs(labels=(self.feature,))
 
     def describe(self) -> str:
         return f"[{plain(self.feature)} is …] is 1 or 0"

@@ -13,6 +13,7 @@ from pacbandits.checks import settle, whole_number
 from pacbandits.errors import InputError
 from pacbandits.fields import Fields
 from pacbandits.policies.base import check_n_actions
+from pacbandits.policies.decisions import Inputs
 from pacbandits.policies.features.maps import MAX_STORED_DIMENSION
 from pacbandits.policies.features.rows import SpelledRows, for_kernels
 from pacbandits.policies.features.words import largest_in_words
@@ -57,6 +58,10 @@ class Given:
     def played(self, contexts: Contexts, actions: IntArray) -> FloatArray:
         phi = self._phi(contexts)
         return phi.table[phi.rows, actions]
+
+    def inputs(self) -> Inputs:
+        """φ."""
+        return Inputs(phi=True)
 
     def check_effect(self) -> None:
         """Nothing to check: φ comes with the contexts."""

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Protocol, runtime_checkable
 
 from pacbandits.arrays import FloatArray, IntArray
+from pacbandits.policies.decisions import Term
 from pacbandits.policies.features.rows import FeatureRows, Mapped
 from pacbandits.records import Contexts
 
@@ -69,4 +70,13 @@ class CompactMap(FeatureMap, Protocol):
 
     def describe_scores(self, parameter: Sequence[int]) -> list[str]:
         """The policy that takes the action of largest score under a parameter (d,) that is not zero, line by line."""
+        ...
+
+
+@runtime_checkable
+class PlainMap(FeatureMap, Protocol):
+    """A feature map whose scores can be written down in another language, to the last bit."""
+
+    def score_terms(self, parameter: Sequence[int]) -> tuple[tuple[Term, ...], ...]:
+        """What the score of each action adds up, in order, under a parameter (d,)."""
         ...

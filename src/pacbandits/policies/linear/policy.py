@@ -15,7 +15,8 @@ from pacbandits.arrays import IntArray
 from pacbandits.checks import whole_number
 from pacbandits.errors import InputError, plain
 from pacbandits.fields import MAX_WHOLE_NUMBER, Fields
-from pacbandits.policies.features import CompactMap, FeatureMap, map_from_json
+from pacbandits.policies.decisions import AskingPolicy, Inputs, LargestScore
+from pacbandits.policies.features import CompactMap, FeatureMap, PlainMap, map_from_json
 from pacbandits.policies.features.words import largest_in_words
 from pacbandits.policies.linear.acting import act, rows_of
 from pacbandits.records import Contexts
@@ -59,6 +60,19 @@ class LinearPolicy:
 
     def to_json(self) -> dict[str, Any]:
         return {"kind": self.kind, "map": self.map.to_json(), "parameter": list(self.parameter)}
+
+    def decision(self) -> LargestScore:
+        """The scores, added up in the order in which they are here."""
+        if not isinstance(self.map, PlainMap):
+            raise InputError(
+                f"a policy of kind '{self.kind}' over features that come with each context and action cannot be "
+                "written out; use `pacbandits apply`"
+            )
+        return LargestScore(self.map.score_terms(self.parameter))
+
+    def inputs(self) -> Inputs | None:
+        """What its features are made from; None for a map that does not say."""
+        return self.map.inputs() if isinstance(self.map, AskingPolicy) else None
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> LinearPolicy:

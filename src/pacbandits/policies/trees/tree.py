@@ -11,6 +11,15 @@ import numpy as np
 from pacbandits.arrays import BoolArray, IntArray
 from pacbandits.errors import InputError, plain
 from pacbandits.fields import Fields
+from pacbandits.policies.decisions import (
+    Condition,
+    DecisionRule,
+    Inputs,
+    LabelIs,
+    NumberAtMost,
+    RuleList,
+    inputs_of_conditions,
+)
 from pacbandits.records import Contexts
 from pacbandits.records.naming import call
 
@@ -45,6 +54,10 @@ class AtMost:
     def to_json(self) -> dict[str, Any]:
         return {"feature": self.feature, "at_most": self.threshold}
 
+    def condition(self) -> Condition:
+        """The same for other languages."""
+        return NumberAtMost(self.feature, self.threshold)
+
 
 @dataclass(frozen=True)
 class Is:
@@ -69,6 +82,10 @@ class Is:
 
     def to_json(self) -> dict[str, Any]:
         return {"feature": self.feature, "is": self.label}
+
+    def condition(self) -> Condition:
+        """The same for other languages."""
+        return LabelIs(self.feature, self.label)
 
 
 Test = AtMost | Is
@@ -132,6 +149,14 @@ class TreePolicy:
     def to_json(self) -> dict[str, Any]:
         return {"kind": self.kind, "n_actions": self.n_actions, "root": to_json(self.root)}
 
+    def decision(self) -> RuleList:
+        """A rule for each leaf but the last, left to right."""
+        return rule_list(self.root)
+
+    def inputs(self) -> Inputs:
+        """The features that its tests are about."""
+        return inputs_of_conditions(test.condition() for test in tests_of(self.root))
+
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> TreePolicy:
         given = Fields.read(value, of="policy")
@@ -142,6 +167,26 @@ class TreePolicy:
 def leaves(node: Node) -> list[int]:
     """The actions at the leaves, left to right."""
     return [node] if isinstance(node, int) else leaves(node.then) + leaves(node.otherwise)
+
+
+def tests_of(node: Node) -> list[Test]:
+    """The tests of all branches, the first one first."""
+    return [] if isinstance(node, int) else [node.test, *tests_of(node.then), *tests_of(node.otherwise)]
+
+
+def rule_list(node: Node) -> RuleList:
+    """The same as rules of which the first that holds decides.
+
+    What fails a test needs no condition of its own: the rules before it have taken all that pass.
+    """
+    if isinstance(node, int):
+        return RuleList((), node)
+    asked = node.test.condition()
+    then, otherwise = rule_list(node.then), rule_list(node.otherwise)
+    assert then.otherwise is not None
+    within = [*then.rules, DecisionRule((), then.otherwise)]
+    passed = (DecisionRule((asked, *rule.conditions), rule.action) for rule in within)
+    return RuleList((*passed, *otherwise.rules), otherwise.otherwise)
 
 
 def actions_of(node: Node, contexts: Contexts) -> IntArray:

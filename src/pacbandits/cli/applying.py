@@ -1,0 +1,240 @@
+"""`pacbandits apply`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from pacbandits.cli.shared import app, check_output, print_json, say, show, status
+from pacbandits.errors import InputError, one_line, plain, visible
+
+if TYPE_CHECKING:
+    from pacbandits.arrays import FloatArray, IntArray
+    from pacbandits.exports.asking import Action
+    from pacbandits.logs.customers import Customers
+    from pacbandits.proofs import Proof
+    from pacbandits.records import Chosen, Contexts
+
+STANDARD_OUTPUT = Path("-")
+ACTION_COLUMN, PROPENSITY_COLUMN = "action", "propensity"
+ROWS_AT_ONCE = 100_000
+
+
+@app.command("apply")
+def apply_policy(
+    certificate: Annotated[Path, typer.Argument(help="A certificate that run or certify has written.")],
+    customers: Annotated[
+        Path | None,
+        typer.Argument(
+            help="Parquet or CSV, a row for each customer, with the columns that the policy asks about; the others may "
+            "hold anything, and stay as they are."
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Write all columns and the action of each row here, as .csv, .tsv or .parquet."),
+    ] = None,
+    column: Annotated[
+        str,
+        typer.Option(
+            help="What the column of actions is called; the probability of a lottery's choice stands beside it, in "
+            "[cyan]propensity[/] or [cyan]NAME_propensity[/].",
+            metavar="NAME",
+        ),
+    ] = ACTION_COLUMN,
+    seed: Annotated[int, typer.Option(help="Seed of the draws of a lottery: the same seed, the same actions.")] = 0,
+    sql: Annotated[Path | None, typer.Option(help="Write the policy as an SQL expression ([cyan]-[/]: print).")] = None,
+    draw: Annotated[
+        str | None,
+        typer.Option(
+            help="For --sql and a lottery: a column, or an expression of one, with a draw from [0, 1) in each row."
+        ),
+    ] = None,
+    python: Annotated[
+        Path | None, typer.Option(help="Write the policy as a Python function ([cyan]-[/]: print).")
+    ] = None,
+    rules: Annotated[Path | None, typer.Option(help="Write the policy as rules in JSON ([cyan]-[/]: print).")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")] = False,
+) -> None:
+    """Act by a certified policy: the action for each row of a table, or the policy itself for your own systems.
+
+    Without --out, how many rows get each action. A lottery draws for every row, and writes the probability of what it
+    drew beside it: log that as the propensity. This does not recheck the certificate; [cyan]pacbandits verify[/] does.
+
+    [dim]Examples:
+    pacbandits apply proof.json customers.csv
+    pacbandits apply proof.json customers.csv --out actions.csv
+    pacbandits apply proof.json customers.parquet --out actions.parquet --column email --seed 7
+    pacbandits apply proof.json --sql policy.sql --python policy.py --rules policy.json
+    pacbandits apply proof.json --sql - --draw draw_of_today[/]
+    """
+    from pacbandits.proofs import load_certificate
+
+    exports = {name: path for name, path in (("sql", sql), ("python", python), ("rules", rules)) if path is not None}
+    _check_asked(customers, out=out, exports=exports, seed=seed)
+    if not column or not column.isprintable():
+        raise InputError(f"--column '{plain(column)}' must be a name that can be shown")
+    proof = load_certificate(certificate)
+    written = {path: _export(name, proof, draw=draw) for name, path in exports.items()}
+    if not proof.certificate.certified:
+        words = (
+            f"proves {proof.certificate.certified_epsilon:.3g} and not the {proof.certificate.epsilon:.3g} asked for"
+        )
+        say(f"note: the certificate {words}", err=True)
+    if customers is not None:
+        _act(proof, customers, out=out, column=column, seed=seed, as_json=as_json)
+    for path, text in written.items():
+        _write(path, text)
+
+
+def names_of(proof: Proof) -> tuple[str, ...] | None:
+    """What the actions are called, in the order of their numbers, where the certificate tells."""
+    return getattr(proof.certificate, "action_names", None)
+
+
+def _check_asked(customers: Path | None, *, out: Path | None, exports: dict[str, Path], seed: int) -> None:
+    """Raise, before anything is read, when what is asked for makes no sense."""
+    from pacbandits.logs.customers import check_ending
+
+    if customers is None and out is not None:
+        raise InputError(f"--out '{out}' is for the actions of customers; name their table after the certificate")
+    if customers is None and not exports:
+        raise InputError(
+            "there is nothing to do; name a table of customers, or where to write --sql, --python, --rules"
+        )
+    if seed < 0:
+        raise InputError(f"--seed must be 0 or more, got {seed}")
+    places = [path for path in (out, *exports.values()) if path is not None]
+    printed = places.count(STANDARD_OUTPUT) + (customers is not None)
+    if printed > 1 and STANDARD_OUTPUT in places:
+        raise InputError("only one thing can be printed; name files for the others")
+    if len({path.resolve() for path in places}) < len(places):
+        raise InputError("two results would be written to one file; name another")
+    for path in places:
+        check_output(None if path == STANDARD_OUTPUT and path is not out else path)
+    if out is not None:
+        check_ending(out)
+    if customers is not None and any(
+        path.exists() and customers.exists() and path.samefile(customers) for path in places
+    ):
+        raise InputError(f"'{customers}' would be written over; name another file for the result")
+
+
+def _export(name: str, proof: Proof, *, draw: str | None) -> str:
+    """The policy in another language."""
+    from pacbandits.exports import to_python, to_rules, to_sql
+    from pacbandits.json_files import json_text
+
+    actions = names_of(proof)
+    if name == "sql":
+        text = to_sql(proof.policy, actions=actions, draw=draw)
+        if "\\" in text:
+            words = "use a database that reads it as standard SQL does, which MySQL, BigQuery and Spark do not"
+            say(f"note: the SQL holds a backslash; {words}", err=True)
+        return text + "\n"
+    if name == "python":
+        return to_python(proof.policy, actions=actions)
+    return json_text(to_rules(proof.policy, actions=actions), indent=1) + "\n"
+
+
+def _write(path: Path, text: str) -> None:
+    if path == STANDARD_OUTPUT:
+        if visible(text) != text:
+            raise InputError("the policy holds names that cannot be shown; write it to a file instead of '-'")
+        sys.stdout.write(text)
+        return
+    try:
+        path.write_text(text, encoding="utf-8", newline="")
+    except OSError as error:
+        raise InputError(f"cannot write {path}: {plain(error.strerror)}") from None
+
+
+def _act(proof: Proof, customers: Path, *, out: Path | None, column: str, seed: int, as_json: bool) -> None:
+    """Read a table, decide for every row, and write or count what was decided."""
+    from pacbandits.exports.asking import written_actions
+    from pacbandits.logs.customers import write_customers
+    from pacbandits.records import Lottery
+    from pacbandits.report import applied_table
+
+    drawn, names = isinstance(proof.policy, Lottery), written_actions(proof.policy, names_of(proof))
+    beside = PROPENSITY_COLUMN if column == ACTION_COLUMN else f"{column}_{PROPENSITY_COLUMN}"
+    with status() as tell:
+        tell(f"reading {customers}")
+        table = _read(proof.policy, customers)
+        if out is not None:
+            _check_free(table, [column, beside] if drawn else [column])
+        actions, propensities = _decide(proof.policy, table.contexts, seed=seed, tell=tell)
+        if out is not None:
+            tell(f"writing {out}")
+            added = {column: _named(names, actions)}
+            write_customers(out, table, added if propensities is None else added | {beside: propensities})
+    counted = _counts(names, actions)
+    if as_json:
+        each = [{"action": name, "rows": count} for name, count in counted]
+        print_json({"rows": len(table), "actions": each, "out": None if out is None else str(out)})
+    elif out is None:
+        show(applied_table(counted))
+    else:
+        said = ", ".join(f"{plain(name)} for {count:,}" for name, count in counted if count)
+        say(one_line(f"wrote {out}: {len(table):,} rows, {said}"))
+
+
+def _read(policy: Chosen, path: Path) -> Customers:
+    """The table, and of it what the policy asks about."""
+    from pacbandits.logs.customers import read_customers
+    from pacbandits.policies.decisions import inputs_of
+
+    asked = inputs_of(policy)
+    if asked is None:
+        raise InputError("the policy does not say what it asks about; call it on contexts from Python")
+    return read_customers(path, numbers=asked.numbers, labels=asked.labels, ids=asked.ids, phi=asked.phi)
+
+
+def _check_free(table: Customers, names: list[str]) -> None:
+    for name in names:
+        if name in table.names:
+            raise InputError(
+                f"there is a column '{plain(name)}' already; call the column of actions otherwise, --column"
+            )
+
+
+def _decide(
+    policy: Chosen, contexts: Contexts, *, seed: int, tell: Callable[[str], None]
+) -> tuple[IntArray, FloatArray | None]:
+    """The action (n,) of each row, and of a lottery with what probability it was drawn (n,)."""
+    import numpy as np
+
+    from pacbandits.records import Lottery
+
+    n = len(contexts)
+    actions, propensities = np.empty(n, dtype=np.int64), np.empty(n)
+    draws = np.random.default_rng(seed).random(n)
+    for start in range(0, n, ROWS_AT_ONCE):
+        tell(f"deciding for row {start + 1:,} of {n:,}")
+        rows = np.arange(start, min(n, start + ROWS_AT_ONCE))
+        some = contexts.take(rows)
+        if isinstance(policy, Lottery):
+            actions[rows] = policy.play(some, draws=draws[rows])
+            propensities[rows] = policy.propensities(some)[np.arange(len(rows)), actions[rows]]
+        else:
+            actions[rows] = policy(some)
+    return actions, propensities if isinstance(policy, Lottery) else None
+
+
+def _named(names: tuple[Action, ...], actions: IntArray) -> object:
+    """Actions (n,) as they are written."""
+    from pacbandits.records.arrow import pa
+
+    return pa.array(names).take(pa.array(actions))
+
+
+def _counts(names: tuple[Action, ...], actions: IntArray) -> list[tuple[Action, int]]:
+    """How many rows get each action, in the order of the actions."""
+    import numpy as np
+
+    counts: list[int] = np.bincount(actions, minlength=len(names)).tolist()
+    return list(zip(names, counts, strict=True))

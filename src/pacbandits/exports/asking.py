@@ -1,0 +1,33 @@
+"""What every export begins with: the decision of a policy, and what its actions are called."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pacbandits.checks import texts
+from pacbandits.errors import InputError, plain
+from pacbandits.policies.decisions import DecidingPolicy, Decision
+from pacbandits.records import Chosen, Policy
+
+Action = str | int  # as it is written: its name, or its number
+
+
+def decision_of(policy: Policy) -> Decision:
+    """What a policy does, or a sentence for one that cannot say it."""
+    if isinstance(policy, DecidingPolicy):
+        return policy.decision()
+    kind = plain(getattr(policy, "kind", type(policy).__name__))
+    raise InputError(
+        f"a policy of kind '{kind}' cannot be written out so that it acts the same everywhere; use `pacbandits apply`, "
+        "or call the policy on contexts"
+    )
+
+
+def written_actions(chosen: Chosen, actions: Sequence[str] | None) -> tuple[Action, ...]:
+    """What stands for each action: its name if there are names, else its number."""
+    if actions is None:
+        return tuple(range(chosen.n_actions))
+    names = texts(actions, name="actions")
+    if len(names) != chosen.n_actions:
+        raise InputError(f"the policy has {chosen.n_actions:,} actions, but {len(names):,} names are given as actions")
+    return names

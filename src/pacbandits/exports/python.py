@@ -1,0 +1,152 @@
+"""A policy as the source of a Python function that needs nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from keyword import iskeyword
+
+from pacbandits.checks import text
+from pacbandits.errors import InputError, plain
+from pacbandits.exports.asking import Action, decision_of, written_actions
+from pacbandits.policies.decisions import (
+    Condition,
+    Decision,
+    IdAmong,
+    Indicator,
+    LabelIs,
+    LargestScore,
+    NumberAtMost,
+    RuleList,
+    Standardised,
+    Term,
+)
+from pacbandits.records import Chosen, Lottery, check_chosen, parts_of
+from pacbandits.records.contexts import ID_COLUMN
+
+_INDENT = "    "
+_ROW = "row maps the name of each feature to its value."
+_NUMBER = '''\
+    def number(name):
+        """A number of the row; what is missing is no number, and passes no test."""
+        return float("nan") if row[name] is None else float(row[name])
+'''
+_PRESENT = '''\
+    def present(name):
+        """A number of the row, which must be there."""
+        value = float(row[name])
+        if value != value:
+            raise ValueError("no number in " + repr(name))
+        return value
+'''
+_DRAWN = """\
+    if draw is None:
+        from random import random
+
+        draw = random()
+    if not 0 <= draw < 1:
+        raise ValueError("the draw must be in [0, 1), got " + repr(draw))
+"""
+
+
+def to_python(policy: Chosen, *, actions: Sequence[str] | None = None, name: str = "choose") -> str:
+    """A policy as the source of a function `choose(row)`, which gives the action and needs no package.
+
+    A row maps the name of each feature to its value: a number (or text that spells one), or a label. Where a value is
+    None, a tree's test on it fails, as in SQL; linear scores and contexts that the policy does not know raise an error.
+    The function of a lottery is `choose(row, draw=None)`: the draw is a number in [0, 1), and random() if it is None.
+
+    policy: a tree, a table of up to 1,000 contexts, a linear policy, or a lottery between such.
+    actions: the names of the actions, in the order of their numbers; without them the numbers are given.
+    name: of the function.
+
+    >>> import pacbandits as pb
+    >>> people = pb.Contexts.of([[20.0], [40.0]], names=["age"])
+    >>> policy = pb.Trees.learn(people, n_actions=2, depth=1).argmax(people, [[1.0, 0.0], [0.0, 1.0]])
+    >>> names = {}
+    >>> exec(pb.to_python(policy, actions=["plain", "discount"]), names)
+    >>> names["choose"]({"age": 25})
+    'plain'
+
+    Raises:
+        InputError: When the policy has no exact form in Python, or the name is none that a function can have.
+    """
+    check_chosen(policy)
+    names = written_actions(policy, actions)
+    if not text(name, name="name").isidentifier() or iskeyword(name):
+        raise InputError(f"the name '{plain(name)}' is none that a function can have; use letters and underscores")
+    decisions = [decision_of(one) for one in parts_of(policy)]
+    helpers = [_NUMBER] * any(map(_tests_numbers, decisions)) + [_PRESENT] * any(map(_adds_numbers, decisions))
+    if not isinstance(policy, Lottery):
+        head, body = f"def {name}(row):\n{_docstring('')}", _body(decisions[0], names, _INDENT)
+    else:
+        drawn = "draw is a number in [0, 1), drawn here if it is None."
+        head = f"def {name}(row, draw=None):\n{_docstring(drawn)}{_DRAWN}"
+        body = "".join(
+            f"{_INDENT}if draw < {bound!r}:\n{_body(decision, names, 2 * _INDENT)}"
+            for decision, bound in zip(decisions, policy.bounds, strict=True)
+        )
+    return "\n".join([head, *helpers, body]) if helpers else head + body
+
+
+def _docstring(more: str) -> str:
+    return f'{_INDENT}"""The action of a certified policy: {" ".join([_ROW, more]).strip()}"""\n'
+
+
+def _body(decision: Decision, names: Sequence[Action], indent: str) -> str:
+    """Lines that end by giving the action or by an error."""
+    if isinstance(decision, LargestScore):
+        return _scores(decision, names, indent)
+    return _rules(decision, names, indent)
+
+
+def _rules(decision: RuleList, names: Sequence[Action], indent: str) -> str:
+    out = [
+        f"{indent}if {' and '.join(_condition(one) for one in rule.conditions)}:\n"
+        f"{indent}{_INDENT}return {names[rule.action]!r}\n"
+        for rule in decision.rules
+    ]
+    if decision.otherwise is not None:
+        return "".join([*out, f"{indent}return {names[decision.otherwise]!r}\n"])
+    unknown = f'raise LookupError("no action is known for " + repr(row[{ID_COLUMN!r}]))'
+    return "".join([*out, f"{indent}{unknown}\n"])
+
+
+def _condition(condition: Condition) -> str:
+    match condition:
+        case NumberAtMost(feature, most, or_missing):
+            asked = f"number({feature!r})"
+            return f"not {asked} > {float(most)!r}" if or_missing else f"{asked} <= {float(most)!r}"
+        case LabelIs(feature, label, or_missing):
+            return f"row[{feature!r}] in ({label!r}, None)" if or_missing else f"row[{feature!r}] == {label!r}"
+        case IdAmong(ids):
+            return f"number({ID_COLUMN!r}) in {{{', '.join(map(str, ids))}}}"
+
+
+def _scores(decision: LargestScore, names: Sequence[Action], indent: str) -> str:
+    lines = [f"{indent}scores = [\n"]
+    lines += [f"{indent}{_INDENT}{' + '.join(['0.0', *map(_term, terms)])},\n" for terms in decision.scores]
+    lines += [f"{indent}]\n", f"{indent}return {list(names)!r}[scores.index(max(scores))]\n"]
+    return "".join(lines)
+
+
+def _term(term: Term) -> str:
+    match term.column:
+        case None:
+            return f"({term.constant!r})"
+        case Indicator(feature, label):
+            return f"({term.constant!r} if row[{feature!r}] == {label!r} else 0.0)"
+        case Standardised(feature, centre, spread):
+            column = f"(present({feature!r}) - ({centre!r})) / {spread!r}"
+            return f"{column} * {' * '.join(f'({one!r})' for one in term.factors)}"
+
+
+def _tests_numbers(decision: Decision) -> bool:
+    if isinstance(decision, LargestScore):
+        return False
+    return any(isinstance(one, NumberAtMost | IdAmong) for rule in decision.rules for one in rule.conditions)
+
+
+def _adds_numbers(decision: Decision) -> bool:
+    if isinstance(decision, RuleList):
+        return False
+    return any(isinstance(term.column, Standardised) for terms in decision.scores for term in terms)

@@ -1,0 +1,64 @@
+"""A policy as a list of rules in JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from pacbandits.errors import InputError
+from pacbandits.exports.asking import Action, decision_of, written_actions
+from pacbandits.policies.decisions import Condition, IdAmong, LabelIs, NumberAtMost, RuleList
+from pacbandits.records import Chosen, Lottery, Policy, check_chosen
+from pacbandits.records.contexts import ID_COLUMN
+
+Json = dict[str, Any]
+
+
+def to_rules(policy: Chosen, *, actions: Sequence[str] | None = None) -> Json:
+    """A policy as rules that JSON can hold: the first rule whose conditions all hold decides, else the "else".
+
+    A condition names a `feature` and what it must be: `at_most` a number, `is` a label, or `among` context ids. It does
+    not hold for a missing value, unless `or_missing` says so. "else" is null where no rule is known for a context. A
+    lottery has its rules one under the other, each with its `probability` and `below`: the first whose `below` is above
+    a draw from [0, 1) is taken.
+
+    policy: a tree, a table of up to 1,000 contexts, or a lottery between such.
+    actions: the names of the actions, in the order of their numbers; without them the numbers are given.
+
+    >>> import pacbandits as pb
+    >>> people = pb.Contexts.of([[20.0], [40.0]], names=["age"])
+    >>> policy = pb.Trees.learn(people, n_actions=2, depth=1).argmax(people, [[1.0, 0.0], [0.0, 1.0]])
+    >>> pb.to_rules(policy, actions=["plain", "discount"])
+    {'rules': [{'if': [{'feature': 'age', 'at_most': 30.0}], 'then': 'plain'}], 'else': 'discount'}
+
+    Raises:
+        InputError: When the policy is no list of rules.
+    """
+    check_chosen(policy)
+    names = written_actions(policy, actions)
+    if not isinstance(policy, Lottery):
+        return _rules(policy, names)
+    parts = zip(policy.policies, policy.weights, policy.bounds, strict=True)
+    return {"lottery": [{"probability": p, "below": bound, **_rules(one, names)} for one, p, bound in parts]}
+
+
+def _rules(policy: Policy, names: Sequence[Action]) -> Json:
+    decision = decision_of(policy)
+    if not isinstance(decision, RuleList):
+        raise InputError(
+            "a linear policy is no list of rules but a sum for each action; use its form in SQL or Python, or "
+            "`pacbandits apply`"
+        )
+    rules = [{"if": [_condition(one) for one in r.conditions], "then": names[r.action]} for r in decision.rules]
+    return {"rules": rules, "else": None if decision.otherwise is None else names[decision.otherwise]}
+
+
+def _condition(condition: Condition) -> Json:
+    match condition:
+        case NumberAtMost(feature, most, or_missing):
+            said: Json = {"feature": feature, "at_most": float(most)}
+        case LabelIs(feature, label, or_missing):
+            said = {"feature": feature, "is": label}
+        case IdAmong(ids):
+            return {"feature": ID_COLUMN, "among": list(ids)}
+    return said | ({"or_missing": True} if or_missing else {})

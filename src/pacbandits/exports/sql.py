@@ -1,0 +1,168 @@
+"""A policy as an expression of standard SQL."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from pacbandits.checks import text
+from pacbandits.errors import InputError, plain
+from pacbandits.exports.asking import Action, decision_of, written_actions
+from pacbandits.policies.decisions import (
+    Condition,
+    IdAmong,
+    Indicator,
+    LabelIs,
+    LargestScore,
+    NumberAtMost,
+    RuleList,
+    Standardised,
+    Term,
+)
+from pacbandits.records import Chosen, Lottery, check_chosen
+from pacbandits.records.contexts import ID_COLUMN
+
+MOST_SQL_TERMS = 20_000  # of scores, in all comparisons together
+MOST_SCORE_TERMS = 500  # of one score: databases take expressions about 1,000 deep
+_INDENT = "  "
+_DRAWN_ANEW = re.compile(r"\b(rand|random|newid|gen_random_uuid|uuid|randomblob)\s*\(", re.IGNORECASE)
+
+
+def to_sql(policy: Chosen, *, actions: Sequence[str] | None = None, draw: str | None = None) -> str:
+    """A policy as an expression of standard SQL, which gives the action for a row.
+
+    Columns have the names of the features, in double quotes; labels and names of actions are in single quotes. Numbers
+    are written so that they are read as the doubles that the policy compares with. Where a column is NULL, a tree's
+    test on it fails, so that the row goes the way of ELSE; linear scores give NULL, and so does a context id that the
+    policy does not know.
+
+    policy: a tree, a table of up to 1,000 contexts, a linear policy, or a lottery between such.
+    actions: the names of the actions, in the order of their numbers; without them the numbers are written.
+    draw: for a lottery, a column or an expression with one draw from [0, 1) a row. It stands in several places, and
+        must have the same value in each: a column, or a hash of one, but no call of random().
+
+    >>> import pacbandits as pb
+    >>> people = pb.Contexts.of([[20.0], [40.0]], names=["age"])
+    >>> policy = pb.Trees.learn(people, n_actions=2, depth=1).argmax(people, [[1.0, 0.0], [0.0, 1.0]])
+    >>> print(pb.to_sql(policy, actions=["plain", "discount"]))
+    CASE
+      WHEN "age" <= 30.0 THEN 'plain'
+      ELSE 'discount'
+    END
+
+    Raises:
+        InputError: When the policy has no exact form in SQL, or a lottery has no draw.
+    """
+    check_chosen(policy)
+    names = tuple(_literal(name) for name in written_actions(policy, actions))
+    if draw is not None:
+        text(draw, name="draw")
+    if not isinstance(policy, Lottery):
+        return _decision(decision_of(policy), names, "")
+    return _lottery(policy, names, _checked_draw(draw))
+
+
+def _lottery(lottery: Lottery, names: Sequence[str], draw: str) -> str:
+    """The decision of each policy where the draw stands for it; a draw outside [0, 1), or none, gives NULL."""
+    out = ["CASE", f"{_INDENT}WHEN {draw} < 0.0 THEN NULL"]
+    for policy, bound in zip(lottery.policies, lottery.bounds, strict=True):
+        out.append(f"{_INDENT}WHEN {draw} < {bound!r} THEN {_decision(decision_of(policy), names, _INDENT)}")
+    return "\n".join([*out, "END"])
+
+
+def _checked_draw(draw: str | None) -> str:
+    remedy = "a column, or an expression of one, with a draw from [0, 1) in each row"
+    if draw is None or not draw.strip():
+        raise InputError(f"the policy is a lottery, and SQL must be told its draw: {remedy} (draw=…, --draw …)")
+    found = _DRAWN_ANEW.search(draw)
+    if found is not None:
+        raise InputError(
+            f"the draw '{plain(draw)}' calls {found[1]}(), which is drawn anew wherever it stands; write the draw into "
+            "a column first, and name that"
+        )
+    return f"({_checked(draw)})"
+
+
+def _decision(decision: RuleList | LargestScore, names: Sequence[str], indent: str) -> str:
+    """The expression; `indent` stands before all its lines but the first."""
+    if isinstance(decision, LargestScore):
+        return _largest(decision, names, indent)
+    otherwise = "NULL" if decision.otherwise is None else names[decision.otherwise]
+    if not decision.rules:
+        return otherwise
+    whens = [(" AND ".join(_condition(one) for one in r.conditions), names[r.action]) for r in decision.rules]
+    return _case(whens, otherwise, indent)
+
+
+def _case(whens: Sequence[tuple[str, str]], otherwise: str, indent: str) -> str:
+    inner = f"\n{indent}{_INDENT}"
+    lines = "".join(f"{inner}WHEN {condition} THEN {value}" for condition, value in whens)
+    return f"CASE{lines}{inner}ELSE {otherwise}\n{indent}END"
+
+
+def _condition(condition: Condition) -> str:
+    match condition:
+        case NumberAtMost():
+            said = f"{_name(condition.feature)} <= {float(condition.most)!r}"
+        case LabelIs():
+            said = f"{_name(condition.feature)} = {_literal(condition.label)}"
+        case IdAmong():
+            return f"{_name(ID_COLUMN)} IN ({', '.join(map(str, condition.ids))})"
+    return f"({said} OR {_name(condition.feature)} IS NULL)" if condition.or_missing else said
+
+
+def _largest(decision: LargestScore, names: Sequence[str], indent: str) -> str:
+    """The first action whose score no later one exceeds: those before it were exceeded."""
+    lengths = [1 + len(terms) for terms in decision.scores]
+    written = (len(lengths) - 1) * sum(lengths)
+    if written > MOST_SQL_TERMS or max(lengths) > MOST_SCORE_TERMS:
+        raise InputError(
+            f"the scores of this linear policy would take {written:,} terms in SQL, too many for a database; use "
+            "`pacbandits apply`, or its form in Python"
+        )
+    scores = [_sum(terms) for terms in decision.scores]
+    whens: list[tuple[str, str]] = []
+    used = dict.fromkeys(t.column.feature for one in decision.scores for t in one if isinstance(t.column, Standardised))
+    if used:
+        whens.append((" OR ".join(f"{_name(feature)} IS NULL" for feature in used), "NULL"))
+    for action, score in enumerate(scores[:-1]):
+        above = " AND ".join(f"{score} >= {other}" for other in scores[action + 1 :])
+        whens.append((above, names[action]))
+    return _case(whens, names[-1], indent) if whens else names[-1]
+
+
+def _sum(terms: Sequence[Term]) -> str:
+    """Terms added up one after the other, in double precision from the first."""
+    return f"({' + '.join(['CAST(0.0 AS DOUBLE PRECISION)', *map(_term, terms)])})"
+
+
+def _term(term: Term) -> str:
+    match term.column:
+        case None:
+            return f"({term.constant!r})"
+        case Indicator(feature, label):
+            return f"CASE WHEN {_name(feature)} = {_literal(label)} THEN {term.constant!r} ELSE 0.0 END"
+        case Standardised(feature, centre, spread):
+            column = f"(CAST({_name(feature)} AS DOUBLE PRECISION) - ({centre!r})) / {spread!r}"
+            return f"{column} * {' * '.join(f'({one!r})' for one in term.factors)}"
+
+
+def _name(feature: str) -> str:
+    """A column, quoted."""
+    return '"' + _checked(feature).replace('"', '""') + '"'
+
+
+def _literal(value: Action) -> str:
+    """A text in quotes, or a number."""
+    return str(value) if isinstance(value, int) else "'" + _checked(value).replace("'", "''") + "'"
+
+
+def _checked(words: str) -> str:
+    """Words that SQL can hold."""
+    try:
+        words.encode("utf-8")
+    except UnicodeEncodeError:
+        raise InputError(f"'{plain(words)}' holds half a character, which SQL cannot hold; rename it") from None
+    if "\0" in words:
+        raise InputError(f"'{plain(words)}' holds a NUL character, which SQL cannot hold; rename it")
+    return words

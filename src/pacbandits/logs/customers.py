@@ -1,0 +1,208 @@
+"""Tables of those whom a policy is to act on: read for what it asks, and written again as they came with its actions.
+
+Columns that nobody asks about may hold anything, and are neither read into numbers nor changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pacbandits.errors import InputError, nearest, plain
+from pacbandits.records import parquet
+from pacbandits.records.arrow import Columns, is_number, is_plain_text, is_text, pa, pc, pq
+from pacbandits.records.contexts import ID_COLUMN, PHI_COLUMN, Contexts
+from pacbandits.records.delimited import DELIMITERS, check_texts, read_some, read_texts
+from pacbandits.records.files import check_columns, is_zipped, open_text, why
+
+PARQUET_ENDINGS = (".parquet", ".pq", ".parq")
+_LINES_WRITTEN_AT_ONCE = 100_000
+_BYTES_COUNTED_AT_ONCE = 2**22
+_QUOTED = r'["\r\n]'  # what must stand in quotes, with the delimiter
+
+
+@dataclass(frozen=True, eq=False)
+class Customers:
+    """A table of contexts to act on.
+
+    whole: every column as it came, a pyarrow table; of text files, text.
+    asked: the columns that were asked for, numbers as numbers.
+    contexts: what these say.
+    """
+
+    whole: Any
+    asked: Columns
+    contexts: Contexts
+
+    def __len__(self) -> int:
+        return len(self.contexts)
+
+    @property
+    def names(self) -> list[str]:
+        """Of all columns."""
+        return self.whole.column_names
+
+
+def read_customers(
+    path: Path, *, numbers: Sequence[str], labels: Sequence[str], ids: bool = False, phi: bool = False
+) -> Customers:
+    """A table in Parquet or CSV, of which the named columns are read as contexts.
+
+    numbers: the features that must be numbers.
+    labels: the features that must be labels.
+    ids: whether `context_id` is needed.
+    phi: whether `phi` is.
+    """
+    asked = [*numbers, *labels, *([ID_COLUMN] if ids else []), *([PHI_COLUMN] if phi else [])]
+    with parquet.reading(path) as delimiter:
+        whole = parquet.read_whole(path) if delimiter is None else read_texts(path, delimiter)
+        _check_asked(whole, asked)
+        if delimiter is not None:
+            _check_quotes(path, whole)
+        some = whole if delimiter is None or not asked else read_some(path, delimiter, columns=asked, texts=labels)
+        columns = {name: _column(some, name) for name in asked}
+        for name in [*numbers, *([ID_COLUMN] if ids else [])]:
+            _check_numbers(columns[name], name, texts=None if delimiter is None else _column(whole, name))
+        for name in labels:
+            _check_labels(columns[name], name)
+            if delimiter is not None:
+                check_texts(name, columns[name].dictionary.to_pylist())
+        contexts = Contexts.from_columns(dict(columns), n=whole.num_rows)
+    return Customers(whole, columns, contexts)
+
+
+def _check_asked(whole: Any, asked: Sequence[str]) -> None:
+    names: list[str] = whole.column_names
+    check_columns(len(names))
+    if whole.num_rows == 0:
+        raise InputError("there are no rows")
+    for name in asked:
+        if name not in names:
+            raise InputError(f"column '{plain(name)}' is missing, which the policy asks about{nearest(name, names)}")
+        if names.count(name) > 1:
+            raise InputError(f"there are two columns '{plain(name)}', which the policy asks about; leave one out")
+
+
+def _check_quotes(path: Path, whole: Any) -> None:
+    """Raise when a quote that is never closed may have taken the rows after it into one value."""
+    if not any(pc.any(pc.match_substring(column, "\n")).as_py() for column in whole.columns):
+        return
+    quotes = 0
+    with open_text(path) as file:
+        while block := file.read(_BYTES_COUNTED_AT_ONCE):
+            quotes += block.count(b'"')
+    if quotes % 2:
+        raise InputError("a quote is never closed, and a value goes on over several lines; close it, or take it out")
+
+
+def _column(table: Any, name: str) -> Any:
+    """A column in one piece; text as codes into its labels."""
+    column: Any = table.column(name).combine_chunks()
+    column.validate(full=True)
+    return parquet.sort_labels(column) if is_plain_text(column.type) else column
+
+
+def _check_numbers(column: Any, name: str, *, texts: Any | None) -> None:
+    """Raise unless all are finite numbers. texts: as they stand in a file of text."""
+    if not is_number(column.type) and column.null_count < len(column):
+        if texts is None:
+            raise InputError(f"column '{plain(name)}' must hold numbers, got {plain(column.type)}; convert it")
+        words: list[str] = texts.cast(pa.string()).to_pylist()
+        row = next((i for i, word in enumerate(words) if not _spells_number(word)), 0)
+        _refuse(name, row, f"holds '{plain(words[row])}', but must be a number", "correct it, or leave the row out")
+    _check_present(column, name)
+    strange = ~np.isfinite(np.asarray(column.to_numpy(zero_copy_only=False), dtype=np.float64))
+    if strange.any():
+        _refuse(name, int(strange.argmax()), "holds no finite number", "fill it in, or leave the row out")
+
+
+def _check_labels(column: Any, name: str) -> None:
+    if not is_text(column.type) and column.null_count < len(column):
+        raise InputError(f"column '{plain(name)}' must hold labels, got {plain(column.type)}; convert it to text")
+    _check_present(column, name)
+
+
+def _check_present(column: Any, name: str) -> None:
+    """Raise where a value is missing: no policy has been certified for such contexts."""
+    if column.null_count:
+        row = int(np.argmax(column.is_null().to_numpy(zero_copy_only=False)))
+        _refuse(name, row, "is missing, and the policy asks about it", "fill it in, or leave the row out")
+
+
+def _refuse(name: str, row: int, words: str, remedy: str) -> None:
+    raise InputError(f"column '{plain(name)}' {words} in row {row + 1:,} below the names; {remedy}")
+
+
+def _spells_number(word: str) -> bool:
+    try:
+        return bool(np.isfinite(float(word)))
+    except ValueError:
+        return False
+
+
+def check_ending(path: Path) -> None:
+    """Raise unless `write_customers` knows what to write to a file of this name."""
+    if is_zipped(path) or path.suffix.lower() not in (*DELIMITERS, *PARQUET_ENDINGS):
+        raise InputError(f"'{path}' must end in .csv, .tsv or .parquet, which says how it is written")
+
+
+def write_customers(path: Path, customers: Customers, added: Mapping[str, object]) -> None:
+    """All columns as they came, and then the added ones (numpy or pyarrow arrays), as the file's name ends."""
+    more = {name: pa.array(values) if isinstance(values, np.ndarray) else values for name, values in added.items()}
+    delimiter = DELIMITERS.get(path.suffix.lower())
+    try:
+        if delimiter is None:
+            _write_parquet(path, customers, more)
+        else:
+            arrays = [*customers.whole.columns, *more.values()]
+            _write_text(path, [*customers.names, *more], arrays, delimiter)
+    except (pa.ArrowException, OSError) as error:
+        path.unlink(missing_ok=True)  # half a table would be taken for a whole one
+        raise InputError(f"cannot write {path}: {why(error)}") from None
+
+
+def _write_parquet(path: Path, customers: Customers, more: Mapping[str, Any]) -> None:
+    """Columns that were asked for have the type they were read as: of text files, the others are text."""
+    whole: Any = customers.whole
+    arrays: list[Any] = [
+        customers.asked[name] if is_plain_text(kept.type) and name in customers.asked else kept
+        for name, kept in zip(customers.names, whole.columns, strict=True)
+    ]
+    table: Any = pa.Table.from_arrays([*arrays, *more.values()], names=[*customers.names, *more])
+    pq.write_table(table, path)
+
+
+def _write_text(path: Path, names: list[str], arrays: list[Any], delimiter: str) -> None:
+    texts = [_as_text(array, name) for name, array in zip(names, arrays, strict=True)]
+    heads = [pa.array([name], type=pa.string()) for name in names]
+    with path.open("wb") as file:
+        file.write(_lines(heads, delimiter))
+        for start in range(0, len(texts[-1]), _LINES_WRITTEN_AT_ONCE):
+            file.write(_lines([one.slice(start, _LINES_WRITTEN_AT_ONCE) for one in texts], delimiter))
+
+
+def _as_text(array: Any, name: str) -> Any:
+    """A column as text, in which what is missing is empty."""
+    try:
+        return pc.fill_null(array.cast(pa.string()), "")
+    except pa.ArrowException:
+        words = f"column '{plain(name)}' of {plain(array.type)} has no form in text"
+        raise InputError(f"{words}; let the name of the file end in .parquet") from None
+
+
+def _lines(columns: list[Any], delimiter: str) -> bytes:
+    """Columns of text as lines of a file, quoted where they must be."""
+    cells: list[Any] = []
+    for column in columns:
+        whole: Any = column.combine_chunks() if hasattr(column, "combine_chunks") else column
+        special: Any = pc.match_substring_regex(whole, f"{_QUOTED}|{delimiter}")
+        if pc.any(special).as_py():
+            inner: Any = pc.replace_substring(whole, '"', '""')
+            whole = pc.if_else(special, pc.binary_join_element_wise('"', inner, '"', ""), whole)
+        cells.append(whole)
+    lines: list[str] = pc.binary_join_element_wise(*cells, delimiter).to_pylist()
+    return ("\n".join(lines) + "\n").encode()
