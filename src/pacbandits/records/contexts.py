@@ -10,13 +10,14 @@ from typing import IO
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pacbandits.arrays import BoolArray, FloatArray, IntArray, floats, integers, probabilities
+from pacbandits.arrays import BoolArray, FloatArray, IntArray, floats, floats_or_missing, integers, probabilities
 from pacbandits.checks import entries, instance, settle, texts, whole_number
 from pacbandits.errors import InputError, nearest, plain
 from pacbandits.records import parquet
 from pacbandits.records.arrow import Columns
 from pacbandits.records.columns import dictionary, pop_cube, pop_features, pop_floats, pop_integers
 from pacbandits.records.files import naming
+from pacbandits.records.missing import comparable, label_missing
 from pacbandits.records.phi import Phi, joined_phi
 
 ID_COLUMN = "context_id"
@@ -28,7 +29,7 @@ WEIGHT_COLUMN = "context_weight"
 class Contexts:
     """n contexts with d features each.
 
-    features (n, d): numbers; a categorical feature holds codes into its `categories`.
+    features (n, d): numbers, NaN where one is missing; a categorical feature holds codes into its `categories`.
     names (d,): one name a feature.
     categories (d,): the labels of a categorical feature, None for a number.
     ids (n,): which element of a finite context set each row is, for classes that are tables over that set; or None.
@@ -45,7 +46,7 @@ class Contexts:
     phi: Phi | None = None
 
     def __post_init__(self) -> None:
-        features = floats(self.features, name="features", shape=(None, None))
+        features = floats_or_missing(self.features, name="features", shape=(None, None))
         n, d = features.shape
         if n == 0:
             raise InputError("there are no contexts; at least one row is needed")
@@ -96,19 +97,24 @@ class Contexts:
     ) -> Contexts:
         """Contexts from an array of features (n, d); names default to x0, x1, …, weights to 1/n. phi (n, A, k).
 
+        A number that is NaN or None is missing. A code that is becomes a label of its own, "missing", after the others.
+
         >>> import pacbandits as pb
         >>> labels = [None, ("phone", "desktop")]  # age is a number, device holds codes into these
         >>> contexts = pb.Contexts.of([[20, 0], [40, 1]], names=["age", "device"], categories=labels)
         >>> len(contexts), contexts.names
         (2, ('age', 'device'))
         """
-        array = floats(features, name="features", shape=(None, None))
+        array = floats_or_missing(features, name="features", shape=(None, None))
         n, d = array.shape
+        labels = (None,) * d if categories is None else _labels(categories)
+        if len(labels) == d:
+            array, labels = label_missing(array, labels)
         equal = np.full(n, 1.0 / max(n, 1))
         return cls(
             features=array,
             names=tuple(f"x{j}" for j in range(d)) if names is None else texts(names, name="names of features"),
-            categories=(None,) * d if categories is None else _labels(categories),
+            categories=labels,
             ids=None if ids is None else integers(ids, name="context ids", shape=(n,)),
             weights=equal if weights is None else floats(weights, name="context_weights", shape=(n,)),
             phi=None if phi is None else Phi.of(phi, n=n),
@@ -172,9 +178,9 @@ class Contexts:
 
         Contexts are the same when their ids are, or where there are no ids their features and φ.
         """
-        key = self.features if self.ids is None else self.ids
+        key = comparable(self.features) if self.ids is None else self.ids
         if self.phi is not None and self.ids is None:
-            key = np.column_stack([self.features, self.phi.codes])
+            key = np.column_stack([key, self.phi.codes])
         _, first, which = np.unique(key, axis=0, return_index=True, return_inverse=True)
         return first, which.reshape(-1)
 
