@@ -16,6 +16,7 @@ from pacbandits.records import parquet
 from pacbandits.records.arrow import Columns, is_list, is_text
 from pacbandits.records.columns import pop_floats, pop_integers, pop_matrix
 from pacbandits.records.contexts import Contexts
+from pacbandits.records.identifiers import leave_out_identifiers
 from pacbandits.records.log import Log, pop_weights
 
 # What the columns of a log are called elsewhere.
@@ -52,6 +53,7 @@ def read_table(path: Path, options: ReadingOptions) -> Log:
     repeats = pop_integers(table, "repeats")
     assert rewards is not None
     weighted = pop_weights(table)
+    unnamed = leave_out_identifiers(table, coded=parquet.coded_columns(path))
     contexts = Contexts.from_columns(table, n=len(actions))
     if contexts.n_features == 0 and contexts.ids is None:
         contexts = replace(contexts, ids=contexts.distinct()[1])
@@ -69,7 +71,7 @@ def read_table(path: Path, options: ReadingOptions) -> Log:
         stated=options.n_actions is not None,
         rounds=rounds,
         repeats=repeats,
-        remarks=(*parquet.read_remarks(path), *weighted, *named),
+        remarks=(*parquet.read_remarks(path), *weighted, *unnamed, *named),
     )
     return make_log(raw, reward_range=options.reward_range)
 

@@ -64,7 +64,7 @@ class Space:
         """k (n, m) of points (n, d) and others (m, d)."""
         out = np.empty((len(points), len(others)))
         across, labelled = np.ascontiguousarray(others.T), self._labelled()
-        patchy = np.isnan(points).any(axis=0) | np.isnan(others).any(axis=0)
+        patchy = np.array([np.isnan(points[:, j]).any() or np.isnan(others[:, j]).any() for j in range(len(across))])
         over_cores(lambda a, b: _liken(points, across, labelled, patchy, out, a, b), count=len(points))
         return out
 

@@ -75,7 +75,7 @@ def bin_moved(layout: Layout, j: int, split: int) -> tuple[int, bool]:
     while split >= layout.run_splits[r + 1]:
         r += 1
     further = split - layout.run_splits[r]
-    return layout.run_bins[r] - layout.starts[j] + further, layout.adding[r] and further > 0
+    return layout.run_bins[r] - layout.starts[j] + further, bool(layout.adding[r]) and further > 0
 
 
 @kernel
