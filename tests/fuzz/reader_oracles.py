@@ -7,6 +7,7 @@ import gzip
 import io
 import json
 import math
+import re
 import warnings
 from typing import SupportsFloat
 
@@ -43,7 +44,10 @@ def _parquet_columns(file: File) -> dict[str, list]:
 def _csv_columns(file: File) -> dict[str, list]:
     data = gzip.decompress(file.data) if file.name.endswith(".gz") else file.data
     text = data.decode("utf-8-sig")
+    names = re.sub(r'"[^"]*"', "", re.split(r"[\r\n]", text.lstrip("\r\n"), maxsplit=1)[0])
     delimiter = "\t" if ".tsv" in file.name else ","
+    if delimiter == "," and "," not in names:
+        delimiter = max(";\t", key=names.count) if ";" in names or "\t" in names else ","
     rows = [row for row in csv.reader(io.StringIO(text, newline=""), delimiter=delimiter) if row]
     assert all(len(row) == len(rows[0]) for row in rows)
     return {name: [row[j] for row in rows[1:]] for j, name in enumerate(rows[0])}
@@ -64,6 +68,22 @@ def _same_numbers(given: object, values: list) -> None:
     assert np.array_equal(np.asarray(given, dtype=float), wanted)
 
 
+def _is_missing(value: object) -> bool:
+    """Whether a cell is empty, or says that nothing is there."""
+    spelled = {"", "na", "n/a", "nan", "-nan", "null", "#n/a", "#n/a n/a", "#na", "1.#ind", "-1.#ind"}
+    return value is None or value != value or (isinstance(value, str) and value.strip().lower() in spelled)
+
+
+def _same_features(given: np.ndarray, values: list) -> None:
+    wanted = np.array([math.nan if _is_missing(value) else _number(value) for value in values])
+    assert np.array_equal(given, wanted, equal_nan=True)
+
+
+def _same_labels(given: list[str], values: list) -> None:
+    for label, value in zip(given, values, strict=True):
+        assert label == value or (_is_missing(value) and label.strip("()") == "missing")
+
+
 def _check_table(columns: dict[str, list], result, kind: str) -> None:
     contexts = result.contexts if kind == "log" else result
     n = len(next(iter(columns.values())))
@@ -76,9 +96,9 @@ def _check_table(columns: dict[str, list], result, kind: str) -> None:
     assert list(contexts.names) == [name for name in columns if name not in other]
     for j, (name, labels) in enumerate(zip(contexts.names, contexts.categories, strict=True)):
         if labels is None:
-            _same_numbers(contexts.features[:, j], columns[name])
+            _same_features(contexts.features[:, j], columns[name])
         else:
-            assert [labels[int(code)] for code in contexts.features[:, j]] == columns[name]
+            _same_labels([labels[int(code)] for code in contexts.features[:, j]], columns[name])
     if "context_id" in columns:
         _same_numbers(contexts.ids, columns["context_id"])
     if "phi" in other:

@@ -1,4 +1,8 @@
-"""Tables in text: values apart by commas or tabs, a row a line."""
+"""Tables in text: values apart by commas, tabs or semicolons, a row a line.
+
+Where they are not apart by commas, a comma may stand in numbers: 0,5 is a half if all of its column can be read so, and
+no other column has decimal points.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +11,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from pacbandits.errors import InputError, plain
-from pacbandits.records.arrow import csv, pa
+from pacbandits.records.arrow import csv, is_plain_text, pa, pc
 from pacbandits.records.files import (
     NUMBER_BYTES,
     ROW_BYTES,
@@ -21,14 +25,19 @@ from pacbandits.records.files import (
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
 MAX_HEADER_BYTES = 2**20
 _MISTAKEN_SEPARATORS = {";": "';'", "\t": "tabs", "|": "'|'", ",": "commas"}
+_ALSO_READ = (";", "\t")  # in the place of commas, where the first line has no comma
+_WITH_DECIMAL_COMMA = r"^\s*[+-]?[0-9]+(,[0-9]+)?([eE][+-]?[0-9]+)?\s*$"
 _BLOCK_BYTES = 2**22  # what pyarrow looks at together; no line may be longer
 
 
 def read_delimited(path: Path, delimiter: str) -> Any:
-    """The table of a file, in which line breaks, NUL bytes and what is not UTF-8 have no place within values."""
+    """The table of a file, in which line breaks, NUL bytes and what is not UTF-8 have no place within values.
+
+    delimiter: what the name of the file promises; of a comma, the first line may know better.
+    """
     with open_text(path) as file:
         head = file.read(MAX_HEADER_BYTES)
-        _check_header(path, head, delimiter)
+        delimiter = _check_header(path, head, delimiter)
         source: Any = _unpack(file, head, delimiter, size=check_file(path)) if is_zipped(path) else path
     table: Any = csv.read_csv(
         source,
@@ -42,6 +51,33 @@ def read_delimited(path: Path, delimiter: str) -> Any:
                 f"column '{plain(field.name)}' must be numbers or text, got bytes that are not UTF-8 (Latin-1?); save "
                 "the file as UTF-8"
             )
+    return table if delimiter == "," else _with_decimal_commas(table)
+
+
+def remarks_on_delimited(path: Path, delimiter: str) -> tuple[str, ...]:
+    """What there is to say of how a file that could be read was."""
+    with open_text(path) as file:
+        found = _check_header(path, file.read(MAX_HEADER_BYTES), delimiter)
+    if found == delimiter:
+        return ()
+    apart = _MISTAKEN_SEPARATORS[found]
+    return (
+        f"values are apart by {apart}, as the first line has no commas; a comma within numbers is a decimal comma (0,5 "
+        "is a half), unless others have decimal points",
+    )
+
+
+def _with_decimal_commas(table: Any) -> Any:
+    """The table with text as numbers where it spells such with decimal commas, and nothing has decimal points."""
+    if any(pa.types.is_floating(field.type) for field in table.schema):
+        return table
+    for j, field in enumerate(table.schema):
+        column: Any = table.column(j)
+        if not is_plain_text(field.type) or column.null_count == len(column):
+            continue
+        if pc.all(pc.match_substring_regex(column, _WITH_DECIMAL_COMMA)).as_py():
+            pointed = pc.replace_substring(pc.utf8_trim_whitespace(column), pattern=",", replacement=".")
+            table = table.set_column(j, field.name, pointed.cast(pa.float64()))
     return table
 
 
@@ -56,8 +92,8 @@ def check_texts(name: str, texts: list[str]) -> None:
             raise InputError(f"column '{plain(name)}' has a NUL byte within '{plain(text)}'; the file is damaged")
 
 
-def _check_header(path: Path, head: bytes, delimiter: str) -> None:
-    """Raise when the first line, with the names of the columns, cannot be what it should."""
+def _check_header(path: Path, head: bytes, delimiter: str) -> str:
+    """What parts the names of the columns in the first line; raise when that cannot be what it should."""
     line, *rest = re.split(rb"[\r\n]", head.lstrip(b"\r\n"), maxsplit=1)
     if len(line) >= MAX_HEADER_BYTES:
         raise InputError(f"{path} has a first line of {MAX_HEADER_BYTES:,} bytes or more; it should name the columns")
@@ -68,11 +104,14 @@ def _check_header(path: Path, head: bytes, delimiter: str) -> None:
     except UnicodeDecodeError:
         raise InputError(f"{path} is not in UTF-8, perhaps in Latin-1; save it as UTF-8") from None
     found = [words for other, words in _MISTAKEN_SEPARATORS.items() if other in names]
+    if delimiter == "," and "," not in names:
+        delimiter = max(_ALSO_READ, key=names.count) if any(map(names.count, _ALSO_READ)) else ","
     if delimiter not in names and found:
         raise InputError(f"{path} seems to be separated by {found[0]}; use commas (or tabs in .tsv)")
     check_columns(names.count(delimiter) + 1)
     if line and not b"".join(rest).strip(b"\r\n"):
         raise InputError(f"{path} has no rows")
+    return delimiter
 
 
 def _unpack(file: BinaryIO, head: bytes, delimiter: str, *, size: int) -> Any:

@@ -15,9 +15,9 @@ from pacbandits.arrays import BoolArray, IntArray
 from pacbandits.errors import InputError, plain
 from pacbandits.fields import MAX_TEXT_CHARACTERS, texts
 from pacbandits.json_files import parse_json
-from pacbandits.records.arrow import Columns, is_list, is_number, is_plain_text, is_text, pa, pq
+from pacbandits.records.arrow import Columns, is_list, is_number, is_plain_text, is_temporal, is_text, pa, pq
 from pacbandits.records.columns import pop_matrix
-from pacbandits.records.delimited import DELIMITERS, check_texts, read_delimited
+from pacbandits.records.delimited import DELIMITERS, check_texts, read_delimited, remarks_on_delimited
 from pacbandits.records.files import (
     NUMBER_BYTES,
     ROW_BYTES,
@@ -30,7 +30,7 @@ from pacbandits.records.files import (
 )
 from pacbandits.records.pages import count_unpacked_bytes
 
-__all__ = ["DELIMITERS", "pop_matrix", "read", "read_remarks", "suffix", "write"]
+__all__ = ["DELIMITERS", "coded_columns", "pop_matrix", "read", "read_remarks", "suffix", "write"]
 
 MAX_REMARKS = 100  # in a file
 _MAX_FOOTER_ITEMS = 10**6  # in one list of it
@@ -114,7 +114,7 @@ def _is_readable(kind: Any) -> bool:
     """Whether a column of this type can hold what a table is read for."""
     if is_list(kind):
         return is_number(kind.value_type) or (is_list(kind.value_type) and is_number(kind.value_type.value_type))
-    return is_number(kind) or is_text(kind) or bool(pa.types.is_null(kind))
+    return is_number(kind) or is_text(kind) or is_temporal(kind) or bool(pa.types.is_null(kind))
 
 
 def _check_names(path: Path, names: list[str], *, n: int) -> None:
@@ -144,6 +144,13 @@ def _sorted_labels(column: Any) -> Any:
     return pa.DictionaryArray.from_arrays(indices, pa.array(kept, type=pa.string()))
 
 
+def coded_columns(path: str | Path) -> frozenset[str]:
+    """The columns of text that a Parquet file which can be read holds as categories, as its author coded them."""
+    if suffix(Path(path)) in DELIMITERS:
+        return frozenset()
+    return frozenset(field.name for field in _open(Path(path)).schema_arrow if pa.types.is_dictionary(field.type))
+
+
 def suffix(path: Path) -> str:
     """The end of a file's name in small letters, without .gz."""
     name = path.name.lower().removesuffix(".gz")
@@ -151,9 +158,9 @@ def suffix(path: Path) -> str:
 
 
 def read_remarks(path: str | Path) -> tuple[str, ...]:
-    """The remarks that `write` put into a Parquet file which can be read; none of any other."""
+    """The remarks that `write` put into a Parquet file which can be read; of text, how its values are apart."""
     if suffix(Path(path)) in DELIMITERS:
-        return ()
+        return remarks_on_delimited(Path(path), DELIMITERS[suffix(Path(path))])
     try:
         metadata: dict[bytes, bytes] = _open(Path(path)).schema_arrow.metadata or {}
         said = metadata.get(_REMARKS_KEY, b"[]").decode("utf-8")
