@@ -174,7 +174,8 @@ def test_dictionaries_that_differ_between_row_groups_are_one(tmp_path: Path) -> 
     ("columns", "message"),
     [
         ({"x": pa.array([1.0, float("inf")])}, "features must be finite"),
-        ({"x": pa.array([0, 1], type=pa.date32())}, "column 'x' must be numbers or text, got date32"),
+        ({"x": pa.array([0, 1], type=pa.duration("s"))}, "column 'x' must be numbers or text, got duration"),
+        ({"context_id": pa.array([0, 1], type=pa.date32())}, "column 'context_id' must be numbers, got date32"),
         ({"x": pa.array([[1], [2]])}, "column 'x' must be numbers or text, got list"),
         ({"context_id": pa.array([0.5, 1.0])}, "column 'context_id' must be integers"),
         ({"context_id": pa.array([1, None])}, "column 'context_id' has 1 missing values"),

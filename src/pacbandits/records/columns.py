@@ -11,6 +11,11 @@ from pacbandits.arrays import FloatArray, IntArray, integers
 from pacbandits.errors import InputError, plain
 from pacbandits.records.arrow import Columns, is_list, is_number, is_text, pa, pc
 
+# Columns of contexts that are no features.
+ID_COLUMN = "context_id"
+PHI_COLUMN = "phi"
+WEIGHT_COLUMN = "context_weight"
+
 
 def pop_floats(columns: Columns, name: str) -> FloatArray | None:
     """Take the named column out as numbers (n,), or None when it is not there."""

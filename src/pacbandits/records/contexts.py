@@ -15,14 +15,21 @@ from pacbandits.checks import entries, instance, settle, texts, whole_number
 from pacbandits.errors import InputError, nearest, plain
 from pacbandits.records import parquet
 from pacbandits.records.arrow import Columns
-from pacbandits.records.columns import dictionary, pop_cube, pop_features, pop_floats, pop_integers
+from pacbandits.records.columns import (
+    ID_COLUMN,
+    PHI_COLUMN,
+    WEIGHT_COLUMN,
+    dictionary,
+    pop_cube,
+    pop_features,
+    pop_floats,
+    pop_integers,
+)
+from pacbandits.records.dates import spread_dates
 from pacbandits.records.files import naming
+from pacbandits.records.identifiers import leave_out_identifiers
 from pacbandits.records.missing import comparable, label_missing
 from pacbandits.records.phi import Phi, joined_phi
-
-ID_COLUMN = "context_id"
-PHI_COLUMN = "phi"
-WEIGHT_COLUMN = "context_weight"
 
 
 @dataclass(frozen=True, eq=False)
@@ -247,14 +254,23 @@ class Contexts:
         return self.ids
 
     @classmethod
-    def read(cls, path: str | Path) -> Contexts:
-        """Contexts from a Parquet file: every column is a feature, but for `context_id`, `context_weight` and `phi`.
+    def read(cls, path: str | Path, *, keep: Sequence[str] = ()) -> Contexts:
+        """Contexts from a Parquet or CSV file: every column is a feature, but for those that have a use of their own.
 
-        `phi` holds a list for each action, of its features.
+        These are `context_id`, `context_weight` and `phi`, which holds a list for each action, of its features. Columns
+        that look like identifiers are left out (`read_with_remarks` says which), unless they are among those to keep.
+        What is missing may be: see `of`.
         """
+        return cls.read_with_remarks(path, keep=keep)[0]
+
+    @classmethod
+    def read_with_remarks(cls, path: str | Path, *, keep: Sequence[str] = ()) -> tuple[Contexts, tuple[str, ...]]:
+        """The same, and what there is to say of how the file was read."""
         with naming(Path(path)):
             table = parquet.read(path)
-            return cls.from_columns(table, n=len(next(iter(table.values()))))
+            n = len(next(iter(table.values())))
+            said = leave_out_identifiers(table, coded=parquet.coded_columns(path), keep=texts(keep, name="keep"))
+            return cls.from_columns(table, n=n), (*parquet.read_remarks(path), *said)
 
     @classmethod
     def from_columns(cls, columns: Columns, *, n: int) -> Contexts:
@@ -262,7 +278,7 @@ class Contexts:
         ids = pop_integers(columns, ID_COLUMN)
         weights = pop_floats(columns, WEIGHT_COLUMN)
         phi = pop_cube(columns, PHI_COLUMN)
-        features, names, categories = pop_features(columns, n=n)
+        features, names, categories = pop_features(spread_dates(columns), n=n)
         return cls.of(features, names=names, categories=categories, ids=ids, weights=weights, phi=phi)
 
     def write(self, path: str | Path | IO[bytes]) -> None:

@@ -15,6 +15,7 @@ from pacbandits.errors import InputError, plain
 from pacbandits.fields import Fields, items
 from pacbandits.policies.trees.tree import AtMost, Is, IsMissing, Test
 from pacbandits.records import Contexts, check_contexts
+from pacbandits.records.dates import say_number
 
 MOST_BINS = 256
 _LEAST_WEIGHT = 1e-300  # so that rows without weight divide by something
@@ -100,13 +101,14 @@ class NumberBins:
 
     def describe(self, contexts: Contexts) -> str:
         """Its cuts, and how many of them part these contexts."""
-        cuts = ", ".join(f"{threshold:.6g}" for threshold in self.thresholds)
+        said = [say_number(self.name, threshold) for threshold in self.thresholds]
+        name, cuts = said[0][0] if said else self.name, ", ".join(cut for _, cut in said)
         seen = np.unique(self.encode(contexts))
         left = [((seen >= run.bin) & (seen <= run.bin + s)).sum() for run in self.runs for s in range(run.splits)]
         idle = _idle(sum(0 < count < len(seen) for count in left), self.n_splits)
         if not self.missing:
-            return f"{self.name} ≤ {cuts}{idle}"
-        return f"{self.name} is missing{f', or ≤ {cuts}' if cuts else ''}{idle}"
+            return f"{name} ≤ {cuts}{idle}"
+        return f"{name} is missing{f', or ≤ {cuts}' if cuts else ''}{idle}"
 
 
 @dataclass(frozen=True)

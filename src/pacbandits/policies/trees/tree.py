@@ -11,6 +11,7 @@ from pacbandits.arrays import BoolArray, IntArray
 from pacbandits.errors import InputError, plain
 from pacbandits.fields import Fields
 from pacbandits.records import Contexts
+from pacbandits.records.dates import say_number
 
 # More than in any tree this package grows; a file that nests deeper was not written by it.
 MOST_NESTED_TESTS = 32
@@ -42,12 +43,10 @@ class AtMost:
         return small | np.isnan(values) if self.missing else small
 
     def describe(self) -> str:
-        # Six digits read well; large numbers (years, amounts, times) need all of theirs.
-        digits = 6 if abs(self.threshold) < 1e5 else 15
-        name, cut = plain(self.feature), f"≤ {self.threshold:.{digits}g}"
+        name, cut = say_number(self.feature, self.threshold)
         if self.missing:
-            return f"{name} is missing or {cut}"
-        return f"{name} {cut}" if self.missing is None else f"{name} {cut} (missing: no)"
+            return f"{name} is missing or ≤ {cut}"
+        return f"{name} ≤ {cut}" if self.missing is None else f"{name} ≤ {cut} (missing: no)"
 
     def to_json(self) -> dict[str, Any]:
         given = {"feature": self.feature, "at_most": self.threshold}
