@@ -71,7 +71,7 @@ def side_totals(side: FloatArray, first: int, last: int) -> FloatArray:
 @kernel
 def bin_moved(layout: Layout, j: int, split: int) -> tuple[int, bool]:
     """Which bin of feature j a split sends left besides those of the split before, and whether these stay there."""
-    r = layout.run_starts[j]
+    r: int = layout.run_starts[j]
     while split >= layout.run_splits[r + 1]:
         r += 1
     further = split - layout.run_splits[r]
