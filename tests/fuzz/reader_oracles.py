@@ -129,11 +129,10 @@ def _check_table(columns: dict[str, list], result, kind: str) -> None:
     features = _with_dates({name: column for name, column in columns.items() if name not in other}, contexts.names)
     assert list(contexts.names) == list(features)
     for j, (name, labels) in enumerate(zip(contexts.names, contexts.categories, strict=True)):
-        columns = columns | features
         if labels is None:
-            _same_features(contexts.features[:, j], columns[name])
+            _same_features(contexts.features[:, j], features[name])
         else:
-            _same_labels([labels[int(code)] for code in contexts.features[:, j]], columns[name])
+            _same_labels([labels[int(code)] for code in contexts.features[:, j]], features[name])
     if "context_id" in columns:
         _same_numbers(contexts.ids, columns["context_id"])
     if "phi" in other:

@@ -188,6 +188,8 @@ def test_damaged_bins_are_refused() -> None:
     for bad in (1, "yes", None, [True]):
         with pytest.raises(InputError, match="'missing' of the binned feature must be true or false"):
             Bins.from_json([{"name": "x", "thresholds": [1.0], "missing": bad}])
+    with pytest.raises(InputError, match="'missing' of the binned feature can only be true"):
+        Bins.from_json([{"name": "x", "thresholds": [1.0], "missing": False}])
     with pytest.raises(InputError, match="says 'missing'"):
         Bins.from_json([{"name": "x", "labels": ["a", "b"], "missing": True}])
 

@@ -81,7 +81,9 @@ class NumberBins:
     @classmethod
     def from_json(cls, given: Fields) -> NumberBins:
         given.check_known(("name", "thresholds", "missing"))
-        missing = "missing" in given and given.flag("missing")
+        missing = "missing" in given
+        if missing and not given.flag("missing"):
+            raise InputError(f"{given.name('missing')} can only be true; where nothing was missing, it is left out")
         return cls(given.text("name"), given.numbers("thresholds", longest=MOST_BINS), missing)
 
     def test(self, split: int) -> Test:
