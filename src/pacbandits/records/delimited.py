@@ -26,6 +26,7 @@ DELIMITERS = {".csv": ",", ".tsv": "\t"}
 MAX_HEADER_BYTES = 2**20
 _MISTAKEN_SEPARATORS = {";": "';'", "\t": "tabs", "|": "'|'", ",": "commas"}
 _ALSO_READ = (";", "\t")  # in the place of commas, where the first line has no comma
+_CELL_WITH_DECIMAL_COMMA = re.compile(rb"[\t\n\r] *[+-]?[0-9]+,[0-9]+(?= *[\t\n\r])")
 _WITH_DECIMAL_COMMA = r"^\s*[+-]?[0-9]+(,[0-9]+)?([eE][+-]?[0-9]+)?\s*$"
 _BLOCK_BYTES = 2**22  # what pyarrow looks at together; no line may be longer
 
@@ -57,14 +58,13 @@ def read_delimited(path: Path, delimiter: str) -> Any:
 def remarks_on_delimited(path: Path, delimiter: str) -> tuple[str, ...]:
     """What there is to say of how a file that could be read was."""
     with open_text(path) as file:
-        found = _check_header(path, file.read(MAX_HEADER_BYTES), delimiter)
+        head = file.read(MAX_HEADER_BYTES)
+        found = _check_header(path, head, delimiter)
+    apart = f"values are apart by {_MISTAKEN_SEPARATORS[found]}, as the first line has no commas"
+    decimal = "a comma within numbers is a decimal comma (0,5 is a half), unless others have decimal points"
     if found == delimiter:
-        return ()
-    apart = _MISTAKEN_SEPARATORS[found]
-    return (
-        f"values are apart by {apart}, as the first line has no commas; a comma within numbers is a decimal comma (0,5 "
-        "is a half), unless others have decimal points",
-    )
+        return (decimal,) if found != "," and _CELL_WITH_DECIMAL_COMMA.search(head) else ()
+    return (f"{apart}; {decimal}",)
 
 
 def _with_decimal_commas(table: Any) -> Any:
