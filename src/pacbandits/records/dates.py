@@ -38,12 +38,11 @@ def spread_dates(columns: Columns) -> Columns:
     return out
 
 
-def say_number(feature: str, value: float) -> tuple[str, str]:
-    """A feature and a number that it is at most, in words: of a day the date."""
+def say_number(feature: str, value: float, *, digits: int) -> tuple[str, str]:
+    """A feature and a number that it is at most, in words of so many digits: of a day the date."""
     if feature.endswith(_DAY_ENDING) and _is_day(value):
         return plain(feature.removesuffix(_DAY_ENDING)), str(_FIRST_DAY + timedelta(days=math.floor(value)))
-    # Six digits read well; large numbers (years, amounts, times) need all of theirs.
-    return plain(feature), f"{value:.{6 if abs(value) < 1e5 else 15}g}"
+    return plain(feature), f"{value:.{digits}g}"
 
 
 def _is_day(value: float) -> bool:

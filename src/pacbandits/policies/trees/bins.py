@@ -103,7 +103,7 @@ class NumberBins:
 
     def describe(self, contexts: Contexts) -> str:
         """Its cuts, and how many of them part these contexts."""
-        said = [say_number(self.name, threshold) for threshold in self.thresholds]
+        said = [say_number(self.name, threshold, digits=6) for threshold in self.thresholds]
         name, cuts = said[0][0] if said else self.name, ", ".join(cut for _, cut in said)
         seen = np.unique(self.encode(contexts))
         left = [((seen >= run.bin) & (seen <= run.bin + s)).sum() for run in self.runs for s in range(run.splits)]

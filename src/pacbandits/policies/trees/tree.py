@@ -43,7 +43,8 @@ class AtMost:
         return small | np.isnan(values) if self.missing else small
 
     def describe(self) -> str:
-        name, cut = say_number(self.feature, self.threshold)
+        # Six digits read well; large numbers (years, amounts, times) need all of theirs.
+        name, cut = say_number(self.feature, self.threshold, digits=6 if abs(self.threshold) < 1e5 else 15)
         if self.missing:
             return f"{name} is missing or ≤ {cut}"
         return f"{name} ≤ {cut}" if self.missing is None else f"{name} ≤ {cut} (missing: no)"
