@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pacbandits import read_log
+from pacbandits import InputError, read_log
 from pacbandits.records import Contexts
 from pacbandits.records.digest import digest_contexts
 from pacbandits.records.identifiers import leave_out_identifiers
@@ -78,6 +78,8 @@ def test_in_logs_and_contexts(tmp_path: Path) -> None:
     assert contexts.names == ("age",)
     kept = Contexts.read(tmp_path / "people.parquet", keep=["mail"])
     assert kept.names == ("mail", "age")
+    with pytest.raises(InputError, match="there is no column 'male' to keep; did you mean 'mail'"):
+        Contexts.read(tmp_path / "people.parquet", keep=["male"])
     # What was kept once, and written, is no longer asked about.
     kept.write(tmp_path / "kept.parquet")
     assert digest_contexts(Contexts.read(tmp_path / "kept.parquet")) == digest_contexts(kept)

@@ -269,7 +269,10 @@ class Contexts:
         with naming(Path(path)):
             table = parquet.read(path)
             n = len(next(iter(table.values())))
-            said = leave_out_identifiers(table, coded=parquet.coded_columns(path), keep=texts(keep, name="keep"))
+            for name in texts(keep, name="keep"):
+                if name not in table:
+                    raise InputError(f"there is no column '{plain(name)}' to keep{nearest(name, table)}")
+            said = leave_out_identifiers(table, coded=parquet.coded_columns(path), keep=tuple(keep))
             return cls.from_columns(table, n=n), (*parquet.read_remarks(path), *said)
 
     @classmethod
