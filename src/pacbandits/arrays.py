@@ -15,12 +15,34 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 
+_NAN_BITS = np.array(np.nan).view(np.uint64)
+
 
 def floats(value: ArrayLike, *, name: str, shape: tuple[int | None, ...] | None = None) -> FloatArray:
     """A read-only float64 copy of `value`, of the given shape (None: any, or any length) and finite.
 
     What is that already, and can be changed by nobody, is not copied: it may be large.
     """
+    array = _doubles(value, name=name, shape=shape)
+    _refuse(~np.isfinite(array), array, name=name)
+    array.setflags(write=False)
+    return array
+
+
+def floats_or_missing(value: ArrayLike, *, name: str, shape: tuple[int | None, ...] | None = None) -> FloatArray:
+    """The same, where NaN (or None) stands for a value that is missing: in one pattern of bits, whatever it came in."""
+    array = _doubles(value, name=name, shape=shape)
+    if not np.isfinite(array).all():
+        _refuse(np.isinf(array), array, name=name)
+        missing = np.isnan(array)
+        if (array[missing].view(np.uint64) != _NAN_BITS).any():
+            array = np.where(missing, np.nan, array)
+    array.setflags(write=False)
+    return array
+
+
+def _doubles(value: ArrayLike, *, name: str, shape: tuple[int | None, ...] | None) -> FloatArray:
+    """Numbers as doubles of the given shape, copied unless nobody can change them."""
     raw = _array(value, name=name, noun="numbers")
     try:
         if raw.dtype.kind not in "biufO":  # no text that spells numbers, no dates, no imaginary parts
@@ -31,12 +53,14 @@ def floats(value: ArrayLike, *, name: str, shape: tuple[int | None, ...] | None 
         raise InputError(f"{name} must be numbers, got {_kind(value)}") from None
     if shape is not None:
         check_shape(array, name=name, shape=shape)
-    bad = ~np.isfinite(array)
+    return array
+
+
+def _refuse(bad: BoolArray, array: FloatArray, *, name: str) -> None:
+    """Raise where an entry is bad, and name the first."""
     if bad.any():
         where = tuple(int(i) for i in np.argwhere(bad)[0])
         raise InputError(f"{name} must be finite, but entry {where} is {array[where]}; fill or drop it")
-    array.setflags(write=False)
-    return array
 
 
 def integers(value: ArrayLike, *, name: str, shape: tuple[int | None, ...], below: int | None = None) -> IntArray:

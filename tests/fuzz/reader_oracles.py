@@ -7,7 +7,9 @@ import gzip
 import io
 import json
 import math
+import re
 import warnings
+from datetime import date, datetime, time
 from typing import SupportsFloat
 
 import numpy as np
@@ -43,7 +45,10 @@ def _parquet_columns(file: File) -> dict[str, list]:
 def _csv_columns(file: File) -> dict[str, list]:
     data = gzip.decompress(file.data) if file.name.endswith(".gz") else file.data
     text = data.decode("utf-8-sig")
+    names = re.sub(r'"[^"]*"', "", re.split(r"[\r\n]", text.lstrip("\r\n"), maxsplit=1)[0])
     delimiter = "\t" if ".tsv" in file.name else ","
+    if delimiter == "," and "," not in names:
+        delimiter = max(";\t", key=names.count) if ";" in names or "\t" in names else ","
     rows = [row for row in csv.reader(io.StringIO(text, newline=""), delimiter=delimiter) if row]
     assert all(len(row) == len(rows[0]) for row in rows)
     return {name: [row[j] for row in rows[1:]] for j, name in enumerate(rows[0])}
@@ -64,6 +69,54 @@ def _same_numbers(given: object, values: list) -> None:
     assert np.array_equal(np.asarray(given, dtype=float), wanted)
 
 
+def _is_missing(value: object) -> bool:
+    """Whether a cell is empty, or says that nothing is there."""
+    spelled = {"", "na", "n/a", "nan", "-nan", "null", "#n/a", "#n/a n/a", "#na", "1.#ind", "-1.#ind"}
+    return value is None or value != value or (isinstance(value, str) and value.strip().lower() in spelled)
+
+
+def _same_features(given: np.ndarray, values: list) -> None:
+    wanted = np.array([math.nan if _is_missing(value) else _number(value) for value in values])
+    assert np.allclose(given, wanted, rtol=1e-15, atol=0.0, equal_nan=True)
+
+
+def _same_labels(given: list[str], values: list) -> None:
+    for label, value in zip(given, values, strict=True):
+        assert label == value or (_is_missing(value) and label.strip("()") == "missing")
+
+
+def _with_dates(columns: dict[str, list], names: tuple[str, ...]) -> dict[str, list]:
+    """The columns, those of dates and times as what is made of them; names: of the features, as a hint."""
+    out: dict[str, list] = {}
+    for name, column in columns.items():
+        made = {name: column} if name in names else _calendar(name, column)
+        out |= {new: values for new, values in made.items() if new in names or not new.endswith(" hour")}
+    return out
+
+
+def _calendar(name: str, column: list) -> dict[str, list]:
+    if all(_is_missing(value) for value in column):
+        return {name: column}
+    times = [None if _is_missing(value) else _moment(value) for value in column]
+    hours = [
+        t
+        if t is None or (isinstance(t, date) and not isinstance(t, datetime))
+        else t.hour + t.minute / 60 + (t.second + t.microsecond / 1e6) / 3600
+        for t in times
+    ]
+    if any(isinstance(t, time) for t in times):
+        return {f"{name} hour": hours}
+    days = [None if t is None else t.toordinal() - date(1970, 1, 1).toordinal() for t in times]
+    weekdays = [None if t is None else ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")[t.weekday()] for t in times]
+    return {f"{name} weekday": weekdays, f"{name} days since 1970-01-01": days, f"{name} hour": hours}
+
+
+def _moment(value: object) -> date | time:
+    if not isinstance(value, str):
+        return value
+    return time.fromisoformat(value) if ":" in value[:3] else datetime.fromisoformat(value)
+
+
 def _check_table(columns: dict[str, list], result, kind: str) -> None:
     contexts = result.contexts if kind == "log" else result
     n = len(next(iter(columns.values())))
@@ -73,12 +126,13 @@ def _check_table(columns: dict[str, list], result, kind: str) -> None:
         other.add("phi")
     if kind == "log":
         other |= _RESERVED | {name for name in columns if name.startswith("propensity_")}
-    assert list(contexts.names) == [name for name in columns if name not in other]
+    features = _with_dates({name: column for name, column in columns.items() if name not in other}, contexts.names)
+    assert list(contexts.names) == list(features)
     for j, (name, labels) in enumerate(zip(contexts.names, contexts.categories, strict=True)):
         if labels is None:
-            _same_numbers(contexts.features[:, j], columns[name])
+            _same_features(contexts.features[:, j], features[name])
         else:
-            assert [labels[int(code)] for code in contexts.features[:, j]] == columns[name]
+            _same_labels([labels[int(code)] for code in contexts.features[:, j]], features[name])
     if "context_id" in columns:
         _same_numbers(contexts.ids, columns["context_id"])
     if "phi" in other:

@@ -28,8 +28,11 @@ def sides(bins: Bins, contexts: Contexts) -> list[np.ndarray]:
 
 def all_actions(bins: Bins, contexts: Contexts, *, n_actions: int, depth: int) -> np.ndarray:
     """The action of every tree on every context, one row a different behaviour."""
-    n = len(contexts)
-    tests = sides(bins, contexts)
+    return all_behaviours(sides(bins, contexts), len(contexts), n_actions=n_actions, depth=depth)
+
+
+def all_behaviours(tests: list[np.ndarray], n: int, *, n_actions: int, depth: int) -> np.ndarray:
+    """The action of every tree of these tests (n,) on every context, one row a different behaviour."""
     found = {(a,) * n for a in range(n_actions)}
     if depth == 0:
         return np.array(sorted(found))

@@ -39,6 +39,7 @@ from pacbandits.certificate.rows import Against, Rows, add_gaps, add_log_wealth,
 from pacbandits.compiled import over_cores
 from pacbandits.errors import InputError
 from pacbandits.records import Contexts, Log
+from pacbandits.records.missing import unlike
 
 
 @dataclass(frozen=True, eq=False)
@@ -182,7 +183,7 @@ class Ledger:
 
 def _check_alike(contexts: Contexts, first: IntArray) -> None:
     """Raise unless contexts of one id have the same features; first (n,): where each row's id stands first."""
-    off = (contexts.features != contexts.features[first]).any(axis=1)
+    off = unlike(contexts.features, contexts.features[first]).any(axis=1)
     if contexts.phi is not None:
         off |= contexts.phi.codes != contexts.phi.codes[first]
     if off.any():

@@ -16,6 +16,7 @@ from pacbandits.policies.decisions import (
     LabelIs,
     LargestScore,
     NumberAtMost,
+    NumberMissing,
     RuleList,
     Standardised,
     Term,
@@ -116,6 +117,8 @@ def _condition(condition: Condition) -> str:
         case NumberAtMost(feature, most, or_missing):
             asked = f"number({feature!r})"
             return f"not {asked} > {float(most)!r}" if or_missing else f"{asked} <= {float(most)!r}"
+        case NumberMissing(feature):
+            return f"number({feature!r}) != number({feature!r})"
         case LabelIs(feature, label, or_missing):
             return f"row[{feature!r}] in ({label!r}, None)" if or_missing else f"row[{feature!r}] == {label!r}"
         case IdAmong(ids):
@@ -143,7 +146,8 @@ def _term(term: Term) -> str:
 def _tests_numbers(decision: Decision) -> bool:
     if isinstance(decision, LargestScore):
         return False
-    return any(isinstance(one, NumberAtMost | IdAmong) for rule in decision.rules for one in rule.conditions)
+    asking = (NumberAtMost, NumberMissing, IdAmong)
+    return any(isinstance(one, asking) for rule in decision.rules for one in rule.conditions)
 
 
 def _adds_numbers(decision: Decision) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 
 from pacbandits.errors import InputError
 from pacbandits.exports.asking import Action, decision_of, written_actions
-from pacbandits.policies.decisions import Condition, IdAmong, LabelIs, NumberAtMost, RuleList
+from pacbandits.policies.decisions import Condition, IdAmong, LabelIs, NumberAtMost, NumberMissing, RuleList
 from pacbandits.records import Chosen, Lottery, Policy, check_chosen
 from pacbandits.records.contexts import ID_COLUMN
 
@@ -17,7 +17,7 @@ Json = dict[str, Any]
 def to_rules(policy: Chosen, *, actions: Sequence[str] | None = None) -> Json:
     """A policy as rules that JSON can hold: the first rule whose conditions all hold decides, else the "else".
 
-    A condition names a `feature` and what it must be: `at_most` a number, `is` a label, or `among` context ids. It does
+    A condition names a `feature` and what it must be: `at_most` a number, `is` a label, `is_missing`, or `among` ids. It does
     not hold for a missing value, unless `or_missing` says so. "else" is null where no rule is known for a context. A
     lottery has its rules one under the other, each with its `probability` and `below`: the first whose `below` is above
     a draw from [0, 1) is taken.
@@ -57,6 +57,8 @@ def _condition(condition: Condition) -> Json:
     match condition:
         case NumberAtMost(feature, most, or_missing):
             said: Json = {"feature": feature, "at_most": float(most)}
+        case NumberMissing(feature):
+            return {"feature": feature, "is_missing": True}
         case LabelIs(feature, label, or_missing):
             said = {"feature": feature, "is": label}
         case IdAmong(ids):

@@ -15,6 +15,7 @@ from pacbandits.policies.decisions import (
     LabelIs,
     LargestScore,
     NumberAtMost,
+    NumberMissing,
     RuleList,
     Standardised,
     Term,
@@ -104,6 +105,8 @@ def _condition(condition: Condition) -> str:
     match condition:
         case NumberAtMost():
             said = f"{_name(condition.feature)} <= {float(condition.most)!r}"
+        case NumberMissing():
+            return f"{_name(condition.feature)} IS NULL"
         case LabelIs():
             said = f"{_name(condition.feature)} = {_literal(condition.label)}"
         case IdAmong():

@@ -114,8 +114,8 @@ def _check_numbers(column: Any, name: str, *, texts: Any | None) -> None:
         words: list[str] = texts.cast(pa.string()).to_pylist()
         row = next((i for i, word in enumerate(words) if not _spells_number(word)), 0)
         _refuse(name, row, f"holds '{plain(words[row])}', but must be a number", "correct it, or leave the row out")
-    _check_present(column, name)
-    strange = ~np.isfinite(np.asarray(column.to_numpy(zero_copy_only=False), dtype=np.float64))
+    numbers = np.asarray(column.to_numpy(zero_copy_only=False), dtype=np.float64)
+    strange = np.isinf(numbers) if name != ID_COLUMN else ~np.isfinite(numbers)
     if strange.any():
         _refuse(name, int(strange.argmax()), "holds no finite number", "fill it in, or leave the row out")
 
@@ -123,14 +123,6 @@ def _check_numbers(column: Any, name: str, *, texts: Any | None) -> None:
 def _check_labels(column: Any, name: str) -> None:
     if not is_text(column.type) and column.null_count < len(column):
         raise InputError(f"column '{plain(name)}' must hold labels, got {plain(column.type)}; convert it to text")
-    _check_present(column, name)
-
-
-def _check_present(column: Any, name: str) -> None:
-    """Raise where a value is missing: no policy has been certified for such contexts."""
-    if column.null_count:
-        row = int(np.argmax(column.is_null().to_numpy(zero_copy_only=False)))
-        _refuse(name, row, "is missing, and the policy asks about it", "fill it in, or leave the row out")
 
 
 def _refuse(name: str, row: int, words: str, remedy: str) -> None:

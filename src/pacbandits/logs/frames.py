@@ -9,7 +9,7 @@ from pacbandits.fields import Fields
 from pacbandits.logs.reading import Reading, ReadingOptions
 from pacbandits.logs.tables import log_of_columns
 from pacbandits.records import parquet
-from pacbandits.records.arrow import Columns, pa
+from pacbandits.records.arrow import pa
 from pacbandits.records.log import Log
 
 
@@ -25,17 +25,19 @@ def log_of(frame: object, **reading: Unpack[Reading]) -> Log:
     if options.position is not None:
         raise InputError("a data frame has no positions; leave out the position")
     empty = Fields.read({}, of="description of the table")
-    return log_of_columns(columns_of(frame), options, remarks=(), about=empty, first_line=None)
+    table = _table(frame)
+    coded = [field.name for field in table.schema if pa.types.is_dictionary(field.type)]
+    columns = parquet.columns_of(table, name="the data frame")
+    return log_of_columns(columns, options, remarks=(), about=empty, first_line=None, coded=coded)
 
 
-def columns_of(frame: object) -> Columns:
-    """The columns of a data frame, as those of a file are read."""
-    table: Any = frame
+def _table(frame: object) -> Any:
+    """The data frame as an Arrow table."""
     if not isinstance(frame, pa.Table):
         if not hasattr(frame, "__arrow_c_stream__"):
             raise InputError(
                 f"a {type(frame).__name__} is neither a log nor a data frame that Arrow can read; give a Log, an Arrow "
                 "table, or a data frame of pandas 2.2, polars 1 or newer"
             )
-        table = pa.table(frame)
-    return parquet.columns_of(table, name="the data frame")
+        return pa.table(frame)
+    return frame

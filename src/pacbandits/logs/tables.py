@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from pacbandits.records import parquet
 from pacbandits.records.arrow import Columns, is_list, is_text, pa
 from pacbandits.records.columns import pop_floats, pop_integers, pop_matrix
 from pacbandits.records.contexts import Contexts
+from pacbandits.records.identifiers import leave_out_identifiers
 from pacbandits.records.log import Log, pop_weights, with_about
 
 FIRST_CSV_LINE = 2  # after the names of columns
@@ -35,15 +36,23 @@ def read_table(path: Path, options: ReadingOptions) -> Log:
         remarks=parquet.read_remarks(path),
         about=parquet.read_about(path),
         first_line=FIRST_CSV_LINE if parquet.suffix(path) in parquet.DELIMITERS else None,
+        coded=parquet.coded_columns(path),
     )
 
 
 def log_of_columns(
-    table: Columns, options: ReadingOptions, *, remarks: Sequence[str], about: Fields, first_line: int | None
+    table: Columns,
+    options: ReadingOptions,
+    *,
+    remarks: Sequence[str],
+    about: Fields,
+    first_line: int | None,
+    coded: Collection[str],
 ) -> Log:
     """A log from the columns of a table, which are taken out of it.
 
-    remarks, about: what its file says of it. first_line: the line of the file on which the first row stands.
+    remarks, about: what its file says of it. first_line: the line of the file on which the first row stands. coded:
+    columns of text that its author has made categories.
     """
     order, left_out = pick_columns(table, options)
     if order is not None:
@@ -71,6 +80,7 @@ def log_of_columns(
     repeats = pop_integers(table, "repeats")
     assert rewards is not None
     weighted = pop_weights(table)
+    unnamed = leave_out_identifiers(table, coded=coded, keep=options.features or ())
     contexts = Contexts.from_columns(table, n=len(actions))
     if contexts.n_features == 0 and contexts.ids is None:
         contexts = replace(contexts, ids=contexts.distinct()[1])
@@ -87,7 +97,7 @@ def log_of_columns(
         stated=options.n_actions is not None,
         rounds=rounds,
         repeats=repeats,
-        remarks=(*remarks, *left_out, *weighted),
+        remarks=(*remarks, *left_out, *weighted, *unnamed),
         lines=None if first_line is None else _lines(len(actions), first_line, order),
         names=labels if labels is not None else _stored_names(about, len(actions)),
         split=split,

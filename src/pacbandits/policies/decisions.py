@@ -52,7 +52,17 @@ class IdAmong:
     ids: tuple[int, ...]
 
 
-Condition = NumberAtMost | LabelIs | IdAmong
+@dataclass(frozen=True)
+class NumberMissing:
+    """Whether a number is missing.
+
+    feature: its name.
+    """
+
+    feature: str
+
+
+Condition = NumberAtMost | NumberMissing | LabelIs | IdAmong
 
 
 @dataclass(frozen=True)

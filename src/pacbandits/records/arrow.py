@@ -27,6 +27,11 @@ def is_number(kind: Any) -> bool:
     return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind))
 
 
+def is_temporal(kind: Any) -> bool:
+    """Whether a column of this type holds dates, times of day, or both."""
+    return bool(pa.types.is_date(kind) or pa.types.is_timestamp(kind) or pa.types.is_time(kind))
+
+
 def is_plain_text(kind: Any) -> bool:
     """Whether a column of this type holds text, written out."""
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))

@@ -11,6 +11,11 @@ from pacbandits.arrays import FloatArray, IntArray, integers
 from pacbandits.errors import InputError, plain
 from pacbandits.records.arrow import Columns, is_list, is_number, is_text, pa, pc
 
+# Columns of contexts that are no features.
+ID_COLUMN = "context_id"
+PHI_COLUMN = "phi"
+WEIGHT_COLUMN = "context_weight"
+
 
 def pop_floats(columns: Columns, name: str) -> FloatArray | None:
     """Take the named column out as numbers (n,), or None when it is not there."""
@@ -49,7 +54,10 @@ def pop_cube(columns: Columns, name: str) -> FloatArray | None:
 
 
 def pop_features(columns: Columns, *, n: int) -> tuple[FloatArray, list[str], list[tuple[str, ...] | None]]:
-    """Take every column out as a feature: (n, d) numbers, names and the labels of those that hold text."""
+    """Take every column out as a feature: (n, d) numbers, names and the labels of those that hold text.
+
+    What is missing is NaN, of text too.
+    """
     names = list(columns)
     out = np.empty((n, len(names)))
     categories: list[tuple[str, ...] | None] = []
@@ -57,14 +65,25 @@ def pop_features(columns: Columns, *, n: int) -> tuple[FloatArray, list[str], li
         column: Any = columns.pop(name)
         labels: tuple[str, ...] | None = None
         if is_text(column.type):
-            _check_present(column, name)
-            labels = tuple(column.dictionary.to_pylist())
-            out[:, j] = column.indices.to_numpy(zero_copy_only=False)
+            labels, out[:, j] = _labels(column)
         else:
-            out[:, j] = _numbers(column, name, wanted="numbers or text")
+            out[:, j] = _numbers(column, name, wanted="numbers or text", missing=True)
         categories.append(labels)
     out.setflags(write=False)
     return out, names, categories
+
+
+def _labels(column: Any) -> tuple[tuple[str, ...], FloatArray]:
+    """The labels of a column of text, and codes (n,) into them: NaN where there is none."""
+    given: list[str | None] = column.dictionary.to_pylist()
+    missing = column.indices.is_null().to_numpy(zero_copy_only=False)
+    codes = np.asarray(column.indices.fill_null(0).to_numpy(zero_copy_only=False), dtype=np.float64)
+    if None in given:  # a dictionary may have a label that is none
+        places = np.cumsum([0, *(label is not None for label in given)], dtype=np.float64)[:-1]
+        places[[label is None for label in given]] = np.nan
+        codes = places[codes.astype(np.int64)]
+    codes = np.where(missing, np.nan, codes)
+    return tuple(label for label in given if label is not None), codes
 
 
 def dictionary(codes: FloatArray, labels: Sequence[str]) -> object:
@@ -73,8 +92,13 @@ def dictionary(codes: FloatArray, labels: Sequence[str]) -> object:
     return pa.DictionaryArray.from_arrays(indices, pa.array(list(labels), type=pa.string()))
 
 
-def _numbers(column: Any, name: str, *, wanted: str = "numbers") -> FloatArray:
+def _numbers(column: Any, name: str, *, wanted: str = "numbers", missing: bool = False) -> FloatArray:
+    """Numbers (n,); missing: whether some may be, as NaN."""
     kind = column.type
+    if missing and pa.types.is_null(kind):
+        return np.full(len(column), np.nan)
+    if missing and is_number(kind) and column.null_count:
+        return np.asarray(column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False), dtype=np.float64)
     if not is_number(kind):
         _check_present(column, name)
         got = f"text such as '{plain(_no_number(column))}'" if is_text(kind) else plain(kind)

@@ -10,25 +10,33 @@ from typing import IO
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pacbandits.arrays import BoolArray, FloatArray, IntArray, floats, integers, probabilities
+from pacbandits.arrays import BoolArray, FloatArray, IntArray, floats, floats_or_missing, integers, probabilities
 from pacbandits.checks import entries, instance, settle, texts, whole_number
 from pacbandits.errors import InputError, nearest, plain
 from pacbandits.records import parquet
 from pacbandits.records.arrow import Columns
-from pacbandits.records.columns import dictionary, pop_cube, pop_features, pop_floats, pop_integers
+from pacbandits.records.columns import (
+    ID_COLUMN,
+    PHI_COLUMN,
+    WEIGHT_COLUMN,
+    dictionary,
+    pop_cube,
+    pop_features,
+    pop_floats,
+    pop_integers,
+)
+from pacbandits.records.dates import spread_dates
 from pacbandits.records.files import naming
+from pacbandits.records.identifiers import leave_out_identifiers
+from pacbandits.records.missing import comparable, label_missing
 from pacbandits.records.phi import Phi, joined_phi
-
-ID_COLUMN = "context_id"
-PHI_COLUMN = "phi"
-WEIGHT_COLUMN = "context_weight"
 
 
 @dataclass(frozen=True, eq=False)
 class Contexts:
     """n contexts with d features each.
 
-    features (n, d): numbers; a categorical feature holds codes into its `categories`.
+    features (n, d): numbers, NaN where one is missing; a categorical feature holds codes into its `categories`.
     names (d,): one name a feature.
     categories (d,): the labels of a categorical feature, None for a number.
     ids (n,): which element of a finite context set each row is, for classes that are tables over that set; or None.
@@ -45,7 +53,7 @@ class Contexts:
     phi: Phi | None = None
 
     def __post_init__(self) -> None:
-        features = floats(self.features, name="features", shape=(None, None))
+        features = floats_or_missing(self.features, name="features", shape=(None, None))
         n, d = features.shape
         if n == 0:
             raise InputError("there are no contexts; at least one row is needed")
@@ -96,19 +104,24 @@ class Contexts:
     ) -> Contexts:
         """Contexts from an array of features (n, d); names default to x0, x1, …, weights to 1/n. phi (n, A, k).
 
+        A number that is NaN or None is missing. A code that is becomes a label of its own, "missing", after the others.
+
         >>> import pacbandits as pb
         >>> labels = [None, ("phone", "desktop")]  # age is a number, device holds codes into these
         >>> contexts = pb.Contexts.of([[20, 0], [40, 1]], names=["age", "device"], categories=labels)
         >>> len(contexts), contexts.names
         (2, ('age', 'device'))
         """
-        array = floats(features, name="features", shape=(None, None))
+        array = floats_or_missing(features, name="features", shape=(None, None))
         n, d = array.shape
+        labels = (None,) * d if categories is None else _labels(categories)
+        if len(labels) == d:
+            array, labels = label_missing(array, labels)
         equal = np.full(n, 1.0 / max(n, 1))
         return cls(
             features=array,
             names=tuple(f"x{j}" for j in range(d)) if names is None else texts(names, name="names of features"),
-            categories=(None,) * d if categories is None else _labels(categories),
+            categories=labels,
             ids=None if ids is None else integers(ids, name="context ids", shape=(n,)),
             weights=equal if weights is None else floats(weights, name="context_weights", shape=(n,)),
             phi=None if phi is None else Phi.of(phi, n=n),
@@ -172,9 +185,9 @@ class Contexts:
 
         Contexts are the same when their ids are, or where there are no ids their features and φ.
         """
-        key = self.features if self.ids is None else self.ids
+        key = comparable(self.features) if self.ids is None else self.ids
         if self.phi is not None and self.ids is None:
-            key = np.column_stack([self.features, self.phi.codes])
+            key = np.column_stack([key, self.phi.codes])
         _, first, which = np.unique(key, axis=0, return_index=True, return_inverse=True)
         return first, which.reshape(-1)
 
@@ -241,14 +254,26 @@ class Contexts:
         return self.ids
 
     @classmethod
-    def read(cls, path: str | Path) -> Contexts:
-        """Contexts from a Parquet file: every column is a feature, but for `context_id`, `context_weight` and `phi`.
+    def read(cls, path: str | Path, *, keep: Sequence[str] = ()) -> Contexts:
+        """Contexts from a Parquet or CSV file: every column is a feature, but for those that have a use of their own.
 
-        `phi` holds a list for each action, of its features.
+        These are `context_id`, `context_weight` and `phi`, which holds a list for each action, of its features. Columns
+        that look like identifiers are left out (`read_with_remarks` says which), unless they are among those to keep.
+        What is missing may be: see `of`.
         """
+        return cls.read_with_remarks(path, keep=keep)[0]
+
+    @classmethod
+    def read_with_remarks(cls, path: str | Path, *, keep: Sequence[str] = ()) -> tuple[Contexts, tuple[str, ...]]:
+        """The same, and what there is to say of how the file was read."""
         with naming(Path(path)):
             table = parquet.read(path)
-            return cls.from_columns(table, n=len(next(iter(table.values()))))
+            n = len(next(iter(table.values())))
+            for name in texts(keep, name="keep"):
+                if name not in table:
+                    raise InputError(f"there is no column '{plain(name)}' to keep{nearest(name, table)}")
+            said = leave_out_identifiers(table, coded=parquet.coded_columns(path), keep=tuple(keep))
+            return cls.from_columns(table, n=n), (*parquet.read_remarks(path), *said)
 
     @classmethod
     def from_columns(cls, columns: Columns, *, n: int) -> Contexts:
@@ -256,7 +281,7 @@ class Contexts:
         ids = pop_integers(columns, ID_COLUMN)
         weights = pop_floats(columns, WEIGHT_COLUMN)
         phi = pop_cube(columns, PHI_COLUMN)
-        features, names, categories = pop_features(columns, n=n)
+        features, names, categories = pop_features(spread_dates(columns), n=n)
         return cls.of(features, names=names, categories=categories, ids=ids, weights=weights, phi=phi)
 
     def write(self, path: str | Path | IO[bytes]) -> None:

@@ -1,4 +1,8 @@
-"""Tables in text: values apart by commas or tabs, a row a line."""
+"""Tables in text: values apart by commas, tabs or semicolons, a row a line.
+
+Where they are not apart by commas, a comma may stand in numbers: 0,5 is a half if all of its column can be read so, and
+no other column has decimal points.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +12,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from pacbandits.errors import InputError, plain
-from pacbandits.records.arrow import csv, pa
+from pacbandits.records.arrow import csv, is_plain_text, pa, pc
 from pacbandits.records.files import (
     NUMBER_BYTES,
     ROW_BYTES,
@@ -22,35 +26,45 @@ from pacbandits.records.files import (
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
 MAX_HEADER_BYTES = 2**20
 _MISTAKEN_SEPARATORS = {";": "';'", "\t": "tabs", "|": "'|'", ",": "commas"}
+_ALSO_READ = (";", "\t")  # in the place of commas, where the first line has no comma
+_CELL_WITH_DECIMAL_COMMA = re.compile(rb"[\t\n\r] *[+-]?[0-9]+,[0-9]+(?= *[\t\n\r])")
+_WITH_DECIMAL_COMMA = r"^\s*[+-]?[0-9]+(,[0-9]+)?([eE][+-]?[0-9]+)?\s*$"
 _BLOCK_BYTES = 2**22  # what pyarrow looks at together; no line may be longer
 
 
 def read_delimited(path: Path, delimiter: str) -> Any:
-    """The table of a file, in which line breaks, NUL bytes and what is not UTF-8 have no place within values."""
+    """The table of a file, in which line breaks, NUL bytes and what is not UTF-8 have no place within values.
+
+    delimiter: what the name of the file promises; of a comma, the first line may know better.
+    """
+    source, delimiter = _source(path, delimiter)
     table: Any = csv.read_csv(
-        _source(path, delimiter),
+        source,
         read_options=csv.ReadOptions(block_size=_BLOCK_BYTES),
         parse_options=csv.ParseOptions(delimiter=delimiter),
         convert_options=csv.ConvertOptions(strings_can_be_null=True, quoted_strings_can_be_null=False),
     )
     _check_encoding(table)
-    return table
+    return table if delimiter == "," else _with_decimal_commas(table)
 
 
 def read_texts(path: Path, delimiter: str) -> Any:
     """The table of a file with every value as the text that stands there; line breaks may stand within quotes."""
+    source, delimiter = _source(path, delimiter)
     parse = csv.ParseOptions(delimiter=delimiter, newlines_in_values=True)
     blocks = csv.ReadOptions(block_size=_BLOCK_BYTES)
-    with csv.open_csv(_source(path, delimiter), read_options=blocks, parse_options=parse) as opened:
+    with csv.open_csv(source, read_options=blocks, parse_options=parse) as opened:
         names: list[str] = opened.schema.names
     convert = csv.ConvertOptions(column_types=dict.fromkeys(names, pa.string()), strings_can_be_null=False)
-    return csv.read_csv(_source(path, delimiter), read_options=blocks, parse_options=parse, convert_options=convert)
+    source, _ = _source(path, delimiter)
+    return csv.read_csv(source, read_options=blocks, parse_options=parse, convert_options=convert)
 
 
 def read_some(path: Path, delimiter: str, *, columns: Sequence[str], texts: Sequence[str]) -> Any:
     """The named columns of such a table, as `read_delimited` has them, but `texts` hold text whatever it spells."""
+    source, delimiter = _source(path, delimiter)
     table: Any = csv.read_csv(
-        _source(path, delimiter),
+        source,
         read_options=csv.ReadOptions(block_size=_BLOCK_BYTES),
         parse_options=csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
         convert_options=csv.ConvertOptions(
@@ -61,15 +75,16 @@ def read_some(path: Path, delimiter: str, *, columns: Sequence[str], texts: Sequ
         ),
     )
     _check_encoding(table)
-    return table
+    return table if delimiter == "," else _with_decimal_commas(table)
 
 
-def _source(path: Path, delimiter: str) -> Any:
-    """What pyarrow reads: the file, or what it unpacks to; its first line can be the names of columns."""
+def _source(path: Path, delimiter: str) -> tuple[Any, str]:
+    """What pyarrow reads: the file, or what it unpacks to; and what its values are apart by."""
     with open_text(path) as file:
         head = file.read(MAX_HEADER_BYTES)
-        _check_header(path, head, delimiter)
-        return _unpack(file, head, delimiter, size=check_file(path)) if is_zipped(path) else path
+        delimiter = _check_header(path, head, delimiter)
+        source = _unpack(file, head, delimiter, size=check_file(path)) if is_zipped(path) else path
+    return source, delimiter
 
 
 def _check_encoding(table: Any) -> None:
@@ -79,6 +94,32 @@ def _check_encoding(table: Any) -> None:
                 f"column '{plain(field.name)}' must be numbers or text, got bytes that are not UTF-8 (Latin-1?); save "
                 "the file as UTF-8"
             )
+
+
+def remarks_on_delimited(path: Path, delimiter: str) -> tuple[str, ...]:
+    """What there is to say of how a file that could be read was."""
+    with open_text(path) as file:
+        head = file.read(MAX_HEADER_BYTES)
+        found = _check_header(path, head, delimiter)
+    apart = f"values are apart by {_MISTAKEN_SEPARATORS[found]}, as the first line has no commas"
+    decimal = "a comma within numbers is a decimal comma (0,5 is a half), unless others have decimal points"
+    if found == delimiter:
+        return (decimal,) if found != "," and _CELL_WITH_DECIMAL_COMMA.search(head) else ()
+    return (f"{apart}; {decimal}",)
+
+
+def _with_decimal_commas(table: Any) -> Any:
+    """The table with text as numbers where it spells such with decimal commas, and nothing has decimal points."""
+    if any(pa.types.is_floating(field.type) for field in table.schema):
+        return table
+    for j, field in enumerate(table.schema):
+        column: Any = table.column(j)
+        if not is_plain_text(field.type) or column.null_count == len(column):
+            continue
+        if pc.all(pc.match_substring_regex(column, _WITH_DECIMAL_COMMA)).as_py():
+            pointed = pc.replace_substring(pc.utf8_trim_whitespace(column), pattern=",", replacement=".")
+            table = table.set_column(j, field.name, pointed.cast(pa.float64()))
+    return table
 
 
 def check_texts(name: str, texts: list[str]) -> None:
@@ -92,8 +133,8 @@ def check_texts(name: str, texts: list[str]) -> None:
             raise InputError(f"column '{plain(name)}' has a NUL byte within '{plain(text)}'; the file is damaged")
 
 
-def _check_header(path: Path, head: bytes, delimiter: str) -> None:
-    """Raise when the first line, with the names of the columns, cannot be what it should."""
+def _check_header(path: Path, head: bytes, delimiter: str) -> str:
+    """What parts the names of the columns in the first line; raise when that cannot be what it should."""
     line, *rest = re.split(rb"[\r\n]", head.lstrip(b"\r\n"), maxsplit=1)
     if len(line) >= MAX_HEADER_BYTES:
         raise InputError(f"{path} has a first line of {MAX_HEADER_BYTES:,} bytes or more; it should name the columns")
@@ -104,11 +145,14 @@ def _check_header(path: Path, head: bytes, delimiter: str) -> None:
     except UnicodeDecodeError:
         raise InputError(f"{path} is not in UTF-8, perhaps in Latin-1; save it as UTF-8") from None
     found = [words for other, words in _MISTAKEN_SEPARATORS.items() if other in names]
+    if delimiter == "," and "," not in names:
+        delimiter = max(_ALSO_READ, key=names.count) if any(map(names.count, _ALSO_READ)) else ","
     if delimiter not in names and found:
         raise InputError(f"{path} seems to be separated by {found[0]}; use commas (or tabs in .tsv)")
     check_columns(names.count(delimiter) + 1)
     if line and not b"".join(rest).strip(b"\r\n"):
         raise InputError(f"{path} has no rows")
+    return delimiter
 
 
 def _unpack(file: BinaryIO, head: bytes, delimiter: str, *, size: int) -> Any:

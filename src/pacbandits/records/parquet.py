@@ -16,9 +16,9 @@ from pacbandits.arrays import BoolArray, IntArray
 from pacbandits.errors import InputError, plain
 from pacbandits.fields import MAX_TEXT_CHARACTERS, Fields, texts
 from pacbandits.json_files import parse_json
-from pacbandits.records.arrow import Columns, is_list, is_number, is_plain_text, is_text, pa, pq
+from pacbandits.records.arrow import Columns, is_list, is_number, is_plain_text, is_temporal, is_text, pa, pq
 from pacbandits.records.columns import pop_matrix
-from pacbandits.records.delimited import DELIMITERS, check_texts, read_delimited
+from pacbandits.records.delimited import DELIMITERS, check_texts, read_delimited, remarks_on_delimited
 from pacbandits.records.files import (
     NUMBER_BYTES,
     ROW_BYTES,
@@ -33,6 +33,7 @@ from pacbandits.records.pages import count_unpacked_bytes
 
 __all__ = [
     "DELIMITERS",
+    "coded_columns",
     "columns_of",
     "pop_matrix",
     "read",
@@ -162,7 +163,7 @@ def _is_readable(kind: Any) -> bool:
     """Whether a column of this type can hold what a table is read for."""
     if is_list(kind):
         return is_number(kind.value_type) or (is_list(kind.value_type) and is_number(kind.value_type.value_type))
-    return is_number(kind) or is_text(kind) or bool(pa.types.is_null(kind))
+    return is_number(kind) or is_text(kind) or is_temporal(kind) or bool(pa.types.is_null(kind))
 
 
 def _check_names(path: str, names: list[str], *, n: int) -> None:
@@ -192,6 +193,13 @@ def sort_labels(column: Any) -> Any:
     return pa.DictionaryArray.from_arrays(indices, pa.array(kept, type=pa.string()))
 
 
+def coded_columns(path: str | Path) -> frozenset[str]:
+    """The columns of text that a Parquet file which can be read holds as categories, as its author coded them."""
+    if suffix(Path(path)) in DELIMITERS:
+        return frozenset()
+    return frozenset(field.name for field in _open(Path(path)).schema_arrow if pa.types.is_dictionary(field.type))
+
+
 def suffix(path: Path) -> str:
     """The end of a file's name in small letters, without .gz."""
     name = path.name.lower().removesuffix(".gz")
@@ -199,7 +207,9 @@ def suffix(path: Path) -> str:
 
 
 def read_remarks(path: str | Path) -> tuple[str, ...]:
-    """The remarks that `write` put into a Parquet file which can be read; none of any other."""
+    """The remarks that `write` put into a Parquet file which can be read; of text, how its values are apart."""
+    if suffix(Path(path)) in DELIMITERS:
+        return remarks_on_delimited(Path(path), DELIMITERS[suffix(Path(path))])
     given = texts(_read_metadata(path, _REMARKS_KEY, b"[]", "remarks"), name="the remarks", most=MAX_REMARKS)
     return tuple(plain(words, most=MAX_TEXT_CHARACTERS) for words in given)
 

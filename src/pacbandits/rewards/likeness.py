@@ -2,7 +2,8 @@
 
     k(x, x') = (exp(−s) + exp(−2s²))/2,     s² = the mean over features of the squared distance
 
-in standard deviations; labels that differ are as far apart as two draws of a number are on average. The first part
+in standard deviations; labels that differ are as far apart as two draws of a number are on average, and so is a number
+that is missing from one that is not. The first part
 falls off sharply, so that contexts that come again are remembered; the second is smooth, and carries to those that do
 not.
 """
@@ -43,13 +44,16 @@ class Space:
         labels = tuple(None if one is None else len(one) for one in log.contexts.categories)
         features, weights = log.contexts.features, log.repeats / log.repeats.sum()
         with np.errstate(over="ignore", invalid="ignore"):  # numbers near the largest there are have no deviation
-            centre = weights @ features
-            scale = np.sqrt(weights @ (features - centre) ** 2)
+            if np.isnan(features).any():
+                centre, scale = _moments_of_present(features, weights)
+            else:
+                centre = weights @ features
+                scale = np.sqrt(weights @ (features - centre) ** 2)
             counts = np.isfinite(scale) & (scale > MIN_DEVIATION_SHARE * np.abs(centre))
         return cls(labels, np.where(counts, centre, 0.0), np.where(counts, scale, 0.0))
 
     def points(self, contexts: Contexts) -> FloatArray:
-        """Standard scores (n, d) of numbers, and labels as they are."""
+        """Standard scores (n, d) of numbers, NaN of those that are missing, and labels as they are."""
         check_features(contexts, self.labels)
         with np.errstate(over="ignore"):
             scores = (contexts.features - self.centre) / np.where(self.scale > 0, self.scale, np.inf)
@@ -60,12 +64,23 @@ class Space:
         """k (n, m) of points (n, d) and others (m, d)."""
         out = np.empty((len(points), len(others)))
         across, labelled = np.ascontiguousarray(others.T), self._labelled()
-        over_cores(lambda a, b: _liken(points, across, labelled, out, a, b), count=len(points))
+        patchy = np.array([np.isnan(points[:, j]).any() or np.isnan(others[:, j]).any() for j in range(len(across))])
+        over_cores(lambda a, b: _liken(points, across, labelled, patchy, out, a, b), count=len(points))
         return out
 
     def _labelled(self) -> BoolArray:
         """Which features hold labels (d,)."""
         return np.array([one is not None for one in self.labels], dtype=np.bool_)
+
+
+def _moments_of_present(features: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """The mean and standard deviation (d,) of the numbers (n, d) that are there; 0 where there are none."""
+    there = ~np.isnan(features)
+    shares = there * weights[:, None]
+    shares /= np.maximum(shares.sum(axis=0), np.finfo(np.float64).tiny)
+    values = np.where(there, features, 0.0)
+    centre = (shares * values).sum(axis=0)
+    return centre, np.sqrt((shares * (values - centre) ** 2).sum(axis=0))
 
 
 @kernel
@@ -82,8 +97,19 @@ def _decay(x: float) -> float:
 
 
 @kernel
-def _liken(points: FloatArray, across: FloatArray, labelled: BoolArray, out: FloatArray, start: int, stop: int) -> None:
-    """Write k of the points from start to stop; across (d, m): the others, so that the inner loops are long."""
+def _liken(
+    points: FloatArray,
+    across: FloatArray,
+    labelled: BoolArray,
+    patchy: BoolArray,
+    out: FloatArray,
+    start: int,
+    stop: int,
+) -> None:
+    """Write k of the points from start to stop; across (d, m): the others, so that the inner loops are long.
+
+    patchy (d,): the features that are missing somewhere.
+    """
     size, count = across.shape
     share = 1.0 / size
     for i in range(start, stop):
@@ -94,6 +120,12 @@ def _liken(points: FloatArray, across: FloatArray, labelled: BoolArray, out: Flo
             if labelled[j]:
                 for k in range(count):
                     row[k] += SQUARED_DISTANCE_OF_LABELS * (value != others[k])
+            elif patchy[j]:
+                for k in range(count):
+                    if math.isnan(value) or math.isnan(others[k]):
+                        row[k] += SQUARED_DISTANCE_OF_LABELS * (math.isnan(value) != math.isnan(others[k]))
+                    else:
+                        row[k] += (value - others[k]) * (value - others[k])
             else:
                 for k in range(count):
                     row[k] += (value - others[k]) * (value - others[k])

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 import inspect
+from collections.abc import Generator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -13,6 +15,7 @@ from pacbandits.arrays import FloatArray, IntArray
 from pacbandits.checks import settle, shown, whole_number
 from pacbandits.errors import InputError
 from pacbandits.records import Contexts, Log
+from pacbandits.records.missing import present_numbers
 from pacbandits.rewards.base import Json
 from pacbandits.rewards.steps import action_means, inside
 
@@ -49,7 +52,8 @@ class PerAction:
                 fitted.append(None)
             else:
                 own = copy.deepcopy(self.estimator)
-                _fit_counted(own, log.contexts.features[mine], log.rewards[mine], log.repeats[mine])
+                with _saying_what_is_missing(log.contexts, own):
+                    _fit_counted(own, log.contexts.features[mine], log.rewards[mine], log.repeats[mine])
                 fitted.append(own)
         return FittedEach(tuple(fitted), action_means(log))
 
@@ -69,11 +73,24 @@ class FittedEach:
     means: FloatArray
 
     def predict(self, contexts: Contexts) -> FloatArray:
-        columns = [
-            np.full(len(contexts), mean) if own is None else np.asarray(own.predict(contexts.features), dtype=float)
-            for own, mean in zip(self.fitted, self.means, strict=True)
-        ]
+        columns: list[FloatArray] = []
+        for own, mean in zip(self.fitted, self.means, strict=True):
+            with _saying_what_is_missing(contexts, own):
+                column = np.full(len(contexts), mean) if own is None else own.predict(contexts.features)
+            columns.append(np.asarray(column, dtype=np.float64))
         return inside(np.stack(columns, axis=1))
+
+
+@contextmanager
+def _saying_what_is_missing(contexts: Contexts, estimator: object) -> Generator[None]:
+    """Turn the error of an estimator that takes no missing values, if there are any, into a sentence that names one."""
+    try:
+        yield
+    except ValueError as error:
+        if isinstance(error, InputError) or not np.isnan(contexts.features).any():
+            raise
+        for j in range(contexts.n_features):
+            present_numbers(contexts, j, by=type(estimator).__name__)
 
 
 def _fit_counted(estimator: Any, features: FloatArray, rewards: FloatArray, repeats: IntArray) -> None:

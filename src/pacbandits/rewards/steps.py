@@ -10,12 +10,14 @@ import numpy as np
 from pacbandits.arrays import BoolArray, FloatArray, IntArray
 from pacbandits.compiled import kernel, over_cores
 from pacbandits.errors import InputError, plain
-from pacbandits.fields import Fields, numbers, whole_number
+from pacbandits.fields import Fields, items, numbers, whole_number
 from pacbandits.policies.trees.bins import cut
 from pacbandits.records import Contexts, Log
 
+# Where a number is cut, and None after that where some were missing: those are on a step of their own, the last.
+NumberCuts = tuple[float | None, ...]
 # For each feature where it is cut, or how many labels it has.
-Cuts = tuple[tuple[float, ...] | int, ...]
+Cuts = tuple[NumberCuts | int, ...]
 
 PREDICTION_MARGIN = 0.02  # predictions stay this far inside [0, 1]
 MAX_STEPS_OF_ALL_FEATURES = 400
@@ -27,27 +29,37 @@ def learn_cuts(contexts: Contexts) -> Cuts:
     """Cuts at the quantiles of these contexts: up to 15 a feature, fewer when there are many features."""
     bins = int(np.clip(MAX_STEPS_OF_ALL_FEATURES // max(contexts.n_features, 1), 2, MAX_STEPS_OF_A_FEATURE))
     return tuple(
-        cut(contexts.features[:, j], contexts.weights, bins=bins) if labels is None else len(labels)
+        _cut_number(contexts.features[:, j], contexts.weights, bins=bins) if labels is None else len(labels)
         for j, labels in enumerate(contexts.categories)
     )
 
 
-def steps_of(cuts: tuple[float, ...] | int) -> int:
+def _cut_number(values: FloatArray, weights: FloatArray, *, bins: int) -> NumberCuts:
+    cuts = cut(values, weights, bins=bins)
+    return (*cuts, None) if np.isnan(values).any() else cuts
+
+
+def steps_of(cuts: NumberCuts | int) -> int:
     """How many steps a feature has."""
     return cuts if isinstance(cuts, int) else len(cuts) + 1
 
 
 def codes_of(cuts: Cuts, contexts: Contexts) -> IntArray:
-    """Which step (n, d) of each feature a context is on."""
+    """Which step (n, d) of each feature a context is on; where it is missing, on the last."""
     check_features(contexts, tuple(steps if isinstance(steps, int) else None for steps in cuts))
-    numbers = [() if isinstance(steps, int) else steps for steps in cuts]
+    numbers = [() if isinstance(steps, int) else _edges(steps) for steps in cuts]
     edges = np.array([edge for steps in numbers for edge in steps], dtype=np.float64)
     starts = np.cumsum([0, *(len(steps) for steps in numbers)], dtype=np.int64)
     labelled = np.array([isinstance(steps, int) for steps in cuts], dtype=np.bool_)
+    last = np.array([steps_of(steps) - 1 for steps in cuts], dtype=np.int64)
     features = np.ascontiguousarray(contexts.features)
     codes = np.empty((len(contexts), len(cuts)), dtype=np.int64)
-    over_cores(lambda a, b: _count_edges(features, edges, starts, labelled, codes, a, b), count=len(contexts))
+    over_cores(lambda a, b: _count_edges(features, edges, starts, labelled, last, codes, a, b), count=len(contexts))
     return codes
+
+
+def _edges(cuts: NumberCuts) -> tuple[float, ...]:
+    return tuple(edge for edge in cuts if edge is not None)
 
 
 def check_features(contexts: Contexts, known: tuple[int | None, ...]) -> None:
@@ -65,11 +77,12 @@ def _count_edges(
     edges: FloatArray,
     starts: IntArray,
     labelled: BoolArray,
+    last: IntArray,
     codes: IntArray,
     start: int,
     stop: int,
 ) -> None:
-    """A number's code is how many edges lie below it; a label's is itself."""
+    """A number's code is how many edges lie below it, or the last if it is missing; a label's is itself."""
     for i in range(start, stop):
         for j in range(features.shape[1]):
             value = features[i, j]
@@ -79,7 +92,7 @@ def _count_edges(
                 code = 0
                 for e in range(starts[j], starts[j + 1]):
                     code += edges[e] < value
-                codes[i, j] = code
+                codes[i, j] = code if value == value else last[j]
 
 
 def cuts_to_json(cuts: Cuts) -> list[Any]:
@@ -91,17 +104,24 @@ def cuts_from_json(given: Fields) -> Cuts:
     """The cuts that `cuts_to_json` wrote, no more of them than `learn_cuts` makes."""
     name = "the cuts of a feature"
     cuts: Cuts = tuple(
-        whole_number(steps, name=name, least=1)
-        if isinstance(steps, int)
-        else numbers(steps, name=name, longest=MAX_STEPS_OF_A_FEATURE - 1)
+        whole_number(steps, name=name, least=1) if isinstance(steps, int) else _cuts_of_number(steps, name=name)
         for steps in given.items("cuts")
     )
-    if any(later <= earlier for steps in cuts if not isinstance(steps, int) for earlier, later in pairwise(steps)):
+    edges = [_edges(steps) for steps in cuts if not isinstance(steps, int)]
+    if any(later <= earlier for rising in edges for earlier, later in pairwise(rising)):
         raise InputError("the cuts of a reward model must rise")
-    made = sum(len(steps) for steps in cuts if not isinstance(steps, int))
+    made = sum(len(rising) for rising in edges)
     if made > max(MAX_STEPS_OF_ALL_FEATURES, len(cuts)):
         raise InputError(f"{made:,} cuts of {len(cuts):,} features are more than a reward model makes")
     return cuts
+
+
+def _cuts_of_number(given: object, *, name: str) -> NumberCuts:
+    """Numbers, and null after them where some were missing."""
+    steps = items(given, name=name, most=MAX_STEPS_OF_A_FEATURE)
+    missing = bool(steps) and steps[-1] is None
+    edges = numbers(steps[:-1] if missing else steps, name=name, longest=MAX_STEPS_OF_A_FEATURE - 1)
+    return (*edges, None) if missing else edges
 
 
 def strength_from_json(given: Fields) -> float:

@@ -7,6 +7,7 @@ import numpy as np
 from pacbandits.arrays import FloatArray, IntArray, floats
 from pacbandits.errors import InputError, plain
 from pacbandits.records import Contexts, Log, Sampler
+from pacbandits.records.missing import unlike
 
 MAX_PROPENSITY_ROUNDING = 1e-9  # between logged propensities and the planned ones
 ROWS_COMPARED_AT_A_TIME = 2**18
@@ -39,7 +40,7 @@ def check_like(known: Contexts, seen: Contexts) -> None:
 
 def _check_alike(one: Contexts, log: Contexts, *, mine: IntArray, theirs: IntArray) -> None:
     """Raise unless rows (m,) of the one and of the log, which have the same ids, are the same contexts."""
-    apart = (one.features[mine] != log.features[theirs]).any(axis=1)
+    apart = unlike(one.features[mine], log.features[theirs]).any(axis=1)
     if one.phi is not None and log.phi is not None:
         # Rows of one table are the same where their numbers are; else the tables are compared.
         rows, others = one.phi.rows[mine], log.phi.rows[theirs]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
@@ -70,10 +71,18 @@ def _columns(contexts: Contexts, first: IntArray) -> Iterator[tuple[BoolArray, s
 
 
 def _halves(values: FloatArray, word: str, first: IntArray) -> tuple[BoolArray, str, str]:
-    """Above the lower median of the first rows or not; or with the median itself, where that is nearer to a half."""
-    early = np.sort(values[first])
-    cut = float(early[(len(early) - 1) // 2])
-    above, below = float((early > cut).mean()), float((early < cut).mean())
+    """Above the lower median of the first rows or not; or with the median itself, where that is nearer to a half.
+
+    What is missing is not above; where missing or not is nearer to a half of the first rows, these are the halves.
+    """
+    early = values[first]
+    there = np.sort(early[~np.isnan(early)])
+    missing = 1.0 - len(there) / len(early)
+    cut = float(there[(len(there) - 1) // 2]) if len(there) else math.inf
+    above, below = (float(side.sum()) / len(early) for side in (there > cut, there < cut))
+    if missing > 0 and min(missing, 1.0 - missing) >= max(above, below):
+        return np.isnan(values), f"{word} is missing", f"{word} is not missing"
+    too = ", or missing" if np.isnan(values).any() else ""
     if above >= below:
-        return values > cut, f"{word} is above {cut:.4g}", f"{word} is {cut:.4g} or below"
-    return values >= cut, f"{word} is {cut:.4g} or above", f"{word} is below {cut:.4g}"
+        return values > cut, f"{word} is above {cut:.4g}", f"{word} is {cut:.4g} or below{too}"
+    return values >= cut, f"{word} is {cut:.4g} or above", f"{word} is below {cut:.4g}{too}"

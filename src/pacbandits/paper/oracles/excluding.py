@@ -21,6 +21,7 @@ from pacbandits.paper.oracles.constrained import sum_list
 from pacbandits.policies.base import EnumeratedClass, PolicyClass, check_scores, total
 from pacbandits.policies.finite import sum_by_id
 from pacbandits.records import Contexts, Policy
+from pacbandits.records.missing import comparable
 
 
 def best_outside(
@@ -129,7 +130,7 @@ class _Piece:
 
 def _distinct(contexts: Contexts) -> tuple[Contexts, IntArray]:
     """One context of each kind that a policy can tell apart, and which of them (n,) every context is like."""
-    known = contexts.features
+    known = comparable(contexts.features)
     if contexts.ids is not None:
         known = np.column_stack([contexts.ids, known])
     if contexts.phi is not None:

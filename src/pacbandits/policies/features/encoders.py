@@ -12,6 +12,7 @@ from pacbandits.errors import InputError, plain
 from pacbandits.fields import Fields
 from pacbandits.policies.decisions import Indicator, Inputs, Standardised
 from pacbandits.records import Contexts
+from pacbandits.records.missing import present_numbers
 
 MAX_LABELS_NEVER_MET = 1_000  # of a category: each is a column of zeros
 _LARGEST_SQUARABLE_VALUE = 1e150
@@ -31,7 +32,7 @@ class Number:
     spread: float
 
     def columns(self, contexts: Contexts) -> list[FloatArray]:
-        own = contexts.features[:, contexts.column_of(self.feature, categorical=False)]
+        own = present_numbers(contexts, contexts.column_of(self.feature, categorical=False), by="a linear model")
         return [(own - self.centre) / self.spread]
 
     @property
@@ -132,6 +133,7 @@ def learn_encoders(contexts: Contexts) -> tuple[Encoder, ...]:
             present = tuple(label for code, label in enumerate(labels) if (column == code).any())
             out.extend([Category(name, present)] if len(present) > 1 else [])
             continue
+        present_numbers(contexts, j, by="a linear model")
         if np.abs(column).max(initial=0.0) > _LARGEST_SQUARABLE_VALUE:
             beyond = f"beyond {_LARGEST_SQUARABLE_VALUE:g}"
             raise InputError(f"feature '{name}' has values {beyond}, whose spread is no number; rescale it")

@@ -11,6 +11,7 @@ import numpy as np
 from pacbandits.arrays import FloatArray, floats
 from pacbandits.errors import InputError
 from pacbandits.records import Contexts
+from pacbandits.records.missing import present_numbers
 
 Encode = Callable[[Contexts], FloatArray]
 ColumnMeanings = tuple[tuple[str, str | None], ...]  # of each column the feature, and the label that it stands for
@@ -65,7 +66,7 @@ class OneHot:
             column = contexts.column_of(name, categorical=label is not None)
             values = contexts.features[:, column]
             if label is None:
-                out[:, k] = values
+                out[:, k] = present_numbers(contexts, column, by="an estimator")
             else:
                 theirs = contexts.categories[column] or ()
                 out[:, k] = values == theirs.index(label) if label in theirs else 0.0

@@ -13,26 +13,44 @@ from pacbandits.arrays import BoolArray, FloatArray, IntArray
 from pacbandits.checks import whole_number
 from pacbandits.errors import InputError, plain
 from pacbandits.fields import Fields, items
-from pacbandits.policies.trees.tree import AtMost, Is, Test
+from pacbandits.policies.trees.tree import AtMost, Is, IsMissing, Test
 from pacbandits.records import Contexts, check_contexts
+from pacbandits.records.dates import say_number
 
 MOST_BINS = 256
+_LEAST_WEIGHT = 1e-300  # so that rows without weight divide by something
 
 Codes = NDArray[np.uint8]
+
+
+class Run(NamedTuple):
+    """Splits of a feature, one after the other, of which each sends the next bin left.
+
+    bin: of the feature, that the first sends there.
+    splits: how many there are.
+    adding: whether the bins of those before go with it.
+    """
+
+    bin: int
+    splits: int
+    adding: bool
 
 
 @dataclass(frozen=True)
 class NumberBins:
     """A number cut at rising thresholds: bin b holds `thresholds[b − 1] < x ≤ thresholds[b]`.
 
+    Where values were missing, those are bin 0, before all others: they may go to either side of a threshold, and be
+    asked for alone. Where none were, one that is missing later fails every test, as a large number does.
+
     name: of the feature.
     thresholds: where it is cut.
+    missing: whether values were missing.
     """
 
     name: str
     thresholds: tuple[float, ...]
-
-    ordered = True
+    missing: bool = False
 
     def __post_init__(self) -> None:
         rising = np.array(self.thresholds, dtype=np.float64)
@@ -44,33 +62,55 @@ class NumberBins:
 
     @property
     def n_bins(self) -> int:
-        return len(self.thresholds) + 1
+        return len(self.thresholds) + (2 if self.missing else 1)
 
     @property
     def n_splits(self) -> int:
-        return len(self.thresholds)
+        return 2 * len(self.thresholds) + 1 if self.missing else len(self.thresholds)
+
+    @property
+    def runs(self) -> tuple[Run, ...]:
+        """What is small; then what is missing, alone and with what is small."""
+        cuts = len(self.thresholds)
+        return (Run(1, cuts, True), Run(0, cuts + 1, True)) if self.missing else (Run(0, cuts, True),)
 
     def to_json(self) -> dict[str, Any]:
-        return {"name": self.name, "thresholds": list(self.thresholds)}
+        given = {"name": self.name, "thresholds": list(self.thresholds)}
+        return {**given, "missing": True} if self.missing else given
 
     @classmethod
     def from_json(cls, given: Fields) -> NumberBins:
-        given.check_known(("name", "thresholds"))
-        return cls(given.text("name"), given.numbers("thresholds", longest=MOST_BINS))
+        given.check_known(("name", "thresholds", "missing"))
+        missing = "missing" in given
+        if missing and not given.flag("missing"):
+            raise InputError(f"{given.name('missing')} can only be true; where nothing was missing, it is left out")
+        return cls(given.text("name"), given.numbers("thresholds", longest=MOST_BINS), missing)
 
     def test(self, split: int) -> Test:
-        return AtMost(self.name, self.thresholds[split])
+        cuts = len(self.thresholds)
+        if not self.missing:
+            return AtMost(self.name, self.thresholds[split])
+        if split == cuts:
+            return IsMissing(self.name)
+        return AtMost(self.name, self.thresholds[split % (cuts + 1)], missing=split > cuts)
 
     def encode(self, contexts: Contexts) -> NDArray[np.intp]:
         column = contexts.column_of(self.name, categorical=False)
-        return np.searchsorted(np.array(self.thresholds), contexts.features[:, column], side="left")
+        values = contexts.features[:, column]
+        # NaN comes after all numbers, hence with the large ones unless it has a bin of its own.
+        codes = np.searchsorted(np.array(self.thresholds), values, side="left")
+        return np.where(np.isnan(values), 0, codes + 1) if self.missing else codes
 
     def describe(self, contexts: Contexts) -> str:
         """Its cuts, and how many of them part these contexts."""
-        cuts = ", ".join(f"{threshold:.6g}" for threshold in self.thresholds)
-        codes = self.encode(contexts)
-        parting = int(codes.max() - codes.min())
-        return f"{self.name} ≤ {cuts}{_idle(parting, self.n_splits)}"
+        said = [say_number(self.name, threshold, digits=6) for threshold in self.thresholds]
+        name, cuts = said[0][0] if said else self.name, ", ".join(cut for _, cut in said)
+        seen = np.unique(self.encode(contexts))
+        left = [((seen >= run.bin) & (seen <= run.bin + s)).sum() for run in self.runs for s in range(run.splits)]
+        idle = _idle(sum(0 < count < len(seen) for count in left), self.n_splits)
+        if not self.missing:
+            return f"{name} ≤ {cuts}{idle}"
+        return f"{name} is missing{f', or ≤ {cuts}' if cuts else ''}{idle}"
 
 
 @dataclass(frozen=True)
@@ -83,8 +123,6 @@ class LabelBins:
 
     name: str
     labels: tuple[str, ...]
-
-    ordered = False
 
     def __post_init__(self) -> None:
         if len(set(self.labels)) != len(self.labels):
@@ -103,6 +141,11 @@ class LabelBins:
     def n_splits(self) -> int:
         # Of two labels, "is the first" and "is the second" are one question.
         return len(self.labels) if len(self.labels) > 2 else max(len(self.labels) - 1, 0)
+
+    @property
+    def runs(self) -> tuple[Run, ...]:
+        """One label after the other."""
+        return (Run(0, self.n_splits, False),)
 
     def to_json(self) -> dict[str, Any]:
         return {"name": self.name, "labels": list(self.labels)}
@@ -139,12 +182,18 @@ class Layout(NamedTuple):
 
     starts (d + 1,): the first bin of each feature among all bins.
     split_starts (d + 1,): the first split of each feature among all splits.
-    ordered (d,): whether bins add up from the left (numbers) or stand alone (categories).
+    run_starts (d + 1,): the first run of each feature among all runs.
+    run_bins (R,): the bin, among all, that the first split of each run sends left.
+    run_splits (R + 1,): the first split of each run among all splits.
+    adding (R,): whether bins add up from there (numbers) or stand alone (categories).
     """
 
     starts: IntArray
     split_starts: IntArray
-    ordered: BoolArray
+    run_starts: IntArray
+    run_bins: IntArray
+    run_splits: IntArray
+    adding: BoolArray
 
 
 @dataclass(frozen=True)
@@ -165,15 +214,18 @@ class Bins:
     def learn(cls, contexts: Contexts, *, bins: int = 32) -> Bins:
         """At most `bins` bins a number, of equal weight where the values allow it, and one a category.
 
-        Numbers of at most `bins` distinct values are cut halfway between all neighbours. What does not vary
-        is left out.
+        Numbers of at most `bins` distinct values are cut halfway between all neighbours, and where some are missing
+        those are one bin more. What does not vary is left out.
         """
         check_contexts(contexts)
         bins = whole_number(bins, name="bins", least=2, most=MOST_BINS)
         found: list[NumberBins | LabelBins] = []
         for j, (name, labels) in enumerate(zip(contexts.names, contexts.categories, strict=True)):
             if labels is None:
-                found.append(NumberBins(name, cut(contexts.features[:, j], contexts.weights, bins=bins)))
+                gone = np.isnan(contexts.features[:, j])
+                missing = bool(gone.any() and not gone.all())
+                most = min(bins, MOST_BINS - missing)
+                found.append(NumberBins(name, cut(contexts.features[:, j], contexts.weights, bins=most), missing))
             else:
                 found.append(LabelBins(name, labels))
         return cls(tuple(feature for feature in found if feature.n_splits > 0))
@@ -198,10 +250,15 @@ class Bins:
 
     @cached_property
     def layout(self) -> Layout:
+        starts = np.cumsum([0] + [f.n_bins for f in self.features], dtype=np.int64)
+        runs = [(start, run) for start, f in zip(starts[:-1], self.features, strict=True) for run in f.runs]
         return Layout(
-            starts=np.cumsum([0] + [f.n_bins for f in self.features], dtype=np.int64),
+            starts=starts,
             split_starts=np.cumsum([0] + [f.n_splits for f in self.features], dtype=np.int64),
-            ordered=np.array([f.ordered for f in self.features], dtype=np.bool_),
+            run_starts=np.cumsum([0] + [len(f.runs) for f in self.features], dtype=np.int64),
+            run_bins=np.array([start + run.bin for start, run in runs], dtype=np.int64),
+            run_splits=np.cumsum([0] + [run.splits for _, run in runs], dtype=np.int64),
+            adding=np.array([run.adding for _, run in runs], dtype=np.bool_),
         )
 
     @cached_property
@@ -219,6 +276,16 @@ class Bins:
         j, s = self.locate(split)
         return self.features[j].test(s)
 
+    def sent_left(self, split: int) -> BoolArray:
+        """Which bins of its feature the split at a place in the list of all sends left."""
+        layout, j = self.layout, self.locate(split)[0]
+        r = int(np.searchsorted(layout.run_splits, split, side="right")) - 1
+        first = int(layout.run_bins[r] - layout.starts[j])
+        last = first + split - int(layout.run_splits[r])
+        left = np.zeros(self.features[j].n_bins, dtype=np.bool_)
+        left[first if layout.adding[r] else last : last + 1] = True
+        return left
+
     def encode(self, contexts: Contexts) -> Codes:
         """The bin (n, d) of each context in each feature."""
         codes = np.empty((len(contexts), len(self.features)), dtype=np.uint8)
@@ -231,8 +298,11 @@ def cut(values: FloatArray, weights: FloatArray, *, bins: int) -> tuple[float, .
     """Thresholds that cut values (n,) of the given weights (n,) into at most `bins` bins.
 
     Each quantile i/bins moves to the nearest gap between distinct values, so that a value many rows share
-    becomes a bin of its own rather than one with its neighbours.
+    becomes a bin of its own rather than one with its neighbours. Values that are missing have no say.
     """
+    missing = np.isnan(values)
+    if missing.any():
+        values, weights = values[~missing], weights[~missing] / max(float(weights[~missing].sum()), _LEAST_WEIGHT)
     distinct, place = np.unique(values, return_inverse=True)
     gaps = np.arange(len(distinct) - 1)
     if len(distinct) > bins:

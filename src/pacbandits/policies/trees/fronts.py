@@ -18,7 +18,7 @@ from pacbandits.policies.trees.pairs import (
     largest_above,
     scan_pairs,
 )
-from pacbandits.policies.trees.search import next_left, side_totals
+from pacbandits.policies.trees.search import bin_moved, next_left, side_totals
 
 # Intervals of first for the trees of one side.
 SIDE_INTERVALS = 1024
@@ -91,9 +91,9 @@ def leaf_fronts(sums: FloatArray, total: FloatArray, layout: Layout, tie: float)
 
     First of all comes the leaf without a split, coupled with the point (0, 0), so that the simplest tree comes first.
     """
-    starts, split_starts, ordered = layout
+    run_bins, run_splits, adding = layout.run_bins, layout.run_splits, layout.adding
     n_actions: int = total.shape[0] // 2
-    n_splits = split_starts[-1]
+    n_splits = run_splits[-1]
     size = (2 * n_splits + 1) * n_actions + 1
     first, second = np.empty(size), np.empty(size)
     action = np.empty(size, dtype=np.int64)
@@ -107,11 +107,11 @@ def leaf_fronts(sums: FloatArray, total: FloatArray, layout: Layout, tie: float)
     end += 1
     edges[2] = end
     at = 2
-    for k in range(ordered.shape[0]):
+    for r in range(adding.shape[0]):
         left[:] = 0.0
-        for t in range(split_starts[k + 1] - split_starts[k]):
+        for t in range(run_splits[r + 1] - run_splits[r]):
             for a in range(2 * n_actions):
-                left[a] = sums[starts[k] + t, a] + (left[a] if ordered[k] else 0.0)
+                left[a] = sums[run_bins[r] + t, a] + (left[a] if adding[r] else 0.0)
                 right[a] = total[a] - left[a]
             end = add_leaf(left, order_left, tie, first, second, action, end)
             edges[at + 1] = end
@@ -173,7 +173,7 @@ def thin(first: FloatArray, second: FloatArray, cap: int) -> IntArray:
 @kernel
 def root_fronts(block: FloatArray, j: int, layout: Layout, ties: tuple[float, float], cap: int) -> SideFronts:
     """The frontiers of feature j; one of more than `cap` points is thinned. block (bins of j, all bins, 2A)."""
-    starts, split_starts, ordered = layout
+    starts, split_starts = layout.starts, layout.split_starts
     n_splits = split_starts[j + 1] - split_starts[j]
     lengths = np.empty(2 * n_splits, dtype=np.int64)
     size = 4096
@@ -186,7 +186,8 @@ def root_fronts(block: FloatArray, j: int, layout: Layout, ties: tuple[float, fl
     left = np.zeros_like(whole)
     for s in range(2 * n_splits):
         if s % 2 == 0:
-            next_left(left, block, s // 2, ordered[j])
+            moved, adding = bin_moved(layout, j, split_starts[j] + s // 2)
+            next_left(left, block, moved, adding)
         side = left if s % 2 == 0 else whole - left
         total = side_totals(side, starts[j], starts[j + 1])
         f, g, o = stump_front(side, total, layout, ties)

@@ -177,8 +177,7 @@ class DeepSearch:
 
     def goes_left(self, split: int, rows: IntArray) -> BoolArray:
         """Which of the rows pass the test of a split."""
-        j, s = self.bins.locate(split)
-        return self.codes[rows, j] <= s if self.bins.layout.ordered[j] else self.codes[rows, j] == s
+        return self.bins.sent_left(split)[self.codes[rows, self.bins.locate(split)[0]]]
 
     def picked(self, node: Node, rows: IntArray) -> FloatArray:
         """The score of each of the rows under the tree's action."""

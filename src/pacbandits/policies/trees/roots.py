@@ -10,7 +10,7 @@ from pacbandits.arrays import BoolArray, FloatArray, IntArray
 from pacbandits.compiled import kernel
 from pacbandits.policies.trees.bins import Bins, Codes, Layout
 from pacbandits.policies.trees.histograms import Histograms, each, sum_two
-from pacbandits.policies.trees.search import root_values
+from pacbandits.policies.trees.search import bin_moved, root_values
 
 
 class SortedRows(NamedTuple):
@@ -46,17 +46,19 @@ def best_below(
     out (2, d, S): left and right, but for splits that are not wanted or do not part the rows.
     """
     j, codes, scores, edges = rows
-    starts, split_starts, ordered = layout
+    starts, split_starts = layout.starts, layout.split_starts
     values = np.empty(split_starts[-1])
     first, last = split_starts[k], split_starts[k + 1]
     left = np.zeros_like(whole)
-    for s in range(split_starts[j + 1] - split_starts[j]):
-        split = split_starts[j] + s
-        begin, end = edges[s], edges[s + 1]
-        if not ordered[j]:
+    size = 0
+    for split in range(split_starts[j], split_starts[j + 1]):
+        moved, adding = bin_moved(layout, j, split)
+        begin, end = edges[moved], edges[moved + 1]
+        if not adding:
             left[:] = 0.0
+            size = 0
         sum_two(codes[begin:end], scores[begin:end], starts, k, 0, left)
-        size = end if ordered[j] else end - begin
+        size += end - begin
         if not wanted[split] or size == 0 or size == codes.shape[0]:
             continue
         root_values(left, k, layout, tie, values)
@@ -93,12 +95,12 @@ def values_of_roots(bins: Bins, codes: Codes, scores: FloatArray, *, width: int,
 
 def shortlist(values: FloatArray, layout: Layout, *, most: int, tie: float) -> list[int]:
     """Up to `most` roots of large value (S,), first those that lead their neighbours, whose values are much alike."""
-    starts, ordered = layout.split_starts, layout.ordered
+    starts, adding = layout.run_splits, layout.adding
     peaks = np.ones(len(values), dtype=np.bool_)
-    for j in np.flatnonzero(ordered):
-        of_feature = values[starts[j] : starts[j + 1]]
-        rises = np.concatenate([[True], of_feature[1:] > of_feature[:-1], [False]])
-        peaks[starts[j] : starts[j + 1]] = rises[:-1] & ~rises[1:]
+    for r in np.flatnonzero(adding & (np.diff(starts) > 0)):
+        of_run = values[starts[r] : starts[r + 1]]
+        rises = np.concatenate([[True], of_run[1:] > of_run[:-1], [False]])
+        peaks[starts[r] : starts[r + 1]] = rises[:-1] & ~rises[1:]
     first = leading(np.where(peaks, values, -np.inf), most=most, tie=tie)
     return first + leading(np.where(peaks, -np.inf, values), most=most - len(first), tie=tie)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pacbandits.arrays import FloatArray
+from pacbandits.arrays import BoolArray, FloatArray
 from pacbandits.compiled import kernel
 from pacbandits.policies.trees.bins import Bins, Codes, Layout
 from pacbandits.policies.trees.histograms import Histograms, each, sum_one
@@ -24,7 +24,7 @@ def best_stump(sums: FloatArray, total: FloatArray, layout: Layout, tie: float) 
 
     sums (all bins, A), total (A,). A split must gain more than `tie` over what came before it.
     """
-    starts, split_starts, ordered = layout
+    run_bins, run_splits, adding = layout.run_bins, layout.run_splits, layout.adding
     n_actions = total.shape[0]
     left_action = 0
     for a in range(1, n_actions):
@@ -34,21 +34,21 @@ def best_stump(sums: FloatArray, total: FloatArray, layout: Layout, tie: float) 
     value = total[left_action]
     split = -1
     left = np.empty(n_actions)
-    for k in range(ordered.shape[0]):
+    for r in range(adding.shape[0]):
         left[:] = 0.0
-        for t in range(split_starts[k + 1] - split_starts[k]):
-            b = starts[k] + t
+        for t in range(run_splits[r + 1] - run_splits[r]):
+            b = run_bins[r] + t
             best_left, best_right = -np.inf, -np.inf
             for a in range(n_actions):
                 here = sums[b, a]
-                if ordered[k]:
+                if adding[r]:
                     here += left[a]
                 left[a] = here
                 best_left = max(best_left, here)
                 best_right = max(best_right, total[a] - here)
             if best_left + best_right > value + tie:
                 value = best_left + best_right
-                split = split_starts[k] + t
+                split = run_splits[r] + t
                 left_action, right_action = -1, -1
                 for a in range(n_actions):
                     if left_action < 0 and left[a] >= best_left - tie:
@@ -69,19 +69,29 @@ def side_totals(side: FloatArray, first: int, last: int) -> FloatArray:
 
 
 @kernel
-def next_left(left: FloatArray, block: FloatArray, s: int, ordered: bool) -> None:
-    """Move `left` (all bins, W) to split s of a root feature: add the next bin, or take it alone."""
-    for b in range(left.shape[0]):
-        for a in range(left.shape[1]):
-            left[b, a] = block[s, b, a] + (left[b, a] if ordered else 0.0)
+def bin_moved(layout: Layout, j: int, split: int) -> tuple[int, bool]:
+    """Which bin of feature j a split sends left besides those of the split before, and whether these stay there."""
+    r: int = layout.run_starts[j]
+    while split >= layout.run_splits[r + 1]:
+        r += 1
+    further = split - layout.run_splits[r]
+    return layout.run_bins[r] - layout.starts[j] + further, bool(layout.adding[r]) and further > 0
 
 
 @kernel
-def both_sides(block: FloatArray, s: int, ordered: bool) -> tuple[FloatArray, FloatArray]:
-    """Sums (all bins, W) left and right of split s of a root feature; block (bins of it, all bins, W)."""
+def next_left(left: FloatArray, block: FloatArray, moved: int, adding: bool) -> None:
+    """Move `left` (all bins, W) to the next split of a root feature: add the bin that it moves, or take it alone."""
+    for b in range(left.shape[0]):
+        for a in range(left.shape[1]):
+            left[b, a] = block[moved, b, a] + (left[b, a] if adding else 0.0)
+
+
+@kernel
+def both_sides(block: FloatArray, sent_left: BoolArray) -> tuple[FloatArray, FloatArray]:
+    """Sums (all bins, W) left and right of a split that sends these bins left; block (bins of it, all bins, W)."""
     left, right = np.zeros(block.shape[1:]), np.zeros(block.shape[1:])
     for b in range(block.shape[0]):
-        if b == s or (ordered and b < s):
+        if sent_left[b]:
             left += block[b]
         else:
             right += block[b]
@@ -90,23 +100,24 @@ def both_sides(block: FloatArray, s: int, ordered: bool) -> tuple[FloatArray, Fl
 
 @kernel
 def root_values(block: FloatArray, j: int, layout: Layout, tie: float, out: FloatArray) -> None:
-    """The value of the best tree of depth 2 whose root is split s of feature j, into out[split_starts[j] + s].
+    """The value of the best tree of depth 2 whose root is a split of feature j, into the split's place in out.
 
     block (bins of j, all bins, A): the sums by the bins of j and of every feature.
     """
-    starts, split_starts, ordered = layout
+    starts, split_starts = layout.starts, layout.split_starts
     whole = np.zeros((block.shape[1], block.shape[2]))
     for b in range(block.shape[0]):
         whole += block[b]
     left = np.zeros_like(whole)
-    for s in range(split_starts[j + 1] - split_starts[j]):
-        next_left(left, block, s, ordered[j])
+    for split in range(split_starts[j], split_starts[j + 1]):
+        moved, adding = bin_moved(layout, j, split)
+        next_left(left, block, moved, adding)
         right = whole - left
         total_left = side_totals(left, starts[j], starts[j + 1])
         total_right = side_totals(right, starts[j], starts[j + 1])
         value = best_stump(left, total_left, layout, tie)[0]
         value += best_stump(right, total_right, layout, tie)[0]
-        out[split_starts[j] + s] = value
+        out[split] = value
 
 
 def best_tree(
@@ -133,8 +144,8 @@ def best_tree(
     if values.max() <= value + tie:
         return tree
     root = int(np.argmax(values >= values.max() - tie))
-    j, s = bins.locate(root)
+    j, _ = bins.locate(root)
     first, last = layout.starts[j], layout.starts[j + 1]
-    left, right = both_sides(histograms.of(j), s, bool(layout.ordered[j]))
+    left, right = both_sides(histograms.of(j), bins.sent_left(root))
     then, otherwise = (stump(side, side_totals(side, first, last))[1] for side in (left, right))
     return branch(bins.test(root), then, otherwise)

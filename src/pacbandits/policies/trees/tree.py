@@ -17,46 +17,81 @@ from pacbandits.policies.decisions import (
     Inputs,
     LabelIs,
     NumberAtMost,
+    NumberMissing,
     RuleList,
     inputs_of_conditions,
 )
 from pacbandits.records import Contexts
+from pacbandits.records.dates import say_number
+from pacbandits.records.missing import MISSING
 from pacbandits.records.naming import call
 
 # More than in any tree this package grows; a file that nests deeper was not written by it.
 MOST_NESTED_TESTS = 32
+_QUESTIONS = ("at_most", "is", "is_missing")
 
 
 @dataclass(frozen=True)
 class AtMost:
     """Whether a number is at most a threshold.
 
+    A number that is missing passes if `missing` is true, and else does not.
+
     feature: the name of the number.
     threshold: the largest number that passes.
+    missing: whether one that is missing passes; None where none was when the test was thought of.
     """
 
     feature: str
     threshold: float
+    missing: bool | None = None
 
     def __post_init__(self) -> None:
         if not np.isfinite(self.threshold):
             raise InputError(f"the threshold on '{plain(self.feature)}' must be finite, got {self.threshold}")
 
     def __call__(self, contexts: Contexts) -> BoolArray:
-        column = contexts.column_of(self.feature, categorical=False)
-        return contexts.features[:, column] <= self.threshold
+        values = contexts.features[:, contexts.column_of(self.feature, categorical=False)]
+        small = values <= self.threshold
+        return small | np.isnan(values) if self.missing else small
 
     def describe(self) -> str:
         # Six digits read well; large numbers (years, amounts, times) need all of theirs.
-        digits = 6 if abs(self.threshold) < 1e5 else 15
-        return f"{plain(self.feature)} ≤ {self.threshold:.{digits}g}"
+        name, cut = say_number(self.feature, self.threshold, digits=6 if abs(self.threshold) < 1e5 else 15)
+        if self.missing:
+            return f"{name} is missing or ≤ {cut}"
+        return f"{name} ≤ {cut}" if self.missing is None else f"{name} ≤ {cut} (missing: no)"
 
     def to_json(self) -> dict[str, Any]:
-        return {"feature": self.feature, "at_most": self.threshold}
+        given = {"feature": self.feature, "at_most": self.threshold}
+        return given if self.missing is None else {**given, "missing": self.missing}
 
     def condition(self) -> Condition:
         """The same for other languages."""
-        return NumberAtMost(self.feature, self.threshold)
+        return NumberAtMost(self.feature, self.threshold, or_missing=bool(self.missing))
+
+
+@dataclass(frozen=True)
+class IsMissing:
+    """Whether a number is missing.
+
+    feature: the name of the number.
+    """
+
+    feature: str
+
+    def __call__(self, contexts: Contexts) -> BoolArray:
+        return np.isnan(contexts.features[:, contexts.column_of(self.feature, categorical=False)])
+
+    def describe(self) -> str:
+        return f"{plain(self.feature)} is missing"
+
+    def to_json(self) -> dict[str, Any]:
+        return {"feature": self.feature, "is_missing": True}
+
+    def condition(self) -> Condition:
+        """The same for other languages."""
+        return NumberMissing(self.feature)
 
 
 @dataclass(frozen=True)
@@ -85,10 +120,10 @@ class Is:
 
     def condition(self) -> Condition:
         """The same for other languages."""
-        return LabelIs(self.feature, self.label)
+        return LabelIs(self.feature, self.label, or_missing=self.label == MISSING)
 
 
-Test = AtMost | Is
+Test = AtMost | Is | IsMissing
 
 
 @dataclass(frozen=True)
@@ -229,13 +264,20 @@ def from_json(value: object, depth: int = 0) -> Node:
         node.check_known(("action",))
         return node.whole_number("action")
     missing = [key for key in ("feature", "then", "else") if key not in node]
-    if missing or ("at_most" in node) == ("is" in node):
-        needs = "an 'action', or 'feature', 'then', 'else' and one of 'at_most' and 'is'"
+    asked = [key for key in _QUESTIONS if key in node]
+    if missing or len(asked) != 1:
+        needs = "an 'action', or 'feature', 'then', 'else' and one of 'at_most', 'is' and 'is_missing'"
         raise InputError(f"a node of a tree in JSON needs {needs}; got {plain(sorted(node.given))}")
-    node.check_known(("feature", "then", "else", "at_most", "is"))
+    node.check_known(("feature", "then", "else", *asked, *(("missing",) if asked == ["at_most"] else ())))
     return Branch(_test(node), from_json(node["then"], depth + 1), from_json(node["else"], depth + 1))
 
 
 def _test(node: Fields) -> Test:
     feature = node.text("feature")
-    return Is(feature, node.text("is")) if "is" in node else AtMost(feature, node.number("at_most"))
+    if "is" in node:
+        return Is(feature, node.text("is"))
+    if "is_missing" in node:
+        if not node.flag("is_missing"):
+            raise InputError(f"{node.name('is_missing')} can only be true; for what is not missing, swap the branches")
+        return IsMissing(feature)
+    return AtMost(feature, node.number("at_most"), node.flag("missing") if "missing" in node else None)

@@ -1,0 +1,82 @@
+"""Dates and times as features that people think in.
+
+A column of dates becomes its weekday, a label, and its day, counted from 1970-01-01 so that a number means the same in
+every file; in words the day is a date again. Where times of day vary there is the hour too: 13.5 is half past one.
+"""
+
+from __future__ import annotations
+
+import math
+from datetime import date, timedelta
+from typing import Any
+
+import numpy as np
+
+from pacbandits.arrays import BoolArray, FloatArray, IntArray
+from pacbandits.errors import InputError, plain
+from pacbandits.records.arrow import Columns, is_temporal, pa, pc
+
+WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+_DAY_ENDING = " days since 1970-01-01"
+_FIRST_DAY = date(1970, 1, 1)
+_FIRST_WEEKDAY = WEEKDAYS.index("Thu")
+_TICKS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}  # in a second
+_SECONDS_OF_A_DAY = 24 * 3600
+
+
+def spread_dates(columns: Columns) -> Columns:
+    """The columns, where those of dates and times have made room for the features made of them."""
+    if not any(is_temporal(column.type) for column in columns.values()):
+        return columns
+    out: Columns = {}
+    for name, column in columns.items():
+        made = _features(name, column) if is_temporal(column.type) else {name: column}
+        taken = next((new for new in made if new in out or (new != name and new in columns)), None)
+        if taken is not None:
+            raise InputError(f"column '{plain(taken)}' has the name of what is made of '{plain(name)}'; rename it")
+        out.update(made)
+    return out
+
+
+def say_number(feature: str, value: float, *, digits: int) -> tuple[str, str]:
+    """A feature and a number that it is at most, in words of so many digits: of a day the date."""
+    if feature.endswith(_DAY_ENDING) and _is_day(value):
+        return plain(feature.removesuffix(_DAY_ENDING)), str(_FIRST_DAY + timedelta(days=math.floor(value)))
+    return plain(feature), f"{value:.{digits}g}"
+
+
+def _is_day(value: float) -> bool:
+    """Whether the calendar has a date for it."""
+    return date.min.toordinal() <= math.floor(value) + _FIRST_DAY.toordinal() <= date.max.toordinal()
+
+
+def _features(name: str, column: Any) -> Columns:
+    """What is made of a column of dates or times."""
+    missing: BoolArray = column.is_null().to_numpy(zero_copy_only=False)
+    days, hours = _days_and_hours(name, column)
+    out: Columns = {}
+    if not pa.types.is_time(column.type):
+        codes: Any = pa.array(((days + _FIRST_WEEKDAY) % len(WEEKDAYS)).astype(np.int32), mask=missing)
+        out[f"{name} weekday"] = pa.DictionaryArray.from_arrays(codes, pa.array(WEEKDAYS))
+        out[f"{name}{_DAY_ENDING}"] = pa.array(days.astype(np.float64), mask=missing)
+    present = hours[~missing]
+    if pa.types.is_time(column.type) or (len(present) and (present != present[0]).any()):
+        out[f"{name} hour"] = pa.array(hours, mask=missing)
+    return out
+
+
+def _days_and_hours(name: str, column: Any) -> tuple[IntArray, FloatArray]:
+    """Whole days since 1970 and the hour of the day (n,), by the clock of the column's time zone; 0 where missing."""
+    kind = column.type
+    if pa.types.is_timestamp(kind) and kind.tz is not None:
+        try:
+            column = pc.local_timestamp(column)
+        except pa.ArrowException:
+            raise InputError(f"the time zone '{plain(kind.tz)}' of column '{plain(name)}' is unknown here") from None
+    width: Any = pa.int32() if kind.bit_width == 32 else pa.int64()
+    ticks = np.asarray(column.cast(width).fill_null(0).to_numpy(zero_copy_only=False), dtype=np.int64)
+    if pa.types.is_date32(kind):
+        return ticks, np.zeros(len(ticks))
+    a_second = _TICKS["ms" if pa.types.is_date64(kind) else kind.unit]
+    days, rest = np.divmod(ticks, _SECONDS_OF_A_DAY * a_second)
+    return days, rest / (3600.0 * a_second)
