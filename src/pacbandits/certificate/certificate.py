@@ -19,12 +19,15 @@ from pacbandits.certificate.claim import (
     read_common,
     reading,
 )
+from pacbandits.certificate.conventions import rearrange
 from pacbandits.certificate.leaders import MAX_SLACK, NOBODY, Leaders
-from pacbandits.certificate.learning import Learning
+from pacbandits.certificate.learning import Learning, set_apart
 from pacbandits.errors import InputError
 from pacbandits.fields import Fields
 from pacbandits.policies import policy_from_json
 from pacbandits.policies.base import PolicyClass
+from pacbandits.records import Log
+from pacbandits.records.digest import digest_log
 
 MAX_STORED_EXPERTS = 100  # in a file
 MAX_STORED_LEADERS = 10_000  # in a file
@@ -103,6 +106,11 @@ class Certificate(Claim):
             (INEXACT, not self.exact),
         )
         return (*ASSUMPTIONS, self.within, *(words for words, needed in asked if needed), *self.remarks)
+
+    def is_of(self, log: Log) -> bool:
+        """Whether this is the log it was made from, which may have gone on since."""
+        cut = rearrange(self.of(log), ordered=self.ordered, shuffle=self.shuffled)
+        return digest_log(set_apart(cut) if self.bets.spared else cut) == self.digest
 
     def figures(self) -> Json:
         return {

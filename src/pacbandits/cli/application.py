@@ -11,6 +11,7 @@ from typing import Any
 
 from pacbandits.cli import applying as _applying
 from pacbandits.cli import certifying as _certifying
+from pacbandits.cli import evaluating as _evaluating
 from pacbandits.cli import listing as _listing
 from pacbandits.cli import measuring as _measuring
 from pacbandits.cli import running as _running
@@ -21,7 +22,7 @@ from pacbandits.errors import InputError
 
 __all__ = ["answer", "app"]
 # Importing them puts their commands into the application.
-_commands = (_running, _certifying, _verifying, _applying, _measuring, _listing)
+_commands = (_running, _certifying, _evaluating, _verifying, _applying, _measuring, _listing)
 
 
 def answer() -> None:

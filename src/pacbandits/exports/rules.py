@@ -17,10 +17,10 @@ Json = dict[str, Any]
 def to_rules(policy: Chosen, *, actions: Sequence[str] | None = None) -> Json:
     """A policy as rules that JSON can hold: the first rule whose conditions all hold decides, else the "else".
 
-    A condition names a `feature` and what it must be: `at_most` a number, `is` a label, `is_missing`, or `among` ids. It does
-    not hold for a missing value, unless `or_missing` says so. "else" is null where no rule is known for a context. A
-    lottery has its rules one under the other, each with its `probability` and `below`: the first whose `below` is above
-    a draw from [0, 1) is taken.
+    A condition names a `feature` and what it must be: `at_most` a number, `is` a label, `is_missing`, or `among`
+    ids of contexts. It fails for a missing value, unless it says `or_missing`. "else" is null where no rule is known
+    for a context. A lottery has its rules one under the other, each with its `probability` and `below`: the first whose
+    `below` is above a draw from [0, 1) is taken.
 
     policy: a tree, a table of up to 1,000 contexts, or a lottery between such.
     actions: the names of the actions, in the order of their numbers; without them the numbers are given.

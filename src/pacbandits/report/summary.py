@@ -15,6 +15,7 @@ from pacbandits.policies.trees.tree import Branch, Node, TreePolicy
 from pacbandits.records import Log, Lottery, likeliest
 from pacbandits.records.log import UNIT_RANGE
 from pacbandits.records.naming import call
+from pacbandits.report.worth import gain_words, mean_words, show_gain, show_mean
 from pacbandits.trials.forecast import Outlook
 
 Light = Literal["green", "yellow", "red"]
@@ -91,12 +92,11 @@ class Summary:
 
     def show(self, value: float) -> str:
         """A mean reward, in its units."""
-        return f"{100 * value:.3g} %" if self.percent else f"{value:.4g}"
+        return show_mean(value, percent=self.percent)
 
     def show_difference(self, value: float, *, sign: bool = False) -> str:
         """A difference between mean rewards, in its units."""
-        plus = "+" if sign else ""
-        return f"{100 * value:{plus}.3g} points" if self.percent else f"{value:{plus}.3g}"
+        return show_gain(value, percent=self.percent, sign=sign)
 
     def to_json(self) -> dict[str, Any]:
         """What it adds to a certificate, as what JSON knows."""
@@ -235,5 +235,4 @@ def _remarked(log: Log) -> list[Mark]:
 
 def interval_words(summary: Summary, interval: Interval, *, difference: bool) -> str:
     """An interval in words: the estimate, and between what it lies."""
-    show = (lambda x: summary.show_difference(x, sign=True)) if difference else summary.show
-    return f"{show(interval.estimate)} ({show(interval.low)} to {show(interval.high)})"
+    return (gain_words if difference else mean_words)(interval, percent=summary.percent)

@@ -1,0 +1,102 @@
+"""`pacbandits evaluate`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pacbandits.cli.reading import (
+    ActionColumn,
+    PropensityColumn,
+    RewardColumn,
+    RewardRange,
+    Split,
+    Time,
+    Without,
+    reading_options,
+)
+from pacbandits.cli.shared import app, print_json, show, status
+from pacbandits.errors import InputError, nearest, plain
+
+COLUMN = "column:"
+
+
+@app.command("evaluate")
+def evaluate_policy(
+    policy: Annotated[
+        str,
+        typer.Argument(
+            help="A certificate that run or certify has written; or [cyan]column:NAME[/], for a policy of anybody's: "
+            "what that column of the log says it would do."
+        ),
+    ],
+    log: Annotated[Path, typer.Argument(help="The log of an experiment: the certificate's own, or another.")],
+    control: Annotated[
+        str | None, typer.Option(help="The action to compare with, by its name; without it the best single one.")
+    ] = None,
+    delta: Annotated[float, typer.Option(help="With what probability each interval may be wrong.")] = 0.05,
+    action: ActionColumn = None,
+    reward: RewardColumn = None,
+    propensity: PropensityColumn = None,
+    split: Split = None,
+    reward_range: RewardRange = None,
+    time: Time = None,
+    without: Without = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")] = False,
+) -> None:
+    """Say how good a policy is by the log of an experiment: its mean reward, and what it gains over single actions,
+    each with an interval that is no approximation.
+
+    Of the log that a certificate was made from, the intervals allow for the policy's having been chosen by it. Any
+    other policy must not have been chosen by looking at this log.
+
+    [dim]Examples:
+    pacbandits evaluate proof.json test.csv --control email_a
+    pacbandits evaluate column:our_rule test.csv --action variant --reward converted --split uniform[/]
+    """
+    from pacbandits.certificate import Certificate, evaluate, measure_worth
+    from pacbandits.confidence import check_delta
+    from pacbandits.logs import read_log
+    from pacbandits.policies.columns import ColumnPolicy
+    from pacbandits.proofs import load_certificate
+    from pacbandits.report.worth import worth_table
+
+    check_delta(delta)
+    given = reading_options(
+        action=action,
+        reward=reward,
+        propensity=propensity,
+        split=split,
+        reward_range=reward_range,
+        time=time,
+        left_out=without,
+    )
+    ordered = time is not None
+    with status() as tell:
+        if policy.startswith(COLUMN):
+            read, _ = read_log(log, **given)
+            names = read.action_names or tuple(str(number) for number in range(read.n_actions))
+            tell("measuring how good it is")
+            theirs = ColumnPolicy(policy.removeprefix(COLUMN), names)
+            worth, words, own = evaluate(read, theirs, delta=delta, ordered=ordered), theirs.describe(), False
+        else:
+            proof = load_certificate(policy)
+            read, made = proof.log(log, reading=given), proof.certificate
+            tell("measuring how good it is")
+            own = isinstance(made, Certificate) and len(read) >= made.rows and made.is_of(read)
+            if own and isinstance(made, Certificate):
+                worth = measure_worth(made, read, delta=delta)
+            else:
+                worth = evaluate(read, made.policy, delta=delta, ordered=ordered)
+            words = made.words
+    if worth is None:
+        raise InputError("how good this policy is cannot be told from the log it was chosen by; take another log")
+    names = read.action_names or tuple(f"action {number}" for number in range(read.n_actions))
+    if control is not None and control not in names:
+        raise InputError(f"there is no action '{plain(control)}'{nearest(control, names)}")
+    if as_json:
+        print_json(worth.to_json() | {"actions": list(names), "own_log": own, "policy": words})
+    else:
+        show(worth_table(worth, names, words, own=own, control=control, reward_range=read.reward_range))

@@ -1,0 +1,68 @@
+"""How good a policy is, for people."""
+
+from __future__ import annotations
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from pacbandits.certificate import Interval, Worth
+from pacbandits.errors import one_line, visible_lines
+from pacbandits.records.log import UNIT_RANGE
+
+OWN_LOG = "the policy was chosen by this log, and the intervals allow for that"
+OTHER_LOG = "holds if the policy was not chosen by looking at this log"
+
+
+def show_mean(value: float, *, percent: bool) -> str:
+    """A mean reward: rates in percent, everything else in its units."""
+    return f"{100 * value:.3g} %" if percent else f"{value:.4g}"
+
+
+def show_gain(value: float, *, percent: bool, sign: bool = False) -> str:
+    """A difference between mean rewards: of rates in percentage points."""
+    plus = "+" if sign else ""
+    return f"{100 * value:{plus}.3g} points" if percent else f"{value:{plus}.3g}"
+
+
+def mean_words(interval: Interval, *, percent: bool) -> str:
+    """A mean reward, and between what it lies."""
+    low, mean, high = (show_mean(x, percent=percent) for x in (interval.low, interval.estimate, interval.high))
+    return f"{mean} ({low} to {high})"
+
+
+def gain_words(interval: Interval, *, percent: bool) -> str:
+    """A gain, and between what it lies."""
+    ends = (interval.low, interval.estimate, interval.high)
+    low, mean, high = (show_gain(x, percent=percent, sign=True) for x in ends)
+    return f"{mean} ({low} to {high})"
+
+
+def worth_table(
+    worth: Worth,
+    names: tuple[str, ...],
+    policy: str,
+    *,
+    own: bool,
+    control: str | None,
+    reward_range: tuple[float, float],
+) -> RenderableType:
+    """The policy in words, its mean reward, and what it gains.
+
+    names (A,): of the actions. own: whether the policy was chosen by this log. control: the action to compare with.
+    """
+    percent = reward_range == UNIT_RANGE
+    table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
+    table.add_column()
+    table.add_column()
+    table.add_row("mean reward of the policy", mean_words(worth.value, percent=percent))
+    compared = range(len(names)) if control is None else [names.index(control)]
+    for action in compared:
+        table.add_row(f"always {one_line(names[action])}", mean_words(worth.singles[action], percent=percent))
+    for action in compared:
+        gain = gain_words(worth.over_each[action], percent=percent)
+        table.add_row(f"gain over always {one_line(names[action])}", gain)
+    table.add_row("gain over the best single action", gain_words(worth.over_best, percent=percent))
+    sure = f"each interval is right except with probability {worth.delta:g}; {OWN_LOG if own else OTHER_LOG}"
+    words = Text.assemble(("policy\n", "bold cyan"), f"{visible_lines(policy)}\n")
+    return Group(words, table, Text(), Text(sure, style="dim"))
