@@ -58,7 +58,7 @@ def test_columns_with_holes(tmp_path: Path) -> None:
     pq.write_table(pa.table({name: column for name, column in columns.items() if name != "odd"}), path)
     contexts = Contexts.read(path)
     assert contexts.categories[:4] == (None,) * 4
-    assert contexts.categories[4:6] == (("a", "b", "missing"), ("b", "a", "missing")) or contexts.categories[5]
+    assert contexts.categories[4:6] == (("a", "b", "missing"), ("b", "a", "missing"))
     assert contexts.categories[6] == ("(missing)", "missing", "((missing))")
     np.testing.assert_array_equal(contexts.features[:, :4], [[1, 0.5, 1, NAN], [NAN] * 4, [3, NAN, 0, NAN]])
 

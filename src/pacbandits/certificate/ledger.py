@@ -183,7 +183,7 @@ class Ledger:
 
 def _check_alike(contexts: Contexts, first: IntArray) -> None:
     """Raise unless contexts of one id have the same features; first (n,): where each row's id stands first."""
-    off = unlike(contexts.features, contexts.features[first]).any(axis=1)
+    off = unlike(contexts.features, contexts.features[first])
     if contexts.phi is not None:
         off |= contexts.phi.codes != contexts.phi.codes[first]
     if off.any():

@@ -61,8 +61,8 @@ def present_numbers(contexts: Featured, column: int, *, by: str) -> FloatArray:
 
 
 def unlike(one: FloatArray, other: FloatArray) -> BoolArray:
-    """Where two arrays differ; what is missing in both does not."""
-    return (one != other) & ~(np.isnan(one) & np.isnan(other))
+    """Which rows (n,) of two tables (n, d) differ; what is missing in both does not."""
+    return np.asarray(((one != other) & ~(np.isnan(one) & np.isnan(other))).any(axis=1), dtype=np.bool_)
 
 
 def comparable(features: FloatArray) -> FloatArray:

@@ -40,7 +40,7 @@ def check_like(known: Contexts, seen: Contexts) -> None:
 
 def _check_alike(one: Contexts, log: Contexts, *, mine: IntArray, theirs: IntArray) -> None:
     """Raise unless rows (m,) of the one and of the log, which have the same ids, are the same contexts."""
-    apart = unlike(one.features[mine], log.features[theirs]).any(axis=1)
+    apart = unlike(one.features[mine], log.features[theirs])
     if one.phi is not None and log.phi is not None:
         # Rows of one table are the same where their numbers are; else the tables are compared.
         rows, others = one.phi.rows[mine], log.phi.rows[theirs]
