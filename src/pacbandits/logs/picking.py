@@ -21,6 +21,7 @@ NAMES_ELSEWHERE = {
 }
 # Columns that are known to come after the action, whatever the reward is.
 _AFTERWARDS = {*NAMES_ELSEWHERE["reward"], "reward", "purchase", "purchased", "sales", "profit", "spend", "clicks"}
+MIN_CLOCK_ROWS = 10  # that stand in the order of a date by no coincidence
 _OWN_COLUMNS = ("action", "reward", "propensity")
 
 
@@ -46,6 +47,10 @@ def pick_columns(table: Columns, options: ReadingOptions) -> tuple[IntArray | No
         after = [name for name in features if name.lower() in _AFTERWARDS]
         features = [name for name in features if name not in after]
         remarks += [_left_out(name) for name in after]
+    if options.features is None:
+        clocks = [name for name in features if _tells_when(table[name])]
+        features = [name for name in features if name not in clocks]
+        remarks += [_left_out_clock(name) for name in clocks]
     for name in [name for name in table if name not in features and not _is_own(name)]:
         del table[name]
     table.update(moved)
@@ -88,6 +93,21 @@ def _check_there(name: str, columns: Iterable[str]) -> None:
     known = list(columns)
     if name not in known:
         raise InputError(f"there is no column '{plain(name)}'{nearest(name, known)}")
+
+
+def _tells_when(column: Any) -> bool:
+    """Whether a column of dates or times never falls from row to row: it tells when rows occurred, and of no person."""
+    if not pa.types.is_temporal(column.type) or column.null_count or len(column) < MIN_CLOCK_ROWS:
+        return False
+    order = order_of(column, "")
+    return bool(np.array_equal(order, np.arange(len(order)))) and column[0] != column[-1]
+
+
+def _left_out_clock(name: str) -> str:
+    return (
+        f"the column '{plain(name)}' was left out, as it tells when rows occurred: they stand in its order; say so "
+        "(time), or name it among the features if decisions may go by it"
+    )
 
 
 def _left_out(name: str) -> str:

@@ -1,0 +1,129 @@
+"""From anyone's CSV to a policy that they can defend: certify, verify, evaluate and a report."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import numpy as np
+import pytest
+
+HEAD = "user_id,age,country,variant,revenue,converted,shown_at"
+ARMS = ("discount", "plain", "story")
+
+
+@pytest.fixture(scope="module")
+def test_csv(tmp_path_factory):
+    """An A/B/n test in which the young like a discount and the others a story."""
+    rng = np.random.default_rng(5)
+    n = 4000
+    age, arm = rng.integers(18, 80, n), rng.integers(0, 3, n)
+    chance = np.where(arm == 0, np.where(age < 40, 0.7, 0.2), np.where(arm == 2, np.where(age < 40, 0.2, 0.6), 0.3))
+    bought = rng.random(n) < chance
+    country = rng.choice(["DE", "FR"], n)
+    rows = [
+        f"u{i:05d},{age[i]},{country[i]},{ARMS[arm[i]]},{40 * bought[i]},{int(bought[i])},2026-01-{1 + i // 200:02d}"
+        for i in range(n)
+    ]
+    path = tmp_path_factory.mktemp("front") / "test.csv"
+    path.write_text("\n".join([HEAD, *rows]) + "\n")
+    return path
+
+
+ASKED = ("--action", "variant", "--reward", "converted", "--split", "uniform")
+
+
+def test_from_a_csv_to_a_report(run, test_csv, tmp_path):
+    proof, page, text = tmp_path / "proof.json", tmp_path / "report.html", tmp_path / "report.md"
+    code, out, _ = run("certify", test_csv, *ASKED, "--certificate", proof, "--report", page, "--json")
+    assert code == 0
+    got = json.loads(out)
+    assert got["actions"] == list(ARMS)
+    assert got["certified_epsilon"] < 0.15
+    assert got["epsilon"] == got["certified_epsilon"]
+    assert got["shuffled"] is True
+    assert any("they were shuffled" in words for words in got["assumptions"])
+    assert any("'user_id' was left out" in words for words in got["assumptions"])
+    assert any("'shown_at' was left out, as it tells when rows occurred" in words for words in got["assumptions"])
+    assert any("'revenue' was left out, as its name is that of an outcome" in words for words in got["assumptions"])
+    assert "discount" in got["words"]
+    assert "story" in got["words"]
+    assert got["worth"]["over_best_single_action"]["low"] > 0.05
+    assert got["outlook"]["epsilon"] < got["certified_epsilon"]
+    html = page.read_text()
+    assert html.startswith("<!doctype html>")
+    assert not re.search(r"""(src|href)=["']?(http|//)""", html)  # it needs nothing else
+    for words in ("Which action for whom", "<svg", "discount", "What was checked", "How to recheck it"):
+        assert words in html
+    assert "nats" not in html.split("Appendix")[0]
+    assert run("certify", test_csv, *ASKED, "--report", text)[0] == 0
+    assert "| group | rows | gets | discount | plain | story |" in text.read_text()
+    code, out, _ = run("verify", proof, test_csv)
+    assert code == 0
+    assert "good: except with probability 0.05" in out
+    code, out, _ = run("evaluate", proof, test_csv, "--control", "plain", "--json")
+    own = json.loads(out)
+    assert (code, own["own_log"]) == (0, True)
+    assert own["value"] == got["worth"]["value"]
+    table = run("evaluate", proof, test_csv, "--control", "plain")[1]
+    assert "gain over always plain" in table
+    assert "chosen by this log" in " ".join(table.split())
+
+
+def test_distances_are_in_the_units_of_rewards(run, test_csv):
+    options = ("--action", "variant", "--reward", "revenue", "--split", "uniform", "--reward-range", 0, 40, "--json")
+    in_euros = json.loads(run("certify", test_csv, *options)[1])
+    plain = json.loads(run("certify", test_csv, *ASKED, "--json")[1])
+    assert in_euros["certified_epsilon"] == pytest.approx(40 * plain["certified_epsilon"])
+    assert in_euros["worth"]["value"]["high"] == pytest.approx(40 * plain["worth"]["value"]["high"])
+    code, _, err = run("certify", test_csv, *options, "--epsilon", 40)
+    assert code == 2
+    assert "an epsilon of 40 is no less than all that rewards can differ by, from 0 to 40" in err
+    code, _, err = run("certify", test_csv, "--action", "variant", "--reward", "revenue", "--split", "uniform")
+    assert code == 2
+    assert "as in --reward-range 0 40" in err
+
+
+def test_rows_in_the_order_of_a_column(run, test_csv):
+    got = json.loads(run("certify", test_csv, *ASKED, "--time", "shown_at", "--json")[1])
+    assert (got["ordered"], got["shuffled"]) == (True, False)
+    assert any("stand in the order in which they occurred" in words for words in got["assumptions"])
+
+
+def test_a_policy_of_anybodys(run, test_csv, tmp_path):
+    lines = test_csv.read_text().splitlines()
+    theirs = [
+        f"{lines[0]},rule",
+        *(f"{line},{'discount' if int(line.split(',')[1]) < 40 else 'story'}" for line in lines[1:]),
+    ]
+    path = tmp_path / "test.csv"
+    path.write_text("\n".join(theirs) + "\n")
+    got = json.loads(run("evaluate", "column:rule", path, *ASKED, "--json")[1])
+    assert got["value"]["low"] < 0.64 < got["value"]["high"]
+    assert got["own_log"] is False
+    code, _, err = run("evaluate", "column:country", path, *ASKED)
+    assert code == 2
+    assert "column 'country' says 'DE', which is no action" in err
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--action", "variants"), "there is no column 'variants'; did you mean 'variant'?"),
+        (("--split", "even"), "the split 'even' is neither 'uniform' nor a share for each action"),
+        (("--split", "discount=0.5,plain=0.5"), "the split lacks a share of 'story'"),
+        (("--split", "discount=0.5,plain=0.4,story=0.2"), "sum to 1.1; they must sum to 1"),
+        (("--split", "discount=x,plain=0.4,story=0.2"), "the share of 'discount' is 'x'"),
+        (("--report", "report.pdf"), "must end in .html"),
+        (("--reward", "variant"), "cannot be two things at once"),
+        (("--features", "age,contry"), "there is no column 'contry'; did you mean 'country'?"),
+        (("--time", "when"), "there is no column 'when'"),
+        (("--ordered", "--shuffle"), "need no shuffle; leave one of them out"),
+        (("--asymptotic", "--report", "a.html"), "a report is of a proof"),
+    ],
+)
+def test_what_is_wrong_is_one_line(run, test_csv, options, words):
+    code, out, err = run("certify", test_csv, *ASKED, *options)
+    assert (code, out) == (2, "")
+    assert words in err
+    assert err.count("\n") == 1
