@@ -8,7 +8,7 @@ from typing import Unpack
 from pacbandits.certificate.bets import Bets
 from pacbandits.certificate.certificate import MODEL_GIVEN, Certificate
 from pacbandits.certificate.choosing import find_favourite, lead_log
-from pacbandits.certificate.claim import check_asked
+from pacbandits.certificate.claim import check_asked, rounded_up
 from pacbandits.certificate.conventions import EXPERT_STAKES, arrange, delta_part, sizes_beforehand, worth_leading
 from pacbandits.certificate.learning import LearntClass, has_order, learn_from_blocks, set_apart
 from pacbandits.certificate.ledger import Ledger
@@ -114,7 +114,10 @@ def certify(
     )
     certificate = replace(_made(evidence), epsilon=asked)
     while epsilon is None and certificate.certified_epsilon < min(unit, certificate.epsilon):
-        certificate = _made(replace(evidence, epsilon=certificate.unit_certified_epsilon))
+        nearest = rounded_up(certificate.certified_epsilon)
+        if nearest >= certificate.epsilon:
+            break
+        certificate = replace(_made(replace(evidence, epsilon=nearest / unit)), epsilon=nearest)
     looked = certificate.looked_at(log)
     return looked if model is None else looked.with_remarks(MODEL_GIVEN)
 

@@ -258,4 +258,4 @@ def rounded_up(value: float) -> float:
     if value <= 0:
         return value
     unit = 10.0 ** (math.floor(math.log10(value)) - 2)
-    return math.ceil(value / unit * (1.0 - 1e-12)) * unit
+    return float(f"{math.ceil(value / unit * (1.0 - 1e-12)) * unit:.3g}")

@@ -10,6 +10,7 @@ from pacbandits.errors import InputError, one_line, plain
 from pacbandits.policies.trees.tree import TreePolicy
 from pacbandits.records import Lottery, likeliest
 from pacbandits.report.drawing import draw_intervals, draw_tree
+from pacbandits.report.runs import WORTHWHILE_SHARE
 from pacbandits.report.summary import Summary, interval_words
 from pacbandits.version import __version__
 
@@ -187,10 +188,10 @@ def _more(s: Summary) -> str:
     if s.ahead is None or s.target is None:
         return "The distance that was asked for is proven; more data would bring it down further."
     near, same, best = s.show_difference(s.target), _about(s.ahead.same), _about(s.ahead.best)
-    return (
-        f"To prove {near} it would take about {same} more rows like these, or about {best} if actions were tried where "
-        "they teach most (pacbandits run)."
-    )
+    words = f"To prove {near} it would take about {same} more rows like these"
+    if s.ahead.best >= WORTHWHILE_SHARE * s.ahead.same:
+        return f"{words}."
+    return f"{words}, or about {best} if actions were tried where they teach most (pacbandits run)."
 
 
 def _about(count: float) -> str:

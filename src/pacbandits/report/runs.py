@@ -18,6 +18,8 @@ from pacbandits.report.tables import options_table
 from pacbandits.simulation import Run
 from pacbandits.trials.protocol import Profile
 
+WORTHWHILE_SHARE = 0.9  # of the rows that it would take otherwise, with which a design is worth a word
+
 
 def run_table(run: Run) -> RenderableType:
     """One run: its rounds, its policy in words, what is promised of it, and whether that was true."""
@@ -105,7 +107,8 @@ def certificate_table(certificate: Certificate, summary: Summary | None = None) 
     if summary is not None and summary.ahead is not None and summary.target is not None:
         near = summary.show_difference(summary.target)
         figures[f"more rows to prove {near}"] = f"about {float(f'{summary.ahead.same:.2g}'):,.0f} like these"
-        figures["  or by the best design"] = f"about {float(f'{summary.ahead.best:.2g}'):,.0f}"
+        if summary.ahead.best < WORTHWHILE_SHARE * summary.ahead.same:
+            figures["  or by the best design"] = f"about {float(f'{summary.ahead.best:.2g}'):,.0f}"
     return claim_table(c, figures)
 
 
