@@ -25,6 +25,7 @@ from pacbandits.rewards import RewardModel, check_model, first_model, predict_by
 DEFAULT_CLASS = "trees:depth=2"
 DEFAULT_DELTA = 0.05
 FIRST_EPSILON = 0.05  # of rewards in [0, 1], from which the smallest that a log proves is looked for
+MAX_TRIED_DISTANCES = 6  # until it is found
 CERTIFICATE_SEARCHES = Searches(argmaxes=20, frontiers=6)  # as counted on logs of trees; up to twice as many
 
 
@@ -113,9 +114,9 @@ def certify(
         learning=learning,
     )
     certificate = replace(_made(evidence), epsilon=asked)
-    while epsilon is None and certificate.certified_epsilon < min(unit, certificate.epsilon):
+    for _ in range(MAX_TRIED_DISTANCES if epsilon is None else 0):
         nearest = rounded_up(certificate.certified_epsilon)
-        if nearest >= certificate.epsilon:
+        if nearest >= unit or (certificate.certified and nearest >= certificate.epsilon):
             break
         certificate = replace(_made(replace(evidence, epsilon=nearest / unit)), epsilon=nearest)
     looked = certificate.looked_at(log)

@@ -19,6 +19,7 @@ from pacbandits.cli.reading import (
     Split,
     Time,
     Without,
+    open_log,
     reading_options,
 )
 from pacbandits.cli.shared import PARTIAL, SINGLE_HELP, app, check_output, print_json, say_cost, show, status
@@ -35,7 +36,7 @@ def certify_log(
             help="Parquet or CSV with columns [cyan]action[/], [cyan]reward[/], and [cyan]propensity[/] (of the played "
             "action) or [cyan]propensities[/] (lists) or [cyan]propensity_0[/], [cyan]propensity_1[/], … (of all), "
             "optionally [cyan]round[/], [cyan]repeats[/], [cyan]context_id[/]; the other columns are features. Or "
-            "Vowpal Wabbit's dsjson lines, or Open Bandit's feedback in .npz."
+            "Vowpal Wabbit's dsjson lines, or Open Bandit's feedback in .npz. Or [cyan]actg175[/], a past trial."
         ),
     ],
     policies: Annotated[
@@ -126,7 +127,6 @@ def certify_log(
     from pacbandits.certificate.asymptotic import BOOTSTRAP_DRAWS
     from pacbandits.certificate.values import measure_worth
     from pacbandits.confidence import check_delta
-    from pacbandits.logs import read_log
     from pacbandits.progress import prefixed
     from pacbandits.proofs import save_certificate
     from pacbandits.records import Contexts
@@ -155,7 +155,7 @@ def certify_log(
         least_propensity=least_propensity,
         position=position,
     )
-    read, _ = read_log(log, **reading)
+    read = open_log(log, reading)
     before = None if contexts is None else Contexts.read(contexts)
     ordered = ordered or time is not None
     learnt = learn_class(policies, read, contexts=before, ordered=ordered, shuffle=shuffle)

@@ -15,6 +15,7 @@ from pacbandits.cli.reading import (
     Split,
     Time,
     Without,
+    open_log,
     reading_options,
 )
 from pacbandits.cli.shared import app, print_json, show, status
@@ -58,7 +59,6 @@ def evaluate_policy(
     """
     from pacbandits.certificate import Certificate, evaluate, measure_worth
     from pacbandits.confidence import check_delta
-    from pacbandits.logs import read_log
     from pacbandits.policies.columns import ColumnPolicy
     from pacbandits.proofs import load_certificate
     from pacbandits.report.worth import worth_table
@@ -76,14 +76,14 @@ def evaluate_policy(
     ordered = time is not None
     with status() as tell:
         if policy.startswith(COLUMN):
-            read, _ = read_log(log, **given)
+            read = open_log(log, given)
             names = read.action_names or tuple(str(number) for number in range(read.n_actions))
             tell("measuring how good it is")
             theirs = ColumnPolicy(policy.removeprefix(COLUMN), names)
             worth, words, own = evaluate(read, theirs, delta=delta, ordered=ordered), theirs.describe(), False
         else:
             proof = load_certificate(policy)
-            read, made = proof.log(log, reading=given), proof.certificate
+            read, made = open_log(log, given, proof=proof), proof.certificate
             tell("measuring how good it is")
             own = isinstance(made, Certificate) and len(read) >= made.rows and made.is_of(read)
             if own and isinstance(made, Certificate):

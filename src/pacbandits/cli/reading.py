@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -12,6 +13,8 @@ if TYPE_CHECKING:
     from typing import Unpack
 
     from pacbandits.logs.reading import Reading
+    from pacbandits.proofs import Proof
+    from pacbandits.records import Log
 
 Actions = Annotated[
     int | None,
@@ -64,6 +67,18 @@ Features = Annotated[
 ]
 Without = Annotated[str | None, typer.Option(metavar="A,B,…", help="Columns to leave out.")]
 Position = Annotated[int | None, typer.Option(help="Which position of an Open Bandit feedback with several.")]
+
+
+def open_log(log: Path, reading: dict[str, Any], *, proof: Proof | None = None) -> Log:
+    """The log in a file, or of a name that is no file's; proof: a certificate that says how its log was read."""
+    from pacbandits.logs import read_log
+    from pacbandits.problems.past_logs import PAST_LOGS, load_log
+
+    if str(log) in PAST_LOGS and not log.exists():
+        if reading:
+            raise InputError(f"{log} is a log that needs no options to be read; leave out {next(iter(reading))}")
+        return load_log(str(log))
+    return read_log(log, **reading)[0] if proof is None else proof.log(log, reading=reading)
 
 
 def reading_options(

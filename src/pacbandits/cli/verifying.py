@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from pacbandits.cli.reading import Actions, LeastPropensity, Position, RewardRange, reading_options
+from pacbandits.cli.reading import Actions, LeastPropensity, Position, RewardRange, open_log, reading_options
 from pacbandits.cli.shared import PARTIAL, app, print_json, say, status
 from pacbandits.errors import one_line
 
@@ -58,7 +58,7 @@ def verify_certificate(
     proof = load_certificate(certificate)
     made = proof.certificate
     check_is_proof(made)
-    read = proof.log(log, reading=reading)
+    read = open_log(log, reading, proof=proof)
     known = proof.contexts(contexts)
     with status() as tell:
         tell("computing every score anew")

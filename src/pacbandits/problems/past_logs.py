@@ -1,0 +1,47 @@
+"""Logs of experiments that took place, by name; the data come with packages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from pacbandits.errors import InputError, nearest, plain
+from pacbandits.problems.actg175 import ARMS, load_trial
+from pacbandits.records import Log
+
+CD4_FALL = 0.2  # the largest that counts as a success, as in the problem of the same name
+ACTG175_REMARKS = (
+    "patients were randomised to the four arms with equal probabilities, within strata of prior therapy, which is "
+    "taken for independent draws",
+    "the 2,139 patients with a CD4 count at 20 weeks stand for all 2,467 who were randomised",
+    f"a reward is 1 for a CD4 count at 20 weeks of {1 - CD4_FALL:g} of that before treatment or more, and else 0",
+)
+
+
+def load_actg175() -> Log:
+    """The patients of ACTG 175: what was known of each, the arm it was randomised to, and what came of it."""
+    trial = load_trial(fall=CD4_FALL)
+    n = len(trial.patients)
+    return Log.of(
+        trial.patients,
+        actions=trial.arms,
+        rewards=trial.outcomes,
+        propensities=np.full((n, len(ARMS)), 1.0 / len(ARMS)),
+        remarks=ACTG175_REMARKS,
+        action_names=ARMS,
+    )
+
+
+PAST_LOGS: dict[str, Callable[[], Log]] = {"actg175": load_actg175}
+
+
+def load_log(name: str) -> Log:
+    """The log of an experiment that took place, by its name.
+
+    Raises:
+        InputError: When there is none of this name, or the package is missing that it comes with.
+    """
+    if name not in PAST_LOGS:
+        raise InputError(f"there is no log '{plain(name)}'{nearest(name, PAST_LOGS)}")
+    return PAST_LOGS[name]()
