@@ -129,7 +129,7 @@ def test_words_and_json_are_complete():
     for field in fields(Certificate):
         for name in names.get(field.name, (field.name,)):
             assert name in back
-    assert back["assumptions"] == [*ASSUMPTIONS, FIXED, ROUNDS, BETS_FIXED]
+    assert back["assumptions"] == [*ASSUMPTIONS, "rewards lie in [0, 1]", FIXED, ROUNDS, BETS_FIXED]
     assert back["claim"] == made.describe()
     rebuilt = policy_from_json(back["policy"])
     assert np.array_equal(rebuilt(problem.population), made.policy(problem.population))
@@ -140,7 +140,7 @@ def test_words_and_json_are_complete():
     inexact.exact = False
     told = certify(problem, log, ledger, policies=inexact)[0]
     assert not told.exact
-    assert told.assumptions == (*ASSUMPTIONS, FIXED, ROUNDS, BETS_FIXED, INEXACT)
+    assert told.assumptions == (*ASSUMPTIONS, told.within, FIXED, ROUNDS, BETS_FIXED, INEXACT)
     assert told.to_json()["assumptions"][-1] == INEXACT
 
 

@@ -18,15 +18,17 @@ SPEC = "trees:depth=1,bins=8"
 ROWS = 2000
 
 
-def made_log(*, seed=0, rows=ROWS, rounds=None, places=("a", "b")):
-    """Action 1 is right above 40, action 0 below; places mean nothing."""
+def made_log(*, seed=0, rows=ROWS, rounds=None, places=("a", "b"), adaptive=False):
+    """Action 1 is right above 40, action 0 below; places mean nothing. adaptive: whether propensities change once."""
     rng = np.random.default_rng(seed)
     age, place = rng.normal(40, 10, rows), rng.integers(len(places), size=rows)
     contexts = pb.Contexts.of(np.column_stack([age, place]), names=["age", "place"], categories=[None, tuple(places)])
     actions = rng.integers(2, size=rows)
     rewards = (rng.random(rows) < np.where((age > 40) == (actions == 1), 0.9, 0.2)).astype(float)
     options = {} if rounds is None else {"rounds": np.minimum(np.arange(rows) // rounds, 9)}
-    return pb.Log.of(contexts, actions=actions, rewards=rewards, propensities=np.full((rows, 2), 0.5), **options)
+    propensities = np.full((rows, 2), 0.5)
+    propensities[-1] = (0.4, 0.6) if adaptive else (0.5, 0.5)
+    return pb.Log.of(contexts, actions=actions, rewards=rewards, propensities=propensities, **options)
 
 
 def with_features(log, features, categories=None):
@@ -37,7 +39,7 @@ def with_features(log, features, categories=None):
 @pytest.mark.parametrize(
     ("log", "ordered", "taught"),
     [
-        (made_log(), False, MIN_LEARNING_INTERACTIONS),
+        (made_log(adaptive=True), False, MIN_LEARNING_INTERACTIONS),
         (made_log(), True, MIN_LEARNING_INTERACTIONS),
         (made_log(rounds=300), False, 300),
         (made_log(rounds=100), False, 300),  # as many rounds as it takes

@@ -10,8 +10,9 @@ import pytest
 
 from pacbandits import Contexts, Finite, InputError, Log, Lottery, Trees, certify, evaluate
 from pacbandits.certificate import Bets
-from pacbandits.certificate.conventions import EXPERT_STAKES
-from pacbandits.certificate.values import _Rows, bound_below, measure_worth
+from pacbandits.certificate.conventions import EXPERT_STAKES, arrange
+from pacbandits.certificate.values import _centres, _Rows, bound_below, measure_worth
+from pacbandits.rewards import first_model, predict_by_round
 
 MEANS = np.array([[0.1, 0.6, 0.3], [0.5, 0.2, 0.3]])
 
@@ -140,3 +141,29 @@ def test_no_row_can_ruin_an_expert():
     assert np.isfinite(bound_below(part, needed=3.0, sign=-1.0))
     flipped = part._replace(log=replace(log, rewards=1.0 - log.rewards))
     assert np.isfinite(bound_below(flipped, needed=3.0))
+
+
+def test_each_side_pays_for_its_experts_and_half_of_delta():
+    log, policy = draw(1_000, 2), best_tree().argmax(Contexts.of([[0.0], [1.0]], names=["kind"]), MEANS)
+    blocks, _ = arrange(log, ordered=False)
+    bets = Bets(EXPERT_STAKES, (1.0,) * (int(blocks.rounds.max()) + 1))
+    weights = np.eye(3)[policy(blocks.contexts)]
+    predictions = predict_by_round(blocks, first_model(blocks))
+    rows = _Rows(blocks, predictions, weights, bets, np.ones(len(blocks), dtype=bool))
+    needed = math.log(len(EXPERT_STAKES) * 2 / 0.05)
+    worth = evaluate(log, policy)
+    assert worth.value.low == pytest.approx(bound_below(rows, needed=needed))
+    assert worth.value.high == pytest.approx(-bound_below(rows, needed=needed, sign=-1.0))
+
+
+def test_centres_are_of_earlier_rounds():
+    blocks, _ = arrange(draw(1_000, 2), ordered=False)
+    bets = Bets(EXPERT_STAKES, (1.0,) * (int(blocks.rounds.max()) + 1))
+    counted, weights = np.ones(len(blocks), dtype=bool), np.tile([1.0, 0.0, 0.0], (len(blocks), 1))
+    rows = _Rows(blocks, np.full((len(blocks), 3), 0.5), weights, bets, counted)
+    later = np.where(blocks.rounds >= 2, 1 - blocks.rewards, blocks.rewards)
+    flipped = rows._replace(log=replace(blocks, rewards=later))
+    one, other = (_centres(each, weights, blocks.rounds) for each in (rows, flipped))
+    assert one[0] == 0
+    assert np.array_equal(one[:3], other[:3])
+    assert not np.array_equal(one, other)

@@ -113,7 +113,7 @@ def test_a_csv_is_certified_and_verified_as_it_was_read(run, clicks, tmp_path):
     got = json.loads(out)
     assert code == 0
     assert "every action was always played with probability 0.2 or more" in got["assumptions"]
-    assert "rewards lie in [0, 10], mapped to [0, 1]: an epsilon of 1 stands for 10" in got["assumptions"]
+    assert "rewards lie in [0, 10]" in got["assumptions"]
     assert "place is a" in got["words"]
     code, out, _ = run("verify", proof, clicks)
     assert code == 0
@@ -198,7 +198,6 @@ def test_lines_of_vowpal_wabbit_and_feedback_of_open_bandit(run, tmp_path):
     ("options", "words"),
     [
         ([], "rewards must lie in [0, 1]"),
-        (["--reward-range", 0, 10], "state what each action's was at least, always"),
         (["--reward-range", 10, 0], "from a number to a larger one"),
         ([*READING, "--actions", 2], "action 2 was played, but there are 2 actions"),
         ([*READING, "--actions", 0], "actions must be 1 or more, got 0"),

@@ -38,9 +38,9 @@ def test_from_a_csv_to_a_report(run, test_csv, tmp_path):
     code, out, _ = run("certify", test_csv, *ASKED, "--certificate", proof, "--report", page, "--json")
     assert code == 0
     got = json.loads(out)
-    assert got["actions"] == list(ARMS)
+    assert got["action_names"] == list(ARMS)
     assert got["certified_epsilon"] < 0.15
-    assert got["epsilon"] == got["certified_epsilon"]
+    assert got["certified_epsilon"] <= got["epsilon"] <= 1.01 * got["certified_epsilon"]
     assert got["shuffled"] is True
     assert any("they were shuffled" in words for words in got["assumptions"])
     assert any("'user_id' was left out" in words for words in got["assumptions"])

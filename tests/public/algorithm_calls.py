@@ -90,8 +90,22 @@ ALGORITHM_CALLS: dict[str, Callable[[], Call]] = {
         pb.certify,
         {"log": log(), "policies": stumps(), **ASKED, "ordered": False},
         {**ASKED_KINDS, **dict.fromkeys(("log", "model"), "record"), "ordered": "flag"},
-        optional=("model",),
+        optional=("model", "epsilon"),
         beyond={**ASKED_BEYOND, "epsilon": (0, -0.1, 1e-200)},
+    ),
+    "evaluate": lambda: Call(
+        pb.evaluate,
+        {"log": log(), "policy": certificate().policy, "delta": 0.1, "ordered": False},
+        {**dict.fromkeys(("log", "policy", "model"), "record"), "delta": "number", "ordered": "flag"},
+        optional=("model",),
+        beyond={"delta": ASKED_BEYOND["delta"]},
+    ),
+    "measure_worth": lambda: Call(
+        pb.measure_worth,
+        {"certificate": certificate(), "log": log(), "delta": 0.1},
+        {**dict.fromkeys(("certificate", "log", "model"), "record"), "delta": "number"},
+        optional=("model", "delta"),
+        beyond={"delta": ASKED_BEYOND["delta"]},
     ),
     "learn_class": lambda: Call(
         pb.learn_class,

@@ -54,7 +54,7 @@ from pacbandits.policies.costs import Searches, check_memory
 from pacbandits.policies.finite import sum_scores
 from pacbandits.policies.registry import digest_class
 from pacbandits.progress import Progress, listener
-from pacbandits.records import Log, Policy
+from pacbandits.records import Log, Policy, check_log
 from pacbandits.records.digest import digest_log
 from pacbandits.rewards import RewardModel, check_model, first_model, predict_by_round
 
@@ -184,7 +184,9 @@ def certify_asymptotically(
     progress: told after each draw.
     """
     drawing, seed = random_numbers(rng)
-    blocks, shuffled = arrange(log, ordered=flag(ordered, name="ordered"), shuffle=flag(shuffle, name="shuffle"))
+    blocks, shuffled = arrange(
+        check_log(log), ordered=flag(ordered, name="ordered"), shuffle=flag(shuffle, name="shuffle")
+    )
     if isinstance(policies, str):
         policies = learn_from_blocks(policies, blocks, None)
     learning = policies.learning if isinstance(policies, LearntClass) else None

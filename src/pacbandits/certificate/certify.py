@@ -19,7 +19,7 @@ from pacbandits.logs.frames import DataFrame, log_of
 from pacbandits.logs.reading import Reading
 from pacbandits.policies.base import PolicyClass
 from pacbandits.policies.costs import Searches, check_memory
-from pacbandits.records import Contexts, Log, check_log
+from pacbandits.records import Contexts, Log
 from pacbandits.rewards import RewardModel, check_model, first_model, predict_by_round
 
 DEFAULT_CLASS = "trees:depth=2"
@@ -76,42 +76,27 @@ def certify(
     """
     if contexts is not None and not isinstance(policies, str):
         raise InputError("contexts are for a class that is given by its name; leave them out")
-    in_order, shuffle = flag(ordered, name="ordered") or "time" in reading, flag(shuffle, name="shuffle")
     if not isinstance(log, Log):
-        log = log_of(log, **reading)
+        ordered, log = ordered or reading.get("time") is not None, log_of(log, **reading)
     elif reading:
         raise InputError(f"{next(iter(reading))} is for a data frame, and this is a log already; leave it out")
-    blocks, shuffled = arrange(check_log(log), ordered=in_order, shuffle=shuffle)
+    in_order, any_order = flag(ordered, name="ordered"), flag(shuffle, name="shuffle")
+    blocks, shuffled = arrange(log, ordered=in_order, shuffle=any_order)
     if isinstance(policies, str):
         policies = learn_from_blocks(policies, blocks, contexts)
     learnt = policies if isinstance(policies, LearntClass) else LearntClass(policies, None)
-    chosen, learning = learnt.policies, learnt.learning
     unit = log.reward_range[1] - log.reward_range[0]
-    asked, delta = check_asked(log, chosen, epsilon=FIRST_EPSILON * unit if epsilon is None else epsilon, delta=delta)
-    used = first_model(blocks) if model is None else check_model(model)
-    predictions = predict_by_round(blocks, used)
-    spared = 0 if learning is None else learning.spared
-    cut = set_apart(blocks) if spared else blocks
-    ledger = Ledger.of(cut, predictions)
-    check_memory(chosen, len(ledger.contexts))
-    leaders, lone = None, flag(single, name="single")
-    if worth_leading(chosen) and has_order(blocks):
-        sizes = sizes_beforehand(blocks, in_order=blocks is not log)
-        leaders = lead_log(blocks, predictions, chosen, sizes=sizes, spared=spared, single=lone)
-    evidence = Evidence(
-        cut,
-        ledger,
-        chosen,
-        Bets(EXPERT_STAKES, (1.0,) * ledger.n_rounds, spared=spared),
+    first = FIRST_EPSILON * unit if epsilon is None else epsilon
+    asked, delta = check_asked(log, learnt.policies, epsilon=first, delta=delta)
+    evidence = _lay_out(
+        blocks,
+        learnt,
         asked / unit,
         delta,
-        model=used.to_json(),
-        leaders=leaders,
-        part=delta_part(chosen, led=leaders is not None),
+        model=first_model(blocks) if model is None else check_model(model),
         ordered=blocks is not log,
         shuffled=shuffled,
-        by_rule=True,
-        learning=learning,
+        single=flag(single, name="single"),
     )
     certificate = replace(_made(evidence), epsilon=asked)
     for _ in range(MAX_TRIED_DISTANCES if epsilon is None else 0):
@@ -121,6 +106,49 @@ def certify(
         certificate = replace(_made(replace(evidence, epsilon=nearest / unit)), epsilon=nearest)
     looked = certificate.looked_at(log)
     return looked if model is None else looked.with_remarks(MODEL_GIVEN)
+
+
+def _lay_out(
+    blocks: Log,
+    learnt: LearntClass,
+    epsilon: float,
+    delta: float,
+    *,
+    model: RewardModel,
+    ordered: bool,
+    shuffled: bool,
+    single: bool,
+) -> Evidence:
+    """What a log says, with predictions, stakes and leaders by the rule.
+
+    blocks: the log, cut into blocks if it has an order. epsilon: of rewards in [0, 1]. ordered: whether the log was
+    cut. shuffled: whether its rows were shuffled before. single: whether a lottery will not do.
+    """
+    policies, learning = learnt.policies, learnt.learning
+    predictions = predict_by_round(blocks, model)
+    spared = 0 if learning is None else learning.spared
+    cut = set_apart(blocks) if spared else blocks
+    ledger = Ledger.of(cut, predictions)
+    check_memory(policies, len(ledger.contexts))
+    leaders = None
+    if worth_leading(policies) and has_order(blocks):
+        sizes = sizes_beforehand(blocks, in_order=ordered)
+        leaders = lead_log(blocks, predictions, policies, sizes=sizes, spared=spared, single=single)
+    return Evidence(
+        cut,
+        ledger,
+        policies,
+        Bets(EXPERT_STAKES, (1.0,) * ledger.n_rounds, spared=spared),
+        epsilon,
+        delta,
+        model=model.to_json(),
+        leaders=leaders,
+        part=delta_part(policies, led=leaders is not None),
+        ordered=ordered,
+        shuffled=shuffled,
+        by_rule=True,
+        learning=learning,
+    )
 
 
 def _made(evidence: Evidence) -> Certificate:

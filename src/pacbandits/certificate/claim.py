@@ -182,7 +182,7 @@ class Claim(ABC):
             "assumptions": list(self.assumptions),
             "policy": self.policy.to_json(),
             "words": self.words,
-            "actions": None if self.action_names is None else list(self.action_names),
+            "action_names": None if self.action_names is None else list(self.action_names),
             "reward_range": list(self.reward_range),
         }
 
@@ -219,9 +219,9 @@ def read_common(given: Json, policies: PolicyClass | None, *, single: bool = Fal
     """The fields of a `Claim` from its JSON, by name; single: whether it is never of a lottery."""
     read = policy_from_json if single else chosen_from_json
     fields = Fields(given, "certificate")
-    low, high = check_range(fields.numbers("reward_range", shortest=2, longest=2))
     policy = read(fields["policy"], policies)
-    named = None if fields["actions"] is None else fields.texts("actions", most=policy.n_actions)
+    low, high = check_range(fields.numbers("reward_range", shortest=2, longest=2))
+    named = None if fields["action_names"] is None else fields.texts("action_names", most=policy.n_actions)
     return {
         "action_names": check_names(named, n_actions=policy.n_actions),
         "reward_range": (low, high),

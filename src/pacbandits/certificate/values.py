@@ -40,13 +40,13 @@ from pacbandits.certificate.conventions import EXPERT_STAKES, arrange, rearrange
 from pacbandits.certificate.leaders import NOBODY
 from pacbandits.certificate.learning import set_apart
 from pacbandits.certificate.moving import move_weight
-from pacbandits.checks import flag
+from pacbandits.checks import flag, instance
 from pacbandits.compiled import kernel, over_cores
 from pacbandits.confidence import check_delta, union_threshold
 from pacbandits.errors import InputError
 from pacbandits.records import Chosen, Log, Lottery, check_log, parts_of
 from pacbandits.records.lottery import check_chosen
-from pacbandits.rewards import RewardModel, first_model, model_from_json, predict_by_round
+from pacbandits.rewards import RewardModel, check_model, first_model, model_from_json, predict_by_round
 
 ROWS_AT_A_TIME = 2**14  # by one core
 
@@ -120,7 +120,7 @@ def evaluate(
     blocks, _ = arrange(check_log(log), ordered=in_order, shuffle=any_order)
     if policy.n_actions != log.n_actions:
         raise InputError(f"the policy is for {policy.n_actions} actions, and the log has {log.n_actions}")
-    used = first_model(blocks) if model is None else model
+    used = first_model(blocks) if model is None else check_model(model)
     rounds = int(np.unique(blocks.rounds).size)
     weights = _probabilities(policy, blocks)
     bets = Bets(EXPERT_STAKES, (1.0,) * rounds)
@@ -135,10 +135,10 @@ def measure_worth(
 
     log: as it was read. delta: with what probability each interval may be wrong, by default that of the certificate.
     """
-    c = certificate
+    c = instance(certificate, Certificate, name="certificate")
     blocks = rearrange(c.of(check_log(log)), ordered=c.ordered, shuffle=c.shuffled)
     cut = set_apart(blocks) if c.bets.spared else blocks
-    used = model_from_json(c.model) if model is None else model
+    used = model_from_json(c.model) if model is None else check_model(model)
     part, log_size, slack, counted = 1.0, 0.0, 0.0, _bet_on(cut, c.bets)
     if c.leaders is None:
         if not math.isfinite(c.log_size):

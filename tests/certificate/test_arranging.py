@@ -1,0 +1,80 @@
+"""Which logs are shuffled, and that a shuffle is an order: sorted files of a fixed split give no wrong certificates."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import pacbandits as pb
+from pacbandits.certificate.conventions import arrange, has_fixed_split, shuffled
+from tests.certificate.boundary import most
+from tests.certificate.test_certify import lure, uniform_log, wrongly_certified
+from tests.certificate.test_certify import shuffled as one_a_row
+
+
+def fixed(rows=600, seed=0):
+    rng = np.random.default_rng(seed)
+    people = pb.Contexts.of(rng.normal(size=(rows, 2)))
+    actions = rng.integers(0, 2, rows)
+    return pb.Log.of(people, actions=actions, rewards=rng.random(rows), propensities=np.full((rows, 2), 0.5))
+
+
+def test_a_fixed_split_is_shuffled_and_nothing_else_unless_it_is_said():
+    log = fixed()
+    blocks, mixed = arrange(log, ordered=False)
+    assert mixed
+    assert blocks.rounds[-1] > 0
+    assert sorted(blocks.rewards) == sorted(log.rewards)
+    assert not np.array_equal(blocks.rewards, log.rewards)
+    assert arrange(log, ordered=True)[1] is False
+    uneven = log.propensities.copy()
+    uneven[5] = (0.4, 0.6)
+    others = {
+        "propensities": replace(log, propensities=uneven),
+        "rounds": replace(log, rounds=(np.arange(len(log)) > 300).astype(int)),
+        "repeats": replace(log, repeats=np.where(np.arange(len(log)) == 3, 2, 1)),
+    }
+    for other in others.values():
+        assert arrange(other, ordered=False) == (other, False)
+    assert arrange(others["propensities"], ordered=False, shuffle=True)[1]
+    assert not has_fixed_split(others["propensities"])
+    with pytest.raises(pb.InputError, match="counts repeated interactions"):
+        arrange(others["repeats"], ordered=False, shuffle=True)
+
+
+def test_a_shuffle_knows_nothing_but_how_many_rows_there_are():
+    log = fixed()
+    order = shuffled(replace(log, rewards=np.arange(len(log)) / len(log))).rewards
+    again = shuffled(replace(log, rewards=np.arange(len(log)) / len(log), actions=1 - log.actions)).rewards
+    assert np.array_equal(order, again)
+    assert abs(np.corrcoef(np.arange(len(log)), order)[0, 1]) < 0.1
+
+
+def test_sorted_rows_of_a_fixed_split_give_no_wrong_certificates():
+    """Said to be in order, such files do give them."""
+    problem, runs, wrong, naive = lure(), 10, 0, 0
+    for seed in range(runs):
+        log = one_a_row(uniform_log(problem, samples=6000, seed=seed), seed)
+        log = log.take(np.lexsort([-log.rewards, -log.actions]))
+        blocks, mixed = arrange(log, ordered=False)
+        assert mixed
+        wrong += wrongly_certified(problem, blocks, epsilon=0.2, delta=0.05)
+        naive += wrongly_certified(problem, log, epsilon=0.2, delta=0.05, ordered=True)
+    assert wrong <= most(runs, 0.05)
+    assert naive > most(runs, 0.05)  # or nothing would be tested
+
+
+def test_a_certificate_of_shuffled_rows_is_verified_and_stays_with_its_rows():
+    log = fixed(900)
+    policies = pb.Trees.learn(fixed(100, 5).contexts, n_actions=2, depth=1)
+    made = pb.certify(log, policies)
+    assert made.shuffled
+    assert pb.verify(made, log, policies).good
+    assert made.is_of(log)
+    longer = log.followed_by(fixed(50, 7))
+    assert pb.verify(made, longer, policies).good
+    assert not made.is_of(fixed(900, 3))
+    unsaid = replace(made, shuffled=False)
+    assert not pb.verify(unsaid, log, policies).good
