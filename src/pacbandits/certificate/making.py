@@ -24,8 +24,8 @@ from pacbandits.policies.remembering import remembering
 from pacbandits.records import Chosen, Log, Policy
 from pacbandits.records.digest import digest_log
 
-MIN_CERTIFIED_EPSILON = 1e-3  # unless a smaller one is asked for
-EPSILON_GRID_STEPS = 2**9  # of equal ratio, from there to 1
+MIN_CERTIFIED_EPSILON = 1e-6  # unless a smaller one is asked for
+EPSILON_GRID_STEPS = 2**10  # of equal ratio, from there to 1
 MAX_EPSILON_GUESSES = 5  # before bisection
 MAX_TRIED_EPSILON = 0.5  # at which experts are chosen where the asked one is out of reach
 

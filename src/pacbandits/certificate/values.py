@@ -223,14 +223,27 @@ def bound_below(rows: _Rows, *, needed: float, sign: float = 1.0) -> float:
     stakes = np.array([rows.bets.stakes(expert) for expert in range(len(rows.bets))])
     per_round = np.bincount(rounds, weights=counted * log.repeats, minlength=stakes.shape[1])
     totals, middles = stakes @ per_round, stakes @ (per_round * centres)
-    known = (log.actions, log.rewards, log.repeats.astype(np.float64), log.played_propensities, log.bounds)
+    repeats, played, known = log.repeats.astype(np.float64), log.played_propensities, log.bounds
     wealth = np.zeros((len(log) // ROWS_AT_A_TIME + 1, len(stakes)))
 
     def add(first: int, last: int) -> None:
         for part in range(first, last):
             here = slice(part * ROWS_AT_A_TIME, (part + 1) * ROWS_AT_A_TIME)
-            pieces = (one[here] for one in (*known, rows.predictions, weights, counted, rounds))
-            _add_log_wealth(*pieces, stakes, centres, CAP_SHARE, wealth[part])
+            _add_log_wealth(
+                log.actions[here],
+                log.rewards[here],
+                repeats[here],
+                played[here],
+                known[here],
+                rows.predictions[here],
+                weights[here],
+                counted[here],
+                rounds[here],
+                stakes,
+                centres,
+                CAP_SHARE,
+                wealth[part],
+            )
 
     over_cores(add, count=len(wealth))
     bounds = (wealth.sum(axis=0) + middles - needed) / totals

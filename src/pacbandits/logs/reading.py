@@ -86,8 +86,9 @@ class ReadingOptions:
 
     def to_json(self) -> dict[str, Any]:
         """What was said, as what JSON knows, by the names that `read_log` has for it."""
-        given = {field.name: getattr(self, field.name) for field in fields(self)}
-        return {name: list(v) if isinstance(v, tuple) else v for name, v in given.items() if v not in (None, ())}
+        given: dict[str, Any] = {field.name: getattr(self, field.name) for field in fields(self)}
+        lists = ("reward_range", "features", "without")
+        return {name: list(v) if name in lists else v for name, v in given.items() if v not in (None, ())}
 
     @classmethod
     def from_json(cls, value: object) -> ReadingOptions:

@@ -210,7 +210,7 @@ def inputs_of_conditions(conditions: Iterable[Condition]) -> Inputs:
     out = Inputs()
     for one in conditions:
         match one:
-            case NumberAtMost():
+            case NumberAtMost() | NumberMissing():
                 out |= Inputs(numbers=(one.feature,))
             case LabelIs():
                 out |= Inputs(labels=(one.feature,))

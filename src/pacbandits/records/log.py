@@ -302,7 +302,7 @@ class Log:
         clash = sorted(set(columns) & set(self.contexts.names))
         if clash:
             raise InputError(f"feature '{clash[0]}' has the name of a log column; rename the feature")
-        about = {} if self.action_names is None else {"actions": list(self.action_names)}
+        about: dict[str, object] = {} if self.action_names is None else {"actions": list(self.action_names)}
         if self.reward_range != UNIT_RANGE:
             about["reward_range"] = list(self.reward_range)
         parquet.write(path, self.contexts.columns() | columns, remarks=self.remarks, about=about)

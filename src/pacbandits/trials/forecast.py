@@ -23,7 +23,7 @@ from pacbandits.policies.base import PolicyClass, check_class
 from pacbandits.records import Log, check_log, likeliest
 from pacbandits.rewards import RewardModel, check_model, model_from_json
 from pacbandits.trials.coda import DEFAULT_FLOOR_SHARE
-from pacbandits.trials.exploration import MIN_DESIGN_PRICE, Findings, gap_task
+from pacbandits.trials.exploration import MIN_DESIGN_PRICE, Findings, gap_task, variances
 
 MAX_ROWS_LOOKED_AT = 20_000  # a sample of them tells prices well enough
 DESIGN_PRECISION = 0.1  # the relative gap to which the best design is solved
@@ -77,7 +77,8 @@ def outlook(certificate: Certificate, log: Log, policies: PolicyClass, *, model:
     # An action that was never possible would cost infinitely many; a small probability says as much.
     same = max(price_propensities(same_task, np.maximum(mixed, 1e-9)).upper, MIN_DESIGN_PRICE)
     best = min(max(solve_design(best_task, tolerance=DESIGN_PRECISION).upper, MIN_DESIGN_PRICE), same)
-    return Outlook(max(2.0 * missing * same, to_move), max(2.0 * missing * best, to_move))
+    nats = 2.0 * missing * _noise_share(ledger)
+    return Outlook(max(nats * same, to_move), max(nats * best, to_move))
 
 
 def look_ahead(certificate: Certificate, log: Log, policies: PolicyClass) -> tuple[float, Outlook]:
@@ -108,6 +109,15 @@ def _sampled(log: Log) -> Log:
     if len(log) <= MAX_ROWS_LOOKED_AT:
         return log
     return log.take(np.linspace(0, len(log) - 1, MAX_ROWS_LOOKED_AT).astype(np.int64))
+
+
+def _noise_share(ledger: Ledger) -> float:
+    """How noisy rewards are, as a share of what designs take them for: rare rewards are less than that."""
+    rows = ledger.rows
+    at = np.arange(len(rows.actions))
+    taken = variances(rows.predictions)[at, rows.actions]
+    found = (rows.rewards - rows.predictions[at, rows.actions]) ** 2
+    return min(1.0, float((rows.repeats * found).sum() / (rows.repeats * taken).sum()))
 
 
 def _mixture(log: Log, ledger: Ledger) -> FloatArray:
