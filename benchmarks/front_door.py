@@ -87,7 +87,8 @@ def draw(scenario: Scenario, seed: int) -> tuple[pb.Log, Callable[[pb.Contexts],
     actions = rng.integers(0, scenario.actions, n)
     paid = rng.random(n) < chance(contexts)[np.arange(n), actions]
     spent = np.minimum(rng.lognormal(3.5, 1.0, n), REVENUE_CAP) / REVENUE_CAP if scenario.revenue else np.ones(n)
-    worth = float(np.minimum(rng.lognormal(3.5, 1.0, 10**6), REVENUE_CAP).mean() / REVENUE_CAP) if scenario.revenue else 1
+    many = np.minimum(rng.lognormal(3.5, 1.0, 10**6), REVENUE_CAP) / REVENUE_CAP
+    worth = float(many.mean()) if scenario.revenue else 1.0
     log = pb.Log.of(
         contexts,
         actions=actions,
