@@ -167,15 +167,13 @@ def _with_a_look(verdict: Verdict, certificate: Claim, log: Log) -> Verdict:
     if not verdict.good:
         return verdict
     found, told = look(log), certificate.checks
-    loud = {other.kind for other in told if other.alarm}
-    hidden = [one for one in found if one.alarm and one.kind not in loud]
+    hidden = [one for one in found if one.alarm and one.kind not in {other.kind for other in told if other.alarm}]
     faults = [f"the certificate does not tell of {one.describe()}" for one in hidden]
     if told and not hidden and (len(told) != len(found) or not all(map(_same_find, told, found))):
         faults.append("what the certificate says of signs against its assumptions is not what its log shows")
     quiet = tuple(one.describe() for one in found if not one.alarm)
-    alarms = tuple(one.describe() for one in found if certificate.is_alarm(one))
-    signs = tuple(one.describe() for one in found if one.alarm and not certificate.is_alarm(one))
-    return replace(verdict, faults=tuple(faults), checked=(*verdict.checked, *quiet, *signs), alarms=alarms)
+    alarms = tuple(one.describe() for one in found if one.alarm)
+    return replace(verdict, faults=tuple(faults), checked=(*verdict.checked, *quiet), alarms=alarms)
 
 
 def _same_find(told: Check, found: Check) -> bool:

@@ -22,7 +22,6 @@ from pacbandits.certificate.claim import (
 from pacbandits.certificate.conventions import rearrange
 from pacbandits.certificate.leaders import MAX_SLACK, NOBODY, Leaders
 from pacbandits.certificate.learning import Learning, set_apart
-from pacbandits.certificate.watching import Check
 from pacbandits.errors import InputError
 from pacbandits.fields import Fields
 from pacbandits.policies import policy_from_json
@@ -107,10 +106,6 @@ class Certificate(Claim):
             (INEXACT, not self.exact),
         )
         return (*ASSUMPTIONS, self.within, *(words for words, needed in asked if needed), *self.remarks)
-
-    def is_alarm(self, check: Check) -> bool:
-        # A file in no known order may be sorted by anything, and its rows were shuffled.
-        return check.alarm and not (self.shuffled and check.by_rows)
 
     def is_of(self, log: Log) -> bool:
         """Whether this is the log it was made from, which may have gone on since."""

@@ -121,16 +121,7 @@ class Claim(ABC):
     @property
     def alarms(self) -> tuple[str, ...]:
         """Where the log speaks against what the claim rests on, in words."""
-        return tuple(check.describe() for check in self.checks if self.is_alarm(check))
-
-    @property
-    def signs(self) -> tuple[str, ...]:
-        """What else was found that should be kept in mind, in words."""
-        return tuple(check.describe() for check in self.checks if check.alarm and not self.is_alarm(check))
-
-    def is_alarm(self, check: Check) -> bool:
-        """Whether what a look found speaks against what this claim rests on."""
-        return check.alarm
+        return tuple(check.describe() for check in self.checks if check.alarm)
 
     @property
     def proviso(self) -> str:

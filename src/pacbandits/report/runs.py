@@ -140,7 +140,6 @@ def claim_table(claim: Claim, figures: Mapping[str, str], *, warning: str = "") 
         ("claim\n", "bold cyan"),
         f"{claim.describe()}\n",
         ("".join(f"\nBUT: {alarm}\n" for alarm in claim.alarms), "bold red"),
-        ("".join(f"\nkeep in mind: {sign}\n" for sign in claim.signs), "yellow"),
     )
     looks = "".join(f"{check.describe()}\n" for check in claim.checks if not check.alarm)
     return Group(words, table, Text(), Text(looks, style="dim"), Text(f"assuming that {claim.assuming()}", style="dim"))
