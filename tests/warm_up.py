@@ -5,6 +5,10 @@ Machine code is kept on disk, so the workers of pytest find it there instead of 
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import numpy as np
+
 import pacbandits as pb
 
 TREES = "trees:actions=4,features=3,contexts=200,bins=5"
@@ -27,6 +31,12 @@ def main() -> None:
             pb.verify(done.certificate, done.log, loaded.policies, contexts=done.contexts)
     problem = pb.load_problem(TREES)
     pb.measure(problem, problem.policies, epsilon=0.2, delta=0.1)
+    done = pb.run(problem, algorithm="uniform", epsilon=0.3, delta=0.2, rng=0)
+    assert done.log is not None
+    log = done.log.take(np.arange(min(600, len(done.log))))
+    made = pb.certify(replace(log, repeats=np.ones_like(log.repeats), rounds=np.zeros_like(log.rounds)))
+    pb.outlook(made, log, problem.policies)
+    pb.evaluate(log, problem.policies.argmax(problem.population, problem.mean_rewards))
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from pacbandits.policies.trees.oracle import Trees
 from pacbandits.records.digest import digest_log
 
 SPEC = "trees:depth=1,bins=8"
-ROWS = 2000
+ROWS = 1400
 
 
 def made_log(*, seed=0, rows=ROWS, rounds=None, places=("a", "b"), adaptive=False):

@@ -16,13 +16,13 @@ ARMS = ("discount", "plain", "story")
 def test_csv(tmp_path_factory):
     """An A/B/n test in which the young like a discount and the others a story."""
     rng = np.random.default_rng(5)
-    n = 4000
+    n = 2400
     age, arm = rng.integers(18, 80, n), rng.integers(0, 3, n)
     chance = np.where(arm == 0, np.where(age < 40, 0.7, 0.2), np.where(arm == 2, np.where(age < 40, 0.2, 0.6), 0.3))
     bought = rng.random(n) < chance
     country = rng.choice(["DE", "FR"], n)
     rows = [
-        f"u{i:05d},{age[i]},{country[i]},{ARMS[arm[i]]},{40 * bought[i]},{int(bought[i])},2026-01-{1 + i // 200:02d}"
+        f"u{i:05d},{age[i]},{country[i]},{ARMS[arm[i]]},{40 * bought[i]},{int(bought[i])},2026-01-{1 + i // 120:02d}"
         for i in range(n)
     ]
     path = tmp_path_factory.mktemp("front") / "test.csv"

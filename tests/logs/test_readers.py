@@ -50,7 +50,7 @@ def test_trees_know_features_by_name_and_labels_by_their_words(tmp_path):
     """A class learnt from contexts with more labels, and columns in another order, reads a log's codes rightly."""
     before = Contexts.read(write(tmp_path / "b.csv", "place,age\na,1\nb,2\nc,3\n"))
     text = "age,place,action,reward,propensity,more\n"
-    text += "".join(f"{i % 7},{'ca'[i % 2]},{i // 2 % 2},{int(i % 2 == i // 2 % 2)},0.5,{i}\n" for i in range(2000))
+    text += "".join(f"{i % 7},{'ca'[i % 2]},{i // 2 % 2},{int(i % 2 == i // 2 % 2)},0.5,{i}\n" for i in range(1000))
     log, _ = read_log(write(tmp_path / "log.csv", text))
     assert log.contexts.categories[1] == ("a", "c")
     policies = Trees.learn(before, n_actions=2, depth=1)
