@@ -36,6 +36,9 @@ def main() -> None:
     log = done.log.take(np.arange(min(600, len(done.log))))
     made = pb.certify(replace(log, repeats=np.ones_like(log.repeats), rounds=np.zeros_like(log.rounds)))
     pb.outlook(made, log, problem.policies)
+    for spec in ("linear", "trees:depth=3"):
+        policies = pb.load_policies(spec, problem.population, n_actions=problem.n_actions)
+        policies.argmax(problem.population, problem.mean_rewards)
     pb.evaluate(log, problem.policies.argmax(problem.population, problem.mean_rewards))
 
 

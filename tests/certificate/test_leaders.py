@@ -445,7 +445,7 @@ def count(kind, delta, *, runs, single):
     ("kind", "single"),
     [
         (Uniform, False),
-        (Coda, True),
+        pytest.param(Coda, True, marks=pytest.mark.slow),
         pytest.param(Uniform, True, marks=pytest.mark.slow),
         pytest.param(Coda, False, marks=pytest.mark.slow),
     ],
