@@ -100,7 +100,10 @@ def test_a_policy_of_anybodys(run, test_csv, tmp_path):
     path.write_text("\n".join(theirs) + "\n")
     got = json.loads(run("evaluate", "column:rule", path, *ASKED, "--json")[1])
     assert got["value"]["low"] < 0.64 < got["value"]["high"]
-    assert got["own_log"] is False
+    assert (got["own_log"], got["shuffled"]) == (False, True)
+    told = " ".join(run("evaluate", "column:rule", path, *ASKED)[1].split())
+    assert "nor when the log ended depended on earlier rows" in told
+    assert "everybody was given one of the 3 actions at random" in told
     code, _, err = run("evaluate", "column:country", path, *ASKED)
     assert code == 2
     assert "column 'country' says 'DE', which is no action" in err

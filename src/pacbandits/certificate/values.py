@@ -55,7 +55,7 @@ ROWS_AT_A_TIME = 2**14  # by one core
 class Interval:
     """What is known of a number, in the units of rewards.
 
-    low, high: between which it lies, at all times together, except with probability δ.
+    low, high: between which it lies, except with probability δ; at all times together, unless rows were shuffled.
     estimate: what it is likely to be.
     """
 
@@ -76,6 +76,7 @@ class Worth:
     over_best: its lead over the best single action, whichever that is.
     singles (A,): the mean reward of each single action.
     delta: with what probability each interval may be wrong.
+    shuffled: whether the rows were, so that intervals are for one look at a log whose end did not depend on rewards.
     """
 
     value: Interval
@@ -83,6 +84,7 @@ class Worth:
     over_best: Interval
     singles: tuple[Interval, ...]
     delta: float
+    shuffled: bool
 
     def to_json(self) -> dict[str, Any]:
         """As what JSON knows."""
@@ -92,6 +94,7 @@ class Worth:
             "over_each_action": [one.to_json() for one in self.over_each],
             "single_actions": [one.to_json() for one in self.singles],
             "delta": self.delta,
+            "shuffled": self.shuffled,
         }
 
 
@@ -117,7 +120,7 @@ def evaluate(
     """
     check_chosen(policy)
     in_order, any_order = flag(ordered, name="ordered"), flag(shuffle, name="shuffle")
-    blocks, _ = arrange(check_log(log), ordered=in_order, shuffle=any_order)
+    blocks, mixed = arrange(check_log(log), ordered=in_order, shuffle=any_order)
     if policy.n_actions != log.n_actions:
         raise InputError(f"the policy is for {policy.n_actions} actions, and the log has {log.n_actions}")
     used = first_model(blocks) if model is None else check_model(model)
@@ -125,7 +128,7 @@ def evaluate(
     weights = _probabilities(policy, blocks)
     bets = Bets(EXPERT_STAKES, (1.0,) * rounds)
     rows = _Rows(blocks, predict_by_round(blocks, used), weights, bets, _bet_on(blocks, bets))
-    return _worth(rows, delta=check_delta(delta), log_size=0.0, slack=0.0)
+    return _worth(rows, delta=check_delta(delta), log_size=0.0, slack=0.0, shuffled=mixed)
 
 
 def measure_worth(
@@ -161,9 +164,8 @@ def measure_worth(
             np.subtract.at(weights, (rows[led], against.actions[j, rows[led]]), moved[led, j])
         part, slack = c.leaders.part(counts), _slack(c.policy, c.leaders.policies, ends / ends.sum())
     found = _Rows(cut, predict_by_round(blocks, used), weights, c.bets, counted)
-    return _worth(
-        found, delta=c.delta if delta is None else check_delta(delta), log_size=log_size, slack=slack, part=part
-    )
+    wrong = c.delta if delta is None else check_delta(delta)
+    return _worth(found, delta=wrong, log_size=log_size, slack=slack, part=part, shuffled=c.shuffled)
 
 
 class _Rows(NamedTuple):
@@ -183,7 +185,7 @@ class _Rows(NamedTuple):
     counted: BoolArray
 
 
-def _worth(rows: _Rows, *, delta: float, log_size: float, slack: float, part: float = 1.0) -> Worth:
+def _worth(rows: _Rows, *, delta: float, log_size: float, slack: float, shuffled: bool, part: float = 1.0) -> Worth:
     """All intervals, in the units of rewards."""
     log, n_actions = rows.log, rows.log.n_actions
     low, high = log.reward_range
@@ -212,6 +214,7 @@ def _worth(rows: _Rows, *, delta: float, log_size: float, slack: float, part: fl
         over_best=Interval(*(unit * min(max(x, -1.0), 1.0) for x in best)),
         singles=tuple(Interval(*(low + unit * min(max(x, 0.0), 1.0) for x in one)) for one in singles),
         delta=delta,
+        shuffled=shuffled,
     )
 
 

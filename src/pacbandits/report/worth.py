@@ -7,8 +7,9 @@ from rich.table import Table
 from rich.text import Text
 
 from pacbandits.certificate import Interval, Worth
+from pacbandits.certificate.certificate import ASSUMPTIONS, SHUFFLED
 from pacbandits.errors import one_line, visible_lines
-from pacbandits.records.log import UNIT_RANGE
+from pacbandits.records.log import UNIT_RANGE, Log
 
 OWN_LOG = "the policy was chosen by this log, and the intervals allow for that"
 OTHER_LOG = "holds if the policy was not chosen by looking at this log"
@@ -45,13 +46,14 @@ def worth_table(
     *,
     own: bool,
     control: str | None,
-    reward_range: tuple[float, float],
+    log: Log,
 ) -> RenderableType:
     """The policy in words, its mean reward, and what it gains.
 
     names (A,): of the actions. own: whether the policy was chosen by this log. control: the action to compare with.
+    log: that it was measured by.
     """
-    percent = reward_range == UNIT_RANGE
+    percent = log.reward_range == UNIT_RANGE
     table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column()
     table.add_column()
@@ -64,5 +66,9 @@ def worth_table(
         table.add_row(f"gain over always {one_line(names[action])}", gain)
     table.add_row("gain over the best single action", gain_words(worth.over_best, percent=percent))
     sure = f"each interval is right except with probability {worth.delta:g}; {OWN_LOG if own else OTHER_LOG}"
+    low, high = log.reward_range
+    order = (SHUFFLED,) if worth.shuffled else ()
+    assumed = (*ASSUMPTIONS, f"rewards lie in [{low:g}, {high:g}]", *order, *log.assumed)
+    sure += "; assuming that " + "; that ".join(one_line(words) for words in assumed)
     words = Text.assemble(("policy\n", "bold cyan"), f"{visible_lines(policy)}\n")
     return Group(words, table, Text(), Text(sure, style="dim"))
