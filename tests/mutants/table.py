@@ -112,8 +112,8 @@ THRESHOLDS = (
     Mutant(
         "a log of a fixed split is in order as it stands",
         "certificate/conventions.py",
-        "return in_blocks(shuffled(log)), True",
-        "return in_blocks(log), True",
+        "in_blocks(shuffled(log), planned_ends(len(log)))",
+        "in_blocks(log, planned_ends(len(log)))",
         "certificate/test_arranging.py::test_sorted_rows_of_a_fixed_split_give_no_wrong_certificates",
     ),
     Mutant(
@@ -398,7 +398,7 @@ PAST = (
     Mutant(
         "every start has all of δ",
         "certificate/leaders.py",
-        "return start_part(starts.index(self.start)) if self.single else 1.0",
+        "return start_part(starts.index(self.start)) if self.restarts else 1.0",
         "return 1.0",
         f"{STARTS}a_late_start_is_verified",
     ),
@@ -454,15 +454,15 @@ PAST = (
     Mutant(
         "blocks are cut where the log ends",
         "certificate/conventions.py",
-        "np.searchsorted(block_ends(len(log)), np.arange(len(log))",
-        "np.searchsorted(block_ends(len(log)), np.arange(len(log)) + len(log) // 8",
+        "np.searchsorted(stops, np.arange(len(log))",
+        "np.searchsorted(stops, np.arange(len(log)) + len(log) // 8",
         "certificate/test_certify.py::test_blocks_do_not_depend_on_where_a_log_ends",
     ),
     Mutant(
         "the first block is one row longer",
         "certificate/conventions.py",
-        "np.searchsorted(block_ends(len(log)), np.arange(len(log))",
-        "np.searchsorted(block_ends(len(log)), np.arange(len(log)) - 1",
+        "np.searchsorted(stops, np.arange(len(log))",
+        "np.searchsorted(stops, np.arange(len(log)) - 1",
         "certificate/test_certify.py::test_blocks_do_not_depend_on_where_a_log_ends",
     ),
     Mutant(

@@ -178,13 +178,14 @@ def leaders_to_json(leaders: Leaders) -> Json:
         "sizes": list(leaders.sizes),
         "moving": leaders.moving,
         "start": leaders.start,
+        "settled": leaders.settled,
     }
 
 
 def leaders_from_json(given: Fields, policies: PolicyClass | None) -> Leaders:
     """The leaders that `leaders_to_json` wrote; policies: the class, where its policies are of a kind of its own."""
     fields = given.fields("leaders", of="leaders")
-    fields.check_known(("policies", "turns", "sizes", "moving", "start"))
+    fields.check_known(("policies", "turns", "sizes", "moving", "start", "settled"))
     listed = fields.items("policies", most=MAX_STORED_LEADERS)
     return Leaders(
         tuple(policy_from_json(value, policies) for value in listed),
@@ -192,4 +193,5 @@ def leaders_from_json(given: Fields, policies: PolicyClass | None) -> Leaders:
         fields.whole_numbers("sizes", shortest=1, least=1),
         fields.number("moving", least=0.0, most=1.0),
         fields.whole_number("start"),
+        fields.whole_number("settled") if fields.given.get("settled") is not None else None,
     )

@@ -9,7 +9,14 @@ from pacbandits.certificate.bets import Bets
 from pacbandits.certificate.certificate import MODEL_GIVEN, Certificate
 from pacbandits.certificate.choosing import find_favourite, lead_log
 from pacbandits.certificate.claim import check_asked, rounded_up
-from pacbandits.certificate.conventions import EXPERT_STAKES, arrange, delta_part, sizes_beforehand, worth_leading
+from pacbandits.certificate.conventions import (
+    EXPERT_STAKES,
+    arrange,
+    delta_part,
+    settling_round,
+    sizes_beforehand,
+    worth_leading,
+)
 from pacbandits.certificate.learning import LearntClass, has_order, learn_from_blocks, set_apart
 from pacbandits.certificate.ledger import Ledger
 from pacbandits.certificate.making import Evidence, make_certificate
@@ -132,8 +139,11 @@ def _lay_out(
     check_memory(policies, len(ledger.contexts))
     leaders = None
     if worth_leading(policies) and has_order(blocks):
-        sizes = sizes_beforehand(blocks, in_order=ordered)
-        leaders = lead_log(blocks, predictions, policies, sizes=sizes, spared=spared, single=single)
+        sizes = sizes_beforehand(blocks, in_order=ordered, shuffled=shuffled)
+        settled = settling_round(blocks) if shuffled else None
+        leaders = lead_log(
+            blocks, predictions, policies, sizes=sizes, spared=spared, single=single and not shuffled, settled=settled
+        )
     return Evidence(
         cut,
         ledger,

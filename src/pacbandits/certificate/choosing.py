@@ -96,21 +96,24 @@ def lead_log(
     sizes: Sequence[int],
     spared: int,
     single: bool,
+    settled: int | None = None,
     settle: Callable[[int, Policy], Policy] | None = None,
 ) -> Leaders:
     """The leaders of a log's rounds, each the favourite of the rows before its round.
 
     They are the same for every ε that is asked for: so the certificates of all of them hold together.
 
-    sizes (rounds,): what each round was planned to have. spared: rounds at the beginning that only teach. settle: by
-    the number of a round and who is chosen to lead from there on, who leads instead; for those who verify.
+    sizes (rounds,): what each round was planned to have. spared: rounds at the beginning that only teach. settled: the
+    round from which on the leader stays. settle: by the number of a round and who is chosen to lead from there on, who
+    leads instead; for those who verify.
     """
     rounds = np.unique(log.rounds)
     ends = np.cumsum([log.repeats[log.rounds == number].sum() for number in rounds])
-    leaders = Leaders(moving=SINGLE_MOVING if single else LOTTERY_MOVING)
+    leaders = Leaders(moving=SINGLE_MOVING if single else LOTTERY_MOVING, settled=settled)
     leader, last = None, FIRST_BLOCK_ROWS / LEADING_GROWTH_FACTOR
+    latest = len(sizes) if settled is None else settled
     for i, size in enumerate(sizes):
-        if i > 0 and ends[i - 1] >= LEADING_GROWTH_FACTOR * last:
+        if 0 < i <= latest and ends[i - 1] >= LEADING_GROWTH_FACTOR * last:
             last = float(ends[i - 1])
             leader = lead_round(log, predictions, policies, leader, round_number=i, single=single)
             leader = leader if settle is None else settle(i, leader)

@@ -29,6 +29,10 @@ again as there were before. It is often cheaper to forget them: the proof may al
 a new one, and bet on nothing before. Each start has its own part of δ (`pacbandits.confidence.start_part`), and there
 is one only where the data have doubled since the last, so that there are few.
 
+Where it is known how many rows there will be, all this is easier: after about half of them the leader stays, and each
+later row moves the same share of what the earlier leaders weigh, so that at the end all weight is at a policy that was
+chosen from more data than an average leader was (`settled`). That proves about as much as the lottery.
+
 Weights that are dropped, and those that were taken too often as a round had more rows than planned, cost what they
 weigh, as values lie in [0, 1]: `slack` is added to ε.
 """
@@ -63,6 +67,8 @@ class Leaders:
     sizes (rounds,): how many interactions each round was planned to have.
     moving: the weight that a row may move, as a share of its stake.
     start: the round, counted from 0, before which no leader counts.
+    settled: the round from which on the leader stays and weight moves, evenly until the end; None where leaders may
+        always change, and weight moves all the time.
     """
 
     policies: tuple[Policy, ...] = ()
@@ -70,6 +76,7 @@ class Leaders:
     sizes: tuple[int, ...] = ()
     moving: float = LOTTERY_MOVING
     start: int = 0
+    settled: int | None = None
 
     def __post_init__(self) -> None:
         if len(self.sizes) != len(self.turns) or not all(size >= 1 for size in self.sizes):
@@ -82,11 +89,18 @@ class Leaders:
             raise InputError(f"the weight that moves must be a share from 0 to {MAX_MOVING:g}, got {self.moving}")
         if not 0 <= self.start <= len(self.turns):
             raise InputError(f"leaders of {len(self.turns)} rounds cannot start in round {self.start}")
+        if self.settled is not None and (self.settled < 0 or len(set(self.turns[self.settled :])) > 1):
+            raise InputError(f"the leader of round {self.settled + 1} has to stay, as it has settled")
 
     @property
     def single(self) -> bool:
         """Whether all weight is meant to end at one policy."""
-        return self.moving == SINGLE_MOVING
+        return self.moving == SINGLE_MOVING or self.settled is not None
+
+    @property
+    def restarts(self) -> bool:
+        """Whether the proof may also start anew where a new policy leads."""
+        return self.single and self.settled is None
 
     @property
     def counted(self) -> tuple[int, ...]:
@@ -102,7 +116,7 @@ class Leaders:
         for number, ((before, turn), count) in enumerate(zip(pairwise((NOBODY, *self.turns)), counts, strict=True)):
             if turn != NOBODY:
                 last = min(last, seen)
-            if self.single and turn not in (NOBODY, before) and seen > 0 and seen >= START_GROWTH_FACTOR * last:
+            if self.restarts and turn not in (NOBODY, before) and seen > 0 and seen >= START_GROWTH_FACTOR * last:
                 found.append(number)
                 last = seen
             seen += float(count)
@@ -113,7 +127,7 @@ class Leaders:
         starts = self.starts(counts)
         if self.start not in starts:
             raise InputError(f"a proof may not start in round {self.start + 1}: its leader is not a new one")
-        return start_part(starts.index(self.start)) if self.single else 1.0
+        return start_part(starts.index(self.start)) if self.restarts else 1.0
 
     @property
     def last(self) -> Policy | None:

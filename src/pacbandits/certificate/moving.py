@@ -17,11 +17,14 @@ def move_weight(
 ) -> tuple[Against, FloatArray]:
     """What policies are scored against on these contexts, and the weight u_j (L,) of every leader in the end.
 
-    Weight is taken from those who have not led for longest. How much is fixed before a round, by its planned size and
-    what earlier rounds came to.
+    Weight is taken from those who have not led for longest, or evenly from all where the leader has settled. How much
+    is fixed before a round, by its planned size and what earlier rounds came to.
 
     units (rounds,): stakes, up to a factor. counts (rounds,): how many interactions each round had.
     """
+    if leaders.settled is not None:
+        moves, weights = _move_evenly(leaders, leaders.settled, units=units, counts=counts)
+        return _against(leaders, contexts, moves), weights
     n = len(leaders.policies)
     weights, last, moves = np.zeros(n), np.full(n, NOBODY), np.zeros((len(leaders.turns), n))
     for t, (turn, size) in enumerate(zip(leaders.counted, leaders.sizes, strict=True)):
@@ -38,8 +41,33 @@ def move_weight(
         earned = units[t] * counts[t]
         weights -= earned * moves[t]
         weights[turn] += earned * (1.0 + moves[t].sum())
+    return _against(leaders, contexts, moves), weights
+
+
+def _move_evenly(
+    leaders: Leaders, settled: int, *, units: FloatArray, counts: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Which share of its stake a row of each round moves from each leader (rounds, L), and all weights (L,) in the end.
+
+    From the settled round on a row moves what it takes for nothing to be left of earlier leaders once as many rows as
+    planned have come.
+    """
+    moves, weights = np.zeros((len(leaders.turns), len(leaders.policies))), np.zeros(len(leaders.policies))
+    earned, planned = units * counts, units * np.array(leaders.sizes)
+    for t, turn in enumerate(leaders.counted):
+        if turn == NOBODY or units[t] == 0:
+            continue
+        if t >= settled:
+            moves[t] = np.where(np.arange(len(weights)) == turn, 0.0, weights / planned[t:].sum())
+        weights -= earned[t] * moves[t]
+        weights[turn] += earned[t] * (1.0 + moves[t].sum())
+    return moves, weights
+
+
+def _against(leaders: Leaders, contexts: Contexts, moves: FloatArray) -> Against:
+    n = len(leaders.policies)
     actions = np.array([policy(contexts) for policy in leaders.policies], dtype=np.int64).reshape(n, len(contexts))
-    return Against(actions, np.array(leaders.counted, dtype=np.int64), moves), weights
+    return Against(actions, np.array(leaders.counted, dtype=np.int64), moves)
 
 
 def choose(leaders: Leaders, weights: FloatArray) -> tuple[Chosen, float]:

@@ -15,7 +15,7 @@ import numpy as np
 from pacbandits.certificate.bets import CAP_SHARE
 from pacbandits.certificate.certificate import MODEL_GIVEN, Certificate
 from pacbandits.certificate.choosing import favourite_scores, lead_log, part_before
-from pacbandits.certificate.conventions import EXPERT_STAKES, rearrange, sizes_beforehand, worth_leading
+from pacbandits.certificate.conventions import EXPERT_STAKES, rearrange, settling_round, sizes_beforehand, worth_leading
 from pacbandits.certificate.leaders import LOTTERY_MOVING, NOBODY, SINGLE_MOVING, Leaders
 from pacbandits.certificate.learning import has_order, learn_from_blocks
 from pacbandits.errors import InputError
@@ -95,9 +95,12 @@ def _wrong_leaders(
         return ["leaders are for large classes on logs with rounds, and for these always"], []
     if told is None:
         return [], []
-    if told.moving not in (LOTTERY_MOVING, SINGLE_MOVING):
+    settled = settling_round(blocks) if c.shuffled else None
+    if told.moving not in ((LOTTERY_MOVING,) if c.shuffled else (LOTTERY_MOVING, SINGLE_MOVING)):
         return ["the weight that moves between leaders is not what certify fixes in advance"], []
-    sizes = sizes_beforehand(blocks, in_order=c.ordered)
+    if told.settled != settled:
+        return ["the round from which on the leader stays is not the one that certify fixes in advance"], []
+    sizes = sizes_beforehand(blocks, in_order=c.ordered, shuffled=c.shuffled)
     if told.sizes != sizes:
         return ["the sizes of rounds are not those that certify plans with"], []
     predictions, tied = predict_by_round(blocks, model), list[str]()
@@ -117,8 +120,16 @@ def _wrong_leaders(
         tied.append(f"{TIED} {number + 1}")
         return theirs
 
-    single = told.single
-    mine = lead_log(blocks, predictions, policies, sizes=sizes, spared=c.bets.spared, single=single, settle=settle)
+    mine = lead_log(
+        blocks,
+        predictions,
+        policies,
+        sizes=sizes,
+        spared=c.bets.spared,
+        single=told.restarts,
+        settled=settled,
+        settle=settle,
+    )
     for number, (own, given) in enumerate(zip(mine.turns, told.turns, strict=True)):
         same = own == given if NOBODY in (own, given) else mine.policies[own] is told.policies[given]
         if not same:

@@ -78,6 +78,10 @@ def verify(certificate: Certificate, log: Log, policies: PolicyClass, *, model: 
         return Verdict(("the certified policy is not one of the class",), None)
     needed = _needed(certificate, policies, cut)
     book = _keep_book(certificate, cut)
+    moved = max(sum(taken.values()) for taken in book.moves)
+    boldest = max(certificate.bets.multipliers) * certificate.bets.units.max() * (1.0 + moved)
+    if max(boldest, certificate.bets.share) >= 1.0:
+        faults.append("an expert stakes so much that a single row could ruin it")
     faults.extend(_wrong_lottery(certificate, book))
     if faults:
         return Verdict(tuple(faults), None)
@@ -147,9 +151,8 @@ def _faults_on_sight(certificate: Certificate, log: Log, policies: PolicyClass) 
         faults.append("the certificate names an expert twice")
     if c.share is not None and not (0 <= c.share <= 1 and len(c.experts) == 2):
         faults.append(f"the weight of one of two experts must lie in [0, 1], got {c.share} of {len(c.experts)}")
-    boldest = max(c.bets.multipliers) * c.bets.units.max() * (1.0 if c.leaders is None else 1.0 + c.leaders.moving)
-    if max(boldest, c.bets.share) >= 1.0:
-        faults.append("an expert stakes so much that a single row could ruin it")
+    if c.leaders is not None and c.leaders.settled is not None and not (c.shuffled and c.by_rule):
+        faults.append("a leader may settle where it is known how many rows there are: those of a log that was shuffled")
     return faults
 
 
@@ -168,7 +171,7 @@ def _part_of_start(leaders: Leaders, log: Log) -> float:
     The first is before all rounds; another is where the leader of a single policy changes, and the data have doubled
     since the last one, or since somebody led.
     """
-    if not leaders.single:
+    if not leaders.single or leaders.settled is not None:
         return 1.0 if leaders.start == 0 else 0.0
     _, rounds = np.unique(log.rounds, return_inverse=True)
     before = np.concatenate([[0.0], np.cumsum(np.bincount(rounds, weights=log.repeats))])
@@ -206,15 +209,20 @@ def _keep_book(c: Certificate, log: Log) -> _Book:
     turns = [NOBODY if number < c.leaders.start else turn for number, turn in enumerate(c.leaders.turns)]
     held: dict[int, float] = {}  # by leader, who led longest ago first
     moves: list[dict[int, float]] = []
-    for unit, turn, size, count in zip(c.bets.units, turns, c.leaders.sizes, counts, strict=True):
+    coming = np.cumsum((c.bets.units * np.array(c.leaders.sizes))[::-1])[::-1]  # planned stakes from each round on
+    rounds_told = zip(c.bets.units, turns, c.leaders.sizes, counts, strict=True)
+    for number, (unit, turn, size, count) in enumerate(rounds_told):
         taken: dict[int, float] = {}
         if turn != NOBODY and unit > 0:
             mine = held.pop(turn, 0.0)
-            left = c.leaders.moving * size
-            for other, weight in held.items():
-                if weight > 0 and left > 0:
-                    taken[other] = min(weight / unit, left) / size
-                    left -= taken[other] * size
+            if c.leaders.settled is None:
+                left = c.leaders.moving * size
+                for other, weight in held.items():
+                    if weight > 0 and left > 0:
+                        taken[other] = min(weight / unit, left) / size
+                        left -= taken[other] * size
+            elif number >= c.leaders.settled:
+                taken = {other: weight / coming[number] for other, weight in held.items()}
             for other, share in taken.items():
                 held[other] -= share * unit * count
             held[turn] = mine + (1.0 + sum(taken.values())) * unit * count
