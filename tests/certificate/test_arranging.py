@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import pacbandits as pb
-from pacbandits.certificate.conventions import arrange, has_fixed_split, shuffled
+from pacbandits.certificate.conventions import (
+    FIRST_BLOCK_ROWS,
+    SETTLING_SHARE,
+    arrange,
+    has_fixed_split,
+    planned_ends,
+    settling_round,
+    settling_row,
+    shuffled,
+)
 from tests.certificate.boundary import most
 from tests.certificate.test_certify import lure, uniform_log, wrongly_certified
 from tests.certificate.test_certify import shuffled as one_a_row
@@ -78,3 +88,49 @@ def test_a_certificate_of_shuffled_rows_is_verified_and_stays_with_its_rows():
     assert not made.is_of(fixed(900, 3))
     unsaid = replace(made, shuffled=False)
     assert not pb.verify(unsaid, log, policies).good
+
+
+def test_blocks_of_shuffled_rows_end_where_the_leader_settles_and_where_the_rows_do():
+    for rows in (257, 300, 465, 466, 470, 600, 1000, 12_345, 10**6):
+        ends = planned_ends(rows)
+        assert ends[0] == FIRST_BLOCK_ROWS
+        assert ends[-1] == rows
+        assert (np.diff(ends) > 0).all()
+        assert settling_row(rows) in ends
+        assert settling_row(rows) == max(FIRST_BLOCK_ROWS, int(SETTLING_SHARE * rows))
+    blocks, _ = arrange(fixed(1000), ordered=False)
+    assert np.flatnonzero(blocks.rounds == settling_round(blocks))[0] == 550
+
+
+def settled_certificate():
+    log = fixed(3000)
+    uplift = np.where(log.contexts.features[:, 0] > 0, log.actions, 1 - log.actions)
+    log = replace(log, rewards=np.clip(0.6 * log.rewards + 0.2 * uplift, 0, 1))
+    policies = pb.Trees.learn(fixed(100, 5).contexts, n_actions=2, depth=2)
+    return log, policies, pb.certify(log, policies)
+
+
+def test_shuffled_rows_certify_one_policy_that_later_rows_have_not_chosen():
+    log, policies, made = settled_certificate()
+    assert not isinstance(made.policy, pb.Lottery)
+    assert made.slack == 0
+    assert len(made.leaders.policies) > 1  # or no weight had to move
+    assert pb.verify(made, log, policies).good
+    order = np.argsort(shuffled(replace(log, rewards=np.arange(len(log)) / len(log))).rewards)
+    late = order >= settling_row(len(log))
+    flipped = replace(log, rewards=np.where(late, 1.0 - log.rewards, log.rewards))
+    assert pb.certify(flipped, policies).leaders.policies == made.leaders.policies
+
+
+@pytest.mark.parametrize(
+    ("change", "fault"),
+    [
+        (lambda c: {"leaders": replace(c.leaders, settled=c.leaders.settled + 1)}, "leader stays|log-wealth|slack"),
+        (lambda c: {"leaders": replace(c.leaders, settled=None)}, "slack|lottery|leader stays"),
+        (lambda c: {"by_rule": False}, "may settle where it is known"),
+    ],
+)
+def test_a_leader_that_settles_otherwise_is_no_proof(change, fault):
+    log, policies, made = settled_certificate()
+    found = pb.verify(replace(made, **change(made)), log, policies)
+    assert re.search(fault, " ".join(found.faults))

@@ -124,10 +124,10 @@ class Wealth:
     at_the_gap: np.ndarray
 
 
-def wealth_of(game, played, *, moving, longer=False, number=0):
+def wealth_of(game, played, *, moving, longer=False, number=0, settled=None):
     """The wealth of experts who bet on the leaders, 1 in a run that has no start of this number.
 
-    longer: rounds had four times as many rows as planned.
+    longer: rounds had four times as many rows as planned. settled: the round from which on the leader stays.
     """
     runs, rows = played.runs, len(played.log) // played.runs
     own = played.log.rounds.reshape(runs, rows)
@@ -139,7 +139,9 @@ def wealth_of(game, played, *, moving, longer=False, number=0):
         counts = np.bincount(own[run]).astype(float)
         led = played.leaders.reshape(runs, rows)[run][np.cumsum(counts).astype(int) - 1]
         planned = np.maximum(counts // (4 if longer else 1), 1)
-        leaders = Leaders(policies, tuple(led.tolist()), tuple(int(size) for size in planned), moving)
+        led = led if settled is None else np.concatenate([led[:settled], np.full(len(led) - settled, led[settled])])
+        sizes = tuple(int(size) for size in planned)
+        leaders = Leaders(policies, tuple(led.tolist()), sizes, moving, settled=settled)
         scales = Bets(game.multipliers, tuple(game.scales[i % len(game.scales)] for i in range(len(counts)))).units
         starts = (*leaders.starts(counts), *[len(counts)] * (number + 1))
         leaders = replace(leaders, start=starts[number])
@@ -201,6 +203,29 @@ def test_no_expert_grows_rich_where_rounds_are_longer_than_planned():
     for paths in found.bounded:
         check(paths)
         assert np.exp(stopped(paths)).mean() > 0.85
+
+
+SETTLING = ("luckiest-chased", "spoiler-with-large-stakes", "unluckiest-and-rare", "from-best-to-worst")
+
+
+def check_settled(name, *, runs, seed):
+    game = GAMES[name]
+    found = wealth_of(game, play(game, runs=runs, rows=ROWS, seed=seed), moving=LOTTERY_MOVING, settled=4)
+    for paths in found.bounded:
+        check(paths)
+        assert np.exp(stopped(paths)).mean() > LEAST_MEANS.get(name, 0.85)
+    assert (found.at_the_gap <= found.bounded + 1e-12).all()
+
+
+@pytest.mark.parametrize("name", SETTLING[:2])
+def test_no_expert_grows_rich_where_the_leader_stays(name):
+    check_settled(name, runs=RUNS, seed=11)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SETTLING)
+def test_no_expert_grows_rich_where_the_leader_stays_in_many_runs(name):
+    check_settled(name, runs=MANY_RUNS, seed=12)
 
 
 @pytest.mark.parametrize(

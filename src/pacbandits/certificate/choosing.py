@@ -5,6 +5,9 @@ less about one standard error. A standard error √v is no sum over contexts, bu
 
 A leader makes way only for a policy that seems better by what matters, and where all weight has to end at one policy
 only for one that seems clearly better: comparing the two costs more than a small difference is worth.
+
+Who leads is the simplest of those that the data so far cannot tell from the favourite: splits that noise has made are
+gone before anybody reads them.
 """
 
 from __future__ import annotations
@@ -17,13 +20,14 @@ from pacbandits.arrays import FloatArray
 from pacbandits.certificate.conventions import FIRST_BLOCK_ROWS
 from pacbandits.certificate.leaders import LOTTERY_MOVING, SINGLE_MOVING, Leaders
 from pacbandits.certificate.ledger import Ledger
-from pacbandits.policies.base import PolicyClass, total
+from pacbandits.policies.base import PolicyClass, SimplifyingClass, total
 from pacbandits.records import Contexts, Log, Policy
 
 LEADING_GROWTH_FACTOR = 1.25  # by which the data have grown since the last time when a leader is chosen again
 MAX_CHOOSING_EPSILON = 0.05  # by which the leaders of a log are chosen, whatever ε is to be certified
 MIN_CHOOSING_EPSILON = 1e-9  # where nothing is in doubt
 MIN_ADVANTAGE_EPSILONS = 0.05  # for which a leader makes way
+DOUBT_STANDARD_ERRORS = 1.5  # by which a favourite must seem better than a simpler policy, or that one leads
 # The same where a single policy is wanted.
 MIN_CLEAR_ADVANTAGE_EPSILONS, MIN_CLEAR_ADVANTAGE_STANDARD_ERRORS = 0.2, 0.5
 
@@ -136,12 +140,23 @@ def lead_round(
     part, ledger = part_before(log, predictions, round_number)
     complete = part.least is None
     scores, epsilon = favourite_scores(ledger, policies, all_propensities=complete)
-    favourite = policies.argmax(ledger.contexts, scores)
+    mixture = mixed_propensities(ledger, all_propensities=complete)
+    favourite = _simplified(policies.argmax(ledger.contexts, scores), policies, ledger, mixture)
     if leader is None:
         return favourite
-    mixture = mixed_propensities(ledger, all_propensities=complete)
     follows = makes_way(leader, favourite, ledger, mixture, epsilon=epsilon, single=single)
     return favourite if follows else leader
+
+
+def _simplified(favourite: Policy, policies: PolicyClass, ledger: Ledger, mixture: FloatArray) -> Policy:
+    """The simplest policy that a ledger cannot tell from its favourite, where the class knows simpler ones.
+
+    mixture (m, A): propensities.
+    """
+    if not isinstance(policies, SimplifyingClass):
+        return favourite
+    losses, squares = ledger.gaps(mixture, reference=favourite(ledger.contexts))
+    return policies.simplest(favourite, ledger.contexts, losses, squares, standard_errors=DOUBT_STANDARD_ERRORS)
 
 
 def part_before(log: Log, predictions: FloatArray, number: int) -> tuple[Log, Ledger]:

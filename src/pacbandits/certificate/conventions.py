@@ -65,7 +65,10 @@ def shuffled(log: Log) -> Log:
 
 
 def in_blocks(log: Log, ends: IntArray | None = None) -> Log:
-    """The log itself if it has rounds, else with its rows, in their order, numbered by block; ends: of these, if not `block_ends`."""
+    """The log itself if it has rounds, else with its rows, in their order, numbered by block.
+
+    ends: of the blocks, if not `block_ends`.
+    """
     if has_rounds(log):
         return log
     if log.repeats.max() > 1:

@@ -79,6 +79,21 @@ class ClosedClass(PolicyClass, Protocol):
 
 
 @runtime_checkable
+class SimplifyingClass(PolicyClass, Protocol):
+    """A policy class some of whose policies are simpler than others."""
+
+    def simplest(
+        self, policy: Policy, contexts: Contexts, losses: FloatArray, squares: FloatArray, *, standard_errors: float
+    ) -> Policy:
+        """The simplest of its policies, made from the given one, that loses at most so many standard errors against it.
+
+        losses (m, A): what an action costs in the place of the policy's own, as estimated. squares (m, A): what sums to
+        the square of the standard error of that.
+        """
+        ...
+
+
+@runtime_checkable
 class FiniteSetClass(PolicyClass, Protocol):
     """A policy class over a finite set of contexts, which it knows by their ids.
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
+from pacbandits.arrays import FloatArray
 from pacbandits.checks import instance, whole_number
 from pacbandits.policies.base import check_n_actions
 from pacbandits.policies.memory import PerContexts
 from pacbandits.policies.trees.bins import Bins, Codes
 from pacbandits.policies.trees.cost import TreeSizes
+from pacbandits.policies.trees.pruning import simplest_tree
 from pacbandits.policies.trees.tree import Node, TreePolicy, leaves
 from pacbandits.records import Contexts, Policy
 
@@ -77,6 +80,15 @@ class BinnedTrees:
             return below and fits(node.then, depth - 1) and fits(node.otherwise, depth - 1)
 
         return fits(policy.root, self.depth)
+
+    def simplest(
+        self, policy: Policy, contexts: Contexts, losses: FloatArray, squares: FloatArray, *, standard_errors: float
+    ) -> Policy:
+        """The tree of fewest leaves that loses at most so many standard errors against a tree."""
+        if not isinstance(policy, TreePolicy):
+            return policy
+        root = simplest_tree(policy.root, contexts, losses, squares, standard_errors=standard_errors)
+        return replace(policy, root=root)
 
     def _sizes(self) -> TreeSizes:
         return TreeSizes.of(self.bins, n_actions=self.n_actions)
