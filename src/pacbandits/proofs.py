@@ -20,6 +20,7 @@ from pacbandits.certificate.verify import verify as verify_betting
 from pacbandits.certificate.watching import Check, look
 from pacbandits.checks import instance, path_of
 from pacbandits.errors import InputError, nearest, one_line, plain
+from pacbandits.exports.deployed import DeployedPolicy
 from pacbandits.json_files import MAX_JSON_BYTES, json_text, parse_json, read_json
 from pacbandits.logs import read_log
 from pacbandits.logs.reading import ReadingOptions
@@ -29,7 +30,7 @@ from pacbandits.policies.costs import check_memory
 from pacbandits.policies.registry import describe_class, same_class
 from pacbandits.realizable.certificate import RealizableCertificate
 from pacbandits.realizable.verify import verify_realizable
-from pacbandits.records import Chosen, Contexts, Log, check_log
+from pacbandits.records import Contexts, Log, check_log
 from pacbandits.rewards import RewardModel
 
 Json = dict[str, Any]
@@ -94,9 +95,10 @@ class Proof:
     path: Path
 
     @property
-    def policy(self) -> Chosen:
-        """The policy of which it is claimed."""
-        return self.certificate.policy
+    def policy(self) -> DeployedPolicy:
+        """The policy of which it is claimed, to act on data frames: `policy(frame)` gives the names of actions."""
+        made = self.certificate
+        return DeployedPolicy(made.policy, made.action_names, made.dates)
 
     def contexts(self, path: str | Path | None = None) -> Contexts | None:
         """The contexts that the certificate speaks of or its class was learnt from.

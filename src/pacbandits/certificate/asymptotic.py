@@ -219,6 +219,7 @@ def certify_asymptotically(
         certified_epsilon=min(max(min(found), 0.0), 1.0) * unit,
         action_names=log.action_names,
         reward_range=log.reward_range,
+        dates=log.dates,
         samples=log.samples,
         rows=len(log),
         draws=draws,

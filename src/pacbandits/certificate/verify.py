@@ -114,6 +114,8 @@ def _faults_on_sight(certificate: Certificate, log: Log, policies: PolicyClass) 
         faults.append("the certificate and the log differ in the range of rewards, in whose units distances are")
     if log.action_names != c.action_names:
         faults.append("the certificate and the log differ in the names of actions")
+    if log.dates != c.dates:
+        faults.append("the certificate and the log differ in which columns are dates")
     if log.n_actions != policies.n_actions:
         faults.append(f"the log has {log.n_actions} actions, the policy class {policies.n_actions}")
     if not _near(c.log_size, policies.log_size):

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 from pacbandits.checks import texts
 from pacbandits.errors import InputError, plain
-from pacbandits.policies.decisions import DecidingPolicy, Decision
+from pacbandits.policies.decisions import DecidingPolicy, Decision, inputs_of
 from pacbandits.records import Chosen, Policy
+from pacbandits.records.dates import DatePart, date_parts
 
 Action = str | int  # as it is written: its name, or its number
 
@@ -31,3 +32,10 @@ def written_actions(chosen: Chosen, actions: Sequence[str] | None) -> tuple[Acti
     if len(names) != chosen.n_actions:
         raise InputError(f"the policy has {chosen.n_actions:,} actions, but {len(names):,} names are given as actions")
     return names
+
+
+def made_of_dates(chosen: Chosen, dates: Sequence[str]) -> dict[str, DatePart]:
+    """The features that a policy asks about and that are made of these columns of dates, and how."""
+    asked = inputs_of(chosen)
+    known = texts(dates, name="dates")
+    return {} if asked is None else date_parts((*asked.numbers, *asked.labels), known)

@@ -25,13 +25,13 @@ def log_of(frame: object, **reading: Unpack[Reading]) -> Log:
     if options.position is not None:
         raise InputError("a data frame has no positions; leave out the position")
     empty = Fields.read({}, of="description of the table")
-    table = _table(frame)
+    table = arrow_table(frame)
     coded = [field.name for field in table.schema if pa.types.is_dictionary(field.type)]
     columns = parquet.columns_of(table, name="the data frame")
     return log_of_columns(columns, options, remarks=(), about=empty, first_line=None, coded=coded)
 
 
-def _table(frame: object) -> Any:
+def arrow_table(frame: object) -> Any:
     """The data frame as an Arrow table."""
     if not isinstance(frame, pa.Table):
         if not hasattr(frame, "__arrow_c_stream__"):

@@ -18,11 +18,11 @@ from pacbandits.logs.raw import MAX_ACTIONS, RawLog, make_log
 from pacbandits.logs.reading import ReadingOptions
 from pacbandits.logs.splits import split_names
 from pacbandits.records import parquet
-from pacbandits.records.arrow import Columns, is_list, is_text, pa
+from pacbandits.records.arrow import Columns, is_list, is_temporal, is_text, pa
 from pacbandits.records.columns import pop_floats, pop_integers, pop_matrix
 from pacbandits.records.contexts import Contexts
 from pacbandits.records.identifiers import leave_out_identifiers
-from pacbandits.records.log import Log, pop_weights, with_about
+from pacbandits.records.log import Log, pop_weights, stored_dates, with_about
 
 FIRST_CSV_LINE = 2  # after the names of columns
 _PROPENSITY_PREFIX = "propensity_"  # and the action: columns of the propensities of all actions
@@ -81,6 +81,7 @@ def log_of_columns(
     assert rewards is not None
     weighted = pop_weights(table)
     unnamed = leave_out_identifiers(table, coded=coded, keep=options.features or ())
+    dates = (*stored_dates(about), *(name for name, column in table.items() if is_temporal(column.type)))
     contexts = Contexts.from_columns(table, n=len(actions))
     if contexts.n_features == 0 and contexts.ids is None:
         contexts = replace(contexts, ids=contexts.distinct()[1])
@@ -103,7 +104,7 @@ def log_of_columns(
         split=split,
         numbered=labels is None,
     )
-    return _within(make_log(raw, reward_range=options.reward_range), about, options)
+    return replace(_within(make_log(raw, reward_range=options.reward_range), about, options), dates=dates)
 
 
 def _told_actions(

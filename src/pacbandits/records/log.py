@@ -19,7 +19,7 @@ from pacbandits.records import parquet
 from pacbandits.records.arrow import Columns
 from pacbandits.records.columns import pop_floats, pop_integers, pop_matrix
 from pacbandits.records.contexts import WEIGHT_COLUMN, Contexts, check_contexts
-from pacbandits.records.files import naming
+from pacbandits.records.files import MAX_COLUMNS, naming
 from pacbandits.records.naming import check_names
 from pacbandits.records.phi import joined_phi
 
@@ -45,6 +45,7 @@ class Log:
     remarks: what else is assumed of the log, in words; its certificates repeat them.
     action_names (A,): what the actions are called; None if they are but numbered.
     reward_range: what a reward of 0 and of 1 stand for in the units of whoever kept the log.
+    dates: the columns of dates and times that features were made of.
     """
 
     contexts: Contexts
@@ -57,6 +58,7 @@ class Log:
     remarks: tuple[str, ...] = ()
     action_names: tuple[str, ...] | None = None
     reward_range: tuple[float, float] = UNIT_RANGE
+    dates: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         n = len(check_contexts(self.contexts))
@@ -81,7 +83,7 @@ class Log:
         settle(self, remarks=texts(self.remarks, name="remarks"), propensities=propensities, actions=actions)
         settle(self, rewards=floats(self.rewards, name="rewards", shape=(n,)))
         settle(self, action_names=check_names(self.action_names, n_actions=propensities.shape[1]))
-        settle(self, reward_range=check_range(self.reward_range))
+        settle(self, reward_range=check_range(self.reward_range), dates=texts(self.dates, name="dates"))
         settle(self, rounds=integers(self.rounds, name="rounds", shape=(n,)))
         repeats = integers(self.repeats, name="repeats", shape=(n,))
         if repeats.min() < 1:
@@ -305,6 +307,8 @@ class Log:
         about: dict[str, object] = {} if self.action_names is None else {"actions": list(self.action_names)}
         if self.reward_range != UNIT_RANGE:
             about["reward_range"] = list(self.reward_range)
+        if self.dates:
+            about["dates"] = list(self.dates)
         parquet.write(path, self.contexts.columns() | columns, remarks=self.remarks, about=about)
 
 
@@ -323,7 +327,12 @@ def with_about(log: Log, about: Fields) -> Log:
     """The log with what a file says about it beside its columns."""
     names = about.texts("actions", most=log.n_actions) if "actions" in about else None
     ends = about.numbers("reward_range", shortest=2, longest=2) if "reward_range" in about else UNIT_RANGE
-    return replace(log, action_names=names, reward_range=(ends[0], ends[1]))
+    return replace(log, action_names=names, reward_range=(ends[0], ends[1]), dates=stored_dates(about))
+
+
+def stored_dates(about: Fields) -> tuple[str, ...]:
+    """The columns of dates that features were made of before a file was written, as it says."""
+    return about.texts("dates", most=MAX_COLUMNS) if "dates" in about else ()
 
 
 def check_range(given: object) -> tuple[float, float]:
