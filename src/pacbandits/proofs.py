@@ -100,17 +100,20 @@ class Proof:
         made = self.certificate
         return DeployedPolicy(made.policy, made.action_names, made.dates)
 
-    def contexts(self, path: str | Path | None = None) -> Contexts | None:
+    def contexts(
+        self, path: str | Path | None = None, *, read: Callable[[Path], Contexts] = Contexts.read
+    ) -> Contexts | None:
         """The contexts that the certificate speaks of or its class was learnt from.
 
         path: of their file; where the certificate speaks of them, the one beside its own file if none is named.
+        read: what reads the file.
         """
         if not self.certificate.speaks_of_contexts:
-            return None if path is None else Contexts.read(path)
+            return None if path is None else read(Path(path))
         beside = contexts_beside(self.path) if path is None else Path(path)
         if not beside.is_file():
             raise InputError(f"{self.path} speaks of contexts, and there is no file {beside}; name it with --contexts")
-        return Contexts.read(beside)
+        return read(beside)
 
     def log(self, path: str | Path, *, reading: Mapping[str, Any] | None = None) -> Log:
         """The log in a file, read as it was to certify it, unless the reading says otherwise."""

@@ -18,12 +18,15 @@ import numpy as np
 from pacbandits.arrays import BoolArray, FloatArray, IntArray
 from pacbandits.errors import InputError, plain
 from pacbandits.records.arrow import Columns, csv, is_temporal, pa, pc
+from pacbandits.records.columns import Cells
 
 Part = Literal["weekday", "day", "hour"]
 
 WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _DAY_ENDING = " days since 1970-01-01"
 _ENDINGS: dict[Part, str] = {"weekday": " weekday", "day": _DAY_ENDING, "hour": " hour"}
+_ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}(?:$|[T ])")
+MIN_DATES = 2  # in a column of text, for what is none to be a mistake
 _LIKE_A_DATE = re.compile(r"[0-9:.TZ+\- ]+")
 _FIRST_DAY = date(1970, 1, 1)
 _FIRST_WEEKDAY = WEEKDAYS.index("Thu")
@@ -83,6 +86,23 @@ def dates_in_text(column: Any) -> Any | None:
     lines = "\n".join(["date", *labels, ""]).encode()
     read: Any = csv.read_csv(pa.BufferReader(lines)).column(0).combine_chunks() if labels else pa.nulls(0)
     return read.take(column.indices) if is_temporal(read.type) or not labels else None
+
+
+def check_dates(column: Any, name: str, cells: Cells) -> None:
+    """Raise when most of a column of text is dates in ISO form, and the rest is something else."""
+    labels: list[str | None] = column.dictionary.to_pylist()
+    good = np.array([label is not None and _ISO_DATE.match(label) is not None for label in labels], dtype=np.bool_)
+    if good.sum() < max(MIN_DATES, len(good) / 2):
+        return
+    bad = ~good
+    indices: IntArray = column.indices.fill_null(int(good.argmax())).to_numpy(zero_copy_only=False)
+    if not bad.any() or not bad[indices].any():
+        return
+    row = int(bad[indices].argmax())
+    raise InputError(
+        f"column '{plain(name)}' holds '{plain(labels[int(indices[row])])}' in {cells.row(row)}, and dates elsewhere; "
+        "write it as 2024-01-31 or 2024-01-31 13:30:00, or leave the row or the column out"
+    )
 
 
 def _is_day(value: float) -> bool:

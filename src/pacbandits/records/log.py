@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from pacbandits.arrays import BoolArray, FloatArray, IntArray, floats, integers
 from pacbandits.checks import instance, settle, texts
-from pacbandits.errors import InputError, plain
+from pacbandits.errors import ROW, InputError, RowError, plain
 from pacbandits.fields import Fields
 from pacbandits.records import parquet
 from pacbandits.records.arrow import Columns
@@ -66,16 +66,19 @@ class Log:
         if propensities.shape[1] == 0:
             raise InputError("propensities have no columns; at least one action is needed")
         if propensities.min() < 0:
-            raise InputError(f"propensities must not be negative, got {propensities.min()}")
+            row = int(propensities.min(axis=1).argmin())
+            raise RowError(f"propensities must not be negative, got {propensities.min()} in {ROW}; correct it", row)
         off = np.abs(propensities.sum(axis=1) - 1.0)
         if self.least is None and off.max() > PROPENSITY_SUM_ROUNDING:
             row = int(off.argmax())
-            raise InputError(f"propensities of row {row} sum to {propensities[row].sum():.10g}; they must sum to 1")
+            total = propensities[row].sum()
+            raise RowError(f"propensities of {ROW} sum to {total:.10g}; they must sum to 1: correct them", row)
         actions = integers(self.actions, name="actions", shape=(n,), below=propensities.shape[1])
         played = propensities[np.arange(n), actions]
         if played.min() <= 0:
             row = int(played.argmin())
-            raise InputError(f"row {row} played action {actions[row]}, whose propensity is 0; that cannot happen")
+            words = f"{ROW} played action {actions[row]}, whose propensity is 0; that cannot be: correct one of them"
+            raise RowError(words, row)
         if self.least is not None:
             least = floats(self.least, name="least propensities", shape=propensities.shape)
             _check_least(least, propensities, actions)
@@ -87,7 +90,8 @@ class Log:
         settle(self, rounds=integers(self.rounds, name="rounds", shape=(n,)))
         repeats = integers(self.repeats, name="repeats", shape=(n,))
         if repeats.min() < 1:
-            raise InputError(f"repeats must be 1 or more, got {repeats.min()}")
+            row = int(repeats.argmin())
+            raise RowError(f"repeats must be 1 or more, got {repeats[row]} in {ROW}; correct it, or leave it out", row)
         if repeats.sum(dtype=np.float64) >= 2.0**63:
             raise InputError(f"repeats sum to {repeats.sum(dtype=np.float64):.6g}; fewer than 2^63 can be counted")
         settle(self, repeats=repeats)
@@ -362,16 +366,18 @@ def _check_least(least: FloatArray, propensities: FloatArray, actions: IntArray)
     below = least[rows, actions] - played
     if below.max() > 0:
         row = int(below.argmax())
-        raise InputError(
-            f"row {row} played action {actions[row]} with propensity {played[row]}, below the least propensity "
-            f"{least[row, actions[row]]} that was declared; declare a smaller one"
+        raise RowError(
+            f"{ROW} played action {actions[row]} with propensity {played[row]}, below the least propensity "
+            f"{least[row, actions[row]]} that was declared; declare a smaller one",
+            row,
         )
     totals = propensities.sum(axis=1)
     if totals.max() > 1.0 + PROPENSITY_SUM_ROUNDING:
         row = int(totals.argmax())
-        raise InputError(
-            f"row {row} played action {actions[row]} with propensity {played[row]:.6g}, which leaves less for the "
-            f"{propensities.shape[1] - 1} others than the least propensity that was declared; declare a smaller one"
+        raise RowError(
+            f"{ROW} played action {actions[row]} with propensity {played[row]:.6g}, which leaves less for the "
+            f"{propensities.shape[1] - 1} others than the least propensity that was declared; declare a smaller one",
+            row,
         )
 
 

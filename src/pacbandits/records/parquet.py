@@ -17,7 +17,7 @@ from pacbandits.errors import InputError, plain
 from pacbandits.fields import MAX_TEXT_CHARACTERS, Fields, texts
 from pacbandits.json_files import parse_json
 from pacbandits.records.arrow import Columns, is_list, is_number, is_plain_text, is_temporal, is_text, pa, pq
-from pacbandits.records.columns import pop_matrix
+from pacbandits.records.columns import Cells, pop_matrix
 from pacbandits.records.delimited import DELIMITERS, check_texts, read_delimited, remarks_on_delimited
 from pacbandits.records.files import (
     NUMBER_BYTES,
@@ -33,6 +33,8 @@ from pacbandits.records.pages import count_unpacked_bytes
 
 __all__ = [
     "DELIMITERS",
+    "FIRST_LINE",
+    "cells_of",
     "coded_columns",
     "columns_of",
     "pop_matrix",
@@ -46,6 +48,7 @@ __all__ = [
     "write",
 ]
 
+FIRST_LINE = 2  # of rows in a file of text, after the names of columns
 MAX_REMARKS = 100  # in a file
 _MAX_FOOTER_ITEMS = 10**6  # in one list of it
 _PLAIN_PARQUET = "write it without compression and dictionaries (compression='none', use_dictionary=False)"
@@ -65,8 +68,10 @@ def read(path: str | Path) -> Columns:
 @contextmanager
 def reading(path: Path) -> Generator[str | None]:
     """The delimiter of a file of text, None for Parquet; what goes wrong within is a sentence that names the file."""
-    check_file(path)
+    size = check_file(path)
     delimiter = DELIMITERS.get(suffix(path))
+    if size == 0:
+        raise InputError(f"{path} is empty: a file of 0 bytes; write it again")
     try:
         with naming(path):
             yield delimiter
@@ -172,7 +177,8 @@ def _check_names(path: str, names: list[str], *, n: int) -> None:
     if not names:
         raise InputError(f"{path} has no columns")
     if len(set(names)) != len(names):
-        raise InputError(f"{path} has two columns of the same name")
+        twice = next(name for i, name in enumerate(names) if name in names[:i])
+        raise InputError(f"{path} has two columns of the same name, '{plain(twice)}'; rename one, or leave it out")
     if "" in names:
         where = names.index("") + 1
         raise InputError(f"column {where} of {path} has no name; name it, or leave it out (pandas: index=False)")
@@ -198,6 +204,12 @@ def coded_columns(path: str | Path) -> frozenset[str]:
     if suffix(Path(path)) in DELIMITERS:
         return frozenset()
     return frozenset(field.name for field in _open(Path(path)).schema_arrow if pa.types.is_dictionary(field.type))
+
+
+def cells_of(path: str | Path, *, n: int) -> Cells:
+    """Where the n rows of a file that could be read stand: of text, on which lines, after the names of columns."""
+    in_text = suffix(Path(path)) in DELIMITERS
+    return Cells(range(FIRST_LINE, FIRST_LINE + n) if in_text else None)
 
 
 def suffix(path: Path) -> str:

@@ -11,6 +11,7 @@ from pacbandits.arrays import BoolArray
 from pacbandits.certificate import Certificate
 from pacbandits.certificate.values import Interval, Worth
 from pacbandits.errors import one_line, plain
+from pacbandits.logs.outcomes import CLIPPED
 from pacbandits.policies.trees.tree import Branch, Node, TreePolicy
 from pacbandits.records import Log, Lottery, likeliest
 from pacbandits.records.log import UNIT_RANGE
@@ -230,7 +231,9 @@ def _overlap(certificate: Certificate, log: Log, names: tuple[str, ...]) -> Mark
 
 def _remarked(log: Log) -> list[Mark]:
     """What had to be assumed of the file."""
-    return [Mark("yellow", "Taken as given", one_line(words)) for words in log.assumed]
+    said = [one_line(words) for words in log.assumed]
+    titles = ["Another reward" if words.startswith(CLIPPED) else "Taken as given" for words in said]
+    return [Mark("yellow", title, words) for title, words in zip(titles, said, strict=True)]
 
 
 def interval_words(summary: Summary, interval: Interval, *, difference: bool) -> str:
