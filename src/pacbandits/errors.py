@@ -72,5 +72,6 @@ def nearest(name: str, known: Iterable[str]) -> str:
 
 
 def count_of(count: int, noun: str, many: str | None = None) -> str:
-    """So many things, in words: 1 row, 2 rows; many: of several, if that is not the noun and an s."""
-    return f"{count:,} {noun if count == 1 else many or f'{noun}s'}"
+    """So many things, in words: 1 row, 2 rows, 2 batches; many: of several, if that does not just end in s or es."""
+    several = many or (f"{noun}es" if noun.endswith("ch") else f"{noun}s")
+    return f"{count:,} {noun if count == 1 else several}"

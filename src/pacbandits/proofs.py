@@ -19,7 +19,7 @@ from pacbandits.certificate.rule import follow_rule, learn_again
 from pacbandits.certificate.verify import verify as verify_betting
 from pacbandits.certificate.watching import Check, look
 from pacbandits.checks import instance, path_of
-from pacbandits.errors import InputError, nearest, one_line, plain
+from pacbandits.errors import InputError, count_of, nearest, one_line, plain
 from pacbandits.exports.deployed import DeployedPolicy
 from pacbandits.json_files import MAX_JSON_BYTES, json_text, parse_json, read_json
 from pacbandits.logs import read_log
@@ -156,13 +156,15 @@ def verify(
     if kind.recheck is None:
         raise InputError(NO_PROOF)
     if certificate.policy.n_actions != check_class(policies).n_actions:
-        words = f"the certified policy is for {certificate.policy.n_actions:,} actions, the class for"
+        words = f"the certified policy is for {count_of(certificate.policy.n_actions, 'action')}, the class for"
         return Verdict((f"{words} {policies.n_actions:,}",), None)
     check_memory(policies, len(check_log(log)))
     verdict = kind.recheck(certificate, log, policies, contexts, model)
     verdict = _with_a_look(verdict, certificate, certificate.of(log))
     if verdict.good and len(log) > certificate.rows:
-        more = f"the log has gone on since, by {len(log) - certificate.rows:,} rows that the claim does without"
+        more = (
+            f"the log has gone on since, by {count_of(len(log) - certificate.rows, 'row')} that the claim does without"
+        )
         verdict = replace(verdict, checked=(*verdict.checked, more))
     return replace(verdict, faults=tuple(one_line(fault) for fault in verdict.faults))
 

@@ -266,7 +266,7 @@ def test_names_that_do_not_fit_the_policy(run, save, people, monkeypatch):
     call_actions(monkeypatch, "plain")
     code, _, err = run("apply", save(TREE), people)
     assert code == 2
-    assert "the policy has 2 actions, but 1 names are given" in err
+    assert "the policy has 2 actions, and actions were given 1 name; give" in err
 
 
 def test_what_is_not_proven_is_said(run, tmp_path, people):

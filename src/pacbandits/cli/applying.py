@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from pacbandits.cli.shared import app, check_output, print_json, say, show, status
-from pacbandits.errors import InputError, one_line, plain, visible
+from pacbandits.errors import InputError, count_of, one_line, plain, visible
 
 if TYPE_CHECKING:
     from pacbandits.arrays import IntArray
@@ -181,7 +181,7 @@ def _act(proof: Proof, customers: Path, *, out: Path | None, column: str, seed: 
         show(applied_table(counted))
     else:
         said = ", ".join(f"{plain(name)} for {count:,}" for name, count in counted if count)
-        say(one_line(f"wrote {out}: {len(table):,} rows, {said}"))
+        say(one_line(f"wrote {out}: {count_of(len(table), 'row')}, {said}"))
 
 
 def _check_free(table: Customers, names: list[str]) -> None:

@@ -25,7 +25,7 @@ from pacbandits.cli.reading import (
     reading_options,
 )
 from pacbandits.cli.shared import PARTIAL, SINGLE_HELP, app, check_output, print_json, say_cost, show, status
-from pacbandits.errors import InputError
+from pacbandits.errors import InputError, count_of
 
 DEFAULT_EPSILON = 0.05  # of --asymptotic
 
@@ -165,7 +165,7 @@ def certify_log(
     learnt = learn_class(policies, read, contexts=before, ordered=ordered, shuffle=shuffle)
     say_cost(learnt.policies, read.contexts, of="bootstrap" if asymptotic else "certificate")
     with status() as tell:
-        tell(f"{'predicting rewards of' if asymptotic else 'certifying'} {read.samples:,} interactions")
+        tell(f"{'predicting rewards of' if asymptotic else 'certifying'} {count_of(read.samples, 'interaction')}")
         if asymptotic:
             made = certify_asymptotically(
                 read,
@@ -176,7 +176,7 @@ def certify_log(
                 draws=BOOTSTRAP_DRAWS if draws is None else draws,
                 ordered=ordered,
                 shuffle=shuffle,
-                progress=prefixed(tell, f"bootstrap of {read.samples:,} interactions"),
+                progress=prefixed(tell, f"bootstrap of {count_of(read.samples, 'interaction')}"),
             )
             table, summary = asymptotic_table(made), None
         else:

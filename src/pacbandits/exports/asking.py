@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pacbandits.checks import texts
-from pacbandits.errors import InputError, plain
+from pacbandits.errors import InputError, count_of, plain
 from pacbandits.policies.decisions import DecidingPolicy, Decision, inputs_of
 from pacbandits.records import Chosen, Policy
 from pacbandits.records.dates import DatePart, date_parts
@@ -30,7 +30,8 @@ def written_actions(chosen: Chosen, actions: Sequence[str] | None) -> tuple[Acti
         return tuple(range(chosen.n_actions))
     names = texts(actions, name="actions")
     if len(names) != chosen.n_actions:
-        raise InputError(f"the policy has {chosen.n_actions:,} actions, but {len(names):,} names are given as actions")
+        there, given = count_of(chosen.n_actions, "action"), count_of(len(names), "name")
+        raise InputError(f"the policy has {there}, and actions were given {given}; give one for each")
     return names
 
 

@@ -12,7 +12,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from pacbandits.errors import InputError, plain
+from pacbandits.errors import InputError, count_of, plain
 from pacbandits.fields import MAX_WHOLE_NUMBER
 from pacbandits.logs.raw import RawLog, make_log
 from pacbandits.logs.reading import ReadingOptions
@@ -37,7 +37,7 @@ def read_dsjson(path: Path, options: ReadingOptions) -> Log:
     if options.n_actions is not None and count != options.n_actions:
         raise InputError(f"the lines have {count} actions, but were said to have {options.n_actions}")
     said = (
-        (f"the {read.skipped} lines without a decision and its cost may be left out", read.skipped > 0),
+        (f"the {count_of(read.skipped, 'line')} without a decision and its cost may be left out", read.skipped > 0),
         ("lines were dropped ('pdrop') whatever happened in them", read.dropped),
         ("an action means the same in every line, though its features vary", read.varied),
     )

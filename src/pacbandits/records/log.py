@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from pacbandits.arrays import BoolArray, FloatArray, IntArray, floats, integers
 from pacbandits.checks import instance, settle, texts
-from pacbandits.errors import ROW, InputError, RowError, plain
+from pacbandits.errors import ROW, InputError, RowError, count_of, plain
 from pacbandits.fields import Fields
 from pacbandits.records import parquet
 from pacbandits.records.arrow import Columns
@@ -376,7 +376,8 @@ def _check_least(least: FloatArray, propensities: FloatArray, actions: IntArray)
         row = int(totals.argmax())
         raise RowError(
             f"{ROW} played action {actions[row]} with propensity {played[row]:.6g}, which leaves less for the "
-            f"{propensities.shape[1] - 1} others than the least propensity that was declared; declare a smaller one",
+            f"{count_of(propensities.shape[1] - 1, 'other')} than the least propensity that was declared; declare a "
+            "smaller one",
             row,
         )
 

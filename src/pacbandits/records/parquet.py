@@ -13,7 +13,7 @@ from typing import IO, Any, cast
 import numpy as np
 
 from pacbandits.arrays import BoolArray, IntArray
-from pacbandits.errors import InputError, plain
+from pacbandits.errors import InputError, count_of, plain
 from pacbandits.fields import MAX_TEXT_CHARACTERS, Fields, texts
 from pacbandits.json_files import parse_json
 from pacbandits.records.arrow import Columns, is_list, is_number, is_plain_text, is_temporal, is_text, pa, pq
@@ -114,7 +114,9 @@ def _split_up(table: Any, texts: set[str], *, name: str, in_text: bool) -> Colum
         column: Any = columns.pop().combine_chunks()
         column.validate(full=True)
         if len(column) != n:
-            raise InputError(f"column '{plain(title)}' has {len(column)} rows, and the table {n}; it is damaged")
+            raise InputError(
+                f"column '{plain(title)}' has {count_of(len(column), 'row')}, and the table {n}; it is damaged"
+            )
         out[title] = sort_labels(column) if title in texts else column
         if in_text and title in texts:
             check_texts(title, out[title].dictionary.to_pylist())
@@ -137,7 +139,9 @@ def _read_parquet(path: Path) -> tuple[Any, set[str]]:
     whole: Any = _open(path, metadata=described.metadata, read_dictionary=list(texts), page_checksum_verification=True)
     table: Any = whole.read()
     if table.num_rows != described.metadata.num_rows:
-        raise InputError(f"it has {table.num_rows} rows, and says that it has {described.metadata.num_rows}")
+        raise InputError(
+            f"it has {count_of(table.num_rows, 'row')}, and says that it has {described.metadata.num_rows}"
+        )
     return table, texts
 
 
