@@ -120,7 +120,8 @@ class Proof:
         how = {**self.reading, **(reading or {})}
         if not how and not self.certificate.unit_rewards and Path(path).suffix == ".parquet":
             return Log.read(path)
-        return read_log(path, **how)[0]
+        asked = self.policy.columns  # of a log on which it looks like an identifier, too
+        return read_log(path, **{**how, "keep": (*how.get("keep", ()), *asked)})[0]
 
 
 def verify(

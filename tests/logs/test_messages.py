@@ -63,6 +63,16 @@ def test_lines_are_those_of_the_file_when_rows_are_brought_into_order(tmp_path):
     assert pb.read_log(path, time="at", **READING)[0].contexts.features[:, 0].tolist() == [11, 13, 10, 12]
 
 
+def test_lines_with_nothing_are_counted(tmp_path):
+    path = tmp_path / "log.csv"
+    path.write_text("\n" + "\n\n".join(table(revenue="5")) + "\n")
+    with pytest.raises(pb.InputError, match="the revenue of line 18 is 5"):
+        pb.read_log(path, **READING)
+    path.write_text("\n\n" + "\n".join([*table()[:8], "1,2", *table()[8:]]) + "\n")
+    with pytest.raises(pb.InputError, match="line 11 has 2 values, and the first line names 5 columns"):
+        pb.read_log(path, **READING)
+
+
 @pytest.mark.parametrize(
     ("head", "rows", "words"),
     [
@@ -122,6 +132,9 @@ def test_rows_of_tables_without_lines_are_counted_from_0(tmp_path):
         pb.read_log(tmp_path / "log.parquet")
     with pytest.raises(pb.InputError, match=words):
         pb.certify(pa.table(columns))
+    late = pa.table(columns | {"when": np.arange(20)[::-1]})
+    with pytest.raises(pb.InputError, match=words):
+        pb.certify(late, time="when")
     columns["reward"] = np.where(np.arange(20) == BAD_ROW, np.nan, 0.0)
     with pytest.raises(pb.InputError, match=r"'reward' must be finite, but row 7 \(counted from 0\) holds nan"):
         pb.certify(pa.table(columns))

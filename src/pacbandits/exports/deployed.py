@@ -16,6 +16,7 @@ from pacbandits.logs.customers import Asked, customers_of
 from pacbandits.logs.frames import DataFrame
 from pacbandits.policies.decisions import inputs_of
 from pacbandits.records import Chosen, Contexts, Lottery, describe_chosen
+from pacbandits.records.dates import date_parts
 
 ROWS_AT_ONCE = 100_000
 
@@ -94,6 +95,14 @@ class DeployedPolicy:
         if inputs is None:
             raise InputError("the policy does not say what it asks about; call it on contexts from Python")
         return Asked(inputs.numbers, inputs.labels, ids=inputs.ids, phi=inputs.phi, dates=self.dates)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that it asks about, as far as it says; of a date, the column and what is made of it."""
+        inputs = inputs_of(self.chosen)
+        features = () if inputs is None else (*inputs.numbers, *inputs.labels)
+        made = date_parts(features, self.dates)
+        return tuple(dict.fromkeys((*features, *(part.column for part in made.values()))))
 
     def _contexts(self, rows: Contexts | DataFrame) -> Contexts:
         return rows if isinstance(rows, Contexts) else customers_of(rows, self.asked).contexts

@@ -52,7 +52,7 @@ def read_dsjson(path: Path, options: ReadingOptions) -> Log:
         declared=read.n_actions is not None,
         stated=options.n_actions is not None,
         remarks=[words for words, true in said if true],
-        cells=Cells(read.lines),
+        cells=Cells(read.lines.__getitem__),
         numbered=False,
     )
     return make_log(raw, options)

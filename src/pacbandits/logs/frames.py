@@ -28,7 +28,7 @@ def log_of(frame: object, **reading: Unpack[Reading]) -> Log:
     table = arrow_table(frame)
     coded = [field.name for field in table.schema if pa.types.is_dictionary(field.type)]
     columns = parquet.columns_of(table, name="the data frame")
-    return log_of_columns(columns, options, remarks=(), about=empty, first_line=None, coded=coded)
+    return log_of_columns(columns, options, remarks=(), about=empty, line=None, coded=coded)
 
 
 def arrow_table(frame: object) -> Any:

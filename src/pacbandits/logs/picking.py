@@ -49,11 +49,11 @@ def pick_columns(
     order = None if options.time is None else order_of(table.pop(options.time), options.time, cells)
     features = _features(table, options)
     if options.features is None and options.reward is not None:
-        after = [name for name in features if name.lower() in _AFTERWARDS]
+        after = [name for name in features if name.lower() in _AFTERWARDS and name not in options.keep]
         features = [name for name in features if name not in after]
         remarks += [_left_out(name) for name in after]
     if options.features is None:
-        clocks = [name for name in features if _tells_when(table[name])]
+        clocks = [name for name in features if name not in options.keep and _tells_when(table[name])]
         features = [name for name in features if name not in clocks]
         remarks += [_left_out_clock(name) for name in clocks]
     for name in [name for name in table if name not in features and not _is_own(name)]:

@@ -27,6 +27,7 @@ class Reading(TypedDict, total=False):
     features: Sequence[str] | None
     without: Sequence[str]
     clip: bool
+    keep: Sequence[str]
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,7 @@ class ReadingOptions:
     features: the columns to use as features, if not all that are left.
     without: columns to leave out.
     clip: whether rewards beyond the range are cut to it, which makes another reward of them.
+    keep: columns that stay features though they look like identifiers, outcomes, or the time.
     """
 
     n_actions: int | None = None
@@ -57,6 +59,7 @@ class ReadingOptions:
     features: Sequence[str] | None = None
     without: Sequence[str] = ()
     clip: bool = False
+    keep: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         if self.n_actions is not None:
@@ -79,7 +82,7 @@ class ReadingOptions:
             settle(self, split=",".join(f"{action}={share!r}" for action, share in shares.items()))
         if self.features is not None:
             settle(self, features=texts(self.features, name="features"))
-        settle(self, without=texts(self.without, name="without"))
+        settle(self, without=texts(self.without, name="without"), keep=texts(self.keep, name="keep"))
         used = [name for name in (self.action, self.reward, self.propensity, self.time) if name is not None]
         twice = next((name for i, name in enumerate(used) if name in used[:i]), None)
         if twice is not None:
@@ -100,7 +103,7 @@ class ReadingOptions:
     def to_json(self) -> dict[str, Any]:
         """What was said, as what JSON knows, by the names that `read_log` has for it."""
         given: dict[str, Any] = {field.name: getattr(self, field.name) for field in fields(self)}
-        lists = ("reward_range", "features", "without")
+        lists = ("reward_range", "features", "without", "keep")
         return {
             name: list(v) if name in lists else v for name, v in given.items() if v not in (None, ()) and v is not False
         }
@@ -128,4 +131,6 @@ class ReadingOptions:
             made["features"] = given.texts("features")
         if "without" in given:
             made["without"] = given.texts("without")
+        if "keep" in given:
+            made["keep"] = given.texts("keep")
         return cls(**made)

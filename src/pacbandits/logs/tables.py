@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -34,7 +34,7 @@ def read_table(path: Path, options: ReadingOptions) -> Log:
         options,
         remarks=parquet.read_remarks(path),
         about=parquet.read_about(path),
-        first_line=parquet.FIRST_LINE if parquet.suffix(path) in parquet.DELIMITERS else None,
+        line=parquet.cells_of(path).line,
         coded=parquet.coded_columns(path),
     )
 
@@ -45,21 +45,21 @@ def log_of_columns(
     *,
     remarks: Sequence[str],
     about: Fields,
-    first_line: int | None,
+    line: Callable[[int], int] | None,
     coded: Collection[str],
 ) -> Log:
     """A log from the columns of a table, which are taken out of it.
 
-    remarks, about: what its file says of it. first_line: the line of the file on which the first row stands. coded:
-    columns of text that its author has made categories.
+    remarks, about: what its file says of it. line: on which line of the file a row stands. coded: columns of text that
+    its author has made categories.
     """
     n = len(next(iter(table.values())))
     own = ("action", "reward", "propensity")
     names = {name: given for name in own if (given := getattr(options, name)) is not None}
-    cells = Cells(None if first_line is None else range(first_line, first_line + n), names)
+    cells = Cells(line, names)
     order, left_out = pick_columns(table, options, cells)
     if order is not None:
-        cells = replace(cells, lines=None if first_line is None else [first_line + int(row) for row in order])
+        cells = replace(cells, order=order)
         rows: Any = pa.array(order)
         table = {name: column.take(rows) for name, column in table.items()}
     each = [name for name in table if name.startswith(_PROPENSITY_PREFIX) and len(name) > len(_PROPENSITY_PREFIX)]
@@ -84,7 +84,7 @@ def log_of_columns(
     repeats = pop_integers(table, "repeats", cells)
     assert rewards is not None
     weighted = pop_weights(table)
-    unnamed = leave_out_identifiers(table, coded=coded, keep=options.features or ())
+    unnamed = leave_out_identifiers(table, coded=coded, keep=(*(options.features or ()), *options.keep))
     dates = (*stored_dates(about), *(name for name, column in table.items() if is_temporal(column.type)))
     contexts = Contexts.from_columns(table, n=n, cells=cells)
     if contexts.n_features == 0 and contexts.ids is None:

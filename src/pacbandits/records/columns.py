@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,16 +22,19 @@ WEIGHT_COLUMN = "context_weight"
 class Cells:
     """Where the values of a table stand, in words that its reader understands.
 
-    lines (n,): of the file, one a row; None for a table that has none.
+    line: tells on which line of the file a row stands, which is given from 0; None for a table that has no lines.
     names: what its author calls columns that have another name here.
+    order (n,): of the rows in the file, if they have another here.
     """
 
-    lines: Sequence[int] | None = None
+    line: Callable[[int], int] | None = None
     names: Mapping[str, str] = field(default_factory=dict[str, str])
+    order: IntArray | None = None
 
     def row(self, row: int) -> str:
         """Which row it is, given from 0."""
-        return f"row {row} (counted from 0)" if self.lines is None else f"line {self.lines[row]}"
+        place = row if self.order is None else int(self.order[row])
+        return f"row {place} (counted from 0)" if self.line is None else f"line {self.line(place)}"
 
     def column(self, name: str) -> str:
         """Which column it is."""

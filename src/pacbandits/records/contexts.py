@@ -275,7 +275,7 @@ class Contexts:
                 if name not in table:
                     raise InputError(f"there is no column '{plain(name)}' to keep{nearest(name, table)}")
             said = leave_out_identifiers(table, coded=parquet.coded_columns(path), keep=tuple(keep))
-            return cls.from_columns(table, n=n, cells=parquet.cells_of(path, n=n)), (*parquet.read_remarks(path), *said)
+            return cls.from_columns(table, n=n, cells=parquet.cells_of(path)), (*parquet.read_remarks(path), *said)
 
     @classmethod
     def from_columns(cls, columns: Columns, *, n: int, cells: Cells = SOMEWHERE) -> Contexts:

@@ -51,24 +51,35 @@ def read_delimited(path: Path, delimiter: str) -> Any:
         try:
             csv.read_csv(_source(path, delimiter)[0], read_options=line_by_line, parse_options=parse)
         except pa.ArrowInvalid as counted:
-            _refuse_uneven(str(counted))
+            _refuse_uneven(path, str(counted))
         raise
     _check_encoding(table)
     return table if delimiter == "," else _with_decimal_commas(table)
 
 
-def _refuse_uneven(words: str) -> None:
+def _refuse_uneven(path: Path, words: str) -> None:
     """Raise the sentence for a line with more or fewer values than there are columns."""
     found = _UNEVEN.search(words)
     if found is None:
         return
-    line, columns, values, text = found.groups()
-    where = "a line" if line is None else f"line {line}"
+    row, columns, values, text = found.groups()
+    where = "a line" if row is None else f"line {line_of(path, int(row) - 2)}"
     hint = " a quote in it is never closed;" if text.count('"') % 2 else ""
     raise InputError(
         f"{where} has {count_of(int(values), 'value')}, and the first line names {count_of(int(columns), 'column')}:"
         f" '{plain(text)}';{hint} correct it, or leave it out"
     )
+
+
+def line_of(path: Path, row: int) -> int:
+    """The line of a file on which a row stands, given from 0 after the names of columns; empty lines are no rows."""
+    seen = -2  # the names of columns are the row before the first
+    with open_text(path) as file:
+        for number, line in enumerate(file, start=1):
+            seen += bool(line.strip(b"\r\n"))
+            if seen == row:
+                return number
+    return row + 2  # of a file whose lines end otherwise
 
 
 def read_texts(path: Path, delimiter: str) -> Any:

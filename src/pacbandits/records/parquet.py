@@ -18,7 +18,7 @@ from pacbandits.fields import MAX_TEXT_CHARACTERS, Fields, texts
 from pacbandits.json_files import parse_json
 from pacbandits.records.arrow import Columns, is_list, is_number, is_plain_text, is_temporal, is_text, pa, pq
 from pacbandits.records.columns import Cells, pop_matrix
-from pacbandits.records.delimited import DELIMITERS, check_texts, read_delimited, remarks_on_delimited
+from pacbandits.records.delimited import DELIMITERS, check_texts, line_of, read_delimited, remarks_on_delimited
 from pacbandits.records.files import (
     NUMBER_BYTES,
     ROW_BYTES,
@@ -33,7 +33,6 @@ from pacbandits.records.pages import count_unpacked_bytes
 
 __all__ = [
     "DELIMITERS",
-    "FIRST_LINE",
     "cells_of",
     "coded_columns",
     "columns_of",
@@ -48,7 +47,6 @@ __all__ = [
     "write",
 ]
 
-FIRST_LINE = 2  # of rows in a file of text, after the names of columns
 MAX_REMARKS = 100  # in a file
 _MAX_FOOTER_ITEMS = 10**6  # in one list of it
 _PLAIN_PARQUET = "write it without compression and dictionaries (compression='none', use_dictionary=False)"
@@ -210,10 +208,9 @@ def coded_columns(path: str | Path) -> frozenset[str]:
     return frozenset(field.name for field in _open(Path(path)).schema_arrow if pa.types.is_dictionary(field.type))
 
 
-def cells_of(path: str | Path, *, n: int) -> Cells:
-    """Where the n rows of a file that could be read stand: of text, on which lines, after the names of columns."""
-    in_text = suffix(Path(path)) in DELIMITERS
-    return Cells(range(FIRST_LINE, FIRST_LINE + n) if in_text else None)
+def cells_of(path: str | Path) -> Cells:
+    """Where the rows of a file that could be read stand: of text, on which lines."""
+    return Cells((lambda row: line_of(Path(path), row)) if suffix(Path(path)) in DELIMITERS else None)
 
 
 def suffix(path: Path) -> str:
