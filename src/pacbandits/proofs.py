@@ -117,11 +117,12 @@ class Proof:
 
     def log(self, path: str | Path, *, reading: Mapping[str, Any] | None = None) -> Log:
         """The log in a file, read as it was to certify it, unless the reading says otherwise."""
-        how = {**self.reading, **(reading or {})}
+        how: Json = {**self.reading, **(reading or {})}
         if not how and not self.certificate.unit_rewards and Path(path).suffix == ".parquet":
             return Log.read(path)
         asked = self.policy.columns  # of a log on which it looks like an identifier, too
-        return read_log(path, **{**how, "keep": (*how.get("keep", ()), *asked)})[0]
+        how["keep"] = (*how.get("keep", ()), *asked)
+        return read_log(path, **how)[0]
 
 
 def verify(
