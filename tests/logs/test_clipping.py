@@ -32,8 +32,8 @@ def test_what_the_data_show_is_told(sales):
     path, _ = sales
     with pytest.raises(pb.InputError) as caught:
         pb.read_log(path, **SAID)
-    assert "they go from 1 to 1000: state" in str(caught.value)
-    assert "as in --reward-range 1 1000; or clip what is beyond" in str(caught.value)
+    assert "they go from 1 to 1000, 99 % of them up to 10: state" in str(caught.value)
+    assert "as in --reward-range 1 1000; or clip what is beyond, as in --reward-range 0 10 --clip" in str(caught.value)
     with pytest.raises(pb.InputError) as caught:
         pb.read_log(path, **SAID, reward_range=(0, 20))
     words = str(caught.value)

@@ -138,3 +138,16 @@ def test_rows_of_tables_without_lines_are_counted_from_0(tmp_path):
     columns["reward"] = np.where(np.arange(20) == BAD_ROW, np.nan, 0.0)
     with pytest.raises(pb.InputError, match=r"'reward' must be finite, but row 7 \(counted from 0\) holds nan"):
         pb.certify(pa.table(columns))
+
+
+def test_a_data_frame_is_told_arguments_and_no_options():
+    frame = {"age": np.arange(20.0), "variant": ["a", "b", "c", "a"] * 5, "revenue": np.arange(20.0)}
+    for said, words in (
+        ({}, 'say so (action="NAME"), or rename it; if everybody had the same chances, say which: split="uniform", or'),
+        ({"split": "uniform"}, "as in reward_range=(0, 19); or clip what is beyond, with reward_range and clip=True"),
+    ):
+        reading = {"action": "variant", "reward": "revenue"} if said else {}
+        with pytest.raises(pb.InputError) as caught:
+            pb.certify(pa.table(frame), **reading, **said)
+        assert words in str(caught.value)
+        assert "--" not in str(caught.value)

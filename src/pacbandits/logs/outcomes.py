@@ -13,7 +13,7 @@ from pacbandits.records.columns import Cells
 from pacbandits.records.log import UNIT_RANGE, check_range
 
 CLIPPED = "the reward is clipped: "  # how the remark on that begins
-TAIL_SHARE = 0.999  # of rows, of whose rewards the largest is told where some are too large
+TAIL_SHARES = (0.999, 0.99)  # of rows, of whose rewards the largest is told where some are too large
 
 
 def unit_rewards(
@@ -46,15 +46,17 @@ def _words(name: str, low: float, high: float, below: int, above: int, n: int) -
 def _refuse(given: FloatArray, row: int, low: float, high: float, *, stated: bool, cells: Cells) -> None:
     """Raise the sentence for a reward that lies beyond the range, with what the data show and both remedies."""
     least, most = math.floor(given.min()), math.ceil(given.max())
-    tail = float(np.quantile(given, TAIL_SHARE, method="higher"))
-    name, seen = plain(cells.names.get("reward", "reward")), f"they go from {shortest(given.min())}"
-    seen += f" to {shortest(given.max())}"
+    name, seen = plain(cells.names.get("reward", "reward")), f"they go from {given.min():.6g}"
+    seen += f" to {given.max():.6g}"
     stating, clipping = "with --reward-range and two numbers", "with --reward-range and --clip"
     if least < most:
         stating = f"as in --reward-range {least} {most}"
-    if given.max() > tail:
-        seen += f", {100 * TAIL_SHARE:g} % of them up to {shortest(tail)}"
-        clipping = f"as in --reward-range {min(least, 0)} {math.ceil(tail)} --clip"
+    tails = [(share, float(np.quantile(given, share, method="inverted_cdf"))) for share in TAIL_SHARES]
+    if below := [(share, tail) for share, tail in tails if tail < given.max()]:
+        share, tail = below[0]
+        seen += f", {100 * share:g} % of them up to {tail:.6g}"
+        if math.ceil(tail) > min(least, 0):
+            clipping = f"as in --reward-range {min(least, 0)} {math.ceil(tail)} --clip"
     found = f"the {name} of {cells.row(row)} is {shortest(given[row])}"
     raise InputError(
         f"{found}, but rewards must lie in [{low:g}, {high:g}]; {seen}: "
