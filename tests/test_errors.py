@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pacbandits.errors import InputError, nearest, one_line, plain, visible, visible_lines
+from pacbandits.errors import InputError, count_of, nearest, one_line, plain, visible, visible_lines
 
 STRANGE = "a\x1b[2J\x07\r\x7f\x9b31m\u202eb\u200b\u2066\ufeff\ud800"
 
@@ -44,3 +44,12 @@ def test_long_ones_are_cut() -> None:
 @pytest.mark.parametrize("raised", [InputError("no"), InputError("a\nb")])
 def test_an_error_is_one_line(raised: InputError) -> None:
     assert "\n" not in str(raised)
+
+
+def test_one_is_not_many() -> None:
+    assert [count_of(n, "row") for n in (0, 1, 2, 1000)] == ["0 rows", "1 row", "2 rows", "1,000 rows"]
+    assert (count_of(2, "batch"), count_of(1, "batch"), count_of(2, "policy", "policies")) == (
+        "2 batches",
+        "1 batch",
+        "2 policies",
+    )

@@ -100,7 +100,7 @@ def test_a_certificate_of_a_class_of_ones_own_is_written_and_read(done, tmp_path
     path = tmp_path / "proof.json"
     pb.save_certificate(path, done.certificate, STEPS)
     proof = pb.load_certificate(path, STEPS)
-    assert proof.policy == RIGHT
+    assert proof.policy.chosen == RIGHT
     assert proof.policies is STEPS
     assert pb.verify(proof.certificate, done.log, proof.policies).good
     with pytest.raises(pb.InputError, match=r"unknown kind of policy 'step'.*handed in, as no code is ever loaded"):
@@ -207,6 +207,6 @@ def test_a_class_handed_in_is_the_one_that_goes_on(tmp_path):
 def test_numbers_of_numpy_can_be_written_and_what_is_no_certificate_is_said(done, tmp_path):
     approximate = pb.certify_asymptotically(done.log, STEPS, epsilon=np.float64(0.3), delta=0.1, rng=3, draws=20)
     pb.save_certificate(tmp_path / "about.json", approximate, STEPS)
-    assert pb.load_certificate(tmp_path / "about.json", STEPS).policy == approximate.policy
+    assert pb.load_certificate(tmp_path / "about.json", STEPS).policy.chosen == approximate.policy
     with pytest.raises(pb.InputError, match="a certificate is needed, not a Run"):
         pb.verify(done, done.log, STEPS)

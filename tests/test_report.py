@@ -28,6 +28,7 @@ from pacbandits.report import (
 )
 from pacbandits.report.comparison import times_words
 from pacbandits.report.numbers import show_name
+from pacbandits.report.worth import show_gain
 from pacbandits.simulation import run
 from tests.policies.trees.cases import TREE
 
@@ -214,3 +215,11 @@ def test_what_was_not_measured_says_why(compared):
 def test_names_can_be_broken_between_options():
     assert show_name("trees:actions=8,depth=2") == "trees:actions=8, depth=2"
     assert show_name("folder/a,b.npz") == "folder/a,b.npz"
+
+
+def test_one_point_is_not_many():
+    assert [show_gain(value, percent=True, sign=True) for value in (0.01, -0.01, 0.02)] == [
+        "+1 point",
+        "-1 point",
+        "+2 points",
+    ]

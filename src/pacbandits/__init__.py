@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from pacbandits.design import Solution as Solution
     from pacbandits.design import solve_design as solve_design
     from pacbandits.errors import InputError as InputError
+    from pacbandits.exports import DeployedPolicy as DeployedPolicy
     from pacbandits.exports import to_python as to_python
     from pacbandits.exports import to_rules as to_rules
     from pacbandits.exports import to_sql as to_sql
@@ -121,6 +122,7 @@ _HOMES: dict[str, tuple[str, ...]] = {
     ),
     "errors": ("InputError",),
     "exports": (
+        "DeployedPolicy",
         "to_python",
         "to_rules",
         "to_sql",
@@ -224,6 +226,7 @@ __all__ = [
     "Contexts",
     "Crossed",
     "DeepTrees",
+    "DeployedPolicy",
     "Design",
     "DesignTask",
     "Exploration",

@@ -9,6 +9,7 @@ MAX_ERROR_CHARACTERS = 500
 MAX_NAME_CHARACTERS = 80
 MAX_LINE_CHARACTERS = 1_000
 REPLACEMENT = "?"  # for what cannot be shown
+ROW = "{row}"
 _MAX_NAMES_LISTED = 40
 
 
@@ -17,6 +18,14 @@ class InputError(ValueError):
 
     def __init__(self, message: str) -> None:
         super().__init__(one_line(message, most=MAX_ERROR_CHARACTERS, tail=MAX_ERROR_CHARACTERS // 3))
+
+
+class RowError(InputError):
+    """Something is wrong with a row. Who knows where it stands in a file says so: ROW in the words stands for it."""
+
+    def __init__(self, words: str, row: int) -> None:
+        super().__init__(words.replace(ROW, f"row {row}"))
+        self.words, self.row = words, row
 
 
 def visible(text: str) -> str:
@@ -60,3 +69,9 @@ def nearest(name: str, known: Iterable[str]) -> str:
     listed = ", ".join(plain(one, most=40) for one in names[:_MAX_NAMES_LISTED])
     more = f" and {len(names) - _MAX_NAMES_LISTED:,} more" if len(names) > _MAX_NAMES_LISTED else ""
     return f"{hint} (known: {plain(listed, most=MAX_ERROR_CHARACTERS // 2)}{more})"
+
+
+def count_of(count: int, noun: str, many: str | None = None) -> str:
+    """So many things, in words: 1 row, 2 rows, 2 batches; many: of several, if that does not just end in s or es."""
+    several = many or (f"{noun}es" if noun.endswith("ch") else f"{noun}s")
+    return f"{count:,} {noun if count == 1 else several}"

@@ -19,7 +19,8 @@ from pacbandits.certificate.rule import follow_rule, learn_again
 from pacbandits.certificate.verify import verify as verify_betting
 from pacbandits.certificate.watching import Check, look
 from pacbandits.checks import instance, path_of
-from pacbandits.errors import InputError, nearest, one_line, plain
+from pacbandits.errors import InputError, count_of, nearest, one_line, plain
+from pacbandits.exports.deployed import DeployedPolicy
 from pacbandits.json_files import MAX_JSON_BYTES, json_text, parse_json, read_json
 from pacbandits.logs import read_log
 from pacbandits.logs.reading import ReadingOptions
@@ -29,7 +30,7 @@ from pacbandits.policies.costs import check_memory
 from pacbandits.policies.registry import describe_class, same_class
 from pacbandits.realizable.certificate import RealizableCertificate
 from pacbandits.realizable.verify import verify_realizable
-from pacbandits.records import Chosen, Contexts, Log, check_log
+from pacbandits.records import Contexts, Log, check_log
 from pacbandits.rewards import RewardModel
 
 Json = dict[str, Any]
@@ -94,27 +95,33 @@ class Proof:
     path: Path
 
     @property
-    def policy(self) -> Chosen:
-        """The policy of which it is claimed."""
-        return self.certificate.policy
+    def policy(self) -> DeployedPolicy:
+        """The policy of which it is claimed, to act on data frames: `policy(frame)` gives the names of actions."""
+        made = self.certificate
+        return DeployedPolicy(made.policy, made.action_names, made.dates)
 
-    def contexts(self, path: str | Path | None = None) -> Contexts | None:
+    def contexts(
+        self, path: str | Path | None = None, *, read: Callable[[Path], Contexts] = Contexts.read
+    ) -> Contexts | None:
         """The contexts that the certificate speaks of or its class was learnt from.
 
         path: of their file; where the certificate speaks of them, the one beside its own file if none is named.
+        read: what reads the file.
         """
         if not self.certificate.speaks_of_contexts:
-            return None if path is None else Contexts.read(path)
+            return None if path is None else read(Path(path))
         beside = contexts_beside(self.path) if path is None else Path(path)
         if not beside.is_file():
             raise InputError(f"{self.path} speaks of contexts, and there is no file {beside}; name it with --contexts")
-        return Contexts.read(beside)
+        return read(beside)
 
     def log(self, path: str | Path, *, reading: Mapping[str, Any] | None = None) -> Log:
         """The log in a file, read as it was to certify it, unless the reading says otherwise."""
-        how = {**self.reading, **(reading or {})}
+        how: Json = {**self.reading, **(reading or {})}
         if not how and not self.certificate.unit_rewards and Path(path).suffix == ".parquet":
             return Log.read(path)
+        asked = self.policy.columns  # of a log on which it looks like an identifier, too
+        how["keep"] = (*how.get("keep", ()), *asked)
         return read_log(path, **how)[0]
 
 
@@ -151,13 +158,15 @@ def verify(
     if kind.recheck is None:
         raise InputError(NO_PROOF)
     if certificate.policy.n_actions != check_class(policies).n_actions:
-        words = f"the certified policy is for {certificate.policy.n_actions:,} actions, the class for"
+        words = f"the certified policy is for {count_of(certificate.policy.n_actions, 'action')}, the class for"
         return Verdict((f"{words} {policies.n_actions:,}",), None)
     check_memory(policies, len(check_log(log)))
     verdict = kind.recheck(certificate, log, policies, contexts, model)
     verdict = _with_a_look(verdict, certificate, certificate.of(log))
     if verdict.good and len(log) > certificate.rows:
-        more = f"the log has gone on since, by {len(log) - certificate.rows:,} rows that the claim does without"
+        more = (
+            f"the log has gone on since, by {count_of(len(log) - certificate.rows, 'row')} that the claim does without"
+        )
         verdict = replace(verdict, checked=(*verdict.checked, more))
     return replace(verdict, faults=tuple(one_line(fault) for fault in verdict.faults))
 

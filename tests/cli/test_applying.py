@@ -15,7 +15,6 @@ import pyarrow.parquet as pq
 import pytest
 
 import pacbandits as pb
-from pacbandits.cli import applying
 from pacbandits.policies import GreedyPolicy, LinearPolicy, TablePolicy, TreePolicy
 from pacbandits.policies.trees.tree import AtMost, Branch, Is
 from tests.public.things import certificate, log, stumps
@@ -53,7 +52,13 @@ def people(tmp_path):
 
 @pytest.fixture
 def named(monkeypatch):
-    monkeypatch.setattr(applying, "names_of", lambda _: ("plain", "10 % off, 'now'"))
+    call_actions(monkeypatch, "plain", "10 % off, 'now'")
+
+
+def call_actions(monkeypatch, *names):
+    """Give names to the actions of every proof."""
+    named = property(lambda proof: pb.DeployedPolicy(proof.certificate.policy, names))
+    monkeypatch.setattr(pb.Proof, "policy", named)
 
 
 def read(path):
@@ -258,10 +263,10 @@ def test_bad_options_are_one_line(run, save, people, tmp_path):
 
 
 def test_names_that_do_not_fit_the_policy(run, save, people, monkeypatch):
-    monkeypatch.setattr(applying, "names_of", lambda _: ("plain",))
+    call_actions(monkeypatch, "plain")
     code, _, err = run("apply", save(TREE), people)
     assert code == 2
-    assert "the policy has 2 actions, but 1 names are given" in err
+    assert "the policy has 2 actions, and actions were given 1 name; give" in err
 
 
 def test_what_is_not_proven_is_said(run, tmp_path, people):

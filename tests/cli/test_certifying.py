@@ -258,3 +258,12 @@ def test_an_approximate_certificate_says_what_it_does_before_the_first_draw(run,
     run("certify", clicks, *READING, "--asymptotic", "--draws", 20)
     assert told[0] == "predicting rewards of 3,000 interactions"
     assert told[1] == "bootstrap of 3,000 interactions: draw 1 of 20"
+
+
+def test_what_is_left_out_of_contexts_is_said(run, clicks, tmp_path):
+    """Before anything else is found wrong with them."""
+    before = tmp_path / "before.csv"
+    before.write_text("user_id,place,other\n" + "".join(f"{i},c,{i % 3}\n" for i in range(5)))
+    code, out, err = run("certify", clicks, *READING, "--contexts", before)
+    assert (code, out) == (2, "")
+    assert f"{before}: the column 'user_id' was left out, as its name is that of an identifier" in err

@@ -8,6 +8,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 import pacbandits as pb
 from pacbandits.exports.python import _body as python_body
+from pacbandits.exports.sql import Columns
 from pacbandits.exports.sql import _decision as sql_decision
 from pacbandits.policies import GreedyPolicy, LinearPolicy, TablePolicy, TreePolicy
 from pacbandits.policies.decisions import DecisionRule, LabelIs, NumberAtMost, RuleList
@@ -141,7 +142,7 @@ def test_conditions_that_take_what_is_missing():
     decision = RuleList(rules, 1)
     rows = [{"age": a, "device": d} for a in (None, 2.0, 4.0) for d in (None, "phone", "x")]
     wanted = [0, 0, 1, 0, 0, 1, 1, 1, 1]
-    assert by_sqlite(sql_decision(decision, ["0", "1"], ""), rows) == wanted
+    assert by_sqlite(sql_decision(decision, ["0", "1"], "", Columns()), rows) == wanted
     number = "    def number(name):\n        return float('nan') if row[name] is None else float(row[name])\n"
     assert by_python(f"def choose(row):\n{number}{python_body(decision, [0, 1], '    ')}", rows) == wanted
 

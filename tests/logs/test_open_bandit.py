@@ -71,7 +71,7 @@ def test_positions_of_open_bandit_feedback():
         ({"pscore": None, "pi_b": None}, "the feedback lacks 'pscore'"),
         ({"reward": None, "context": None}, "the feedback lacks 'reward', 'context'"),
         ({"context": np.zeros(6)}, r"'context' must have shape \(6, any\)"),
-        ({"reward": np.full(6, 2)}, "the reward of row 0 is 2"),
+        ({"reward": np.full(6, 2)}, r"the reward of row 0 \(counted from 0\) is 2"),
         ({"pscore": np.full(6, 0.999)}, "alone, but .* among those of all actions"),
         ({"pi_b": np.full((6, 4, 1), 0.25)}, "'pi_b' must have shape"),
         ({"pi_b": np.full((6, 3, 2), 1 / 3)}, "has 2 positions, but the feedback does not say which"),

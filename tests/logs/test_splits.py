@@ -94,7 +94,7 @@ def test_a_data_frame_is_a_log_too():
         log_of([1, 2])
     with pytest.raises(InputError, match="action is for a data frame, and this is a log already"):
         certify(log, action="arm")
-    with pytest.raises(InputError, match="row 1 is 3, but rewards must lie"):
+    with pytest.raises(InputError, match=r"row 1 \(counted from 0\) is 3, but rewards must lie"):
         log_of(table.set_column(2, "paid", pa.array([1.0, 3.0, 1.0])), action="arm", reward="paid", split="uniform")
 
 

@@ -99,19 +99,19 @@ def test_a_least_propensity_for_each_row(tmp_path):
         ("propensity", "pscore", "is 'pscore' the propensity? say so (--propensity NAME), or rename it"),
         ("reward,propensity", "rewards,prob", "columns 'reward' and 'propensity' are missing"),
         ("reward,propensity", "rewards,prob", "is 'rewards' the reward? is 'prob' the propensity?"),
-        ("0.25", "nan", "column 'reward' has 1 missing values"),
+        ("0.25", "nan", "column 'reward' has 1 missing value, in line 3; fill"),
         ("0.25", "much", "column 'reward' must be numbers"),
         ("south,1", "south,1.5", "column 'action' must be integers"),
         ("south,1", "south,4294967296", "number the 3 that were played from 0"),
-        ("south,1", "south,-1", "column 'action' must be 0 or more, got -1"),
+        ("south,1", "south,-1", "column 'action' must be 0 or more, but line 3 holds -1"),
         ("0.3\n", "0\n", "the propensity of line 4 is 0; it must lie above 0 and up to 1"),
         ("0.3\n", "1.5\n", "the propensity of line 4 is 1.5"),
-        ("0.3\n", "0.05\n", "row 2 played action 2 with propensity 0.05, below the least propensity 0.1"),
-        ("0.3\n", "0.9\n", "row 2 played action 2 with propensity 0.9, which leaves less for the 2 others"),
-        ("30,south", "30,south,9", "is not a readable CSV file"),
+        ("0.3\n", "0.05\n", "line 4 played action 2 with propensity 0.05, below the least propensity 0.1"),
+        ("0.3\n", "0.9\n", "line 4 played action 2 with propensity 0.9, which leaves less for the 2 others"),
+        ("30,south", "30,south,9", "line 3 has 6 values, and the first line names 5 columns"),
         ("age", "place", "two columns of the same name"),
         ("20,north,0,1,0.5\n30,south,1,0.25,0.2\n40,north,2,0,0.3\n50,north,0,1,0.5\n", "", "has no rows"),
-        (CSV, "", "is not a readable CSV file"),
+        (CSV, "", "is empty: a file of 0 bytes"),
     ],
 )
 def test_each_fault_of_a_table_is_one_line(tmp_path, old, new, words):
@@ -127,7 +127,10 @@ def test_a_parquet_file_of_any_name_and_what_it_may_not_say_twice(tmp_path):
     assert remarks == ()
     for extra, words in (
         ({"propensity": [0.5, 0.75]}, None),
-        ({"propensity": [0.5, 0.25]}, "row 1 gives the played action the propensity 0.25 alone, but 0.75"),
+        (
+            {"propensity": [0.5, 0.25]},
+            "row 1 (counted from 0) gives the played action the propensity 0.25 alone",
+        ),
         ({"propensity_0": [0.5, 0.25]}, "both 'propensities' and 'propensity_0'"),
         ({"action": ["a", "b"]}, "number the actions from 0, in that order"),
     ):
@@ -239,10 +242,14 @@ def test_cuts_learnt_from_a_log_do_not_depend_on_its_weights(tmp_path):
         (
             0.75 * (1 + 9e-4),
             False,
-            "differs by up to 0.09 % (row 1: 0.750675, not 0.75); if it is right",
+            "differs by up to 0.09 % (row 1 (counted from 0): 0.750675, not 0.75); if it is right",
         ),
         (0.75 * (1 - 9e-4), False, "larger by up to 0.0018"),
-        (0.75 * (1 + 2e-3), True, "row 1 gives the played action the propensity 0.7515 alone, but 0.75 among"),
+        (
+            0.75 * (1 + 2e-3),
+            True,
+            "row 1 (counted from 0) gives the played action the propensity 0.7515 alone",
+        ),
     ],
 )
 def test_a_propensity_told_twice(tmp_path, told, off, words):
@@ -260,7 +267,7 @@ def test_a_propensity_told_twice(tmp_path, told, off, words):
 
 def test_a_sum_that_is_a_little_off_is_told_with_enough_digits(tmp_path):
     text = "x,action,reward,propensity_0,propensity_1\n1,0,1,0.5,0.500002\n"
-    refused("propensities of row 0 sum to 1.000002; they must", write(tmp_path / "log.csv", text))
+    refused("propensities of line 2 sum to 1.000002; they must", write(tmp_path / "log.csv", text))
     text = "x,context_weight\n1,0.5\n2,0.500002\n"
     with pytest.raises(InputError, match=r"sums to 1\.000002"):
         Contexts.read(write(tmp_path / "contexts.csv", text))

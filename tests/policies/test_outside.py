@@ -85,7 +85,7 @@ def test_it_runs_and_is_certified_and_saved(tmp_path) -> None:
     pb.save_certificate(path, done.certificate, STEPS)
     proof = pb.load_certificate(path, STEPS)
     assert proof.policies is STEPS
-    assert proof.policy == StepPolicy(0.0)
+    assert proof.policy.chosen == StepPolicy(0.0)
     assert pb.verify(proof.certificate, done.log, STEPS).good
     with pytest.raises(pb.InputError, match="must be handed in, as no code is ever loaded from a file"):
         pb.load_certificate(path)

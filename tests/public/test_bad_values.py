@@ -16,7 +16,7 @@ CALLS = {**ALGORITHM_CALLS, **CLASS_CALLS, **RECORD_CALLS}
 # What is handed out and never handed in, protocols, and what takes nothing.
 RESULTS = {
     *("Answer", "AsymptoticCertificate", "Certificate", "Claim", "Complexity", "Learning", "LearntClass"),
-    *("Interval", "Outlook", "Proof", "Worth"),
+    *("DeployedPolicy", "Interval", "Outlook", "Proof", "Worth"),
     *("RealizableCertificate", "RealizableComplexity", "Run", "Solution", "Verdict"),
 }
 PROTOCOLS = {"Algorithm", "Policy", "PolicyClass"}

@@ -173,12 +173,12 @@ def test_dictionaries_that_differ_between_row_groups_are_one(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("columns", "message"),
     [
-        ({"x": pa.array([1.0, float("inf")])}, "features must be finite"),
+        ({"x": pa.array([1.0, float("inf")])}, r"column 'x' must be finite, but row 1 \(counted from 0\) holds inf"),
         ({"x": pa.array([0, 1], type=pa.duration("s"))}, "column 'x' must be numbers or text, got duration"),
         ({"context_id": pa.array([0, 1], type=pa.date32())}, "column 'context_id' must be numbers, got date32"),
         ({"x": pa.array([[1], [2]])}, "column 'x' must be numbers or text, got list"),
         ({"context_id": pa.array([0.5, 1.0])}, "column 'context_id' must be integers"),
-        ({"context_id": pa.array([1, None])}, "column 'context_id' has 1 missing values"),
+        ({"context_id": pa.array([1, None])}, "column 'context_id' has 1 missing value,"),
         ({"context_weight": pa.array([0.5, 0.6])}, "must sum to 1, but sums to 1.1"),
         ({"context_weight": pa.array(["a", "b"])}, "column 'context_weight' must be numbers"),
         ({"x": pa.array([], type=pa.float64())}, "has no rows"),
@@ -197,7 +197,7 @@ def test_each_bad_column_gets_one_line(columns: dict[str, Any], message: str, tm
 def test_what_is_no_parquet_file_gets_one_line(content: bytes, tmp_path: Path) -> None:
     path = tmp_path / "bad.parquet"
     path.write_bytes(content)
-    with pytest.raises(InputError, match="is not a readable Parquet file") as caught:
+    with pytest.raises(InputError, match=r"is not a readable Parquet file|is empty: a file of 0 bytes") as caught:
         Contexts.read(path)
     assert "\n" not in str(caught.value)
 

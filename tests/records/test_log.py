@@ -104,7 +104,7 @@ def test_reads_every_kind_of_list(kind: pa.DataType, tmp_path: Path) -> None:
         ({"reward": None}, "column 'reward' is missing"),
         ({"propensities": None}, "column 'propensities' is missing"),
         ({"action": pa.array([0.5, 1.0])}, "column 'action' must be integers"),
-        ({"action": pa.array([0, None])}, "column 'action' has 1 missing values"),
+        ({"action": pa.array([0, None])}, "column 'action' has 1 missing value,"),
         ({"reward": pa.array(["a", "b"])}, "column 'reward' must be numbers"),
         (
             {"propensities": pa.array([0.5, 0.5])},
@@ -113,7 +113,7 @@ def test_reads_every_kind_of_list(kind: pa.DataType, tmp_path: Path) -> None:
         ({"propensities": pa.array([[1.0], [0.5, 0.5]])}, "lists of one length"),
         ({"propensities": pa.array([[1.0], [0.5, 0.25, 0.25]])}, "lists of one length"),
         ({"propensities": pa.array([[0.5, 0.5], None])}, "without nulls"),
-        ({"propensities": pa.array([[0.5, 0.5], [None, 1.0]])}, "has 1 missing values"),
+        ({"propensities": pa.array([[0.5, 0.5], [None, 1.0]])}, "has 1 missing value,"),
         ({"propensities": pa.array([["a"], ["b"]])}, "column 'propensities' must be numbers"),
     ],
 )

@@ -364,7 +364,7 @@ LOGS = {
         "the rounds of its log are out of order",
     ),
     "not from 0": (lambda log: {"rounds": log.rounds + 1}, "the rounds of its log are out of order"),
-    "in one round": (lambda log: {"rounds": 0 * log.rounds}, f"its round_number is {ROUNDS}, but its log has 1 rounds"),
+    "in one round": (lambda log: {"rounds": 0 * log.rounds}, f"its round_number is {ROUNDS}, but its log has 1 round"),
     "repeated": (lambda log: {"repeats": 2 * log.repeats}, f"its samples are {SAMPLES}, but its log has {2 * SAMPLES}"),
     "beyond counting": (
         lambda log: {"repeats": 0 * log.repeats + 2**52},

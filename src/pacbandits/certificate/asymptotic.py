@@ -47,7 +47,7 @@ from pacbandits.certificate.learning import Learning, LearntClass, learn_from_bl
 from pacbandits.certificate.ledger import Ledger
 from pacbandits.certificate.watching import look
 from pacbandits.checks import flag, random_numbers, whole_number
-from pacbandits.errors import InputError
+from pacbandits.errors import InputError, count_of
 from pacbandits.fields import Fields
 from pacbandits.policies.base import EnumeratedClass, PolicyClass
 from pacbandits.policies.costs import Searches, check_memory
@@ -219,6 +219,7 @@ def certify_asymptotically(
         certified_epsilon=min(max(min(found), 0.0), 1.0) * unit,
         action_names=log.action_names,
         reward_range=log.reward_range,
+        dates=log.dates,
         samples=log.samples,
         rows=len(log),
         draws=draws,
@@ -269,4 +270,5 @@ def _rarely_played(log: Log) -> tuple[str, ...]:
     rarest = int(counts.argmin())
     if counts[rarest] >= MIN_PLAYS_OF_AN_ACTION:
         return ()
-    return (f"a normal approximation will do, although action {rarest} was played only {counts[rarest]:.0f} times",)
+    times = count_of(int(counts[rarest]), "time")
+    return (f"a normal approximation will do, although action {rarest} was played only {times}",)

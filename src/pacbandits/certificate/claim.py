@@ -22,6 +22,7 @@ from pacbandits.fields import Fields, json_object
 from pacbandits.policies import chosen_from_json, policy_from_json
 from pacbandits.policies.base import PolicyClass, check_class
 from pacbandits.records import Chosen, Log, Lottery, check_log, describe_chosen
+from pacbandits.records.files import MAX_COLUMNS
 from pacbandits.records.log import UNIT_RANGE, check_range
 from pacbandits.records.naming import check_names
 
@@ -55,6 +56,7 @@ class Claim(ABC):
     checks: what was found where the log was looked at for signs against the assumptions.
     action_names (A,): what the actions are called; None if they are but numbered.
     reward_range: the least and the largest that a reward can be, in whose units distances are.
+    dates: the columns of dates and times that features were made of.
     """
 
     kind: ClassVar[str]
@@ -73,6 +75,7 @@ class Claim(ABC):
     checks: tuple[Check, ...] = ()
     action_names: tuple[str, ...] | None = None
     reward_range: tuple[float, float] = UNIT_RANGE
+    dates: tuple[str, ...] = ()
 
     @property
     def unit(self) -> float:
@@ -175,6 +178,7 @@ class Claim(ABC):
             "words": self.words,
             "action_names": None if self.action_names is None else list(self.action_names),
             "reward_range": list(self.reward_range),
+            "dates": list(self.dates),
         }
 
     def with_remarks(self, *words: str) -> Self:
@@ -216,6 +220,7 @@ def read_common(given: Json, policies: PolicyClass | None, *, single: bool = Fal
     return {
         "action_names": check_names(named, n_actions=policy.n_actions),
         "reward_range": (low, high),
+        "dates": fields.texts("dates", most=MAX_COLUMNS),
         "policy": policy,
         "epsilon": fields.number("epsilon", least=0.0, most=MAX_STORED_MAGNITUDE),
         "delta": fields.number("delta", least=1.0 / MAX_STORED_MAGNITUDE, most=1.0),

@@ -20,7 +20,7 @@ import numpy as np
 from pacbandits.arrays import IntArray
 from pacbandits.certificate.conventions import FIRST_BLOCK_ROWS, arrange, has_rounds
 from pacbandits.checks import flag, text
-from pacbandits.errors import InputError, plain
+from pacbandits.errors import InputError, count_of, plain
 from pacbandits.policies.base import AskingClass, PolicyClass
 from pacbandits.policies.registry import learns, load_policies
 from pacbandits.records import Contexts, Log, check_contexts, check_log
@@ -53,13 +53,12 @@ class Learning:
         """What a certificate has to say of it."""
         if self.spared == 0:
             short = self.digest[:DIGEST_LETTERS_SHOWN]
-            return (
-                f"the policy class ({self.spec}) was learnt from {self.contexts:,} contexts (digest {short}…) that "
-                "were fixed before the log was seen"
-            )
+            many = count_of(self.contexts, "context")
+            learnt = f"the policy class ({self.spec}) was learnt from {many} (digest {short}…)"
+            return f"{learnt} that were fixed before the log was seen"
         words = (
             f"the policy class ({self.spec}) was asked for before the log was seen; the contexts of its first "
-            f"{self.contexts:,} rows taught it, and those rows prove nothing"
+            f"{count_of(self.contexts, 'row')} taught it, and those rows prove nothing"
         )
         if self.in_order:
             return words

@@ -154,6 +154,7 @@ def _make(evidence: Evidence, favourite: Policy) -> tuple[Certificate, int]:
         certified_epsilon=nearest * unit,
         action_names=log.action_names,
         reward_range=log.reward_range,
+        dates=log.dates,
         value=least.value,
         threshold=threshold,
         log_size=policies.log_size,

@@ -18,7 +18,7 @@ from pacbandits.certificate.choosing import favourite_scores, lead_log, part_bef
 from pacbandits.certificate.conventions import EXPERT_STAKES, rearrange, settling_round, sizes_beforehand, worth_leading
 from pacbandits.certificate.leaders import LOTTERY_MOVING, NOBODY, SINGLE_MOVING, Leaders
 from pacbandits.certificate.learning import has_order, learn_from_blocks
-from pacbandits.errors import InputError
+from pacbandits.errors import InputError, count_of
 from pacbandits.policies.base import PolicyClass, total
 from pacbandits.policies.registry import same_class
 from pacbandits.records import Contexts, Log, Policy
@@ -69,7 +69,11 @@ def learn_again(
     if not same_class(again.policies, policies):
         where = f"the first {learning.contexts:,} rows of the log" if learning.spared else "the contexts"
         return [f"{kind} is not what {learning.spec} learns from {where}"], [], []
-    where = f"the first {learning.contexts:,} rows of the log" if learning.spared else f"{learning.contexts:,} contexts"
+    where = (
+        f"the first {learning.contexts:,} rows of the log"
+        if learning.spared
+        else count_of(learning.contexts, "context")
+    )
     return [], [f"{kind} is what {learning.spec} learns from {where}"], []
 
 

@@ -19,6 +19,7 @@ from pacbandits.certificate.leaders import MAX_SLACK, MIN_LOTTERY_WEIGHT, NOBODY
 from pacbandits.certificate.learning import set_apart
 from pacbandits.checks import instance
 from pacbandits.confidence import start_part
+from pacbandits.errors import count_of
 from pacbandits.policies.base import ClosedClass, EnumeratedClass, FrontierClass, PolicyClass, check_class
 from pacbandits.policies.registry import digest_class
 from pacbandits.records import Contexts, Log, Lottery, Policy, check_log, parts_of
@@ -113,11 +114,13 @@ def _faults_on_sight(certificate: Certificate, log: Log, policies: PolicyClass) 
     if c.bets.spared != (0 if c.learning is None else c.learning.spared):
         faults.append("the rows that taught the policy class must not bet, and all others must")
     if log.samples != c.samples or len(log) != c.rows:
-        faults.append(f"the log has {log.samples} interactions, the certificate speaks of {c.samples}")
+        faults.append(f"the log has {count_of(log.samples, 'interaction')}, the certificate speaks of {c.samples}")
     if log.reward_range != c.reward_range:
         faults.append("the certificate and the log differ in the range of rewards, in whose units distances are")
     if log.action_names != c.action_names:
         faults.append("the certificate and the log differ in the names of actions")
+    if log.dates != c.dates:
+        faults.append("the certificate and the log differ in which columns are dates")
     if log.n_actions != policies.n_actions:
         faults.append(f"the log has {log.n_actions} actions, the policy class {policies.n_actions}")
     if not _near(c.log_size, policies.log_size):

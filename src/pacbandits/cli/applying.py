@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from pacbandits.cli.shared import app, check_output, print_json, say, show, status
-from pacbandits.errors import InputError, one_line, plain, visible
+from pacbandits.errors import InputError, count_of, one_line, plain, visible
 
 if TYPE_CHECKING:
-    from pacbandits.arrays import FloatArray, IntArray
+    from pacbandits.arrays import IntArray
     from pacbandits.exports.asking import Action
     from pacbandits.logs.customers import Customers
     from pacbandits.proofs import Proof
-    from pacbandits.records import Chosen, Contexts
 
 STANDARD_OUTPUT = Path("-")
 ACTION_COLUMN, PROPENSITY_COLUMN = "action", "propensity"
-ROWS_AT_ONCE = 100_000
 
 
 @app.command("apply")
@@ -54,6 +51,14 @@ def apply_policy(
             help="For --sql and a lottery: a column, or an expression of one, with a draw from [0, 1) in each row."
         ),
     ] = None,
+    dialect: Annotated[
+        str | None,
+        typer.Option(
+            help="For --sql and a policy that asks about a date: whose functions make its weekday, day and hour, "
+            "[cyan]sqlite[/] or [cyan]postgresql[/]. Without it the SQL asks for columns of these, and says how they "
+            "are made."
+        ),
+    ] = None,
     python: Annotated[
         Path | None, typer.Option(help="Write the policy as a Python function ([cyan]-[/]: print).")
     ] = None,
@@ -79,7 +84,7 @@ def apply_policy(
     if not column or not column.isprintable():
         raise InputError(f"--column '{plain(column)}' must be a name that can be shown")
     proof = load_certificate(certificate)
-    written = {path: _export(name, proof, draw=draw) for name, path in exports.items()}
+    written = {path: _export(name, proof, draw=draw, dialect=dialect) for name, path in exports.items()}
     if not proof.certificate.certified:
         words = (
             f"proves {proof.certificate.certified_epsilon:.3g} and not the {proof.certificate.epsilon:.3g} asked for"
@@ -89,11 +94,6 @@ def apply_policy(
         _act(proof, customers, out=out, column=column, seed=seed, as_json=as_json)
     for path, text in written.items():
         _write(path, text)
-
-
-def names_of(proof: Proof) -> tuple[str, ...] | None:
-    """What the actions are called, in the order of their numbers, where the certificate tells."""
-    return getattr(proof.certificate, "action_names", None)
 
 
 def _check_asked(customers: Path | None, *, out: Path | None, exports: dict[str, Path], seed: int) -> None:
@@ -124,21 +124,21 @@ def _check_asked(customers: Path | None, *, out: Path | None, exports: dict[str,
         raise InputError(f"'{customers}' would be written over; name another file for the result")
 
 
-def _export(name: str, proof: Proof, *, draw: str | None) -> str:
+def _export(name: str, proof: Proof, *, draw: str | None, dialect: str | None) -> str:
     """The policy in another language."""
     from pacbandits.exports import to_python, to_rules, to_sql
     from pacbandits.json_files import json_text
 
-    actions = names_of(proof)
+    policy, actions, dates = proof.policy.chosen, proof.policy.action_names, proof.policy.dates
     if name == "sql":
-        text = to_sql(proof.policy, actions=actions, draw=draw)
+        text = to_sql(policy, actions=actions, draw=draw, dates=dates, dialect=dialect)
         if "\\" in text:
             words = "use a database that reads it as standard SQL does, which MySQL, BigQuery and Spark do not"
             say(f"note: the SQL holds a backslash; {words}", err=True)
         return text + "\n"
     if name == "python":
-        return to_python(proof.policy, actions=actions)
-    return json_text(to_rules(proof.policy, actions=actions), indent=1) + "\n"
+        return to_python(policy, actions=actions, dates=dates)
+    return json_text(to_rules(policy, actions=actions, dates=dates), indent=1) + "\n"
 
 
 def _write(path: Path, text: str) -> None:
@@ -156,18 +156,19 @@ def _write(path: Path, text: str) -> None:
 def _act(proof: Proof, customers: Path, *, out: Path | None, column: str, seed: int, as_json: bool) -> None:
     """Read a table, decide for every row, and write or count what was decided."""
     from pacbandits.exports.asking import written_actions
-    from pacbandits.logs.customers import write_customers
+    from pacbandits.logs.customers import read_customers, write_customers
     from pacbandits.records import Lottery
     from pacbandits.report import applied_table
 
-    drawn, names = isinstance(proof.policy, Lottery), written_actions(proof.policy, names_of(proof))
+    policy = proof.policy
+    drawn, names = isinstance(policy.chosen, Lottery), written_actions(policy.chosen, policy.action_names)
     beside = PROPENSITY_COLUMN if column == ACTION_COLUMN else f"{column}_{PROPENSITY_COLUMN}"
     with status() as tell:
         tell(f"reading {customers}")
-        table = _read(proof.policy, customers)
+        table = read_customers(customers, policy.asked)
         if out is not None:
             _check_free(table, [column, beside] if drawn else [column])
-        actions, propensities = _decide(proof.policy, table.contexts, seed=seed, tell=tell)
+        actions, propensities = policy.decide(table.contexts, seed=seed, tell=tell)
         if out is not None:
             tell(f"writing {out}")
             added = {column: _named(names, actions)}
@@ -180,18 +181,7 @@ def _act(proof: Proof, customers: Path, *, out: Path | None, column: str, seed: 
         show(applied_table(counted))
     else:
         said = ", ".join(f"{plain(name)} for {count:,}" for name, count in counted if count)
-        say(one_line(f"wrote {out}: {len(table):,} rows, {said}"))
-
-
-def _read(policy: Chosen, path: Path) -> Customers:
-    """The table, and of it what the policy asks about."""
-    from pacbandits.logs.customers import read_customers
-    from pacbandits.policies.decisions import inputs_of
-
-    asked = inputs_of(policy)
-    if asked is None:
-        raise InputError("the policy does not say what it asks about; call it on contexts from Python")
-    return read_customers(path, numbers=asked.numbers, labels=asked.labels, ids=asked.ids, phi=asked.phi)
+        say(one_line(f"wrote {out}: {count_of(len(table), 'row')}, {said}"))
 
 
 def _check_free(table: Customers, names: list[str]) -> None:
@@ -200,29 +190,6 @@ def _check_free(table: Customers, names: list[str]) -> None:
             raise InputError(
                 f"there is a column '{plain(name)}' already; call the column of actions otherwise, --column"
             )
-
-
-def _decide(
-    policy: Chosen, contexts: Contexts, *, seed: int, tell: Callable[[str], None]
-) -> tuple[IntArray, FloatArray | None]:
-    """The action (n,) of each row, and of a lottery with what probability it was drawn (n,)."""
-    import numpy as np
-
-    from pacbandits.records import Lottery
-
-    n = len(contexts)
-    actions, propensities = np.empty(n, dtype=np.int64), np.empty(n)
-    draws = np.random.default_rng(seed).random(n)
-    for start in range(0, n, ROWS_AT_ONCE):
-        tell(f"deciding for row {start + 1:,} of {n:,}")
-        rows = np.arange(start, min(n, start + ROWS_AT_ONCE))
-        some = contexts.take(rows)
-        if isinstance(policy, Lottery):
-            actions[rows] = policy.play(some, draws=draws[rows])
-            propensities[rows] = policy.propensities(some)[np.arange(len(rows)), actions[rows]]
-        else:
-            actions[rows] = policy(some)
-    return actions, propensities if isinstance(policy, Lottery) else None
 
 
 def _named(names: tuple[Action, ...], actions: IntArray) -> object:

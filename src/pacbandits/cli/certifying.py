@@ -10,6 +10,7 @@ import typer
 from pacbandits.cli.reading import (
     ActionColumn,
     Actions,
+    Clip,
     Features,
     LeastPropensity,
     Position,
@@ -20,10 +21,11 @@ from pacbandits.cli.reading import (
     Time,
     Without,
     open_log,
+    read_contexts,
     reading_options,
 )
 from pacbandits.cli.shared import PARTIAL, SINGLE_HELP, app, check_output, print_json, say_cost, show, status
-from pacbandits.errors import InputError
+from pacbandits.errors import InputError, count_of
 
 DEFAULT_EPSILON = 0.05  # of --asymptotic
 
@@ -65,6 +67,7 @@ def certify_log(
     propensity: PropensityColumn = None,
     split: Split = None,
     reward_range: RewardRange = None,
+    clip: Clip = False,
     time: Time = None,
     features: Features = None,
     without: Without = None,
@@ -127,9 +130,9 @@ def certify_log(
     from pacbandits.certificate.asymptotic import BOOTSTRAP_DRAWS
     from pacbandits.certificate.values import measure_worth
     from pacbandits.confidence import check_delta
+    from pacbandits.logs.reading import ReadingOptions
     from pacbandits.progress import prefixed
     from pacbandits.proofs import save_certificate
-    from pacbandits.records import Contexts
     from pacbandits.report import asymptotic_table, certificate_table
     from pacbandits.report.page import check_report, write_report
     from pacbandits.report.summary import summarise
@@ -148,6 +151,7 @@ def certify_log(
         propensity=propensity,
         split=split,
         reward_range=reward_range,
+        clip=clip,
         time=time,
         columns=features,
         left_out=without,
@@ -156,12 +160,12 @@ def certify_log(
         position=position,
     )
     read = open_log(log, reading)
-    before = None if contexts is None else Contexts.read(contexts)
+    before = None if contexts is None else read_contexts(contexts)
     ordered = ordered or time is not None
     learnt = learn_class(policies, read, contexts=before, ordered=ordered, shuffle=shuffle)
     say_cost(learnt.policies, read.contexts, of="bootstrap" if asymptotic else "certificate")
     with status() as tell:
-        tell(f"{'predicting rewards of' if asymptotic else 'certifying'} {read.samples:,} interactions")
+        tell(f"{'predicting rewards of' if asymptotic else 'certifying'} {count_of(read.samples, 'interaction')}")
         if asymptotic:
             made = certify_asymptotically(
                 read,
@@ -172,7 +176,7 @@ def certify_log(
                 draws=BOOTSTRAP_DRAWS if draws is None else draws,
                 ordered=ordered,
                 shuffle=shuffle,
-                progress=prefixed(tell, f"bootstrap of {read.samples:,} interactions"),
+                progress=prefixed(tell, f"bootstrap of {count_of(read.samples, 'interaction')}"),
             )
             table, summary = asymptotic_table(made), None
         else:
@@ -181,9 +185,8 @@ def certify_log(
             worth = measure_worth(made, read)
             tell("estimating how many more interactions would do")
             target, ahead = look_ahead(made, read, learnt.policies)
-            summary = summarise(
-                made, read, worth=worth, source=log.name, outcome=reward or "reward", ahead=ahead, target=target
-            )
+            named = ReadingOptions.from_json(reading).outcome
+            summary = summarise(made, read, worth=worth, source=log.name, outcome=named, ahead=ahead, target=target)
             table = certificate_table(made, summary)
     if report is not None and summary is not None:
         write_report(summary, report)

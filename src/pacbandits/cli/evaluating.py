@@ -9,6 +9,7 @@ import typer
 
 from pacbandits.cli.reading import (
     ActionColumn,
+    Clip,
     PropensityColumn,
     RewardColumn,
     RewardRange,
@@ -43,6 +44,7 @@ def evaluate_policy(
     propensity: PropensityColumn = None,
     split: Split = None,
     reward_range: RewardRange = None,
+    clip: Clip = False,
     time: Time = None,
     without: Without = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")] = False,
@@ -70,6 +72,7 @@ def evaluate_policy(
         propensity=propensity,
         split=split,
         reward_range=reward_range,
+        clip=clip,
         time=time,
         left_out=without,
     )

@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pacbandits.errors import InputError
+from pacbandits.cli.shared import say
+from pacbandits.errors import InputError, one_line
 
 if TYPE_CHECKING:
     from typing import Unpack
 
     from pacbandits.logs.reading import Reading
     from pacbandits.proofs import Proof
-    from pacbandits.records import Log
+    from pacbandits.records import Contexts, Log
 
 Actions = Annotated[
     int | None,
@@ -32,6 +33,14 @@ RewardRange = Annotated[
     typer.Option(
         metavar="LOW HIGH",
         help="The least and the largest that a reward can be, if not 0 and 1; all distances are in its units then.",
+    ),
+]
+Clip = Annotated[
+    bool,
+    typer.Option(
+        "--clip",
+        help="Cut rewards beyond [cyan]--reward-range[/] to it. That makes another reward of them, the smaller of "
+        "revenue and 500, say, and all that is proven is of that.",
     ),
 ]
 ActionColumn = Annotated[
@@ -59,7 +68,10 @@ Split = Annotated[
 ]
 Time = Annotated[
     str | None,
-    typer.Option(metavar="COLUMN", help="The column that says when; rows are brought into that order."),
+    typer.Option(
+        metavar="COLUMN",
+        help="The column that says when; rows are brought into that order, and those of one time stay in the file's.",
+    ),
 ]
 Features = Annotated[
     str | None,
@@ -79,6 +91,16 @@ def open_log(log: Path, reading: dict[str, Any], *, proof: Proof | None = None) 
             raise InputError(f"{log} is a log that needs no options to be read; leave out {next(iter(reading))}")
         return load_log(str(log))
     return read_log(log, **reading)[0] if proof is None else proof.log(log, reading=reading)
+
+
+def read_contexts(path: Path) -> Contexts:
+    """The contexts in a file; what there is to say of how it was read goes to standard error."""
+    from pacbandits.records import Contexts
+
+    contexts, remarks = Contexts.read_with_remarks(path)
+    for words in remarks:
+        say(f"{path}: {one_line(words)}", err=True)
+    return contexts
 
 
 def reading_options(

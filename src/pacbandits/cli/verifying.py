@@ -8,7 +8,16 @@ from typing import Annotated
 
 import typer
 
-from pacbandits.cli.reading import Actions, LeastPropensity, Position, RewardRange, open_log, reading_options
+from pacbandits.cli.reading import (
+    Actions,
+    Clip,
+    LeastPropensity,
+    Position,
+    RewardRange,
+    open_log,
+    read_contexts,
+    reading_options,
+)
 from pacbandits.cli.shared import PARTIAL, app, print_json, say, status
 from pacbandits.errors import one_line
 
@@ -20,6 +29,7 @@ def verify_certificate(
     actions: Actions = None,
     least_propensity: LeastPropensity = None,
     reward_range: RewardRange = None,
+    clip: Clip = False,
     position: Position = None,
     policies: Annotated[
         str | None,
@@ -53,13 +63,13 @@ def verify_certificate(
     from pacbandits.proofs import verify as recheck
 
     reading = reading_options(
-        n_actions=actions, least_propensity=least_propensity, reward_range=reward_range, position=position
+        n_actions=actions, least_propensity=least_propensity, reward_range=reward_range, clip=clip, position=position
     )
     proof = load_certificate(certificate)
     made = proof.certificate
     check_is_proof(made)
     read = open_log(log, reading, proof=proof)
-    known = proof.contexts(contexts)
+    known = proof.contexts(contexts, read=read_contexts)
     with status() as tell:
         tell("computing every score anew")
         verdict = recheck(made, read, proof.policies, contexts=known)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pacbandits.checks import texts
-from pacbandits.errors import InputError, plain
-from pacbandits.policies.decisions import DecidingPolicy, Decision
+from pacbandits.errors import InputError, count_of, plain
+from pacbandits.policies.decisions import DecidingPolicy, Decision, inputs_of
 from pacbandits.records import Chosen, Policy
+from pacbandits.records.dates import DatePart, date_parts
 
 Action = str | int  # as it is written: its name, or its number
 
@@ -29,5 +30,13 @@ def written_actions(chosen: Chosen, actions: Sequence[str] | None) -> tuple[Acti
         return tuple(range(chosen.n_actions))
     names = texts(actions, name="actions")
     if len(names) != chosen.n_actions:
-        raise InputError(f"the policy has {chosen.n_actions:,} actions, but {len(names):,} names are given as actions")
+        there, given = count_of(chosen.n_actions, "action"), count_of(len(names), "name")
+        raise InputError(f"the policy has {there}, and actions were given {given}; give one for each")
     return names
+
+
+def made_of_dates(chosen: Chosen, dates: Sequence[str]) -> dict[str, DatePart]:
+    """The features that a policy asks about and that are made of these columns of dates, and how."""
+    asked = inputs_of(chosen)
+    known = texts(dates, name="dates")
+    return {} if asked is None else date_parts((*asked.numbers, *asked.labels), known)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from keyword import iskeyword
 
 from pacbandits.checks import text
 from pacbandits.errors import InputError, plain
-from pacbandits.exports.asking import Action, decision_of, written_actions
+from pacbandits.exports.asking import Action, decision_of, made_of_dates, written_actions
 from pacbandits.policies.decisions import (
     Condition,
     Decision,
@@ -23,6 +23,7 @@ from pacbandits.policies.decisions import (
 )
 from pacbandits.records import Chosen, Lottery, check_chosen, parts_of
 from pacbandits.records.contexts import ID_COLUMN
+from pacbandits.records.dates import DatePart
 
 _INDENT = "    "
 _ROW = "row maps the name of each feature to its value."
@@ -39,6 +40,40 @@ _PRESENT = '''\
             raise ValueError("no number in " + repr(name))
         return value
 '''
+_CLOCK = '''\
+    def clock(name):
+        """A date or time of the row, or None; text is read as in a table, in which offsets are brought to UTC."""
+        from datetime import date, datetime, time, timezone
+
+        value = row[name]
+        if value is None or value != value:
+            return None
+        if isinstance(value, (date, time)):
+            return value
+        text = str(value)
+        if ":" in text[:3]:
+            return time.fromisoformat(text)
+        value = datetime.fromisoformat(text)
+        return value if value.tzinfo is None else value.astimezone(timezone.utc)
+
+    def weekday(name):
+        """The weekday of a date of the row: Mon, Tue, Wed, Thu, Fri, Sat or Sun."""
+        value = clock(name)
+        return None if value is None else ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")[value.weekday()]
+
+    def day(name):
+        """The day of a date of the row, counted from 1970-01-01."""
+        value = clock(name)
+        return None if value is None else float(value.toordinal() - 719163)
+
+    def hour(name):
+        """The hour of a time of the row: 13.5 is half past one. A date alone is its midnight."""
+        value = clock(name)
+        if value is None:
+            return None
+        seconds = (getattr(value, "hour", 0) * 60 + getattr(value, "minute", 0)) * 60 + getattr(value, "second", 0)
+        return (seconds * 1000000 + getattr(value, "microsecond", 0)) / 3600000000.0
+'''
 _DRAWN = """\
     if draw is None:
         from random import random
@@ -49,7 +84,9 @@ _DRAWN = """\
 """
 
 
-def to_python(policy: Chosen, *, actions: Sequence[str] | None = None, name: str = "choose") -> str:
+def to_python(
+    policy: Chosen, *, actions: Sequence[str] | None = None, name: str = "choose", dates: Sequence[str] = ()
+) -> str:
     """A policy as the source of a function `choose(row)`, which gives the action and needs no package.
 
     A row maps the name of each feature to its value: a number (or text that spells one), or a label. Where a value is
@@ -59,6 +96,8 @@ def to_python(policy: Chosen, *, actions: Sequence[str] | None = None, name: str
     policy: a tree, a table of up to 1,000 contexts, a linear policy, or a lottery between such.
     actions: the names of the actions, in the order of their numbers; without them the numbers are given.
     name: of the function.
+    dates: the columns of dates and times that features were made of, as a certificate names them. A row has such a
+        column, as a date, a datetime, a time or text in ISO form, and the function makes of it what the policy asks.
 
     >>> import pacbandits as pb
     >>> people = pb.Contexts.of([[20.0], [40.0]], names=["age"])
@@ -76,6 +115,7 @@ def to_python(policy: Chosen, *, actions: Sequence[str] | None = None, name: str
     if not text(name, name="name").isidentifier() or iskeyword(name):
         raise InputError(f"the name '{plain(name)}' is none that a function can have; use letters and underscores")
     decisions = [decision_of(one) for one in parts_of(policy)]
+    made = made_of_dates(policy, dates)
     helpers = [_NUMBER] * any(map(_tests_numbers, decisions)) + [_PRESENT] * any(map(_adds_numbers, decisions))
     if not isinstance(policy, Lottery):
         head, body = f"def {name}(row):\n{_docstring('')}", _body(decisions[0], names, _INDENT)
@@ -86,7 +126,20 @@ def to_python(policy: Chosen, *, actions: Sequence[str] | None = None, name: str
             f"{_INDENT}if draw < {bound!r}:\n{_body(decision, names, 2 * _INDENT)}"
             for decision, bound in zip(decisions, policy.bounds, strict=True)
         )
+    if made:
+        helpers = [_CLOCK, *helpers, _row_with(made)]
     return "\n".join([head, *helpers, body]) if helpers else head + body
+
+
+def _row_with(made: Mapping[str, DatePart]) -> str:
+    """Lines that put what is made of dates into the row."""
+    return "".join(
+        [
+            f"{_INDENT}row = {{\n{2 * _INDENT}**row,\n",
+            *(f"{2 * _INDENT}{name!r}: {one.part}({one.column!r}),\n" for name, one in made.items()),
+            f"{_INDENT}}}\n",
+        ]
+    )
 
 
 def _docstring(more: str) -> str:

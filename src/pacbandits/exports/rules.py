@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pacbandits.errors import InputError
-from pacbandits.exports.asking import Action, decision_of, written_actions
+from pacbandits.exports.asking import Action, decision_of, made_of_dates, written_actions
 from pacbandits.policies.decisions import Condition, IdAmong, LabelIs, NumberAtMost, NumberMissing, RuleList
 from pacbandits.records import Chosen, Lottery, Policy, check_chosen
 from pacbandits.records.contexts import ID_COLUMN
@@ -14,16 +14,19 @@ from pacbandits.records.contexts import ID_COLUMN
 Json = dict[str, Any]
 
 
-def to_rules(policy: Chosen, *, actions: Sequence[str] | None = None) -> Json:
+def to_rules(policy: Chosen, *, actions: Sequence[str] | None = None, dates: Sequence[str] = ()) -> Json:
     """A policy as rules that JSON can hold: the first rule whose conditions all hold decides, else the "else".
 
     A condition names a `feature` and what it must be: `at_most` a number, `is` a label, `is_missing`, or `among`
     ids of contexts. It fails for a missing value, unless it says `or_missing`. "else" is null where no rule is known
     for a context. A lottery has its rules one under the other, each with its `probability` and `below`: the first whose
-    `below` is above a draw from [0, 1) is taken.
+    `below` is above a draw from [0, 1) is taken. Features that are made of columns of dates stand under "made", each
+    with the column and the part of it: its `weekday` (Mon, …, Sun), its `day` (counted from 1970-01-01) or its `hour`
+    (13.5 is half past one).
 
     policy: a tree, a table of up to 1,000 contexts, or a lottery between such.
     actions: the names of the actions, in the order of their numbers; without them the numbers are given.
+    dates: the columns of dates and times that features were made of, as a certificate names them.
 
     >>> import pacbandits as pb
     >>> people = pb.Contexts.of([[20.0], [40.0]], names=["age"])
@@ -36,10 +39,12 @@ def to_rules(policy: Chosen, *, actions: Sequence[str] | None = None) -> Json:
     """
     check_chosen(policy)
     names = written_actions(policy, actions)
+    made = made_of_dates(policy, dates)
+    beside = {"made": {name: {"of": one.column, "part": one.part} for name, one in made.items()}} if made else {}
     if not isinstance(policy, Lottery):
-        return _rules(policy, names)
+        return _rules(policy, names) | beside
     parts = zip(policy.policies, policy.weights, policy.bounds, strict=True)
-    return {"lottery": [{"probability": p, "below": bound, **_rules(one, names)} for one, p, bound in parts]}
+    return {"lottery": [{"probability": p, "below": bound, **_rules(one, names)} for one, p, bound in parts]} | beside
 
 
 def _rules(policy: Policy, names: Sequence[Action]) -> Json:

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 
 from pacbandits.checks import text
 from pacbandits.errors import InputError, plain
-from pacbandits.exports.asking import Action, decision_of, written_actions
+from pacbandits.exports.asking import Action, decision_of, made_of_dates, written_actions
+from pacbandits.exports.sql_dates import checked, date_comment, dates_in, quoted
 from pacbandits.policies.decisions import (
     Condition,
     IdAmong,
@@ -29,7 +30,14 @@ _INDENT = "  "
 _DRAWN_ANEW = re.compile(r"\b(rand|random|newid|gen_random_uuid|uuid|randomblob)\s*\(", re.IGNORECASE)
 
 
-def to_sql(policy: Chosen, *, actions: Sequence[str] | None = None, draw: str | None = None) -> str:
+def to_sql(
+    policy: Chosen,
+    *,
+    actions: Sequence[str] | None = None,
+    draw: str | None = None,
+    dates: Sequence[str] = (),
+    dialect: str | None = None,
+) -> str:
     """A policy as an expression of standard SQL, which gives the action for a row.
 
     Columns have the names of the features, in double quotes; labels and names of actions are in single quotes. Numbers
@@ -41,6 +49,9 @@ def to_sql(policy: Chosen, *, actions: Sequence[str] | None = None, draw: str | 
     actions: the names of the actions, in the order of their numbers; without them the numbers are written.
     draw: for a lottery, a column or an expression with one draw from [0, 1) a row. It stands in several places, and
         must have the same value in each: a column, or a hash of one, but no call of random().
+    dates: the columns of dates and times that features were made of, as a certificate names them.
+    dialect: whose functions make features of dates, `sqlite` or `postgresql`. Without it the expression asks for
+        columns of these features, and says in comments before it how they are made.
 
     >>> import pacbandits as pb
     >>> people = pb.Contexts.of([[20.0], [40.0]], names=["age"])
@@ -58,16 +69,27 @@ def to_sql(policy: Chosen, *, actions: Sequence[str] | None = None, draw: str | 
     names = tuple(_literal(name) for name in written_actions(policy, actions))
     if draw is not None:
         text(draw, name="draw")
+    made = made_of_dates(policy, dates)
+    known = {} if dialect is None else dates_in(made, dialect)
+    columns = Columns(known)
+    comments = "" if dialect is not None else "".join(date_comment(name, part) for name, part in made.items())
     if not isinstance(policy, Lottery):
-        return _decision(decision_of(policy), names, "")
-    return _lottery(policy, names, _checked_draw(draw))
+        return comments + _decision(decision_of(policy), names, "", columns)
+    return comments + _lottery(policy, names, _checked_draw(draw), columns)
 
 
-def _lottery(lottery: Lottery, names: Sequence[str], draw: str) -> str:
+class Columns(dict[str, str]):
+    """What stands for each feature: what is made of a date, or else the column of its name, quoted."""
+
+    def __missing__(self, feature: str) -> str:
+        return quoted(feature)
+
+
+def _lottery(lottery: Lottery, names: Sequence[str], draw: str, columns: Columns) -> str:
     """The decision of each policy where the draw stands for it; a draw outside [0, 1), or none, gives NULL."""
     out = ["CASE", f"{_INDENT}WHEN {draw} < 0.0 THEN NULL"]
     for policy, bound in zip(lottery.policies, lottery.bounds, strict=True):
-        out.append(f"{_INDENT}WHEN {draw} < {bound!r} THEN {_decision(decision_of(policy), names, _INDENT)}")
+        out.append(f"{_INDENT}WHEN {draw} < {bound!r} THEN {_decision(decision_of(policy), names, _INDENT, columns)}")
     return "\n".join([*out, "END"])
 
 
@@ -81,17 +103,17 @@ def _checked_draw(draw: str | None) -> str:
             f"the draw '{plain(draw)}' calls {found[1]}(), which is drawn anew wherever it stands; write the draw into "
             "a column first, and name that"
         )
-    return f"({_checked(draw)})"
+    return f"({checked(draw)})"
 
 
-def _decision(decision: RuleList | LargestScore, names: Sequence[str], indent: str) -> str:
+def _decision(decision: RuleList | LargestScore, names: Sequence[str], indent: str, columns: Columns) -> str:
     """The expression; `indent` stands before all its lines but the first."""
     if isinstance(decision, LargestScore):
-        return _largest(decision, names, indent)
+        return _largest(decision, names, indent, columns)
     otherwise = "NULL" if decision.otherwise is None else names[decision.otherwise]
     if not decision.rules:
         return otherwise
-    whens = [(" AND ".join(_condition(one) for one in r.conditions), names[r.action]) for r in decision.rules]
+    whens = [(" AND ".join(_condition(one, columns) for one in r.conditions), names[r.action]) for r in decision.rules]
     return _case(whens, otherwise, indent)
 
 
@@ -101,20 +123,20 @@ def _case(whens: Sequence[tuple[str, str]], otherwise: str, indent: str) -> str:
     return f"CASE{lines}{inner}ELSE {otherwise}\n{indent}END"
 
 
-def _condition(condition: Condition) -> str:
+def _condition(condition: Condition, columns: Columns) -> str:
     match condition:
         case NumberAtMost():
-            said = f"{_name(condition.feature)} <= {float(condition.most)!r}"
+            said = f"{columns[condition.feature]} <= {float(condition.most)!r}"
         case NumberMissing():
-            return f"{_name(condition.feature)} IS NULL"
+            return f"{columns[condition.feature]} IS NULL"
         case LabelIs():
-            said = f"{_name(condition.feature)} = {_literal(condition.label)}"
+            said = f"{columns[condition.feature]} = {_literal(condition.label)}"
         case IdAmong():
-            return f"{_name(ID_COLUMN)} IN ({', '.join(map(str, condition.ids))})"
-    return f"({said} OR {_name(condition.feature)} IS NULL)" if condition.or_missing else said
+            return f"{quoted(ID_COLUMN)} IN ({', '.join(map(str, condition.ids))})"
+    return f"({said} OR {columns[condition.feature]} IS NULL)" if condition.or_missing else said
 
 
-def _largest(decision: LargestScore, names: Sequence[str], indent: str) -> str:
+def _largest(decision: LargestScore, names: Sequence[str], indent: str, columns: Columns) -> str:
     """The first action whose score no later one exceeds: those before it were exceeded."""
     lengths = [1 + len(terms) for terms in decision.scores]
     written = (len(lengths) - 1) * sum(lengths)
@@ -123,49 +145,33 @@ def _largest(decision: LargestScore, names: Sequence[str], indent: str) -> str:
             f"the scores of this linear policy would take {written:,} terms in SQL, too many for a database; use "
             "`pacbandits apply`, or its form in Python"
         )
-    scores = [_sum(terms) for terms in decision.scores]
+    scores = [_sum(terms, columns) for terms in decision.scores]
     whens: list[tuple[str, str]] = []
     used = dict.fromkeys(t.column.feature for one in decision.scores for t in one if isinstance(t.column, Standardised))
     if used:
-        whens.append((" OR ".join(f"{_name(feature)} IS NULL" for feature in used), "NULL"))
+        whens.append((" OR ".join(f"{columns[feature]} IS NULL" for feature in used), "NULL"))
     for action, score in enumerate(scores[:-1]):
         above = " AND ".join(f"{score} >= {other}" for other in scores[action + 1 :])
         whens.append((above, names[action]))
     return _case(whens, names[-1], indent) if whens else names[-1]
 
 
-def _sum(terms: Sequence[Term]) -> str:
+def _sum(terms: Sequence[Term], columns: Columns) -> str:
     """Terms added up one after the other, in double precision from the first."""
-    return f"({' + '.join(['CAST(0.0 AS DOUBLE PRECISION)', *map(_term, terms)])})"
+    return f"({' + '.join(['CAST(0.0 AS DOUBLE PRECISION)', *(_term(term, columns) for term in terms)])})"
 
 
-def _term(term: Term) -> str:
+def _term(term: Term, columns: Columns) -> str:
     match term.column:
         case None:
             return f"({term.constant!r})"
         case Indicator(feature, label):
-            return f"CASE WHEN {_name(feature)} = {_literal(label)} THEN {term.constant!r} ELSE 0.0 END"
+            return f"CASE WHEN {columns[feature]} = {_literal(label)} THEN {term.constant!r} ELSE 0.0 END"
         case Standardised(feature, centre, spread):
-            column = f"(CAST({_name(feature)} AS DOUBLE PRECISION) - ({centre!r})) / {spread!r}"
+            column = f"(CAST({columns[feature]} AS DOUBLE PRECISION) - ({centre!r})) / {spread!r}"
             return f"{column} * {' * '.join(f'({one!r})' for one in term.factors)}"
-
-
-def _name(feature: str) -> str:
-    """A column, quoted."""
-    return '"' + _checked(feature).replace('"', '""') + '"'
 
 
 def _literal(value: Action) -> str:
     """A text in quotes, or a number."""
-    return str(value) if isinstance(value, int) else "'" + _checked(value).replace("'", "''") + "'"
-
-
-def _checked(words: str) -> str:
-    """Words that SQL can hold."""
-    try:
-        words.encode("utf-8")
-    except UnicodeEncodeError:
-        raise InputError(f"'{plain(words)}' holds half a character, which SQL cannot hold; rename it") from None
-    if "\0" in words:
-        raise InputError(f"'{plain(words)}' holds a NUL character, which SQL cannot hold; rename it")
-    return words
+    return str(value) if isinstance(value, int) else "'" + checked(value).replace("'", "''") + "'"

@@ -13,9 +13,11 @@ from typing import Any
 import numpy as np
 
 from pacbandits.errors import InputError, nearest, plain
+from pacbandits.logs.frames import arrow_table
 from pacbandits.records import parquet
-from pacbandits.records.arrow import Columns, is_number, is_plain_text, is_text, pa, pc, pq
+from pacbandits.records.arrow import Columns, is_number, is_plain_text, is_temporal, is_text, pa, pc, pq
 from pacbandits.records.contexts import ID_COLUMN, PHI_COLUMN, Contexts
+from pacbandits.records.dates import DatePart, date_features, date_parts, dates_in_text
 from pacbandits.records.delimited import DELIMITERS, check_texts, read_some, read_texts
 from pacbandits.records.files import check_columns, is_zipped, open_text, why
 
@@ -47,44 +49,119 @@ class Customers:
         return self.whole.column_names
 
 
-def read_customers(
-    path: Path, *, numbers: Sequence[str], labels: Sequence[str], ids: bool = False, phi: bool = False
-) -> Customers:
-    """A table in Parquet or CSV, of which the named columns are read as contexts.
+@dataclass(frozen=True)
+class Asked:
+    """What is read of a table.
 
     numbers: the features that must be numbers.
     labels: the features that must be labels.
     ids: whether `context_id` is needed.
     phi: whether `phi` is.
+    dates: columns of dates and times, of which features are made where the table has the column.
     """
-    asked = [*numbers, *labels, *([ID_COLUMN] if ids else []), *([PHI_COLUMN] if phi else [])]
+
+    numbers: Sequence[str] = ()
+    labels: Sequence[str] = ()
+    ids: bool = False
+    phi: bool = False
+    dates: Sequence[str] = ()
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """All features."""
+        return (*self.numbers, *self.labels)
+
+    def made_in(self, names: Sequence[str]) -> dict[str, DatePart]:
+        """Features that are made of dates in a table of such columns."""
+        known = date_parts(self.features, self.dates)
+        return {feature: part for feature, part in known.items() if part.column in names or feature not in names}
+
+
+def read_customers(path: Path, asked: Asked) -> Customers:
+    """A table in Parquet or CSV, of which the columns that are asked about are read as contexts."""
     with parquet.reading(path) as delimiter:
-        whole = parquet.read_whole(path) if delimiter is None else read_texts(path, delimiter)
-        _check_asked(whole, asked)
-        if delimiter is not None:
-            _check_quotes(path, whole)
-        some = whole if delimiter is None or not asked else read_some(path, delimiter, columns=asked, texts=labels)
-        columns = {name: _column(some, name) for name in asked}
-        for name in [*numbers, *([ID_COLUMN] if ids else [])]:
-            _check_numbers(columns[name], name, texts=None if delimiter is None else _column(whole, name))
-        for name in labels:
-            _check_labels(columns[name], name)
-            if delimiter is not None:
-                check_texts(name, columns[name].dictionary.to_pylist())
-        contexts = Contexts.from_columns(dict(columns), n=whole.num_rows)
+        if delimiter is None:
+            return _customers(parquet.read_whole(path), asked)
+        whole = read_texts(path, delimiter)
+        made = asked.made_in(whole.column_names)
+        columns = _check_asked(whole, asked, made)
+        _check_quotes(path, whole)
+        texts = [name for name in asked.labels if name not in made]
+        some = read_some(path, delimiter, columns=columns, texts=texts) if columns else whole
+        return _customers(whole, asked, some=some)
+
+
+def customers_of(frame: object, asked: Asked) -> Customers:
+    """The same of a data frame of any library that speaks Arrow."""
+    return _customers(arrow_table(frame), asked)
+
+
+def _customers(whole: Any, asked: Asked, *, some: Any | None = None) -> Customers:
+    """What is asked about in a table; some: the columns of a file of text that are asked about, read as what they are.
+
+    Without it, the table itself has them.
+    """
+    made = asked.made_in(whole.column_names)
+    needed = _check_asked(whole, asked, made)
+    columns: Columns = {name: _column(whole if some is None else some, name) for name in needed}
+    for name in [*(one for one in asked.numbers if one not in made), *([ID_COLUMN] if asked.ids else [])]:
+        _check_numbers(columns[name], name, texts=None if some is None else _column(whole, name))
+    for name in [one for one in asked.labels if one not in made]:
+        _check_labels(columns[name], name)
+        if some is not None:
+            check_texts(name, columns[name].dictionary.to_pylist())
+    for name in {part.column for part in made.values()}:
+        columns[name] = _dates(columns[name], name)
+    features = {name: column for name, column in columns.items() if name not in {p.column for p in made.values()}}
+    for feature, part in made.items():
+        found = date_features(part.column, columns[part.column])
+        if feature not in found:
+            kind = plain(columns[part.column].type)
+            raise InputError(
+                f"column '{plain(part.column)}' holds times of day ({kind}), and the policy asks for its {part.part}; "
+                "write dates with them"
+            )
+        features[feature] = found[feature]
+    contexts = Contexts.from_columns(features, n=whole.num_rows)
     return Customers(whole, columns, contexts)
 
 
-def _check_asked(whole: Any, asked: Sequence[str]) -> None:
+def _dates(column: Any, name: str) -> Any:
+    """A column as dates or times, of which some may be missing; raise when it holds anything else."""
+    if is_temporal(column.type) or pa.types.is_null(column.type):
+        return column
+    remedy = "write it as 2024-01-31 or 2024-01-31 13:30:00"
+    if not is_text(column.type):
+        raise InputError(f"column '{plain(name)}' must hold dates, got {plain(column.type)}; {remedy}")
+    found = dates_in_text(column)
+    if found is not None:
+        return found
+    words: list[str | None] = column.cast(pa.string()).to_pylist()
+    row = next((i for i, word in enumerate(words) if word is not None and not _spells_date(word)), 0)
+    raise InputError(
+        f"column '{plain(name)}' holds '{plain(words[row])}' in row {row + 1:,} below the names, which is no date that "
+        f"can be read together with the others; {remedy}"
+    )
+
+
+def _spells_date(word: str) -> bool:
+    return dates_in_text(pa.array([word]).dictionary_encode()) is not None
+
+
+def _check_asked(whole: Any, asked: Asked, made: Mapping[str, DatePart]) -> list[str]:
+    """The columns of a table that are read, if they are there."""
     names: list[str] = whole.column_names
     check_columns(len(names))
     if whole.num_rows == 0:
         raise InputError("there are no rows")
-    for name in asked:
+    own = [*([ID_COLUMN] if asked.ids else []), *([PHI_COLUMN] if asked.phi else [])]
+    needed = list(dict.fromkeys(made[name].column if name in made else name for name in (*asked.features, *own)))
+    for name in needed:
         if name not in names:
             raise InputError(f"column '{plain(name)}' is missing, which the policy asks about{nearest(name, names)}")
         if names.count(name) > 1:
             raise InputError(f"there are two columns '{plain(name)}', which the policy asks about; leave one out")
+    return needed
 
 
 def _check_quotes(path: Path, whole: Any) -> None:

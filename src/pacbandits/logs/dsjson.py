@@ -12,11 +12,12 @@ from typing import Any, cast
 
 import numpy as np
 
-from pacbandits.errors import InputError, plain
+from pacbandits.errors import InputError, count_of, plain
 from pacbandits.fields import MAX_WHOLE_NUMBER
 from pacbandits.logs.raw import RawLog, make_log
 from pacbandits.logs.reading import ReadingOptions
 from pacbandits.logs.sparse import SparseFeatures, flatten
+from pacbandits.records.columns import Cells
 from pacbandits.records.files import check_file, check_unpacked, is_zipped, open_text, why
 from pacbandits.records.log import Log
 
@@ -36,7 +37,7 @@ def read_dsjson(path: Path, options: ReadingOptions) -> Log:
     if options.n_actions is not None and count != options.n_actions:
         raise InputError(f"the lines have {count} actions, but were said to have {options.n_actions}")
     said = (
-        (f"the {read.skipped} lines without a decision and its cost may be left out", read.skipped > 0),
+        (f"the {count_of(read.skipped, 'line')} without a decision and its cost may be left out", read.skipped > 0),
         ("lines were dropped ('pdrop') whatever happened in them", read.dropped),
         ("an action means the same in every line, though its features vary", read.varied),
     )
@@ -51,10 +52,10 @@ def read_dsjson(path: Path, options: ReadingOptions) -> Log:
         declared=read.n_actions is not None,
         stated=options.n_actions is not None,
         remarks=[words for words, true in said if true],
-        lines=read.lines,
+        cells=Cells(read.lines.__getitem__),
         numbered=False,
     )
-    return make_log(raw, reward_range=options.reward_range)
+    return make_log(raw, options)
 
 
 @dataclass(frozen=True, eq=False)

@@ -66,7 +66,7 @@ def _read_feedback(feedback: Mapping[str, Any], options: ReadingOptions) -> Log:
         declared="n_actions" in given,
         stated=options.n_actions is not None,
     )
-    return make_log(raw, reward_range=options.reward_range)
+    return make_log(raw, options)
 
 
 def _read_npz(path: Path) -> dict[str, Any]:

@@ -11,7 +11,8 @@ from pacbandits.arrays import IntArray
 from pacbandits.errors import InputError, nearest, plain
 from pacbandits.logs.reading import ReadingOptions
 from pacbandits.records.arrow import Columns, is_text, pa
-from pacbandits.records.columns import pop_floats
+from pacbandits.records.columns import SOMEWHERE, Cells, check_present, pop_floats
+from pacbandits.records.dates import check_dates
 
 # What the columns of a log are called elsewhere.
 NAMES_ELSEWHERE = {
@@ -25,8 +26,12 @@ MIN_CLOCK_ROWS = 10  # that stand in the order of a date by no coincidence
 _OWN_COLUMNS = ("action", "reward", "propensity")
 
 
-def pick_columns(table: Columns, options: ReadingOptions) -> tuple[IntArray | None, list[str]]:
+def pick_columns(
+    table: Columns, options: ReadingOptions, cells: Cells = SOMEWHERE
+) -> tuple[IntArray | None, list[str]]:
     """Rename the columns of a table as the options say, and leave out those that cannot be features.
+
+    cells: where its rows stand.
 
     Returns the order (n,) in which its rows occurred, if the time is told; and what there is to remark.
     """
@@ -41,27 +46,33 @@ def pick_columns(table: Columns, options: ReadingOptions) -> tuple[IntArray | No
             del table[name]
             remarks.append(f"the column '{name}' was left out, as '{plain(chosen[name])}' is the {name}")
     moved = {name: table.pop(given) for name, given in chosen.items()}
-    order = None if options.time is None else order_of(table.pop(options.time), options.time)
+    order = None if options.time is None else order_of(table.pop(options.time), options.time, cells)
     features = _features(table, options)
     if options.features is None and options.reward is not None:
-        after = [name for name in features if name.lower() in _AFTERWARDS]
+        after = [name for name in features if name.lower() in _AFTERWARDS and name not in options.keep]
         features = [name for name in features if name not in after]
         remarks += [_left_out(name) for name in after]
     if options.features is None:
-        clocks = [name for name in features if _tells_when(table[name])]
+        clocks = [name for name in features if name not in options.keep and _tells_when(table[name])]
         features = [name for name in features if name not in clocks]
         remarks += [_left_out_clock(name) for name in clocks]
     for name in [name for name in table if name not in features and not _is_own(name)]:
         del table[name]
+    for name in features:
+        if is_text(table[name].type):
+            check_dates(table[name], name, cells)
     table.update(moved)
     return order, remarks
 
 
-def order_of(column: Any, name: str) -> IntArray:
-    """The order (n,) of rows by a column of times: numbers, dates, or text that sorts as it should."""
-    if column.null_count:
-        raise InputError(f"column '{plain(name)}' has {column.null_count} missing values; a time is needed of each row")
+def order_of(column: Any, name: str, cells: Cells = SOMEWHERE) -> IntArray:
+    """The order (n,) of rows by a column of times: numbers, dates, or text that sorts as it should.
+
+    Rows of one time stay in the order that they have.
+    """
+    check_present(column, name, cells)
     if is_text(column.type):
+        check_dates(column, name, cells)
         labels: list[str] = column.dictionary.to_pylist()
         ranks = np.argsort(np.argsort(np.array(labels, dtype=object), kind="stable"), kind="stable")
         codes = np.asarray(column.indices.to_numpy(zero_copy_only=False), dtype=np.int64)
@@ -69,7 +80,7 @@ def order_of(column: Any, name: str) -> IntArray:
     if pa.types.is_temporal(column.type):
         wide: Any = column.cast(pa.timestamp("us")) if pa.types.is_date(column.type) else column
         return np.argsort(wide.cast(pa.int64()).to_numpy(zero_copy_only=False), kind="stable")
-    numbers = pop_floats({name: column}, name)
+    numbers = pop_floats({name: column}, name, cells)
     assert numbers is not None
     return np.argsort(numbers, kind="stable")
 

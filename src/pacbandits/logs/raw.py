@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -10,11 +9,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pacbandits.arrays import FloatArray, IntArray, floats, integers
-from pacbandits.errors import InputError
+from pacbandits.errors import ROW, InputError, RowError, count_of
+from pacbandits.logs.outcomes import shortest, unit_rewards
+from pacbandits.logs.reading import ReadingOptions
 from pacbandits.logs.splits import constant_split, parse_split
+from pacbandits.records.columns import SOMEWHERE, Cells
 from pacbandits.records.contexts import Contexts
 from pacbandits.records.files import NUMBER_BYTES, spell_bytes
-from pacbandits.records.log import UNIT_RANGE, Log, check_range
+from pacbandits.records.log import UNIT_RANGE, Log
 
 UNIFORM_REMARK = "every action was always played with the same probability, as the played ones were"
 TWO_ACTIONS_REMARK = "there were no more than 2 actions, so that the propensity of one is what the other's leaves of 1"
@@ -47,7 +49,7 @@ class RawLog:
     rounds (n,): which round of the experiment, from 0.
     repeats (n,): how often each interaction occurred.
     remarks: what is assumed of the log, in words.
-    lines (n,): the lines of the file that the rows stand on.
+    cells: where its rows stand in the file.
     names (A,): what the actions are called, if they have names.
     split: the propensities, where they were the same for everybody, as the reader says (see `splits`).
     numbered: whether the log's author numbered the actions.
@@ -65,21 +67,25 @@ class RawLog:
     rounds: ArrayLike | None = None
     repeats: ArrayLike | None = None
     remarks: Sequence[str] = ()
-    lines: Sequence[int] | None = None
+    cells: Cells = SOMEWHERE
     names: tuple[str, ...] | None = None
     split: str | None = None
     numbered: bool = True
 
 
-def make_log(raw: RawLog, *, reward_range: tuple[float, float] | None) -> Log:
-    """A log whose certificates may be trusted, with what had to be assumed among its remarks.
+def make_log(raw: RawLog, options: ReadingOptions) -> Log:
+    """A log whose certificates may be trusted, with what had to be assumed among its remarks; options: its reader's."""
+    try:
+        return _make_log(raw, reward_range=options.reward_range, clip=options.clip)
+    except RowError as error:
+        raise InputError(error.words.replace(ROW, raw.cells.row(error.row))) from None
 
-    reward_range: the least and the largest that rewards can be, if not 0 and 1.
-    """
+
+def _make_log(raw: RawLog, *, reward_range: tuple[float, float] | None, clip: bool) -> Log:
     n = len(raw.contexts)
     actions = integers(raw.actions, name="actions", shape=(n,))
-    rewards = unit_rewards(raw.rewards, n=n, reward_range=reward_range, lines=raw.lines)
-    said = [*raw.remarks]
+    rewards, clipped = unit_rewards(raw.rewards, n=n, reward_range=reward_range, clip=clip, cells=raw.cells)
+    said = [*clipped, *raw.remarks]
 
     def whole(propensities: FloatArray) -> Log:
         return Log.of(
@@ -144,9 +150,13 @@ def _all_propensities(propensities: ArrayLike, raw: RawLog, actions: IntArray) -
         raise InputError(f"the log has propensities of {full.shape[1]} actions, but was said to have {raw.n_actions}")
     if raw.least is not None:
         raise InputError("the log has the propensities of all actions; leave out the least propensity")
+    if actions.max() >= full.shape[1]:
+        row = int(actions.argmax())
+        words = f"{ROW} played action {actions[row]}, but there are propensities of {count_of(full.shape[1], 'action')}"
+        raise RowError(f"{words}; add those of the others, or number actions from 0", row)
     if raw.played is None:
         return full, ()
-    return full, _compare_played(floats(raw.played, name="propensity", shape=(n,)), full, actions, raw.lines)
+    return full, _compare_played(floats(raw.played, name="propensity", shape=(n,)), full, actions, raw.cells)
 
 
 def _played_propensities(raw: RawLog) -> FloatArray:
@@ -157,37 +167,9 @@ def _played_propensities(raw: RawLog) -> FloatArray:
     bad = ~((alone > 0) & (alone <= 1 + 1e-6))
     if bad.any():
         row = int(bad.argmax())
-        which = place(row, raw.lines)
-        raise InputError(f"the propensity of {which} is {alone[row]:.10g}; it must lie above 0 and up to 1")
+        which = raw.cells.row(row)
+        raise InputError(f"the propensity of {which} is {alone[row]:.10g}; it must lie above 0 and up to 1: correct it")
     return alone
-
-
-def unit_rewards(
-    rewards: ArrayLike, *, n: int, reward_range: tuple[float, float] | None, lines: Sequence[int] | None = None
-) -> FloatArray:
-    """Rewards (n,) in [0, 1]."""
-    given = floats(rewards, name="rewards", shape=(n,))
-    low, high = check_range(reward_range or UNIT_RANGE)
-    bad = (given < low) | (given > high)
-    if bad.any():
-        row = int(bad.argmax())
-        least, most = math.floor(given.min()), math.ceil(given.max())
-        remedy = f"as in --reward-range {least} {most}" if least < most else "with --reward-range and two numbers"
-        raise InputError(
-            f"the reward of {place(row, lines)} is {_shortest(given[row])}, but rewards must lie in [{low:g}, {high:g}]"
-            f"; state the least and the largest that they can be, {remedy}"
-        )
-    return given if reward_range is None else (given - low) / (high - low)
-
-
-def _shortest(value: float) -> str:
-    """A number with as many digits as tell it from all others, and none for nothing."""
-    return f"{float(value)!r}".removesuffix(".0")
-
-
-def place(row: int, lines: Sequence[int] | None) -> str:
-    """Which row or line it is, in words."""
-    return f"row {row}" if lines is None else f"line {lines[row]}"
 
 
 def _count_actions(actions: IntArray, told: int | None) -> int:
@@ -227,9 +209,7 @@ def _unplayed(actions: IntArray, n_actions: int, *, numbered: bool) -> tuple[str
     return (which + hint,)
 
 
-def _compare_played(
-    played: FloatArray, full: FloatArray, actions: IntArray, lines: Sequence[int] | None
-) -> tuple[str, ...]:
+def _compare_played(played: FloatArray, full: FloatArray, actions: IntArray, cells: Cells) -> tuple[str, ...]:
     """What to say of played propensities (n,) that differ from those among all (n, A); much, and it is an error.
 
     Those of all are used: a proof needs one distribution over the actions, fixed before one was drawn from it, and with
@@ -238,16 +218,14 @@ def _compare_played(
     value for rewards in [0, 1] has a mean that is off by |η (r − m)| ≤ h, with predictions m of rewards or without; a
     difference of two is off by 2h or less, and what is certified within ε holds within ε + 2h.
     """
-    if actions.max() >= full.shape[1]:
-        raise InputError(f"action {actions.max()} was played, but there are propensities of {full.shape[1]} actions")
     own = full[np.arange(len(actions)), actions]
     apart = np.abs(played - own)
     off = apart > _MAX_PROPENSITY_ROUNDING * own
     if off.any():
         row = int(off.argmax())
         raise InputError(
-            f"{place(row, lines)} gives the played action the propensity {played[row]:.6g} alone, but {own[row]:.6g} "
-            "among those of all actions; which is it?"
+            f"{cells.row(row)} gives the played action the propensity {played[row]:.6g} alone, but {own[row]:.6g} "
+            "among those of all actions; leave the wrong one out"
         )
     if not (apart > _SILENT_PROPENSITY_ROUNDING * own).any():
         return ()
@@ -255,7 +233,7 @@ def _compare_played(
     row, worst = int(relative.argmax()), float(relative.max())
     return (
         "the propensities of all actions are right, though that of the played one, where it stands alone, differs by "
-        f"up to {100 * worst:.2g} % ({place(row, lines)}: {played[row]:.10g}, not {own[row]:.10g}); if it is right, "
+        f"up to {100 * worst:.2g} % ({cells.row(row)}: {played[row]:.10g}, not {own[row]:.10g}); if it is right, "
         f"distances are larger by up to {2 * worst:.2g}",
     )
 
@@ -291,7 +269,7 @@ def _least(given: ArrayLike | None, *, n: int, n_actions: int, unplayed: tuple[s
     if least.min() < 0 or (raw.ndim < 2 and least.max() > 1.0 / n_actions + _UNIFORM_ROUNDING):
         worst = least.min() if least.min() < 0 else least.max()
         raise InputError(
-            f"a least propensity of {_shortest(worst)} cannot be that of each of {n_actions} actions; "
+            f"a least propensity of {shortest(worst)} cannot be that of each of {n_actions} actions; "
             f"it lies between 0 and 1/{n_actions}"
         )
     least.setflags(write=False)

@@ -60,8 +60,10 @@ def read_log(path: str | Path, *, format: str | None = None, **reading: Unpack[R
         action, reward, propensity: the columns that hold these, if they are not called so.
         split: the propensities, where everybody had the same: `uniform`, or those of each action (`a=0.4,b=0.6`).
         reward_range: the least and the largest that rewards can be, if not 0 and 1.
+        clip: whether rewards beyond the range are cut to it, which makes another reward of them.
         time: the column that tells when a row occurred, by which rows are brought into order.
         features, without: the columns to use as features, if not all that are left; columns to leave out.
+        keep: columns that stay features though they look like identifiers, outcomes, or the time.
         n_actions: how many there are.
         least_propensity: for logs with the propensity of the played action alone, what every action's was at least.
         position: which one to take of a feedback with several.

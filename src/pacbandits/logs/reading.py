@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, TypedDict
 
-from pacbandits.checks import number, settle, text, texts, whole_number
+from pacbandits.checks import flag, number, settle, text, texts, whole_number
 from pacbandits.errors import InputError, plain
 from pacbandits.fields import Fields
 from pacbandits.records.log import check_range
@@ -26,6 +26,8 @@ class Reading(TypedDict, total=False):
     time: str | None
     features: Sequence[str] | None
     without: Sequence[str]
+    clip: bool
+    keep: Sequence[str]
 
 
 @dataclass(frozen=True)
@@ -41,6 +43,8 @@ class ReadingOptions:
     time: the column that tells when a row occurred, by which rows are brought into order.
     features: the columns to use as features, if not all that are left.
     without: columns to leave out.
+    clip: whether rewards beyond the range are cut to it, which makes another reward of them.
+    keep: columns that stay features though they look like identifiers, outcomes, or the time.
     """
 
     n_actions: int | None = None
@@ -54,6 +58,8 @@ class ReadingOptions:
     time: str | None = None
     features: Sequence[str] | None = None
     without: Sequence[str] = ()
+    clip: bool = False
+    keep: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         if self.n_actions is not None:
@@ -62,6 +68,10 @@ class ReadingOptions:
             settle(self, least_propensity=number(self.least_propensity, name="the least propensity"))
         if self.reward_range is not None:
             settle(self, reward_range=check_range(self.reward_range))
+        if flag(self.clip, name="clip") and self.reward_range is None:
+            raise InputError(
+                "to clip rewards, say to what: the least and the largest (reward_range, --reward-range 0 500)"
+            )
         if self.position is not None:
             settle(self, position=whole_number(self.position, name="position", least=0))
         for name in ("action", "reward", "propensity", "time"):
@@ -72,7 +82,7 @@ class ReadingOptions:
             settle(self, split=",".join(f"{action}={share!r}" for action, share in shares.items()))
         if self.features is not None:
             settle(self, features=texts(self.features, name="features"))
-        settle(self, without=texts(self.without, name="without"))
+        settle(self, without=texts(self.without, name="without"), keep=texts(self.keep, name="keep"))
         used = [name for name in (self.action, self.reward, self.propensity, self.time) if name is not None]
         twice = next((name for i, name in enumerate(used) if name in used[:i]), None)
         if twice is not None:
@@ -84,11 +94,19 @@ class ReadingOptions:
         names = ("action", "reward", "propensity", "split", "time", "features", "without")
         return tuple(name for name in names if getattr(self, name) not in (None, ()))
 
+    @property
+    def outcome(self) -> str:
+        """What a reward is called."""
+        name = self.reward or "reward"
+        return f"clipped {name}" if self.clip else name
+
     def to_json(self) -> dict[str, Any]:
         """What was said, as what JSON knows, by the names that `read_log` has for it."""
         given: dict[str, Any] = {field.name: getattr(self, field.name) for field in fields(self)}
-        lists = ("reward_range", "features", "without")
-        return {name: list(v) if name in lists else v for name, v in given.items() if v not in (None, ())}
+        lists = ("reward_range", "features", "without", "keep")
+        return {
+            name: list(v) if name in lists else v for name, v in given.items() if v not in (None, ()) and v is not False
+        }
 
     @classmethod
     def from_json(cls, value: object) -> ReadingOptions:
@@ -107,8 +125,12 @@ class ReadingOptions:
         if given.given.get("reward_range") is not None:
             ends = given.numbers("reward_range", shortest=2, longest=2)
             made["reward_range"] = (ends[0], ends[1])
+        if "clip" in given:
+            made["clip"] = given.flag("clip")
         if "features" in given:
             made["features"] = given.texts("features")
         if "without" in given:
             made["without"] = given.texts("without")
+        if "keep" in given:
+            made["keep"] = given.texts("keep")
         return cls(**made)

@@ -24,6 +24,7 @@ def parse_split(split: str, *, n_actions: int, names: tuple[str, ...] | None) ->
     """
     if split.strip().lower() == UNIFORM:
         words = f"everybody was given one of the {n_actions} actions at random, each with the same probability"
+        words = words if n_actions > 1 else "everybody was given the only action"
         return np.full(n_actions, 1.0 / n_actions), words
     known = names if names is not None else tuple(str(action) for action in range(n_actions))
     shares: dict[str, float] = {}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,13 +18,12 @@ from pacbandits.logs.raw import MAX_ACTIONS, RawLog, make_log
 from pacbandits.logs.reading import ReadingOptions
 from pacbandits.logs.splits import split_names
 from pacbandits.records import parquet
-from pacbandits.records.arrow import Columns, is_list, is_text, pa
-from pacbandits.records.columns import pop_floats, pop_integers, pop_matrix
+from pacbandits.records.arrow import Columns, is_list, is_temporal, is_text, pa
+from pacbandits.records.columns import Cells, check_present, pop_floats, pop_integers, pop_matrix
 from pacbandits.records.contexts import Contexts
 from pacbandits.records.identifiers import leave_out_identifiers
-from pacbandits.records.log import Log, pop_weights, with_about
+from pacbandits.records.log import Log, pop_weights, stored_dates, with_about
 
-FIRST_CSV_LINE = 2  # after the names of columns
 _PROPENSITY_PREFIX = "propensity_"  # and the action: columns of the propensities of all actions
 
 
@@ -35,7 +34,7 @@ def read_table(path: Path, options: ReadingOptions) -> Log:
         options,
         remarks=parquet.read_remarks(path),
         about=parquet.read_about(path),
-        first_line=FIRST_CSV_LINE if parquet.suffix(path) in parquet.DELIMITERS else None,
+        line=parquet.cells_of(path).line,
         coded=parquet.coded_columns(path),
     )
 
@@ -46,42 +45,48 @@ def log_of_columns(
     *,
     remarks: Sequence[str],
     about: Fields,
-    first_line: int | None,
+    line: Callable[[int], int] | None,
     coded: Collection[str],
 ) -> Log:
     """A log from the columns of a table, which are taken out of it.
 
-    remarks, about: what its file says of it. first_line: the line of the file on which the first row stands. coded:
-    columns of text that its author has made categories.
+    remarks, about: what its file says of it. line: on which line of the file a row stands. coded: columns of text that
+    its author has made categories.
     """
-    order, left_out = pick_columns(table, options)
+    n = len(next(iter(table.values())))
+    own = ("action", "reward", "propensity")
+    names = {name: given for name in own if (given := getattr(options, name)) is not None}
+    cells = Cells(line, names)
+    order, left_out = pick_columns(table, options, cells)
     if order is not None:
+        cells = replace(cells, order=order)
         rows: Any = pa.array(order)
         table = {name: column.take(rows) for name, column in table.items()}
     each = [name for name in table if name.startswith(_PROPENSITY_PREFIX) and len(name) > len(_PROPENSITY_PREFIX)]
-    _check_columns(table, each, split=options.split)
+    _check_columns(table, each, split=options.split, cells=cells)
     split = None if options.split is None else str(options.split)
-    actions, labels = _pop_actions(table, split)
-    rewards = pop_floats(table, "reward")
-    played = pop_floats(table, "propensity")
+    actions, labels = _pop_actions(table, split, cells)
+    rewards = pop_floats(table, "reward", cells)
+    played = pop_floats(table, "propensity", cells)
     listed = "propensities" in table
-    propensities = pop_matrix(table, "propensities")
+    propensities = pop_matrix(table, "propensities", cells)
     if listed and each:
         raise InputError(f"there are both 'propensities' and '{plain(each[0])}'; leave one out")
     if listed and labels is not None:
         raise InputError("actions are text and 'propensities' are lists; number the actions from 0, in that order")
     if each:
-        propensities = _pop_each(table, each, labels)
-    column = _pop_least(table)
+        propensities = _pop_each(table, each, labels, cells)
+    column = _pop_least(table, cells)
     if column is not None and options.least_propensity is not None:
         raise InputError("there is a column 'least_propensity'; leave out the option")
     least = column if propensities is None and column is not None else options.least_propensity
-    rounds = pop_integers(table, "round")
-    repeats = pop_integers(table, "repeats")
+    rounds = pop_integers(table, "round", cells)
+    repeats = pop_integers(table, "repeats", cells)
     assert rewards is not None
     weighted = pop_weights(table)
-    unnamed = leave_out_identifiers(table, coded=coded, keep=options.features or ())
-    contexts = Contexts.from_columns(table, n=len(actions))
+    unnamed = leave_out_identifiers(table, coded=coded, keep=(*(options.features or ()), *options.keep))
+    dates = (*stored_dates(about), *(name for name, column in table.items() if is_temporal(column.type)))
+    contexts = Contexts.from_columns(table, n=n, cells=cells)
     if contexts.n_features == 0 and contexts.ids is None:
         contexts = replace(contexts, ids=contexts.distinct()[1])
     width = least.shape[1] if isinstance(least, np.ndarray) and least.ndim == 2 else None
@@ -98,12 +103,12 @@ def log_of_columns(
         rounds=rounds,
         repeats=repeats,
         remarks=(*remarks, *left_out, *weighted, *unnamed),
-        lines=None if first_line is None else _lines(len(actions), first_line, order),
+        cells=cells,
         names=labels if labels is not None else _stored_names(about, len(actions)),
         split=split,
         numbered=labels is None,
     )
-    return _within(make_log(raw, reward_range=options.reward_range), about, options)
+    return replace(_within(make_log(raw, options), about, options), dates=dates)
 
 
 def _told_actions(
@@ -127,12 +132,7 @@ def _within(log: Log, about: Fields, options: ReadingOptions) -> Log:
     return with_about(log, about) if options.reward_range is None and "reward_range" in about else log
 
 
-def _lines(n: int, first: int, order: IntArray | None) -> Sequence[int]:
-    """On which lines of the file the rows stand."""
-    return range(first, first + n) if order is None else [first + int(row) for row in order]
-
-
-def _check_columns(table: Columns, each: list[str], *, split: object) -> None:
+def _check_columns(table: Columns, each: list[str], *, split: object, cells: Cells) -> None:
     """Raise one line that says all that is missing, what is there, and what may be it."""
     missing = [name for name in ("action", "reward") if name not in table]
     if "propensity" not in table and "propensities" not in table and not each and split is None:
@@ -142,7 +142,7 @@ def _check_columns(table: Columns, each: list[str], *, split: object) -> None:
     hints = [f"is '{plain(found)}' the {name}?" for name in missing if (found := _also_called(name, table)) is not None]
     what = " and ".join(f"'{name}'" for name in missing)
     are = f"column {what} is" if len(missing) == 1 else f"columns {what} are"
-    shown = plain(", ".join(table))
+    shown = plain(", ".join(cells.names.get(name, name) for name in table))
     hint = f"; {' '.join(hints)} say so (--{missing[0]} NAME), or rename it" if hints else ""
     if "propensity" in missing:
         hint += "; if everybody had the same chances, say which: --split uniform, or --split a=0.4,b=0.6"
@@ -159,7 +159,7 @@ def _also_called(name: str, table: Columns) -> str | None:
     return words.group(1) if words else None
 
 
-def _pop_actions(table: Columns, split: str | None) -> tuple[IntArray, tuple[str, ...] | None]:
+def _pop_actions(table: Columns, split: str | None, cells: Cells) -> tuple[IntArray, tuple[str, ...] | None]:
     """The actions (n,), and their labels in the order of their numbers if they were text.
 
     split: what the reader says of propensities: numbers that are not 0, 1, … are labels there, and true and false too.
@@ -167,16 +167,14 @@ def _pop_actions(table: Columns, split: str | None) -> tuple[IntArray, tuple[str
     column: Any = table["action"]
     if not is_text(column.type):
         truths = bool(pa.types.is_boolean(column.type))
-        actions = pop_integers(table, "action")
+        actions = pop_integers(table, "action", cells)
         assert actions is not None
         played = np.unique(actions)
         if not truths and (split is None or np.array_equal(played, np.arange(len(played)))):
             return actions, None
         names = ("no", "yes") if truths else tuple(str(number) for number in played)
         return (actions if truths else np.searchsorted(played, actions)), names
-    del table["action"]
-    if column.null_count:
-        raise InputError(f"column 'action' has {column.null_count} missing values; fill or drop them")
+    check_present(table.pop("action"), "action", cells)
     labels: tuple[str, ...] = tuple(column.dictionary.to_pylist())
     codes = np.asarray(column.indices.to_numpy(zero_copy_only=False), dtype=np.int64)
     unplayed = split_names(split) if split is not None else set[str]()  # a split may know of more
@@ -186,7 +184,7 @@ def _pop_actions(table: Columns, split: str | None) -> tuple[IntArray, tuple[str
     return places[codes], tuple(kept)
 
 
-def _pop_each(table: Columns, each: list[str], labels: tuple[str, ...] | None) -> FloatArray:
+def _pop_each(table: Columns, each: list[str], labels: tuple[str, ...] | None, cells: Cells) -> FloatArray:
     """Propensities (n, A) from one column an action."""
     wanted = [str(i) for i in range(len(each))] if labels is None else list(labels)
     given = set(each)
@@ -197,14 +195,14 @@ def _pop_each(table: Columns, each: list[str], labels: tuple[str, ...] | None) -
     if len(each) > len(wanted):
         extra = next(name for name in each if name.removeprefix(_PROPENSITY_PREFIX) not in wanted)
         raise InputError(f"column '{plain(extra)}' is of an action that was never played; number the actions from 0")
-    columns = [pop_floats(table, f"{_PROPENSITY_PREFIX}{name}") for name in wanted]
+    columns = [pop_floats(table, f"{_PROPENSITY_PREFIX}{name}", cells) for name in wanted]
     return np.column_stack([column for column in columns if column is not None])
 
 
-def _pop_least(table: Columns) -> FloatArray | None:
+def _pop_least(table: Columns, cells: Cells) -> FloatArray | None:
     column: Any = table.get("least_propensity")
     if column is None:
         return None
     if is_list(column.type):
-        return pop_matrix(table, "least_propensity")
-    return pop_floats(table, "least_propensity")
+        return pop_matrix(table, "least_propensity", cells)
+    return pop_floats(table, "least_propensity", cells)

@@ -17,7 +17,7 @@ from typing import Any
 from weakref import ref
 
 from pacbandits.arrays import as_read, plain_number
-from pacbandits.errors import InputError, nearest, plain
+from pacbandits.errors import InputError, count_of, nearest, plain
 from pacbandits.fields import Fields, json_object, same_json
 from pacbandits.options import parse_spec
 from pacbandits.policies.base import (
@@ -119,11 +119,11 @@ def _forget(number: int, _: object) -> None:
 def describe_class(policies: PolicyClass) -> str:
     """The kind and size of a class, which a certificate names and its reader must accept."""
     words = plain(policies.describe() if isinstance(policies, DescribedClass) else type(policies).__name__)
-    digits = policies.log_size / logarithm(10.0)
+    digits, actions = policies.log_size / logarithm(10.0), count_of(policies.n_actions, "action")
     if isinf(digits):
-        return f"{words}, policies without number on {policies.n_actions} actions"
+        return f"{words}, policies without number on {actions}"
     size = f"{exp(policies.log_size):,.0f}" if digits < 7 else f"about 10^{digits:.1f}"
-    return f"{words}, {size} policies on {policies.n_actions} actions"
+    return f"{words}, {size} {'policy' if size == '1' else 'policies'} on {actions}"
 
 
 def detail_class(policies: PolicyClass, contexts: Contexts) -> tuple[str, ...]:

@@ -110,6 +110,8 @@ def make_realizable_certificate(
         prior=None if terms.prior is None else population.span.spelled_out(terms.prior),
         stake=terms.epsilon if terms.form == "list" else None,
         remarks=log.assumed,
+        action_names=log.action_names,
+        dates=log.dates,
     )
 
 

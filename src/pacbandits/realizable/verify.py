@@ -15,7 +15,7 @@ from pacbandits.arrays import FloatArray
 from pacbandits.certificate.verify import Verdict
 from pacbandits.checks import instance
 from pacbandits.confidence import MAX_NOISE, MIN_NOISE, RESIDUAL_ALARM_RATE, residual_bound
-from pacbandits.errors import InputError
+from pacbandits.errors import InputError, count_of
 from pacbandits.policies.base import ClosedClass, EnumeratedClass, PolicyClass, check_class
 from pacbandits.policies.features import map_for
 from pacbandits.policies.greedy import GreedyPolicy
@@ -24,6 +24,7 @@ from pacbandits.realizable.certificate import STAKE_MULTIPLIERS, RealizableCerti
 from pacbandits.realizable.deviation import largest_deviation
 from pacbandits.records import Contexts, Log, check_contexts, check_log
 from pacbandits.records.digest import digest_contexts, digest_log
+from pacbandits.records.log import UNIT_RANGE
 
 # How far a value computed anew may exceed the one in the certificate, relative to it.
 _MAX_RELATIVE_EXCESS = 1e-6
@@ -154,7 +155,9 @@ def _faults_on_sight(c: RealizableCertificate, log: Log, contexts: Contexts, pol
     if digest_contexts(contexts) != c.contexts_digest:
         faults.append("the contexts are not those that the certificate speaks of: their digest differs")
     if log.samples != c.samples or len(log) != c.rows:
-        faults.append(f"the log has {log.samples} interactions, the certificate speaks of {c.samples}")
+        faults.append(f"the log has {count_of(log.samples, 'interaction')}, the certificate speaks of {c.samples}")
+    if (log.action_names, log.dates, UNIT_RANGE) != (c.action_names, c.dates, c.reward_range):
+        faults.append("the certificate and the log differ in names of actions, columns of dates, or units of rewards")
     if not log.n_actions == policies.n_actions == c.features.n_actions:
         faults.append(f"the log has {log.n_actions} actions, the class {policies.n_actions}")
         return faults

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from pacbandits.arrays import FloatArray, IntArray, integers
-from pacbandits.errors import InputError, plain
+from pacbandits.errors import InputError, count_of, plain
 from pacbandits.records.arrow import Columns, is_list, is_number, is_text, pa, pc
 
 # Columns of contexts that are no features.
@@ -17,19 +18,52 @@ PHI_COLUMN = "phi"
 WEIGHT_COLUMN = "context_weight"
 
 
-def pop_floats(columns: Columns, name: str) -> FloatArray | None:
+@dataclass(frozen=True)
+class Cells:
+    """Where the values of a table stand, in words that its reader understands.
+
+    line: tells on which line of the file a row stands, which is given from 0; None for a table that has no lines.
+    names: what its author calls columns that have another name here.
+    order (n,): of the rows in the file, if they have another here.
+    """
+
+    line: Callable[[int], int] | None = None
+    names: Mapping[str, str] = field(default_factory=dict[str, str])
+    order: IntArray | None = None
+
+    def row(self, row: int) -> str:
+        """Which row it is, given from 0."""
+        place = row if self.order is None else int(self.order[row])
+        return f"row {place} (counted from 0)" if self.line is None else f"line {self.line(place)}"
+
+    def column(self, name: str) -> str:
+        """Which column it is."""
+        return f"column '{plain(self.names.get(name, name))}'"
+
+
+SOMEWHERE = Cells()
+LEAVE_OUT = "correct it, or leave the row out"
+
+
+def pop_floats(columns: Columns, name: str, cells: Cells = SOMEWHERE) -> FloatArray | None:
     """Take the named column out as numbers (n,), or None when it is not there."""
-    return _numbers(columns.pop(name), name) if name in columns else None
+    return _numbers(columns.pop(name), name, cells) if name in columns else None
 
 
-def pop_integers(columns: Columns, name: str) -> IntArray | None:
+def pop_integers(columns: Columns, name: str, cells: Cells = SOMEWHERE) -> IntArray | None:
     """Take the named column out as integers (n,), or None when it is not there."""
     if name not in columns:
         return None
-    return integers(_numbers(columns.pop(name), name), name=f"column '{name}'", shape=(None,))
+    numbers = _numbers(columns.pop(name), name, cells)
+    for bad, words in ((numbers != np.floor(numbers), "integers"), (numbers < 0, "0 or more")):
+        if bad.any():
+            row = int(bad.argmax())
+            got = f"but {cells.row(row)} holds {numbers[row]:.15g}"
+            raise InputError(f"{cells.column(name)} must be {words}, {got}; {LEAVE_OUT}")
+    return integers(numbers, name=cells.column(name), shape=(None,))
 
 
-def pop_matrix(columns: Columns, name: str) -> FloatArray | None:
+def pop_matrix(columns: Columns, name: str, cells: Cells = SOMEWHERE) -> FloatArray | None:
     """Take the named column of equally long lists out as numbers (n, k), or None when it is not there."""
     if name not in columns:
         return None
@@ -37,7 +71,7 @@ def pop_matrix(columns: Columns, name: str) -> FloatArray | None:
     if not is_list(column.type):
         raise InputError(f"column '{name}' must hold lists of numbers, got {plain(column.type)}")
     length = _list_length(column, f"column '{name}' must hold lists of one length, without nulls")
-    return _numbers(column.flatten(), name).reshape(len(column), length)
+    return _numbers(column.flatten(), name, cells, length=max(length, 1)).reshape(len(column), length)
 
 
 def pop_cube(columns: Columns, name: str) -> FloatArray | None:
@@ -53,7 +87,9 @@ def pop_cube(columns: Columns, name: str) -> FloatArray | None:
     return inner.reshape(len(outer), count, inner.shape[1])
 
 
-def pop_features(columns: Columns, *, n: int) -> tuple[FloatArray, list[str], list[tuple[str, ...] | None]]:
+def pop_features(
+    columns: Columns, *, n: int, cells: Cells = SOMEWHERE
+) -> tuple[FloatArray, list[str], list[tuple[str, ...] | None]]:
     """Take every column out as a feature: (n, d) numbers, names and the labels of those that hold text.
 
     What is missing is NaN, of text too.
@@ -67,7 +103,7 @@ def pop_features(columns: Columns, *, n: int) -> tuple[FloatArray, list[str], li
         if is_text(column.type):
             labels, out[:, j] = _labels(column)
         else:
-            out[:, j] = _numbers(column, name, wanted="numbers or text", missing=True)
+            out[:, j] = _numbers(column, name, cells, wanted="numbers or text", missing=True)
         categories.append(labels)
     out.setflags(write=False)
     return out, names, categories
@@ -92,27 +128,50 @@ def dictionary(codes: FloatArray, labels: Sequence[str]) -> object:
     return pa.DictionaryArray.from_arrays(indices, pa.array(list(labels), type=pa.string()))
 
 
-def _numbers(column: Any, name: str, *, wanted: str = "numbers", missing: bool = False) -> FloatArray:
-    """Numbers (n,); missing: whether some may be, as NaN."""
+def _numbers(
+    column: Any,
+    name: str,
+    cells: Cells,
+    *,
+    wanted: str = "numbers",
+    missing: bool = False,
+    length: int = 1,
+) -> FloatArray:
+    """Numbers (n,); missing: whether some may be, as NaN; length: how many stand in a row, one after the other."""
     kind = column.type
     if missing and pa.types.is_null(kind):
         return np.full(len(column), np.nan)
-    if missing and is_number(kind) and column.null_count:
-        return np.asarray(column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False), dtype=np.float64)
     if not is_number(kind):
-        _check_present(column, name)
-        got = f"text such as '{plain(_no_number(column))}'" if is_text(kind) else plain(kind)
-        raise InputError(f"column '{plain(name)}' must be {wanted}, got {got}")
-    _check_present(column, name)
-    return np.asarray(column.to_numpy(zero_copy_only=False), dtype=np.float64)
+        check_present(column, name, cells, length)
+        if not is_text(kind):
+            raise InputError(f"{cells.column(name)} must be {wanted}, got {plain(kind)}; convert it, or leave it out")
+        row, got = _no_number(column)
+        raise InputError(
+            f"{cells.column(name)} must be {wanted}, got text such as '{plain(got)}' ({cells.row(row)}); {LEAVE_OUT}"
+        )
+    if not missing:
+        check_present(column, name, cells, length)
+    numbers: FloatArray = np.asarray(
+        column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+        if column.null_count
+        else column.to_numpy(zero_copy_only=False),
+        dtype=np.float64,
+    )
+    strange = np.isinf(numbers) if missing else ~np.isfinite(numbers)
+    if strange.any():
+        first = int(strange.argmax())
+        got = f"but {cells.row(first // length)} holds {numbers[first]}"
+        raise InputError(f"{cells.column(name)} must be finite, {got}; {LEAVE_OUT}")
+    return numbers
 
 
-def _no_number(column: Any) -> str:
-    """The first text in a column that spells no number, or else the first."""
+def _no_number(column: Any) -> tuple[int, str]:
+    """The first text in a column that spells no number, or else the first, after its row."""
     labels: list[str] = column.dictionary.to_pylist()
     strange = np.array([not _spells_number(label) for label in labels])
     codes: IntArray = column.indices.to_numpy(zero_copy_only=False)
-    return labels[int(codes[int(strange[codes].argmax())])]
+    row = int(strange[codes].argmax())
+    return row, labels[int(codes[row])]
 
 
 def _spells_number(text: str) -> bool:
@@ -131,6 +190,12 @@ def _list_length(column: Any, words: str) -> int:
     return int(lengths[0])
 
 
-def _check_present(column: Any, name: str) -> None:
+def check_present(column: Any, name: str, cells: Cells, length: int = 1) -> None:
+    """Raise where a value is missing; length: how many stand in a row, one after the other."""
     if column.null_count:
-        raise InputError(f"column '{plain(name)}' has {column.null_count} missing values; fill or drop them")
+        row = int(column.is_null().to_numpy(zero_copy_only=False).argmax()) // length
+        many = count_of(column.null_count, "missing value")
+        first, remedy = ("in", "fill it in, or leave the row out")
+        if column.null_count > 1:
+            first, remedy = ("the first in", "fill them in, or leave the rows out")
+        raise InputError(f"{cells.column(name)} has {many}, {first} {cells.row(row)}; {remedy}")

@@ -18,7 +18,9 @@ from pacbandits.records.arrow import Columns
 from pacbandits.records.columns import (
     ID_COLUMN,
     PHI_COLUMN,
+    SOMEWHERE,
     WEIGHT_COLUMN,
+    Cells,
     dictionary,
     pop_cube,
     pop_features,
@@ -273,15 +275,15 @@ class Contexts:
                 if name not in table:
                     raise InputError(f"there is no column '{plain(name)}' to keep{nearest(name, table)}")
             said = leave_out_identifiers(table, coded=parquet.coded_columns(path), keep=tuple(keep))
-            return cls.from_columns(table, n=n), (*parquet.read_remarks(path), *said)
+            return cls.from_columns(table, n=n, cells=parquet.cells_of(path)), (*parquet.read_remarks(path), *said)
 
     @classmethod
-    def from_columns(cls, columns: Columns, *, n: int) -> Contexts:
-        """Contexts from the n rows of a table's columns, which are taken out of it."""
-        ids = pop_integers(columns, ID_COLUMN)
-        weights = pop_floats(columns, WEIGHT_COLUMN)
+    def from_columns(cls, columns: Columns, *, n: int, cells: Cells = SOMEWHERE) -> Contexts:
+        """Contexts from the n rows of a table's columns, which are taken out of it; cells: where these stand."""
+        ids = pop_integers(columns, ID_COLUMN, cells)
+        weights = pop_floats(columns, WEIGHT_COLUMN, cells)
         phi = pop_cube(columns, PHI_COLUMN)
-        features, names, categories = pop_features(spread_dates(columns), n=n)
+        features, names, categories = pop_features(spread_dates(columns), n=n, cells=cells)
         return cls.of(features, names=names, categories=categories, ids=ids, weights=weights, phi=phi)
 
     def write(self, path: str | Path | IO[bytes]) -> None:

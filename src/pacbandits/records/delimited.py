@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from pacbandits.errors import InputError, plain
+from pacbandits.errors import InputError, count_of, plain
 from pacbandits.records.arrow import csv, is_plain_text, pa, pc
 from pacbandits.records.files import (
     NUMBER_BYTES,
@@ -29,6 +29,7 @@ _MISTAKEN_SEPARATORS = {";": "';'", "\t": "tabs", "|": "'|'", ",": "commas"}
 _ALSO_READ = (";", "\t")  # in the place of commas, where the first line has no comma
 _CELL_WITH_DECIMAL_COMMA = re.compile(rb"[\t\n\r] *[+-]?[0-9]+,[0-9]+(?= *[\t\n\r])")
 _WITH_DECIMAL_COMMA = r"^\s*[+-]?[0-9]+(,[0-9]+)?([eE][+-]?[0-9]+)?\s*$"
+_UNEVEN = re.compile(r"(?:Row #(\d+): )?Expected (\d+) columns, got (\d+): ?(.*)")  # as pyarrow says it
 _BLOCK_BYTES = 2**22  # what pyarrow looks at together; no line may be longer
 
 
@@ -38,14 +39,47 @@ def read_delimited(path: Path, delimiter: str) -> Any:
     delimiter: what the name of the file promises; of a comma, the first line may know better.
     """
     source, delimiter = _source(path, delimiter)
-    table: Any = csv.read_csv(
-        source,
-        read_options=csv.ReadOptions(block_size=_BLOCK_BYTES),
-        parse_options=csv.ParseOptions(delimiter=delimiter),
-        convert_options=csv.ConvertOptions(strings_can_be_null=True, quoted_strings_can_be_null=False),
-    )
+    parse = csv.ParseOptions(delimiter=delimiter)
+    convert = csv.ConvertOptions(strings_can_be_null=True, quoted_strings_can_be_null=False)
+    try:
+        blocks = csv.ReadOptions(block_size=_BLOCK_BYTES)
+        table: Any = csv.read_csv(source, read_options=blocks, parse_options=parse, convert_options=convert)
+    except pa.ArrowInvalid as error:
+        if _UNEVEN.search(str(error)) is None:
+            raise
+        line_by_line = csv.ReadOptions(block_size=_BLOCK_BYTES, use_threads=False)  # which counts them
+        try:
+            csv.read_csv(_source(path, delimiter)[0], read_options=line_by_line, parse_options=parse)
+        except pa.ArrowInvalid as counted:
+            _refuse_uneven(path, str(counted))
+        raise
     _check_encoding(table)
     return table if delimiter == "," else _with_decimal_commas(table)
+
+
+def _refuse_uneven(path: Path, words: str) -> None:
+    """Raise the sentence for a line with more or fewer values than there are columns."""
+    found = _UNEVEN.search(words)
+    if found is None:
+        return
+    row, columns, values, text = found.groups()
+    where = "a line" if row is None else f"line {line_of(path, int(row) - 2)}"
+    hint = " a quote in it is never closed;" if text.count('"') % 2 else ""
+    raise InputError(
+        f"{where} has {count_of(int(values), 'value')}, and the first line names {count_of(int(columns), 'column')}:"
+        f" '{plain(text)}';{hint} correct it, or leave it out"
+    )
+
+
+def line_of(path: Path, row: int) -> int:
+    """The line of a file on which a row stands, given from 0 after the names of columns; empty lines are no rows."""
+    seen = -2  # the names of columns are the row before the first
+    with open_text(path) as file:
+        for number, line in enumerate(file, start=1):
+            seen += bool(line.strip(b"\r\n"))
+            if seen == row:
+                return number
+    return row + 2  # of a file whose lines end otherwise
 
 
 def read_texts(path: Path, delimiter: str) -> Any:
@@ -136,6 +170,8 @@ def check_texts(name: str, texts: list[str]) -> None:
 def _check_header(path: Path, head: bytes, delimiter: str) -> str:
     """What parts the names of the columns in the first line; raise when that cannot be what it should."""
     line, *rest = re.split(rb"[\r\n]", head.lstrip(b"\r\n"), maxsplit=1)
+    if not head.strip():
+        raise InputError(f"{path} is empty; its first line should name the columns, and each line below be a row")
     if len(line) >= MAX_HEADER_BYTES:
         raise InputError(f"{path} has a first line of {MAX_HEADER_BYTES:,} bytes or more; it should name the columns")
     if b"\0" in line:
@@ -151,7 +187,7 @@ def _check_header(path: Path, head: bytes, delimiter: str) -> str:
         raise InputError(f"{path} seems to be separated by {found[0]}; use commas (or tabs in .tsv)")
     check_columns(names.count(delimiter) + 1)
     if line and not b"".join(rest).strip(b"\r\n"):
-        raise InputError(f"{path} has no rows")
+        raise InputError(f"{path} has no rows below the names of its columns; is it the whole file?")
     return delimiter
 
 

@@ -43,7 +43,7 @@ def check_file(path: Path) -> int:
     except OSError as error:
         raise InputError(f"cannot read {path}: {why(error)}") from None
     if not stat.S_ISREG(found.st_mode):
-        raise InputError(f"no file at {path}; it is a folder, a pipe or a device")
+        raise InputError(f"no file at {path}; it is a folder, a pipe or a device: name a file")
     return found.st_size
 
 

@@ -13,13 +13,13 @@ from numpy.typing import ArrayLike
 
 from pacbandits.arrays import BoolArray, FloatArray, IntArray, floats, integers
 from pacbandits.checks import instance, settle, texts
-from pacbandits.errors import InputError, plain
+from pacbandits.errors import ROW, InputError, RowError, count_of, plain
 from pacbandits.fields import Fields
 from pacbandits.records import parquet
 from pacbandits.records.arrow import Columns
 from pacbandits.records.columns import pop_floats, pop_integers, pop_matrix
 from pacbandits.records.contexts import WEIGHT_COLUMN, Contexts, check_contexts
-from pacbandits.records.files import naming
+from pacbandits.records.files import MAX_COLUMNS, naming
 from pacbandits.records.naming import check_names
 from pacbandits.records.phi import joined_phi
 
@@ -45,6 +45,7 @@ class Log:
     remarks: what else is assumed of the log, in words; its certificates repeat them.
     action_names (A,): what the actions are called; None if they are but numbered.
     reward_range: what a reward of 0 and of 1 stand for in the units of whoever kept the log.
+    dates: the columns of dates and times that features were made of.
     """
 
     contexts: Contexts
@@ -57,6 +58,7 @@ class Log:
     remarks: tuple[str, ...] = ()
     action_names: tuple[str, ...] | None = None
     reward_range: tuple[float, float] = UNIT_RANGE
+    dates: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         n = len(check_contexts(self.contexts))
@@ -64,16 +66,19 @@ class Log:
         if propensities.shape[1] == 0:
             raise InputError("propensities have no columns; at least one action is needed")
         if propensities.min() < 0:
-            raise InputError(f"propensities must not be negative, got {propensities.min()}")
+            row = int(propensities.min(axis=1).argmin())
+            raise RowError(f"propensities must not be negative, got {propensities.min()} in {ROW}; correct it", row)
         off = np.abs(propensities.sum(axis=1) - 1.0)
         if self.least is None and off.max() > PROPENSITY_SUM_ROUNDING:
             row = int(off.argmax())
-            raise InputError(f"propensities of row {row} sum to {propensities[row].sum():.10g}; they must sum to 1")
+            total = propensities[row].sum()
+            raise RowError(f"propensities of {ROW} sum to {total:.10g}; they must sum to 1: correct them", row)
         actions = integers(self.actions, name="actions", shape=(n,), below=propensities.shape[1])
         played = propensities[np.arange(n), actions]
         if played.min() <= 0:
             row = int(played.argmin())
-            raise InputError(f"row {row} played action {actions[row]}, whose propensity is 0; that cannot happen")
+            words = f"{ROW} played action {actions[row]}, whose propensity is 0; that cannot be: correct one of them"
+            raise RowError(words, row)
         if self.least is not None:
             least = floats(self.least, name="least propensities", shape=propensities.shape)
             _check_least(least, propensities, actions)
@@ -81,11 +86,12 @@ class Log:
         settle(self, remarks=texts(self.remarks, name="remarks"), propensities=propensities, actions=actions)
         settle(self, rewards=floats(self.rewards, name="rewards", shape=(n,)))
         settle(self, action_names=check_names(self.action_names, n_actions=propensities.shape[1]))
-        settle(self, reward_range=check_range(self.reward_range))
+        settle(self, reward_range=check_range(self.reward_range), dates=texts(self.dates, name="dates"))
         settle(self, rounds=integers(self.rounds, name="rounds", shape=(n,)))
         repeats = integers(self.repeats, name="repeats", shape=(n,))
         if repeats.min() < 1:
-            raise InputError(f"repeats must be 1 or more, got {repeats.min()}")
+            row = int(repeats.argmin())
+            raise RowError(f"repeats must be 1 or more, got {repeats[row]} in {ROW}; correct it, or leave it out", row)
         if repeats.sum(dtype=np.float64) >= 2.0**63:
             raise InputError(f"repeats sum to {repeats.sum(dtype=np.float64):.6g}; fewer than 2^63 can be counted")
         settle(self, repeats=repeats)
@@ -305,6 +311,8 @@ class Log:
         about: dict[str, object] = {} if self.action_names is None else {"actions": list(self.action_names)}
         if self.reward_range != UNIT_RANGE:
             about["reward_range"] = list(self.reward_range)
+        if self.dates:
+            about["dates"] = list(self.dates)
         parquet.write(path, self.contexts.columns() | columns, remarks=self.remarks, about=about)
 
 
@@ -323,7 +331,12 @@ def with_about(log: Log, about: Fields) -> Log:
     """The log with what a file says about it beside its columns."""
     names = about.texts("actions", most=log.n_actions) if "actions" in about else None
     ends = about.numbers("reward_range", shortest=2, longest=2) if "reward_range" in about else UNIT_RANGE
-    return replace(log, action_names=names, reward_range=(ends[0], ends[1]))
+    return replace(log, action_names=names, reward_range=(ends[0], ends[1]), dates=stored_dates(about))
+
+
+def stored_dates(about: Fields) -> tuple[str, ...]:
+    """The columns of dates that features were made of before a file was written, as it says."""
+    return about.texts("dates", most=MAX_COLUMNS) if "dates" in about else ()
 
 
 def check_range(given: object) -> tuple[float, float]:
@@ -353,16 +366,19 @@ def _check_least(least: FloatArray, propensities: FloatArray, actions: IntArray)
     below = least[rows, actions] - played
     if below.max() > 0:
         row = int(below.argmax())
-        raise InputError(
-            f"row {row} played action {actions[row]} with propensity {played[row]}, below the least propensity "
-            f"{least[row, actions[row]]} that was declared; declare a smaller one"
+        raise RowError(
+            f"{ROW} played action {actions[row]} with propensity {played[row]}, below the least propensity "
+            f"{least[row, actions[row]]} that was declared; declare a smaller one",
+            row,
         )
     totals = propensities.sum(axis=1)
     if totals.max() > 1.0 + PROPENSITY_SUM_ROUNDING:
         row = int(totals.argmax())
-        raise InputError(
-            f"row {row} played action {actions[row]} with propensity {played[row]:.6g}, which leaves less for the "
-            f"{propensities.shape[1] - 1} others than the least propensity that was declared; declare a smaller one"
+        raise RowError(
+            f"{ROW} played action {actions[row]} with propensity {played[row]:.6g}, which leaves less for the "
+            f"{count_of(propensities.shape[1] - 1, 'other')} than the least propensity that was declared; declare a "
+            "smaller one",
+            row,
         )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
 
 from pacbandits.checks import texts
-from pacbandits.errors import InputError, plain
+from pacbandits.errors import InputError, count_of, plain
 from pacbandits.records.policy import Policy
 
 MAX_LEGEND_ACTIONS = 30  # named after the words of a policy that knows numbers alone
@@ -47,7 +47,7 @@ def check_names(names: object, *, n_actions: int) -> tuple[str, ...] | None:
         return None
     given = texts(names, name="action_names")
     if len(given) != n_actions:
-        raise InputError(f"there are {n_actions} actions and {len(given)} names for them")
+        raise InputError(f"there are {count_of(n_actions, 'action')} and {count_of(len(given), 'name')} for them")
     if len(set(given)) < len(given):
         twice = next(name for i, name in enumerate(given) if name in given[:i])
         raise InputError(f"two actions are called '{plain(twice)}'")

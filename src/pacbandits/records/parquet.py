@@ -13,12 +13,12 @@ from typing import IO, Any, cast
 import numpy as np
 
 from pacbandits.arrays import BoolArray, IntArray
-from pacbandits.errors import InputError, plain
+from pacbandits.errors import InputError, count_of, plain
 from pacbandits.fields import MAX_TEXT_CHARACTERS, Fields, texts
 from pacbandits.json_files import parse_json
 from pacbandits.records.arrow import Columns, is_list, is_number, is_plain_text, is_temporal, is_text, pa, pq
-from pacbandits.records.columns import pop_matrix
-from pacbandits.records.delimited import DELIMITERS, check_texts, read_delimited, remarks_on_delimited
+from pacbandits.records.columns import Cells, pop_matrix
+from pacbandits.records.delimited import DELIMITERS, check_texts, line_of, read_delimited, remarks_on_delimited
 from pacbandits.records.files import (
     NUMBER_BYTES,
     ROW_BYTES,
@@ -33,6 +33,7 @@ from pacbandits.records.pages import count_unpacked_bytes
 
 __all__ = [
     "DELIMITERS",
+    "cells_of",
     "coded_columns",
     "columns_of",
     "pop_matrix",
@@ -65,8 +66,10 @@ def read(path: str | Path) -> Columns:
 @contextmanager
 def reading(path: Path) -> Generator[str | None]:
     """The delimiter of a file of text, None for Parquet; what goes wrong within is a sentence that names the file."""
-    check_file(path)
+    size = check_file(path)
     delimiter = DELIMITERS.get(suffix(path))
+    if size == 0:
+        raise InputError(f"{path} is empty: a file of 0 bytes; write it again")
     try:
         with naming(path):
             yield delimiter
@@ -109,7 +112,9 @@ def _split_up(table: Any, texts: set[str], *, name: str, in_text: bool) -> Colum
         column: Any = columns.pop().combine_chunks()
         column.validate(full=True)
         if len(column) != n:
-            raise InputError(f"column '{plain(title)}' has {len(column)} rows, and the table {n}; it is damaged")
+            raise InputError(
+                f"column '{plain(title)}' has {count_of(len(column), 'row')}, and the table {n}; it is damaged"
+            )
         out[title] = sort_labels(column) if title in texts else column
         if in_text and title in texts:
             check_texts(title, out[title].dictionary.to_pylist())
@@ -132,7 +137,9 @@ def _read_parquet(path: Path) -> tuple[Any, set[str]]:
     whole: Any = _open(path, metadata=described.metadata, read_dictionary=list(texts), page_checksum_verification=True)
     table: Any = whole.read()
     if table.num_rows != described.metadata.num_rows:
-        raise InputError(f"it has {table.num_rows} rows, and says that it has {described.metadata.num_rows}")
+        raise InputError(
+            f"it has {count_of(table.num_rows, 'row')}, and says that it has {described.metadata.num_rows}"
+        )
     return table, texts
 
 
@@ -172,7 +179,8 @@ def _check_names(path: str, names: list[str], *, n: int) -> None:
     if not names:
         raise InputError(f"{path} has no columns")
     if len(set(names)) != len(names):
-        raise InputError(f"{path} has two columns of the same name")
+        twice = next(name for i, name in enumerate(names) if name in names[:i])
+        raise InputError(f"{path} has two columns of the same name, '{plain(twice)}'; rename one, or leave it out")
     if "" in names:
         where = names.index("") + 1
         raise InputError(f"column {where} of {path} has no name; name it, or leave it out (pandas: index=False)")
@@ -198,6 +206,11 @@ def coded_columns(path: str | Path) -> frozenset[str]:
     if suffix(Path(path)) in DELIMITERS:
         return frozenset()
     return frozenset(field.name for field in _open(Path(path)).schema_arrow if pa.types.is_dictionary(field.type))
+
+
+def cells_of(path: str | Path) -> Cells:
+    """Where the rows of a file that could be read stand: of text, on which lines."""
+    return Cells((lambda row: line_of(Path(path), row)) if suffix(Path(path)) in DELIMITERS else None)
 
 
 def suffix(path: Path) -> str:

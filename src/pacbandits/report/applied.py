@@ -8,7 +8,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from pacbandits.errors import plain
+from pacbandits.errors import count_of, plain
 
 
 def applied_table(counted: Sequence[tuple[str | int, int]]) -> RenderableType:
@@ -22,5 +22,5 @@ def applied_table(counted: Sequence[tuple[str | int, int]]) -> RenderableType:
         if count:
             table.add_row(plain(action), f"{count:,}", f"{count / total:.1%}")
     idle = sum(1 for _, count in counted if not count)
-    words = f"{total:,} rows in all" + (f"; {idle:,} action{'s' if idle > 1 else ''} for none of them" if idle else "")
+    words = f"{count_of(total, 'row')} in all" + (f"; {count_of(idle, 'action')} for none of them" if idle else "")
     return Group(table, Text(words, style="dim"))

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from pathlib import Path
 
-from pacbandits.errors import InputError, one_line, plain
+from pacbandits.errors import InputError, count_of, one_line, plain
 from pacbandits.policies.trees.tree import TreePolicy
 from pacbandits.records import Lottery, likeliest
 from pacbandits.report.drawing import draw_intervals, draw_tree
@@ -53,7 +53,7 @@ def report_html(summary: Summary) -> str:
     s, c = summary, summary.certificate
     parts = [
         f"<h1>Which {escape(_question(s))}?</h1>",
-        f'<p class="dim">{escape(s.source)}: {c.samples:,} rows, {len(s.actions)} actions</p>',
+        f'<p class="dim">{escape(s.source)}: {_size(s)}</p>',
         f'<div class="answer">{"".join(f"<p>{escape(words)}</p>" for words in s.answer())}</div>',
         "<h2>The rule</h2>",
         _rule_html(s),
@@ -95,7 +95,7 @@ RECHECK = (
 def report_markdown(summary: Summary) -> str:
     """The report as Markdown."""
     s, c = summary, summary.certificate
-    lines = [f"# Which {_question(s)}?", f"{s.source}: {c.samples:,} rows, {len(s.actions)} actions", "", *s.answer()]
+    lines = [f"# Which {_question(s)}?", f"{s.source}: {_size(s)}", "", *s.answer()]
     lines += ["", "## The rule", "```", c.words, "```"]
     if s.worth is not None:
         lines += ["", "## How good is it?", *_table(("", "estimate, and between what it lies"), _value_rows(s))]
@@ -109,6 +109,10 @@ def report_markdown(summary: Summary) -> str:
     lines += ["```", f"pacbandits verify proof.json {s.source}", "```", "", "## Appendix"]
     lines += [f"- {name}: {value}" for name, value in _appendix(s)]
     return "\n".join(lines) + "\n"
+
+
+def _size(s: Summary) -> str:
+    return f"{count_of(s.certificate.samples, 'row')}, {count_of(len(s.actions), 'action')}"
 
 
 def _question(s: Summary) -> str:

@@ -10,7 +10,8 @@ import numpy as np
 from pacbandits.arrays import BoolArray
 from pacbandits.certificate import Certificate
 from pacbandits.certificate.values import Interval, Worth
-from pacbandits.errors import one_line, plain
+from pacbandits.errors import count_of, one_line, plain
+from pacbandits.logs.outcomes import CLIPPED
 from pacbandits.policies.trees.tree import Branch, Node, TreePolicy
 from pacbandits.records import Log, Lottery, likeliest
 from pacbandits.records.log import UNIT_RANGE
@@ -129,6 +130,8 @@ class Summary:
         kinds = len(set(own))
         return (
             f"Use the rule below, which gives different people {kinds} different actions."
+            if kinds > 1
+            else "Use the rule below, which gives everybody the same action."
             if own
             else "Use the rule below."
         )
@@ -220,17 +223,19 @@ def _overlap(certificate: Certificate, log: Log, names: tuple[str, ...]) -> Mark
     counts = np.bincount(log.actions, weights=log.repeats, minlength=log.n_actions)
     rarest = int(counts.argmin())
     if counts[rarest] < MIN_PLAYS:
-        return Mark("yellow", title, f"{call(rarest, names)} was tried only {counts[rarest]:,.0f} times")
+        return Mark("yellow", title, f"{call(rarest, names)} was tried only {count_of(int(counts[rarest]), 'time')}")
     mine = log.actions == likeliest(certificate.policy)(log.contexts)
     weights = log.repeats[mine] / log.played_propensities[mine]
     effective = float(weights.sum() ** 2 / (weights**2).sum()) if mine.any() else 0.0
-    words = f"what the policy would do was done in {int(log.repeats[mine].sum()):,} of {log.samples:,} rows"
+    words = f"what the policy would do was done in {int(log.repeats[mine].sum()):,} of {count_of(log.samples, 'row')}"
     return Mark("green" if effective >= MIN_EFFECTIVE_SHARE * log.samples else "yellow", title, words)
 
 
 def _remarked(log: Log) -> list[Mark]:
     """What had to be assumed of the file."""
-    return [Mark("yellow", "Taken as given", one_line(words)) for words in log.assumed]
+    said = [one_line(words) for words in log.assumed]
+    titles = ["Another reward" if words.startswith(CLIPPED) else "Taken as given" for words in said]
+    return [Mark("yellow", title, words) for title, words in zip(titles, said, strict=True)]
 
 
 def interval_words(summary: Summary, interval: Interval, *, difference: bool) -> str:

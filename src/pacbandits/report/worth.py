@@ -23,7 +23,10 @@ def show_mean(value: float, *, percent: bool) -> str:
 def show_gain(value: float, *, percent: bool, sign: bool = False) -> str:
     """A difference between mean rewards: of rates in percentage points."""
     plus = "+" if sign else ""
-    return f"{100 * value:{plus}.3g} points" if percent else f"{value:{plus}.3g}"
+    if not percent:
+        return f"{value:{plus}.3g}"
+    points = f"{100 * value:{plus}.3g}"
+    return f"{points} {'point' if points.lstrip('+-') == '1' else 'points'}"
 
 
 def mean_words(interval: Interval, *, percent: bool) -> str:

@@ -20,7 +20,7 @@ from pacbandits.certificate.bets import MIN_BET_FACTOR
 from pacbandits.certificate.certificate import leaders_to_json
 from pacbandits.certificate.leaders import LOTTERY_MOVING, NOBODY, SINGLE_MOVING
 from pacbandits.confidence import certificate_threshold, start_part
-from pacbandits.errors import InputError, plain
+from pacbandits.errors import InputError, count_of, plain
 from pacbandits.fields import number, text
 from pacbandits.policies.base import ClosedClass, EnumeratedClass
 from pacbandits.policies.registry import digest_class
@@ -50,11 +50,14 @@ def check_rounds(algorithm: Trial, state: TrialState, *, built_in: bool) -> None
     sizes = _round_sizes(log)
     _check(
         len(sizes) == state.round_number,
-        f"its round_number is {state.round_number}, but its log has {len(sizes)} rounds",
+        f"its round_number is {state.round_number}, but its log has {count_of(len(sizes), 'round')}",
     )
     _check(state.samples == log.samples, f"its samples are {state.samples}, but its log has {log.samples}")
     for name, given in (("history", state.history), ("scales", state.scales)):
-        _check(len(given) == len(sizes), f"its {name} tells of {len(given)} rounds, but there were {len(sizes)}")
+        _check(
+            len(given) == len(sizes),
+            f"its {name} tells of {count_of(len(given), 'round')}, but there were {len(sizes)}",
+        )
     _check(log.n_actions == state.policies.n_actions, "its log has another number of actions than its policy class")
     _check(log.least is None, "its log does not tell every propensity, as that of a trial does")
     for entry, (figures, size, total) in enumerate(zip(state.history, sizes, accumulate(sizes), strict=True)):

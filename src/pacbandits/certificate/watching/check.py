@@ -6,7 +6,7 @@ import math
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal, cast
 
-from pacbandits.errors import InputError, plain
+from pacbandits.errors import InputError, count_of, plain
 
 Json = dict[str, Any]
 CheckKind = Literal["drift", "sample ratio"]
@@ -135,6 +135,5 @@ def _odds(log_evidence: float) -> int:
 
 def in_number(taken: int, there: int, noun: str) -> str:
     """`5 actions`, `1 batch`, `the first 3 of 5 actions`."""
-    many = f"{noun}es" if noun.endswith("ch") else f"{noun}s"
-    words = f"{there:,} {noun if there == 1 else many}"
+    words = count_of(there, noun)
     return words if taken == there else f"the first {taken:,} of {words}"

@@ -53,6 +53,7 @@ from pacbandits.certificate.watching.check import DRIFT, Check, in_number
 from pacbandits.certificate.watching.means import Means, gather_means
 from pacbandits.certificate.watching.wealth import Bettors, Streams, bettors, least_log_wealth
 from pacbandits.compiled import over_cores
+from pacbandits.errors import count_of
 from pacbandits.records import Log
 
 NEGLIGIBLE_LOG_SHARE = -10.0  # of what is needed; a stream that adds less is left out of earlier moments
@@ -86,7 +87,7 @@ def look_for_drift(log: Log, *, needed: float, first_rows: int = FIRST_BATCH_ROW
         found.log_evidence,
         needed,
         _words(log, batches, means, found),
-        f"{means.looked_at}, over {in_number(number, number, noun)} in {len(batches)} batches",
+        f"{means.looked_at}, over {in_number(number, number, noun)} in {count_of(len(batches), 'batch')}",
         by_rows=batches.by_rows,
     )
 

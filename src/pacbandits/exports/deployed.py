@@ -1,0 +1,108 @@
+"""A policy at work: on data frames it gives the names of actions, on contexts what it always gave."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from pacbandits.arrays import FloatArray, IntArray
+from pacbandits.checks import whole_number
+from pacbandits.errors import InputError
+from pacbandits.exports.asking import written_actions
+from pacbandits.logs.customers import Asked, customers_of
+from pacbandits.logs.frames import DataFrame
+from pacbandits.policies.decisions import inputs_of
+from pacbandits.records import Chosen, Contexts, Lottery, describe_chosen
+from pacbandits.records.dates import date_parts
+
+ROWS_AT_ONCE = 100_000
+
+
+@dataclass(frozen=True)
+class DeployedPolicy:
+    """A certified policy, or a lottery between some, that acts on data frames of any library that speaks Arrow.
+
+    chosen: the policy itself.
+    action_names (A,): what the actions are called; None if they are but numbered.
+    dates: the columns of dates and times that features are made of.
+    """
+
+    chosen: Chosen
+    action_names: tuple[str, ...] | None = None
+    dates: tuple[str, ...] = ()
+
+    @property
+    def n_actions(self) -> int:
+        return self.chosen.n_actions
+
+    def __call__(self, rows: Contexts | DataFrame, *, seed: int = 0) -> Any:
+        """The action of each row: of a data frame its name (n,), where actions have names; of contexts its number.
+
+        seed: of the draws of a lottery, one for each row. The same seed gives the same actions, here and with
+            `pacbandits apply`; `propensities` tells how likely they were.
+        """
+        contexts = self._contexts(rows)
+        actions = self.decide(contexts, seed=seed)[0]
+        if isinstance(rows, Contexts):
+            return actions
+        names = written_actions(self.chosen, self.action_names)
+        return np.array(names, dtype=object if self.action_names is not None else np.int64)[actions]
+
+    def propensities(self, rows: Contexts | DataFrame) -> FloatArray:
+        """With what probability each action is taken (n, A): what to log."""
+        contexts = self._contexts(rows)
+        if isinstance(self.chosen, Lottery):
+            return self.chosen.propensities(contexts)
+        return np.eye(self.n_actions)[self.chosen(contexts)]
+
+    def decide(
+        self, contexts: Contexts, *, seed: int = 0, tell: Callable[[str], None] | None = None
+    ) -> tuple[IntArray, FloatArray | None]:
+        """The action (n,) of each context, and of a lottery with what probability it was drawn (n,).
+
+        seed: of the draws. tell: hears how far it is.
+        """
+        n, policy = len(contexts), self.chosen
+        actions, propensities = np.empty(n, dtype=np.int64), np.empty(n)
+        draws = np.random.default_rng(whole_number(seed, name="seed", least=0)).random(n)
+        for start in range(0, n, ROWS_AT_ONCE):
+            if tell is not None:
+                tell(f"deciding for row {start + 1:,} of {n:,}")
+            rows = np.arange(start, min(n, start + ROWS_AT_ONCE))
+            some = contexts.take(rows)
+            if isinstance(policy, Lottery):
+                actions[rows] = policy.play(some, draws=draws[rows])
+                propensities[rows] = policy.propensities(some)[np.arange(len(rows)), actions[rows]]
+            else:
+                actions[rows] = policy(some)
+        return actions, propensities if isinstance(policy, Lottery) else None
+
+    def describe(self) -> str:
+        """What it does, in words, with the names of actions where they have any."""
+        return describe_chosen(self.chosen, self.action_names)
+
+    def to_json(self) -> dict[str, Any]:
+        """What JSON knows of the policy itself."""
+        return self.chosen.to_json()
+
+    @property
+    def asked(self) -> Asked:
+        """Which columns of a table it asks about."""
+        inputs = inputs_of(self.chosen)
+        if inputs is None:
+            raise InputError("the policy does not say what it asks about; call it on contexts from Python")
+        return Asked(inputs.numbers, inputs.labels, ids=inputs.ids, phi=inputs.phi, dates=self.dates)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that it asks about, as far as it says; of a date, the column and what is made of it."""
+        inputs = inputs_of(self.chosen)
+        features = () if inputs is None else (*inputs.numbers, *inputs.labels)
+        made = date_parts(features, self.dates)
+        return tuple(dict.fromkeys((*features, *(part.column for part in made.values()))))
+
+    def _contexts(self, rows: Contexts | DataFrame) -> Contexts:
+        return rows if isinstance(rows, Contexts) else customers_of(rows, self.asked).contexts

@@ -1,0 +1,70 @@
+"""Rewards in their own units, brought into [0, 1]; those beyond what they can be are refused, or clipped if asked."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pacbandits.arrays import FloatArray, floats
+from pacbandits.errors import InputError, count_of, plain
+from pacbandits.records.columns import Cells
+from pacbandits.records.log import UNIT_RANGE, check_range
+
+CLIPPED = "the reward is clipped: "  # how the remark on that begins
+TAIL_SHARES = (0.999, 0.99)  # of rows, of whose rewards the largest is told where some are too large
+
+
+def unit_rewards(
+    rewards: ArrayLike, *, n: int, reward_range: tuple[float, float] | None, clip: bool, cells: Cells
+) -> tuple[FloatArray, tuple[str, ...]]:
+    """Rewards (n,) in [0, 1], and what to say of those that were clipped.
+
+    clip: whether those beyond the range are cut to it. cells: where they stand.
+    """
+    given = floats(rewards, name="rewards", shape=(n,))
+    low, high = check_range(reward_range or UNIT_RANGE)
+    below, above = given < low, given > high
+    if clip:
+        name = cells.names.get("reward", "reward")
+        cut = (np.clip(given, low, high) - low) / (high - low)
+        return cut, (_words(plain(name), low, high, int(below.sum()), int(above.sum()), n),)
+    if below.any() or above.any():
+        _refuse(given, int((below | above).argmax()), low, high, stated=reward_range is not None, cells=cells)
+    return (given if reward_range is None else (given - low) / (high - low)), ()
+
+
+def _words(name: str, low: float, high: float, below: int, above: int, n: int) -> str:
+    """What a clipped reward is, and how many rows that changed."""
+    least = f"max({low:g}, {name})" if below else name
+    what = f"min({least}, {high:g})" if above or not below else least
+    many = f"{below + above:,} of {count_of(n, 'row')} {'was' if below + above == 1 else 'were'} clipped"
+    return f"{CLIPPED}it is {what} and not {name} itself, in all that is said here; {many}"
+
+
+def _refuse(given: FloatArray, row: int, low: float, high: float, *, stated: bool, cells: Cells) -> None:
+    """Raise the sentence for a reward that lies beyond the range, with what the data show and both remedies."""
+    least, most = math.floor(given.min()), math.ceil(given.max())
+    name, seen = plain(cells.names.get("reward", "reward")), f"they go from {given.min():.6g}"
+    seen += f" to {given.max():.6g}"
+    stating, clipping = "with --reward-range and two numbers", "with --reward-range and --clip"
+    if least < most:
+        stating = f"as in --reward-range {least} {most}"
+    tails = [(share, float(np.quantile(given, share, method="inverted_cdf"))) for share in TAIL_SHARES]
+    if below := [(share, tail) for share, tail in tails if tail < given.max()]:
+        share, tail = below[0]
+        seen += f", {100 * share:g} % of them up to {tail:.6g}"
+        if math.ceil(tail) > min(least, 0):
+            clipping = f"as in --reward-range {min(least, 0)} {math.ceil(tail)} --clip"
+    found = f"the {name} of {cells.row(row)} is {shortest(given[row])}"
+    raise InputError(
+        f"{found}, but rewards must lie in [{low:g}, {high:g}]; {seen}: "
+        f"state the least and the largest that they can be, {stating}; or clip what is beyond, "
+        f"{'with --clip' if stated else clipping}, which makes another reward of it"
+    )
+
+
+def shortest(value: float) -> str:
+    """A number with as many digits as tell it from all others, and none for nothing."""
+    return f"{float(value)!r}".removesuffix(".0")
