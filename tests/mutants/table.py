@@ -283,7 +283,7 @@ SCORES = (
     ),
     Mutant(
         "an action may have been played less often than was declared",
-        "records/log.py",
+        "records/least.py",
         "if below.max() > 0:",
         "if False:",
         "certificate/test_played_only.py::test_a_declaration_that_the_log_refutes_is_refused",

@@ -37,6 +37,14 @@ ASSUMPTIONS = (
     BEFORE,
     "the logged propensities are those with which actions were drawn",
 )
+# The first of these where a log tells whose row each is (see `pacbandits.certificate.conventions`), and what it adds.
+UNITS_ALIKE = (
+    "people, each with all their visits and with what each action would earn in them, are independent draws from one "
+    "distribution, first to last (the visits of one person need not be independent of each other)"
+)
+UNITS_COME = "how often and in what contexts a person came does not depend on what they were given"
+UNITS_VALUE = "the value of a policy is its reward averaged over the visits of a person, and then over people"
+UNITS_END = "when the log ended did not depend on what those who came in its last block earned"
 BETS_FIXED = "predictions and bets were fixed before the round they were used in, by whoever ran the trial"
 MODEL_GIVEN = "the reward model was chosen before the log was seen"
 ROUNDS = "rounds are numbered in the order in which they occurred, and no row chose its round by its outcome"
@@ -70,6 +78,7 @@ class Certificate(Claim):
     by_rule: whether model, bets and leaders follow from the log by the rule of `certify`, so that who verifies can
         derive them again; else they were fixed by whoever ran the trial.
     learning: how the policy class was learnt, if it was asked for by its name.
+    units: how many people the interactions are of, by which evidence is counted; None where each is of another.
     """
 
     kind: ClassVar[str] = "pacbandits certificate"
@@ -88,6 +97,22 @@ class Certificate(Claim):
     shuffled: bool = False
     by_rule: bool = False
     learning: Learning | None = None
+    units: int | None = None
+
+    @property
+    def independent(self) -> int:
+        """How many independent draws there are: people, or interactions where each is of another."""
+        return self.samples if self.units is None else self.units
+
+    @property
+    def any_time(self) -> bool:
+        """Whether the claim holds however often one looks at a log that grows, and whenever one stops."""
+        return not self.shuffled and (self.units is None or not self.ordered)
+
+    @property
+    def counted(self) -> str:
+        """What evidence was counted by, in words: interactions, or people and their visits."""
+        return count_words(self.samples, self.units)
 
     @property
     def certified(self) -> bool:
@@ -96,6 +121,7 @@ class Certificate(Claim):
     @property
     def assumptions(self) -> tuple[str, ...]:
         learning, rounds, trusted = self.learning, len(self.bets.scales), not self.by_rule
+        basis = basic_assumptions(units=self.units is not None, in_order=self.ordered and not self.shuffled)
         asked = (
             (FIXED if learning is None else learning.assumption, True),
             (ROUNDS, rounds > 1 and not self.ordered and (learning is None or learning.in_order)),
@@ -105,7 +131,7 @@ class Certificate(Claim):
             (LED, trusted and self.leaders is not None),
             (INEXACT, not self.exact),
         )
-        return (*ASSUMPTIONS, self.within, *(words for words, needed in asked if needed), *self.remarks)
+        return (*basis, self.within, *(words for words, needed in asked if needed), *self.remarks)
 
     def is_of(self, log: Log) -> bool:
         """Whether this is the log it was made from, which may have gone on since."""
@@ -132,6 +158,7 @@ class Certificate(Claim):
             "exact": self.exact,
             "ordered": self.ordered,
             "shuffled": self.shuffled,
+            "units": self.units,
         }
 
     @classmethod
@@ -161,13 +188,30 @@ class Certificate(Claim):
                 shuffled=fields.flag("shuffled"),
                 by_rule=fields.flag("by_rule"),
                 learning=None if fields["learning"] is None else Learning.from_json(fields["learning"]),
+                units=None if fields["units"] is None else fields.whole_number("units", least=1),
             )
             if made.shuffled and not made.ordered:
                 raise InputError("rows were shuffled, but the certificate does not go by their order")
+            if made.units is not None and made.units > made.samples:
+                raise InputError(f"{made.samples:,} interactions cannot be of {made.units:,} people")
             if len(set(made.experts)) < len(made.experts):
                 raise InputError("the 'experts' of the certificate name one twice")
         check_follows(given, made.to_json(), names=("claim", "certified", "words", "score", "assumptions", "alarms"))
         return made
+
+
+def basic_assumptions(*, units: bool, in_order: bool) -> tuple[str, ...]:
+    """What every claim rests on; units: whether the log tells whose row each is; in_order: whether rows are blocks."""
+    if not units:
+        return ASSUMPTIONS
+    return (UNITS_ALIKE, *ASSUMPTIONS[1:], UNITS_COME, UNITS_VALUE, *((UNITS_END,) if in_order else ()))
+
+
+def count_words(samples: int, units: int | None) -> str:
+    """How many interactions there are, and of how many people, if that is told."""
+    if units is None:
+        return f"{samples:,}"
+    return f"{samples:,} visits of {units:,} people, {samples / units:.3g} each; evidence counts people"
 
 
 def leaders_to_json(leaders: Leaders) -> Json:

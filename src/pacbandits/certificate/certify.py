@@ -9,7 +9,14 @@ from pacbandits.certificate.bets import Bets
 from pacbandits.certificate.certificate import MODEL_GIVEN, Certificate
 from pacbandits.certificate.choosing import find_favourite, lead_log
 from pacbandits.certificate.claim import check_asked, rounded_up
-from pacbandits.certificate.conventions import EXPERT_STAKES, arrange, delta_part, sizes_beforehand, worth_leading
+from pacbandits.certificate.conventions import (
+    EXPERT_STAKES,
+    arrange,
+    delta_part,
+    has_rounds,
+    sizes_beforehand,
+    worth_leading,
+)
 from pacbandits.certificate.learning import LearntClass, has_order, learn_from_blocks, set_apart
 from pacbandits.certificate.ledger import Ledger
 from pacbandits.certificate.making import Evidence, make_certificate
@@ -94,16 +101,16 @@ def certify(
         asked / unit,
         delta,
         model=first_model(blocks) if model is None else check_model(model),
-        ordered=blocks is not log,
+        ordered=blocks is not log and not has_rounds(log),
         shuffled=shuffled,
         single=flag(single, name="single"),
     )
-    certificate = replace(_made(evidence), epsilon=asked)
+    certificate = replace(_made(evidence), epsilon=asked, rows=len(log))
     for _ in range(MAX_TRIED_DISTANCES if epsilon is None else 0):
         nearest = rounded_up(certificate.certified_epsilon)
         if nearest >= unit or (certificate.certified and nearest >= certificate.epsilon):
             break
-        certificate = replace(_made(replace(evidence, epsilon=nearest / unit)), epsilon=nearest)
+        certificate = replace(_made(replace(evidence, epsilon=nearest / unit)), epsilon=nearest, rows=len(log))
     looked = certificate.looked_at(log)
     return looked if model is None else looked.with_remarks(MODEL_GIVEN)
 

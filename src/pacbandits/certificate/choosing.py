@@ -106,7 +106,7 @@ def lead_log(
     the number of a round and who is chosen to lead from there on, who leads instead; for those who verify.
     """
     rounds = np.unique(log.rounds)
-    ends = np.cumsum([log.repeats[log.rounds == number].sum() for number in rounds])
+    ends = np.cumsum(log.round_sizes)
     leaders = Leaders(moving=SINGLE_MOVING if single else LOTTERY_MOVING)
     leader, last = None, FIRST_BLOCK_ROWS / LEADING_GROWTH_FACTOR
     for i, size in enumerate(sizes):

@@ -18,6 +18,7 @@ from pacbandits.cli.reading import (
     RewardRange,
     Split,
     Time,
+    Unit,
     Without,
     open_log,
     reading_options,
@@ -66,6 +67,7 @@ def certify_log(
     split: Split = None,
     reward_range: RewardRange = None,
     time: Time = None,
+    unit: Unit = None,
     features: Features = None,
     without: Without = None,
     actions: Actions = None,
@@ -118,6 +120,7 @@ def certify_log(
     [dim]Examples:
     pacbandits certify test.csv --action variant --reward revenue --reward-range 0 500 --split uniform
     pacbandits certify test.csv --action variant --reward converted --propensity p --time shown_at --epsilon 0.01
+    pacbandits certify visits.csv --action variant --reward bought --split uniform --unit user_id
     pacbandits certify log.parquet --policies trees:depth=2 --epsilon 0.05 --delta 0.05
     pacbandits certify clicks.csv --least-propensity 0.02 --reward-range 0 10 --ordered
     pacbandits certify decisions.dsjson --reward-range -1 0
@@ -149,6 +152,7 @@ def certify_log(
         split=split,
         reward_range=reward_range,
         time=time,
+        unit=unit,
         columns=features,
         left_out=without,
         n_actions=actions,

@@ -14,6 +14,7 @@ from pacbandits.cli.reading import (
     RewardRange,
     Split,
     Time,
+    Unit,
     Without,
     open_log,
     reading_options,
@@ -44,6 +45,7 @@ def evaluate_policy(
     split: Split = None,
     reward_range: RewardRange = None,
     time: Time = None,
+    unit: Unit = None,
     without: Without = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")] = False,
 ) -> None:
@@ -71,6 +73,7 @@ def evaluate_policy(
         split=split,
         reward_range=reward_range,
         time=time,
+        unit=unit,
         left_out=without,
     )
     ordered = time is not None
@@ -97,7 +100,7 @@ def evaluate_policy(
     if control is not None and control not in names:
         raise InputError(f"there is no action '{plain(control)}'{nearest(control, names)}")
     if as_json:
-        told = {"actions": list(names), "own_log": own, "policy": words, "assumed": list(read.assumed)}
+        told = {"actions": list(names), "own_log": own, "policy": words, "assumed": list(worth.assumed)}
         print_json(worth.to_json() | told)
     else:
         show(worth_table(worth, names, words, own=own, control=control, log=read))

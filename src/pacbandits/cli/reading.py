@@ -61,6 +61,14 @@ Time = Annotated[
     str | None,
     typer.Option(metavar="COLUMN", help="The column that says when; rows are brought into that order."),
 ]
+Unit = Annotated[
+    str | None,
+    typer.Option(
+        metavar="COLUMN",
+        help="The column that says whose row it is, where people come back: rows of one person are not independent, "
+        "and evidence then counts people, not rows.",
+    ),
+]
 Features = Annotated[
     str | None,
     typer.Option(metavar="A,B,…", help="The columns to decide by, if not all that are left."),

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from pacbandits.arrays import IntArray
 from pacbandits.errors import InputError, nearest, plain
+from pacbandits.logs.raw import place
 from pacbandits.logs.reading import ReadingOptions
-from pacbandits.records.arrow import Columns, is_text, pa
+from pacbandits.records.arrow import Columns, is_list, is_text, pa
 from pacbandits.records.columns import pop_floats
 
 # What the columns of a log are called elsewhere.
@@ -25,13 +26,26 @@ MIN_CLOCK_ROWS = 10  # that stand in the order of a date by no coincidence
 _OWN_COLUMNS = ("action", "reward", "propensity")
 
 
-def pick_columns(table: Columns, options: ReadingOptions) -> tuple[IntArray | None, list[str]]:
+class Picked(NamedTuple):
+    """What is told of the rows of a table beside what is done and earned in them.
+
+    order (n,): in which they occurred, if the time is told.
+    units (n,): whose they are, as they stand, if that is told.
+    remarks: what was left out.
+    """
+
+    order: IntArray | None
+    units: IntArray | None
+    remarks: list[str]
+
+
+def pick_columns(table: Columns, options: ReadingOptions, *, unit: str | None, lines: Sequence[int] | None) -> Picked:
     """Rename the columns of a table as the options say, and leave out those that cannot be features.
 
-    Returns the order (n,) in which its rows occurred, if the time is told; and what there is to remark.
+    unit: the column that tells whose row it is. lines (n,): of the file, on which rows stand.
     """
     chosen = {name: given for name in _OWN_COLUMNS if (given := getattr(options, name)) is not None}
-    for given in (*chosen.values(), *((options.time,) if options.time is not None else ())):
+    for given in (*chosen.values(), *(name for name in (options.time, unit) if name is not None)):
         _check_there(given, table)
     remarks: list[str] = []
     for name in _OWN_COLUMNS:
@@ -42,6 +56,7 @@ def pick_columns(table: Columns, options: ReadingOptions) -> tuple[IntArray | No
             remarks.append(f"the column '{name}' was left out, as '{plain(chosen[name])}' is the {name}")
     moved = {name: table.pop(given) for name, given in chosen.items()}
     order = None if options.time is None else order_of(table.pop(options.time), options.time)
+    units = None if unit is None else _codes(table.pop(unit), unit, lines)
     features = _features(table, options)
     if options.features is None and options.reward is not None:
         after = [name for name in features if name.lower() in _AFTERWARDS]
@@ -54,7 +69,25 @@ def pick_columns(table: Columns, options: ReadingOptions) -> tuple[IntArray | No
     for name in [name for name in table if name not in features and not _is_own(name)]:
         del table[name]
     table.update(moved)
-    return order, remarks
+    return Picked(order, units, remarks)
+
+
+def _codes(column: Any, name: str, lines: Sequence[int] | None) -> IntArray:
+    """Codes (n,) of what a column holds, whatever that is; lines (n,): of the file, on which rows stand."""
+    if is_list(column.type):
+        raise InputError(f"column '{plain(name)}' holds lists; what tells whose row it is must be text or numbers")
+    coded = column if is_text(column.type) else column.dictionary_encode()
+    missing = coded.indices.is_null().to_numpy(zero_copy_only=False)
+    if pa.types.is_floating(column.type):
+        missing = missing | np.isnan(column.to_numpy(zero_copy_only=False))
+    if missing.any():
+        row, count = int(missing.argmax()), int(missing.sum())
+        others = "" if count == 1 else f", as do {count - 1:,} more"
+        raise InputError(
+            f"{place(row, lines)} has no value in column '{plain(name)}'{others}; whose row it is must be told of "
+            "each: fill or drop those"
+        )
+    return np.asarray(coded.indices.to_numpy(zero_copy_only=False), dtype=np.int64)
 
 
 def order_of(column: Any, name: str) -> IntArray:

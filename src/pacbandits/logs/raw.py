@@ -51,6 +51,7 @@ class RawLog:
     names (A,): what the actions are called, if they have names.
     split: the propensities, where they were the same for everybody, as the reader says (see `splits`).
     numbered: whether the log's author numbered the actions.
+    units (n,): whose row each is, where that is told.
     """
 
     contexts: Contexts
@@ -69,6 +70,7 @@ class RawLog:
     names: tuple[str, ...] | None = None
     split: str | None = None
     numbered: bool = True
+    units: IntArray | None = None
 
 
 def make_log(raw: RawLog, *, reward_range: tuple[float, float] | None) -> Log:
@@ -92,6 +94,7 @@ def make_log(raw: RawLog, *, reward_range: tuple[float, float] | None) -> Log:
             remarks=tuple(said),
             action_names=raw.names,
             reward_range=reward_range or UNIT_RANGE,
+            units=raw.units,
         )
 
     if raw.propensities is not None:
@@ -131,6 +134,7 @@ def make_log(raw: RawLog, *, reward_range: tuple[float, float] | None) -> Log:
         remarks=tuple(said),
         action_names=raw.names,
         reward_range=reward_range or UNIT_RANGE,
+        units=raw.units,
     )
 
 

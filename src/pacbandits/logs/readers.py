@@ -61,6 +61,7 @@ def read_log(path: str | Path, *, format: str | None = None, **reading: Unpack[R
         split: the propensities, where everybody had the same: `uniform`, or those of each action (`a=0.4,b=0.6`).
         reward_range: the least and the largest that rewards can be, if not 0 and 1.
         time: the column that tells when a row occurred, by which rows are brought into order.
+        unit: the column that tells whose row it is, where people come back: what is counted then are people.
         features, without: the columns to use as features, if not all that are left; columns to leave out.
         n_actions: how many there are.
         least_propensity: for logs with the propensity of the played action alone, what every action's was at least.

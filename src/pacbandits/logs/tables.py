@@ -23,6 +23,7 @@ from pacbandits.records.columns import pop_floats, pop_integers, pop_matrix
 from pacbandits.records.contexts import Contexts
 from pacbandits.records.identifiers import leave_out_identifiers
 from pacbandits.records.log import Log, pop_weights, with_about
+from pacbandits.records.units import unit_column
 
 FIRST_CSV_LINE = 2  # after the names of columns
 _PROPENSITY_PREFIX = "propensity_"  # and the action: columns of the propensities of all actions
@@ -54,7 +55,9 @@ def log_of_columns(
     remarks, about: what its file says of it. first_line: the line of the file on which the first row stands. coded:
     columns of text that its author has made categories.
     """
-    order, left_out = pick_columns(table, options)
+    n = len(next(iter(table.values()))) if table else 0
+    unit = unit_column(about) if options.unit is None else options.unit
+    order, units, left_out = pick_columns(table, options, unit=unit, lines=_lines(n, first_line, None))
     if order is not None:
         rows: Any = pa.array(order)
         table = {name: column.take(rows) for name, column in table.items()}
@@ -80,7 +83,7 @@ def log_of_columns(
     repeats = pop_integers(table, "repeats")
     assert rewards is not None
     weighted = pop_weights(table)
-    unnamed = leave_out_identifiers(table, coded=coded, keep=options.features or ())
+    unnamed = leave_out_identifiers(table, coded=coded, keep=options.features or (), advise_unit=units is None)
     contexts = Contexts.from_columns(table, n=len(actions))
     if contexts.n_features == 0 and contexts.ids is None:
         contexts = replace(contexts, ids=contexts.distinct()[1])
@@ -98,10 +101,11 @@ def log_of_columns(
         rounds=rounds,
         repeats=repeats,
         remarks=(*remarks, *left_out, *weighted, *unnamed),
-        lines=None if first_line is None else _lines(len(actions), first_line, order),
+        lines=_lines(len(actions), first_line, order),
         names=labels if labels is not None else _stored_names(about, len(actions)),
         split=split,
         numbered=labels is None,
+        units=units if units is None or order is None else units[order],
     )
     return _within(make_log(raw, reward_range=options.reward_range), about, options)
 
@@ -127,8 +131,10 @@ def _within(log: Log, about: Fields, options: ReadingOptions) -> Log:
     return with_about(log, about) if options.reward_range is None and "reward_range" in about else log
 
 
-def _lines(n: int, first: int, order: IntArray | None) -> Sequence[int]:
-    """On which lines of the file the rows stand."""
+def _lines(n: int, first: int | None, order: IntArray | None) -> Sequence[int] | None:
+    """On which lines of the file the rows stand, if it has lines."""
+    if first is None:
+        return None
     return range(first, first + n) if order is None else [first + int(row) for row in order]
 
 

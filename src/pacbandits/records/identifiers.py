@@ -3,6 +3,11 @@
 A column is one of these if its name is that of an identifier (id, user_id, userId, uuid, email, …) and no value comes
 twice; or if it is text, of more than `MIN_ROWS` rows of which more than `MIN_DISTINCT_SHARE` have a value of their own.
 Numbers that are not whole are never identifiers, and text that its author has coded as a category is none either.
+
+Values that come again are those of people who come back, if the column is called as people's identifiers are (user_id,
+patientNumber, email) and has `MIN_PEOPLE` values or more, or as people are (customer) or any identifier is (id, uuid)
+and has `MIN_PEOPLE_BY_NAME`, of which each comes `MAX_ROWS_OF_AN_ID` times at most on average. A few values are
+categories whatever they are called.
 """
 
 from __future__ import annotations
@@ -19,6 +24,18 @@ from pacbandits.records.columns import ID_COLUMN, PHI_COLUMN, WEIGHT_COLUMN
 
 MIN_ROWS = 100
 MIN_DISTINCT_SHARE = 0.9
+MIN_PEOPLE = 20
+MIN_PEOPLE_BY_NAME = 100
+MAX_ROWS_OF_AN_ID = 20
+RETURN_WORDS = ": people who come back are not"  # in what is said of them
+_PEOPLE = (
+    r"(account|client|cookie|customer|device|donor|guest|household|member|participant|patient|person|player|respondent|"
+    r"session|shopper|student|subject|subscriber|user|visitor)"
+)
+_PEOPLES_IDS = re.compile(
+    rf"(.*_)?{_PEOPLE}_?(id|ids|uid|uuid|guid|key|hash|no|nr|num|number|code)|(.*_)?(uid|e?_?mail|phone|ssn)"
+)
+_PEOPLES_NAMES = re.compile(rf"{_PEOPLE}|id|uuid|guid|key|hash")
 _NAMES = re.compile(
     r"(.*[_\-. ])?(id|ids|uid|uuid|guid|key|hash|e-?mail|mail|phone|ssn|iban|cookie|session|token|index|row)"
     r"|.*[a-z](Id|ID|Uuid|UUID|Guid|GUID|Email|Hash|Key)"
@@ -26,16 +43,19 @@ _NAMES = re.compile(
 
 
 def leave_out_identifiers(
-    columns: Columns, *, coded: Collection[str] = (), keep: Collection[str] = ()
+    columns: Columns, *, coded: Collection[str] = (), keep: Collection[str] = (), advise_unit: bool = False
 ) -> tuple[str, ...]:
     """Take the identifiers out of columns that would be features; and say which, why, and how to keep them.
 
     coded: columns whose author says that they are categories. keep: columns that the reader asks for by name.
+    advise_unit: whether to say what to do about people who come back.
     """
     remarks: list[str] = []
     for name in [name for name in columns if name not in (*keep, ID_COLUMN, PHI_COLUMN, WEIGHT_COLUMN)]:
         why = _why(name, columns[name], coded=name in coded)
         if why is not None:
+            if advise_unit and (counts := _returning(name, columns[name])) is not None:
+                remarks.append(_say_return(name, *counts))
             del columns[name]
             remarks.append(f"the column '{plain(name)}' was left out, as {why}; to keep it, name it among the features")
     return tuple(remarks)
@@ -46,6 +66,8 @@ def _why(name: str, column: Any, *, coded: bool) -> str | None:
     text = is_text(column.type)
     if (text and coded) or not (text or pa.types.is_integer(column.type)):
         return None
+    if (counts := _returning(name, column)) is not None:
+        return f"its name is that of people's identifiers, of which {counts[0]:,} rows have {counts[1]:,}"
     n, distinct = len(column), _count_distinct(column)
     named = _is_identifiers_name(name)
     if named and distinct == n > 1:
@@ -53,6 +75,31 @@ def _why(name: str, column: Any, *, coded: bool) -> str | None:
     if text and n > MIN_ROWS and distinct > MIN_DISTINCT_SHARE * n:
         return f"{distinct:,} of its {n:,} rows have a text of their own, as names and identifiers do"
     return None
+
+
+def tells_of_return(remark: str) -> bool:
+    """Whether a remark is on people who come back, of whom each row counts as another's."""
+    return RETURN_WORDS in remark
+
+
+def _say_return(name: str, rows: int, people: int) -> str:
+    shown = plain(name)
+    return (
+        f"{rows:,} rows are of {people:,} values of '{shown}', and taken for independent all the same{RETURN_WORDS}; "
+        f"--unit {shown} (in Python, unit='{shown}') accounts for that"
+    )
+
+
+def _returning(name: str, column: Any) -> tuple[int, int] | None:
+    """How many rows are of how many people, if a column names people of whom some come again."""
+    snake = re.sub(r"[\-. ]+", "_", re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name)).lower()
+    theirs, named = _PEOPLES_IDS.fullmatch(snake), _PEOPLES_NAMES.fullmatch(snake)
+    if not theirs and not named:
+        return None
+    rows, people = len(column) - column.null_count, _count_distinct(column)
+    if people == rows or people < (MIN_PEOPLE if theirs else MIN_PEOPLE_BY_NAME):
+        return None
+    return (rows, people) if theirs or rows <= MAX_ROWS_OF_AN_ID * people else None
 
 
 def _is_identifiers_name(name: str) -> bool:

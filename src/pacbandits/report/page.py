@@ -53,7 +53,7 @@ def report_html(summary: Summary) -> str:
     s, c = summary, summary.certificate
     parts = [
         f"<h1>Which {escape(_question(s))}?</h1>",
-        f'<p class="dim">{escape(s.source)}: {c.samples:,} rows, {len(s.actions)} actions</p>',
+        f'<p class="dim">{escape(s.source)}: {escape(_size(s))}, {len(s.actions)} actions</p>',
         f'<div class="answer">{"".join(f"<p>{escape(words)}</p>" for words in s.answer())}</div>',
         "<h2>The rule</h2>",
         _rule_html(s),
@@ -95,7 +95,7 @@ RECHECK = (
 def report_markdown(summary: Summary) -> str:
     """The report as Markdown."""
     s, c = summary, summary.certificate
-    lines = [f"# Which {_question(s)}?", f"{s.source}: {c.samples:,} rows, {len(s.actions)} actions", "", *s.answer()]
+    lines = [f"# Which {_question(s)}?", f"{s.source}: {_size(s)}, {len(s.actions)} actions", "", *s.answer()]
     lines += ["", "## The rule", "```", c.words, "```"]
     if s.worth is not None:
         lines += ["", "## How good is it?", *_table(("", "estimate, and between what it lies"), _value_rows(s))]
@@ -113,6 +113,11 @@ def report_markdown(summary: Summary) -> str:
 
 def _question(s: Summary) -> str:
     return f"action for whom, for the largest mean {s.outcome}"
+
+
+def _size(s: Summary) -> str:
+    c = s.certificate
+    return f"{c.samples:,} rows" if c.units is None else c.counted
 
 
 def _rule_html(s: Summary) -> str:
@@ -188,7 +193,7 @@ def _more(s: Summary) -> str:
     if s.ahead is None or s.target is None:
         return "The distance that was asked for is proven; more data would bring it down further."
     near, same, best = s.show_difference(s.target), _about(s.ahead.same), _about(s.ahead.best)
-    words = f"To prove {near} it would take about {same} more rows like these"
+    words = f"To prove {near} it would take about {same} more {s.noun} like these"
     if s.ahead.best >= WORTHWHILE_SHARE * s.ahead.same:
         return f"{words}."
     return f"{words}, or about {best} if actions were tried where they teach most (pacbandits run)."
