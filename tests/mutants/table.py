@@ -454,15 +454,15 @@ PAST = (
     Mutant(
         "blocks are cut where the log ends",
         "certificate/conventions.py",
-        "np.searchsorted(block_ends(len(log)), np.arange(len(log))",
-        "np.searchsorted(block_ends(len(log)), np.arange(len(log)) + len(log) // 8",
+        "np.searchsorted(block_ends(log.n_units), newest",
+        "np.searchsorted(block_ends(log.n_units), newest + len(log) // 8",
         "certificate/test_certify.py::test_blocks_do_not_depend_on_where_a_log_ends",
     ),
     Mutant(
         "the first block is one row longer",
         "certificate/conventions.py",
-        "np.searchsorted(block_ends(len(log)), np.arange(len(log))",
-        "np.searchsorted(block_ends(len(log)), np.arange(len(log)) - 1",
+        "np.searchsorted(block_ends(log.n_units), newest",
+        "np.searchsorted(block_ends(log.n_units), newest - 1",
         "certificate/test_certify.py::test_blocks_do_not_depend_on_where_a_log_ends",
     ),
     Mutant(
@@ -544,8 +544,8 @@ RECHECK = (
     Mutant(
         "verify ignores what it costs to move weight",
         "certificate/verify.py",
-        "scores = scores + share * _scores(rows)[",
-        "scores = scores + 0.0 * _scores(rows)[",
+        "scores = scores + share * score(rows)[",
+        "scores = scores + 0.0 * score(rows)[",
         MADE,
     ),
     Mutant(
@@ -663,14 +663,14 @@ RECHECK = (
     ),
     Mutant(
         "verify has no cap on q's side",
-        "certificate/verify.py",
+        "certificate/rescoring.py",
         "np.minimum(_room_above(1.0 - rows.predictions, stake), p * cap)",
         "_room_above(1.0 - rows.predictions, stake)",
         CAPS,
     ),
     Mutant(
         "verify has no cap on π's side",
-        "certificate/verify.py",
+        "certificate/rescoring.py",
         "np.minimum(_room_above(rows.predictions, stake), p * cap)",
         "_room_above(rows.predictions, stake)",
         CAPS,
@@ -678,7 +678,7 @@ RECHECK = (
     Mutant(
         "verify counts a row once however often it occurred",
         "certificate/verify.py",
-        "log.repeats[part, None] * self._growth",
+        "weights[part, None] * self._growth",
         "self._growth",
         CAPS,
     ),
@@ -710,7 +710,7 @@ RECHECK = (
             ("rewards", "log.rewards, log.propensities", "log.propensities", DIGEST),
             ("propensities", "log.propensities, log.rounds", "log.rounds", DIGEST),
             ("rounds", "log.rounds, log.repeats", "log.repeats", DIGEST),
-            ("repeats", "log.repeats, *least)", "*least)", DIGEST),
+            ("repeats", "log.repeats, *least", "*least", DIGEST),
             ("ids", "contexts.features, ids", "contexts.features", DIGEST),
             ("features", "contexts.categories)), contexts.features", "contexts.categories))", DIGEST),
             (

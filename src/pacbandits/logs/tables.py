@@ -21,7 +21,7 @@ from pacbandits.records import parquet
 from pacbandits.records.arrow import Columns, is_list, is_text, pa
 from pacbandits.records.columns import pop_floats, pop_integers, pop_matrix
 from pacbandits.records.contexts import Contexts
-from pacbandits.records.identifiers import leave_out_identifiers
+from pacbandits.records.identifiers import leave_out_identifiers, notice_returns
 from pacbandits.records.log import Log, pop_weights, with_about
 from pacbandits.records.units import unit_column
 
@@ -57,6 +57,8 @@ def log_of_columns(
     """
     n = len(next(iter(table.values()))) if table else 0
     unit = unit_column(about) if options.unit is None else options.unit
+    told = (options.action, options.reward, options.propensity, options.time)
+    returns = notice_returns(table, coded=coded, but=told) if unit is None else ()
     order, units, left_out = pick_columns(table, options, unit=unit, lines=_lines(n, first_line, None))
     if order is not None:
         rows: Any = pa.array(order)
@@ -83,7 +85,7 @@ def log_of_columns(
     repeats = pop_integers(table, "repeats")
     assert rewards is not None
     weighted = pop_weights(table)
-    unnamed = leave_out_identifiers(table, coded=coded, keep=options.features or (), advise_unit=units is None)
+    unnamed = leave_out_identifiers(table, coded=coded, keep=options.features or ())
     contexts = Contexts.from_columns(table, n=len(actions))
     if contexts.n_features == 0 and contexts.ids is None:
         contexts = replace(contexts, ids=contexts.distinct()[1])
@@ -100,7 +102,7 @@ def log_of_columns(
         stated=options.n_actions is not None,
         rounds=rounds,
         repeats=repeats,
-        remarks=(*remarks, *left_out, *weighted, *unnamed),
+        remarks=(*remarks, *left_out, *weighted, *unnamed, *returns),
         lines=_lines(len(actions), first_line, order),
         names=labels if labels is not None else _stored_names(about, len(actions)),
         split=split,

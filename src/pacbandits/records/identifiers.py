@@ -35,7 +35,7 @@ _PEOPLE = (
 _PEOPLES_IDS = re.compile(
     rf"(.*_)?{_PEOPLE}_?(id|ids|uid|uuid|guid|key|hash|no|nr|num|number|code)|(.*_)?(uid|e?_?mail|phone|ssn)"
 )
-_PEOPLES_NAMES = re.compile(rf"{_PEOPLE}|id|uuid|guid|key|hash")
+_PEOPLES_NAMES = re.compile(rf"{_PEOPLE}|id|uuid|guid")
 _NAMES = re.compile(
     r"(.*[_\-. ])?(id|ids|uid|uuid|guid|key|hash|e-?mail|mail|phone|ssn|iban|cookie|session|token|index|row)"
     r"|.*[a-z](Id|ID|Uuid|UUID|Guid|GUID|Email|Hash|Key)"
@@ -43,19 +43,16 @@ _NAMES = re.compile(
 
 
 def leave_out_identifiers(
-    columns: Columns, *, coded: Collection[str] = (), keep: Collection[str] = (), advise_unit: bool = False
+    columns: Columns, *, coded: Collection[str] = (), keep: Collection[str] = ()
 ) -> tuple[str, ...]:
     """Take the identifiers out of columns that would be features; and say which, why, and how to keep them.
 
     coded: columns whose author says that they are categories. keep: columns that the reader asks for by name.
-    advise_unit: whether to say what to do about people who come back.
     """
     remarks: list[str] = []
     for name in [name for name in columns if name not in (*keep, ID_COLUMN, PHI_COLUMN, WEIGHT_COLUMN)]:
         why = _why(name, columns[name], coded=name in coded)
         if why is not None:
-            if advise_unit and (counts := _returning(name, columns[name])) is not None:
-                remarks.append(_say_return(name, *counts))
             del columns[name]
             remarks.append(f"the column '{plain(name)}' was left out, as {why}; to keep it, name it among the features")
     return tuple(remarks)
@@ -64,7 +61,7 @@ def leave_out_identifiers(
 def _why(name: str, column: Any, *, coded: bool) -> str | None:
     """Why a column is an identifier, if it is one."""
     text = is_text(column.type)
-    if (text and coded) or not (text or pa.types.is_integer(column.type)):
+    if not _may_name(column, coded=coded):
         return None
     if (counts := _returning(name, column)) is not None:
         return f"its name is that of people's identifiers, of which {counts[0]:,} rows have {counts[1]:,}"
@@ -75,6 +72,26 @@ def _why(name: str, column: Any, *, coded: bool) -> str | None:
     if text and n > MIN_ROWS and distinct > MIN_DISTINCT_SHARE * n:
         return f"{distinct:,} of its {n:,} rows have a text of their own, as names and identifiers do"
     return None
+
+
+def _may_name(column: Any, *, coded: bool) -> bool:
+    """Whether a column may hold identifiers, by its type."""
+    return not coded if is_text(column.type) else bool(pa.types.is_integer(column.type))
+
+
+def notice_returns(
+    columns: Columns, *, coded: Collection[str] = (), but: Collection[str | None] = ()
+) -> tuple[str, ...]:
+    """What to say of columns of a log, those `but` for which, that name people of whom some come again.
+
+    coded: columns whose author says that they are categories.
+    """
+    found: list[str] = []
+    for name, column in columns.items():
+        if name not in but and name != ID_COLUMN and _may_name(column, coded=name in coded):
+            counts = _returning(name, column)
+            found += [] if counts is None else [_say_return(name, *counts)]
+    return tuple(found)
 
 
 def tells_of_return(remark: str) -> bool:
