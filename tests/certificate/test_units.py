@@ -214,10 +214,12 @@ def test_no_expert_grows_rich_by_people_who_come_back(sticky):
     """At the boundary, a gap of ε itself: wealth of people is 1 on average at most, that of rows is not."""
     runs, alpha, gap = 120, 0.1, 0.2
     logs = [visits(40, 20, seed, gap=gap, sticky=sticky) for seed in range(runs)]
-    people = np.array([wealth(log, epsilon=gap, stakes=(0.3,)) for log in logs])
-    rows = np.array([wealth(without(log), epsilon=gap, stakes=(0.05,)) for log in logs])
-    assert 0 < (people >= np.log(1 / alpha)).sum() <= most(runs, alpha)
-    assert (rows >= np.log(1 / alpha)).sum() > most(runs, alpha)  # or nothing would be tested
+    bold, shy = ([wealth(log, epsilon=gap, stakes=(stake,)) for log in logs] for stake in (0.3, 0.05))
+    rows = [wealth(without(log), epsilon=gap, stakes=(0.05,)) for log in logs]
+    people, rich = np.array(bold), np.log(1 / alpha)
+    assert 0 < (people >= rich).sum() <= most(runs, alpha)
+    assert (np.array(shy) >= rich).sum() <= most(runs, alpha)
+    assert (np.array(rows) >= rich).sum() > most(runs, alpha)  # or nothing would be tested
     mean, error = np.exp(people).mean(), np.exp(people).std() / np.sqrt(runs)
     assert mean <= 1 + 3 * error
     if sticky:  # each person is one draw: nothing is lost
@@ -270,7 +272,7 @@ def count_errors(runs: int, **how) -> tuple[int, int]:
 
 
 def test_certificates_of_people_do_not_err_where_those_of_rows_do():
-    people, rows = count_errors(8)
+    people, rows = count_errors(6)
     assert people == 0
     assert rows >= 2
 
@@ -296,7 +298,7 @@ def test_intervals_of_values_cover(runs):
         log = visits(40, 60, seed)
         people += not covered(log, 0.6)
         rows += not covered(without(log), 0.6)
-    assert people <= most(runs, 0.1)
+    assert people <= 0.1 * runs  # far from it, as intervals hold at any stake
     assert rows >= 0.4 * runs
 
 

@@ -45,6 +45,7 @@ DIGEST = "certificate/test_certificate.py::test_the_digest_is_of_everything"
 REALIZABLE = "realizable/test_certificate.py::"
 SIZES = "test_confidence.py::test_sample_sizes_give_the_widths_that_the_proofs_need"
 BOUNDS = "complexity/test_bounds.py::test_"
+UNITS = "certificate/test_units.py::test_"
 
 THRESHOLDS = (
     Mutant("log K is dropped", "certificate/search.py", "axis=0).min()) - math.log(count)", "axis=0).min())", UNION),
@@ -115,6 +116,41 @@ THRESHOLDS = (
         "return in_blocks(shuffled(log)), True",
         "return in_blocks(log), True",
         "certificate/test_arranging.py::test_sorted_rows_of_a_fixed_split_give_no_wrong_certificates",
+    ),
+    Mutant(
+        "every visit counts as another person",
+        "records/units.py",
+        "return 1.0 / visits[which]",
+        "return np.ones(len(units))",
+        f"{UNITS}no_expert_grows_rich_by_people_who_come_back {UNITS}intervals_of_values_cover[12]",
+    ),
+    Mutant(
+        "visits in later blocks count too",
+        "certificate/conventions.py",
+        "return rounds == first[which]",
+        "return rounds >= first[which]",
+        f"{UNITS}in_order_visits_of_later_blocks_are_left_out",
+    ),
+    Mutant(
+        "a shuffle tears the visits of a person apart",
+        "certificate/conventions.py",
+        "else number_units(log.units)\n    return log.take",
+        "else np.arange(len(log))\n    return log.take",
+        f"{UNITS}units_are_shuffled_and_none_is_left_out",
+    ),
+    Mutant(
+        "who taught the class bets at the next visit",
+        "certificate/learning.py",
+        "else number_units(log.units)",
+        "else np.arange(len(log))",
+        f"{UNITS}whoever_taught_the_class_does_not_bet",
+    ),
+    Mutant(
+        "verify counts visits",
+        "certificate/verify.py",
+        "1.0 / visits[unit]",
+        "1.0",
+        f"{UNITS}a_certificate_is_verified_and_none_of_its_units_can_be_changed",
     ),
     Mutant(
         "intervals of values pay for no experts",

@@ -191,8 +191,9 @@ def _weights(log: Log) -> FloatArray:
     """How much each row counts (n,): as often as it occurred; of m rows of one person each 1/m."""
     if log.units is None:
         return log.repeats.astype(np.float64)
-    visits = Counter(log.units.tolist())
-    return np.array([1.0 / visits[unit] for unit in log.units.tolist()])
+    own: list[int] = log.units.tolist()
+    visits = Counter(own)
+    return np.array([1.0 / visits[unit] for unit in own])
 
 
 def _counted(log: Log, rounds: IntArray) -> FloatArray:
