@@ -9,7 +9,7 @@ import pytest
 
 import pacbandits as pb
 from pacbandits.certificate import Ledger
-from pacbandits.certificate.certificate import UNITS_COME, UNITS_END
+from pacbandits.certificate.certificate import UNITS_COME, UNITS_END, UNITS_ROUNDS
 from pacbandits.certificate.conventions import FIRST_BLOCK_ROWS, arrange, block_ends, in_blocks
 from pacbandits.certificate.learning import rows_that_bet
 from pacbandits.certificate.moving import against_one
@@ -151,6 +151,8 @@ def test_with_rounds_a_unit_counts_in_the_first_that_saw_it():
     assert len(kept) == sum(first[unit] == r for unit, r in zip(log.units.tolist(), log.rounds.tolist(), strict=True))
     made = pb.certify(log, trees(), epsilon=0.3)
     assert (made.ordered, made.rows, made.samples, made.units) == (False, len(log), len(kept), 300)
+    assert made.any_time
+    assert UNITS_ROUNDS in made.assumptions
     assert pb.verify(made, log, trees()).good
 
 
@@ -188,6 +190,8 @@ def test_whoever_taught_the_class_does_not_bet():
     assert betting == set(log.units.tolist()) - set(taught)
     made = pb.certify(log, learnt, epsilon=0.3)
     assert pb.verify(made, log, learnt.policies).good
+    assert UNITS_END in made.assumptions
+    assert not made.any_time
 
 
 def test_what_units_do_not_go_with():

@@ -44,7 +44,8 @@ UNITS_ALIKE = (
 )
 UNITS_COME = "how often and in what contexts a person came does not depend on what they were given"
 UNITS_VALUE = "the value of a policy is its reward averaged over the visits of a person, and then over people"
-UNITS_END = "when the log ended did not depend on what those who came in its last block earned"
+UNITS_END = "when the log ended did not depend on what people had earned"
+UNITS_ROUNDS = "the log ends with a whole round"
 BETS_FIXED = "predictions and bets were fixed before the round they were used in, by whoever ran the trial"
 MODEL_GIVEN = "the reward model was chosen before the log was seen"
 ROUNDS = "rounds are numbered in the order in which they occurred, and no row chose its round by its outcome"
@@ -107,7 +108,13 @@ class Certificate(Claim):
     @property
     def any_time(self) -> bool:
         """Whether the claim holds however often one looks at a log that grows, and whenever one stops."""
-        return not self.shuffled and (self.units is None or not self.ordered)
+        return not self.shuffled and (self.units is None or self.by_rounds)
+
+    @property
+    def by_rounds(self) -> bool:
+        """Whether the log has rounds of its own."""
+        known = self.learning is None or self.learning.in_order
+        return len(self.bets.scales) > 1 and not self.ordered and known
 
     @property
     def counted(self) -> str:
@@ -120,11 +127,11 @@ class Certificate(Claim):
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        learning, rounds, trusted = self.learning, len(self.bets.scales), not self.by_rule
-        basis = basic_assumptions(units=self.units is not None, in_order=self.ordered and not self.shuffled)
+        learning, trusted = self.learning, not self.by_rule
+        basis = basic_assumptions(units=self.units is not None, shuffled=self.shuffled, by_rounds=self.by_rounds)
         asked = (
             (FIXED if learning is None else learning.assumption, True),
-            (ROUNDS, rounds > 1 and not self.ordered and (learning is None or learning.in_order)),
+            (ROUNDS, self.by_rounds),
             (ORDERED, self.ordered and not self.shuffled),
             (SHUFFLED, self.shuffled),
             (BETS_FIXED, trusted),
@@ -200,11 +207,17 @@ class Certificate(Claim):
         return made
 
 
-def basic_assumptions(*, units: bool, in_order: bool) -> tuple[str, ...]:
-    """What every claim rests on; units: whether the log tells whose row each is; in_order: whether rows are blocks."""
+def basic_assumptions(*, units: bool, shuffled: bool, by_rounds: bool) -> tuple[str, ...]:
+    """What every claim rests on.
+
+    units: whether the log tells whose row each is. The weight of a visit is known once the round or block is over, so
+    that the end of the log must not depend on rewards before that: of shuffled rows that is assumed anyway. by_rounds:
+    whether the log has rounds of its own.
+    """
     if not units:
         return ASSUMPTIONS
-    return (UNITS_ALIKE, *ASSUMPTIONS[1:], UNITS_COME, UNITS_VALUE, *((UNITS_END,) if in_order else ()))
+    ends = () if shuffled else (UNITS_ROUNDS,) if by_rounds else (UNITS_END,)
+    return (UNITS_ALIKE, *ASSUMPTIONS[1:], UNITS_COME, UNITS_VALUE, *ends)
 
 
 def count_words(samples: int, units: int | None) -> str:

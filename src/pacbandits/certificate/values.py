@@ -35,7 +35,7 @@ import numpy as np
 
 from pacbandits.arrays import BoolArray, FloatArray, IntArray
 from pacbandits.certificate.bets import CAP_SHARE, Bets
-from pacbandits.certificate.certificate import ORDERED, SHUFFLED, Certificate, basic_assumptions
+from pacbandits.certificate.certificate import ORDERED, ROUNDS, SHUFFLED, Certificate, basic_assumptions
 from pacbandits.certificate.conventions import EXPERT_STAKES, arrange, has_rounds, rearrange
 from pacbandits.certificate.leaders import NOBODY
 from pacbandits.certificate.learning import set_apart
@@ -78,10 +78,9 @@ class Worth:
     singles (A,): the mean reward of each single action.
     delta: with what probability each interval may be wrong.
     shuffled: whether the rows were, so that intervals are for one look at a log whose end did not depend on rewards.
-    in_order: whether rows were cut into blocks as they stand.
     samples: interactions that were counted.
     units: how many people they are of; None where each is of another.
-    assumed: what else is assumed of the log, in words.
+    assumptions: all that the intervals rest on, in words.
     """
 
     value: Interval
@@ -90,17 +89,9 @@ class Worth:
     singles: tuple[Interval, ...]
     delta: float
     shuffled: bool
-    in_order: bool
     samples: int
     units: int | None
-    assumed: tuple[str, ...]
-
-    @property
-    def assumptions(self) -> tuple[str, ...]:
-        """What the intervals rest on beside the range of rewards."""
-        basis = basic_assumptions(units=self.units is not None, in_order=self.in_order)
-        order = ((SHUFFLED, self.shuffled), (ORDERED, self.in_order))
-        return (*basis, *(words for words, needed in order if needed), *self.assumed)
+    assumptions: tuple[str, ...]
 
     def to_json(self) -> dict[str, Any]:
         """As what JSON knows."""
@@ -113,7 +104,6 @@ class Worth:
             "shuffled": self.shuffled,
             "samples": self.samples,
             "units": self.units,
-            "assumptions": list(self.assumptions),
         }
 
 
@@ -147,8 +137,11 @@ def evaluate(
     weights = _probabilities(policy, blocks)
     bets = Bets(EXPERT_STAKES, (1.0,) * rounds)
     rows = _Rows(blocks, predict_by_round(blocks, used), weights, bets, _bet_on(blocks, bets))
-    cut = blocks is not log and not has_rounds(log)
-    return _worth(rows, delta=check_delta(delta), log_size=0.0, slack=0.0, shuffled=mixed, in_order=cut and not mixed)
+    basis = basic_assumptions(units=log.units is not None, shuffled=mixed, by_rounds=has_rounds(log))
+    order = (SHUFFLED,) if mixed else (ROUNDS,) if has_rounds(log) else (ORDERED,) if in_order else ()
+    low, high = log.reward_range
+    assumed = (*basis, f"rewards lie in [{low:g}, {high:g}]", *order, *blocks.assumed)
+    return _worth(rows, delta=check_delta(delta), log_size=0.0, slack=0.0, shuffled=mixed, assumptions=assumed)
 
 
 def measure_worth(
@@ -185,8 +178,8 @@ def measure_worth(
         part, slack = c.leaders.part(counts), _slack(c.policy, c.leaders.policies, ends / ends.sum())
     found = _Rows(cut, predict_by_round(blocks, used), weights, c.bets, counted)
     wrong = c.delta if delta is None else check_delta(delta)
-    in_order = c.ordered and not c.shuffled
-    return _worth(found, delta=wrong, log_size=log_size, slack=slack, part=part, shuffled=c.shuffled, in_order=in_order)
+    said = c.assumptions
+    return _worth(found, delta=wrong, log_size=log_size, slack=slack, part=part, shuffled=c.shuffled, assumptions=said)
 
 
 class _Rows(NamedTuple):
@@ -213,7 +206,7 @@ def _worth(
     log_size: float,
     slack: float,
     shuffled: bool,
-    in_order: bool,
+    assumptions: tuple[str, ...],
     part: float = 1.0,
 ) -> Worth:
     """All intervals, in the units of rewards."""
@@ -245,10 +238,9 @@ def _worth(
         singles=tuple(Interval(*(low + unit * min(max(x, 0.0), 1.0) for x in one)) for one in singles),
         delta=delta,
         shuffled=shuffled,
-        in_order=in_order,
         samples=log.samples,
         units=None if log.units is None else log.n_units,
-        assumed=log.assumed,
+        assumptions=assumptions,
     )
 
 

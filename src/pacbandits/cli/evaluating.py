@@ -100,7 +100,7 @@ def evaluate_policy(
     if control is not None and control not in names:
         raise InputError(f"there is no action '{plain(control)}'{nearest(control, names)}")
     if as_json:
-        told = {"actions": list(names), "own_log": own, "policy": words, "assumed": list(worth.assumed)}
+        told = {"actions": list(names), "own_log": own, "policy": words, "assumed": list(worth.assumptions)}
         print_json(worth.to_json() | told)
     else:
         show(worth_table(worth, names, words, own=own, control=control, log=read))

@@ -141,8 +141,9 @@ def _value_html(s: Summary) -> str:
     leads += [(f"always {plain(name)}", one) for name, one in zip(names, worth.over_each, strict=False)]
     means = draw_intervals([(a, i, interval_words(s, i, difference=False)) for a, i in values], zero=False)
     gains = draw_intervals([(a, i, interval_words(s, i, difference=True)) for a, i in leads], zero=True)
+    each = "a person" if s.certificate.units is None else "a visit, by person"
     return (
-        f"<p>Mean {escape(s.outcome)} a person:</p>{means}<p>What the rule gains over</p>{gains}"
+        f"<p>Mean {escape(s.outcome)} {each}:</p>{means}<p>What the rule gains over</p>{gains}"
         f'<p class="dim">Each interval is right with {100 * (1 - worth.delta):g} % confidence{escape(s.whenever)}, '
         "without approximation; that makes it wider than the usual one.</p>"
     )

@@ -88,7 +88,7 @@ class Summary:
 
     @property
     def whenever(self) -> str:
-        """Whether one may look again and again, in words; at shuffled rows only once, and at blocks of people too."""
+        """Whether one may look again and again, in words; at shuffled rows only once, and at blocks of visits too."""
         return ", however often one looks," if self.certificate.any_time else ""
 
     @property

@@ -68,8 +68,6 @@ def worth_table(
     if worth.units is not None:
         table.add_row("measured by", count_words(worth.samples, worth.units))
     sure = f"each interval is right except with probability {worth.delta:g}; {OWN_LOG if own else OTHER_LOG}"
-    low, high = log.reward_range
-    assumed = (*worth.assumptions, f"rewards lie in [{low:g}, {high:g}]")
-    sure += "; assuming that " + "; that ".join(one_line(words) for words in assumed)
+    sure += "; assuming that " + "; that ".join(one_line(words) for words in worth.assumptions)
     words = Text.assemble(("policy\n", "bold cyan"), f"{visible_lines(policy)}\n")
     return Group(words, table, Text(), Text(sure, style="dim"))
