@@ -54,6 +54,10 @@ SHUFFLED = (
     "neither the probability of an action nor when the log ended depended on earlier rows, so that its rows are as "
     "good in any order (they were shuffled)"
 )
+UNITS_SHUFFLED = (
+    "neither the probability of an action nor when the log ended depended on rows of other people, so that people are "
+    "as good in any order (they were shuffled, each with all their visits)"
+)
 LED = "the leader of every round and what weight moves to it were fixed before it, by whoever ran the trial"
 SCORE = "capped doubly robust difference, log(1 + bet (epsilon - score))"
 LED_SCORE = "capped doubly robust difference, log(1 - bet score) + bet epsilon"
@@ -133,7 +137,7 @@ class Certificate(Claim):
             (FIXED if learning is None else learning.assumption, True),
             (ROUNDS, self.by_rounds),
             (ORDERED, self.ordered and not self.shuffled),
-            (SHUFFLED, self.shuffled),
+            (SHUFFLED if self.units is None else UNITS_SHUFFLED, self.shuffled),
             (BETS_FIXED, trusted),
             (LED, trusted and self.leaders is not None),
             (INEXACT, not self.exact),

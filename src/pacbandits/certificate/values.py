@@ -35,7 +35,7 @@ import numpy as np
 
 from pacbandits.arrays import BoolArray, FloatArray, IntArray
 from pacbandits.certificate.bets import CAP_SHARE, Bets
-from pacbandits.certificate.certificate import ORDERED, ROUNDS, SHUFFLED, Certificate, basic_assumptions
+from pacbandits.certificate.certificate import ORDERED, ROUNDS, SHUFFLED, UNITS_SHUFFLED, Certificate, basic_assumptions
 from pacbandits.certificate.conventions import EXPERT_STAKES, arrange, has_rounds, rearrange
 from pacbandits.certificate.leaders import NOBODY
 from pacbandits.certificate.learning import set_apart
@@ -138,7 +138,8 @@ def evaluate(
     bets = Bets(EXPERT_STAKES, (1.0,) * rounds)
     rows = _Rows(blocks, predict_by_round(blocks, used), weights, bets, _bet_on(blocks, bets))
     basis = basic_assumptions(units=log.units is not None, shuffled=mixed, by_rounds=has_rounds(log))
-    order = (SHUFFLED,) if mixed else (ROUNDS,) if has_rounds(log) else (ORDERED,) if in_order else ()
+    mixing = SHUFFLED if log.units is None else UNITS_SHUFFLED
+    order = (mixing,) if mixed else (ROUNDS,) if has_rounds(log) else (ORDERED,) if in_order else ()
     low, high = log.reward_range
     assumed = (*basis, f"rewards lie in [{low:g}, {high:g}]", *order, *blocks.assumed)
     return _worth(rows, delta=check_delta(delta), log_size=0.0, slack=0.0, shuffled=mixed, assumptions=assumed)

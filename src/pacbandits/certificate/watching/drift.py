@@ -86,13 +86,14 @@ def look_for_drift(log: Log, *, needed: float, first_rows: int = FIRST_BATCH_ROW
         why_not = "contexts have no features or ids to look at, and rewards leave [0, 1]"
         return Check(DRIFT, 0.0, needed, "", why_not, by_rows=batches.by_rows)
     found = find_change(means, needed=needed)
+    people = "" if log.units is None else f" with the first visits of {log.n_units:,} people"
     number, noun = (len(log), "row") if batches.by_rows else (len(np.unique(log.rounds)), "round")
     return Check(
         DRIFT,
         found.log_evidence,
         needed,
         _words(log, batches, means, found),
-        f"{means.looked_at}, over {in_number(number, number, noun)} in {len(batches)} batches",
+        f"{means.looked_at}, over {in_number(number, number, noun)}{people} in {len(batches)} batches",
         by_rows=batches.by_rows,
     )
 
