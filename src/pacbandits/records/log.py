@@ -275,12 +275,12 @@ class Log:
         other columns are features, but for `unit` where the file says so. For logs in other forms see `read_log`.
         """
         with naming(Path(path)):
-            about = parquet.read_about(path)
-            return with_about(cls._read(Path(path), unit=unit_column(about)), about)
+            table, about = parquet.read(Path(path)), parquet.read_about(path)
+            return with_about(cls._of_table(table, unit=unit_column(about), said=parquet.read_remarks(path)), about)
 
     @classmethod
-    def _read(cls, path: Path, *, unit: str | None) -> Log:
-        table = parquet.read(path)
+    def _of_table(cls, table: Columns, *, unit: str | None, said: tuple[str, ...]) -> Log:
+        """The same from columns; unit: the one that tells whose row it is. said: remarks of the file."""
         alone = "propensities" not in table and "propensity" in table and "least_propensity" in table
         for needed in ("action", "reward", *(() if alone else ("propensities",))):
             if needed not in table:
@@ -295,7 +295,7 @@ class Log:
         units = None if unit is None else pop_integers(table, unit)
         assert actions is not None
         assert rewards is not None
-        remarks = (*parquet.read_remarks(path), *pop_weights(table))
+        remarks = (*said, *pop_weights(table))
         contexts = Contexts.from_columns(table, n=len(actions))
         if played is not None and least is not None:
             return cls.of_played(
