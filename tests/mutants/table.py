@@ -45,6 +45,7 @@ DIGEST = "certificate/test_certificate.py::test_the_digest_is_of_everything"
 REALIZABLE = "realizable/test_certificate.py::"
 SIZES = "test_confidence.py::test_sample_sizes_give_the_widths_that_the_proofs_need"
 BOUNDS = "complexity/test_bounds.py::test_"
+UNITS = "certificate/test_units.py::test_"
 
 THRESHOLDS = (
     Mutant("log K is dropped", "certificate/search.py", "axis=0).min()) - math.log(count)", "axis=0).min())", UNION),
@@ -112,9 +113,44 @@ THRESHOLDS = (
     Mutant(
         "a log of a fixed split is in order as it stands",
         "certificate/conventions.py",
-        "in_blocks(shuffled(log), planned_ends(len(log)))",
-        "in_blocks(log, planned_ends(len(log)))",
+        "in_blocks(shuffled(log), planned_ends(log.n_units))",
+        "in_blocks(log, planned_ends(log.n_units))",
         "certificate/test_arranging.py::test_sorted_rows_of_a_fixed_split_give_no_wrong_certificates",
+    ),
+    Mutant(
+        "every visit counts as another person",
+        "records/units.py",
+        "return 1.0 / visits[which]",
+        "return np.ones(len(units))",
+        f"{UNITS}no_expert_grows_rich_by_people_who_come_back {UNITS}intervals_of_values_cover[12]",
+    ),
+    Mutant(
+        "visits in later blocks count too",
+        "certificate/conventions.py",
+        "return rounds == first[which]",
+        "return rounds >= first[which]",
+        f"{UNITS}in_order_visits_of_later_blocks_are_left_out",
+    ),
+    Mutant(
+        "a shuffle tears the visits of a person apart",
+        "certificate/conventions.py",
+        "else number_units(log.units)\n    return log.take",
+        "else np.arange(len(log))\n    return log.take",
+        f"{UNITS}units_are_shuffled_and_none_is_left_out",
+    ),
+    Mutant(
+        "who taught the class bets at the next visit",
+        "certificate/learning.py",
+        "else number_units(log.units)",
+        "else np.arange(len(log))",
+        f"{UNITS}whoever_taught_the_class_does_not_bet",
+    ),
+    Mutant(
+        "verify counts visits",
+        "certificate/verify.py",
+        "1.0 / visits[unit]",
+        "1.0",
+        f"{UNITS}a_certificate_is_verified_and_none_of_its_units_can_be_changed",
     ),
     Mutant(
         "intervals of values pay for no experts",
@@ -283,7 +319,7 @@ SCORES = (
     ),
     Mutant(
         "an action may have been played less often than was declared",
-        "records/log.py",
+        "records/least.py",
         "if below.max() > 0:",
         "if False:",
         "certificate/test_played_only.py::test_a_declaration_that_the_log_refutes_is_refused",
@@ -454,15 +490,15 @@ PAST = (
     Mutant(
         "blocks are cut where the log ends",
         "certificate/conventions.py",
-        "np.searchsorted(stops, np.arange(len(log))",
-        "np.searchsorted(stops, np.arange(len(log)) + len(log) // 8",
+        "np.searchsorted(stops, newest",
+        "np.searchsorted(stops, newest + len(log) // 8",
         "certificate/test_certify.py::test_blocks_do_not_depend_on_where_a_log_ends",
     ),
     Mutant(
         "the first block is one row longer",
         "certificate/conventions.py",
-        "np.searchsorted(stops, np.arange(len(log))",
-        "np.searchsorted(stops, np.arange(len(log)) - 1",
+        "np.searchsorted(stops, newest",
+        "np.searchsorted(stops, newest - 1",
         "certificate/test_certify.py::test_blocks_do_not_depend_on_where_a_log_ends",
     ),
     Mutant(
@@ -544,8 +580,8 @@ RECHECK = (
     Mutant(
         "verify ignores what it costs to move weight",
         "certificate/verify.py",
-        "scores = scores + share * _scores(rows)[",
-        "scores = scores + 0.0 * _scores(rows)[",
+        "scores = scores + share * score(rows)[",
+        "scores = scores + 0.0 * score(rows)[",
         MADE,
     ),
     Mutant(
@@ -663,14 +699,14 @@ RECHECK = (
     ),
     Mutant(
         "verify has no cap on q's side",
-        "certificate/verify.py",
+        "certificate/rescoring.py",
         "np.minimum(_room_above(1.0 - rows.predictions, stake), p * cap)",
         "_room_above(1.0 - rows.predictions, stake)",
         CAPS,
     ),
     Mutant(
         "verify has no cap on π's side",
-        "certificate/verify.py",
+        "certificate/rescoring.py",
         "np.minimum(_room_above(rows.predictions, stake), p * cap)",
         "_room_above(rows.predictions, stake)",
         CAPS,
@@ -678,7 +714,7 @@ RECHECK = (
     Mutant(
         "verify counts a row once however often it occurred",
         "certificate/verify.py",
-        "log.repeats[part, None] * self._growth",
+        "weights[part, None] * self._growth",
         "self._growth",
         CAPS,
     ),
@@ -710,7 +746,7 @@ RECHECK = (
             ("rewards", "log.rewards, log.propensities", "log.propensities", DIGEST),
             ("propensities", "log.propensities, log.rounds", "log.rounds", DIGEST),
             ("rounds", "log.rounds, log.repeats", "log.repeats", DIGEST),
-            ("repeats", "log.repeats, *least)", "*least)", DIGEST),
+            ("repeats", "log.repeats, *least", "*least", DIGEST),
             ("ids", "contexts.features, ids", "contexts.features", DIGEST),
             ("features", "contexts.categories)), contexts.features", "contexts.categories))", DIGEST),
             (

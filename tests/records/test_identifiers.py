@@ -12,7 +12,7 @@ import pytest
 from pacbandits import InputError, read_log
 from pacbandits.records import Contexts
 from pacbandits.records.digest import digest_contexts
-from pacbandits.records.identifiers import leave_out_identifiers
+from pacbandits.records.identifiers import leave_out_identifiers, notice_returns, tells_of_return
 
 
 def text(values: list[str | None]) -> pa.Array:
@@ -47,6 +47,49 @@ def test_which_columns(name: str, column: pa.Array, left_out: bool) -> None:
     if left_out:
         assert remarks[0].startswith(f"the column '{name}' was left out, as ")
         assert remarks[0].endswith("; to keep it, name it among the features")
+
+
+PEOPLE = [i // 3 for i in range(300)]  # a hundred, of whom each comes three times
+
+
+@pytest.mark.parametrize(
+    ("name", "column", "noticed"),
+    [
+        ("user_id", pa.array(PEOPLE), True),
+        ("userId", pa.array(PEOPLE), True),
+        ("Patient No", pa.array(PEOPLE), True),
+        ("customerid", text([f"c{i}" for i in PEOPLE]), True),
+        ("email", text([f"{i}@example.org" for i in PEOPLE]), True),
+        ("home_visitor_id", pa.array(PEOPLE), True),
+        ("customer", pa.array(PEOPLE), True),
+        ("id", pa.array(PEOPLE), True),
+        ("user_id", pa.array([*PEOPLE[:-1], None]), True),
+        ("user_id", pa.array([i // 20 for i in range(300)]), False),  # fifteen may be a category
+        ("customer", pa.array([i // 6 for i in range(300)]), False),
+        ("id", pa.array([i % 100 for i in range(2100)]), False),
+        ("user_id", pa.array(range(300)), False),  # nobody comes back
+        ("user_id", pa.array([float(i) for i in PEOPLE]), False),
+        ("customer_age", pa.array(PEOPLE), False),
+        ("store_id", pa.array(PEOPLE), False),
+        ("product", text([f"p{i}" for i in PEOPLE]), False),
+        ("customer_type", text([f"p{i}" for i in PEOPLE]), False),
+        ("userland", pa.array(PEOPLE), False),
+    ],
+)
+def test_people_who_come_back_are_noticed(name: str, column: pa.Array, noticed: bool) -> None:
+    said = notice_returns({name: column, "age": pa.array(PEOPLE)})
+    assert len(said) == noticed
+    assert notice_returns({name: column}, but=[name]) == ()
+    columns = {name: column}
+    left_out = leave_out_identifiers(columns)
+    if noticed:
+        rows = len(column) - column.null_count
+        assert tells_of_return(said[0])
+        assert said[0].startswith(f"{rows} rows are of 100 values of '{name}'")
+        assert said[0].endswith(f"--unit {name} (in Python, unit='{name}') accounts for that")
+        assert f"its name is that of people's identifiers, of which {rows} rows have 100" in left_out[0]
+        assert columns == {}
+    assert notice_returns({name: column}, coded=[name]) == (() if pa.types.is_dictionary(column.type) else said)
 
 
 def test_in_logs_and_contexts(tmp_path: Path) -> None:

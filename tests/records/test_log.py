@@ -11,7 +11,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from pacbandits.errors import InputError
+from pacbandits.logs import read_log
 from pacbandits.records import Contexts, Log
+from pacbandits.records.digest import digest_log
 from pacbandits.records.log import WEIGHTS_REMARK
 
 CONTEXTS = Contexts.of([[1.5, 0], [2.5, 1], [3.5, 0]], names=["age", "place"], categories=[None, ["b", "a"]])
@@ -178,3 +180,37 @@ def test_a_file_without_repeats_has_one_of_each(tmp_path: Path) -> None:
 def test_refuses_repeats_that_are_no_counts(repeats: Any, message: str) -> None:
     with pytest.raises(InputError, match=message):
         example(repeats=repeats)
+
+
+def test_units_there_and_back(tmp_path: Path) -> None:
+    log = example(units=[7, 3, 7], rounds=None)
+    assert log.weights.tolist() == [0.5, 1.0, 0.5]
+    assert (log.samples, log.n_units, log.round_sizes.tolist()) == (3, 2, [2.0])
+    assert log.take(np.array([0, 1])).weights.tolist() == [1.0, 1.0]
+    log.write(tmp_path / "log.parquet")
+    again = Log.read(tmp_path / "log.parquet")
+    assert again.units is not None
+    assert again.units.tolist() == [0, 1, 0]
+    assert again.contexts.names == ("age", "place")
+    assert digest_log(again) == digest_log(log) != digest_log(example(rounds=None))
+    assert digest_log(example(units=[4, 5, 6])) == digest_log(example())
+    assert read_log(tmp_path / "log.parquet")[0].weights.tolist() == [0.5, 1.0, 0.5]
+    clash = Contexts.of([[1.0], [2.0], [3.0]], names=["unit"])
+    with pytest.raises(InputError, match="feature 'unit' has the name of a log column"):
+        example(contexts=clash, units=[0, 0, 1]).write(tmp_path / "clash.parquet")
+    example(contexts=clash).write(tmp_path / "feature.parquet")
+    assert Log.read(tmp_path / "feature.parquet").contexts.names == ("unit",)
+    assert read_log(tmp_path / "feature.parquet")[0].units is None
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"units": [0, 1]}, r"units must have shape \(3,\), got \(2,\)"),
+        ({"units": [0, -1, 1]}, "units must be 0 or more, got -1"),
+        ({"units": [0, 1, 1], "repeats": [1, 4, 1]}, "row 1 counts 4 interactions, so that nothing tells whose"),
+    ],
+)
+def test_units_that_cannot_be(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        example(**changes)

@@ -184,9 +184,12 @@ def certify_asymptotically(
     progress: told after each draw.
     """
     drawing, seed = random_numbers(rng)
-    blocks, shuffled = arrange(
-        check_log(log), ordered=flag(ordered, name="ordered"), shuffle=flag(shuffle, name="shuffle")
-    )
+    if check_log(log).units is not None:
+        raise InputError(
+            "an approximate certificate takes every row for another person; people who come back need a proof: leave "
+            "out --asymptotic, or the unit"
+        )
+    blocks, shuffled = arrange(log, ordered=flag(ordered, name="ordered"), shuffle=flag(shuffle, name="shuffle"))
     if isinstance(policies, str):
         policies = learn_from_blocks(policies, blocks, None)
     learning = policies.learning if isinstance(policies, LearntClass) else None

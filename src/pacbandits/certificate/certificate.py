@@ -37,6 +37,15 @@ ASSUMPTIONS = (
     BEFORE,
     "the logged propensities are those with which actions were drawn",
 )
+# The first of these where a log tells whose row each is (see `pacbandits.certificate.conventions`), and what it adds.
+UNITS_ALIKE = (
+    "people, each with all their visits and with what each action would earn in them, are independent draws from one "
+    "distribution, first to last (the visits of one person need not be independent of each other)"
+)
+UNITS_COME = "how often and in what contexts a person came does not depend on what they were given"
+UNITS_VALUE = "the value of a policy is its reward averaged over the visits of a person, and then over people"
+UNITS_END = "when the log ended did not depend on what people had earned"
+UNITS_ROUNDS = "the log ends with a whole round"
 BETS_FIXED = "predictions and bets were fixed before the round they were used in, by whoever ran the trial"
 MODEL_GIVEN = "the reward model was chosen before the log was seen"
 ROUNDS = "rounds are numbered in the order in which they occurred, and no row chose its round by its outcome"
@@ -44,6 +53,10 @@ ORDERED = "the rows of the log stand in the order in which they occurred"
 SHUFFLED = (
     "neither the probability of an action nor when the log ended depended on earlier rows, so that its rows are as "
     "good in any order (they were shuffled)"
+)
+UNITS_SHUFFLED = (
+    "neither the probability of an action nor when the log ended depended on rows of other people, so that people are "
+    "as good in any order (they were shuffled, each with all their visits)"
 )
 LED = "the leader of every round and what weight moves to it were fixed before it, by whoever ran the trial"
 SCORE = "capped doubly robust difference, log(1 + bet (epsilon - score))"
@@ -70,6 +83,7 @@ class Certificate(Claim):
     by_rule: whether model, bets and leaders follow from the log by the rule of `certify`, so that who verifies can
         derive them again; else they were fixed by whoever ran the trial.
     learning: how the policy class was learnt, if it was asked for by its name.
+    units: how many people the interactions are of, by which evidence is counted; None where each is of another.
     """
 
     kind: ClassVar[str] = "pacbandits certificate"
@@ -88,6 +102,28 @@ class Certificate(Claim):
     shuffled: bool = False
     by_rule: bool = False
     learning: Learning | None = None
+    units: int | None = None
+
+    @property
+    def independent(self) -> int:
+        """How many independent draws there are: people, or interactions where each is of another."""
+        return self.samples if self.units is None else self.units
+
+    @property
+    def any_time(self) -> bool:
+        """Whether the claim holds however often one looks at a log that grows, and whenever one stops."""
+        return not self.shuffled and (self.units is None or self.by_rounds)
+
+    @property
+    def by_rounds(self) -> bool:
+        """Whether the log has rounds of its own."""
+        known = self.learning is None or self.learning.in_order
+        return len(self.bets.scales) > 1 and not self.ordered and known
+
+    @property
+    def counted(self) -> str:
+        """What evidence was counted by, in words: interactions, or people and their visits."""
+        return count_words(self.samples, self.units)
 
     @property
     def certified(self) -> bool:
@@ -95,17 +131,18 @@ class Certificate(Claim):
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        learning, rounds, trusted = self.learning, len(self.bets.scales), not self.by_rule
+        learning, trusted = self.learning, not self.by_rule
+        basis = basic_assumptions(units=self.units is not None, shuffled=self.shuffled, by_rounds=self.by_rounds)
         asked = (
             (FIXED if learning is None else learning.assumption, True),
-            (ROUNDS, rounds > 1 and not self.ordered and (learning is None or learning.in_order)),
+            (ROUNDS, self.by_rounds),
             (ORDERED, self.ordered and not self.shuffled),
-            (SHUFFLED, self.shuffled),
+            (SHUFFLED if self.units is None else UNITS_SHUFFLED, self.shuffled),
             (BETS_FIXED, trusted),
             (LED, trusted and self.leaders is not None),
             (INEXACT, not self.exact),
         )
-        return (*ASSUMPTIONS, self.within, *(words for words, needed in asked if needed), *self.remarks)
+        return (*basis, self.within, *(words for words, needed in asked if needed), *self.remarks)
 
     def is_of(self, log: Log) -> bool:
         """Whether this is the log it was made from, which may have gone on since."""
@@ -132,6 +169,7 @@ class Certificate(Claim):
             "exact": self.exact,
             "ordered": self.ordered,
             "shuffled": self.shuffled,
+            "units": self.units,
         }
 
     @classmethod
@@ -161,13 +199,36 @@ class Certificate(Claim):
                 shuffled=fields.flag("shuffled"),
                 by_rule=fields.flag("by_rule"),
                 learning=None if fields["learning"] is None else Learning.from_json(fields["learning"]),
+                units=None if fields["units"] is None else fields.whole_number("units", least=1),
             )
             if made.shuffled and not made.ordered:
                 raise InputError("rows were shuffled, but the certificate does not go by their order")
+            if made.units is not None and made.units > made.samples:
+                raise InputError(f"{made.samples:,} interactions cannot be of {made.units:,} people")
             if len(set(made.experts)) < len(made.experts):
                 raise InputError("the 'experts' of the certificate name one twice")
         check_follows(given, made.to_json(), names=("claim", "certified", "words", "score", "assumptions", "alarms"))
         return made
+
+
+def basic_assumptions(*, units: bool, shuffled: bool, by_rounds: bool) -> tuple[str, ...]:
+    """What every claim rests on.
+
+    units: whether the log tells whose row each is. The weight of a visit is known once the round or block is over, so
+    that the end of the log must not depend on rewards before that: of shuffled rows that is assumed anyway. by_rounds:
+    whether the log has rounds of its own.
+    """
+    if not units:
+        return ASSUMPTIONS
+    ends = () if shuffled else (UNITS_ROUNDS,) if by_rounds else (UNITS_END,)
+    return (UNITS_ALIKE, *ASSUMPTIONS[1:], UNITS_COME, UNITS_VALUE, *ends)
+
+
+def count_words(samples: int, units: int | None) -> str:
+    """How many interactions there are, and of how many people, if that is told."""
+    if units is None:
+        return f"{samples:,}"
+    return f"{samples:,} visits of {units:,} people, {samples / units:.3g} each; evidence counts people"
 
 
 def leaders_to_json(leaders: Leaders) -> Json:

@@ -13,6 +13,7 @@ from pacbandits.certificate.conventions import (
     EXPERT_STAKES,
     arrange,
     delta_part,
+    has_rounds,
     settling_round,
     sizes_beforehand,
     worth_leading,
@@ -101,16 +102,16 @@ def certify(
         asked / unit,
         delta,
         model=first_model(blocks) if model is None else check_model(model),
-        ordered=blocks is not log,
+        ordered=blocks is not log and not has_rounds(log),
         shuffled=shuffled,
         single=flag(single, name="single"),
     )
-    certificate = replace(_made(evidence), epsilon=asked)
+    certificate = replace(_made(evidence), epsilon=asked, rows=len(log))
     for _ in range(MAX_TRIED_DISTANCES if epsilon is None else 0):
         nearest = rounded_up(certificate.certified_epsilon)
         if nearest >= unit or (certificate.certified and nearest >= certificate.epsilon):
             break
-        certificate = replace(_made(replace(evidence, epsilon=nearest / unit)), epsilon=nearest)
+        certificate = replace(_made(replace(evidence, epsilon=nearest / unit)), epsilon=nearest, rows=len(log))
     looked = certificate.looked_at(log)
     return looked if model is None else looked.with_remarks(MODEL_GIVEN)
 

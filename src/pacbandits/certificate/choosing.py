@@ -112,7 +112,7 @@ def lead_log(
     leads instead; for those who verify.
     """
     rounds = np.unique(log.rounds)
-    ends = np.cumsum([log.repeats[log.rounds == number].sum() for number in rounds])
+    ends = np.cumsum(log.round_sizes)
     leaders = Leaders(moving=SINGLE_MOVING if single else LOTTERY_MOVING, settled=settled)
     leader, last = None, FIRST_BLOCK_ROWS / LEADING_GROWTH_FACTOR
     latest = len(sizes) if settled is None else settled

@@ -2,6 +2,25 @@
 
 How the rows of a log without rounds are cut into blocks, for which classes leaders take the place of a union over all
 policies, and what `certify` stakes: who verifies looks for these again, as they follow from the log and the class.
+
+**People who come back.** A log may tell whose row each is. Rows of a unit are not independent of each other, units are.
+The value of a policy is then its reward averaged over the m visits of a unit, and after that over units; each visit
+counts w = 1/m. Let X_ij be the score of visit j of unit i, g_ij what it is on average over the action drawn there.
+Given what all actions would have earned at all visits, row by row in the order of time, by Jensen's inequality, as
+w ≤ 1 and a propensity depends on what was seen before alone; and then by that of the means within a unit,
+
+    E Π_ij (1 + λ(ε − X_ij))^w ≤ Π_ij (1 + λ(ε − g_ij))^w ≤ Π_i (1 + λ(ε − ḡ_i)),     ḡ_i = Σ_j g_ij/m.
+
+Units are independent, so that on average this is what it would be with one row a unit, for each kind of bet that is
+made here: wealth against all policies, by leaders, of values and of checks. The same holds where a unit is given one
+action for good, with the probability that each of its rows tells: then all its factors are drawn at once, and their
+geometric mean is no larger than their mean.
+
+It takes that λ and all else that bets are made by come from other units: so the visits of a unit count in one round or
+block. Where rows are shuffled, units are, with all their visits. In order, units are numbered by their first visits,
+blocks count them, and a block begins with the first visit of its first unit; visits in a later round or block than a
+unit's first one are left out, since what was learnt in between could carry something of the unit back to it. And how
+often a unit came, and in what contexts, must not depend on what it was given, which certificates say.
 """
 
 from __future__ import annotations
@@ -11,11 +30,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from pacbandits.arrays import IntArray
+from pacbandits.arrays import BoolArray, IntArray
 from pacbandits.confidence import LEADERS_PART, UNION_PART
 from pacbandits.errors import InputError
 from pacbandits.policies.base import PolicyClass
 from pacbandits.records import Log
+from pacbandits.records.units import number_units
 from pacbandits.rewards.halves import scrambled
 
 FIRST_BLOCK_ROWS = 256  # a log grows, so blocks must not depend on where it ends
@@ -36,16 +56,15 @@ def arrange(log: Log, *, ordered: bool, shuffle: bool = False) -> tuple[Log, boo
     """
     if ordered and shuffle:
         raise InputError("rows that stand in the order in which they occurred need no shuffle; leave one of them out")
-    if has_rounds(log) or not (ordered or shuffle or has_fixed_split(log)):
-        return log, False
-    return rearrange(log, ordered=True, shuffle=not ordered), not ordered
+    apart = not (has_rounds(log) or ordered) and (shuffle or has_fixed_split(log))
+    return rearrange(log, ordered=ordered or apart, shuffle=apart), apart
 
 
 def rearrange(log: Log, *, ordered: bool, shuffle: bool) -> Log:
     """The log in the order that a certificate says: in blocks of its rows, or of its shuffled rows."""
     if not ordered:
-        return log
-    return in_blocks(shuffled(log), planned_ends(len(log))) if shuffle else in_blocks(log)
+        return in_first_rounds(log)
+    return in_blocks(shuffled(log), planned_ends(log.n_units)) if shuffle else in_blocks(log)
 
 
 def has_rounds(log: Log) -> bool:
@@ -60,25 +79,58 @@ def has_fixed_split(log: Log) -> bool:
 
 
 def shuffled(log: Log) -> Log:
-    """The log with its rows in an order that has nothing to do with what they hold, always the same for so many."""
-    return log.take(np.argsort(scrambled(np.arange(len(log), dtype=np.uint64)), kind="stable"))
+    """The log with its rows in an order that has nothing to do with what they hold, always the same for so many.
+
+    Of units, so that the visits of each follow each other, in the order in which they stood.
+    """
+    numbers = np.arange(len(log)) if log.units is None else number_units(log.units)
+    return log.take(np.argsort(scrambled(numbers.astype(np.uint64)), kind="stable"))
 
 
 def in_blocks(log: Log, ends: IntArray | None = None) -> Log:
     """The log itself if it has rounds, else with its rows, in their order, numbered by block.
 
-    ends: of the blocks, if not `block_ends`.
+    Of each unit there are the visits of its first round or block alone. ends: of the blocks, in rows or units, if not
+    `block_ends`.
     """
     if has_rounds(log):
-        return log
+        return in_first_rounds(log)
     if log.repeats.max() > 1:
         raise InputError(
             "the log counts repeated interactions, so its rows cannot stand in the order in which they occurred; "
             "certify it without that assumption"
         )
-    stops = block_ends(len(log)) if ends is None else ends
-    blocks: IntArray = np.searchsorted(stops, np.arange(len(log)), side="right").astype(np.int64)
-    return replace(log, rounds=blocks)
+    newest = np.arange(len(log)) if log.units is None else np.maximum.accumulate(number_units(log.units))
+    stops = block_ends(log.n_units) if ends is None else ends
+    blocks: IntArray = np.searchsorted(stops, newest, side="right").astype(np.int64)
+    return in_first_rounds(replace(log, rounds=blocks), noun="block")
+
+
+def in_first_rounds(log: Log, *, noun: str = "round") -> Log:
+    """The log with the visits of each unit in the first round that saw it, and a remark on others; itself if all are.
+
+    noun: what rounds are called.
+    """
+    kept = seen_first(log.units, log.rounds)
+    if kept is None or kept.all():
+        return log
+    assert log.units is not None
+    rows, people = int((~kept).sum()), len(np.unique(log.units[~kept]))
+    words = (
+        f"{rows:,} rows of {people:,} people who came back after the {noun} of their first visit were left out; values "
+        f"are of the visits within that {noun}"
+    )
+    return replace(log.only(kept), remarks=(*log.remarks, words))
+
+
+def seen_first(units: IntArray | None, rounds: IntArray) -> BoolArray | None:
+    """Which rows (n,) are in the first round that saw their unit; None where there are no units."""
+    if units is None:
+        return None
+    _, which = np.unique(units, return_inverse=True)
+    first = np.full(int(which.max()) + 1, np.iinfo(np.int64).max)
+    np.minimum.at(first, which, rounds)
+    return rounds == first[which]
 
 
 def block_ends(rows: int) -> IntArray:
@@ -90,7 +142,7 @@ def block_ends(rows: int) -> IntArray:
 
 
 def settling_row(rows: int) -> int:
-    """Before which of so many shuffled rows the leader is chosen that stays."""
+    """Before which of so many shuffled rows, or units, the leader is chosen that stays."""
     return max(FIRST_BLOCK_ROWS, math.floor(SETTLING_SHARE * rows))
 
 
@@ -106,20 +158,20 @@ def planned_ends(rows: int) -> IntArray:
 
 def settling_round(log: Log) -> int:
     """The block, counted from 0, that begins with the settling row of shuffled rows."""
-    return int(np.searchsorted(planned_ends(len(log)), settling_row(len(log)))) + 1
+    return int(np.searchsorted(planned_ends(log.n_units), settling_row(log.n_units))) + 1
 
 
 def sizes_beforehand(log: Log, *, in_order: bool, shuffled: bool = False) -> tuple[int, ...]:
-    """How many interactions each round of a log may be said to have had planned, whatever came of it.
+    """How many interactions (or units) each round of a log may be said to have had planned, whatever came of it.
 
     in_order: whether the rounds are blocks of rows, of which the last may not be full. Of others no more is known than
         that they were played, and what is planned is as many again as before.
     shuffled: whether the blocks are of shuffled rows, of which it is known how many there are.
     """
     if in_order:
-        ends = planned_ends(len(log)) if shuffled else block_ends(len(log))
+        ends = planned_ends(log.n_units) if shuffled else block_ends(log.n_units)
         return tuple(int(size) for size in np.diff(ends, prepend=0))
-    counts = [int(log.repeats[log.rounds == number].sum()) for number in np.unique(log.rounds)]
+    counts = log.round_sizes
     return tuple(max(1, int(before)) for before in np.cumsum([0, *counts[:-1]]))
 
 

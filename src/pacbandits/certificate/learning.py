@@ -25,6 +25,7 @@ from pacbandits.policies.base import AskingClass, PolicyClass
 from pacbandits.policies.registry import learns, load_policies
 from pacbandits.records import Contexts, Log, check_contexts, check_log
 from pacbandits.records.digest import digest_contexts
+from pacbandits.records.units import number_units
 
 MIN_LEARNING_INTERACTIONS = FIRST_BLOCK_ROWS
 DIGEST_LETTERS_SHOWN = 12
@@ -152,7 +153,7 @@ def has_order(log: Log) -> bool:
 
 
 def spared_rounds(log: Log) -> int:
-    """The fewest rounds at the beginning that hold 256 interactions or more; 1 for a log without an order.
+    """The fewest rounds at the beginning that hold 256 interactions (or units) or more; 1 for a log without an order.
 
     Raises:
         InputError: When no row would be left to bet.
@@ -163,20 +164,23 @@ def spared_rounds(log: Log) -> int:
                 "the log counts repeated interactions, so its first rows are no sample from which a policy class could "
                 "be learnt; give contexts from before the experiment (--contexts)"
             )
-        _check_left(len(log), taken=MIN_LEARNING_INTERACTIONS)
+        _check_left(log, taken=MIN_LEARNING_INTERACTIONS)
         return 1
-    numbers, which = np.unique(log.rounds, return_inverse=True)
-    ends = np.cumsum(np.bincount(which, weights=log.repeats))
+    ends = np.cumsum(log.round_sizes)
     spared = int(np.searchsorted(ends, MIN_LEARNING_INTERACTIONS)) + 1
-    _check_left(log.samples, taken=int(ends[spared - 1]) if spared < len(numbers) else log.samples)
+    _check_left(log, taken=int(ends[spared - 1]) if spared < len(ends) else log.n_units)
     return spared
 
 
 def set_apart(log: Log) -> Log:
-    """The log with its first block of rows as a round of its own, if it has no rounds; only stakes go by these."""
+    """The log with its first block of rows as a round of its own, if it has no rounds; only stakes go by these.
+
+    Of units all rows: what a unit does later is not independent of the contexts in which it came first.
+    """
     if has_order(log):
         return log
-    return replace(log, rounds=(np.arange(len(log)) >= MIN_LEARNING_INTERACTIONS).astype(np.int64))
+    numbers = np.arange(len(log)) if log.units is None else number_units(log.units)
+    return replace(log, rounds=(numbers >= MIN_LEARNING_INTERACTIONS).astype(np.int64))
 
 
 def rows_that_bet(log: Log, learning: Learning | None) -> IntArray:
@@ -191,14 +195,15 @@ def known_first(log: Log, spared: int) -> Contexts:
     """The contexts of the first rounds, as often as they occurred, with the labels that occurred."""
     apart = set_apart(log)
     first = np.flatnonzero(apart.rounds < np.unique(apart.rounds)[spared])
-    counts = log.repeats[first]
+    counts = log.weights[first]
     return replace(log.contexts.take(first), weights=counts / counts.sum()).with_labels_seen()
 
 
-def _check_left(samples: int, *, taken: int) -> None:
-    """Raise unless some interactions are left once the class has been learnt."""
-    if samples <= taken:
+def _check_left(log: Log, *, taken: int) -> None:
+    """Raise unless some interactions, or units, are left once the class has been learnt."""
+    if log.n_units <= taken:
+        what = "interactions, which" if log.units is None else "people, whose rows"
         raise InputError(
-            f"the policy class would be learnt from the first {taken:,} interactions, which then prove nothing, and "
-            f"the log has {samples:,}; give contexts from before the experiment (--contexts), or a longer log"
+            f"the policy class would be learnt from the first {taken:,} {what} then prove nothing, and "
+            f"the log has {log.n_units:,}; give contexts from before the experiment (--contexts), or a longer log"
         )

@@ -63,7 +63,8 @@ class Ledger:
 
     @property
     def samples(self) -> int:
-        return int(self.rows.repeats.sum())
+        """How many interactions there are, or units."""
+        return round(self.rows.repeats.sum())
 
     @property
     def counts(self) -> FloatArray:
@@ -98,7 +99,7 @@ class Ledger:
             starts=np.concatenate([[0], np.cumsum(np.bincount(which))]).astype(np.int64),
             actions=log.actions[order],
             rewards=log.rewards[order],
-            repeats=log.repeats[order].astype(np.float64),
+            repeats=log.weights[order],
             rounds=rounds[order].astype(np.int64),
             played=log.played_propensities[order],
             propensities=np.ascontiguousarray(log.bounds[order]),
@@ -108,8 +109,8 @@ class Ledger:
 
     @property
     def round_sizes(self) -> FloatArray:
-        """How many interactions each round had (rounds,)."""
-        return np.bincount(self.rows.rounds, weights=self.rows.repeats, minlength=self.n_rounds).astype(np.float64)
+        """How many interactions each round had (rounds,), or units."""
+        return np.rint(np.bincount(self.rows.rounds, weights=self.rows.repeats, minlength=self.n_rounds))
 
     def log_wealth(self, against: Against, *, bets: FloatArray, share: float, epsilon: float) -> FloatArray:
         """Scores (m, A) that sum to `Σ_i log(1 + λ(ε − Z_i(π)))` over a policy's actions.

@@ -34,7 +34,7 @@ class Rows(NamedTuple):
     starts (m + 1,): where the rows of each context begin; last, how many rows there are.
     actions (n,): what was played.
     rewards (n,): what it earned.
-    repeats (n,): how often a row occurred.
+    repeats (n,): how much a row counts: as often as it occurred, and of m visits of a unit each 1/m.
     rounds (n,): the round of a row, counted from 0 without gaps.
     played (n,): the propensity of the played action.
     propensities (n, A): what caps and control variates are made from; where the log tells the played propensity alone,

@@ -35,8 +35,8 @@ import numpy as np
 
 from pacbandits.arrays import BoolArray, FloatArray, IntArray
 from pacbandits.certificate.bets import CAP_SHARE, Bets
-from pacbandits.certificate.certificate import Certificate
-from pacbandits.certificate.conventions import EXPERT_STAKES, arrange, rearrange
+from pacbandits.certificate.certificate import ORDERED, ROUNDS, SHUFFLED, UNITS_SHUFFLED, Certificate, basic_assumptions
+from pacbandits.certificate.conventions import EXPERT_STAKES, arrange, has_rounds, rearrange
 from pacbandits.certificate.leaders import NOBODY
 from pacbandits.certificate.learning import set_apart
 from pacbandits.certificate.moving import move_weight
@@ -55,7 +55,8 @@ ROWS_AT_A_TIME = 2**14  # by one core
 class Interval:
     """What is known of a number, in the units of rewards.
 
-    low, high: between which it lies, except with probability δ; at all times together, unless rows were shuffled.
+    low, high: between which it lies, except with probability δ; at all times together, unless rows were shuffled, or
+        are of people who come back.
     estimate: what it is likely to be.
     """
 
@@ -77,6 +78,9 @@ class Worth:
     singles (A,): the mean reward of each single action.
     delta: with what probability each interval may be wrong.
     shuffled: whether the rows were, so that intervals are for one look at a log whose end did not depend on rewards.
+    samples: interactions that were counted.
+    units: how many people they are of; None where each is of another.
+    assumptions: all that the intervals rest on, in words.
     """
 
     value: Interval
@@ -85,6 +89,9 @@ class Worth:
     singles: tuple[Interval, ...]
     delta: float
     shuffled: bool
+    samples: int
+    units: int | None
+    assumptions: tuple[str, ...]
 
     def to_json(self) -> dict[str, Any]:
         """As what JSON knows."""
@@ -95,6 +102,8 @@ class Worth:
             "single_actions": [one.to_json() for one in self.singles],
             "delta": self.delta,
             "shuffled": self.shuffled,
+            "samples": self.samples,
+            "units": self.units,
         }
 
 
@@ -128,7 +137,12 @@ def evaluate(
     weights = _probabilities(policy, blocks)
     bets = Bets(EXPERT_STAKES, (1.0,) * rounds)
     rows = _Rows(blocks, predict_by_round(blocks, used), weights, bets, _bet_on(blocks, bets))
-    return _worth(rows, delta=check_delta(delta), log_size=0.0, slack=0.0, shuffled=mixed)
+    basis = basic_assumptions(units=log.units is not None, shuffled=mixed, by_rounds=has_rounds(log))
+    mixing = SHUFFLED if log.units is None else UNITS_SHUFFLED
+    order = (mixing,) if mixed else (ROUNDS,) if has_rounds(log) else (ORDERED,) if in_order else ()
+    low, high = log.reward_range
+    assumed = (*basis, f"rewards lie in [{low:g}, {high:g}]", *order, *blocks.assumed)
+    return _worth(rows, delta=check_delta(delta), log_size=0.0, slack=0.0, shuffled=mixed, assumptions=assumed)
 
 
 def measure_worth(
@@ -148,7 +162,7 @@ def measure_worth(
             return None
         weights, log_size = _probabilities(c.policy, cut), c.log_size
     else:
-        counts = _round_sizes(cut)
+        counts = cut.round_sizes
         against, ends = move_weight(c.leaders, cut.contexts, units=c.bets.units, counts=counts)
         if not ends.any():
             return None
@@ -165,7 +179,8 @@ def measure_worth(
         part, slack = c.leaders.part(counts), _slack(c.policy, c.leaders.policies, ends / ends.sum())
     found = _Rows(cut, predict_by_round(blocks, used), weights, c.bets, counted)
     wrong = c.delta if delta is None else check_delta(delta)
-    return _worth(found, delta=wrong, log_size=log_size, slack=slack, part=part, shuffled=c.shuffled)
+    said = c.assumptions
+    return _worth(found, delta=wrong, log_size=log_size, slack=slack, part=part, shuffled=c.shuffled, assumptions=said)
 
 
 class _Rows(NamedTuple):
@@ -185,7 +200,16 @@ class _Rows(NamedTuple):
     counted: BoolArray
 
 
-def _worth(rows: _Rows, *, delta: float, log_size: float, slack: float, shuffled: bool, part: float = 1.0) -> Worth:
+def _worth(
+    rows: _Rows,
+    *,
+    delta: float,
+    log_size: float,
+    slack: float,
+    shuffled: bool,
+    assumptions: tuple[str, ...],
+    part: float = 1.0,
+) -> Worth:
     """All intervals, in the units of rewards."""
     log, n_actions = rows.log, rows.log.n_actions
     low, high = log.reward_range
@@ -215,6 +239,9 @@ def _worth(rows: _Rows, *, delta: float, log_size: float, slack: float, shuffled
         singles=tuple(Interval(*(low + unit * min(max(x, 0.0), 1.0) for x in one)) for one in singles),
         delta=delta,
         shuffled=shuffled,
+        samples=log.samples,
+        units=None if log.units is None else log.n_units,
+        assumptions=assumptions,
     )
 
 
@@ -224,9 +251,9 @@ def bound_below(rows: _Rows, *, needed: float, sign: float = 1.0) -> float:
     _, rounds = np.unique(log.rounds, return_inverse=True)
     counted, centres = rows.counted, _centres(rows, weights, rounds)
     stakes = np.array([rows.bets.stakes(expert) for expert in range(len(rows.bets))])
-    per_round = np.bincount(rounds, weights=counted * log.repeats, minlength=stakes.shape[1])
+    per_round = np.bincount(rounds, weights=counted * log.weights, minlength=stakes.shape[1])
     totals, middles = stakes @ per_round, stakes @ (per_round * centres)
-    repeats, played, known = log.repeats.astype(np.float64), log.played_propensities, log.bounds
+    repeats, played, known = log.weights, log.played_propensities, log.bounds
     wealth = np.zeros((len(log) // ROWS_AT_A_TIME + 1, len(stakes)))
 
     def add(first: int, last: int) -> None:
@@ -299,7 +326,7 @@ def _centres(rows: _Rows, weights: FloatArray, rounds: IntArray) -> FloatArray:
     """m (rounds,): the mean of S over the rounds before, and 0 in the first that counts; between −1 and 1."""
     log, counted = rows.log, rows.counted
     scores, n_rounds = _plain_scores(rows, weights), int(rounds.max()) + 1
-    mine = counted * log.repeats
+    mine = counted * log.weights
     sums = np.bincount(rounds, weights=mine * scores, minlength=n_rounds)
     counts = np.bincount(rounds, weights=mine, minlength=n_rounds)
     before, seen = np.cumsum(sums) - sums, np.cumsum(counts) - counts
@@ -316,7 +343,7 @@ def _plain_scores(rows: _Rows, weights: FloatArray) -> FloatArray:
 def _estimate(rows: _Rows) -> float:
     """θ, estimated: the mean of S by stakes."""
     _, rounds = np.unique(rows.log.rounds, return_inverse=True)
-    stakes = np.where(rows.counted, rows.bets.units[rounds], 0.0) * rows.log.repeats
+    stakes = np.where(rows.counted, rows.bets.units[rounds], 0.0) * rows.log.weights
     return float((stakes * _plain_scores(rows, rows.weights)).sum() / stakes.sum())
 
 
@@ -344,11 +371,6 @@ def _probabilities(policy: Chosen, log: Log) -> FloatArray:
     out = np.zeros((len(log), log.n_actions))
     out[np.arange(len(log)), policy(log.contexts)] = 1.0
     return out
-
-
-def _round_sizes(log: Log) -> FloatArray:
-    _, rounds = np.unique(log.rounds, return_inverse=True)
-    return np.bincount(rounds, weights=log.repeats).astype(np.float64)
 
 
 def _slack(policy: Chosen, leaders: tuple[object, ...], shares: FloatArray) -> float:

@@ -7,6 +7,7 @@ assumptions.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -17,6 +18,7 @@ from pacbandits.certificate.certificate import Certificate
 from pacbandits.certificate.conventions import delta_part, rearrange, worth_leading
 from pacbandits.certificate.leaders import MAX_SLACK, MIN_LOTTERY_WEIGHT, NOBODY, START_GROWTH_FACTOR, Leaders
 from pacbandits.certificate.learning import set_apart
+from pacbandits.certificate.rescoring import ScoredRows, score
 from pacbandits.checks import instance
 from pacbandits.confidence import start_part
 from pacbandits.errors import count_of
@@ -57,14 +59,13 @@ def verify(certificate: Certificate, log: Log, policies: PolicyClass, *, model: 
     instance(certificate, Certificate, name="certificate")
     check_log(log)
     check_class(policies)
-    if certificate.ordered:
-        if len(np.unique(log.rounds)) > 1:
-            return Verdict(("the certificate speaks of rows in their order, but the log has rounds",), None)
-        if certificate.shuffled and log.repeats.max() > 1:
-            return Verdict(("the log counts repeated interactions, which cannot be shuffled",), None)
-        log = rearrange(log, ordered=True, shuffle=certificate.shuffled)
+    if certificate.ordered and len(np.unique(log.rounds)) > 1:
+        return Verdict(("the certificate speaks of rows in their order, but the log has rounds",), None)
+    if certificate.shuffled and log.repeats.max() > 1:
+        return Verdict(("the log counts repeated interactions, which cannot be shuffled",), None)
+    rows, log = len(log), rearrange(log, ordered=certificate.ordered, shuffle=certificate.shuffled)
     cut = set_apart(log) if certificate.bets.spared else log
-    faults = _faults_on_sight(certificate, cut, policies)
+    faults = _faults_on_sight(certificate, cut, policies, rows=rows)
     if faults:
         return Verdict(tuple(faults), None)
     made = model_from_json(certificate.model) if model is None else check_model(model)
@@ -104,8 +105,8 @@ def verify(certificate: Certificate, log: Log, policies: PolicyClass, *, model: 
     return Verdict(tuple(faults), value)
 
 
-def _faults_on_sight(certificate: Certificate, log: Log, policies: PolicyClass) -> list[str]:
-    """What is wrong without a computation."""
+def _faults_on_sight(certificate: Certificate, log: Log, policies: PolicyClass, *, rows: int) -> list[str]:
+    """What is wrong without a computation; rows: that the log had before it was arranged."""
     c, faults = certificate, list[str]()
     if digest_log(log) != c.digest:
         faults.append("the log is not the one that was certified: its digest differs")
@@ -113,8 +114,11 @@ def _faults_on_sight(certificate: Certificate, log: Log, policies: PolicyClass) 
         faults.append("the policy class is not the one that was certified: its digest differs")
     if c.bets.spared != (0 if c.learning is None else c.learning.spared):
         faults.append("the rows that taught the policy class must not bet, and all others must")
-    if log.samples != c.samples or len(log) != c.rows:
+    if log.samples != c.samples or rows != c.rows:
         faults.append(f"the log has {count_of(log.samples, 'interaction')}, the certificate speaks of {c.samples}")
+    if (people := None if log.units is None else len(set(log.units.tolist()))) != c.units:
+        told = ("no people" if count is None else f"{count:,} people" for count in (people, c.units))
+        faults.append("by the log its rows are of {}, and by the certificate of {}".format(*told))
     if log.reward_range != c.reward_range:
         faults.append("the certificate and the log differ in the range of rewards, in whose units distances are")
     if log.action_names != c.action_names:
@@ -177,7 +181,7 @@ def _part_of_start(leaders: Leaders, log: Log) -> float:
     if not leaders.single or leaders.settled is not None:
         return 1.0 if leaders.start == 0 else 0.0
     _, rounds = np.unique(log.rounds, return_inverse=True)
-    before = np.concatenate([[0.0], np.cumsum(np.bincount(rounds, weights=log.repeats))])
+    before = np.concatenate([[0.0], np.cumsum(_counted(log, rounds))])
     if len(before) != len(leaders.turns) + 1:
         return 1.0  # of other rounds, which is said elsewhere
     led = [number for number, turn in enumerate(leaders.turns) if turn != NOBODY]
@@ -187,6 +191,20 @@ def _part_of_start(leaders: Leaders, log: Log) -> float:
             starts.append(number)
             last = before[number]
     return start_part(starts.index(leaders.start)) if leaders.start in starts else 0.0
+
+
+def _weights(log: Log) -> FloatArray:
+    """How much each row counts (n,): as often as it occurred; of m rows of one person each 1/m."""
+    if log.units is None:
+        return log.repeats.astype(np.float64)
+    own: list[int] = log.units.tolist()
+    visits = Counter(own)
+    return np.array([1.0 / visits[unit] for unit in own])
+
+
+def _counted(log: Log, rounds: IntArray) -> FloatArray:
+    """How many interactions each round had, or people; rounds (n,): from 0 without gaps."""
+    return np.rint(np.bincount(rounds, weights=_weights(log)))
 
 
 class _Book(NamedTuple):
@@ -205,7 +223,7 @@ class _Book(NamedTuple):
 def _keep_book(c: Certificate, log: Log) -> _Book:
     """Weights of leaders, round by round: what a row stakes is its leader's, and some of the others' moves to it."""
     _, rounds = np.unique(log.rounds, return_inverse=True)
-    counts = np.bincount(rounds, weights=log.repeats)
+    counts = _counted(log, rounds)
     if c.leaders is None:
         alone = Leaders(parts_of(c.policy)[:1], (0,) * len(counts), (1,) * len(counts))
         return _Book(alone, [{}] * len(counts), np.ones(1))
@@ -314,8 +332,8 @@ class Audit:
         return float(mixed[rows, policies.argmax(contexts, -mixed)(contexts)].sum()) + float(spread) - begun
 
     def wealth(self, expert: int, epsilon: float) -> FloatArray:
-        """repeats · log(1 + λ(ε − X)), with leaders repeats · (log(1 − λZ) + λε), for every row and action (n, A)."""
-        log, out = self.log, np.zeros_like(self.log.bounds)
+        """w log(1 + λ(ε − X)), with leaders w (log(1 − λZ) + λε), for every row of weight w and action (n, A)."""
+        log, out, weights = self.log, np.zeros_like(self.log.bounds), _weights(self.log)
         _, rounds = np.unique(log.rounds, return_inverse=True)
         stakes = self.certificate.bets.stakes(expert)
         for number, (turn, moves) in enumerate(zip(self.book.leaders.turns, self.book.moves, strict=True)):
@@ -324,7 +342,7 @@ class Audit:
             mine = np.flatnonzero(rounds == number)
             for start in range(0, len(mine), ROWS_AT_A_TIME):
                 part = mine[start : start + ROWS_AT_A_TIME]
-                out[part] = log.repeats[part, None] * self._growth(part, turn, moves, float(stakes[number]), epsilon)
+                out[part] = weights[part, None] * self._growth(part, turn, moves, float(stakes[number]), epsilon)
         return out
 
     def _growth(self, part: IntArray, turn: int, moves: dict[int, float], stake: float, epsilon: float) -> FloatArray:
@@ -335,7 +353,7 @@ class Audit:
         moved = np.ones(len(part))
         for j, share in moves.items():
             moved += share * (others[j] != reference)
-        rows = _Rows(
+        rows = ScoredRows(
             predictions=self.predictions[part],
             bounds=log.bounds[part],
             actions=log.actions[part],
@@ -345,55 +363,9 @@ class Audit:
             bet=np.full(len(part), stake),
             cap=np.maximum(self.certificate.bets.share / (stake * moved) - 1.0, 0.0),
         )
-        scores = _scores(rows)
+        scores = score(rows)
         for j, share in moves.items():
-            scores = scores + share * _scores(rows)[np.arange(len(part)), others[j]][:, None]
+            scores = scores + share * score(rows)[np.arange(len(part)), others[j]][:, None]
         if self.certificate.leaders is None:
             return np.log1p(stake * (epsilon - scores))
         return np.log1p(-stake * scores) + stake * epsilon
-
-
-class _Rows(NamedTuple):
-    """What the scores of rows are made from.
-
-    predictions (n, A): of the reward model.
-    bounds (n, A): propensities, or what they were at least.
-    actions (n,): what was played.
-    rewards (n,): what it earned.
-    played (n,): the propensity of what was played.
-    reference (n,): q's actions.
-    bet (n,): λ.
-    cap (n,): M.
-    """
-
-    predictions: FloatArray
-    bounds: FloatArray
-    actions: IntArray
-    rewards: FloatArray
-    played: FloatArray
-    reference: IntArray
-    bet: FloatArray
-    cap: FloatArray
-
-
-def _scores(rows: _Rows) -> FloatArray:
-    """X of these rows for every action (n, A)."""
-    numbers, p = np.arange(len(rows.actions)), rows.bounds
-    reward, played, cap = rows.rewards[:, None], rows.played[:, None], rows.cap[:, None]
-    stake = rows.bet[:, None] / np.maximum(p, 1e-12)
-    above = np.minimum(_room_above(rows.predictions, stake), p * cap)
-    low = np.minimum(_room_above(1.0 - rows.predictions, stake), p * cap)[numbers, rows.reference][:, None]
-    mine = np.zeros_like(p, dtype=bool)
-    mine[numbers, rows.actions] = True
-    theirs = (rows.actions == rows.reference)[:, None]
-    score = 1.0 - above + mine * (above - (1.0 - reward)) / played - low - theirs * (reward - low) / played
-    score[numbers, rows.reference] = 0.0
-    return score
-
-
-def _room_above(mean: FloatArray, stake: FloatArray) -> FloatArray:
-    """1 − g(f, k) of `pacbandits.certificate.ledger`; not g, which rounding would bring too near to 1."""
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        left = ((1.0 - stake) + np.sqrt((1.0 - stake) ** 2 + 4.0 * mean * stake)) / 2.0
-        best = np.clip((1.0 - left) / stake, 0.0, 1.0 - mean)
-    return np.where(stake > 1e6, 0.0, np.where(stake < 1e-6, 1.0 - mean, best))

@@ -19,6 +19,7 @@ from pacbandits.cli.reading import (
     RewardRange,
     Split,
     Time,
+    Unit,
     Without,
     open_log,
     read_contexts,
@@ -69,6 +70,7 @@ def certify_log(
     reward_range: RewardRange = None,
     clip: Clip = False,
     time: Time = None,
+    unit: Unit = None,
     features: Features = None,
     without: Without = None,
     actions: Actions = None,
@@ -121,6 +123,7 @@ def certify_log(
     [dim]Examples:
     pacbandits certify test.csv --action variant --reward revenue --reward-range 0 500 --split uniform
     pacbandits certify test.csv --action variant --reward converted --propensity p --time shown_at --epsilon 0.01
+    pacbandits certify visits.csv --action variant --reward bought --split uniform --unit user_id
     pacbandits certify log.parquet --policies trees:depth=2 --epsilon 0.05 --delta 0.05
     pacbandits certify clicks.csv --least-propensity 0.02 --reward-range 0 10 --ordered
     pacbandits certify decisions.dsjson --reward-range -1 0
@@ -153,6 +156,7 @@ def certify_log(
         reward_range=reward_range,
         clip=clip,
         time=time,
+        unit=unit,
         columns=features,
         left_out=without,
         n_actions=actions,

@@ -15,6 +15,7 @@ from pacbandits.cli.reading import (
     RewardRange,
     Split,
     Time,
+    Unit,
     Without,
     open_log,
     reading_options,
@@ -46,6 +47,7 @@ def evaluate_policy(
     reward_range: RewardRange = None,
     clip: Clip = False,
     time: Time = None,
+    unit: Unit = None,
     without: Without = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")] = False,
 ) -> None:
@@ -74,6 +76,7 @@ def evaluate_policy(
         reward_range=reward_range,
         clip=clip,
         time=time,
+        unit=unit,
         left_out=without,
     )
     ordered = time is not None
@@ -100,7 +103,7 @@ def evaluate_policy(
     if control is not None and control not in names:
         raise InputError(f"there is no action '{plain(control)}'{nearest(control, names)}")
     if as_json:
-        told = {"actions": list(names), "own_log": own, "policy": words, "assumed": list(read.assumed)}
+        told = {"actions": list(names), "own_log": own, "policy": words, "assumed": list(worth.assumptions)}
         print_json(worth.to_json() | told)
     else:
         show(worth_table(worth, names, words, own=own, control=control, log=read))

@@ -73,6 +73,14 @@ Time = Annotated[
         help="The column that says when; rows are brought into that order, and those of one time stay in the file's.",
     ),
 ]
+Unit = Annotated[
+    str | None,
+    typer.Option(
+        metavar="COLUMN",
+        help="The column that says whose row it is, where people come back: rows of one person are not independent, "
+        "and evidence then counts people, not rows.",
+    ),
+]
 Features = Annotated[
     str | None,
     typer.Option(metavar="A,B,…", help="The columns to decide by, if not all that are left."),

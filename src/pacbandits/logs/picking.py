@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from pacbandits.arrays import IntArray
 from pacbandits.errors import InputError, nearest, plain
 from pacbandits.logs.reading import ReadingOptions
-from pacbandits.records.arrow import Columns, is_text, pa
+from pacbandits.records.arrow import Columns, is_list, is_text, pa
 from pacbandits.records.columns import SOMEWHERE, Cells, check_present, pop_floats
 from pacbandits.records.dates import check_dates
 
@@ -26,17 +26,28 @@ MIN_CLOCK_ROWS = 10  # that stand in the order of a date by no coincidence
 _OWN_COLUMNS = ("action", "reward", "propensity")
 
 
+class Picked(NamedTuple):
+    """What is told of the rows of a table beside what is done and earned in them.
+
+    order (n,): in which they occurred, if the time is told.
+    units (n,): whose they are, as they stand, if that is told.
+    remarks: what was left out.
+    """
+
+    order: IntArray | None
+    units: IntArray | None
+    remarks: list[str]
+
+
 def pick_columns(
-    table: Columns, options: ReadingOptions, cells: Cells = SOMEWHERE
-) -> tuple[IntArray | None, list[str]]:
+    table: Columns, options: ReadingOptions, *, unit: str | None = None, cells: Cells = SOMEWHERE
+) -> Picked:
     """Rename the columns of a table as the options say, and leave out those that cannot be features.
 
-    cells: where its rows stand.
-
-    Returns the order (n,) in which its rows occurred, if the time is told; and what there is to remark.
+    unit: the column that tells whose row it is. cells: where its rows stand.
     """
     chosen = {name: given for name in _OWN_COLUMNS if (given := getattr(options, name)) is not None}
-    for given in (*chosen.values(), *((options.time,) if options.time is not None else ())):
+    for given in (*chosen.values(), *(name for name in (options.time, unit) if name is not None)):
         _check_there(given, table)
     remarks: list[str] = []
     for name in _OWN_COLUMNS:
@@ -47,6 +58,7 @@ def pick_columns(
             remarks.append(f"the column '{name}' was left out, as '{plain(chosen[name])}' is the {name}")
     moved = {name: table.pop(given) for name, given in chosen.items()}
     order = None if options.time is None else order_of(table.pop(options.time), options.time, cells)
+    units = None if unit is None else _codes(table.pop(unit), unit, cells)
     features = _features(table, options)
     if options.features is None and options.reward is not None:
         after = [name for name in features if name.lower() in _AFTERWARDS and name not in options.keep]
@@ -62,7 +74,25 @@ def pick_columns(
         if is_text(table[name].type):
             check_dates(table[name], name, cells)
     table.update(moved)
-    return order, remarks
+    return Picked(order, units, remarks)
+
+
+def _codes(column: Any, name: str, cells: Cells) -> IntArray:
+    """Codes (n,) of what a column holds, whatever that is; cells: where its rows stand."""
+    if is_list(column.type):
+        raise InputError(f"column '{plain(name)}' holds lists; what tells whose row it is must be text or numbers")
+    coded = column if is_text(column.type) else column.dictionary_encode()
+    missing = coded.indices.is_null().to_numpy(zero_copy_only=False)
+    if pa.types.is_floating(column.type):
+        missing = missing | np.isnan(column.to_numpy(zero_copy_only=False))
+    if missing.any():
+        row, count = int(missing.argmax()), int(missing.sum())
+        others = "" if count == 1 else f", as do {count - 1:,} more"
+        raise InputError(
+            f"{cells.row(row)} has no value in column '{plain(name)}'{others}; whose row it is must be told of "
+            "each: fill or drop those"
+        )
+    return np.asarray(coded.indices.to_numpy(zero_copy_only=False), dtype=np.int64)
 
 
 def order_of(column: Any, name: str, cells: Cells = SOMEWHERE) -> IntArray:

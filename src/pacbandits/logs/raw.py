@@ -53,6 +53,7 @@ class RawLog:
     names (A,): what the actions are called, if they have names.
     split: the propensities, where they were the same for everybody, as the reader says (see `splits`).
     numbered: whether the log's author numbered the actions.
+    units (n,): whose row each is, where that is told.
     """
 
     contexts: Contexts
@@ -71,6 +72,7 @@ class RawLog:
     names: tuple[str, ...] | None = None
     split: str | None = None
     numbered: bool = True
+    units: IntArray | None = None
 
 
 def make_log(raw: RawLog, options: ReadingOptions) -> Log:
@@ -98,6 +100,7 @@ def _make_log(raw: RawLog, *, reward_range: tuple[float, float] | None, clip: bo
             remarks=tuple(said),
             action_names=raw.names,
             reward_range=reward_range or UNIT_RANGE,
+            units=raw.units,
         )
 
     if raw.propensities is not None:
@@ -137,6 +140,7 @@ def _make_log(raw: RawLog, *, reward_range: tuple[float, float] | None, clip: bo
         remarks=tuple(said),
         action_names=raw.names,
         reward_range=reward_range or UNIT_RANGE,
+        units=raw.units,
     )
 
 

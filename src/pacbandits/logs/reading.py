@@ -24,6 +24,7 @@ class Reading(TypedDict, total=False):
     propensity: str | None
     split: str | Mapping[str, float] | None
     time: str | None
+    unit: str | None
     features: Sequence[str] | None
     without: Sequence[str]
     clip: bool
@@ -41,6 +42,7 @@ class ReadingOptions:
     action, reward, propensity: the columns that hold these, if they are not called so.
     split: the propensities, where they were the same for everybody: `uniform`, or those of each action (`a=0.4,b=0.6`).
     time: the column that tells when a row occurred, by which rows are brought into order.
+    unit: the column that tells whose row it is, where people come back.
     features: the columns to use as features, if not all that are left.
     without: columns to leave out.
     clip: whether rewards beyond the range are cut to it, which makes another reward of them.
@@ -56,6 +58,7 @@ class ReadingOptions:
     propensity: str | None = None
     split: str | Mapping[str, float] | None = None
     time: str | None = None
+    unit: str | None = None
     features: Sequence[str] | None = None
     without: Sequence[str] = ()
     clip: bool = False
@@ -74,7 +77,7 @@ class ReadingOptions:
             )
         if self.position is not None:
             settle(self, position=whole_number(self.position, name="position", least=0))
-        for name in ("action", "reward", "propensity", "time"):
+        for name in ("action", "reward", "propensity", "time", "unit"):
             if getattr(self, name) is not None:
                 text(getattr(self, name), name=name)
         if self.split is not None and not isinstance(self.split, str):
@@ -83,7 +86,8 @@ class ReadingOptions:
         if self.features is not None:
             settle(self, features=texts(self.features, name="features"))
         settle(self, without=texts(self.without, name="without"), keep=texts(self.keep, name="keep"))
-        used = [name for name in (self.action, self.reward, self.propensity, self.time) if name is not None]
+        columns = (self.action, self.reward, self.propensity, self.time, self.unit)
+        used = [name for name in columns if name is not None]
         twice = next((name for i, name in enumerate(used) if name in used[:i]), None)
         if twice is not None:
             raise InputError(f"the column '{plain(twice)}' cannot be two things at once: name it once")
@@ -91,7 +95,7 @@ class ReadingOptions:
     @property
     def of_columns(self) -> tuple[str, ...]:
         """Which options were given that say what the columns of a table are."""
-        names = ("action", "reward", "propensity", "split", "time", "features", "without")
+        names = ("action", "reward", "propensity", "split", "time", "unit", "features", "without")
         return tuple(name for name in names if getattr(self, name) not in (None, ()))
 
     @property
@@ -117,7 +121,7 @@ class ReadingOptions:
         for name in ("n_actions", "position"):
             if name in given:
                 made[name] = given.whole_number(name)
-        for name in ("action", "reward", "propensity", "split", "time"):
+        for name in ("action", "reward", "propensity", "split", "time", "unit"):
             if name in given:
                 made[name] = given.text(name)
         if "least_propensity" in given:

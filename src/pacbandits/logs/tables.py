@@ -21,8 +21,9 @@ from pacbandits.records import parquet
 from pacbandits.records.arrow import Columns, is_list, is_temporal, is_text, pa
 from pacbandits.records.columns import Cells, check_present, pop_floats, pop_integers, pop_matrix
 from pacbandits.records.contexts import Contexts
-from pacbandits.records.identifiers import leave_out_identifiers
+from pacbandits.records.identifiers import leave_out_identifiers, notice_returns
 from pacbandits.records.log import Log, pop_weights, stored_dates, with_about
+from pacbandits.records.units import unit_column
 
 _PROPENSITY_PREFIX = "propensity_"  # and the action: columns of the propensities of all actions
 
@@ -53,11 +54,14 @@ def log_of_columns(
     remarks, about: what its file says of it. line: on which line of the file a row stands. coded: columns of text that
     its author has made categories.
     """
-    n = len(next(iter(table.values())))
+    n = len(next(iter(table.values()))) if table else 0
     own = ("action", "reward", "propensity")
     names = {name: given for name in own if (given := getattr(options, name)) is not None}
     cells = Cells(line, names)
-    order, left_out = pick_columns(table, options, cells)
+    unit = unit_column(about) if options.unit is None else options.unit
+    told = (options.action, options.reward, options.propensity, options.time)
+    returns = notice_returns(table, coded=coded, but=told) if unit is None else ()
+    order, units, left_out = pick_columns(table, options, unit=unit, cells=cells)
     if order is not None:
         cells = replace(cells, order=order)
         rows: Any = pa.array(order)
@@ -102,11 +106,12 @@ def log_of_columns(
         stated=options.n_actions is not None,
         rounds=rounds,
         repeats=repeats,
-        remarks=(*remarks, *left_out, *weighted, *unnamed),
+        remarks=(*remarks, *left_out, *weighted, *unnamed, *returns),
         cells=cells,
         names=labels if labels is not None else _stored_names(about, len(actions)),
         split=split,
         numbered=labels is None,
+        units=units if units is None or order is None else units[order],
     )
     return replace(_within(make_log(raw, options), about, options), dates=dates)
 

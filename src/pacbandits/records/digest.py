@@ -11,6 +11,7 @@ import numpy as np
 
 from pacbandits.records.contexts import Contexts
 from pacbandits.records.log import Log
+from pacbandits.records.units import number_units
 
 Part = str | bytes | np.ndarray[Any, Any]
 
@@ -30,8 +31,16 @@ def digest(parts: Iterable[Part]) -> str:
 def digest_log(log: Log) -> str:
     """Of everything in a log that a certificate rests on."""
     least = () if log.least is None else (log.least,)
-    columns = (log.actions, log.rewards, log.propensities, log.rounds, log.repeats, *least)
+    columns = (log.actions, log.rewards, log.propensities, log.rounds, log.repeats, *least, *_units(log))
     return digest(chain(_described(log.contexts), columns, _phi(log.contexts)))
+
+
+def _units(log: Log) -> tuple[Part, ...]:
+    """Whose row each is, however they are coded; nothing where every row is of another unit."""
+    if log.units is None:
+        return ()
+    numbers = number_units(log.units)
+    return ("units", numbers) if numbers.max() < len(log) - 1 else ()
 
 
 def digest_contexts(contexts: Contexts) -> str:

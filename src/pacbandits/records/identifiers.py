@@ -3,6 +3,11 @@
 A column is one of these if its name is that of an identifier (id, user_id, userId, uuid, email, …) and no value comes
 twice; or if it is text, of more than `MIN_ROWS` rows of which more than `MIN_DISTINCT_SHARE` have a value of their own.
 Numbers that are not whole are never identifiers, and text that its author has coded as a category is none either.
+
+Values that come again are those of people who come back, if the column is called as people's identifiers are (user_id,
+patientNumber, email) and has `MIN_PEOPLE` values or more, or as people are (customer) or any identifier is (id, uuid)
+and has `MIN_PEOPLE_BY_NAME`, of which each comes `MAX_ROWS_OF_AN_ID` times at most on average. A few values are
+categories whatever they are called.
 """
 
 from __future__ import annotations
@@ -19,6 +24,18 @@ from pacbandits.records.columns import ID_COLUMN, PHI_COLUMN, WEIGHT_COLUMN
 
 MIN_ROWS = 100
 MIN_DISTINCT_SHARE = 0.9
+MIN_PEOPLE = 20
+MIN_PEOPLE_BY_NAME = 100
+MAX_ROWS_OF_AN_ID = 20
+RETURN_WORDS = ": people who come back are not"  # in what is said of them
+_PEOPLE = (
+    r"(account|client|cookie|customer|device|donor|guest|household|member|participant|patient|person|player|respondent|"
+    r"session|shopper|student|subject|subscriber|user|visitor)"
+)
+_PEOPLES_IDS = re.compile(
+    rf"(.*_)?{_PEOPLE}_?(id|ids|uid|uuid|guid|key|hash|no|nr|num|number|code)|(.*_)?(uid|e?_?mail|phone|ssn)"
+)
+_PEOPLES_NAMES = re.compile(rf"{_PEOPLE}|id|uuid|guid")
 _NAMES = re.compile(
     r"(.*[_\-. ])?(id|ids|uid|uuid|guid|key|hash|e-?mail|mail|phone|ssn|iban|cookie|session|token|index|row)"
     r"|.*[a-z](Id|ID|Uuid|UUID|Guid|GUID|Email|Hash|Key)"
@@ -44,8 +61,10 @@ def leave_out_identifiers(
 def _why(name: str, column: Any, *, coded: bool) -> str | None:
     """Why a column is an identifier, if it is one."""
     text = is_text(column.type)
-    if (text and coded) or not (text or pa.types.is_integer(column.type)):
+    if not _may_name(column, coded=coded):
         return None
+    if (counts := _returning(name, column)) is not None:
+        return f"its name is that of people's identifiers, of which {counts[0]:,} rows have {counts[1]:,}"
     n, distinct = len(column), _count_distinct(column)
     named = _is_identifiers_name(name)
     if named and distinct == n > 1:
@@ -53,6 +72,51 @@ def _why(name: str, column: Any, *, coded: bool) -> str | None:
     if text and n > MIN_ROWS and distinct > MIN_DISTINCT_SHARE * n:
         return f"{distinct:,} of its {n:,} rows have a text of their own, as names and identifiers do"
     return None
+
+
+def _may_name(column: Any, *, coded: bool) -> bool:
+    """Whether a column may hold identifiers, by its type."""
+    return not coded if is_text(column.type) else bool(pa.types.is_integer(column.type))
+
+
+def notice_returns(
+    columns: Columns, *, coded: Collection[str] = (), but: Collection[str | None] = ()
+) -> tuple[str, ...]:
+    """What to say of columns of a log, those `but` for which, that name people of whom some come again.
+
+    coded: columns whose author says that they are categories.
+    """
+    found: list[str] = []
+    for name, column in columns.items():
+        if name not in but and name != ID_COLUMN and _may_name(column, coded=name in coded):
+            counts = _returning(name, column)
+            found += [] if counts is None else [_say_return(name, *counts)]
+    return tuple(found)
+
+
+def tells_of_return(remark: str) -> bool:
+    """Whether a remark is on people who come back, of whom each row counts as another's."""
+    return RETURN_WORDS in remark
+
+
+def _say_return(name: str, rows: int, people: int) -> str:
+    shown = plain(name)
+    return (
+        f"{rows:,} rows are of {people:,} values of '{shown}', and taken for independent all the same{RETURN_WORDS}; "
+        f"--unit {shown} (in Python, unit='{shown}') accounts for that"
+    )
+
+
+def _returning(name: str, column: Any) -> tuple[int, int] | None:
+    """How many rows are of how many people, if a column names people of whom some come again."""
+    snake = re.sub(r"[\-. ]+", "_", re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name)).lower()
+    theirs, named = _PEOPLES_IDS.fullmatch(snake), _PEOPLES_NAMES.fullmatch(snake)
+    if not theirs and not named:
+        return None
+    rows, people = len(column) - column.null_count, _count_distinct(column)
+    if people == rows or people < (MIN_PEOPLE if theirs else MIN_PEOPLE_BY_NAME):
+        return None
+    return (rows, people) if theirs or rows <= MAX_ROWS_OF_AN_ID * people else None
 
 
 def _is_identifiers_name(name: str) -> bool:

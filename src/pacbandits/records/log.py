@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import IO, cast
 
@@ -13,18 +14,19 @@ from numpy.typing import ArrayLike
 
 from pacbandits.arrays import BoolArray, FloatArray, IntArray, floats, integers
 from pacbandits.checks import instance, settle, texts
-from pacbandits.errors import ROW, InputError, RowError, count_of, plain
+from pacbandits.errors import ROW, InputError, RowError, plain
 from pacbandits.fields import Fields
 from pacbandits.records import parquet
 from pacbandits.records.arrow import Columns
 from pacbandits.records.columns import pop_floats, pop_integers, pop_matrix
 from pacbandits.records.contexts import WEIGHT_COLUMN, Contexts, check_contexts
 from pacbandits.records.files import MAX_COLUMNS, naming
+from pacbandits.records.least import PROPENSITY_SUM_ROUNDING, check_least, declared
 from pacbandits.records.naming import check_names
 from pacbandits.records.phi import joined_phi
+from pacbandits.records.units import UNIT_COLUMN, check_repeats, joined_units, number_units, unit_column, visit_weights
 
 UNIT_RANGE = (0.0, 1.0)  # of rewards
-PROPENSITY_SUM_ROUNDING = 1e-6  # how far the propensities of a row may sum from 1
 WEIGHTS_REMARK = f"the column '{WEIGHT_COLUMN}' plays no part: the rows of a log are draws, which all count alike"
 _WEIGHT_ROUNDING = 1e-9  # relative: how far weights that are meant to be equal may differ
 
@@ -46,6 +48,7 @@ class Log:
     action_names (A,): what the actions are called; None if they are but numbered.
     reward_range: what a reward of 0 and of 1 stand for in the units of whoever kept the log.
     dates: the columns of dates and times that features were made of.
+    units (n,): whose row it is, for people who come back, by any whole numbers; None where every row is of another.
     """
 
     contexts: Contexts
@@ -59,6 +62,7 @@ class Log:
     action_names: tuple[str, ...] | None = None
     reward_range: tuple[float, float] = UNIT_RANGE
     dates: tuple[str, ...] = ()
+    units: IntArray | None = None
 
     def __post_init__(self) -> None:
         n = len(check_contexts(self.contexts))
@@ -81,7 +85,7 @@ class Log:
             raise RowError(words, row)
         if self.least is not None:
             least = floats(self.least, name="least propensities", shape=propensities.shape)
-            _check_least(least, propensities, actions)
+            check_least(least, propensities, actions)
             settle(self, least=least)
         settle(self, remarks=texts(self.remarks, name="remarks"), propensities=propensities, actions=actions)
         settle(self, rewards=floats(self.rewards, name="rewards", shape=(n,)))
@@ -95,6 +99,9 @@ class Log:
         if repeats.sum(dtype=np.float64) >= 2.0**63:
             raise InputError(f"repeats sum to {repeats.sum(dtype=np.float64):.6g}; fewer than 2^63 can be counted")
         settle(self, repeats=repeats)
+        if self.units is not None:
+            settle(self, units=integers(self.units, name="units", shape=(n,)))
+            check_repeats(repeats)
         if np.ptp(self.contexts.weights) > 0:
             settle(self, contexts=replace(self.contexts, weights=np.full(n, 1.0 / n)))
 
@@ -105,6 +112,22 @@ class Log:
     def samples(self) -> int:
         """How many interactions there were, repeats included."""
         return int(self.repeats.sum())
+
+    @cached_property
+    def weights(self) -> FloatArray:
+        """How much each row counts (n,): as often as it occurred, and a visit of a unit with m of them 1/m."""
+        return self.repeats.astype(np.float64) if self.units is None else visit_weights(self.units)
+
+    @property
+    def n_units(self) -> int:
+        """How many units there were; interactions, where each is of another."""
+        return self.samples if self.units is None else len(np.unique(self.units))
+
+    @property
+    def round_sizes(self) -> FloatArray:
+        """How many interactions each round had (rounds,), or units, of which each is in a single round."""
+        _, rounds = np.unique(self.rounds, return_inverse=True)
+        return np.rint(np.bincount(rounds, weights=self.weights))
 
     @property
     def n_actions(self) -> int:
@@ -123,7 +146,7 @@ class Log:
     @property
     def assumed(self) -> tuple[str, ...]:
         """The remarks, and what was declared of propensities that the log does not tell."""
-        return self.remarks if self.least is None else (*self.remarks, *_declared(self.least))
+        return self.remarks if self.least is None else (*self.remarks, *declared(self.least))
 
     def only(self, rows: BoolArray) -> Log:
         """The rows (n,) marked true."""
@@ -140,6 +163,7 @@ class Log:
             rounds=self.rounds[rows],
             repeats=self.repeats[rows],
             least=None if self.least is None else self.least[rows],
+            units=None if self.units is None else self.units[rows],
         )
 
     def followed_by(self, later: Log) -> Log:
@@ -168,6 +192,7 @@ class Log:
             repeats=np.concatenate([self.repeats, later.repeats]),
             least=None if known else np.concatenate([self.bounds, later.bounds]),
             remarks=tuple(dict.fromkeys((*self.remarks, *later.remarks))),
+            units=joined_units(self.units, later.units),
         )
 
     @classmethod
@@ -183,6 +208,7 @@ class Log:
         remarks: tuple[str, ...] = (),
         action_names: Sequence[str] | None = None,
         reward_range: tuple[float, float] = UNIT_RANGE,
+        units: ArrayLike | None = None,
     ) -> Log:
         """A log from anything like arrays; without rounds, all in round 0; without repeats, each row occurred once.
 
@@ -203,6 +229,7 @@ class Log:
             remarks=remarks,
             action_names=None if action_names is None else tuple(action_names),
             reward_range=reward_range,
+            units=None if units is None else integers(units, name="units", shape=(n,)),
         )
 
     @classmethod
@@ -219,6 +246,7 @@ class Log:
         remarks: tuple[str, ...] = (),
         action_names: Sequence[str] | None = None,
         reward_range: tuple[float, float] = UNIT_RANGE,
+        units: ArrayLike | None = None,
     ) -> Log:
         """A log that knows the propensity of the played action alone.
 
@@ -242,6 +270,7 @@ class Log:
             remarks=remarks,
             action_names=None if action_names is None else tuple(action_names),
             reward_range=reward_range,
+            units=None if units is None else integers(units, name="units", shape=(n,)),
         )
 
     @classmethod
@@ -249,14 +278,15 @@ class Log:
         """A log as `write` writes it: `action`, `reward`, `propensities` (lists), optionally `round` and `repeats`.
 
         Instead of propensities there may be `propensity`, of the played action, and `least_propensity` (lists). The
-        other columns are features. For logs in other forms see `read_log`.
+        other columns are features, but for `unit` where the file says so. For logs in other forms see `read_log`.
         """
         with naming(Path(path)):
-            return with_about(cls._read(Path(path)), parquet.read_about(path))
+            table, about = parquet.read(Path(path)), parquet.read_about(path)
+            return with_about(cls._of_table(table, unit=unit_column(about), said=parquet.read_remarks(path)), about)
 
     @classmethod
-    def _read(cls, path: Path) -> Log:
-        table = parquet.read(path)
+    def _of_table(cls, table: Columns, *, unit: str | None, said: tuple[str, ...]) -> Log:
+        """The same from columns; unit: the one that tells whose row it is. said: remarks of the file."""
         alone = "propensities" not in table and "propensity" in table and "least_propensity" in table
         for needed in ("action", "reward", *(() if alone else ("propensities",))):
             if needed not in table:
@@ -268,9 +298,10 @@ class Log:
         propensities = None if alone else pop_matrix(table, "propensities")
         rounds = pop_integers(table, "round")
         repeats = pop_integers(table, "repeats")
+        units = None if unit is None else pop_integers(table, unit)
         assert actions is not None
         assert rewards is not None
-        remarks = (*parquet.read_remarks(path), *pop_weights(table))
+        remarks = (*said, *pop_weights(table))
         contexts = Contexts.from_columns(table, n=len(actions))
         if played is not None and least is not None:
             return cls.of_played(
@@ -282,6 +313,7 @@ class Log:
                 rounds=rounds,
                 repeats=repeats,
                 remarks=remarks,
+                units=units,
             )
         assert propensities is not None
         return cls.of(
@@ -292,6 +324,7 @@ class Log:
             rounds=rounds,
             repeats=repeats,
             remarks=remarks,
+            units=units,
         )
 
     def write(self, path: str | Path | IO[bytes]) -> None:
@@ -304,6 +337,7 @@ class Log:
             **(known if self.least is None else alone),
             "round": self.rounds,
             "repeats": self.repeats,
+            **({} if self.units is None else {UNIT_COLUMN: number_units(self.units)}),
         }
         clash = sorted(set(columns) & set(self.contexts.names))
         if clash:
@@ -313,6 +347,8 @@ class Log:
             about["reward_range"] = list(self.reward_range)
         if self.dates:
             about["dates"] = list(self.dates)
+        if self.units is not None:
+            about["unit"] = UNIT_COLUMN
         parquet.write(path, self.contexts.columns() | columns, remarks=self.remarks, about=about)
 
 
@@ -351,44 +387,3 @@ def check_range(given: object) -> tuple[float, float]:
 def check_log(log: object) -> Log:
     """Raise unless this is a log."""
     return instance(log, Log, name="log", remedy="make one by Log.of or read_log")
-
-
-def _check_least(least: FloatArray, propensities: FloatArray, actions: IntArray) -> None:
-    """Raise unless the log's propensities can have been at least these, and hold them but for the played action."""
-    rows = np.arange(len(actions))
-    if least.min() < 0:
-        raise InputError(f"least propensities must not be negative, got {least.min()}")
-    others = propensities.copy()
-    others[rows, actions] = least[rows, actions]
-    if not np.array_equal(others, least):
-        raise InputError("propensities must be the least ones, but for those of played actions")
-    played = propensities[rows, actions]
-    below = least[rows, actions] - played
-    if below.max() > 0:
-        row = int(below.argmax())
-        raise RowError(
-            f"{ROW} played action {actions[row]} with propensity {played[row]}, below the least propensity "
-            f"{least[row, actions[row]]} that was declared; declare a smaller one",
-            row,
-        )
-    totals = propensities.sum(axis=1)
-    if totals.max() > 1.0 + PROPENSITY_SUM_ROUNDING:
-        row = int(totals.argmax())
-        raise RowError(
-            f"{ROW} played action {actions[row]} with propensity {played[row]:.6g}, which leaves less for the "
-            f"{count_of(propensities.shape[1] - 1, 'other')} than the least propensity that was declared; declare a "
-            "smaller one",
-            row,
-        )
-
-
-def _declared(least: FloatArray) -> tuple[str, ...]:
-    low, high = float(least.min()), float(least.max())
-    if high == 0:
-        return ()
-    if low == high:
-        return (f"every action was always played with probability {low:g} or more",)
-    return (
-        f"every action was played with at least the least propensity that its row declares ({low:g} to {high:g}), "
-        "and that was known before the action was drawn",
-    )

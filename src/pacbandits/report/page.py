@@ -53,7 +53,7 @@ def report_html(summary: Summary) -> str:
     s, c = summary, summary.certificate
     parts = [
         f"<h1>Which {escape(_question(s))}?</h1>",
-        f'<p class="dim">{escape(s.source)}: {_size(s)}</p>',
+        f'<p class="dim">{escape(s.source)}: {escape(_size(s))}</p>',
         f'<div class="answer">{"".join(f"<p>{escape(words)}</p>" for words in s.answer())}</div>',
         "<h2>The rule</h2>",
         _rule_html(s),
@@ -111,12 +111,14 @@ def report_markdown(summary: Summary) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _size(s: Summary) -> str:
-    return f"{count_of(s.certificate.samples, 'row')}, {count_of(len(s.actions), 'action')}"
-
-
 def _question(s: Summary) -> str:
     return f"action for whom, for the largest mean {s.outcome}"
+
+
+def _size(s: Summary) -> str:
+    c = s.certificate
+    rows = count_of(c.samples, "row") if c.units is None else c.counted
+    return f"{rows}, {count_of(len(s.actions), 'action')}"
 
 
 def _rule_html(s: Summary) -> str:
@@ -140,8 +142,9 @@ def _value_html(s: Summary) -> str:
     leads += [(f"always {plain(name)}", one) for name, one in zip(names, worth.over_each, strict=False)]
     means = draw_intervals([(a, i, interval_words(s, i, difference=False)) for a, i in values], zero=False)
     gains = draw_intervals([(a, i, interval_words(s, i, difference=True)) for a, i in leads], zero=True)
+    each = "a person" if s.certificate.units is None else "a visit, by person"
     return (
-        f"<p>Mean {escape(s.outcome)} a person:</p>{means}<p>What the rule gains over</p>{gains}"
+        f"<p>Mean {escape(s.outcome)} {each}:</p>{means}<p>What the rule gains over</p>{gains}"
         f'<p class="dim">Each interval is right with {100 * (1 - worth.delta):g} % confidence{escape(s.whenever)}, '
         "without approximation; that makes it wider than the usual one.</p>"
     )
@@ -192,7 +195,7 @@ def _more(s: Summary) -> str:
     if s.ahead is None or s.target is None:
         return "The distance that was asked for is proven; more data would bring it down further."
     near, same, best = s.show_difference(s.target), _about(s.ahead.same), _about(s.ahead.best)
-    words = f"To prove {near} it would take about {same} more rows like these"
+    words = f"To prove {near} it would take about {same} more {s.noun} like these"
     if s.ahead.best >= WORTHWHILE_SHARE * s.ahead.same:
         return f"{words}."
     return f"{words}, or about {best} if actions were tried where they teach most (pacbandits run)."

@@ -101,12 +101,12 @@ def certificate_table(certificate: Certificate, summary: Summary | None = None) 
     figures |= {
         "certified": "yes" if c.certified else "no",
         "ε that the data certify": show_number(c.certified_epsilon) if c.certified_epsilon < c.unit else "—",
-        "interactions": f"{c.samples:,}",
+        "interactions" if c.units is None else "people who come back": c.counted,
         "least evidence, and needed": f"{c.value:.2f} of {c.threshold:.2f} nats",
     }
     if summary is not None and summary.ahead is not None and summary.target is not None:
         near = summary.show_difference(summary.target)
-        figures[f"more rows to prove {near}"] = f"about {float(f'{summary.ahead.same:.2g}'):,.0f} like these"
+        figures[f"more {summary.noun} to prove {near}"] = f"about {float(f'{summary.ahead.same:.2g}'):,.0f} like these"
         if summary.ahead.best < WORTHWHILE_SHARE * summary.ahead.same:
             figures["  or by the best design"] = f"about {float(f'{summary.ahead.best:.2g}'):,.0f}"
     return claim_table(c, figures)

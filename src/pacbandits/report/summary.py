@@ -14,6 +14,7 @@ from pacbandits.errors import count_of, one_line, plain
 from pacbandits.logs.outcomes import CLIPPED
 from pacbandits.policies.trees.tree import Branch, Node, TreePolicy
 from pacbandits.records import Log, Lottery, likeliest
+from pacbandits.records.identifiers import tells_of_return
 from pacbandits.records.log import UNIT_RANGE
 from pacbandits.records.naming import call
 from pacbandits.report.worth import gain_words, mean_words, show_gain, show_mean
@@ -88,8 +89,13 @@ class Summary:
 
     @property
     def whenever(self) -> str:
-        """Whether one may look again and again, in words; at shuffled rows only once."""
-        return "" if self.certificate.shuffled else ", however often one looks,"
+        """Whether one may look again and again, in words; at shuffled rows only once, and at blocks of visits too."""
+        return ", however often one looks," if self.certificate.any_time else ""
+
+    @property
+    def noun(self) -> str:
+        """What evidence is counted by."""
+        return "rows" if self.certificate.units is None else "people"
 
     def show(self, value: float) -> str:
         """A mean reward, in its units."""
@@ -176,7 +182,12 @@ def summarise(
     names = log.action_names or tuple(f"action {action}" for action in range(log.n_actions))
     policy = likeliest(certificate.policy)
     leaves = _leaves(policy, log, names) if isinstance(policy, TreePolicy) else ()
-    marks = (*_checked(certificate), _overlap(certificate, log, names), *_remarked(log))
+    marks = (
+        *_checked(certificate),
+        *_came_back(certificate, log),
+        _overlap(certificate, log, names),
+        *_remarked(certificate, log),
+    )
     return Summary(plain(source), plain(outcome), certificate, worth, names, leaves, marks, ahead, target)
 
 
@@ -194,7 +205,7 @@ def _leaves(policy: TreePolicy, log: Log, names: tuple[str, ...]) -> tuple[Leaf,
         estimates: list[float] = []
         for action in range(log.n_actions):
             mine = there & (log.actions == action)
-            weights = log.repeats[mine] / log.played_propensities[mine]
+            weights = log.weights[mine] / log.played_propensities[mine]
             mean = float(weights @ log.rewards[mine] / weights.sum()) if mine.any() else np.nan
             estimates.append(low + unit * mean)
         rows = int(log.repeats[there].sum())
@@ -225,17 +236,29 @@ def _overlap(certificate: Certificate, log: Log, names: tuple[str, ...]) -> Mark
     if counts[rarest] < MIN_PLAYS:
         return Mark("yellow", title, f"{call(rarest, names)} was tried only {count_of(int(counts[rarest]), 'time')}")
     mine = log.actions == likeliest(certificate.policy)(log.contexts)
-    weights = log.repeats[mine] / log.played_propensities[mine]
+    weights = log.weights[mine] / log.played_propensities[mine]
     effective = float(weights.sum() ** 2 / (weights**2).sum()) if mine.any() else 0.0
     words = f"what the policy would do was done in {int(log.repeats[mine].sum()):,} of {count_of(log.samples, 'row')}"
     return Mark("green" if effective >= MIN_EFFECTIVE_SHARE * log.samples else "yellow", title, words)
 
 
-def _remarked(log: Log) -> list[Mark]:
-    """What had to be assumed of the file."""
-    said = [one_line(words) for words in log.assumed]
+def _came_back(certificate: Certificate, log: Log) -> list[Mark]:
+    """Whether people came back, as far as the log tells, and what that means for the evidence."""
+    title, c = "Did people come back?", certificate
+    if c.units is None:
+        return [Mark("yellow", title, one_line(words)) for words in log.assumed if tells_of_return(words)]
+    if len(log) == c.units:
+        return [Mark("green", title, f"no: each of {c.units:,} rows is of another person")]
+    return [Mark("green", title, f"yes, and that is accounted for: {c.counted}, not visits")]
+
+
+def _remarked(certificate: Certificate, log: Log) -> list[Mark]:
+    """What had to be assumed of the file, and of what was left out of it."""
+    said = [one_line(words) for words in dict.fromkeys((*log.assumed, *certificate.remarks))]
     titles = ["Another reward" if words.startswith(CLIPPED) else "Taken as given" for words in said]
-    return [Mark("yellow", title, words) for title, words in zip(titles, said, strict=True)]
+    return [
+        Mark("yellow", title, words) for title, words in zip(titles, said, strict=True) if not tells_of_return(words)
+    ]
 
 
 def interval_words(summary: Summary, interval: Interval, *, difference: bool) -> str:

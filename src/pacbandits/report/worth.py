@@ -7,7 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from pacbandits.certificate import Interval, Worth
-from pacbandits.certificate.certificate import ASSUMPTIONS, SHUFFLED
+from pacbandits.certificate.certificate import count_words
 from pacbandits.errors import one_line, visible_lines
 from pacbandits.records.log import UNIT_RANGE, Log
 
@@ -68,10 +68,9 @@ def worth_table(
         gain = gain_words(worth.over_each[action], percent=percent)
         table.add_row(f"gain over always {one_line(names[action])}", gain)
     table.add_row("gain over the best single action", gain_words(worth.over_best, percent=percent))
+    if worth.units is not None:
+        table.add_row("measured by", count_words(worth.samples, worth.units))
     sure = f"each interval is right except with probability {worth.delta:g}; {OWN_LOG if own else OTHER_LOG}"
-    low, high = log.reward_range
-    order = (SHUFFLED,) if worth.shuffled else ()
-    assumed = (*ASSUMPTIONS, f"rewards lie in [{low:g}, {high:g}]", *order, *log.assumed)
-    sure += "; assuming that " + "; that ".join(one_line(words) for words in assumed)
+    sure += "; assuming that " + "; that ".join(one_line(words) for words in worth.assumptions)
     words = Text.assemble(("policy\n", "bold cyan"), f"{visible_lines(policy)}\n")
     return Group(words, table, Text(), Text(sure, style="dim"))

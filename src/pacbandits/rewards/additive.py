@@ -48,7 +48,7 @@ class Additive:
     def fit(self, log: Log) -> FittedSum:
         means = action_means(log)
         places = self.places(log.contexts)
-        weights = log.repeats.astype(np.float64)
+        weights = log.weights
         residuals = weights * (log.rewards - means[log.actions])
         gram = np.tile(self.strength * np.eye(self._size), (log.n_actions, 1, 1))
         slopes = np.zeros((log.n_actions, self._size))

@@ -33,8 +33,8 @@ class CellMeans:
         ids, where = np.unique(log.contexts.ids, return_inverse=True)
         shape = (len(ids), log.n_actions)
         cell = where * log.n_actions + log.actions
-        counts = np.bincount(cell, weights=log.repeats, minlength=shape[0] * shape[1]).reshape(shape)
-        totals = np.bincount(cell, weights=log.repeats * log.rewards, minlength=shape[0] * shape[1]).reshape(shape)
+        counts = np.bincount(cell, weights=log.weights, minlength=shape[0] * shape[1]).reshape(shape)
+        totals = np.bincount(cell, weights=log.weights * log.rewards, minlength=shape[0] * shape[1]).reshape(shape)
         means = action_means(log)
         return FittedCells(ids, inside((totals + self.strength * means) / (counts + self.strength)), inside(means))
 

@@ -11,7 +11,7 @@ import numpy as np
 from pacbandits.fields import Fields
 from pacbandits.records import Log
 from pacbandits.rewards.base import Fitted, Json, RewardModel
-from pacbandits.rewards.halves import coins
+from pacbandits.rewards.halves import half_of
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Either:
     second: RewardModel
 
     def fit(self, log: Log) -> Fitted:
-        heads = coins(len(log))
+        heads = half_of(log)
         if heads.all() or not heads.any():
             return self.first.fit(log)
         halves = log.only(heads), log.only(~heads)
@@ -49,4 +49,4 @@ class Either:
 def _error(fitted: Fitted, log: Log) -> float:
     """The squared error of the predictions of what was played."""
     guesses = fitted.predict(log.contexts)[np.arange(len(log)), log.actions]
-    return float((log.repeats * (log.rewards - guesses) ** 2).sum())
+    return float((log.weights * (log.rewards - guesses) ** 2).sum())

@@ -6,6 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pacbandits.arrays import BoolArray, IntArray
+from pacbandits.records import Log
+from pacbandits.records.units import number_units
 
 
 def scrambled(numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
@@ -21,6 +23,11 @@ def coins(n: int) -> BoolArray:
     They are the top bits of scrambled row numbers, as rows may come in patterns.
     """
     return (scrambled(np.arange(1, n + 1, dtype=np.uint64)) >> np.uint64(63)).astype(np.bool_)
+
+
+def half_of(log: Log) -> BoolArray:
+    """About half of the rows (n,) of a log: of each unit all or none."""
+    return coins(len(log)) if log.units is None else coins(log.n_units)[number_units(log.units)]
 
 
 def some_rows(n: int, *, most: int) -> IntArray:

@@ -42,7 +42,7 @@ class Space:
     def learn(cls, log: Log) -> Space:
         """By the contexts of a log."""
         labels = tuple(None if one is None else len(one) for one in log.contexts.categories)
-        features, weights = log.contexts.features, log.repeats / log.repeats.sum()
+        features, weights = log.contexts.features, log.weights / log.weights.sum()
         with np.errstate(over="ignore", invalid="ignore"):  # numbers near the largest there are have no deviation
             if np.isnan(features).any():
                 centre, scale = _moments_of_present(features, weights)

@@ -21,7 +21,7 @@ from pacbandits.errors import InputError
 from pacbandits.fields import Fields
 from pacbandits.records import Log
 from pacbandits.rewards.base import Json, RewardModel
-from pacbandits.rewards.halves import coins
+from pacbandits.rewards.halves import half_of
 from pacbandits.rewards.steps import MIN_STORED_STRENGTH
 from pacbandits.rewards.surroundings import BOTH_HALVES, FittedNeighbours, Surroundings
 
@@ -47,7 +47,7 @@ class Neighbours:
     strengths: tuple[float, ...] = DEFAULT_STRENGTHS
 
     def fit(self, log: Log) -> FittedNeighbours:
-        return self._look(log, coins(len(log))).fitted(BOTH_HALVES)
+        return self._look(log, half_of(log)).fitted(BOTH_HALVES)
 
     def fit_halves(self, log: Log, heads: BoolArray) -> tuple[FittedNeighbours, FittedNeighbours, FittedNeighbours]:
         """The model of either half of the rows, and that of all, with the same anchors and strength."""

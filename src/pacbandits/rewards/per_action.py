@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from pacbandits.arrays import FloatArray, IntArray
+from pacbandits.arrays import FloatArray
 from pacbandits.checks import settle, shown, whole_number
 from pacbandits.errors import InputError
 from pacbandits.records import Contexts, Log
@@ -48,12 +48,12 @@ class PerAction:
         fitted: list[Any] = []
         for action in range(log.n_actions):
             mine = np.flatnonzero(log.actions == action)
-            if log.repeats[mine].sum() < self.least:
+            if log.weights[mine].sum() < self.least:
                 fitted.append(None)
             else:
                 own = copy.deepcopy(self.estimator)
                 with _saying_what_is_missing(log.contexts, own):
-                    _fit_counted(own, log.contexts.features[mine], log.rewards[mine], log.repeats[mine])
+                    _fit_counted(own, log.contexts.features[mine], log.rewards[mine], log.weights[mine])
                 fitted.append(own)
         return FittedEach(tuple(fitted), action_means(log))
 
@@ -93,16 +93,19 @@ def _saying_what_is_missing(contexts: Contexts, estimator: object) -> Generator[
             present_numbers(contexts, j, by=type(estimator).__name__)
 
 
-def _fit_counted(estimator: Any, features: FloatArray, rewards: FloatArray, repeats: IntArray) -> None:
-    """Fit to rows that occurred so many times: by weights if it takes them, else row by row."""
-    if repeats.max() == 1:
+def _fit_counted(estimator: Any, features: FloatArray, rewards: FloatArray, weights: FloatArray) -> None:
+    """Fit to rows that count so much: by weights if it takes them, else row by row; all visits of units alike then."""
+    if weights.min() == weights.max() == 1.0:
         estimator.fit(features, rewards)
     elif "sample_weight" in inspect.signature(estimator.fit).parameters:
-        estimator.fit(features, rewards, sample_weight=repeats)
-    elif repeats.sum() <= MAX_ROWS_WITHOUT_WEIGHTS:
+        estimator.fit(features, rewards, sample_weight=weights)
+    elif weights.max() <= 1.0:
+        estimator.fit(features, rewards)
+    elif weights.sum() <= MAX_ROWS_WITHOUT_WEIGHTS:
+        repeats = weights.astype(np.int64)
         estimator.fit(np.repeat(features, repeats, axis=0), np.repeat(rewards, repeats))
     else:
         raise InputError(
-            f"{type(estimator).__name__} takes no sample_weight, and {repeats.sum():,} interactions are too many to "
+            f"{type(estimator).__name__} takes no sample_weight, and {weights.sum():,.0f} interactions are too many to "
             "fit one by one; give a model that takes weights"
         )

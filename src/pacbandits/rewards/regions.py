@@ -64,8 +64,8 @@ class Regions:
     def fit(self, log: Log) -> FittedRegions:
         means = action_means(log)
         residuals = log.rewards - means[log.actions]
-        variance = max(float(np.average(residuals**2, weights=log.repeats)), MIN_RESIDUAL_VARIANCE)
-        weights = log.repeats.astype(np.float64)
+        variance = max(float(np.average(residuals**2, weights=log.weights)), MIN_RESIDUAL_VARIANCE)
+        weights = log.weights
         seen = _Seen(codes_of(self.cuts, log.contexts), log.actions, weights, weights * log.rewards)
         return FittedRegions(self.cuts, self._grow(seen, np.arange(len(log)), means, variance, self.depth))
 

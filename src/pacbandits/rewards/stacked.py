@@ -25,7 +25,7 @@ from pacbandits.errors import InputError
 from pacbandits.fields import Fields
 from pacbandits.records import Contexts, Log
 from pacbandits.rewards.base import Constant, Fitted, Json, RewardModel, check_model, fit_halves
-from pacbandits.rewards.halves import coins, some_rows
+from pacbandits.rewards.halves import half_of, some_rows
 from pacbandits.rewards.steps import action_means, inside
 
 optimize: Any = scipy.optimize  # it ships no complete types
@@ -53,7 +53,7 @@ class Stacked:
         settle(self, models=tuple(check_model(model) for model in self.models))
 
     def fit(self, log: Log) -> Fitted:
-        heads = coins(len(log))
+        heads = half_of(log)
         if heads.all() or not heads.any():
             return Constant(inside(action_means(log)))
         fits = [fit_halves(model, log, heads) for model in self.models]
@@ -134,7 +134,7 @@ def _foretell(fitted: list[Fitted], seen: Log, other: Log) -> tuple[FloatArray, 
         own, shared = _deviations(one, other.contexts, means, played)
         columns[:, j] = own[rows, other.actions]
         columns[:, len(fitted) + j] = np.where(played[other.actions], shared, 0.0)
-    return columns, other.rewards - means[other.actions], other.repeats.astype(np.float64)
+    return columns, other.rewards - means[other.actions], other.weights
 
 
 def _weigh(columns: FloatArray, targets: FloatArray, repeats: FloatArray) -> tuple[FloatArray, FloatArray]:

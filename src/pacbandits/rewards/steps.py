@@ -131,8 +131,8 @@ def strength_from_json(given: Fields) -> float:
 
 def action_means(log: Log) -> FloatArray:
     """The mean reward of each action (A,), pulled a little toward the mean of all."""
-    counts = np.bincount(log.actions, weights=log.repeats, minlength=log.n_actions)
-    totals = np.bincount(log.actions, weights=log.repeats * log.rewards, minlength=log.n_actions)
+    counts = np.bincount(log.actions, weights=log.weights, minlength=log.n_actions)
+    totals = np.bincount(log.actions, weights=log.weights * log.rewards, minlength=log.n_actions)
     overall = (totals.sum() + 0.5) / (counts.sum() + 1.0)
     return (totals + 2.0 * overall) / (counts + 2.0)
 

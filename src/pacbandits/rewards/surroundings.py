@@ -125,7 +125,7 @@ class Surroundings:
             there = np.unique(which[rows])
             anchors, complete = there[:most], complete and len(there) <= most
             alike = space.likeness(at[rows], points[anchors])
-            weights, residuals = log.repeats[rows].astype(np.float64), log.rewards[rows] - means[action]
+            weights, residuals = log.weights[rows], log.rewards[rows] - means[action]
             one, two = (Half(alike[h], weights[h], residuals[h]) for h in (heads[rows], ~heads[rows]))
             among = space.likeness(points[anchors], points[anchors])
             seen.append(Seen(int(action), anchors, among, (one, two)))

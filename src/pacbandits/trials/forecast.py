@@ -61,7 +61,7 @@ def outlook(certificate: Certificate, log: Log, policies: PolicyClass, *, model:
     begun = -np.log(len(certificate.bets))
     missing = max(certificate.threshold - max(certificate.value, begun), 0.0)
     # Where weight has still to move to a single policy, a row moves as much as it stakes.
-    to_move = certificate.slack * certificate.samples if certificate.slack > MAX_SLACK else 0.0
+    to_move = certificate.slack * certificate.independent if certificate.slack > MAX_SLACK else 0.0
     made = model_from_json(certificate.model) if model is None else model
     part = _sampled(log)
     fitted = made.fit(log)
@@ -99,13 +99,13 @@ def round_below(value: float) -> float:
 def at_distance(certificate: Certificate, epsilon: float) -> Certificate:
     """About what a certificate would be at a smaller ε: its wealth rises with ε by all that was staked."""
     c = certificate
-    stakes = np.mean([c.bets.stakes(k).mean() for k in c.experts]) * c.samples
+    stakes = np.mean([c.bets.stakes(k).mean() for k in c.experts]) * c.independent
     less = (c.unit_certified_epsilon - epsilon / c.unit) * float(stakes)
     return replace(c, epsilon=epsilon, value=c.threshold - max(less, 0.0))
 
 
 def _sampled(log: Log) -> Log:
-    """The log, or rows evenly taken from it."""
+    """The log, or rows evenly taken from it; what it looks at are rows, whoever they are of."""
     if len(log) <= MAX_ROWS_LOOKED_AT:
         return log
     return log.take(np.linspace(0, len(log) - 1, MAX_ROWS_LOOKED_AT).astype(np.int64))

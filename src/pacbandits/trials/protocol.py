@@ -267,6 +267,11 @@ def check_played(state: State, plan: Plan, log: Log, *, rewards: RewardBounds) -
             f"the log of round {number} tells the propensity of the played action alone; log that of every action, as "
             "the plan has it"
         )
+    if log.units is not None:
+        raise InputError(
+            f"the log of round {number} tells whose rows they are, and a trial takes each for another person; leave "
+            "out the units, and certify all rounds together with them"
+        )
     if log.samples != plan.samples:
         raise InputError(f"round {number} asks for {plan.samples} interactions, but the log has {log.samples}")
     if rewards.in_unit and (log.rewards.min() < 0 or log.rewards.max() > 1):

@@ -2,8 +2,10 @@
 
 Rounds follow each other; within a round the rows may stand in any order (simulated ones stand in the order of their
 contexts, and interactions that are alike are one row with its number of repeats). A log of a single round tells no
-order but that of its rows. Whatever is learnt from a log to bet on a batch is learnt from the batches before it, and
-where a batch ends depends on nothing but how many interactions came before, so that a log that grows keeps its batches.
+order but that of its rows. Of people who come back each counts once, in the batch of their first visit.
+
+Whatever is learnt from a log to bet on a batch is learnt from the batches before it, and where a batch ends depends on
+nothing but how many interactions (or people) came before, so that a log that grows keeps its batches.
 """
 
 from __future__ import annotations
@@ -12,7 +14,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pacbandits.arrays import IntArray
+from pacbandits.arrays import FloatArray, IntArray
+from pacbandits.certificate.conventions import has_rounds, in_first_rounds, seen_first
 from pacbandits.records import Log
 
 FIRST_BATCH_ROWS = 100
@@ -42,14 +45,33 @@ def batches_of_rounds(log: Log, *, first_rows: int = FIRST_BATCH_ROWS) -> Batche
     order = np.arange(len(log)) if rising else np.argsort(log.rounds, kind="stable").astype(np.int64)
     rounds = log.rounds[order]
     ends = np.append(np.flatnonzero(np.diff(rounds)) + 1, len(log))
-    samples = np.cumsum(log.repeats[order])[ends - 1]
+    samples = np.rint(np.cumsum(log.weights[order])[ends - 1])
     return Batches(order, _edges(ends, samples, first_rows), by_rows=False)
 
 
 def batches_of_rows(log: Log, *, first_rows: int = FIRST_BATCH_ROWS) -> Batches:
     """The rows as they stand."""
     order = np.arange(len(log), dtype=np.int64)
-    return Batches(order, _edges(order + 1, order + 1, first_rows), by_rows=True)
+    ends = order + 1 if log.units is None else np.append(_first_visits(log.units)[1:], len(log))
+    return Batches(order, _edges(ends, np.arange(1, len(ends) + 1), first_rows), by_rows=True)
+
+
+def seen_in_batches(log: Log, *, first_rows: int = FIRST_BATCH_ROWS) -> Log:
+    """The log with the visits of each unit in the round that saw it first, or without rounds in the batch of rows.
+
+    What is bet on a batch then comes from other units (see `pacbandits.certificate.conventions`).
+    """
+    if log.units is None or has_rounds(log):
+        return in_first_rounds(log)
+    edges = batches_of_rows(log, first_rows=first_rows).edges
+    kept = seen_first(log.units, np.searchsorted(edges[1:], np.arange(len(log)), side="right"))
+    assert kept is not None
+    return log if kept.all() else log.only(kept)
+
+
+def _first_visits(units: IntArray) -> IntArray:
+    """The rows in which a unit comes for the first time."""
+    return np.sort(np.unique(units, return_index=True)[1])
 
 
 def reason_against_order(log: Log) -> str:
@@ -67,12 +89,7 @@ def reason_against_order(log: Log) -> str:
     return ""
 
 
-def has_rounds(log: Log) -> bool:
-    """Whether there is more than one."""
-    return bool((log.rounds != log.rounds[0]).any())
-
-
-def _edges(ends: IntArray, samples: IntArray, first_rows: int) -> IntArray:
+def _edges(ends: IntArray, samples: IntArray | FloatArray, first_rows: int) -> IntArray:
     """Where batches begin (K + 1,); the last one is what is left, however small.
 
     ends (m,): the rows before which a batch may end. samples (m,): interactions until there.

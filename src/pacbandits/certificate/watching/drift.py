@@ -30,6 +30,10 @@ The switch between directions is what makes such a test strong: no m escapes, si
 change loses there what it gains after it. Against a change of D at the middle of n rows of variance σ² it gains about
 nD²/(8σ²), as much as the likelihood ratio of two known means could.
 
+**People who come back.** Each of v visits of a unit counts 1/v in the sums and numbers of rows above, all of them in
+one batch. With h the share of its visits that lie in a half, and X̄ the mean of X among these, the factor of a unit is
+at most ((1 + λX̄)/(1 + λm))^h ≤ 1 + hλ(X̄ − m)/(1 + λm), which is 1 on average if m is the mean of hX̄ by that of h.
+
 Segments are cut by the contexts of batch 0, where they and pairs do not bet; actions bet there with stakes and
 predictions that are constants.
 """
@@ -41,13 +45,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from pacbandits.arrays import FloatArray, IntArray
+from pacbandits.certificate.conventions import has_rounds
 from pacbandits.certificate.watching.batches import (
     FIRST_BATCH_ROWS,
     Batches,
     batches_of_rounds,
     batches_of_rows,
-    has_rounds,
     reason_against_order,
+    seen_in_batches,
 )
 from pacbandits.certificate.watching.check import DRIFT, Check, in_number
 from pacbandits.certificate.watching.means import Means, gather_means
@@ -69,6 +74,7 @@ def look_for_drift(log: Log, *, needed: float, first_rows: int = FIRST_BATCH_ROW
     if why_not:
         return Check(DRIFT, 0.0, needed, "", why_not)
     cut = batches_of_rounds if by_rounds else batches_of_rows
+    log = seen_in_batches(log, first_rows=first_rows)
     batches = cut(log, first_rows=first_rows)
     if len(batches) < 2:
         what = "rows" if batches.by_rows else "rounds"
@@ -81,13 +87,14 @@ def look_for_drift(log: Log, *, needed: float, first_rows: int = FIRST_BATCH_ROW
         why_not = "contexts have no features or ids to look at, and rewards leave [0, 1]"
         return Check(DRIFT, 0.0, needed, "", why_not, by_rows=batches.by_rows)
     found = find_change(means, needed=needed)
+    people = "" if log.units is None else f" with the first visits of {log.n_units:,} people"
     number, noun = (len(log), "row") if batches.by_rows else (len(np.unique(log.rounds)), "round")
     return Check(
         DRIFT,
         found.log_evidence,
         needed,
         _words(log, batches, means, found),
-        f"{means.looked_at}, over {in_number(number, number, noun)} in {count_of(len(batches), 'batch')}",
+        f"{means.looked_at}, over {in_number(number, number, noun)}{people} in {count_of(len(batches), 'batch')}",
         by_rows=batches.by_rows,
     )
 

@@ -16,6 +16,9 @@ whose contexts lie in a half (`segments`) are as good, and all rows count in the
 given *all* contexts, as these are independent of each other, actions are still drawn with their propensities. Mixed are
 actions, halves, tilts, and the batches of rounds at which such a bet begins (weights over all ever possible sum to 1):
 a supermartingale that begins at 1, whose maximum over the ends of batches reaches 1/α with probability α at most.
+
+Of the m visits of a unit F^(1/m) takes the place of F, which is less on average, also where a unit is given one action
+for good: then its factors are drawn together, and their geometric mean is no larger than their mean.
 """
 
 from __future__ import annotations
@@ -25,6 +28,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pacbandits.arrays import FloatArray
+from pacbandits.certificate.conventions import in_first_rounds
 from pacbandits.certificate.watching.batches import FIRST_BATCH_ROWS, Batches, batches_of_rounds
 from pacbandits.certificate.watching.check import SAMPLE_RATIO, Check, in_number
 from pacbandits.certificate.watching.segments import Segments, cut_in_halves
@@ -44,6 +48,7 @@ def look_at_ratio(log: Log, *, needed: float, first_rows: int = FIRST_BATCH_ROWS
     """
     if log.n_actions == 1:
         return Check(SAMPLE_RATIO, 0.0, needed, "", "there is one action alone, which is always played")
+    log = in_first_rounds(log)
     batches = batches_of_rounds(log, first_rows=first_rows)
     # With a single batch the log may still grow, so that not all of it may cut segments.
     first = batches.order[: batches.edges[1] if len(batches) > 1 else first_rows]
@@ -54,7 +59,9 @@ def look_at_ratio(log: Log, *, needed: float, first_rows: int = FIRST_BATCH_ROWS
     said = f"the plays of {in_number(n_actions, log.n_actions, 'action')}"
     if len(segments):
         said += f", in all and by {in_number(len(segments), len(segments), 'segment')} of contexts"
-    over = f"{in_number(log.samples, log.samples, 'interaction')} in {in_number(len(batches), len(batches), 'batch')}"
+    over = in_number(log.samples, log.samples, "interaction")
+    over += "" if log.units is None else f" of {log.n_units:,} people, each counted once,"
+    over += f" in {in_number(len(batches), len(batches), 'batch')}"
     return Check(
         SAMPLE_RATIO, found.log_evidence, needed, _words(log, batches, segments, counts, found), f"{said}, over {over}"
     )
@@ -135,6 +142,8 @@ def _words(log: Log, batches: Batches, segments: Segments, counts: FloatArray, f
             f"action {found.action} was played {plays:,.0f} times, which by their propensities stand for "
             f"{stands_for:,.1f} interactions"
         )
+    if log.units is not None:
+        words += ", each person counted once"
     if found.half:
         g, other = divmod(found.half - 1, 2)
         words += f", among contexts where {(segments.others if other else segments.names)[g]}"

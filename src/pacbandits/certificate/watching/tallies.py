@@ -31,7 +31,7 @@ class Seen(NamedTuple):
     order (n,): by time.
     actions (n,): what was played.
     rewards (n,): what it earned.
-    repeats (n,): how often a row occurred.
+    repeats (n,): how much a row counts: as often as it occurred, and of m visits of a unit each 1/m.
     played (n,): the propensity of the played action.
     bounds (n, A): what was known of propensities before an action was drawn.
     inside (n, G): 1 where the context lies in the first half of a segment, else 0.
@@ -54,7 +54,7 @@ def seen_rows(log: Log, batches: Batches, segments: Segments) -> Seen:
         order=batches.order,
         actions=log.actions,
         rewards=log.rewards,
-        repeats=log.repeats.astype(np.float64),
+        repeats=log.weights,
         played=log.played_propensities,
         bounds=bounds,
         inside=segments.inside,
