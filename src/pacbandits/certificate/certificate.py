@@ -94,6 +94,10 @@ class Certificate(Claim):
         return bool(self.value >= self.threshold) and self.slack <= MAX_SLACK
 
     @property
+    def best(self) -> str:
+        return super().best if self.learning is None else self.learning.best
+
+    @property
     def assumptions(self) -> tuple[str, ...]:
         learning, rounds, trusted = self.learning, len(self.bets.scales), not self.by_rule
         asked = (
@@ -110,7 +114,7 @@ class Certificate(Claim):
     def is_of(self, log: Log) -> bool:
         """Whether this is the log it was made from, which may have gone on since."""
         cut = rearrange(self.of(log), ordered=self.ordered, shuffle=self.shuffled)
-        return digest_log(set_apart(cut) if self.bets.spared else cut) == self.digest
+        return digest_log(set_apart(cut, self.learning) if self.bets.spared else cut) == self.digest
 
     def figures(self) -> Json:
         return {

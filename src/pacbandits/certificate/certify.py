@@ -13,10 +13,11 @@ from pacbandits.certificate.conventions import EXPERT_STAKES, arrange, delta_par
 from pacbandits.certificate.learning import LearntClass, has_order, learn_from_blocks, set_apart
 from pacbandits.certificate.ledger import Ledger
 from pacbandits.certificate.making import Evidence, make_certificate
-from pacbandits.checks import flag
+from pacbandits.checks import flag, instance
 from pacbandits.errors import InputError
 from pacbandits.logs.frames import DataFrame, log_of
 from pacbandits.logs.reading import Reading
+from pacbandits.policies import Restrictions
 from pacbandits.policies.base import PolicyClass
 from pacbandits.policies.costs import Searches, check_memory
 from pacbandits.records import Contexts, Log
@@ -36,6 +37,7 @@ def certify(
     epsilon: float | None = None,
     delta: float = DEFAULT_DELTA,
     contexts: Contexts | None = None,
+    restrictions: Restrictions | None = None,
     model: RewardModel | None = None,
     ordered: bool = False,
     shuffle: bool = False,
@@ -49,6 +51,7 @@ def certify(
     epsilon: how near to the best, in the units of rewards; without it, as near as the log proves.
     delta: with what probability of being wrong.
     contexts: from before the experiment, to learn a class from that is given by its name.
+    restrictions: what policies must keep to, of a class that is given by its name: budgets, barred actions.
     model: the reward model, if not one that suits the contexts.
     ordered: whether the rows stand in the order in which they occurred.
     shuffle: whether neither propensities nor the end of the log depended on earlier rows, so that any order will do.
@@ -76,6 +79,8 @@ def certify(
     """
     if contexts is not None and not isinstance(policies, str):
         raise InputError("contexts are for a class that is given by its name; leave them out")
+    if restrictions is not None and not isinstance(policies, str):
+        raise InputError("restrictions are for a class that is given by its name; give learn_class the whole spec")
     if not isinstance(log, Log):
         ordered, log = ordered or reading.get("time") is not None, log_of(log, **reading)
     elif reading:
@@ -83,6 +88,8 @@ def certify(
     in_order, any_order = flag(ordered, name="ordered"), flag(shuffle, name="shuffle")
     blocks, shuffled = arrange(log, ordered=in_order, shuffle=any_order)
     if isinstance(policies, str):
+        if restrictions is not None:
+            policies = instance(restrictions, Restrictions, name="restrictions").for_log(policies, log)
         policies = learn_from_blocks(policies, blocks, contexts)
     learnt = policies if isinstance(policies, LearntClass) else LearntClass(policies, None)
     unit = log.reward_range[1] - log.reward_range[0]
@@ -127,7 +134,7 @@ def _lay_out(
     policies, learning = learnt.policies, learnt.learning
     predictions = predict_by_round(blocks, model)
     spared = 0 if learning is None else learning.spared
-    cut = set_apart(blocks) if spared else blocks
+    cut = set_apart(blocks, learning) if spared else blocks
     ledger = Ledger.of(cut, predictions)
     check_memory(policies, len(ledger.contexts))
     leaders = None

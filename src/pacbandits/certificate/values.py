@@ -140,7 +140,7 @@ def measure_worth(
     """
     c = instance(certificate, Certificate, name="certificate")
     blocks = rearrange(c.of(check_log(log)), ordered=c.ordered, shuffle=c.shuffled)
-    cut = set_apart(blocks) if c.bets.spared else blocks
+    cut = set_apart(blocks, c.learning) if c.bets.spared else blocks
     used = model_from_json(c.model) if model is None else check_model(model)
     part, log_size, slack, counted = 1.0, 0.0, 0.0, _bet_on(cut, c.bets)
     if c.leaders is None:

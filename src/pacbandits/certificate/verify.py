@@ -62,7 +62,7 @@ def verify(certificate: Certificate, log: Log, policies: PolicyClass, *, model: 
         if certificate.shuffled and log.repeats.max() > 1:
             return Verdict(("the log counts repeated interactions, which cannot be shuffled",), None)
         log = rearrange(log, ordered=True, shuffle=certificate.shuffled)
-    cut = set_apart(log) if certificate.bets.spared else log
+    cut = set_apart(log, certificate.learning) if certificate.bets.spared else log
     faults = _faults_on_sight(certificate, cut, policies)
     if faults:
         return Verdict(tuple(faults), None)

@@ -141,7 +141,7 @@ def test_known_contexts_that_cannot_be(change: dict[str, object], words: str) ->
 
 def test_of_deep_trees_it_is_refused() -> None:
     known = draw(20, 1)
-    with pytest.raises(pb.InputError, match="smallest leaf is for trees of depth 2 at the most"):
+    with pytest.raises(pb.InputError, match="a smallest leaf is for trees of depth 2 at the most"):
         pb.load_policies("trees:depth=3,leaf=0.1", known, n_actions=2)
     leaf = Trees.learn(known, n_actions=2, bins=4, smallest_leaf=0.1).leaf
     with pytest.raises(pb.InputError, match="told apart by the bins"):

@@ -20,6 +20,7 @@ from pacbandits.policies.trees.limits import TreeLimits
 from pacbandits.policies.trees.near import large_trees
 from pacbandits.policies.trees.search import best_tree
 from pacbandits.policies.trees.tree import TreePolicy
+from pacbandits.policies.trees.within import best_within
 from pacbandits.records import Contexts, Policy
 
 
@@ -97,6 +98,30 @@ class Trees(BinnedTrees):
             build=lambda i: self._policy(front.origin[i]),
             search=None if sides is None else search,
         )
+
+    def argmax_within(
+        self, contexts: Contexts, scores: FloatArray, *, known: Contexts, costs: FloatArray, most: float
+    ) -> TreePolicy | None:
+        """The best tree among those that cost at most so much on known contexts, for scores (n, A) and costs (m, A).
+
+        None where all cost more; of equals as for `argmax`.
+        """
+        scores, costs = self._checked(contexts, scores, name="scores"), self._checked(known, costs, name="costs")
+        tree = best_within(
+            self.bins,
+            np.concatenate((self._encode(contexts), self._encode(known))),
+            np.concatenate((scores, np.zeros_like(costs))),
+            np.concatenate((np.zeros_like(scores), -costs)),
+            least=-most,
+            depth=self.depth,
+            limits=self.limits,
+            leaf=self.leaf,
+        )
+        return None if tree is None else TreePolicy(root=tree, n_actions=self.n_actions)
+
+    def know(self, contexts: Contexts) -> KnownContexts:
+        """Contexts as far as trees tell them apart."""
+        return KnownContexts.of(contexts, self.bins)
 
     def has(self, policy: Policy) -> bool:
         """Whether this is a tree no deeper than these, with tests and actions of theirs, and leaves large enough."""
