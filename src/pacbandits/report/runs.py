@@ -105,7 +105,7 @@ def certificate_table(certificate: Certificate, summary: Summary | None = None) 
         "least evidence, and needed": f"{c.value:.2f} of {c.threshold:.2f} nats",
     }
     if summary is not None and summary.price is not None:
-        figures["mean cost in the log, and budget"] = f"{summary.price.cost:.4g} of {summary.price.budget:g}"
+        figures["mean cost in the log"] = f"{summary.price.cost:.4g} (the budget is {summary.price.budget:g})"
     if summary is not None and summary.ahead is not None and summary.target is not None:
         near = summary.show_difference(summary.target)
         figures[f"more rows to prove {near}"] = f"about {float(f'{summary.ahead.same:.2g}'):,.0f} like these"

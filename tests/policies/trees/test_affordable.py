@@ -40,7 +40,8 @@ def test_argmax_is_the_best_of_those_that_one_can_afford(depth: int, budget: flo
     for seed in range(5):
         known = draw(12, seed, weights=seed % 2 == 1)
         policies = affordable(known, depth=depth, budget=budget)
-        rows = all_actions(policies.policies.bins, known, n_actions=3, depth=depth)  # pyright: ignore
+        assert isinstance(policies.policies, Trees)
+        rows = all_actions(policies.policies.bins, known, n_actions=3, depth=depth)
         scores = np.random.default_rng(seed).normal(size=(12, 3)) + COSTS
         kept = (COSTS[rows] @ known.weights) <= budget + 1e-9
         best = policies.argmax(known, scores)

@@ -64,11 +64,11 @@ def describe_restricted(given: Mapping[str, str], contexts: int) -> str:
     """Trees that are restricted, in words; nothing where none of the options does that."""
     said = {
         "budget": f"cost at most {{}} on average over the {contexts:,} contexts that were known",
-        "never": "keep to what is barred",
+        "never": "take no action where it is barred",
         "leaf": f"hold a share of {{}} or more of the {contexts:,} known contexts in every leaf",
     }
     words = [sentence.format(plain(given[name])) for name, sentence in said.items() if name in given]
-    return f"trees that {' and '.join(words)}" if words else ""
+    return f"trees that {', '.join(words[:-1])}{' and ' if words[1:] else ''}{words[-1]}" if words else ""
 
 
 trees = replace(shallow_or_deep, sharing=frozenset({"leaf", "budget"}), restricted=describe_restricted)
