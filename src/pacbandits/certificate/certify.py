@@ -79,17 +79,14 @@ def certify(
     """
     if contexts is not None and not isinstance(policies, str):
         raise InputError("contexts are for a class that is given by its name; leave them out")
-    if restrictions is not None and not isinstance(policies, str):
-        raise InputError("restrictions are for a class that is given by its name; give learn_class the whole spec")
     if not isinstance(log, Log):
         ordered, log = ordered or reading.get("time") is not None, log_of(log, **reading)
     elif reading:
         raise InputError(f"{next(iter(reading))} is for a data frame, and this is a log already; leave it out")
+    policies = _restricted(policies, restrictions, log)
     in_order, any_order = flag(ordered, name="ordered"), flag(shuffle, name="shuffle")
     blocks, shuffled = arrange(log, ordered=in_order, shuffle=any_order)
     if isinstance(policies, str):
-        if restrictions is not None:
-            policies = instance(restrictions, Restrictions, name="restrictions").for_log(policies, log)
         policies = learn_from_blocks(policies, blocks, contexts)
     learnt = policies if isinstance(policies, LearntClass) else LearntClass(policies, None)
     unit = log.reward_range[1] - log.reward_range[0]
@@ -113,6 +110,17 @@ def certify(
         certificate = replace(_made(replace(evidence, epsilon=nearest / unit)), epsilon=nearest)
     looked = certificate.looked_at(log)
     return looked if model is None else looked.with_remarks(MODEL_GIVEN)
+
+
+def _restricted(
+    policies: PolicyClass | LearntClass | str, restrictions: Restrictions | None, log: Log
+) -> PolicyClass | LearntClass | str:
+    """What was given for the class, with restrictions as options of its name."""
+    if restrictions is None:
+        return policies
+    if not isinstance(policies, str):
+        raise InputError("restrictions are for a class that is given by its name; give learn_class the whole spec")
+    return instance(restrictions, Restrictions, name="restrictions").for_log(policies, log)
 
 
 def _lay_out(

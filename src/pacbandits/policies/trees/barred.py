@@ -35,8 +35,8 @@ class Barred:
     kind = "barred"
 
     def __init__(self, policies: Trees | DeepTrees, *, bars: Sequence[Bar], fallback: int) -> None:
-        self.policies: Trees | DeepTrees = policies
         instance(policies, BinnedTrees, name="policies")
+        self.policies = policies
         self.bars = tuple(instance(bar, Bar, name="bars") for bar in bars)
         self.n_actions, self.exact, self.depth = policies.n_actions, policies.exact, policies.depth
         self.fallback = whole_number(fallback, name="fallback", most=self.n_actions - 1)
@@ -133,12 +133,14 @@ class Barred:
 class BarredTrees(Barred):
     """The same of trees to depth 2, which have a frontier and can be searched within a budget."""
 
-    policies: Trees
+    def __init__(self, policies: Trees, *, bars: Sequence[Bar], fallback: int) -> None:
+        super().__init__(policies, bars=bars, fallback=fallback)
+        self._trees = policies
 
     def frontier(self, contexts: Contexts, first: FloatArray, second: FloatArray) -> Frontier:
         """The Pareto frontier of two scores over all trees, to rounding of about 1e-12 of their sums."""
         scores = (self._scored(contexts, s, name=f"{n} scores") for n, s in (("first", first), ("second", second)))
-        whole = self.policies.frontier(contexts, *scores)
+        whole = self._trees.frontier(contexts, *scores)
 
         def build(index: int) -> TreePolicy:
             made = whole.policy(index)
@@ -158,22 +160,23 @@ class BarredTrees(Barred):
     ) -> TreePolicy | None:
         """The best tree among those that cost at most so much on known contexts, for scores (n, A) and costs (m, A)."""
         own, theirs = self._scored(contexts, scores, name="scores"), self._scored(known, costs, name="costs")
-        found = self.policies.argmax_within(contexts, own, known=known, costs=theirs, most=most)
+        found = self._trees.argmax_within(contexts, own, known=known, costs=theirs, most=most)
         return None if found is None else self._grafted(found)
 
     def know(self, contexts: Contexts) -> KnownContexts:
         """Contexts as far as trees and bars tell them apart."""
-        return KnownContexts.of(contexts, finer_bins(self.policies.bins, self.bars))
+        return KnownContexts.of(contexts, finer_bins(self._trees.bins, self.bars))
 
     def frontier_cost(self, n_rows: int) -> Cost:
         """What a frontier takes on so many contexts."""
-        return self.policies.frontier_cost(n_rows)
+        return self._trees.frontier_cost(n_rows)
 
 
 def bar_trees(policies: Trees | DeepTrees, *, bars: Sequence[Bar], fallback: int) -> Barred:
     """Trees with these bars, and all that they can do without."""
-    kind = BarredTrees if isinstance(policies, Trees) else Barred
-    return kind(policies, bars=bars, fallback=fallback)
+    if isinstance(policies, Trees):
+        return BarredTrees(policies, bars=bars, fallback=fallback)
+    return Barred(policies, bars=bars, fallback=fallback)
 
 
 def finer_bins(bins: Bins, bars: Sequence[Bar]) -> Bins:

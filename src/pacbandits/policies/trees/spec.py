@@ -45,12 +45,13 @@ def shallow_or_deep(
         raise InputError("trees ask about features, but the contexts have none")
     cut = Bins.learn(contexts, bins=bins)
     smallest = SmallestLeaf(leaf, KnownContexts.of(contexts, cut)) if leaf > 0 else None
-    made: Trees | DeepTrees | Barred = make_trees(cut, n_actions=n_actions, depth=depth, leaf=smallest)
+    bare = make_trees(cut, n_actions=n_actions, depth=depth, leaf=smallest)
     if (never == "") != (fallback == NO_ACTION):
         lacking, given = ("never", "a fallback") if never == "" else ("a fallback", "never")
         raise InputError(f"{given} without {lacking} says nothing; write trees:never=1:age<=25,fallback=0")
-    if never != "" and isinstance(made, Trees | DeepTrees):
-        made = bar_trees(made, bars=read_bars(never, contexts, n_actions=n_actions), fallback=fallback)
+    made: Trees | DeepTrees | Barred = bare
+    if never != "":
+        made = bar_trees(bare, bars=read_bars(never, contexts, n_actions=n_actions), fallback=fallback)
     if (costs == "") != (budget == NO_BUDGET):
         lacking, given = ("costs", "a budget") if costs == "" else ("budget", "costs")
         raise InputError(f"{given} without {lacking} restrict nothing; write trees:costs=0/1/2.5,budget=0.3")
