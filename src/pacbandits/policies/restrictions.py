@@ -66,11 +66,11 @@ class Restrictions:
         """The spec of a class with these restrictions; actions (A,): what they are called."""
         options: list[str] = []
         if self.smallest_leaf > 0:
-            options.append(f"leaf={self.smallest_leaf!r}")
+            options.append(f"leaf={_digits(self.smallest_leaf)}")
         costs = self._costs(actions)
         if costs is not None:
-            most = self.max_cost if self.max_treated is None else self.max_treated
-            options += [f"costs={'/'.join(f'{cost:g}' for cost in costs)}", f"budget={most!r}"]
+            most = (self.max_cost or 0.0) if self.max_treated is None else self.max_treated
+            options += [f"costs={'/'.join(map(_digits, costs))}", f"budget={_digits(most)}"]
         if self.never and self.control is not None:
             spelt = ";".join(_spell(one, actions) for one in self.never)
             options += [f"never={spelt}", f"fallback={_place(self.control, actions, what='control')}"]
@@ -92,8 +92,14 @@ class Restrictions:
             return [float(action != own) for action in range(len(actions))]
         if not self.cost:
             return None
-        named = {_place(name, actions, what="cost"): float(price) for name, price in self.cost.items()}
+        named = {_place(str(name), actions, what="cost"): float(price) for name, price in self.cost.items()}
         return [named.get(action, 0.0) for action in range(len(actions))]
+
+
+def _digits(value: float) -> str:
+    """A number with as many digits as it takes to read it again."""
+    short = f"{value:g}"
+    return short if float(short) == value else repr(float(value))
 
 
 def _place(name: str, actions: Sequence[str], *, what: str) -> int:
