@@ -36,7 +36,7 @@ def main() -> None:
     log = done.log.take(np.arange(min(600, len(done.log))))
     made = pb.certify(replace(log, repeats=np.ones_like(log.repeats), rounds=np.zeros_like(log.rounds)))
     pb.outlook(made, log, problem.policies)
-    for spec in ("linear", "trees:depth=3"):
+    for spec in ("linear", "trees:depth=3", "trees:bins=5,leaf=0.1,costs=0/1/1/1,budget=0.3"):
         policies = pb.load_policies(spec, problem.population, n_actions=problem.n_actions)
         policies.argmax(problem.population, problem.mean_rewards)
     pb.evaluate(log, problem.policies.argmax(problem.population, problem.mean_rewards))

@@ -47,9 +47,11 @@ if TYPE_CHECKING:
     from pacbandits.policies import Given as Given
     from pacbandits.policies import Learned as Learned
     from pacbandits.policies import Linear as Linear
+    from pacbandits.policies import Restrictions as Restrictions
     from pacbandits.policies import Trees as Trees
     from pacbandits.policies import Trivial as Trivial
     from pacbandits.policies import policy_from_json as policy_from_json
+    from pacbandits.policies import within_budget as within_budget
     from pacbandits.policies.base import PolicyClass as PolicyClass
     from pacbandits.policies.registry import load_policies as load_policies
     from pacbandits.policies.spec import policy_class as policy_class
@@ -140,8 +142,10 @@ _HOMES: dict[str, tuple[str, ...]] = {
         "Learned",
         "Linear",
         "Trees",
+        "Restrictions",
         "Trivial",
         "policy_from_json",
+        "within_budget",
     ),
     "policies.base": ("PolicyClass",),
     "policies.registry": ("load_policies",),
@@ -251,6 +255,7 @@ __all__ = [
     "Proof",
     "RealizableCertificate",
     "RealizableComplexity",
+    "Restrictions",
     "RewardBounds",
     "Run",
     "Setting",
@@ -292,6 +297,7 @@ __all__ = [
     "to_sql",
     "verify",
     "verify_realizable",
+    "within_budget",
 ]
 
 

@@ -15,7 +15,7 @@ from pacbandits.checks import is_real, is_whole, number, spell_range, text
 from pacbandits.errors import InputError, nearest, plain
 
 OptionValue = int | float | str
-OptionKind = Literal["integer", "number", "choice"]
+OptionKind = Literal["integer", "number", "choice", "text"]
 
 
 @dataclass(frozen=True)
@@ -68,12 +68,14 @@ class Option:
         """The values it may take, in words."""
         if self.kind == "choice":
             return " or ".join(self.choices)
+        if self.kind == "text":
+            return "text"
         noun = "an integer" if self.kind == "integer" else "a number"
         return spell_range(noun, least=self.about.least, above=self.about.above, most=self.about.most)
 
     def read(self, text: str) -> OptionValue:
         """The value that `text` spells."""
-        if self.kind == "choice":
+        if self.kind in ("choice", "text"):
             return self.check(text)
         try:
             return self.check(int(text) if self.kind == "integer" else float(text))
@@ -87,6 +89,10 @@ class Option:
         if self.kind == "choice":
             if not isinstance(value, str) or value not in self.choices:
                 raise InputError(f"{self.name} must be {self.permitted}, got '{plain(value)}'{self._hint(value)}")
+            return value
+        if self.kind == "text":
+            if not isinstance(value, str):
+                raise self._error(value)
             return value
         if self.kind == "integer":
             if not is_whole(value):
@@ -175,4 +181,5 @@ def _declared(name: str, hint: Any, default: OptionValue) -> Option:
     kind_hint, about = get_args(hint)
     if get_origin(kind_hint) is Literal:
         return Option(name, "choice", default, about, choices=get_args(kind_hint))
-    return Option(name, "integer" if kind_hint is int else "number", default, about)
+    kinds: dict[object, OptionKind] = {int: "integer", str: "text"}
+    return Option(name, kinds.get(kind_hint, "number"), default, about)

@@ -102,6 +102,13 @@ def _trees() -> Genuine:
     return Genuine(pb.certify(log, policies, epsilon=0.3, delta=0.1), policies, log)
 
 
+def _restricted() -> Genuine:
+    log = play(people(300), by_age)
+    spec = "trees:depth=1,bins=4,leaf=0.1,costs=0/1,budget=0.5,never=1:age<=21.3,fallback=0"
+    policies = pb.load_policies(spec, log.contexts, n_actions=2)
+    return Genuine(pb.certify(log, policies, epsilon=0.5, delta=0.1), policies, log)
+
+
 def _led() -> Genuine:
     who = people(1500)
     noise = np.random.default_rng(9).normal(size=(1500, 3))
@@ -157,6 +164,7 @@ _ALL: dict[str, Callable[[], Genuine]] = {
     "finite": _finite,
     "trivial": _trivial,
     "trees": _trees,
+    "trees, restricted": _restricted,
     "trees in blocks, led": _led,
     "crossed": _crossed,
     "given": lambda: _given("list"),

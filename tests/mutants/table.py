@@ -546,6 +546,34 @@ SIZES_OF_CLASSES = (
         "math.log(splits)",
         "policies/trees/test_oracle.py::test_log_size_counts_splits",
     ),
+    Mutant(
+        "a policy beyond the budget belongs to the class",
+        "policies/trees/affordable.py",
+        "return self.policies.has(policy) and self._keeps(policy)",
+        "return self.policies.has(policy)",
+        "policies/trees/test_affordable.py::test_a_policy_beyond_the_budget_is_not_of_the_class",
+    ),
+    Mutant(
+        "the best tree within a budget is looked for in one direction",
+        "policies/trees/within.py",
+        "while partner > middle and second[i] + second[partner - 1] >= least:",
+        "if partner > middle and second[i] + second[partner - 1] >= least:",
+        "policies/trees/test_affordable.py::test_argmax_is_the_best_of_those_that_one_can_afford",
+    ),
+    Mutant(
+        "one side of a root may be too small",
+        "policies/trees/leaves.py",
+        "= total_left >= least and total_right >= least",
+        "= total_left >= least",
+        "policies/trees/test_leaves.py::test_argmax_and_frontier_are_those_of_all_trees_with_such_leaves",
+    ),
+    Mutant(
+        "a barred action is scored as if it were taken",
+        "policies/trees/barred.py",
+        "out[there, bar.action] = out[there, self.fallback]",
+        "out[there, bar.action] = out[there, bar.action]",
+        "policies/trees/test_barred.py::test_argmax_and_frontier_are_those_of_all_trees_that_keep_to_it",
+    ),
 )
 
 RECHECK = (

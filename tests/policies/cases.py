@@ -124,6 +124,10 @@ def learned() -> Case:
 # Whatever is registered comes with its default options; some classes are of another kind with others.
 OFFERED: dict[str, Callable[[], Case]] = {
     **{spec: lambda s=spec: offered(s) for spec in (*SPECS, "trees:depth=3,bins=4", "linear:oracle=search")},
+    # Restricted so that every action may still be taken everywhere.
+    "trees with large leaves": lambda: offered("trees:bins=4,leaf=0.2"),
+    "trees with a budget": lambda: offered("trees:bins=4,costs=0/0.5/1,budget=1"),
+    "trees with a bar": lambda: offered("trees:bins=4,never=2:place=west,fallback=0"),
     "linear:oracle=milp": lambda: offered("linear:levels=1,oracle=milp"),
     "learned": learned,
 }

@@ -89,8 +89,8 @@ ALGORITHM_CALLS: dict[str, Callable[[], Call]] = {
     "certify": lambda: Call(
         pb.certify,
         {"log": log(), "policies": stumps(), **ASKED, "ordered": False},
-        {**ASKED_KINDS, **dict.fromkeys(("log", "model"), "record"), "ordered": "flag"},
-        optional=("model", "epsilon"),
+        {**ASKED_KINDS, **dict.fromkeys(("log", "model", "restrictions"), "record"), "ordered": "flag"},
+        optional=("model", "epsilon", "restrictions"),
         beyond={**ASKED_BEYOND, "epsilon": (0, -0.1, 1e-200)},
     ),
     "evaluate": lambda: Call(

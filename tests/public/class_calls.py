@@ -31,15 +31,32 @@ CLASS_CALLS: dict[str, Callable[[], Call]] = {
     "Trees": lambda: Call(
         pb.Trees,
         {"bins": stumps().bins, "n_actions": 2, "depth": 1},
-        {"bins": "record", "n_actions": "whole", "depth": "whole", "limits": "record"},
-        optional=("limits",),
+        {"bins": "record", "n_actions": "whole", "depth": "whole", "limits": "record", "leaf": "record"},
+        optional=("limits", "leaf"),
         beyond={"n_actions": NO_COUNT, "depth": (-1, 3)},
     ),
     "Trees.learn": lambda: Call(
         pb.Trees.learn,
-        {"contexts": people(), "n_actions": 2, "depth": 1, "bins": 4},
-        {"contexts": "record", **dict.fromkeys(("n_actions", "depth", "bins"), "whole")},
-        beyond={"n_actions": NO_COUNT, "depth": (-1, 3), "bins": (1, 257)},
+        {"contexts": people(), "n_actions": 2, "depth": 1, "bins": 4, "smallest_leaf": 0.1},
+        {"contexts": "record", **dict.fromkeys(("n_actions", "depth", "bins"), "whole"), "smallest_leaf": "number"},
+        beyond={"n_actions": NO_COUNT, "depth": (-1, 3), "bins": (1, 257), "smallest_leaf": (-0.1, 1.5)},
+    ),
+    "within_budget": lambda: Call(
+        pb.within_budget,
+        {"policies": stumps(), "contexts": people(), "costs": [0, 1], "budget": 0.5},
+        {"policies": "record", "contexts": "record", "costs": "array", "budget": "number"},
+        beyond={"costs": ([0], [0, 1, 2]), "budget": (-1,)},
+        called={"budget": "budget|costs -1 or less"},
+    ),
+    "Restrictions": lambda: Call(
+        pb.Restrictions,
+        {"smallest_leaf": 0.1, "max_treated": 0.3, "never": ["email: age <= 25"], "control": "none"},
+        {
+            **dict.fromkeys(("smallest_leaf", "max_cost", "max_treated"), "number"),
+            **{"cost": "mapping", "never": "list", "control": "text"},
+        },
+        optional=("max_cost", "max_treated"),
+        beyond={"smallest_leaf": (-0.1, 1.5), "max_treated": (1.5,), "cost": ({"email": "dear"},)},
     ),
     "Trees.argmax": lambda: Call(
         stumps().argmax, {"contexts": people(), "scores": scores()}, {"contexts": "record", "scores": "array"}

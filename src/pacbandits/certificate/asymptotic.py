@@ -109,6 +109,10 @@ class AsymptoticCertificate(Claim):
         return bool(self.certified_epsilon <= self.epsilon)
 
     @property
+    def best(self) -> str:
+        return super().best if self.learning is None else self.learning.best
+
+    @property
     def assumptions(self) -> tuple[str, ...]:
         named = f"the best policy is no more in doubt than the {self.rivals} that the oracle named"
         asked = (

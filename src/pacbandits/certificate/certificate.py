@@ -21,7 +21,7 @@ from pacbandits.certificate.claim import (
 )
 from pacbandits.certificate.conventions import rearrange
 from pacbandits.certificate.leaders import MAX_SLACK, NOBODY, Leaders
-from pacbandits.certificate.learning import Learning, set_apart
+from pacbandits.certificate.learning import Learning
 from pacbandits.errors import InputError
 from pacbandits.fields import Fields
 from pacbandits.policies import policy_from_json
@@ -130,6 +130,10 @@ class Certificate(Claim):
         return bool(self.value >= self.threshold) and self.slack <= MAX_SLACK
 
     @property
+    def best(self) -> str:
+        return super().best if self.learning is None else self.learning.best
+
+    @property
     def assumptions(self) -> tuple[str, ...]:
         learning, trusted = self.learning, not self.by_rule
         basis = basic_assumptions(units=self.units is not None, shuffled=self.shuffled, by_rounds=self.by_rounds)
@@ -147,7 +151,7 @@ class Certificate(Claim):
     def is_of(self, log: Log) -> bool:
         """Whether this is the log it was made from, which may have gone on since."""
         cut = rearrange(self.of(log), ordered=self.ordered, shuffle=self.shuffled)
-        return digest_log(set_apart(cut) if self.bets.spared else cut) == self.digest
+        return digest_log(cut if self.learning is None else self.learning.set_apart(cut)) == self.digest
 
     def figures(self) -> Json:
         return {

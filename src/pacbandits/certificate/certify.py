@@ -18,13 +18,14 @@ from pacbandits.certificate.conventions import (
     sizes_beforehand,
     worth_leading,
 )
-from pacbandits.certificate.learning import LearntClass, has_order, learn_from_blocks, set_apart
+from pacbandits.certificate.learning import LearntClass, has_order, learn_from_blocks
 from pacbandits.certificate.ledger import Ledger
 from pacbandits.certificate.making import Evidence, make_certificate
-from pacbandits.checks import flag
+from pacbandits.checks import flag, instance
 from pacbandits.errors import InputError
 from pacbandits.logs.frames import DataFrame, log_of
 from pacbandits.logs.reading import Reading
+from pacbandits.policies import Restrictions
 from pacbandits.policies.base import PolicyClass
 from pacbandits.policies.costs import Searches, check_memory
 from pacbandits.records import Contexts, Log
@@ -44,6 +45,7 @@ def certify(
     epsilon: float | None = None,
     delta: float = DEFAULT_DELTA,
     contexts: Contexts | None = None,
+    restrictions: Restrictions | None = None,
     model: RewardModel | None = None,
     ordered: bool = False,
     shuffle: bool = False,
@@ -57,6 +59,7 @@ def certify(
     epsilon: how near to the best, in the units of rewards; without it, as near as the log proves.
     delta: with what probability of being wrong.
     contexts: from before the experiment, to learn a class from that is given by its name.
+    restrictions: what policies must keep to, of a class that is given by its name: budgets, barred actions.
     model: the reward model, if not one that suits the contexts.
     ordered: whether the rows stand in the order in which they occurred.
     shuffle: whether neither propensities nor the end of the log depended on earlier rows, so that any order will do.
@@ -88,6 +91,7 @@ def certify(
         ordered, log = ordered or reading.get("time") is not None, log_of(log, **reading)
     elif reading:
         raise InputError(f"{next(iter(reading))} is for a data frame, and this is a log already; leave it out")
+    policies = _restricted(policies, restrictions, log)
     in_order, any_order = flag(ordered, name="ordered"), flag(shuffle, name="shuffle")
     blocks, shuffled = arrange(log, ordered=in_order, shuffle=any_order)
     if isinstance(policies, str):
@@ -116,6 +120,17 @@ def certify(
     return looked if model is None else looked.with_remarks(MODEL_GIVEN)
 
 
+def _restricted(
+    policies: PolicyClass | LearntClass | str, restrictions: Restrictions | None, log: Log
+) -> PolicyClass | LearntClass | str:
+    """What was given for the class, with restrictions as options of its name."""
+    if restrictions is None:
+        return policies
+    if not isinstance(policies, str):
+        raise InputError("restrictions are for a class that is given by its name; give learn_class the whole spec")
+    return instance(restrictions, Restrictions, name="restrictions").for_log(policies, log)
+
+
 def _lay_out(
     blocks: Log,
     learnt: LearntClass,
@@ -135,7 +150,7 @@ def _lay_out(
     policies, learning = learnt.policies, learnt.learning
     predictions = predict_by_round(blocks, model)
     spared = 0 if learning is None else learning.spared
-    cut = set_apart(blocks) if spared else blocks
+    cut = blocks if learning is None else learning.set_apart(blocks)
     ledger = Ledger.of(cut, predictions)
     check_memory(policies, len(ledger.contexts))
     leaders = None

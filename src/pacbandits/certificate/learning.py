@@ -22,12 +22,16 @@ from pacbandits.certificate.conventions import FIRST_BLOCK_ROWS, arrange, has_ro
 from pacbandits.checks import flag, text
 from pacbandits.errors import InputError, count_of, plain
 from pacbandits.policies.base import AskingClass, PolicyClass
-from pacbandits.policies.registry import learns, load_policies
+from pacbandits.policies.registry import describe_restrictions, goes_by_shares, learns, load_policies
 from pacbandits.records import Contexts, Log, check_contexts, check_log
 from pacbandits.records.digest import digest_contexts
 from pacbandits.records.units import number_units
 
 MIN_LEARNING_INTERACTIONS = FIRST_BLOCK_ROWS
+# For classes restricted by shares or mean costs, which are then known to 1.6 points or better: the rows of five blocks
+# (`block_ends`). Not a part of the log, which may end for reasons that lie in it: the class must not depend on that.
+MIN_SHARE_LEARNING_INTERACTIONS = 987
+MAX_SPEC_CHARACTERS = 2_000
 DIGEST_LETTERS_SHOWN = 12
 
 
@@ -50,6 +54,16 @@ class Learning:
     in_order: bool
 
     @property
+    def best(self) -> str:
+        """What the certified policy is compared with."""
+        return f"the best of the {self.restricted}" if self.restricted else "the best of its class"
+
+    @property
+    def restricted(self) -> str:
+        """The policies in words, if they are restricted; else nothing."""
+        return describe_restrictions(self.spec, contexts=self.contexts)
+
+    @property
     def assumption(self) -> str:
         """What a certificate has to say of it."""
         if self.spared == 0:
@@ -65,6 +79,10 @@ class Learning:
             return words
         return f"{words}; they stand first for no reason that lies in them: the log is not sorted by what it holds"
 
+    def set_apart(self, log: Log) -> Log:
+        """The log with the rows that taught as a round of its own, if it has none and they are of it."""
+        return set_apart(log, fewest_to_teach(self.spec)) if self.spared else log
+
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
 
@@ -76,7 +94,7 @@ class Learning:
         if given.keys() != wanted.keys() or any(type(given[name]) is not kind for name, kind in wanted.items()):
             raise InputError(f"how a class was learnt takes {', '.join(wanted)}, not {plain(given)}")
         made = cls(**given)
-        if made.contexts < 1 or made.spared < 0 or plain(made.spec) != made.spec:
+        if made.contexts < 1 or made.spared < 0 or plain(made.spec, most=MAX_SPEC_CHARACTERS) != made.spec:
             raise InputError(f"no class was learnt like this: {plain(given)}")
         return made
 
@@ -101,7 +119,7 @@ def learn_class(
     spec: the name with its options, as in `trees:depth=2`.
     log: that is to be certified.
     contexts: from before the experiment. Without them the class is learnt from the contexts of the log's first rounds,
-        or its first 256 rows, which then prove nothing.
+        or its first 256 rows (987 for classes restricted by a smallest leaf or a budget), which then prove nothing.
     ordered, shuffle: as for `certify`.
 
     >>> import pacbandits as pb
@@ -124,16 +142,19 @@ def learn_class(
 
 def learn_from_blocks(spec: str, log: Log, contexts: Contexts | None) -> LearntClass:
     """The same for a log that is cut into blocks if it has an order."""
+    if plain(spec, most=MAX_SPEC_CHARACTERS) != spec:
+        raise InputError(f"'{plain(spec)}' is no spec of one line and at most {MAX_SPEC_CHARACTERS:,} characters")
     if contexts is not None:
         made = load_policies(spec, contexts, n_actions=log.n_actions)
         _check_features(made, log.contexts)
-        return LearntClass(made, Learning(plain(spec), len(contexts), digest_contexts(contexts), 0, in_order=True))
+        return LearntClass(made, Learning(spec, len(contexts), digest_contexts(contexts), 0, in_order=True))
     if not learns(spec):
         return LearntClass(load_policies(spec, log.contexts, n_actions=log.n_actions), None)
-    spared = spared_rounds(log)
-    known = known_first(log, spared)
+    fewest = fewest_to_teach(spec)
+    spared = spared_rounds(log, fewest)
+    known = known_first(log, spared, fewest)
     made = load_policies(spec, known, n_actions=log.n_actions)
-    return LearntClass(made, Learning(plain(spec), len(known), digest_contexts(known), spared, in_order=has_order(log)))
+    return LearntClass(made, Learning(spec, len(known), digest_contexts(known), spared, in_order=has_order(log)))
 
 
 def _check_features(policies: PolicyClass, contexts: Contexts) -> None:
@@ -152,8 +173,17 @@ def has_order(log: Log) -> bool:
     return has_rounds(log)
 
 
-def spared_rounds(log: Log) -> int:
-    """The fewest rounds at the beginning that hold 256 interactions (or units) or more; 1 for a log without an order.
+def fewest_to_teach(spec: str) -> int:
+    """How many interactions, or units, have to teach the class of a spec at the least."""
+    try:
+        many = goes_by_shares(spec)
+    except InputError:  # of a file that was altered
+        many = False
+    return MIN_SHARE_LEARNING_INTERACTIONS if many else MIN_LEARNING_INTERACTIONS
+
+
+def spared_rounds(log: Log, fewest: int = MIN_LEARNING_INTERACTIONS) -> int:
+    """The fewest rounds at the beginning that hold so many interactions (or units); 1 for a log without an order.
 
     Raises:
         InputError: When no row would be left to bet.
@@ -164,36 +194,36 @@ def spared_rounds(log: Log) -> int:
                 "the log counts repeated interactions, so its first rows are no sample from which a policy class could "
                 "be learnt; give contexts from before the experiment (--contexts)"
             )
-        _check_left(log, taken=MIN_LEARNING_INTERACTIONS)
+        _check_left(log, taken=fewest)
         return 1
     ends = np.cumsum(log.round_sizes)
-    spared = int(np.searchsorted(ends, MIN_LEARNING_INTERACTIONS)) + 1
+    spared = int(np.searchsorted(ends, fewest)) + 1
     _check_left(log, taken=int(ends[spared - 1]) if spared < len(ends) else log.n_units)
     return spared
 
 
-def set_apart(log: Log) -> Log:
-    """The log with its first block of rows as a round of its own, if it has no rounds; only stakes go by these.
+def set_apart(log: Log, fewest: int = MIN_LEARNING_INTERACTIONS) -> Log:
+    """The log with so many first rows, which taught, as a round of its own, if it has none; only stakes go by these.
 
     Of units all rows: what a unit does later is not independent of the contexts in which it came first.
     """
     if has_order(log):
         return log
     numbers = np.arange(len(log)) if log.units is None else number_units(log.units)
-    return replace(log, rounds=(numbers >= MIN_LEARNING_INTERACTIONS).astype(np.int64))
+    return replace(log, rounds=(numbers >= fewest).astype(np.int64))
 
 
 def rows_that_bet(log: Log, learning: Learning | None) -> IntArray:
     """The rows (k,) of a log that were not spared."""
     if learning is None or learning.spared == 0:
         return np.arange(len(log))
-    apart = set_apart(log)
+    apart = learning.set_apart(log)
     return np.flatnonzero(apart.rounds >= np.unique(apart.rounds)[learning.spared])
 
 
-def known_first(log: Log, spared: int) -> Contexts:
+def known_first(log: Log, spared: int, fewest: int = MIN_LEARNING_INTERACTIONS) -> Contexts:
     """The contexts of the first rounds, as often as they occurred, with the labels that occurred."""
-    apart = set_apart(log)
+    apart = set_apart(log, fewest)
     first = np.flatnonzero(apart.rounds < np.unique(apart.rounds)[spared])
     counts = log.weights[first]
     return replace(log.contexts.take(first), weights=counts / counts.sum()).with_labels_seen()

@@ -38,7 +38,6 @@ from pacbandits.certificate.bets import CAP_SHARE, Bets
 from pacbandits.certificate.certificate import ORDERED, ROUNDS, SHUFFLED, UNITS_SHUFFLED, Certificate, basic_assumptions
 from pacbandits.certificate.conventions import EXPERT_STAKES, arrange, has_rounds, rearrange
 from pacbandits.certificate.leaders import NOBODY
-from pacbandits.certificate.learning import set_apart
 from pacbandits.certificate.moving import move_weight
 from pacbandits.checks import flag, instance
 from pacbandits.compiled import kernel, over_cores
@@ -154,7 +153,7 @@ def measure_worth(
     """
     c = instance(certificate, Certificate, name="certificate")
     blocks = rearrange(c.of(check_log(log)), ordered=c.ordered, shuffle=c.shuffled)
-    cut = set_apart(blocks) if c.bets.spared else blocks
+    cut = blocks if c.learning is None else c.learning.set_apart(blocks)
     used = model_from_json(c.model) if model is None else check_model(model)
     part, log_size, slack, counted = 1.0, 0.0, 0.0, _bet_on(cut, c.bets)
     if c.leaders is None:

@@ -17,7 +17,6 @@ from pacbandits.arrays import FloatArray, IntArray, as_read
 from pacbandits.certificate.certificate import Certificate
 from pacbandits.certificate.conventions import delta_part, rearrange, worth_leading
 from pacbandits.certificate.leaders import MAX_SLACK, MIN_LOTTERY_WEIGHT, NOBODY, START_GROWTH_FACTOR, Leaders
-from pacbandits.certificate.learning import set_apart
 from pacbandits.certificate.rescoring import ScoredRows, score
 from pacbandits.checks import instance
 from pacbandits.confidence import start_part
@@ -64,7 +63,7 @@ def verify(certificate: Certificate, log: Log, policies: PolicyClass, *, model: 
     if certificate.shuffled and log.repeats.max() > 1:
         return Verdict(("the log counts repeated interactions, which cannot be shuffled",), None)
     rows, log = len(log), rearrange(log, ordered=certificate.ordered, shuffle=certificate.shuffled)
-    cut = set_apart(log) if certificate.bets.spared else log
+    cut = log if certificate.learning is None else certificate.learning.set_apart(log)
     faults = _faults_on_sight(certificate, cut, policies, rows=rows)
     if faults:
         return Verdict(tuple(faults), None)

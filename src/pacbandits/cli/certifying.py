@@ -25,6 +25,16 @@ from pacbandits.cli.reading import (
     read_contexts,
     reading_options,
 )
+from pacbandits.cli.restricting import (
+    ActionCosts,
+    Control,
+    MaxCost,
+    MaxShare,
+    MaxTreated,
+    Never,
+    SmallestLeaf,
+    restrict,
+)
 from pacbandits.cli.shared import PARTIAL, SINGLE_HELP, app, check_output, print_json, say_cost, show, status
 from pacbandits.errors import InputError, count_of
 
@@ -60,9 +70,17 @@ def certify_log(
         Path | None,
         typer.Option(
             help="Contexts from before the experiment, in Parquet or CSV, to learn the policy class from. Without them "
-            "it is learnt from the log's first rounds, or its first 256 rows, which then prove nothing."
+            "it is learnt from the log's first rounds, or its first 256 rows (987 where shares or costs are limited), "
+            "which then prove nothing."
         ),
     ] = None,
+    smallest_leaf: SmallestLeaf = None,
+    cost: ActionCosts = None,
+    max_cost: MaxCost = None,
+    max_share: MaxShare = None,
+    max_treated: MaxTreated = None,
+    never: Never = None,
+    control: Control = None,
     action: ActionColumn = None,
     reward: RewardColumn = None,
     propensity: PropensityColumn = None,
@@ -126,6 +144,7 @@ def certify_log(
     pacbandits certify visits.csv --action variant --reward bought --split uniform --unit user_id
     pacbandits certify log.parquet --policies trees:depth=2 --epsilon 0.05 --delta 0.05
     pacbandits certify clicks.csv --least-propensity 0.02 --reward-range 0 10 --ordered
+    pacbandits certify test.csv --max-treated 0.3 --control none --never "email: age <= 25" --contexts customers.csv
     pacbandits certify decisions.dsjson --reward-range -1 0
     pacbandits certify feedback.npz --position 0[/]
     """
@@ -166,6 +185,17 @@ def certify_log(
     read = open_log(log, reading)
     before = None if contexts is None else read_contexts(contexts)
     ordered = ordered or time is not None
+    policies = restrict(
+        policies,
+        read,
+        smallest_leaf=smallest_leaf,
+        cost=cost,
+        max_cost=max_cost,
+        max_share=max_share,
+        max_treated=max_treated,
+        never=never,
+        control=control,
+    )
     learnt = learn_class(policies, read, contexts=before, ordered=ordered, shuffle=shuffle)
     say_cost(learnt.policies, read.contexts, of="bootstrap" if asymptotic else "certificate")
     with status() as tell:
@@ -189,8 +219,16 @@ def certify_log(
             worth = measure_worth(made, read)
             tell("estimating how many more interactions would do")
             target, ahead = look_ahead(made, read, learnt.policies)
-            named = ReadingOptions.from_json(reading).outcome
-            summary = summarise(made, read, worth=worth, source=log.name, outcome=named, ahead=ahead, target=target)
+            summary = summarise(
+                made,
+                read,
+                worth=worth,
+                source=log.name,
+                outcome=ReadingOptions.from_json(reading).outcome,
+                ahead=ahead,
+                target=target,
+                policies=learnt.policies,
+            )
             table = certificate_table(made, summary)
     if report is not None and summary is not None:
         write_report(summary, report)

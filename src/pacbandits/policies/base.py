@@ -15,7 +15,7 @@ import numpy as np
 from pacbandits.arrays import FloatArray, IntArray, floats
 from pacbandits.checks import instance, whole_number
 from pacbandits.errors import InputError
-from pacbandits.records import Contexts, Policy, check_contexts
+from pacbandits.records import Chosen, Contexts, Policy, check_contexts
 
 
 @runtime_checkable
@@ -206,6 +206,21 @@ class CostedClass(PolicyClass, Protocol):
 
     def argmax_cost(self, n_rows: int) -> Cost:
         """What an argmax takes on so many contexts."""
+        ...
+
+
+@runtime_checkable
+class PricedClass(PolicyClass, Protocol):
+    """A policy class whose policies keep a budget.
+
+    budget: what a policy costs at the most, on average over the contexts that the class was made for.
+    """
+
+    @property
+    def budget(self) -> float: ...
+
+    def mean_cost(self, chosen: Chosen, contexts: Contexts) -> float:
+        """What a policy, or a lottery in the mean, costs on average over contexts with their weights."""
         ...
 
 

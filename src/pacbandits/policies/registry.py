@@ -34,8 +34,10 @@ from pacbandits.policies.linear import Linear, LinearPolicy
 from pacbandits.policies.linear.spec import linear
 from pacbandits.policies.spec import ClassSpec
 from pacbandits.policies.trees import TreePolicy
+from pacbandits.policies.trees.affordable import Affordable
+from pacbandits.policies.trees.barred import Barred
 from pacbandits.policies.trees.binned import BinnedTrees
-from pacbandits.policies.trees.spec import trees, trees_from_json
+from pacbandits.policies.trees.spec import affordable_from_json, barred_from_json, trees, trees_from_json
 from pacbandits.policies.trivial import Trivial, trivial
 from pacbandits.records import Chosen, Contexts, Lottery, Policy, check_contexts
 
@@ -43,6 +45,7 @@ Json = dict[str, Any]
 
 MAX_LOTTERY_POLICIES = 10_000  # in a file
 SAME_CLASS_TOLERANCE = 1e-9  # relative
+MAX_CLASS_CHARACTERS = 400  # of what a class says that it is
 
 # What a command may call for.
 SPECS: dict[str, ClassSpec] = {spec.name: spec for spec in (trees, linear, trivial)}
@@ -52,6 +55,8 @@ CLASSES: dict[str, Callable[[Json], PolicyClass]] = {
     Finite.kind: Finite.from_json,
     Trivial.kind: Trivial.from_json,
     BinnedTrees.kind: trees_from_json,
+    Affordable.kind: affordable_from_json,
+    Barred.kind: barred_from_json,
     Linear.kind: Linear.from_json,
 }
 POLICIES: dict[str, Callable[[Json], Policy]] = {
@@ -76,6 +81,21 @@ def load_policies(spec: str, contexts: Contexts, *, n_actions: int) -> PolicyCla
 def learns(spec: str) -> bool:
     """Whether the class of a spec depends on more of the contexts than which ones there are."""
     return _called(spec)[0].learns
+
+
+def goes_by_shares(spec: str) -> bool:
+    """Whether a spec restricts its class by shares or means over the contexts, so that it needs many of them."""
+    called, given = _called(spec)
+    return not called.sharing.isdisjoint(given)
+
+
+def describe_restrictions(spec: str, *, contexts: int) -> str:
+    """The policies of a spec that is restricted by this many contexts, in words; nothing where it is not."""
+    try:
+        called, given = _called(spec)
+    except InputError:  # of a file that was altered
+        return ""
+    return "" if called.restricted is None else called.restricted(given, contexts)
 
 
 def _called(spec: str) -> tuple[ClassSpec, dict[str, str]]:
@@ -118,7 +138,10 @@ def _forget(number: int, _: object) -> None:
 
 def describe_class(policies: PolicyClass) -> str:
     """The kind and size of a class, which a certificate names and its reader must accept."""
-    words = plain(policies.describe() if isinstance(policies, DescribedClass) else type(policies).__name__)
+    words = plain(
+        policies.describe() if isinstance(policies, DescribedClass) else type(policies).__name__,
+        most=MAX_CLASS_CHARACTERS,
+    )
     digits, actions = policies.log_size / logarithm(10.0), count_of(policies.n_actions, "action")
     if isinf(digits):
         return f"{words}, policies without number on {actions}"

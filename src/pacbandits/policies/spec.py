@@ -27,6 +27,8 @@ class ClassSpec:
     options: what it takes.
     build: makes the class for contexts, `n_actions` and options.
     learns: whether the class depends on more of the contexts than which ones there are.
+    sharing: options by which it depends on shares of the contexts, so that it takes many of them.
+    restricted: says in words what options, as a spec spells them, restrict it to, given how many contexts there were.
     """
 
     name: str
@@ -34,6 +36,8 @@ class ClassSpec:
     options: tuple[Option, ...]
     build: Callable[..., PolicyClass]
     learns: bool = True
+    sharing: frozenset[str] = frozenset()
+    restricted: Callable[[Mapping[str, str], int], str] | None = None
 
     def __call__(self, contexts: Contexts, *, n_actions: int, **options: Any) -> PolicyClass:
         """The class for these contexts."""

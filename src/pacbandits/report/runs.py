@@ -104,6 +104,8 @@ def certificate_table(certificate: Certificate, summary: Summary | None = None) 
         "interactions" if c.units is None else "people who come back": c.counted,
         "least evidence, and needed": f"{c.value:.2f} of {c.threshold:.2f} nats",
     }
+    if summary is not None and summary.price is not None:
+        figures["mean cost in the log"] = f"{summary.price.cost:.4g} (the budget is {summary.price.budget:g})"
     if summary is not None and summary.ahead is not None and summary.target is not None:
         near = summary.show_difference(summary.target)
         figures[f"more {summary.noun} to prove {near}"] = f"about {float(f'{summary.ahead.same:.2g}'):,.0f} like these"

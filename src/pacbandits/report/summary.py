@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -12,6 +12,7 @@ from pacbandits.certificate import Certificate
 from pacbandits.certificate.values import Interval, Worth
 from pacbandits.errors import count_of, one_line, plain
 from pacbandits.logs.outcomes import CLIPPED
+from pacbandits.policies.base import PolicyClass, PricedClass
 from pacbandits.policies.trees.tree import Branch, Node, TreePolicy
 from pacbandits.records import Log, Lottery, likeliest
 from pacbandits.records.identifiers import tells_of_return
@@ -57,6 +58,24 @@ class Leaf:
     estimates: tuple[float, ...]
 
 
+@dataclass(frozen=True)
+class Price:
+    """What a policy costs.
+
+    cost: on average over all rows of the log.
+    budget: the most that it may on average over the contexts that were known.
+    """
+
+    cost: float
+    budget: float
+
+    def describe(self) -> str:
+        return (
+            f"it costs {self.cost:.4g} on average over all rows of the log; the budget is {self.budget:g} on average "
+            "over the contexts that were known"
+        )
+
+
 @dataclass(frozen=True, eq=False)
 class Summary:
     """Everything that a report says.
@@ -70,6 +89,7 @@ class Summary:
     marks: what was checked.
     ahead: how many more rows it would take; None where nothing is lacking.
     target: the distance that would be proven with these.
+    price: what the policy costs, where it has to keep a budget.
     """
 
     source: str
@@ -81,6 +101,7 @@ class Summary:
     marks: tuple[Mark, ...]
     ahead: Outlook | None = None
     target: float | None = None
+    price: Price | None = None
 
     @property
     def percent(self) -> bool:
@@ -113,6 +134,7 @@ class Summary:
             "worth": None if self.worth is None else self.worth.to_json(),
             "outlook": ahead,
             "groups": [asdict(leaf) for leaf in self.leaves],
+            "price": None if self.price is None else asdict(self.price),
         }
 
     def answer(self) -> tuple[str, str, str]:
@@ -160,7 +182,9 @@ class Summary:
         c = self.certificate
         if c.certified_epsilon < c.unit:
             near = self.show_difference(c.certified_epsilon)
-            return f"With {percent:g} % confidence{self.whenever} no rule of this kind is better by more than {near}."
+            kept = "" if c.learning is None or not c.learning.restricted else " that keeps the restrictions"
+            sure = f"With {percent:g} % confidence{self.whenever}"
+            return f"{sure} no rule of this kind{kept} is better by more than {near}."
         return "The data do not yet rule out that another rule of this kind is much better."
 
 
@@ -173,22 +197,31 @@ def summarise(
     outcome: str = "reward",
     ahead: Outlook | None = None,
     target: float | None = None,
+    policies: PolicyClass | None = None,
 ) -> Summary:
     """What a certificate and its log say, for a report.
 
     worth: as `measure_worth` tells. source, outcome: what to call the log, and a reward. ahead, target: how many more
-    rows would prove which distance.
+    rows would prove which distance. policies: the class, of which is told what the policy costs where it has a budget.
     """
     names = log.action_names or tuple(f"action {action}" for action in range(log.n_actions))
     policy = likeliest(certificate.policy)
     leaves = _leaves(policy, log, names) if isinstance(policy, TreePolicy) else ()
+    price = _price(certificate, log, policies) if isinstance(policies, PricedClass) else None
     marks = (
         *_checked(certificate),
         *_came_back(certificate, log),
         _overlap(certificate, log, names),
+        *(() if price is None else (Mark("green", "Does it keep the budget?", price.describe()),)),
         *_remarked(certificate, log),
     )
-    return Summary(plain(source), plain(outcome), certificate, worth, names, leaves, marks, ahead, target)
+    return Summary(plain(source), plain(outcome), certificate, worth, names, leaves, marks, ahead, target, price)
+
+
+def _price(certificate: Certificate, log: Log, policies: PricedClass) -> Price:
+    """What the policy costs over all rows of the log."""
+    rows = replace(log.contexts, weights=log.weights / log.weights.sum())
+    return Price(policies.mean_cost(certificate.policy, rows), policies.budget)
 
 
 def _leaves(policy: TreePolicy, log: Log, names: tuple[str, ...]) -> tuple[Leaf, ...]:

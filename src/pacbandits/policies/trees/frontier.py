@@ -10,9 +10,11 @@ from pacbandits.arrays import FloatArray, IntArray
 from pacbandits.policies.trees.bins import Bins, Codes
 from pacbandits.policies.trees.fronts import SideFronts, root_fronts, stump_front
 from pacbandits.policies.trees.histograms import Histograms, each, sum_one
+from pacbandits.policies.trees.leaves import SmallestLeaf
 from pacbandits.policies.trees.limits import TreeLimits
 from pacbandits.policies.trees.near import Sides
 from pacbandits.policies.trees.pairs import Couples, cut_first, front_beyond_ties, keep_pairs, largest_above, scan_pairs
+from pacbandits.policies.trees.search import ALL_BELOW, ALL_SPLITS
 from pacbandits.policies.trees.tree import Node, branch
 
 # Gains this small, relative to the sum of all |scores|, are rounding. A tree gathers seven: leaves, sides, root.
@@ -67,19 +69,32 @@ def _stump(bins: Bins, split: int, left: int, right: int) -> Node:
 
 
 def best_front(
-    bins: Bins, codes: Codes, first: FloatArray, second: FloatArray, *, depth: int, limits: TreeLimits
+    bins: Bins,
+    codes: Codes,
+    first: FloatArray,
+    second: FloatArray,
+    *,
+    depth: int,
+    limits: TreeLimits,
+    leaf: SmallestLeaf | None = None,
 ) -> TreeFront:
-    """The frontier of Σ first and Σ second, both (n, A), over all trees of at most the given depth."""
+    """The frontier of Σ first and Σ second, both (n, A), over all trees of at most the given depth.
+
+    leaf: what each leaf must hold; None where any will do.
+    """
     both = np.concatenate((first, second), axis=1)
     ties = FRONT_TIE_SHARE * float(np.abs(first).sum()), FRONT_TIE_SHARE * float(np.abs(second).sum())
+    if leaf is not None and not leaf.roots.any():
+        depth = 0
     if depth < 2 or bins.n_splits == 0:
         none = Bins(()) if depth == 0 else bins
+        roots = ALL_SPLITS if leaf is None or depth == 0 else leaf.roots
         sums = sum_one(codes[:, : len(none.features)], both, none.layout.starts)
-        f, s, stump = stump_front(sums, both.sum(axis=0), none.layout, ties)
+        f, s, stump = stump_front(sums, both.sum(axis=0), none.layout, ties, roots)
         origin = np.full((len(f), 7), -1, dtype=np.int64)
         origin[:, 1:4] = stump
         return TreeFront(f, s, origin, exact=True)
-    sides, whole = _sides(bins, codes, both, ties, limits)
+    sides, whole = _sides(bins, codes, both, ties, limits, leaf)
     f, s, lefts, rights, exact = front_of_pairs(sides.fronts, ties=ties, limits=limits)
     roots = np.searchsorted(sides.fronts.edges, lefts, side="right") // 2
     origin = np.column_stack((roots, sides.stumps[lefts], sides.stumps[rights]))
@@ -87,7 +102,12 @@ def best_front(
 
 
 def _sides(
-    bins: Bins, codes: Codes, both: FloatArray, ties: tuple[float, float], limits: TreeLimits
+    bins: Bins,
+    codes: Codes,
+    both: FloatArray,
+    ties: tuple[float, float],
+    limits: TreeLimits,
+    leaf: SmallestLeaf | None,
 ) -> tuple[Sides, bool]:
     """The frontiers of the sides of every root, for both scores (n, 2A), and whether none was thinned."""
     histograms = Histograms(codes, both, bins.layout, kept_bytes=limits.kept_bytes)
@@ -95,7 +115,8 @@ def _sides(
     found: dict[int, SideFronts] = {}
 
     def sides_of(j: int) -> None:
-        found[j] = root_fronts(histograms.of(j), j, bins.layout, ties, cap)
+        allowed = ALL_BELOW if leaf is None else leaf.below(j)
+        found[j] = root_fronts(histograms.of(j), j, bins.layout, ties, cap, allowed)
 
     each(sides_of, count=len(bins.features))
     parts = [found[j] for j in range(len(bins.features))]

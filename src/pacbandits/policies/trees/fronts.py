@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pacbandits.arrays import FloatArray, IntArray
+from pacbandits.arrays import BoolArray, FloatArray, IntArray
 from pacbandits.compiled import kernel
 from pacbandits.policies.trees.bins import Layout
 from pacbandits.policies.trees.pairs import (
@@ -18,7 +18,7 @@ from pacbandits.policies.trees.pairs import (
     largest_above,
     scan_pairs,
 )
-from pacbandits.policies.trees.search import bin_moved, next_left, side_totals
+from pacbandits.policies.trees.sides import bin_moved, next_left, side_totals
 
 # Intervals of first for the trees of one side.
 SIDE_INTERVALS = 1024
@@ -86,10 +86,13 @@ def add_leaf(
 
 
 @kernel
-def leaf_fronts(sums: FloatArray, total: FloatArray, layout: Layout, tie: float) -> tuple[Couples, IntArray]:
+def leaf_fronts(
+    sums: FloatArray, total: FloatArray, layout: Layout, tie: float, allowed: BoolArray
+) -> tuple[Couples, IntArray]:
     """Frontiers over actions of the two leaves of every split, and the action of each point.
 
     First of all comes the leaf without a split, coupled with the point (0, 0), so that the simplest tree comes first.
+    Frontiers of a split that is not allowed are empty.
     """
     run_bins, run_splits, adding = layout.run_bins, layout.run_splits, layout.adding
     n_actions: int = total.shape[0] // 2
@@ -113,6 +116,10 @@ def leaf_fronts(sums: FloatArray, total: FloatArray, layout: Layout, tie: float)
             for a in range(2 * n_actions):
                 left[a] = sums[run_bins[r] + t, a] + (left[a] if adding[r] else 0.0)
                 right[a] = total[a] - left[a]
+            if allowed.shape[0] > 0 and not allowed[run_splits[r] + t]:
+                edges[at + 1] = edges[at + 2] = end
+                at += 2
+                continue
             end = add_leaf(left, order_left, tie, first, second, action, end)
             edges[at + 1] = end
             end = add_leaf(right, order_right, tie, first, second, action, end)
@@ -123,13 +130,14 @@ def leaf_fronts(sums: FloatArray, total: FloatArray, layout: Layout, tie: float)
 
 @kernel
 def stump_front(
-    sums: FloatArray, total: FloatArray, layout: Layout, ties: tuple[float, float]
+    sums: FloatArray, total: FloatArray, layout: Layout, ties: tuple[float, float], allowed: BoolArray
 ) -> tuple[FloatArray, FloatArray, IntArray]:
     """The exact frontier of trees of depth 0 and 1: first, second, origin (m, 3) = split (−1: none), actions.
 
-    sums (all bins, 2A) and total (2A,): columns of the first score, then of the second.
+    sums (all bins, 2A) and total (2A,): columns of the first score, then of the second. allowed
+    (S, or more): which splits are; empty where all are.
     """
-    leaves, action = leaf_fronts(sums, total, layout, ties[1])
+    leaves, action = leaf_fronts(sums, total, layout, ties[1], allowed)
     intervals = cut_first(leaves, SIDE_INTERVALS)
     tops = np.full((SIDE_INTERVALS, 3), -np.inf)
     pairs = np.empty((SIDE_INTERVALS, 2), dtype=np.int64)
@@ -171,8 +179,14 @@ def thin(first: FloatArray, second: FloatArray, cap: int) -> IntArray:
 
 
 @kernel
-def root_fronts(block: FloatArray, j: int, layout: Layout, ties: tuple[float, float], cap: int) -> SideFronts:
-    """The frontiers of feature j; one of more than `cap` points is thinned. block (bins of j, all bins, 2A)."""
+def root_fronts(
+    block: FloatArray, j: int, layout: Layout, ties: tuple[float, float], cap: int, allowed: BoolArray
+) -> SideFronts:
+    """The frontiers of feature j; one of more than `cap` points is thinned. block (bins of j, all bins, 2A).
+
+    allowed: what `SmallestLeaf.below` says of feature j; empty where all trees are. Frontiers of a root that is not are
+    empty.
+    """
     starts, split_starts = layout.starts, layout.split_starts
     n_splits = split_starts[j + 1] - split_starts[j]
     lengths = np.empty(2 * n_splits, dtype=np.int64)
@@ -184,13 +198,19 @@ def root_fronts(block: FloatArray, j: int, layout: Layout, ties: tuple[float, fl
     for b in range(block.shape[0]):
         whole += block[b]
     left = np.zeros_like(whole)
+    ok = np.empty(0, dtype=np.bool_)
     for s in range(2 * n_splits):
         if s % 2 == 0:
             moved, adding = bin_moved(layout, j, split_starts[j] + s // 2)
             next_left(left, block, moved, adding)
+        if allowed.shape[0] > 0:
+            ok = allowed[s // 2, s % 2]
+            if not ok[-1]:
+                lengths[s] = 0
+                continue
         side = left if s % 2 == 0 else whole - left
         total = side_totals(side, starts[j], starts[j + 1])
-        f, g, o = stump_front(side, total, layout, ties)
+        f, g, o = stump_front(side, total, layout, ties, ok)
         n = f.shape[0]
         if n > cap:
             exact = False

@@ -52,6 +52,8 @@ def _large_pairs(sides: Sides, root: int, value: RisingValue) -> tuple[FloatArra
     """The largest values of a root's trees, and the pairs of points they come from: (k,) and (k, 2)."""
     edges, first, second = sides.fronts
     left, right = (_some(edges[2 * root + side], edges[2 * root + side + 1]) for side in (0, 1))
+    if len(left) == 0:  # a root that is not allowed
+        return np.empty(0), np.empty((0, 2), dtype=np.int64)
     table = value(first[left][:, None] + first[right], second[left][:, None] + second[right])
     rows, columns = np.arange(len(left)), np.arange(len(right))
     i = np.concatenate([rows, table.argmax(axis=0)])

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+from typing import Any, cast
+
 import numpy as np
 
 from pacbandits.arrays import FloatArray, IntArray
-from pacbandits.checks import instance
+from pacbandits.checks import instance, number
 from pacbandits.errors import InputError
 from pacbandits.policies.base import Cost, Frontier, RisingValue, check_scores
 from pacbandits.policies.trees.binned import BinnedTrees
 from pacbandits.policies.trees.bins import Bins
 from pacbandits.policies.trees.cost import TreeSizes, argmax_cost, frontier_cost
 from pacbandits.policies.trees.frontier import best_front, tree_of
+from pacbandits.policies.trees.known import KnownContexts
+from pacbandits.policies.trees.leaves import SmallestLeaf
 from pacbandits.policies.trees.limits import TreeLimits
 from pacbandits.policies.trees.near import large_trees
 from pacbandits.policies.trees.search import best_tree
 from pacbandits.policies.trees.tree import TreePolicy
-from pacbandits.records import Contexts
+from pacbandits.policies.trees.within import best_within
+from pacbandits.records import Contexts, Policy
 
 
 class Trees(BinnedTrees):
@@ -25,20 +30,36 @@ class Trees(BinnedTrees):
         log|Π| = 3 log S + 4 log A  at depth 2,  log S + 2 log A  at depth 1,  log A  at depth 0
 
     where S counts the tests (feature and threshold, or feature and label). Argmax and frontier are exact over all of
-    them; a frontier of very many points is rounded outward and says so. limits: from where on.
+    them; a frontier of very many points is rounded outward and says so. limits: from where on. leaf: what every leaf
+    must hold, by which there are fewer trees and log|Π| is a bound.
     """
 
     exact = True
 
-    def __init__(self, bins: Bins, *, n_actions: int, depth: int = 2, limits: TreeLimits | None = None) -> None:
+    def __init__(
+        self,
+        bins: Bins,
+        *,
+        n_actions: int,
+        depth: int = 2,
+        limits: TreeLimits | None = None,
+        leaf: SmallestLeaf | None = None,
+    ) -> None:
         super().__init__(bins, n_actions=n_actions, depth=depth)
         if self.depth not in (0, 1, 2):
             raise InputError(f"depth must be 0, 1 or 2, got {self.depth}; DeepTrees go deeper")
         self.limits = TreeLimits() if limits is None else instance(limits, TreeLimits, name="limits")
+        self.leaf = None if leaf is None else instance(leaf, SmallestLeaf, name="leaf")
+        if self.leaf is not None and self.leaf.known.bins != self.bins:
+            raise InputError("the known contexts of the smallest leaf must be told apart by the bins of the trees")
 
     @classmethod
-    def learn(cls, contexts: Contexts, *, n_actions: int, depth: int = 2, bins: int = 32) -> Trees:
+    def learn(
+        cls, contexts: Contexts, *, n_actions: int, depth: int = 2, bins: int = 32, smallest_leaf: float = 0.0
+    ) -> Trees:
         """Trees that cut numbers at the quantiles of these contexts, into at most `bins` bins each.
+
+        smallest_leaf: the share of these contexts that every leaf holds at the least.
 
         >>> import pacbandits as pb
         >>> people = pb.Contexts.of([[20], [30], [40], [50]], names=["age"])
@@ -47,20 +68,24 @@ class Trees(BinnedTrees):
         if age ≤ 35: action 0
         else: action 1
         """
-        return cls(Bins.learn(contexts, bins=bins), n_actions=n_actions, depth=depth)
+        cut = Bins.learn(contexts, bins=bins)
+        share = number(smallest_leaf, name="smallest_leaf", least=0.0, most=1.0)
+        leaf = SmallestLeaf(share, KnownContexts.of(contexts, cut)) if share > 0 else None
+        return cls(cut, n_actions=n_actions, depth=depth, leaf=leaf)
 
     def argmax(self, contexts: Contexts, scores: FloatArray) -> TreePolicy:
         """The best tree; of equals (to rounding) the shallowest, then that of the first tests and actions."""
         scores = self._checked(contexts, scores, name="scores")
         codes, most = self._encode(contexts), self.limits.kept_bytes
-        tree = best_tree(self.bins, codes, scores, depth=self.depth, kept_bytes=most)
+        tree = best_tree(self.bins, codes, scores, depth=self.depth, kept_bytes=most, leaf=self.leaf)
         return TreePolicy(root=tree, n_actions=self.n_actions)
 
     def frontier(self, contexts: Contexts, first: FloatArray, second: FloatArray) -> Frontier:
         """The Pareto frontier of two scores over all trees, to rounding of about 1e-12 of their sums."""
         first = self._checked(contexts, first, name="first scores")
         second = self._checked(contexts, second, name="second scores")
-        front = best_front(self.bins, self._encode(contexts), first, second, depth=self.depth, limits=self.limits)
+        codes = self._encode(contexts)
+        front = best_front(self.bins, codes, first, second, depth=self.depth, limits=self.limits, leaf=self.leaf)
         sides = front.sides
 
         def search(value: RisingValue, most: int) -> list[TreePolicy]:
@@ -73,6 +98,41 @@ class Trees(BinnedTrees):
             build=lambda i: self._policy(front.origin[i]),
             search=None if sides is None else search,
         )
+
+    def argmax_within(
+        self, contexts: Contexts, scores: FloatArray, *, known: Contexts, costs: FloatArray, most: float
+    ) -> TreePolicy | None:
+        """The best tree among those that cost at most so much on known contexts, for scores (n, A) and costs (m, A).
+
+        None where all cost more; of equals as for `argmax`.
+        """
+        scores, costs = self._checked(contexts, scores, name="scores"), self._checked(known, costs, name="costs")
+        tree = best_within(
+            self.bins,
+            np.concatenate((self._encode(contexts), self._encode(known))),
+            np.concatenate((scores, np.zeros_like(costs))),
+            np.concatenate((np.zeros_like(scores), -costs)),
+            least=-most,
+            depth=self.depth,
+            limits=self.limits,
+            leaf=self.leaf,
+        )
+        return None if tree is None else TreePolicy(root=tree, n_actions=self.n_actions)
+
+    def know(self, contexts: Contexts) -> KnownContexts:
+        """Contexts as far as trees tell them apart."""
+        return KnownContexts.of(contexts, self.bins)
+
+    def has(self, policy: Policy) -> bool:
+        """Whether this is a tree no deeper than these, with tests and actions of theirs, and leaves large enough."""
+        return super().has(policy) and (self.leaf is None or self.leaf.holds(cast(TreePolicy, policy).root))
+
+    def describe(self) -> str:
+        """The kind of trees in words."""
+        return super().describe() + ("" if self.leaf is None else f", {self.leaf.describe()}")
+
+    def to_json(self) -> dict[str, Any]:
+        return super().to_json() | ({} if self.leaf is None else {"leaf": self.leaf.to_json()})
 
     def argmax_cost(self, n_rows: int) -> Cost:
         """What an argmax takes on so many contexts."""

@@ -83,6 +83,8 @@ def cut_first(couples: Couples, intervals: int) -> Intervals:
     top = low = high = -np.inf
     for r in range(edges.shape[0] // 2):
         a, b, c = edges[2 * r], edges[2 * r + 1], edges[2 * r + 2]
+        if b == c:  # a root or a split that is not allowed
+            continue
         high = max(high, float(first[a] + first[b]))
         if second[b - 1] + second[c - 1] > top:
             top = second[b - 1] + second[c - 1]

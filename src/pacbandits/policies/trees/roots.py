@@ -10,7 +10,8 @@ from pacbandits.arrays import BoolArray, FloatArray, IntArray
 from pacbandits.compiled import kernel
 from pacbandits.policies.trees.bins import Bins, Codes, Layout
 from pacbandits.policies.trees.histograms import Histograms, each, sum_two
-from pacbandits.policies.trees.search import bin_moved, root_values
+from pacbandits.policies.trees.search import ALL_BELOW, root_values
+from pacbandits.policies.trees.sides import bin_moved
 
 
 class SortedRows(NamedTuple):
@@ -48,6 +49,7 @@ def best_below(
     j, codes, scores, edges = rows
     starts, split_starts = layout.starts, layout.split_starts
     values = np.empty(split_starts[-1])
+    free = np.empty((0, 0, 0), dtype=np.bool_)
     first, last = split_starts[k], split_starts[k + 1]
     left = np.zeros_like(whole)
     size = 0
@@ -61,9 +63,9 @@ def best_below(
         size += end - begin
         if not wanted[split] or size == 0 or size == codes.shape[0]:
             continue
-        root_values(left, k, layout, tie, values)
+        root_values(left, k, layout, tie, free, values)
         out[0, k, split] = values[first:last].max()
-        root_values(whole - left, k, layout, tie, values)
+        root_values(whole - left, k, layout, tie, free, values)
         out[1, k, split] = values[first:last].max()
 
 
@@ -77,7 +79,7 @@ def values_of_roots(bins: Bins, codes: Codes, scores: FloatArray, *, width: int,
     wanted = np.ones(bins.n_splits, dtype=np.bool_)
     if width < len(wanted):
         near = np.empty(len(wanted))
-        each(lambda j: root_values(histograms.of(j), j, layout, tie, near), count=n_features)
+        each(lambda j: root_values(histograms.of(j), j, layout, tie, ALL_BELOW, near), count=n_features)
         wanted[:] = False
         wanted[shortlist(near, layout, most=width, tie=tie)] = True
     sides = np.full((2, n_features, len(wanted)), -np.inf)

@@ -2,27 +2,37 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from pacbandits.arrays import BoolArray, FloatArray
 from pacbandits.compiled import kernel
 from pacbandits.policies.trees.bins import Bins, Codes, Layout
 from pacbandits.policies.trees.histograms import Histograms, each, sum_one
+from pacbandits.policies.trees.leaves import SmallestLeaf
 from pacbandits.policies.trees.limits import TreeLimits
+from pacbandits.policies.trees.sides import bin_moved, next_left, side_totals
 from pacbandits.policies.trees.tree import Node, branch
 
 # Values this close, relative to the sum of all |scores|, are taken for equal: sums differ by as much in rounding.
 TREE_TIE_SHARE = 1e-12
+# Where no split is ruled out: of a side, and below each root.
+ALL_SPLITS: BoolArray = np.empty(0, dtype=np.bool_)
+ALL_BELOW: BoolArray = np.empty((0, 0, 0), dtype=np.bool_)
 
 
 @kernel
-def best_stump(sums: FloatArray, total: FloatArray, layout: Layout, tie: float) -> tuple[float, int, int, int]:
+def best_stump(
+    sums: FloatArray, total: FloatArray, layout: Layout, tie: float, allowed: BoolArray
+) -> tuple[float, int, int, int]:
     """The best tree of depth 0 or 1: its value, its split (−1: none) and the actions left and right of it.
 
         max_{k,t} [ max_a L_{kt}(a) + max_a (total(a) − L_{kt}(a)) ],   L_{kt} = sums left of split t of
         feature k
 
-    sums (all bins, A), total (A,). A split must gain more than `tie` over what came before it.
+    sums (all bins, A), total (A,). A split must gain more than `tie` over what came before it. allowed (S, or more):
+    which splits are; empty where all are.
     """
     run_bins, run_splits, adding = layout.run_bins, layout.run_splits, layout.adding
     n_actions = total.shape[0]
@@ -47,6 +57,8 @@ def best_stump(sums: FloatArray, total: FloatArray, layout: Layout, tie: float) 
                 best_left = max(best_left, here)
                 best_right = max(best_right, total[a] - here)
             if best_left + best_right > value + tie:
+                if allowed.shape[0] > 0 and not allowed[run_splits[r] + t]:
+                    continue
                 value = best_left + best_right
                 split = run_splits[r] + t
                 left_action, right_action = -1, -1
@@ -56,34 +68,6 @@ def best_stump(sums: FloatArray, total: FloatArray, layout: Layout, tie: float) 
                     if right_action < 0 and total[a] - left[a] >= best_right - tie:
                         right_action = a
     return value, split, left_action, right_action
-
-
-@kernel
-def side_totals(side: FloatArray, first: int, last: int) -> FloatArray:
-    """The sum (W,) of a side's scores, from its sums over the bins of one feature."""
-    total = np.zeros(side.shape[1])
-    for b in range(first, last):
-        for a in range(side.shape[1]):
-            total[a] += side[b, a]
-    return total
-
-
-@kernel
-def bin_moved(layout: Layout, j: int, split: int) -> tuple[int, bool]:
-    """Which bin of feature j a split sends left besides those of the split before, and whether these stay there."""
-    r: int = layout.run_starts[j]
-    while split >= layout.run_splits[r + 1]:
-        r += 1
-    further = split - layout.run_splits[r]
-    return layout.run_bins[r] - layout.starts[j] + further, bool(layout.adding[r]) and further > 0
-
-
-@kernel
-def next_left(left: FloatArray, block: FloatArray, moved: int, adding: bool) -> None:
-    """Move `left` (all bins, W) to the next split of a root feature: add the bin that it moves, or take it alone."""
-    for b in range(left.shape[0]):
-        for a in range(left.shape[1]):
-            left[b, a] = block[moved, b, a] + (left[b, a] if adding else 0.0)
 
 
 @kernel
@@ -99,53 +83,74 @@ def both_sides(block: FloatArray, sent_left: BoolArray) -> tuple[FloatArray, Flo
 
 
 @kernel
-def root_values(block: FloatArray, j: int, layout: Layout, tie: float, out: FloatArray) -> None:
+def root_values(block: FloatArray, j: int, layout: Layout, tie: float, allowed: BoolArray, out: FloatArray) -> None:
     """The value of the best tree of depth 2 whose root is a split of feature j, into the split's place in out.
 
-    block (bins of j, all bins, A): the sums by the bins of j and of every feature.
+    block (bins of j, all bins, A): the sums by the bins of j and of every feature. allowed: what `SmallestLeaf.below`
+    says of feature j; empty where all trees are. A root that is not is worth −∞.
     """
     starts, split_starts = layout.starts, layout.split_starts
     whole = np.zeros((block.shape[1], block.shape[2]))
     for b in range(block.shape[0]):
         whole += block[b]
     left = np.zeros_like(whole)
+    ok_left = ok_right = np.empty(0, dtype=np.bool_)
     for split in range(split_starts[j], split_starts[j + 1]):
         moved, adding = bin_moved(layout, j, split)
         next_left(left, block, moved, adding)
+        if allowed.shape[0] > 0:
+            ok_left, ok_right = allowed[split - split_starts[j], 0], allowed[split - split_starts[j], 1]
+            if not ok_left[-1]:
+                out[split] = -np.inf
+                continue
         right = whole - left
         total_left = side_totals(left, starts[j], starts[j + 1])
         total_right = side_totals(right, starts[j], starts[j + 1])
-        value = best_stump(left, total_left, layout, tie)[0]
-        value += best_stump(right, total_right, layout, tie)[0]
+        value = best_stump(left, total_left, layout, tie, ok_left)[0]
+        value += best_stump(right, total_right, layout, tie, ok_right)[0]
         out[split] = value
 
 
 def best_tree(
-    bins: Bins, codes: Codes, scores: FloatArray, *, depth: int, kept_bytes: int = TreeLimits.kept_bytes
+    bins: Bins,
+    codes: Codes,
+    scores: FloatArray,
+    *,
+    depth: int,
+    kept_bytes: int = TreeLimits.kept_bytes,
+    leaf: SmallestLeaf | None = None,
 ) -> Node:
-    """The best tree of at most the given depth for scores (n, A); of equals the simplest, then the first."""
+    """The best tree of at most the given depth for scores (n, A); of equals the simplest, then the first.
+
+    leaf: what each leaf must hold; None where any will do.
+    """
     layout = bins.layout
     tie = TREE_TIE_SHARE * float(np.abs(scores).sum())
     if depth == 0 or bins.n_splits == 0:
         total = scores.sum(axis=0)
         return int(np.argmax(total >= total.max() - tie))
 
-    def stump(sums: FloatArray, total: FloatArray) -> tuple[float, Node]:
-        value, split, left, right = best_stump(sums, total, layout, tie)
+    def stump(sums: FloatArray, total: FloatArray, allowed: BoolArray) -> tuple[float, Node]:
+        value, split, left, right = best_stump(sums, total, layout, tie, allowed)
         return value, left if split < 0 else branch(bins.test(split), left, right)
 
+    roots = ALL_SPLITS if leaf is None else leaf.roots
     if depth == 1:
-        return stump(sum_one(codes, scores, layout.starts), scores.sum(axis=0))[1]
+        return stump(sum_one(codes, scores, layout.starts), scores.sum(axis=0), roots)[1]
+    below: Callable[[int], BoolArray] = (lambda j: ALL_BELOW) if leaf is None else leaf.below
 
     histograms = Histograms(codes, scores, layout, kept_bytes=kept_bytes)
     values = np.empty(bins.n_splits)
-    each(lambda j: root_values(histograms.of(j), j, layout, tie, values), count=len(bins.features))
-    value, tree = stump(histograms.of(0).sum(axis=0), scores.sum(axis=0))
+    each(lambda j: root_values(histograms.of(j), j, layout, tie, below(j), values), count=len(bins.features))
+    value, tree = stump(histograms.of(0).sum(axis=0), scores.sum(axis=0), roots)
     if values.max() <= value + tie:
         return tree
     root = int(np.argmax(values >= values.max() - tie))
-    j, _ = bins.locate(root)
+    j, place = bins.locate(root)
+    oks = (ALL_SPLITS, ALL_SPLITS) if leaf is None else below(j)[place]
     first, last = layout.starts[j], layout.starts[j + 1]
     left, right = both_sides(histograms.of(j), bins.sent_left(root))
-    then, otherwise = (stump(side, side_totals(side, first, last))[1] for side in (left, right))
+    then, otherwise = (
+        stump(side, side_totals(side, first, last), ok)[1] for side, ok in zip((left, right), oks, strict=True)
+    )
     return branch(bins.test(root), then, otherwise)

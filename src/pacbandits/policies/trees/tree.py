@@ -269,10 +269,11 @@ def from_json(value: object, depth: int = 0) -> Node:
         needs = "an 'action', or 'feature', 'then', 'else' and one of 'at_most', 'is' and 'is_missing'"
         raise InputError(f"a node of a tree in JSON needs {needs}; got {plain(sorted(node.given))}")
     node.check_known(("feature", "then", "else", *asked, *(("missing",) if asked == ["at_most"] else ())))
-    return Branch(_test(node), from_json(node["then"], depth + 1), from_json(node["else"], depth + 1))
+    return Branch(read_test(node), from_json(node["then"], depth + 1), from_json(node["else"], depth + 1))
 
 
-def _test(node: Fields) -> Test:
+def read_test(node: Fields) -> Test:
+    """The test of a node in JSON."""
     feature = node.text("feature")
     if "is" in node:
         return Is(feature, node.text("is"))

@@ -1,0 +1,102 @@
+"""Options for policies that one may deploy: budgets, barred actions, leaves that are not too small."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from pacbandits.errors import InputError, plain
+
+if TYPE_CHECKING:
+    from pacbandits.records import Log
+
+SmallestLeaf = Annotated[
+    float | None,
+    typer.Option(metavar="SHARE", help="The share of known contexts that every leaf of a tree holds at the least."),
+]
+ActionCosts = Annotated[
+    str | None,
+    typer.Option(
+        "--cost", metavar="A=1,B=2.5", help="What actions cost, by name, for --max-cost; the others cost nothing."
+    ),
+]
+MaxCost = Annotated[
+    float | None, typer.Option(help="What a policy costs at the most, on average over the known contexts.")
+]
+MaxShare = Annotated[
+    str | None,
+    typer.Option(metavar="A=0.3", help="The share of the known contexts that get an action, at the most."),
+]
+MaxTreated = Annotated[
+    float | None,
+    typer.Option(
+        metavar="SHARE", help="The share of the known contexts that get another action than --control, at the most."
+    ),
+]
+Never = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="WORDS",
+        help="Where an action must not be taken, [cyan]email: age <= 25[/] or [cyan]email: country = DE[/]; --control "
+        "is taken there. May be given several times.",
+    ),
+]
+Control = Annotated[
+    str | None,
+    typer.Option(metavar="ACTION", help="The action that is no treatment, and is taken where another is barred."),
+]
+
+
+def restrict(
+    spec: str,
+    log: Log,
+    *,
+    smallest_leaf: float | None,
+    cost: str | None,
+    max_cost: float | None,
+    max_share: str | None,
+    max_treated: float | None,
+    never: list[str] | None,
+    control: str | None,
+) -> str:
+    """The spec of a class with the restrictions that were given, for the actions of a log."""
+    from pacbandits.policies import Restrictions
+
+    budgets = [
+        name
+        for name, given in (("--max-cost", max_cost), ("--max-share", max_share), ("--max-treated", max_treated))
+        if given is not None
+    ]
+    if len(budgets) > 1:
+        raise InputError(f"one budget at a time: {' and '.join(budgets)} are {len(budgets)}; leave all but one out")
+    costs = {} if cost is None else _numbers(cost, option="--cost")
+    if max_share is not None:
+        shares = _numbers(max_share, option="--max-share")
+        if len(shares) != 1 or costs:
+            raise InputError("--max-share is of one action, and takes no --cost; write --max-share email=0.3")
+        (name, max_cost), *_ = shares.items()
+        costs = {name: 1.0}
+    made = Restrictions(
+        smallest_leaf=smallest_leaf or 0.0,
+        cost=costs,
+        max_cost=max_cost,
+        max_treated=max_treated,
+        never=tuple(never or ()),
+        control=control,
+    )
+    return made.for_log(spec, log)
+
+
+def _numbers(words: str, *, option: str) -> dict[str, float]:
+    """Numbers by the names of actions, from `a=1,b=2.5`."""
+    found: dict[str, float] = {}
+    for item in words.split(","):
+        name, equals, value = item.rpartition("=")
+        try:
+            found[name.strip()] = float(value)
+        except ValueError:
+            equals = ""
+        if not equals:
+            raise InputError(f"{option} takes numbers by the names of actions, as in email=2.5, not '{plain(item)}'")
+    return found
