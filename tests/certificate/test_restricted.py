@@ -112,12 +112,21 @@ def test_the_class_does_not_depend_on_where_the_log_ends() -> None:
 
 
 def test_restrictions_are_options_of_the_spec() -> None:
-    log = made_log(rows=1_200)
+    log = made_log(rows=1_500)
     kept = pb.Restrictions(cost={"email": 1, "call": 3}, max_cost=0.3)
     made = pb.certify(log, "trees:depth=1,bins=8", restrictions=kept, epsilon=0.3, delta=0.1)
     assert made.learning == pb.learn_class(next(iter(KEPT)), log).learning
     with pytest.raises(pb.InputError, match="restrictions are for a class that is given by its name"):
         pb.certify(log, pb.learn_class("trees:depth=1", log), restrictions=kept)
+
+
+def test_a_short_log_settles_after_the_rows_that_taught() -> None:
+    log = made_log(rows=1_400)
+    learnt = pb.learn_class("trees:depth=2,bins=8,leaf=0.05", log)
+    made = pb.certify(log, learnt, epsilon=0.5, delta=0.1)
+    assert made.leaders is not None
+    assert made.leaders.settled == made.bets.spared
+    assert pb.verify(made, log, learnt.policies).good
 
 
 SPELT = (
@@ -185,7 +194,7 @@ def test_a_run_finds_the_best_that_one_can_afford() -> None:
 @pytest.fixture(scope="module")
 def table(tmp_path_factory: pytest.TempPathFactory):
     """A table of the log, as one would have it."""
-    path, log = tmp_path_factory.mktemp("table") / "test.csv", made_log(rows=1_400)
+    path, log = tmp_path_factory.mktemp("table") / "test.csv", made_log(rows=1_900)
     with path.open("w", newline="") as file:
         rows = csv.writer(file)
         rows.writerow(["age", "place", "variant", "converted"])

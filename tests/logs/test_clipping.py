@@ -85,4 +85,4 @@ def test_a_certificate_says_so_and_its_log_is_read_again(sales, tmp_path, comman
     assert code == 0, err
     told = json.loads(out)
     assert told["value"]["estimate"] == pytest.approx(np.minimum(revenue, 20).mean(), abs=1.0)
-    assert told["assumed"][0].startswith(REMARK)
+    assert any(words.startswith(REMARK) for words in told["assumed"])

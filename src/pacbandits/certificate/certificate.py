@@ -203,7 +203,7 @@ class Certificate(Claim):
                 shuffled=fields.flag("shuffled"),
                 by_rule=fields.flag("by_rule"),
                 learning=None if fields["learning"] is None else Learning.from_json(fields["learning"]),
-                units=None if fields["units"] is None else fields.whole_number("units", least=1),
+                units=None if given.get("units") is None else fields.whole_number("units", least=1),
             )
             if made.shuffled and not made.ordered:
                 raise InputError("rows were shuffled, but the certificate does not go by their order")

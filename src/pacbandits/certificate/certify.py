@@ -156,7 +156,7 @@ def _lay_out(
     leaders = None
     if worth_leading(policies) and has_order(blocks):
         sizes = sizes_beforehand(blocks, in_order=ordered, shuffled=shuffled)
-        settled = settling_round(blocks) if shuffled else None
+        settled = settling_round(blocks, spared) if shuffled else None
         leaders = lead_log(
             blocks, predictions, policies, sizes=sizes, spared=spared, single=single and not shuffled, settled=settled
         )

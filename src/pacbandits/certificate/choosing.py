@@ -6,8 +6,8 @@ less about one standard error. A standard error √v is no sum over contexts, bu
 A leader makes way only for a policy that seems better by what matters, and where all weight has to end at one policy
 only for one that seems clearly better: comparing the two costs more than a small difference is worth.
 
-Who leads is the simplest of those that the data so far cannot tell from the favourite: splits that noise has made are
-gone before anybody reads them.
+Where a leader will stay, it is the simplest of those that the data so far cannot tell from the favourite: many splits
+that noise has made are gone before anybody reads them.
 """
 
 from __future__ import annotations
@@ -115,11 +115,12 @@ def lead_log(
     ends = np.cumsum(log.round_sizes)
     leaders = Leaders(moving=SINGLE_MOVING if single else LOTTERY_MOVING, settled=settled)
     leader, last = None, FIRST_BLOCK_ROWS / LEADING_GROWTH_FACTOR
-    latest = len(sizes) if settled is None else settled
     for i, size in enumerate(sizes):
-        if 0 < i <= latest and ends[i - 1] >= LEADING_GROWTH_FACTOR * last:
+        late = settled is not None and i > settled
+        if i > 0 and not late and (i == settled or ends[i - 1] >= LEADING_GROWTH_FACTOR * last):
             last = float(ends[i - 1])
-            leader = lead_round(log, predictions, policies, leader, round_number=i, single=single)
+            simple = settled is not None
+            leader = lead_round(log, predictions, policies, leader, round_number=i, single=single, simple=simple)
             leader = leader if settle is None else settle(i, leader)
         before = np.flatnonzero(log.rounds < rounds[i]) if i > 0 else np.arange(len(log))  # nobody leads in the first
         leaders = leaders.followed_by(leader if i >= spared else None, log.contexts.take(before), size=size)
@@ -135,13 +136,18 @@ def lead_round(
     *,
     round_number: int,
     single: bool,
+    simple: bool = False,
 ) -> Policy:
-    """Who leads in a round of a log, counted from 0, after who led before."""
+    """Who leads in a round of a log, counted from 0, after who led before.
+
+    simple: whether the simplest of those may lead that the rows before cannot tell from the favourite.
+    """
     part, ledger = part_before(log, predictions, round_number)
     complete = part.least is None
     scores, epsilon = favourite_scores(ledger, policies, all_propensities=complete)
     mixture = mixed_propensities(ledger, all_propensities=complete)
-    favourite = _simplified(policies.argmax(ledger.contexts, scores), policies, ledger, mixture)
+    favourite = policies.argmax(ledger.contexts, scores)
+    favourite = _simplified(favourite, policies, ledger, mixture) if simple else favourite
     if leader is None:
         return favourite
     follows = makes_way(leader, favourite, ledger, mixture, epsilon=epsilon, single=single)

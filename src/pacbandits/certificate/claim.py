@@ -220,7 +220,7 @@ def read_common(given: Json, policies: PolicyClass | None, *, single: bool = Fal
     return {
         "action_names": check_names(named, n_actions=policy.n_actions),
         "reward_range": (low, high),
-        "dates": fields.texts("dates", most=MAX_COLUMNS),
+        "dates": fields.texts("dates", most=MAX_COLUMNS) if "dates" in fields else (),
         "policy": policy,
         "epsilon": fields.number("epsilon", least=0.0, most=MAX_STORED_MAGNITUDE),
         "delta": fields.number("delta", least=1.0 / MAX_STORED_MAGNITUDE, most=1.0),

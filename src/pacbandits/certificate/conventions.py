@@ -75,7 +75,7 @@ def has_rounds(log: Log) -> bool:
 def has_fixed_split(log: Log) -> bool:
     """Whether every row of a log was played with the same propensities, which are all known."""
     known = log.least is None and log.repeats.max() == 1
-    return known and bool((np.ptp(log.propensities, axis=0) == 0.0).all())
+    return bool(known and (np.ptp(log.propensities, axis=0) == 0.0).all())
 
 
 def shuffled(log: Log) -> Log:
@@ -147,18 +147,17 @@ def settling_row(rows: int) -> int:
 
 
 def planned_ends(rows: int) -> IntArray:
-    """The same of shuffled rows, whose end is known: blocks grow alike, and one of them ends at the settling row."""
-    ends = [settling_row(rows)]
-    while ends[0] > FIRST_BLOCK_ROWS:
-        ends.insert(0, max(math.floor(ends[0] / BLOCK_GROWTH_FACTOR), FIRST_BLOCK_ROWS))
+    """The same of shuffled rows, whose end is known: one ends at the settling row, and those after it grow alike."""
+    settling = settling_row(rows)
+    ends = [*(int(end) for end in block_ends(rows) if end < settling), settling]
     while ends[-1] < rows:
         ends.append(min(math.ceil(ends[-1] * BLOCK_GROWTH_FACTOR), rows))
     return np.array(ends, dtype=np.int64)
 
 
-def settling_round(log: Log) -> int:
-    """The block, counted from 0, that begins with the settling row of shuffled rows."""
-    return int(np.searchsorted(planned_ends(log.n_units), settling_row(log.n_units))) + 1
+def settling_round(log: Log, spared: int) -> int:
+    """The block, counted from 0, that begins with the settling row of shuffled rows; spared: blocks that only teach."""
+    return max(int(np.searchsorted(planned_ends(log.n_units), settling_row(log.n_units))) + 1, spared)
 
 
 def sizes_beforehand(log: Log, *, in_order: bool, shuffled: bool = False) -> tuple[int, ...]:

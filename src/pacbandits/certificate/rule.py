@@ -99,7 +99,7 @@ def _wrong_leaders(
         return ["leaders are for large classes on logs with rounds, and for these always"], []
     if told is None:
         return [], []
-    settled = settling_round(blocks) if c.shuffled else None
+    settled = settling_round(blocks, c.bets.spared) if c.shuffled else None
     if told.moving not in ((LOTTERY_MOVING,) if c.shuffled else (LOTTERY_MOVING, SINGLE_MOVING)):
         return ["the weight that moves between leaders is not what certify fixes in advance"], []
     if told.settled != settled:

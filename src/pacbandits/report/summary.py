@@ -75,6 +75,11 @@ class Price:
             "over the contexts that were known"
         )
 
+    def mark(self) -> Mark:
+        """Whether the log is dearer than the contexts that were known: by chance, or as they were of other people."""
+        light = "green" if self.cost <= self.budget else "yellow"
+        return Mark(light, "Does it keep the budget?", self.describe())
+
 
 @dataclass(frozen=True, eq=False)
 class Summary:
@@ -212,7 +217,7 @@ def summarise(
         *_checked(certificate),
         *_came_back(certificate, log),
         _overlap(certificate, log, names),
-        *(() if price is None else (Mark("green", "Does it keep the budget?", price.describe()),)),
+        *(() if price is None else (price.mark(),)),
         *_remarked(certificate, log),
     )
     return Summary(plain(source), plain(outcome), certificate, worth, names, leaves, marks, ahead, target, price)
