@@ -158,26 +158,35 @@ class Summary:
             )
         if isinstance(policy, TreePolicy) and isinstance(policy.root, int):
             return (
-                f"Give everybody {call(policy.root, self.actions)}: no rule that treats people differently is better."
+                f"Give everybody {call(policy.root, self.actions)}: these data point to no rule for different people "
+                "that would be better."
             )
         kinds = len(set(own))
+        which = f", which gives different people {kinds} different actions" if kinds > 1 else ""
+        rule = f"the rule below{which}{',' if which else ''}"
+        if self.worth is None or self.worth.over_best.low > 0:
+            return f"Use the rule below{which}."
+        if self.worth.over_best.estimate > 0:
+            return f"T{rule[1:]} looks best, but may be no better than always {self.best_single}."
         return (
-            f"Use the rule below, which gives different people {kinds} different actions."
-            if kinds > 1
-            else "Use the rule below, which gives everybody the same action."
-            if own
-            else "Use the rule below."
+            f"Give everybody {self.best_single}, for all that these data show: {rule} looked better on "
+            "the way and earns no more."
         )
+
+    @property
+    def best_single(self) -> str:
+        """The action that seems best if everybody gets the same."""
+        assert self.worth is not None
+        return call(int(np.argmax([one.estimate for one in self.worth.singles])), self.actions)
 
     def _how_good(self) -> str:
         if self.worth is None:
             return "How much it earns cannot be told from this log."
         value, lead = self.worth.value, self.worth.over_best
-        best = call(int(np.argmax([one.estimate for one in self.worth.singles])), self.actions)
         words = (
-            f"With it the mean {self.outcome} is about {self.show(value.estimate)} (between {self.show(value.low)} and "
-            f"{self.show(value.high)}); always {best}, the best single action, comes to about "
-            f"{self.show(max(one.estimate for one in self.worth.singles))}"
+            f"With the rule the mean {self.outcome} is about {self.show(value.estimate)} (between "
+            f"{self.show(value.low)} and {self.show(value.high)}); always {self.best_single}, the best single action, "
+            f"comes to about {self.show(max(one.estimate for one in self.worth.singles))}"
         )
         if lead.low > 0:
             return f"{words}, and deciding by person gains at least {self.show_difference(lead.low)}."
