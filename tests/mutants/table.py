@@ -118,6 +118,27 @@ THRESHOLDS = (
         "certificate/test_arranging.py::test_sorted_rows_of_a_fixed_split_give_no_wrong_certificates",
     ),
     Mutant(
+        "a leader that stays was chosen by later rows too",
+        "certificate/choosing.py",
+        "late = settled is not None and i > settled",
+        "late = settled is not None and i > settled + 1",
+        "certificate/test_arranging.py::test_shuffled_rows_certify_one_policy_that_later_rows_have_not_chosen",
+    ),
+    Mutant(
+        "weight that has to move to who stays is moved twice",
+        "certificate/moving.py",
+        "weights / planned[t:].sum()",
+        "2.0 * weights / planned[t:].sum()",
+        "certificate/test_arranging.py::test_shuffled_rows_certify_one_policy_that_later_rows_have_not_chosen",
+    ),
+    Mutant(
+        "leaders settle in any log",
+        "certificate/verify.py",
+        "not (c.shuffled and c.by_rule)",
+        "False",
+        "certificate/test_arranging.py::test_a_leader_that_settles_otherwise_is_no_proof",
+    ),
+    Mutant(
         "every visit counts as another person",
         "records/units.py",
         "return 1.0 / visits[which]",
