@@ -110,7 +110,10 @@ def certify_log(
             "will do. Not needed where everybody had the same probabilities: those logs are shuffled anyway.",
         ),
     ] = False,
-    single: Annotated[bool, typer.Option("--single", help=SINGLE_HELP)] = False,
+    single: Annotated[
+        bool,
+        typer.Option("--single", help=f"{SINGLE_HELP} Of a log that is shuffled it is a single one anyway."),
+    ] = False,
     asymptotic: Annotated[
         bool,
         typer.Option(
