@@ -1,6 +1,6 @@
 """What `certify` makes of the log of an A/B/n test by default, against its other settings, where the truth is known.
 
-python -m benchmarks.front_door [runs] [most rows]
+python -m benchmarks.front_door [runs] [most rows] [fewest rows]
 
 The value of a policy is that of fresh people. Values and certified ε are means over the runs: a value as a share of
 that of the best setting, and an ε as a multiple of the smallest; in brackets that ε, in units of the mean reward of a
@@ -111,9 +111,9 @@ def value(policy: pb.Policy | pb.Lottery, means: FloatArray, contexts: pb.Contex
     return float(means[np.arange(len(contexts)), policy(contexts)].mean())
 
 
-def main(runs: int, most: int) -> None:
+def main(runs: int = 5, most: int = 1_000_000, fewest: int = 0) -> None:
     rows: list[list[str]] = []
-    for scenario in (one for one in SCENARIOS if one.rows <= most):
+    for scenario in (one for one in SCENARIOS if fewest <= one.rows <= most):
         values: dict[str, list[float]] = {name: [] for name in SETTINGS}
         distances: dict[str, list[float]] = {name: [] for name in SETTINGS}
         seconds: list[float] = []
@@ -142,4 +142,4 @@ def main(runs: int, most: int) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 5, int(sys.argv[2]) if len(sys.argv) > 2 else 1_000_000)
+    main(*(int(argument) for argument in sys.argv[1:]))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
@@ -102,8 +103,9 @@ def test_blocks_of_shuffled_rows_end_where_the_leader_settles_and_where_the_rows
     assert np.flatnonzero(blocks.rounds == settling_round(blocks, 0))[0] == 550
 
 
+@cache
 def settled_certificate():
-    log = fixed(3000)
+    log = fixed(2000)
     uplift = np.where(log.contexts.features[:, 0] > 0, log.actions, 1 - log.actions)
     log = replace(log, rewards=np.clip(0.6 * log.rewards + 0.2 * uplift, 0, 1))
     policies = pb.Trees.learn(fixed(100, 5).contexts, n_actions=2, depth=2)

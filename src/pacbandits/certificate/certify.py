@@ -79,8 +79,7 @@ def certify(
     in all rows, that is done without being asked for. Any other log of a single round goes without a model.
 
     Of a large class with rounds or blocks the best policy so far leads in each of them, and what is certified is a
-    lottery between these leaders, in the end often a single one; `single` insists on that, and proves less. Of shuffled
-    rows it is always a single one: who leads after 55 % of them.
+    lottery between these leaders, in the end often one; `single` insists on that, and of shuffled rows it is so anyway.
 
     What speaks against the assumptions, signs of drift or of a mismatch of the sample ratio, is looked for, and the
     certificate's `checks` tell what was found. A class that is given by its name is learnt as by `learn_class`, which
