@@ -27,7 +27,8 @@ td,th{padding:.2em .7em .2em 0;text-align:left;vertical-align:top}td.n,th.n{text
 pre{background:#f6f6f6;padding:.6em;white-space:pre-wrap;font-size:.8em;line-height:1.25}
 ul{font-size:.88em;padding-left:1.2em}li{margin:.1em 0}
 @page{margin:14mm}
-@media print{body{margin:0;font-size:11px;max-width:none}h2{page-break-after:avoid;margin:.9em 0 .3em}
+@media print{body{margin:0;font-size:10px;line-height:1.35;max-width:none}li{page-break-inside:avoid}
+h2{page-break-after:avoid;margin:.9em 0 .3em}
 svg{page-break-inside:avoid;max-width:80%}pre{columns:2}}
 """
 
@@ -118,7 +119,7 @@ def _question(s: Summary) -> str:
 def _size(s: Summary) -> str:
     c = s.certificate
     rows = count_of(c.samples, "row") if c.units is None else c.counted
-    return f"{rows}, {count_of(len(s.actions), 'action')}"
+    return f"{count_of(len(s.actions), 'action')}; {rows}"
 
 
 def _rule_html(s: Summary) -> str:

@@ -164,14 +164,25 @@ class Summary:
         kinds = len(set(own))
         which = f", which gives different people {kinds} different actions" if kinds > 1 else ""
         rule = f"the rule below{which}{',' if which else ''}"
-        if self.worth is None or self.worth.over_best.low > 0:
-            return f"Use the rule below{which}."
+        if self.worth is None or self.worth.over_best.low > 0 or self.restricted:
+            kept = (
+                ": the best of those that keep the restrictions, for all that these data show"
+                if self.restricted
+                else ""
+            )
+            return f"Use the rule below{which}{kept}."
         if self.worth.over_best.estimate > 0:
             return f"T{rule[1:]} looks best, but may be no better than always {self.best_single}."
         return (
             f"Give everybody {self.best_single}, for all that these data show: {rule} looked better on "
             "the way and earns no more."
         )
+
+    @property
+    def restricted(self) -> bool:
+        """Whether policies have to keep to something, which an action for everybody may not."""
+        learning = self.certificate.learning
+        return learning is not None and bool(learning.restricted)
 
     @property
     def best_single(self) -> str:
@@ -196,7 +207,7 @@ class Summary:
         c = self.certificate
         if c.certified_epsilon < c.unit:
             near = self.show_difference(c.certified_epsilon)
-            kept = "" if c.learning is None or not c.learning.restricted else " that keeps the restrictions"
+            kept = " that keeps the restrictions" if self.restricted else ""
             sure = f"With {percent:g} % confidence{self.whenever}"
             return f"{sure} no rule of this kind{kept} is better by more than {near}."
         return "The data do not yet rule out that another rule of this kind is much better."
