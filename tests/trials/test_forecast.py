@@ -9,6 +9,7 @@ import pytest
 
 import pacbandits as pb
 from pacbandits.records import Design, Log
+from pacbandits.trials.forecast import look_ahead
 
 
 def uniform_log(problem, *, samples, seed):
@@ -36,6 +37,30 @@ def test_a_forecast_is_right_to_a_small_factor(spec, epsilon):
         assert 0 < ahead.best <= ahead.same
         factors.append((seen + ahead.same) / whole)
     assert 1 / 3 < np.median(factors) < 3
+
+
+def shoppers(rows, seed):
+    """The log of a test of three banners that suit different people."""
+    rng = np.random.default_rng(seed)
+    people, actions = pb.Contexts.of(rng.normal(size=(rows, 2)), names=["visits", "basket"]), rng.integers(3, size=rows)
+    x, y = people.features.T
+    chance = np.choose(actions, [np.full(rows, 0.1), np.where(x < 0, 0.16, 0.06), np.where(y > 0.5, 0.2, 0.08)])
+    rewards = (rng.random(rows) < chance).astype(float)
+    return Log.of(people, actions=actions, rewards=rewards, propensities=np.full((rows, 3), 1 / 3))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rows", [3_000, 10_000])
+def test_as_many_more_rows_as_are_foretold_prove_about_what_was_aimed_at(rows):
+    reached = []
+    for seed in range(8):
+        whole = shoppers(8 * rows, seed)
+        seen = whole.take(np.arange(rows))
+        trees = pb.learn_class("trees:depth=2,bins=8", seen)
+        target, ahead = look_ahead(pb.certify(seen, trees), seen, trees.policies)
+        then = whole.take(np.arange(min(rows + round(ahead.same), len(whole))))
+        reached.append(pb.certify(then, "trees:depth=2,bins=8").certified_epsilon / target)
+    assert 0.5 < np.exp(np.log(reached).mean()) < 1.4
 
 
 def test_a_good_design_would_need_fewer():

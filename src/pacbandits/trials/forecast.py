@@ -26,6 +26,8 @@ from pacbandits.trials.coda import DEFAULT_FLOOR_SHARE
 from pacbandits.trials.exploration import MIN_DESIGN_PRICE, Findings, gap_task, variances
 
 MAX_ROWS_LOOKED_AT = 20_000  # a sample of them tells prices well enough
+# Of rows against 1/ε: 1.4 to 2.0 in tests of 2 to 10 actions, with rewards of 0.5 % to 50 %, from 3,000 to 30,000 rows.
+ROWS_EXPONENT = 1.7
 DESIGN_PRECISION = 0.1  # the relative gap to which the best design is solved
 
 
@@ -84,10 +86,16 @@ def outlook(certificate: Certificate, log: Log, policies: PolicyClass, *, model:
 def look_ahead(certificate: Certificate, log: Log, policies: PolicyClass) -> tuple[float, Outlook]:
     """The distance to prove next, and how many more interactions that would take.
 
-    The distance that was asked for, if it is not proven; else the next round number below what is.
+    The distance that was asked for, if it is not proven; else the next round number below what is. Where the log proves
+    some distance, how that shrinks with rows tells more than prices do: leaders get better, and rivals are outlasted at
+    a rate that no price knows. Prices then tell how much better the best design would do.
     """
     target = certificate.epsilon if not certificate.certified else round_below(certificate.certified_epsilon)
-    return target, outlook(at_distance(certificate, target), log, policies)
+    priced = outlook(at_distance(certificate, target), log, policies)
+    if not target < certificate.certified_epsilon < certificate.unit:
+        return target, priced
+    more = certificate.independent * ((certificate.certified_epsilon / target) ** ROWS_EXPONENT - 1.0)
+    return target, Outlook(more, more * float(priced.best / priced.same if priced.same > 0 else 1.0))
 
 
 def round_below(value: float) -> float:
