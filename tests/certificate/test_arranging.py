@@ -139,3 +139,11 @@ def test_a_leader_that_settles_otherwise_is_no_proof(change, fault):
     log, policies, made = settled_certificate()
     found = pb.verify(replace(made, **change(made)), log, policies)
     assert re.search(fault, " ".join(found.faults))
+
+
+def test_leaders_of_blocks_follow_by_the_rule_or_are_no_proof():
+    """Nobody who ran a trial can have fixed who leads in blocks that are made afterwards."""
+    log, policies, _ = settled_certificate()
+    made = pb.certify(log, policies, ordered=True)
+    found = pb.verify(replace(made, by_rule=False), log, policies)
+    assert "blocks of rows are made by certify, and all that is bet on them follows by its rule" in found.faults

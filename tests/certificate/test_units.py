@@ -9,7 +9,7 @@ import pytest
 
 import pacbandits as pb
 from pacbandits.certificate import Ledger
-from pacbandits.certificate.certificate import UNITS_COME, UNITS_END, UNITS_ROUNDS
+from pacbandits.certificate.certificate import UNITS_COME, UNITS_END, UNITS_FIRST
 from pacbandits.certificate.conventions import FIRST_BLOCK_ROWS, arrange, block_ends, in_blocks, planned_ends
 from pacbandits.certificate.learning import rows_that_bet
 from pacbandits.certificate.moving import against_one
@@ -83,8 +83,9 @@ def test_one_visit_each_is_the_same_certificate(way):
         log = replace(log, rounds=np.arange(len(log)) * told["rounds"] // len(log))
     one, other = (pb.certify(each, trees(), **how).to_json() for each in (log, without(log)))
     assert (one.pop("units"), other.pop("units")) == (400, None)
-    assert UNITS_COME in one.pop("assumptions")
-    assert UNITS_COME not in other.pop("assumptions")
+    mine, theirs = set(one.pop("assumptions")), set(other.pop("assumptions"))
+    assert (mine - theirs) & {UNITS_COME, UNITS_FIRST}
+    assert not theirs & {UNITS_COME, UNITS_FIRST}
     assert one.pop("checks")[0]["log_evidence"] == other.pop("checks")[0]["log_evidence"]
     assert one == other
     young = log.contexts.features[:, 0] < 40
@@ -124,36 +125,52 @@ def test_units_are_shuffled_and_none_is_left_out():
     assert np.isclose(blocks.weights.sum(), 600)
 
 
-def test_in_order_visits_of_later_blocks_are_left_out():
+def first_rows(log):
+    """The first row of every unit, one by one."""
+    seen = set()
+    return [row for row, unit in enumerate(log.units.tolist()) if not (unit in seen or seen.add(unit))]
+
+
+def test_in_order_only_first_visits_count():
     log = shoppers(600, 5)
-    blocks = in_blocks(log)
-    seen, first = {}, block_ends(600)
-    number, left = -1, []
-    for row, unit in enumerate(log.units.tolist()):
-        if unit not in seen:
-            number += 1
-            seen[unit] = int(np.searchsorted(first, number, side="right"))
-        if int(np.searchsorted(first, number, side="right")) != seen[unit]:
-            left.append(row)
-    kept = np.delete(np.arange(len(log)), left)
+    blocks, kept = in_blocks(log), first_rows(log)
     assert np.array_equal(blocks.rewards, log.rewards[kept])
-    assert np.array_equal(blocks.rounds, [seen[unit] for unit in log.units[kept].tolist()])
-    assert blocks.round_sizes.sum() == 600
-    people = len(set(log.units[left].tolist()))
-    assert blocks.remarks[-1].startswith(f"{len(left):,} rows of {people:,} people who came back after the block")
+    assert blocks.round_sizes.tolist() == np.diff(np.minimum(block_ends(600), 600), prepend=0).tolist()
+    assert blocks.remarks[-1].startswith(f"{len(log) - 600:,} rows of people who had come before were left out")
 
 
-def test_with_rounds_a_unit_counts_in_the_first_that_saw_it():
+def test_with_rounds_only_first_visits_count():
     log = replace(shoppers(300, 6), rounds=np.repeat([0, 1, 2], 300)[: len(shoppers(300, 6))])
     kept, mixed = arrange(log, ordered=False)
     assert not mixed
-    first = {unit: int(log.rounds[log.units == unit].min()) for unit in set(log.units.tolist())}
-    assert len(kept) == sum(first[unit] == r for unit, r in zip(log.units.tolist(), log.rounds.tolist(), strict=True))
+    assert np.array_equal(kept.rewards, log.rewards[first_rows(log)])
     made = pb.certify(log, trees(), epsilon=0.3)
-    assert (made.ordered, made.rows, made.samples, made.units) == (False, len(log), len(kept), 300)
+    assert (made.ordered, made.rows, made.samples, made.units) == (False, len(log), 300, 300)
     assert made.any_time
-    assert UNITS_ROUNDS in made.assumptions
+    assert UNITS_FIRST in made.assumptions
     assert pb.verify(made, log, trees()).good
+
+
+def fickle(people, delay, seed):
+    """The first visit is better with the first action, the second one, somewhat later, far better with the other."""
+    rng = np.random.default_rng(seed)
+    when = np.concatenate([np.arange(people), np.arange(people) + delay + 0.5])
+    order = np.argsort(when)
+    units, second = np.tile(np.arange(people), 2)[order], np.repeat([False, True], people)[order]
+    actions = rng.integers(2, size=len(units))
+    chance = np.where(second, np.where(actions == 1, 0.9, 0.1), np.where(actions == 1, 0.4, 0.6))
+    rewards = (rng.random(len(units)) < chance).astype(float)
+    return plain_log(actions, rewards, units, np.full((len(units), 2), 0.5))
+
+
+def test_values_do_not_go_by_how_late_in_a_block_somebody_came():
+    """Visits within a block, more or fewer by its length, would make the value another number in each."""
+    log = fickle(2000, 300, 1)
+    firsts = pb.evaluate(log, POLICIES.policy(0), ordered=True).value
+    assert firsts.low <= 0.6 <= firsts.high
+    everything = pb.evaluate(log, POLICIES.policy(0)).value
+    assert everything.low <= 0.35 <= everything.high
+    assert not any(check.alarm for check in look(log))
 
 
 @pytest.mark.parametrize("how", [{}, {"ordered": True}], ids=["shuffled", "in-order"])
@@ -165,8 +182,7 @@ def test_a_certificate_is_verified_and_none_of_its_units_can_be_changed(how):
     assert pb.verify(made, log, learnt.policies).good
     assert made.is_of(log)
     assert pb.Certificate.from_json(made.to_json()).to_json() == made.to_json()
-    assert (UNITS_END in made.assumptions) == ("ordered" in how)
-    assert not made.any_time
+    assert (UNITS_FIRST in made.assumptions) == made.any_time == ("ordered" in how)
     longer = log.followed_by(shoppers(900, 8))
     assert pb.verify(made, longer, learnt.policies).good
     renamed = replace(log, units=1000 - log.units)
@@ -248,7 +264,7 @@ def adaptive(people: int, each: int, seed: int, *, gap: float) -> pb.Log:
 
 
 def test_no_expert_grows_rich_where_propensities_and_stakes_learn():
-    """In order, with people who come back in the next block, and a stake there that goes by what came before."""
+    """In order, with people who come back, and a stake in the next block that goes by what came before."""
     runs, gap, found = 60, 0.2, []
     for seed in range(runs):
         blocks = in_blocks(adaptive(300, 3, seed, gap=gap))

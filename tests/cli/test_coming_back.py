@@ -85,7 +85,8 @@ def test_in_order(run, shop, tmp_path):
     lines, path = lines_of(), tmp_path / "visits.csv"
     path.write_text("\n".join([f"{lines[0]},rule", *(f"{line},plain" for line in lines[1:])]) + "\n")
     told = " ".join(run("evaluate", "column:rule", path, *asked)[1].split())
-    assert f"{got['samples']:,} visits of {PEOPLE} people" in told
+    assert got["samples"] == PEOPLE
+    assert f"{PEOPLE} people, one visit each" in told
     assert f"that {left:,} rows of " in told
     assert "that how often and in what contexts a person came does not depend on what they were given" in told
 

@@ -130,3 +130,72 @@ def test_what_is_wrong_is_one_line(run, test_csv, options, words):
     assert (code, out) == (2, "")
     assert words in err
     assert err.count("\n") == 1
+
+
+@pytest.fixture(scope="module")
+def changed(test_csv, tmp_path_factory):
+    """Makes the same file with one line changed, and tells where."""
+
+    def change(old, new, *, every=False):
+        lines = test_csv.read_text().splitlines()
+        which = [i for i, line in enumerate(lines) if old in line and i > 300]
+        for i in which if every else which[:1]:
+            lines[i] = lines[i].replace(old, new)
+        path = tmp_path_factory.mktemp("changed") / "test.csv"
+        path.write_text("\n".join(lines) + "\n")
+        return path
+
+    return change
+
+
+def test_a_label_that_comes_once_is_one_more_label(run, changed, tmp_path):
+    """Also one that the rows from which the reward model is cut have not shown."""
+    path, proof = changed(",DE,", ",Zed,"), tmp_path / "proof.json"
+    asked = (*ASKED, "--features", "age,country", "--certificate", proof)
+    assert run("certify", path, *asked)[0] == 0
+    assert run("verify", proof, path)[1].startswith("good")
+    assert "the log: read with --action variant --reward converted --split uniform" in run("verify", proof, path)[1]
+
+
+def test_actions_of_other_names_are_not_taken_for_the_policys(run, test_csv, changed, tmp_path):
+    proof = tmp_path / "proof.json"
+    assert run("certify", test_csv, *ASKED, "--certificate", proof)[0] == 0
+    other = changed(",story,", ",letter,", every=True)
+    lines = other.read_text().splitlines()
+    other.write_text("\n".join([lines[0], *(line for line in lines[1:] if ",story," not in line)]) + "\n")
+    code, _, err = run("evaluate", proof, other)
+    assert code == 2
+    assert "the policy decides between discount, plain, story, and the log has discount, letter, plain" in err
+
+
+def test_the_answer_comes_first_and_what_is_proven_does_not_depend_on_what_was_asked(run, test_csv):
+    out = run("certify", test_csv, *ASKED)[1]
+    assert out.startswith("Use the rule below")
+    found = {
+        epsilon: json.loads(run("certify", test_csv, *ASKED, "--epsilon", epsilon, "--json")[1])["certified_epsilon"]
+        for epsilon in ("0.9", "0.3", "0.02")
+    }
+    assert max(found.values()) < 1.15 * min(found.values())
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (
+            ("--split", "discount=0.2,plain=0.3,story=0.2,poster=0.3"),
+            "gives 'poster' a share of 0.3, but no row has it",
+        ),
+        (("--never", "plain: country == UK", "--control", "story"), "speaks of 'UK', which 'country' never is"),
+        (("--epsilon", "1"), "an epsilon of 1 is no less than all that rewards can differ by"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(run, test_csv, options, words):
+    code, _, err = run("certify", test_csv, *ASKED, *options)
+    assert code == 2
+    assert words in " ".join(err.split())
+
+
+def test_two_equals_signs_are_one(run, test_csv):
+    asked = (*ASKED, "--control", "story", "--json")
+    one, two = (run("certify", test_csv, *asked, "--never", f"plain: country {sign} FR")[1] for sign in ("=", "=="))
+    assert json.loads(one)["learning"]["spec"] == json.loads(two)["learning"]["spec"]

@@ -146,11 +146,11 @@ THRESHOLDS = (
         f"{UNITS}no_expert_grows_rich_by_people_who_come_back {UNITS}intervals_of_values_cover[12]",
     ),
     Mutant(
-        "visits in later blocks count too",
+        "later visits count too where rows stand in order",
         "certificate/conventions.py",
-        "return rounds == first[which]",
-        "return rounds >= first[which]",
-        f"{UNITS}in_order_visits_of_later_blocks_are_left_out",
+        "cut = first_visits(log) if ends is None else log",
+        "cut = log",
+        f"{UNITS}in_order_only_first_visits_count",
     ),
     Mutant(
         "a shuffle tears the visits of a person apart",
@@ -511,15 +511,15 @@ PAST = (
     Mutant(
         "blocks are cut where the log ends",
         "certificate/conventions.py",
-        "np.searchsorted(stops, newest",
-        "np.searchsorted(stops, newest + len(log) // 8",
+        "np.searchsorted(stops, numbers",
+        "np.searchsorted(stops, numbers + len(log) // 8",
         "certificate/test_certify.py::test_blocks_do_not_depend_on_where_a_log_ends",
     ),
     Mutant(
         "the first block is one row longer",
         "certificate/conventions.py",
-        "np.searchsorted(stops, newest",
-        "np.searchsorted(stops, newest - 1",
+        "np.searchsorted(stops, numbers",
+        "np.searchsorted(stops, numbers - 1",
         "certificate/test_certify.py::test_blocks_do_not_depend_on_where_a_log_ends",
     ),
     Mutant(

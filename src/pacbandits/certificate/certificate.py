@@ -44,8 +44,8 @@ UNITS_ALIKE = (
 )
 UNITS_COME = "how often and in what contexts a person came does not depend on what they were given"
 UNITS_VALUE = "the value of a policy is its reward averaged over the visits of a person, and then over people"
+UNITS_FIRST = "the value of a policy is its reward at the first visit of a person, whose row comes first in the log"
 UNITS_END = "when the log ended did not depend on what people had earned"
-UNITS_ROUNDS = "the log ends with a whole round"
 BETS_FIXED = "predictions and bets were fixed before the round they were used in, by whoever ran the trial"
 MODEL_GIVEN = "the reward model was chosen before the log was seen"
 ROUNDS = "rounds are numbered in the order in which they occurred, and no row chose its round by its outcome"
@@ -112,7 +112,7 @@ class Certificate(Claim):
     @property
     def any_time(self) -> bool:
         """Whether the claim holds however often one looks at a log that grows, and whenever one stops."""
-        return not self.shuffled and (self.units is None or self.by_rounds)
+        return not self.shuffled and (self.units is None or self.by_rounds or self.ordered)
 
     @property
     def by_rounds(self) -> bool:
@@ -136,7 +136,8 @@ class Certificate(Claim):
     @property
     def assumptions(self) -> tuple[str, ...]:
         learning, trusted = self.learning, not self.by_rule
-        basis = basic_assumptions(units=self.units is not None, shuffled=self.shuffled, by_rounds=self.by_rounds)
+        in_order = self.by_rounds or self.ordered
+        basis = basic_assumptions(units=self.units is not None, shuffled=self.shuffled, in_order=in_order)
         asked = (
             (FIXED if learning is None else learning.assumption, True),
             (ROUNDS, self.by_rounds),
@@ -215,23 +216,26 @@ class Certificate(Claim):
         return made
 
 
-def basic_assumptions(*, units: bool, shuffled: bool, by_rounds: bool) -> tuple[str, ...]:
+def basic_assumptions(*, units: bool, shuffled: bool, in_order: bool) -> tuple[str, ...]:
     """What every claim rests on.
 
-    units: whether the log tells whose row each is. The weight of a visit is known once the round or block is over, so
-    that the end of the log must not depend on rewards before that: of shuffled rows that is assumed anyway. by_rounds:
-    whether the log has rounds of its own.
+    units: whether the log tells whose row each is. The weight of a visit is known once all have come, so that the end
+    of the log must not depend on rewards: of shuffled rows that is assumed anyway. in_order: whether rows stand in
+    order, or have rounds; of units only first visits count then.
     """
     if not units:
         return ASSUMPTIONS
-    ends = () if shuffled else (UNITS_ROUNDS,) if by_rounds else (UNITS_END,)
-    return (UNITS_ALIKE, *ASSUMPTIONS[1:], UNITS_COME, UNITS_VALUE, *ends)
+    if in_order and not shuffled:
+        return (UNITS_ALIKE, *ASSUMPTIONS[1:], UNITS_FIRST)
+    return (UNITS_ALIKE, *ASSUMPTIONS[1:], UNITS_COME, UNITS_VALUE, *(() if shuffled else (UNITS_END,)))
 
 
 def count_words(samples: int, units: int | None) -> str:
     """How many interactions there are, and of how many people, if that is told."""
     if units is None:
         return f"{samples:,}"
+    if samples == units:
+        return f"{units:,} people, one visit each"
     return f"{samples:,} visits of {units:,} people, {samples / units:.3g} each; evidence counts people"
 
 

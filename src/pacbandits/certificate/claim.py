@@ -199,7 +199,7 @@ def check_asked(log: Log, policies: PolicyClass, *, epsilon: float, delta: float
     check_log(log)
     check_class(policies)
     asked, unit = (check_positive_epsilon(epsilon), check_delta(delta)), log.reward_range[1] - log.reward_range[0]
-    if log.reward_range != UNIT_RANGE and epsilon >= unit:
+    if epsilon >= unit:
         low, high = log.reward_range
         raise InputError(
             f"an epsilon of {epsilon:g} is no less than all that rewards can differ by, from {low:g} to {high:g}, so "

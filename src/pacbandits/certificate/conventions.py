@@ -17,10 +17,13 @@ action for good, with the probability that each of its rows tells: then all its 
 geometric mean is no larger than their mean.
 
 It takes that λ and all else that bets are made by come from other units: so the visits of a unit count in one round or
-block. Where rows are shuffled, units are, with all their visits. In order, units are numbered by their first visits,
-blocks count them, and a block begins with the first visit of its first unit; visits in a later round or block than a
-unit's first one are left out, since what was learnt in between could carry something of the unit back to it. And how
-often a unit came, and in what contexts, must not depend on what it was given, which certificates say.
+block. Where rows are shuffled, units are, with all their visits. And how often a unit came, and in what contexts, must
+not depend on what it was given, which certificates say.
+
+In order, or with rounds, only the first visit of each unit counts. Later ones in later blocks could carry something of
+the unit back to it; and those within the block of the first would make the value another number in each block, by how
+long it is and how late in it a unit came, where proofs need one value for all (weight moves between leaders of
+different blocks). First visits are independent rows, and all that holds of these holds of them, at all times.
 """
 
 from __future__ import annotations
@@ -30,7 +33,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from pacbandits.arrays import BoolArray, IntArray
+from pacbandits.arrays import IntArray
 from pacbandits.confidence import LEADERS_PART, UNION_PART
 from pacbandits.errors import InputError
 from pacbandits.policies.base import PolicyClass
@@ -63,7 +66,7 @@ def arrange(log: Log, *, ordered: bool, shuffle: bool = False) -> tuple[Log, boo
 def rearrange(log: Log, *, ordered: bool, shuffle: bool) -> Log:
     """The log in the order that a certificate says: in blocks of its rows, or of its shuffled rows."""
     if not ordered:
-        return in_first_rounds(log)
+        return first_visits(log) if has_rounds(log) else log
     return in_blocks(shuffled(log), planned_ends(log.n_units)) if shuffle else in_blocks(log)
 
 
@@ -90,47 +93,33 @@ def shuffled(log: Log) -> Log:
 def in_blocks(log: Log, ends: IntArray | None = None) -> Log:
     """The log itself if it has rounds, else with its rows, in their order, numbered by block.
 
-    Of each unit there are the visits of its first round or block alone. ends: of the blocks, in rows or units, if not
-    `block_ends`.
+    ends: of the blocks, if not `block_ends`: of shuffled rows, in units, all of whose visits follow each other. Else of
+    each unit there is the first visit alone.
     """
     if has_rounds(log):
-        return in_first_rounds(log)
+        return first_visits(log)
     if log.repeats.max() > 1:
         raise InputError(
             "the log counts repeated interactions, so its rows cannot stand in the order in which they occurred; "
             "certify it without that assumption"
         )
-    newest = np.arange(len(log)) if log.units is None else np.maximum.accumulate(number_units(log.units))
-    stops = block_ends(log.n_units) if ends is None else ends
-    blocks: IntArray = np.searchsorted(stops, newest, side="right").astype(np.int64)
-    return in_first_rounds(replace(log, rounds=blocks), noun="block")
+    cut = first_visits(log) if ends is None else log
+    numbers = np.arange(len(cut)) if cut.units is None else number_units(cut.units)
+    stops = block_ends(cut.n_units) if ends is None else ends
+    blocks: IntArray = np.searchsorted(stops, numbers, side="right").astype(np.int64)
+    return replace(cut, rounds=blocks)
 
 
-def in_first_rounds(log: Log, *, noun: str = "round") -> Log:
-    """The log with the visits of each unit in the first round that saw it, and a remark on others; itself if all are.
-
-    noun: what rounds are called.
-    """
-    kept = seen_first(log.units, log.rounds)
-    if kept is None or kept.all():
+def first_visits(log: Log) -> Log:
+    """The log with the first row of each unit, by round and then as rows stand, and a remark on those left out."""
+    if log.units is None or log.n_units == len(log):
         return log
-    assert log.units is not None
-    rows, people = int((~kept).sum()), len(np.unique(log.units[~kept]))
-    words = (
-        f"{rows:,} rows of {people:,} people who came back after the {noun} of their first visit were left out; values "
-        f"are of the visits within that {noun}"
-    )
+    order = np.argsort(log.rounds, kind="stable")
+    _, first = np.unique(log.units[order], return_index=True)
+    kept = np.zeros(len(log), dtype=np.bool_)
+    kept[order[first]] = True
+    words = f"{int((~kept).sum()):,} rows of people who had come before were left out: values are of first visits"
     return replace(log.only(kept), remarks=(*log.remarks, words))
-
-
-def seen_first(units: IntArray | None, rounds: IntArray) -> BoolArray | None:
-    """Which rows (n,) are in the first round that saw their unit; None where there are no units."""
-    if units is None:
-        return None
-    _, which = np.unique(units, return_inverse=True)
-    first = np.full(int(which.max()) + 1, np.iinfo(np.int64).max)
-    np.minimum.at(first, which, rounds)
-    return rounds == first[which]
 
 
 def block_ends(rows: int) -> IntArray:

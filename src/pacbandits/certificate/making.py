@@ -27,6 +27,7 @@ from pacbandits.records.digest import digest_log
 MIN_CERTIFIED_EPSILON = 1e-6  # unless a smaller one is asked for
 EPSILON_GRID_STEPS = 2**10  # of equal ratio, from there to 1
 MAX_EPSILON_GUESSES = 5  # before bisection
+NEAR_SHARE = 0.8  # of the asked ε; where a smaller one is proven, experts are chosen by what they prove
 MAX_TRIED_EPSILON = 0.5  # at which experts are chosen where the asked one is out of reach
 
 
@@ -140,7 +141,8 @@ def _make(evidence: Evidence, favourite: Policy) -> tuple[Certificate, int]:
     distance = asked.epsilon - slack * claimable
     least = _least_at(asked, against, epsilon=distance)
     reach, more = _certified_epsilon(asked, least, against, slack=slack) if claimable else (1.0, 0)
-    if claimable and asked.by_rule and least.value < asked.needed:
+    far = least.value < asked.needed or reach < NEAR_SHARE * asked.epsilon
+    if claimable and asked.by_rule and far:
         least, reach, calls = _reach_further(asked, least, reach, against, slack=slack)
         more += calls
     log, policies, threshold = evidence.log, evidence.policies, evidence.needed
@@ -198,12 +200,13 @@ def _least_at(evidence: Evidence, against: Against, *, epsilon: float, known: Le
 def _reach_further(
     evidence: Evidence, least: Least, reach: float, against: Against, *, slack: float
 ) -> tuple[Least, float, int]:
-    """Experts who prove a smaller ε than those who are best at one that is out of reach; that ε, and oracle calls.
+    """Experts who prove a smaller ε than those who are best at the one that is asked for; that ε, and oracle calls.
 
-    Where data prove little of what is asked for, those who stake least do best there, and prove least.
+    Where data prove little of what is asked for, those who stake least do best there, and prove least. Where they prove
+    far more, those who stake most do, and what they prove depends on what was asked.
     """
     calls, asked = 0, evidence.epsilon
-    while asked < reach and evidence.needed < np.inf:
+    while evidence.needed < np.inf:
         nearer = replace(evidence, epsilon=min(reach, MAX_TRIED_EPSILON))
         other = _least_at(nearer, against, epsilon=nearer.epsilon - slack, known=least)
         found, more = _certified_epsilon(nearer, other, against, slack=slack)

@@ -136,7 +136,7 @@ def evaluate(
     weights = _probabilities(policy, blocks)
     bets = Bets(EXPERT_STAKES, (1.0,) * rounds)
     rows = _Rows(blocks, predict_by_round(blocks, used), weights, bets, _bet_on(blocks, bets))
-    basis = basic_assumptions(units=log.units is not None, shuffled=mixed, by_rounds=has_rounds(log))
+    basis = basic_assumptions(units=log.units is not None, shuffled=mixed, in_order=has_rounds(log) or in_order)
     mixing = SHUFFLED if log.units is None else UNITS_SHUFFLED
     order = (mixing,) if mixed else (ROUNDS,) if has_rounds(log) else (ORDERED,) if in_order else ()
     low, high = log.reward_range

@@ -157,6 +157,8 @@ def _faults_on_sight(certificate: Certificate, log: Log, policies: PolicyClass, 
         faults.append("the certificate names an expert twice")
     if c.share is not None and not (0 <= c.share <= 1 and len(c.experts) == 2):
         faults.append(f"the weight of one of two experts must lie in [0, 1], got {c.share} of {len(c.experts)}")
+    if c.ordered and not c.by_rule:
+        faults.append("blocks of rows are made by certify, and all that is bet on them follows by its rule")
     if c.leaders is not None and c.leaders.settled is not None and not (c.shuffled and c.by_rule):
         faults.append("a leader may settle where it is known how many rows there are: those of a log that was shuffled")
     return faults

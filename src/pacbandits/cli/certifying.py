@@ -35,7 +35,7 @@ from pacbandits.cli.restricting import (
     SmallestLeaf,
     restrict,
 )
-from pacbandits.cli.shared import PARTIAL, SINGLE_HELP, app, check_output, print_json, say_cost, show, status
+from pacbandits.cli.shared import PARTIAL, SINGLE_HELP, app, check_output, print_json, say, say_cost, show, status
 from pacbandits.errors import InputError, count_of
 
 DEFAULT_EPSILON = 0.05  # of --asymptotic
@@ -240,6 +240,8 @@ def certify_log(
     if as_json:
         print_json(made.to_json() | ({} if summary is None else summary.to_json()))
     else:
+        if summary is not None:
+            say("\n".join(summary.answer()) + "\n")
         show(table)
     if not made.certified or made.alarms:
         raise typer.Exit(PARTIAL)

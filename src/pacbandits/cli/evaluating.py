@@ -90,6 +90,7 @@ def evaluate_policy(
         else:
             proof = load_certificate(policy)
             read, made = open_log(log, given, proof=proof), proof.certificate
+            _check_actions(made.action_names, read.action_names)
             tell("measuring how good it is")
             own = isinstance(made, Certificate) and len(read) >= made.rows and made.is_of(read)
             if own and isinstance(made, Certificate):
@@ -107,3 +108,12 @@ def evaluate_policy(
         print_json(worth.to_json() | told)
     else:
         show(worth_table(worth, names, words, own=own, control=control, log=read))
+
+
+def _check_actions(mine: tuple[str, ...] | None, theirs: tuple[str, ...] | None) -> None:
+    """Raise where a policy and a log call their actions by different names."""
+    if mine is not None and theirs is not None and mine != theirs:
+        mine_said, theirs_said = (", ".join(plain(name) for name in names) for names in (mine, theirs))
+        raise InputError(
+            f"the policy decides between {mine_said}, and the log has {theirs_said}; take a log of the same actions"
+        )

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from textwrap import indent
-from typing import Annotated
+from typing import Annotated, Any, cast
 
 import typer
 
@@ -19,7 +20,7 @@ from pacbandits.cli.reading import (
     reading_options,
 )
 from pacbandits.cli.shared import PARTIAL, app, print_json, say, status
-from pacbandits.errors import one_line
+from pacbandits.errors import one_line, plain
 
 
 @app.command("verify")
@@ -81,12 +82,14 @@ def verify_certificate(
         words = {"class": about, "policy": made.words, "claim": made.describe()}
         found = {"good": verdict.good, "certified": made.certified, "faults": list(verdict.faults)}
         derived = {name: list(getattr(verdict, name)) for name in ("alarms", "checked", "trusted")}
-        shown = {"class_digest": made.class_digest, "class_details": list(details)}
+        shown = {"class_digest": made.class_digest, "class_details": list(details), "reading": dict(proof.reading)}
         print_json(found | {"value": verdict.value} | words | derived | shown)
     elif verdict.good:
         opening = "doubtful" if verdict.alarms else "good" if made.certified else "genuine"
         say(f"{opening}: {made.describe()}")
         say("".join(f"\nBUT: {one_line(alarm)}\n" for alarm in verdict.alarms))
+        if proof.reading:
+            say(f"the log: {_as_read(proof.reading)}")
         say(f"the class: {about}")
         say("".join(f"  {one_line(line)}\n" for line in details) + f"  digest {made.class_digest}")
         say(f"the policy:\n{indent(made.words, '  ')}\n")
@@ -98,3 +101,13 @@ def verify_certificate(
         say("not good:\n  " + "\n  ".join(one_line(fault) for fault in verdict.faults))
     if not verdict.good or verdict.alarms:
         raise typer.Exit(PARTIAL)
+
+
+def _as_read(reading: Mapping[str, Any]) -> str:
+    """How the certificate says that the file is to be read, as options: which column is the reward, and so on."""
+    words: list[str] = []
+    for name, value in reading.items():
+        given = cast(list[object], value) if isinstance(value, list) else [value]
+        listed = " ".join(f"{item:g}" if isinstance(item, float) else str(item) for item in given)
+        words.append(f"--{name.replace('_', '-')}" if value is True else f"--{name.replace('_', '-')} {plain(listed)}")
+    return "read with " + " ".join(words)

@@ -30,7 +30,7 @@ _ROW = "row maps the name of each feature to its value."
 _NUMBER = '''\
     def number(name):
         """A number of the row; what is missing is no number, and passes no test."""
-        return float("nan") if row[name] is None else float(row[name])
+        return float("nan") if row[name] is None or row[name] == "" else float(row[name])
 '''
 _PRESENT = '''\
     def present(name):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from pacbandits.records.naming import call
 UNIFORM = "uniform"
 MAX_SUM_ROUNDING = 1e-6  # how far the shares of a split may sum from 1
 MIN_PLAYS = 10  # of each action, for propensities that are the same to be no coincidence
+MIN_EXPECTED_PLAYS = 20  # of an action, for it to be missing by no chance
 MAX_SHARE_ROUNDING = 1e-9  # how far a propensity that is always the same may differ from itself, relatively
 
 
@@ -48,6 +50,17 @@ def parse_split(split: str, *, n_actions: int, names: tuple[str, ...] | None) ->
 def split_names(split: str) -> set[str]:
     """The actions that a split speaks of by name."""
     return {name.strip() for part in re.split(r"[,;]", split) for name, equals, _ in [part.rpartition("=")] if equals}
+
+
+def check_shown(split: str, shown: Collection[str], *, rows: int, column: str) -> None:
+    """Raise where a split gives a share to an action that so many rows would have shown; shown: those they do."""
+    for part in re.split(r"[,;]", split):
+        name, equals, share = part.rpartition("=")
+        if equals and name.strip() not in shown and _share(share, name) * rows >= MIN_EXPECTED_PLAYS:
+            raise InputError(
+                f"the split gives '{plain(name.strip())}' a share of {share.strip()}, but no row has it in {column}, "
+                f"which holds {plain(', '.join(sorted(shown)))}; correct the name, or leave it out of the split"
+            )
 
 
 def constant_split(

@@ -16,7 +16,7 @@ from pacbandits.fields import Fields
 from pacbandits.logs.picking import NAMES_ELSEWHERE, pick_columns
 from pacbandits.logs.raw import MAX_ACTIONS, RawLog, make_log
 from pacbandits.logs.reading import ReadingOptions
-from pacbandits.logs.splits import split_names
+from pacbandits.logs.splits import check_shown, split_names
 from pacbandits.records import parquet
 from pacbandits.records.arrow import Columns, is_list, is_temporal, is_text, pa
 from pacbandits.records.columns import Cells, check_present, pop_floats, pop_integers, pop_matrix
@@ -183,7 +183,10 @@ def _pop_actions(table: Columns, split: str | None, cells: Cells) -> tuple[IntAr
     labels: tuple[str, ...] = tuple(column.dictionary.to_pylist())
     codes = np.asarray(column.indices.to_numpy(zero_copy_only=False), dtype=np.int64)
     unplayed = split_names(split) if split is not None else set[str]()  # a split may know of more
-    kept = sorted({labels[int(code)] for code in np.unique(codes)} | unplayed)  # a dictionary has another order
+    shown = {labels[int(code)] for code in np.unique(codes)}
+    if split is not None:
+        check_shown(split, shown, rows=len(codes), column=cells.column("action"))
+    kept = sorted(shown | unplayed)  # a dictionary has another order
     place = {label: k for k, label in enumerate(kept)}
     places = np.array([place.get(label, 0) for label in labels], dtype=np.int64)
     return places[codes], tuple(kept)

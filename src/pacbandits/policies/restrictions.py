@@ -8,7 +8,7 @@ from typing import cast
 
 from pacbandits.checks import number, settle, text, texts
 from pacbandits.errors import InputError, nearest, plain
-from pacbandits.policies.trees.bars import BAR_FORM, spell_bar
+from pacbandits.policies.trees.bars import BAR_FORM, check_label, spell_bar
 from pacbandits.records import Log
 
 _TREES = "trees"  # the class that can be restricted
@@ -82,7 +82,9 @@ class Restrictions:
         return f"{name}:{','.join([given, *options] if colon else options)}"
 
     def for_log(self, spec: str, log: Log) -> str:
-        """The same for the actions of a log."""
+        """The same for the actions of a log, whose contexts must know the labels that bars speak of."""
+        for words in self.never:
+            check_label(words, log.contexts)
         return self.added_to(spec, log.action_names or tuple(str(action) for action in range(log.n_actions)))
 
     def _costs(self, actions: Sequence[str]) -> list[float] | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from html import escape
 from pathlib import Path
@@ -195,6 +196,8 @@ def _confidence(s: Summary) -> str:
 def _more(s: Summary) -> str:
     if s.ahead is None or s.target is None:
         return "The distance that was asked for is proven; more data would bring it down further."
+    if not math.isfinite(s.ahead.same):
+        return f"There are too few {s.noun} so far to say how many more would prove {s.show_difference(s.target)}."
     near, same, best = s.show_difference(s.target), _about(s.ahead.same), _about(s.ahead.best)
     words = f"To prove {near} it would take about {same} more {s.noun} like these"
     if s.ahead.best >= WORTHWHILE_SHARE * s.ahead.same:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -108,7 +109,9 @@ def certificate_table(certificate: Certificate, summary: Summary | None = None) 
         figures["mean cost in the log"] = f"{summary.price.cost:.4g} (the budget is {summary.price.budget:g})"
     if summary is not None and summary.ahead is not None and summary.target is not None:
         near = summary.show_difference(summary.target)
-        figures[f"more {summary.noun} to prove {near}"] = f"about {float(f'{summary.ahead.same:.2g}'):,.0f} like these"
+        many = summary.ahead.same
+        words = f"about {float(f'{many:.2g}'):,.0f} like these" if math.isfinite(many) else "too few so far to say"
+        figures[f"more {summary.noun} to prove {near}"] = words
         if summary.ahead.best < WORTHWHILE_SHARE * summary.ahead.same:
             figures["  or by the best design"] = f"about {float(f'{summary.ahead.best:.2g}'):,.0f}"
     return claim_table(c, figures)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -24,6 +24,7 @@ from pacbandits.rewards.steps import (
     learn_cuts,
     steps_of,
     strength_from_json,
+    with_labels_of,
 )
 
 
@@ -46,6 +47,9 @@ class Additive:
         return cls(learn_cuts(contexts), strength)
 
     def fit(self, log: Log) -> FittedSum:
+        cuts = with_labels_of(self.cuts, log.contexts)
+        if cuts != self.cuts:
+            return replace(self, cuts=cuts).fit(log)
         means = action_means(log)
         places = self.places(log.contexts)
         weights = log.weights

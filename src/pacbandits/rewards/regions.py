@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -33,6 +33,7 @@ from pacbandits.rewards.steps import (
     learn_cuts,
     steps_of,
     strength_from_json,
+    with_labels_of,
 )
 
 MIN_RESIDUAL_VARIANCE = 0.01
@@ -62,6 +63,9 @@ class Regions:
         return cls(learn_cuts(contexts), strength, depth)
 
     def fit(self, log: Log) -> FittedRegions:
+        cuts = with_labels_of(self.cuts, log.contexts)
+        if cuts != self.cuts:
+            return replace(self, cuts=cuts).fit(log)
         means = action_means(log)
         residuals = log.rewards - means[log.actions]
         variance = max(float(np.average(residuals**2, weights=log.weights)), MIN_RESIDUAL_VARIANCE)

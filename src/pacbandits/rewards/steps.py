@@ -22,6 +22,7 @@ Cuts = tuple[NumberCuts | int, ...]
 PREDICTION_MARGIN = 0.02  # predictions stay this far inside [0, 1]
 MAX_STEPS_OF_ALL_FEATURES = 400
 MAX_STEPS_OF_A_FEATURE = 16
+MAX_STEPS_OF_LABELS = 128  # of a feature with more, the last ones share a step
 MIN_STORED_STRENGTH = 1e-9  # observations, in a file; and at most one over it
 
 
@@ -44,9 +45,22 @@ def steps_of(cuts: NumberCuts | int) -> int:
     return cuts if isinstance(cuts, int) else len(cuts) + 1
 
 
+def with_labels_of(cuts: Cuts, contexts: Contexts) -> Cuts:
+    """The cuts, where labels are those of these contexts: a log may come to more than its first round has shown.
+
+    A label that nothing is known of has a step on which nobody stands, and plays no part.
+    """
+    known = [None if labels is None else min(len(labels), MAX_STEPS_OF_LABELS) for labels in contexts.categories]
+    if len(known) != len(cuts):
+        return cuts
+    pairs = zip(cuts, known, strict=True)
+    return tuple(now if isinstance(steps, int) and now is not None else steps for steps, now in pairs)
+
+
 def codes_of(cuts: Cuts, contexts: Contexts) -> IntArray:
     """Which step (n, d) of each feature a context is on; where it is missing, on the last."""
-    check_features(contexts, tuple(steps if isinstance(steps, int) else None for steps in cuts))
+    known = tuple(steps if isinstance(steps, int) else None for steps in cuts)
+    check_features(contexts, known, most=MAX_STEPS_OF_LABELS)
     numbers = [() if isinstance(steps, int) else _edges(steps) for steps in cuts]
     edges = np.array([edge for steps in numbers for edge in steps], dtype=np.float64)
     starts = np.cumsum([0, *(len(steps) for steps in numbers)], dtype=np.int64)
@@ -62,12 +76,15 @@ def _edges(cuts: NumberCuts) -> tuple[float, ...]:
     return tuple(edge for edge in cuts if edge is not None)
 
 
-def check_features(contexts: Contexts, known: tuple[int | None, ...]) -> None:
-    """Raise unless the contexts have the features of a model: how many labels each has, None for a number."""
+def check_features(contexts: Contexts, known: tuple[int | None, ...], *, most: int | None = None) -> None:
+    """Raise unless the contexts have the features of a model: how many labels each has, None for a number.
+
+    most: labels beyond which the model tells no more apart.
+    """
     if len(known) != contexts.n_features:
         raise InputError(f"the model is of {len(known)} features, but the contexts have {contexts.n_features}")
     for name, expected, labels in zip(contexts.names, known, contexts.categories, strict=True):
-        if expected != (None if labels is None else len(labels)):
+        if expected != (None if labels is None else min(len(labels), most or len(labels))):
             raise InputError(f"feature '{plain(name)}' has other labels than those the model was made for")
 
 
@@ -87,7 +104,7 @@ def _count_edges(
         for j in range(features.shape[1]):
             value = features[i, j]
             if labelled[j]:
-                codes[i, j] = int(value)
+                codes[i, j] = min(int(value), last[j])
             else:
                 code = 0
                 for e in range(starts[j], starts[j + 1]):

@@ -9,6 +9,7 @@ so, and rather too large than too small. A single policy may have to wait until 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -35,7 +36,7 @@ DESIGN_PRECISION = 0.1  # the relative gap to which the best design is solved
 class Outlook:
     """About how many more interactions would certify ε; 0 when nothing is missing.
 
-    same: with propensities like those of the log.
+    same: with propensities like those of the log; infinite where there are too few to say.
     best: with the best design.
     """
 
@@ -44,7 +45,8 @@ class Outlook:
 
     def to_json(self) -> dict[str, Any]:
         """As what JSON knows."""
-        return {"more_like_these": round(self.same), "more_of_the_best_design": round(self.best)}
+        same, best = (round(count) if math.isfinite(count) else None for count in (self.same, self.best))
+        return {"more_like_these": same, "more_of_the_best_design": best}
 
 
 def outlook(certificate: Certificate, log: Log, policies: PolicyClass, *, model: RewardModel | None = None) -> Outlook:
@@ -93,7 +95,7 @@ def look_ahead(certificate: Certificate, log: Log, policies: PolicyClass) -> tup
     target = certificate.epsilon if not certificate.certified else round_below(certificate.certified_epsilon)
     priced = outlook(at_distance(certificate, target), log, policies)
     if not target < certificate.certified_epsilon < certificate.unit:
-        return target, priced
+        return target, priced if certificate.certified_epsilon < certificate.unit else Outlook(np.inf, np.inf)
     more = certificate.independent * ((certificate.certified_epsilon / target) ** ROWS_EXPONENT - 1.0)
     return target, Outlook(more, more * float(priced.best / priced.same if priced.same > 0 else 1.0))
 

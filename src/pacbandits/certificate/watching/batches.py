@@ -15,7 +15,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from pacbandits.arrays import FloatArray, IntArray
-from pacbandits.certificate.conventions import has_rounds, in_first_rounds, seen_first
 from pacbandits.records import Log
 
 FIRST_BATCH_ROWS = 100
@@ -52,26 +51,7 @@ def batches_of_rounds(log: Log, *, first_rows: int = FIRST_BATCH_ROWS) -> Batche
 def batches_of_rows(log: Log, *, first_rows: int = FIRST_BATCH_ROWS) -> Batches:
     """The rows as they stand."""
     order = np.arange(len(log), dtype=np.int64)
-    ends = order + 1 if log.units is None else np.append(_first_visits(log.units)[1:], len(log))
-    return Batches(order, _edges(ends, np.arange(1, len(ends) + 1), first_rows), by_rows=True)
-
-
-def seen_in_batches(log: Log, *, first_rows: int = FIRST_BATCH_ROWS) -> Log:
-    """The log with the visits of each unit in the round that saw it first, or without rounds in the batch of rows.
-
-    What is bet on a batch then comes from other units (see `pacbandits.certificate.conventions`).
-    """
-    if log.units is None or has_rounds(log):
-        return in_first_rounds(log)
-    edges = batches_of_rows(log, first_rows=first_rows).edges
-    kept = seen_first(log.units, np.searchsorted(edges[1:], np.arange(len(log)), side="right"))
-    assert kept is not None
-    return log if kept.all() else log.only(kept)
-
-
-def _first_visits(units: IntArray) -> IntArray:
-    """The rows in which a unit comes for the first time."""
-    return np.sort(np.unique(units, return_index=True)[1])
+    return Batches(order, _edges(order + 1, order + 1, first_rows), by_rows=True)
 
 
 def reason_against_order(log: Log) -> str:

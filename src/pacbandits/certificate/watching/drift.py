@@ -45,14 +45,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from pacbandits.arrays import FloatArray, IntArray
-from pacbandits.certificate.conventions import has_rounds
+from pacbandits.certificate.conventions import first_visits, has_rounds
 from pacbandits.certificate.watching.batches import (
     FIRST_BATCH_ROWS,
     Batches,
     batches_of_rounds,
     batches_of_rows,
     reason_against_order,
-    seen_in_batches,
 )
 from pacbandits.certificate.watching.check import DRIFT, Check, in_number
 from pacbandits.certificate.watching.means import Means, gather_means
@@ -74,7 +73,7 @@ def look_for_drift(log: Log, *, needed: float, first_rows: int = FIRST_BATCH_ROW
     if why_not:
         return Check(DRIFT, 0.0, needed, "", why_not)
     cut = batches_of_rounds if by_rounds else batches_of_rows
-    log = seen_in_batches(log, first_rows=first_rows)
+    log = first_visits(log)
     batches = cut(log, first_rows=first_rows)
     if len(batches) < 2:
         what = "rows" if batches.by_rows else "rounds"
@@ -87,7 +86,7 @@ def look_for_drift(log: Log, *, needed: float, first_rows: int = FIRST_BATCH_ROW
         why_not = "contexts have no features or ids to look at, and rewards leave [0, 1]"
         return Check(DRIFT, 0.0, needed, "", why_not, by_rows=batches.by_rows)
     found = find_change(means, needed=needed)
-    people = "" if log.units is None else f" with the first visits of {log.n_units:,} people"
+    people = "" if log.units is None else ", the first visits of people,"
     number, noun = (len(log), "row") if batches.by_rows else (len(np.unique(log.rounds)), "round")
     return Check(
         DRIFT,

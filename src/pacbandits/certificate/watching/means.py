@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,6 +18,9 @@ from pacbandits.certificate.watching.tallies import MAX_ACTIONS, MAX_PAIRS, Rewa
 from pacbandits.certificate.watching.wealth import Streams
 from pacbandits.compiled import over_cores
 from pacbandits.records import Log
+from pacbandits.records.naming import call
+
+_OF_ACTION = re.compile(r"(?<=^the reward of )action (\d+)")  # of which streams tell, which know numbers alone
 
 STAKE_FACTORS = 2.0 ** -np.arange(10)  # of one over the standard deviation of a stream
 MAX_STREAM_STAKE = 4.0
@@ -68,7 +72,9 @@ def gather_means(log: Log, batches: Batches) -> Means | None:
         return None
     bets = Streams(*(np.concatenate([part.bets[i] for part in parts]) for i in range(3)))
     shares = np.concatenate([np.full(len(part.names), 1.0 / (len(parts) * len(part.names))) for part in parts])
-    names = tuple(name for part in parts for name in part.names)
+    names = tuple(
+        _OF_ACTION.sub(lambda m: call(int(m[1]), log.action_names), n, count=1) for p in parts for n in p.names
+    )
     return Means(bets, names, ", ".join(said), np.log(shares), np.concatenate([part.sums for part in parts]))
 
 

@@ -28,13 +28,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from pacbandits.arrays import FloatArray
-from pacbandits.certificate.conventions import in_first_rounds
+from pacbandits.certificate.conventions import first_visits, has_rounds
 from pacbandits.certificate.watching.batches import FIRST_BATCH_ROWS, Batches, batches_of_rounds
 from pacbandits.certificate.watching.check import SAMPLE_RATIO, Check, in_number
 from pacbandits.certificate.watching.segments import Segments, cut_in_halves
 from pacbandits.certificate.watching.tallies import MAX_ACTIONS, MAX_PAIRS, PlayTally, Seen, seen_rows, tally_plays
 from pacbandits.compiled import over_cores
 from pacbandits.records import Log
+from pacbandits.records.naming import call
 
 TILTS = np.expm1([sign * 2.0**-j for sign in (1.0, -1.0) for j in range(-1, 7)])
 FIRST_START_SHARE = 0.5  # of the weight, for bets that begin with the log
@@ -48,7 +49,7 @@ def look_at_ratio(log: Log, *, needed: float, first_rows: int = FIRST_BATCH_ROWS
     """
     if log.n_actions == 1:
         return Check(SAMPLE_RATIO, 0.0, needed, "", "there is one action alone, which is always played")
-    log = in_first_rounds(log)
+    log = first_visits(log) if has_rounds(log) else log
     batches = batches_of_rounds(log, first_rows=first_rows)
     # With a single batch the log may still grow, so that not all of it may cut segments.
     first = batches.order[: batches.edges[1] if len(batches) > 1 else first_rows]
@@ -135,11 +136,12 @@ def _with_other_halves(sums: FloatArray) -> FloatArray:
 def _words(log: Log, batches: Batches, segments: Segments, counts: FloatArray, found: Mismatch) -> str:
     """Which action was played how often, where and since when, and how often was to be expected."""
     plays, expected, stands_for = counts[found.start : found.batches, found.action, found.half].sum(axis=0)
+    action = call(found.action, log.action_names)
     if log.least is None:
-        words = f"action {found.action} was played {plays:,.0f} times where {expected:,.1f} were expected"
+        words = f"{action} was played {plays:,.0f} times where {expected:,.1f} were expected"
     else:
         words = (
-            f"action {found.action} was played {plays:,.0f} times, which by their propensities stand for "
+            f"{action} was played {plays:,.0f} times, which by their propensities stand for "
             f"{stands_for:,.1f} interactions"
         )
     if log.units is not None:

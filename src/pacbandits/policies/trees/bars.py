@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import quote, unquote
 
 from pacbandits.arrays import BoolArray
-from pacbandits.errors import InputError, plain
+from pacbandits.errors import InputError, nearest, plain
 from pacbandits.fields import Fields
 from pacbandits.policies.trees.tree import AtMost, Is, IsMissing, Node, Test, branch, read_test
 from pacbandits.records import Contexts
@@ -17,7 +17,7 @@ from pacbandits.records.naming import call
 
 MAX_BARS = 20  # so that a tree with all of them grafted on nests no deeper than files may
 BAR_FORM = "write 'action: feature <= number', with <= or >, or 'action: feature = label', with = or !="
-_CONDITION = re.compile(r"(.+?)\s*(<=|>=|!=|<|>|=)\s*(.+)", re.DOTALL)
+_CONDITION = re.compile(r"(.+?)\s*(<=|>=|!=|==|<|>|=)\s*(.+)", re.DOTALL)
 
 Path = tuple[tuple[Test, bool], ...]
 
@@ -63,7 +63,21 @@ def spell_bar(action: int, condition: str) -> str:
     found = _CONDITION.fullmatch(condition.strip())
     if found is None or found[2] in ("<", ">="):
         raise InputError(f"'{plain(condition)}' says no place where an action is barred; {BAR_FORM}")
-    return f"{action}:{quote(found[1], safe='')}{found[2]}{quote(found[3], safe='')}"
+    sign = "=" if found[2] == "==" else found[2]
+    return f"{action}:{quote(found[1], safe='')}{sign}{quote(found[3], safe='')}"
+
+
+def check_label(words: str, contexts: Contexts) -> None:
+    """Raise where words bar an action for a label that a category of these contexts has not."""
+    found = _CONDITION.fullmatch(words.rpartition(":")[2].strip())
+    if found is None or found[2] not in ("=", "==", "!=") or found[1] not in contexts.names:
+        return
+    labels = contexts.categories[contexts.names.index(found[1])]
+    if labels is not None and found[3] not in labels:
+        raise InputError(
+            f"never '{plain(words)}' speaks of '{plain(found[3])}', which '{plain(found[1])}' never is"
+            f"{nearest(found[3], labels)}"
+        )
 
 
 def read_bars(words: str, contexts: Contexts, *, n_actions: int) -> tuple[Bar, ...]:
@@ -79,7 +93,8 @@ def _read_bar(words: str, contexts: Contexts, *, n_actions: int) -> Bar:
             f"'{plain(words)}' bars no action from 0 to {n_actions - 1} anywhere; write it as in 1:age<=25 or "
             "1:country=DE, several apart by semicolons"
         )
-    feature, sign, value = unquote(found[1]), found[2], unquote(found[3])
+    sign = "=" if found[2] == "==" else found[2]
+    feature, value = unquote(found[1]), unquote(found[3])
     contexts.column_of(feature, categorical=sign in ("=", "!="))
     if sign in ("=", "!="):
         return Bar(int(action), Is(feature, value), sign == "=")
