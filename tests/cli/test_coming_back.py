@@ -88,7 +88,7 @@ def test_in_order(run, shop, tmp_path):
     assert got["samples"] == PEOPLE
     assert f"{PEOPLE} people, one visit each" in told
     assert f"that {left:,} rows of " in told
-    assert "that how often and in what contexts a person came does not depend on what they were given" in told
+    assert "that the value of a policy is its reward at the first visit of a person" in told
 
 
 def test_a_data_frame_and_ids_too_large_for_floats(shop):
