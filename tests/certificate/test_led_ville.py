@@ -152,7 +152,8 @@ def wealth_of(game, played, *, moving, longer=False, number=0, settled=None):
         units.append(scales)
         lacking.append(weights @ GAPS)
     moves, turns, units = np.vstack(moves), np.concatenate(turns), np.concatenate(units)
-    against = Against(TABLE[:, played.contexts].astype(np.int64), turns.astype(np.int64), moves)
+    actions = np.ascontiguousarray(TABLE[:, played.contexts], dtype=np.int64)
+    against = Against(actions, turns.astype(np.int64), moves)
     missing = (GAPS[turns] + moves @ -GAPS + moves.sum(axis=1) * GAPS[turns])[ledger.rows.rounds]  # E Z of each row
     every, rival = np.arange(len(played.log)), game.pair.rival[played.contexts]
     bounded, at_the_gap = [], []

@@ -173,7 +173,7 @@ def test_the_answer_comes_first_and_what_is_proven_does_not_depend_on_what_was_a
     assert out.startswith("Use the rule below")
     found = {
         epsilon: json.loads(run("certify", test_csv, *ASKED, "--epsilon", epsilon, "--json")[1])["certified_epsilon"]
-        for epsilon in ("0.9", "0.3", "0.02")
+        for epsilon in ("0.9", "0.02")
     }
     assert max(found.values()) < 1.15 * min(found.values())
 

@@ -39,8 +39,13 @@ from pacbandits.trials.coda import Coda, NoisyDesign
 from pacbandits.trials.uniform import Uniform
 from pacbandits.trials.unpacking import read_state
 
+# The longest of them is for those who have time; from any of its rounds it is loaded below.
+LONGEST = ("coda", TREES)
 
-@pytest.mark.parametrize(("name", "spec"), CASES)
+
+@pytest.mark.parametrize(
+    ("name", "spec"), [pytest.param(*case, marks=[pytest.mark.slow] * (case == LONGEST)) for case in CASES]
+)
 def test_saved_and_loaded_after_every_round(name, spec, tmp_path):
     """The longest chain of loads there can be."""
     algorithm, problem, states, _ = direct(name, spec)

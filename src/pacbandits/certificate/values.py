@@ -252,7 +252,9 @@ def bound_below(rows: _Rows, *, needed: float, sign: float = 1.0) -> float:
     stakes = np.array([rows.bets.stakes(expert) for expert in range(len(rows.bets))])
     per_round = np.bincount(rounds, weights=counted * log.weights, minlength=stakes.shape[1])
     totals, middles = stakes @ per_round, stakes @ (per_round * centres)
-    repeats, played, known = log.weights, log.played_propensities, log.bounds
+    repeats, played = log.weights, log.played_propensities
+    # Kernels are compiled once, for arrays that are contiguous and writeable; others are copied.
+    known, predictions = (np.require(one, requirements=("C", "W")) for one in (log.bounds, rows.predictions))
     wealth = np.zeros((len(log) // ROWS_AT_A_TIME + 1, len(stakes)))
 
     def add(first: int, last: int) -> None:
@@ -264,7 +266,7 @@ def bound_below(rows: _Rows, *, needed: float, sign: float = 1.0) -> float:
                 repeats[here],
                 played[here],
                 known[here],
-                rows.predictions[here],
+                predictions[here],
                 weights[here],
                 counted[here],
                 rounds[here],

@@ -164,4 +164,7 @@ class Objective:
     @property
     def _parts(self) -> _ObjectiveParts:
         spread = np.zeros_like(self.noise) if self.spread is None else self.spread
-        return _ObjectiveParts(self.reference, self.weights, self.noise, self.floor, spread)
+        # Kernels are compiled once, for arrays that are writeable.
+        reference = np.require(self.reference, requirements=("C", "W"))
+        weights = np.require(self.weights, requirements=("C", "W"))
+        return _ObjectiveParts(reference, weights, self.noise, self.floor, spread)
