@@ -278,6 +278,7 @@ def test_a_version_without_the_file_is_one_line() -> None:
         LIFELINES.file("datasets/none.csv", problem="actg175")
 
 
+@pytest.mark.slow
 def test_listing_imports_no_optional_package_and_the_trial_is_read_without_any() -> None:
     program = """
 import sys

@@ -101,6 +101,7 @@ print(json.dumps([digest_log(state.log), state.samples, state.history, state.cer
 """
 
 
+@pytest.mark.slow
 def test_in_another_process(tmp_path):
     algorithm, _, states, places = direct("coda", TREES)
     save_state(tmp_path, algorithm, states[4])
