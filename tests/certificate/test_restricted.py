@@ -170,6 +170,7 @@ def test_only_trees_can_be_restricted() -> None:
         pb.Restrictions(smallest_leaf=0.1).added_to("linear", ACTIONS)
 
 
+@pytest.mark.slow
 def test_a_run_finds_the_best_that_one_can_afford() -> None:
     problem = pb.load_problem("trees:actions=3,features=3,contexts=200,bins=5,seed=1")
     people, means = problem.population, problem.mean_rewards

@@ -262,7 +262,7 @@ SLOW_TOO = ((), (pytest.mark.slow,))
 
 
 @pytest.mark.parametrize("name", [pytest.param(name, marks=SLOW_TOO[name == "every-map"]) for name in PROBLEMS])
-@pytest.mark.parametrize("kind", [Uniform, Coda])
+@pytest.mark.parametrize("kind", [pytest.param(Uniform, marks=pytest.mark.slow), Coda])
 def test_trials_do_not_err(kind, name):
     """At a δ of one in twenty million a single error is too many."""
     assert max(count(name, kind, SMALL_DELTA, runs=TRIAL_RUNS)) == most(TRIAL_RUNS, SMALL_DELTA) == 0
