@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, settings
 
 from pacbandits import cli
 
-settings.register_profile("steady", derandomize=True, deadline=None, max_examples=40)
+settings.register_profile("steady", derandomize=True, deadline=None, max_examples=60)
 settings.register_profile("explore", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile(os.environ.get("PACBANDITS_HYPOTHESIS", "steady"))
 

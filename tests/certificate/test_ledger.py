@@ -30,7 +30,7 @@ def likelihood(log, means, which):
     return log.propensities[rows, log.actions] * np.where(log.rewards == 1, mean, 1 - mean)
 
 
-@settings(max_examples=60)
+@settings(max_examples=100)
 @given(seeds, st.booleans())
 def test_scores_are_unbiased_and_wealth_is_made_of_them(seed, zeros):
     """E[X(π)] = V(π) − V(q) for every pair, and no less where an action is never played; row by row as by hand."""
@@ -76,7 +76,7 @@ def one_score(log, predictions, i, x, q, bet, share):
     )
 
 
-@settings(max_examples=60)
+@settings(max_examples=150)
 @given(seeds)
 def test_wealth_of_any_log_is_that_by_hand(seed):
     """Rounds with gaps, repeats, rewards inside [0, 1], contexts known by id: sums over the rows of each context."""
@@ -95,7 +95,7 @@ def test_wealth_of_any_log_is_that_by_hand(seed):
     assert np.array_equal(ledger.contexts.ids, np.unique(log.contexts.ids))
 
 
-@settings(max_examples=60)
+@settings(max_examples=150)
 @given(
     seeds,
     st.sampled_from([1e-2, 1e-6, 1e-9, 1e-18, 1e-30]),
@@ -243,7 +243,7 @@ def test_contexts_with_and_without_ids_agree(seed):
     assert here == pytest.approx(there[np.arange(len(log)), other[which]].sum(), rel=1e-9, abs=1e-9)
 
 
-@settings(max_examples=60)
+@settings(max_examples=80)
 @given(seeds)
 def test_gaps_and_values_are_their_definition(seed):
     log, predictions = plain.draw_log(seed)

@@ -56,7 +56,7 @@ def score_by_hand(x, q, *, action, reward, played, bound, f, bet, cap):
     return high - low + (action == x) * (reward - high) / played - (action == q) * (reward - low) / played
 
 
-@settings(max_examples=60)
+@settings(max_examples=150)
 @given(seeds)
 def test_scores_are_unbiased_and_bounded_whatever_the_other_propensities_were(seed):
     """Over all actions and rewards: E[X] = V(π) − V(q), no less where an action is never played; X ≤ 1 + M."""

@@ -89,7 +89,7 @@ def check_both(policies, contexts, table, scores, rng):
     return least
 
 
-@settings(max_examples=60)
+@settings(max_examples=80)
 @given(seeds, st.integers(1, 5))
 def test_a_listed_class_is_looked_through(seed, experts):
     instance = make_instance(seed)
@@ -109,7 +109,7 @@ def test_a_listed_class_is_looked_through(seed, experts):
     assert part.value == pytest.approx(wanted, abs=1e-9)
 
 
-@settings(max_examples=60)
+@settings(max_examples=80)
 @given(seeds, st.integers(1, 5))
 def test_with_a_frontier_the_best_pair_is_exact(seed, experts):
     instance = make_instance(seed)
@@ -131,7 +131,7 @@ def test_with_a_frontier_the_best_pair_is_exact(seed, experts):
     assert least.value == pytest.approx(wanted, abs=1e-8)
 
 
-@settings(max_examples=60)
+@settings(max_examples=80)
 @given(seeds, st.integers(1, 4))
 def test_with_argmax_alone_a_combination_is_a_lower_bound(seed, experts):
     instance = make_instance(seed)

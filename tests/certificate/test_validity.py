@@ -225,7 +225,7 @@ def every_map():
 
 
 PROBLEMS = {"trap": trap, "ties": ties, "skewed": skewed, "sure": sure, "every-map": every_map}
-TRIAL_RUNS, SMALL_DELTA = 9, 5e-8
+TRIAL_RUNS, SMALL_DELTA = 15, 5e-8
 CHEAP = {"pilot": 24, "growth": 1.0}
 LOWER = -np.log(0.999)  # a threshold without a union over anything, at δ = 0.999
 

@@ -89,8 +89,8 @@ def test_a_policy_for_other_actions_is_refused():
 
 
 def crossings(runs: int, *, sign: float, split: float, mean: float, alpha: float) -> int:
-    """In how many runs the bound of one expert ever crosses the truth, looked at fifteen times."""
-    crossed, rows, look = 0, 600, 40
+    """In how many runs the bound of one expert ever crosses the truth, looked at twenty times."""
+    crossed, rows, look = 0, 600, 30
     weights, predictions = np.tile([1.0, 0.0], (rows, 1)), np.full((rows, 2), mean)
     for seed in range(runs):
         rng = np.random.default_rng([seed, int(1e6 * split)])

@@ -28,7 +28,7 @@ def kills(folder, *, stride):
 
 
 def test_some_kills_do_no_harm(tmp_path):
-    found = kills(tmp_path, stride=67)
+    found = kills(tmp_path, stride=52)
     assert found.keys() == {"alone", "beside", "both", "another"}
     assert min(found.values()) >= 2
 
