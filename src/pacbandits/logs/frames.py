@@ -11,6 +11,8 @@ from pacbandits.logs.reading import Reading, ReadingOptions
 from pacbandits.logs.tables import log_of_columns
 from pacbandits.records import parquet
 from pacbandits.records.arrow import pa
+from pacbandits.records.contexts import Contexts
+from pacbandits.records.identifiers import leave_out_identifiers
 from pacbandits.records.log import Log
 
 
@@ -68,3 +70,12 @@ def arrow_table(frame: object) -> Any:
             )
         return pa.table(frame)
     return frame
+
+
+def contexts_of(frame: object) -> Contexts:
+    """People from a data frame, every column a feature but for those that look like identifiers."""
+    table = arrow_table(frame)
+    coded = [field.name for field in table.schema if pa.types.is_dictionary(field.type)]
+    columns = parquet.columns_of(table, name="the data frame")
+    leave_out_identifiers(columns, coded=coded, keep=())
+    return Contexts.from_columns(columns, n=int(table.num_rows))

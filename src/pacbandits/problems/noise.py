@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pacbandits.arrays import FloatArray, IntArray, floats
+from pacbandits.checks import number
 from pacbandits.confidence import check_noise
 from pacbandits.errors import InputError
 from pacbandits.records import RewardBounds
@@ -171,6 +172,48 @@ class Gaussian:
     def to_arrays(self, means: FloatArray) -> dict[str, NDArray[Any]]:
         """The variance of every context and action."""
         return {VARIANCE_ARRAY: self.variances(means)}
+
+
+@dataclass(frozen=True)
+class Beta:
+    """A reward in [0, 1] from a beta distribution about its mean, its variance a share of the most it could be.
+
+    share: of r(1 − r), the variance of a coin flip of the same mean.
+    """
+
+    share: float
+
+    name = "beta"
+    counted = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "share", number(self.share, name="share of the largest variance", above=0, below=1))
+
+    def check(self, means: FloatArray) -> None:
+        """Raise unless the means (N, A) lie in [0, 1]."""
+        Bernoulli().check(means)
+
+    def variances(self, means: FloatArray) -> FloatArray:
+        """Variance (N, A) for means (N, A)."""
+        return self.share * means * (1.0 - means)
+
+    def sample(self, means: FloatArray, *, variances: FloatArray, rng: np.random.Generator) -> FloatArray:
+        """One reward (n,) for each mean (n,)."""
+        size = 1.0 / self.share - 1.0
+        inner = np.clip(means, 1e-12, 1.0 - 1e-12)  # what is certain has no beta distribution
+        return np.where((means > 0) & (means < 1), rng.beta(size * inner, size * (1.0 - inner)), means)
+
+    def bounds(self, means: FloatArray) -> RewardBounds:
+        """What may be assumed of the rewards without knowing their means."""
+        return RewardBounds()
+
+    def tally(
+        self, counts: IntArray, *, means: FloatArray, variances: FloatArray, rng: np.random.Generator
+    ) -> tuple[IntArray, FloatArray, IntArray]:
+        """The rewards of counts (k,) draws with means (k,): no two are alike."""
+        which = np.repeat(np.arange(len(counts)), counts)
+        rewards = self.sample(means[which], variances=variances[which], rng=rng)
+        return which, rewards, np.ones(len(which), dtype=np.int64)
 
 
 def noise_from_arrays(arrays: Mapping[str, NDArray[Any]]) -> Noise:

@@ -24,6 +24,8 @@ TYPICAL_ERROR_IN_EPSILONS = 1.5  # of the gaps of policies that matter, before t
 # Of the relative error of gaps, what is played evenly on that account for a design that seems to be twice as cheap as
 # uniform exploration; how that falls with what it seems to save; and the most, however little is known.
 HEDGED_ERROR_SHARE, HEDGE_EXPONENT, MAX_EVEN_SHARE = 0.6, 1.5, 0.8
+# By how much what bets lose to rare rewards may exceed what variances tell, and how often it is reckoned anew.
+NEGLIGIBLE_SKEW, SKEW_STEPS = 1.1, 3
 REDESIGN_GROWTH_FACTOR = 1.5  # by which the data have grown when a design is out of date
 
 
@@ -206,6 +208,34 @@ def variances(means: FloatArray) -> FloatArray:
     return np.maximum(means * (1.0 - means), MIN_REWARD_VARIANCE)
 
 
+def skewed_variances(means: FloatArray, stakes: FloatArray) -> FloatArray:
+    """What bets lose to the noise of rewards with these means, as a variance: m(1 − m) for small stakes.
+
+    stakes: λ/p, of what is staked on an action over its probability; in the shape of means. A bet on a rare reward of an
+    action that is rarely played loses far more to the one that comes than a variance tells: with the control variate g
+    that suits it best (`certificate.rows.room_above`) the wealth it costs is, a row and over λ,
+
+        (g − m) − ((1 − m) log(1 + kg) + m log(1 − k(1 − g)))/k,     k = λ/p,
+
+    which is k/2 times a variance. Where that is less than m(1 − m), as of rewards that are not rare, that is taken.
+    """
+    m, k = np.clip(means, 1e-9, 1.0 - 1e-9), np.clip(stakes, 1e-6, 1e6)
+    left = 0.5 * ((1.0 - k) + np.sqrt((1.0 - k) ** 2 + 4.0 * m * k))  # 1 − k(1 − g)
+    room = np.clip((1.0 - left) / k, 0.0, 1.0 - m)
+    g = 1.0 - room
+    cost = (g - m) - ((1.0 - m) * np.log1p(k * g) + m * np.log(np.maximum(1.0 - k * room, 1e-300))) / k
+    return np.maximum(2.0 * cost / k, variances(means))
+
+
 def _priced(state: TrialState, task: DesignTask, sampler: Sampler, propensities: FloatArray) -> Exploration:
+    """An exploration with its price, once stakes and what they lose to rare rewards agree."""
     price = price_propensities(task, propensities)
-    return Exploration(sampler, max(price.upper, MIN_DESIGN_PRICE), state.samples, oracle_calls=price.oracle_calls)
+    calls, plain = price.oracle_calls, variances(means := state.fitted.predict(task.contexts))
+    for _ in range(SKEW_STEPS):
+        stake = 1.0 / (max(price.upper, MIN_DESIGN_PRICE) * task.scale.epsilon)
+        noise = skewed_variances(means, stake / np.maximum(propensities, 1e-12))
+        if float(task.contexts.weights @ (noise / plain).max(axis=1)) <= NEGLIGIBLE_SKEW:
+            break
+        price = price_propensities(replace(task, noise=noise), propensities)
+        calls += price.oracle_calls
+    return Exploration(sampler, max(price.upper, MIN_DESIGN_PRICE), state.samples, oracle_calls=calls)

@@ -1,0 +1,152 @@
+"""A plan turned round: what a budget affords, what another action or a deeper tree costs."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pacbandits.errors import InputError
+from pacbandits.options import parse_spec
+from pacbandits.planning.assumptions import Assumptions
+from pacbandits.planning.quick import Estimate, estimate, foretold
+from pacbandits.policies.registry import load_policies
+from pacbandits.problems.scenarios import Scenario
+from pacbandits.progress import Progress, listener
+
+ENOUGH = 0.8  # of cases in which a budget must do
+PEOPLE_EXPONENT = 1.7  # of people against 1/ε, from which a search for ε begins
+MAX_STEPS, PRECISION = 4, 0.08  # of that search, and the relative distance to the budget that ends it
+DRAWS = 2  # of each scenario; enough to compare
+DEPTHS = (0, 1, 2)
+
+
+@dataclass(frozen=True)
+class Affordable:
+    """What a budget affords: done by then in 80 % of cases, by the quick answer.
+
+    budget: people.
+    epsilon: the smallest distance to the best, with all actions and this class.
+    actions: how many at the ε that is wanted; None where the class cannot be made for fewer. Fewer than 2: none.
+    depth: of trees, at the ε that is wanted; None for other classes, or where not even one action for all is proven.
+    one_action_less: people saved in the median case by leaving out an action; None where that cannot be said.
+    by_depth: people in the median case for each depth of trees.
+    """
+
+    budget: int
+    epsilon: float
+    actions: int | None
+    depth: int | None
+    one_action_less: float | None
+    by_depth: dict[int, float]
+
+    def to_json(self) -> dict[str, Any]:
+        """As what JSON knows."""
+        return dict(vars(self)) | {"by_depth": {str(depth): people for depth, people in self.by_depth.items()}}
+
+
+def affordable(
+    supposed: Assumptions, estimates: tuple[Estimate, ...], budget: int, *, progress: Progress | None = None
+) -> Affordable:
+    """What a budget affords; estimates: the plan's own."""
+    tell = listener(progress)
+    ratio = _ratio(estimates, supposed)
+    tell("which ε the budget affords")
+    epsilon = affordable_epsilon(supposed, budget, ratio=ratio, progress=tell)
+    needed = foretold(estimates, supposed.shares, "coda")
+    actions, saved = None, None
+    if supposed.spec is not None and all(isinstance(one, Scenario) for one in supposed.scenarios):
+        tell("what one action less saves")
+        if supposed.n_actions > 2:
+            fewer = _people(with_actions(supposed, supposed.n_actions - 1), ratio)
+            same = _people(supposed, ratio)
+            saved = needed.median * (1.0 - fewer[0] / same[0])
+        tell("how many actions the budget affords")
+        actions = _affordable_actions(supposed, budget, needed.p80, ratio)
+    tell("how deep trees the budget affords")
+    by_depth = {
+        depth: _people(one, ratio) for depth in DEPTHS if (one := with_depth(supposed, depth)) is not None
+    }
+    deep = [depth for depth, (_, p80) in by_depth.items() if p80 <= budget]
+    return Affordable(
+        budget,
+        epsilon,
+        actions,
+        max(deep) if deep else None,
+        saved,
+        {depth: median for depth, (median, _) in by_depth.items()},
+    )
+
+
+def affordable_epsilon(
+    supposed: Assumptions, budget: int, *, ratio: float = 1.0, progress: Progress | None = None
+) -> float:
+    """The ε that is proven by so many people in 80 % of cases; ratio: people of `coda` to those of the plain trial."""
+    epsilon, largest = supposed.epsilon, 0.9 * supposed.outcome.unit
+    tell = listener(progress)
+    for step in range(MAX_STEPS):
+        tell(f"which ε the budget affords, step {step + 1}")
+        _, p80 = _people(supposed.with_epsilon(epsilon), ratio)
+        if abs(math.log(p80 / budget)) < PRECISION or (p80 > budget and epsilon >= largest):
+            break
+        epsilon = min(epsilon * (p80 / budget) ** (1.0 / PEOPLE_EXPONENT), largest)
+    return float(f"{epsilon:.2g}")
+
+
+def with_actions(supposed: Assumptions, n_actions: int) -> Assumptions:
+    """The same with fewer actions, without scenarios in which more than these would matter."""
+    assert supposed.spec is not None
+    scenarios = tuple(
+        one
+        for one in supposed.scenarios
+        if not (isinstance(one, Scenario) and one.kind == "few" and one.matter >= n_actions)
+    )
+    policies = load_policies(supposed.spec, supposed.people, n_actions=n_actions)
+    control = min(supposed.control, n_actions - 1)
+    return replace(supposed, policies=policies, scenarios=scenarios or supposed.scenarios, control=control)
+
+
+def with_depth(supposed: Assumptions, depth: int) -> Assumptions | None:
+    """The same with trees of another depth; None for other classes."""
+    if supposed.spec is None:
+        return None
+    name, options = parse_spec(supposed.spec)
+    if name != "trees":
+        return None
+    spec = f"{name}:" + ",".join(f"{key}={value}" for key, value in {**options, "depth": depth}.items())
+    try:
+        policies = load_policies(spec, supposed.people, n_actions=supposed.n_actions)
+    except InputError:  # options that only deeper trees have
+        return None
+    return replace(supposed, policies=policies, spec=spec)
+
+
+def _affordable_actions(supposed: Assumptions, budget: int, p80: float, ratio: float) -> int:
+    """The most actions, up to those there are, whose trial a budget pays for."""
+    if p80 <= budget:
+        return supposed.n_actions
+    guess = max(2, min(int(supposed.n_actions * budget / p80), supposed.n_actions - 1))
+    fits = _people(with_actions(supposed, guess), ratio)[1] <= budget
+    for _ in range(MAX_STEPS):
+        following = guess + 1 if fits else guess - 1
+        if following < 2:
+            return 1
+        if following >= supposed.n_actions:
+            return guess
+        also = _people(with_actions(supposed, following), ratio)[1] <= budget
+        if also != fits:
+            return guess if fits else following
+        guess = following
+    return guess
+
+
+def _ratio(estimates: tuple[Estimate, ...], supposed: Assumptions) -> float:
+    """How many people `coda` takes, of those of the plain trial."""
+    coda, plain = (foretold(estimates, supposed.shares, one).median for one in ("coda", "uniform"))
+    return coda / plain
+
+
+def _people(supposed: Assumptions, ratio: float) -> tuple[float, float]:
+    """The median and the 80 % quantile of the people that `coda` takes, without its designs."""
+    made = foretold(estimate(supposed, draws=DRAWS, designs=False), supposed.shares, "uniform")
+    return ratio * made.median, ratio * made.p80

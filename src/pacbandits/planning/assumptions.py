@@ -1,0 +1,184 @@
+"""What a plan supposes: people, actions, a class of policies, rewards and what actions may do to them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import numpy as np
+
+from pacbandits.checks import number, settle, whole_number
+from pacbandits.confidence import check_delta, check_positive_epsilon
+from pacbandits.errors import InputError, count_of
+from pacbandits.planning.traffic import Traffic
+from pacbandits.policies.base import PolicyClass, check_class
+from pacbandits.problems import Problem
+from pacbandits.problems.scenarios import Outcome, Scenario
+from pacbandits.records import Contexts, check_contexts
+
+# People that trials are played with, drawn from those given. Twice as many change stopping times by less than chance
+# does, and take nearly twice as long.
+MAX_PEOPLE = 2_000
+DEFAULT_EFFECT_IN_EPSILONS = 2.0
+MIN_ACTIONS_OF_FEW = 4  # so that `few` says something that `segments` does not
+
+
+class Supposition(Protocol):
+    """What actions may do: a `Scenario`, or what a pilot makes likely.
+
+    name: what reports call it.
+    weight: how likely, beside the others.
+    """
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def weight(self) -> float: ...
+
+    def describe(self) -> str:
+        """In words."""
+        ...
+
+    def check(self, outcome: Outcome, *, n_actions: int) -> None:
+        """Raise where it cannot be."""
+        ...
+
+    def draw(
+        self, contexts: Contexts, policies: PolicyClass, *, outcome: Outcome, rng: np.random.Generator
+    ) -> Problem:
+        """A truth that may be."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Assumptions:
+    """What a plan supposes.
+
+    people: who may come, with ids 0 … n − 1.
+    policies: the class to search.
+    epsilon, delta: how near to the best, in the units of rewards, and with what probability of being wrong.
+    outcome: what rewards are like.
+    scenarios: what actions may do.
+    control: the action that is in use now.
+    traffic: who comes when; None where that is of no account.
+    seed: of all that is drawn.
+    spec: the name of the class, where it was given by one: so that it can be made for fewer actions.
+    """
+
+    people: Contexts
+    policies: PolicyClass
+    epsilon: float
+    delta: float
+    outcome: Outcome
+    scenarios: tuple[Supposition, ...]
+    control: int = 0
+    traffic: Traffic | None = None
+    seed: int = 0
+    spec: str | None = None
+
+    def __post_init__(self) -> None:
+        check_class(self.policies)
+        settle(self, people=people_of(self.people, seed=whole_number(self.seed, name="seed", least=0)))
+        settle(self, epsilon=check_positive_epsilon(self.epsilon, asker="a plan"), delta=check_delta(self.delta))
+        if self.epsilon >= self.outcome.unit:
+            raise InputError(
+                f"epsilon must be below {self.outcome.unit:g}, as far as rewards can be apart, got {self.epsilon:g}; "
+                "no trial is needed for that"
+            )
+        settle(self, control=whole_number(self.control, name="control", least=0, most=self.n_actions - 1))
+        if not self.scenarios:
+            raise InputError("a plan needs a scenario; leave out scenarios for those that are usual")
+        for one in self.scenarios:
+            one.check(self.outcome, n_actions=self.n_actions)
+        self._check_people()
+        self._check_traffic()
+
+    def _check_people(self) -> None:
+        """Raise where nobody differs from anybody, and yet the class or a scenario would tell people apart."""
+        if self.people.n_features and len(self.people.distinct()[0]) == 1 and len(self.people) > 1:
+            raise InputError(
+                f"all {len(self.people):,} contexts are the same, so there is nobody to treat differently; take a file "
+                "with columns that vary, or plan an ordinary A/B test"
+            )
+
+    def _check_traffic(self) -> None:
+        """Raise where fewer people come in a period than there are actions."""
+        if self.traffic is not None and self.traffic.people < self.n_actions:
+            raise InputError(
+                f"{self.n_actions} actions are more than {self.traffic.describe()} can serve: not every action would be "
+                f"tried once a {self.traffic.period}; drop actions, or state traffic for a longer period"
+            )
+
+    @property
+    def n_actions(self) -> int:
+        return self.policies.n_actions
+
+    @property
+    def unit_epsilon(self) -> float:
+        """ε where rewards lie in [0, 1]."""
+        return self.epsilon / self.outcome.unit
+
+    @property
+    def shares(self) -> tuple[float, ...]:
+        """How likely each scenario is."""
+        total = sum(one.weight for one in self.scenarios)
+        return tuple(one.weight / total for one in self.scenarios)
+
+    def problem(self, scenario: int, number: int) -> Problem:
+        """The truth of one draw of a scenario."""
+        rng = np.random.default_rng([self.seed, scenario, number])
+        return self.scenarios[scenario].draw(self.people, self.policies, outcome=self.outcome, rng=rng)
+
+    def with_epsilon(self, epsilon: float) -> Assumptions:
+        """The same for another ε."""
+        return replace(self, epsilon=epsilon)
+
+    def remarks(self) -> tuple[str, ...]:
+        """What whoever supposes this should know."""
+        words: list[str] = []
+        for one in self.scenarios:
+            if isinstance(one, Scenario) and one.kind != "none" and one.effect <= self.epsilon:
+                words.append(
+                    f"in scenario '{one.name}' the effect of {one.effect:g} is no more than ε = {self.epsilon:g}: any "
+                    "policy is good enough there; take a smaller ε if such an effect matters"
+                )
+        return tuple(words)
+
+    def describe(self) -> list[tuple[str, str]]:
+        """What is supposed, a line each."""
+        o = self.outcome
+        rewards = f"mean {o.baseline:g}, from {o.low:g} to {o.high:g}, "
+        rewards += "all or nothing" if o.spread is None else f"standard deviation {o.spread:g}"
+        lines = [
+            ("people", f"{count_of(len(self.people), 'context')} with {count_of(self.people.n_features, 'feature')}"),
+            ("actions", f"{self.n_actions}"),
+            ("policies", f"{type(self.policies).__name__.lower()}, about e^{self.policies.log_size:.3g} of them"),
+            ("wanted", f"a policy within {self.epsilon:g} of the best, with probability {1 - self.delta:g}"),
+            ("rewards", f"{rewards}; people differ by {100 * o.variation:g} % of that, whatever is done"),
+        ]
+        if self.traffic is not None:
+            lines.append(("traffic", self.traffic.describe()))
+        for one, share in zip(self.scenarios, self.shares, strict=True):
+            lines.append((f"scenario '{one.name}'", f"{one.describe()} ({100 * share:.0f} %)"))
+        return lines
+
+
+def people_of(contexts: Contexts, *, seed: int = 0, most: int = MAX_PEOPLE) -> Contexts:
+    """Up to so many of the contexts, drawn evenly, with ids 0 … n − 1."""
+    check_contexts(contexts)
+    if len(contexts) > most:
+        rng = np.random.default_rng([seed, len(contexts)])
+        contexts = contexts.take(np.sort(rng.choice(len(contexts), most, replace=False, p=contexts.weights)))
+    return replace(contexts, ids=np.arange(len(contexts)))
+
+
+def usual_scenarios(*, effect: float, n_actions: int, share: float | None = None) -> tuple[Scenario, ...]:
+    """None, a winner, segments; and few, where there are actions enough."""
+    kinds: Sequence[Any] = ("none", "winner", "segments", "few") if n_actions >= MIN_ACTIONS_OF_FEW else (
+        "none",
+        "winner",
+        "segments",
+    )
+    sized: dict[str, float] = {} if share is None else {"share": number(share, name="share", above=0, below=1)}
+    return tuple(Scenario(kind, effect=effect, **sized) for kind in kinds)

@@ -1,0 +1,230 @@
+"""`plan`: from what a person can state to a plan."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pacbandits.checks import positive, whole_number
+from pacbandits.errors import InputError
+from pacbandits.logs.frames import DataFrame
+from pacbandits.planning.affording import affordable_epsilon
+from pacbandits.planning.assumptions import (
+    DEFAULT_EFFECT_IN_EPSILONS,
+    Assumptions,
+    Supposition,
+    people_of,
+    usual_scenarios,
+)
+from pacbandits.planning.playing import Question
+from pacbandits.planning.quick import estimate, foretold
+from pacbandits.planning.simulating import Limits, Watch, simulate
+from pacbandits.planning.study import StudyPlan
+from pacbandits.planning.traffic import Traffic
+from pacbandits.policies.base import PolicyClass
+from pacbandits.policies.registry import load_policies
+from pacbandits.problems.pilots import PilotEffects
+from pacbandits.problems.scenarios import DEFAULT_VARIATION, Outcome
+from pacbandits.progress import Progress, listener
+from pacbandits.records import Contexts, Log
+
+DEFAULT_CLASS, DEFAULT_DELTA = "trees:depth=2", 0.05
+DEFAULT_EPSILON_IN_BASELINES = 0.2  # where only a budget is known: effects of a fifth of the baseline matter
+GIVEN_UP_AFTER = 10  # times as many people as 95 % of trials are foretold to take
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """What a person states for a plan; see `plan` for what each means."""
+
+    n_actions: int | None = None
+    policies: PolicyClass | str = DEFAULT_CLASS
+    epsilon: float | None = None
+    delta: float = DEFAULT_DELTA
+    baseline: float | None = None
+    spread: float | None = None
+    reward_range: tuple[float, float] = (0.0, 1.0)
+    variation: float = DEFAULT_VARIATION
+    effect: float | None = None
+    share: float | None = None
+    scenarios: Sequence[Supposition] | None = None
+    control: int = 0
+    traffic: Traffic | str | None = None
+    budget: int | None = None
+    seed: int = 0
+
+
+def plan(
+    contexts: Contexts | Log | DataFrame,
+    *,
+    n_actions: int | None = None,
+    policies: PolicyClass | str = DEFAULT_CLASS,
+    epsilon: float | None = None,
+    delta: float = DEFAULT_DELTA,
+    baseline: float | None = None,
+    spread: float | None = None,
+    reward_range: tuple[float, float] = (0.0, 1.0),
+    variation: float = DEFAULT_VARIATION,
+    effect: float | None = None,
+    share: float | None = None,
+    scenarios: Sequence[Supposition] | None = None,
+    control: int = 0,
+    traffic: Traffic | str | None = None,
+    budget: int | None = None,
+    seed: int = 0,
+    simulated: bool = True,
+    limits: Limits | None = None,
+    folder: str | Path | None = None,
+    progress: Progress | None = None,
+    watch: Watch | None = None,
+) -> StudyPlan:
+    """What a trial will cost, before it starts: how many people, for how long, and what it gains.
+
+    contexts: of people as they come, from the past; or the log of a pilot, from which effects are drawn with all their
+        uncertainty.
+    n_actions: how many actions there are to choose from.
+    policies: the class to search, or its name.
+    epsilon: how near to the best the answer must be, in the units of rewards; without it, what the budget affords.
+    delta: with what probability it may be wrong.
+    baseline: the mean reward when nothing special is done, a conversion rate say.
+    spread: the standard deviation of rewards, where they are not all or nothing.
+    reward_range: the least and the largest that a reward can be.
+    variation: by which share of the baseline people differ, whatever is done.
+    effect: by how much a better action is better; twice epsilon by default.
+    share: of people for whom another action is better, in the scenario `segments`.
+    scenarios: what actions may do, if not the usual: none, winner, segments and few.
+    control: the action that is in use now.
+    traffic: people a period, as "4000/week"; a `Traffic` can be in batches and have late rewards.
+    budget: people one can afford.
+    seed: of all that is drawn.
+    simulated: whether trials are simulated; without, the answer takes seconds and is right to a factor of 1.5 or so.
+    limits: when simulation ends; by default after 10 minutes, or once quantiles are known to 10 %.
+    folder: keeps simulated trials, so that a plan can be refined later.
+    progress, watch: are told what goes on, and of every trial.
+
+    >>> import pacbandits as pb
+    >>> people = pb.Contexts.of([[age] for age in range(18, 80)], names=["age"])
+    >>> quick = pb.plan(people, n_actions=3, policies="trees:depth=1", epsilon=0.1, baseline=0.3, simulated=False)
+    >>> 1_000 < quick.samples["coda"].median < 10_000
+    True
+
+    Raises:
+        InputError: When what is supposed cannot be, in a sentence that says what.
+    """
+    asked = Asked(
+        n_actions=n_actions,
+        policies=policies,
+        epsilon=epsilon,
+        delta=delta,
+        baseline=baseline,
+        spread=spread,
+        reward_range=reward_range,
+        variation=variation,
+        effect=effect,
+        share=share,
+        scenarios=scenarios,
+        control=control,
+        traffic=traffic,
+        budget=budget,
+        seed=seed,
+    )
+    source = contexts if isinstance(contexts, Contexts | Log) else _contexts_of(contexts)
+    supposed = suppose(source, asked, progress=progress)
+    tell = listener(progress)
+    estimates = estimate(supposed, progress=tell)
+    most = most_people(max(foretold(estimates, supposed.shares, one).p95 for one in ("coda", "uniform")))
+    trials = ()
+    if simulated:
+        question = Question(supposed.unit_epsilon, supposed.delta, supposed.traffic, supposed.control, most)
+        place = None if folder is None else Path(folder)
+        tell("simulating")
+        trials = simulate(supposed, question, limits=limits or Limits(), folder=place, watch=watch)
+    return StudyPlan(supposed, estimates, trials, most, budget=budget)
+
+
+def most_people(usual: float) -> int:
+    """After how many people a simulated trial is given up, for what 95 % of trials are foretold to take."""
+    return int(min(GIVEN_UP_AFTER * usual, 1e9))
+
+
+def suppose(source: Contexts | Log, asked: Asked, *, progress: Progress | None = None) -> Assumptions:
+    """What is supposed, with what was not stated filled in."""
+    traffic = Traffic.read(asked.traffic) if isinstance(asked.traffic, str) else asked.traffic
+    if asked.budget is not None:
+        whole_number(asked.budget, name="budget", least=1)
+    pilot = PilotEffects(source) if isinstance(source, Log) else None
+    people = people_of(source.contexts if isinstance(source, Log) else source, seed=asked.seed)
+    outcome = _outcome(asked, pilot)
+    n_actions = _n_actions(asked, pilot)
+    chosen = asked.policies
+    policies = load_policies(chosen, people, n_actions=n_actions) if isinstance(chosen, str) else chosen
+    if policies.n_actions != n_actions:
+        raise InputError(f"the policies have {policies.n_actions} actions, and the plan {n_actions}")
+    epsilon = asked.epsilon
+    first = epsilon
+    if first is None:
+        if asked.budget is None:
+            raise InputError(
+                "say how near to the best the answer must be (epsilon), or how many people you can afford (budget)"
+            )
+        room = min(outcome.baseline - outcome.low, outcome.high - outcome.baseline)
+        first = DEFAULT_EPSILON_IN_BASELINES * room
+    effect = DEFAULT_EFFECT_IN_EPSILONS * first if asked.effect is None else positive(asked.effect, name="effect")
+    usual = (pilot,) if pilot is not None else usual_scenarios(effect=effect, n_actions=n_actions, share=asked.share)
+    made = Assumptions(
+        people,
+        policies,
+        first,
+        asked.delta,
+        outcome,
+        tuple(asked.scenarios) if asked.scenarios is not None else usual,
+        control=asked.control,
+        traffic=traffic,
+        seed=asked.seed,
+        spec=chosen if isinstance(chosen, str) else None,
+    )
+    if epsilon is None and asked.budget is not None:
+        near = affordable_epsilon(made, asked.budget, progress=progress)
+        made = made.with_epsilon(min(near, 0.9 * outcome.unit))
+    return made
+
+
+def _outcome(asked: Asked, pilot: PilotEffects | None) -> Outcome:
+    """What rewards are like, as stated or as a pilot shows."""
+    if pilot is not None:
+        if asked.baseline is not None or asked.spread is not None:
+            raise InputError("a pilot tells the baseline and the spread itself; leave them out")
+        return pilot.outcome
+    if asked.baseline is None:
+        raise InputError(
+            "say what people earn when nothing special is done (baseline): the conversion rate as a share, or the mean "
+            "reward; or give the log of a pilot"
+        )
+    if not math.isfinite(asked.baseline):
+        raise InputError(f"baseline must be a number, got {asked.baseline}")
+    low, high = asked.reward_range
+    return Outcome(asked.baseline, asked.spread, low, high, asked.variation)
+
+
+def _n_actions(asked: Asked, pilot: PilotEffects | None) -> int:
+    """How many actions there are, by whoever knows."""
+    if pilot is not None:
+        known = pilot.log.n_actions
+    elif not isinstance(asked.policies, str):
+        known = asked.policies.n_actions
+    else:
+        known = asked.n_actions
+    if known is None:
+        raise InputError("say how many actions there are to choose from (n_actions)")
+    if asked.n_actions is not None and asked.n_actions != known:
+        raise InputError(f"there are {known} actions, and n_actions says {asked.n_actions}; leave it out")
+    return whole_number(known, name="n_actions", least=2)
+
+
+def _contexts_of(frame: object) -> Contexts:
+    """People from a data frame."""
+    from pacbandits.logs.frames import contexts_of
+
+    return contexts_of(frame)

@@ -1,0 +1,248 @@
+"""How many people a trial takes, in seconds and without playing it: from prices, nats and luck.
+
+After n people the gap of a policy is known up to chance, and chance makes the luckiest of many policies the leader and
+brings the unluckiest of its rivals near to it. So chance of that size is drawn once, the leader and the price
+`P(n) = max_π V_π/(ε + aΔ̂_π)²` of uniform exploration are found for the gaps that would be seen, and the trial is done at
+the n that solves
+
+    n = κ · (log(1/δ) + N) · P(n)/(1 − r/2)
+
+N nats for learning and for moving between leaders; r, of rewards that vary less than a trial must suppose, their true
+variance as a share of that (bets are the smaller of the two, so that what they win counts and what they lose does not); κ
+for what a certificate costs that does not know which of many rivals is the unluckiest. κ, N and what `coda` makes of a
+better design are fitted to simulated trials (`python -m benchmarks.planning`; docs/planning.md has the table).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from scipy.optimize import brentq
+from scipy.stats import norm
+
+from pacbandits.arrays import FloatArray
+from pacbandits.certificate import worth_leading
+from pacbandits.complexity.bounds import lower_bound
+from pacbandits.complexity.gaps import Gaps, measure_gaps
+from pacbandits.complexity.rho import measure_lower_rho
+from pacbandits.design import DesignTask, Shifted, price_propensities, solve_design
+from pacbandits.planning.assumptions import Assumptions, people_of
+from pacbandits.planning.playing import RIVALS
+from pacbandits.planning.quantiles import SHOWN_SHARES, Quantiles
+from pacbandits.problems import Problem
+from pacbandits.progress import Progress, listener
+from pacbandits.records import Policy
+from pacbandits.trials.coda import DEFAULT_FLOOR_SHARE
+from pacbandits.trials.exploration import MIN_DESIGN_PRICE, variances
+from pacbandits.trials.uniform import Uniform
+
+MAX_QUICK_PEOPLE = 600  # whom prices are computed for
+DRAWS = 3  # of each scenario
+DESIGN_PRECISION = 0.3  # the relative gap to which the best design is solved
+COUNTED_GAP_SHARE = 0.5  # a
+MAX_STEPS, STEP_TOLERANCE = 6, 0.03  # of solving for n, and the relative change that ends it
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """What was fitted to simulated trials of one kind of class.
+
+    log_factor: log κ at r = 0 and log|Π| = 1.
+    per_log_size: by which log κ rises with log log|Π|.
+    per_noise: and with r.
+    nats: N.
+    design_factor, design_exponent: people that `coda` takes, of those of uniform exploration, are the factor times the
+        ratio of the prices to this power.
+    scatter: the standard deviation of the logarithm of stopping times from one trial to the next.
+    """
+
+    log_factor: float
+    per_log_size: float
+    per_noise: float
+    nats: float
+    design_factor: float
+    design_exponent: float
+    scatter: float
+
+    def factor(self, *, log_size: float, noise: float) -> float:
+        """κ/(1 − r/2)."""
+        size = self.per_log_size * math.log(max(log_size, 1.0))
+        return math.exp(self.log_factor + size + self.per_noise * noise) / (1.0 - noise / 2.0)
+
+
+LED = Calibration(-0.2, 0.30, 0.42, 4.0, 1.12, 0.59, 0.25)  # of classes whose leaders are tested, as trees are
+LISTED = Calibration(-0.45, 0.0, 0.30, 4.0, 1.0, 0.1, 0.25)  # of classes that are few enough to be tested one by one
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What is foretold of one draw of a scenario.
+
+    scenario: which of the plan's, from 0.
+    medians: of the people that each algorithm takes, by its name.
+    scatter: the standard deviation of the logarithm of that.
+    gain: what the best policy earns more than the best single action, in units of rewards in [0, 1].
+    gain_over_control: and more than the control.
+    advantage: how many times cheaper the best design is than uniform exploration, by its price.
+    lower_bound: on the mean number of people of any algorithm, where that is a theorem; else None.
+    """
+
+    scenario: int
+    medians: dict[str, float]
+    scatter: float
+    gain: float
+    gain_over_control: float
+    advantage: float
+    lower_bound: float | None
+
+    def to_json(self) -> dict[str, Any]:
+        """As what JSON knows."""
+        return {
+            "scenario": self.scenario,
+            "medians": self.medians,
+            "scatter": self.scatter,
+            "gain": self.gain,
+            "gain_over_control": self.gain_over_control,
+            "advantage": self.advantage,
+            "lower_bound": self.lower_bound,
+        }
+
+
+def estimate(
+    supposed: Assumptions, *, draws: int = DRAWS, designs: bool = True, progress: Progress | None = None
+) -> tuple[Estimate, ...]:
+    """Estimates for draws of every scenario; designs: whether `coda`, whose designs take longest, is wanted too."""
+    tell = listener(progress)
+    few = replace(supposed, people=people_of(supposed.people, seed=supposed.seed, most=MAX_QUICK_PEOPLE))
+    made: list[Estimate] = []
+    for scenario, one in enumerate(few.scenarios):
+        advantage = None
+        for number in range(draws):
+            tell(f"estimating '{one.name}', {number + 1} of {draws}")
+            problem = few.problem(scenario, number)
+            # The ratio of prices hardly differs from draw to draw.
+            found = _estimate(problem, few, scenario, number, advantage=advantage, designs=designs)
+            advantage = found.advantage
+            made.append(found)
+    return tuple(made)
+
+
+def _estimate(
+    problem: Problem, supposed: Assumptions, scenario: int, number: int, *, advantage: float | None, designs: bool
+) -> Estimate:
+    epsilon, policies = supposed.unit_epsilon, supposed.policies
+    gaps = measure_gaps(problem, policies)
+    constants = problem.population.weights @ problem.mean_rewards
+    fitted = LED if worth_leading(policies) else LISTED
+    assumed = variances(problem.mean_rewards)
+    noise = min(float((problem.noise_variance / assumed).mean()), 1.0)
+    factor = fitted.factor(log_size=policies.log_size, noise=noise) * (fitted.nats - math.log(supposed.delta))
+    least = Uniform(epsilon, supposed.delta).first_round_size(policies.n_actions)
+    rng = np.random.default_rng([supposed.seed, scenario, number, 1 + len(RIVALS)])
+    even = _solve_for_people(problem, epsilon, factor=factor, least=least, rng=rng)
+    if advantage is None:
+        advantage = _advantage(problem, gaps, epsilon) if designs else 1.0
+    share = fitted.design_factor * advantage**-fitted.design_exponent
+    coda = max(even * min(share, fitted.design_factor), float(least))
+    return Estimate(
+        scenario,
+        {"coda": coda, "uniform": even},
+        fitted.scatter,
+        gain=max(gaps.best_value - float(constants.max()), 0.0),
+        gain_over_control=gaps.best_value - float(constants[supposed.control]),
+        advantage=advantage,
+        lower_bound=_lower_bound(problem, gaps, epsilon, supposed.delta),
+    )
+
+
+def _solve_for_people(
+    problem: Problem, epsilon: float, *, factor: float, least: int, rng: np.random.Generator
+) -> float:
+    """The n that is the factor times the price of what would be seen after n people."""
+    chance = rng.standard_normal(problem.mean_rewards.shape)
+    people = factor * 0.5 * problem.n_actions / epsilon**2 / 10
+    for _ in range(MAX_STEPS):
+        price = _price_after(problem, epsilon, max(people, float(least)), chance)
+        new = math.sqrt(people * factor * price)  # half of the way, on a logarithmic scale
+        if abs(math.log(new / people)) < STEP_TOLERANCE:
+            break
+        people = new
+    return max(factor * price, float(least))  # pyright: ignore[reportPossiblyUnboundVariable]
+
+
+def _price_after(problem: Problem, epsilon: float, people: float, chance: FloatArray) -> float:
+    """The price of uniform exploration for the gaps that n people would show; chance (N, A): standard normal."""
+    contexts, n_actions = problem.population, problem.n_actions
+    weights = contexts.weights[:, None]
+    errors = chance * np.sqrt(weights * problem.noise_variance * n_actions / people)
+    scores = weights * problem.mean_rewards + errors
+    leader = problem.policies.argmax(contexts, scores)
+    own = scores[np.arange(len(contexts)), leader(contexts)]
+    task = _task(problem, leader, own[:, None] - scores, epsilon)
+    even = np.full(problem.mean_rewards.shape, 1.0 / n_actions)
+    return max(price_propensities(task, even).upper, MIN_DESIGN_PRICE)
+
+
+def _task(problem: Problem, reference: Policy, gaps: FloatArray, epsilon: float) -> DesignTask:
+    """What a trial would design for, if these were the gaps."""
+    contexts, means = problem.population, problem.mean_rewards
+    own = means[np.arange(len(contexts)), reference(contexts)]
+    return DesignTask(
+        problem.policies,
+        contexts,
+        reference=reference,
+        gaps=gaps,
+        scale=Shifted(epsilon, COUNTED_GAP_SHARE),
+        noise=variances(means),
+        floor=DEFAULT_FLOOR_SHARE / problem.n_actions,
+        spread=contexts.weights[:, None] * (means - own[:, None]) ** 2 if contexts.n_features else None,
+    )
+
+
+def _advantage(problem: Problem, gaps: Gaps, epsilon: float) -> float:
+    """How many times cheaper the best design is than uniform exploration, if gaps are known."""
+    task = _task(problem, gaps.best, gaps.scores, epsilon)
+    even = price_propensities(task, np.full(problem.mean_rewards.shape, 1.0 / problem.n_actions)).upper
+    best = solve_design(task, tolerance=DESIGN_PRECISION).upper
+    return max(even, MIN_DESIGN_PRICE) / max(min(best, even), MIN_DESIGN_PRICE)
+
+
+def _lower_bound(problem: Problem, gaps: Gaps, epsilon: float, delta: float) -> float | None:
+    """The paper's lower bound where it is a theorem: one policy alone is within ε of the best, and that is known."""
+    if gaps.minimum is None or not epsilon < gaps.minimum < math.inf:
+        return None
+    noise = problem.noise_variance
+    rho = measure_lower_rho(problem.policies, problem.population, gaps, epsilon=epsilon, noise=noise)
+    return lower_bound(rho.lower, delta=delta)
+
+
+def chance_by(estimates: tuple[Estimate, ...], shares: tuple[float, ...], algorithm: str, people: float) -> float:
+    """The probability that a trial is done by so many people."""
+    if people <= 0:
+        return 0.0
+    weights = _weights(estimates, shares)
+    spread = [math.log(people / one.medians[algorithm]) / one.scatter for one in estimates]
+    return float(weights @ norm.cdf(spread))
+
+
+def foretold(estimates: tuple[Estimate, ...], shares: tuple[float, ...], algorithm: str) -> Quantiles:
+    """Quantiles over all scenarios, each as likely as it is."""
+    medians = [one.medians[algorithm] for one in estimates]
+    low, high = math.log(min(medians)) - 10, math.log(max(medians)) + 10
+    values = [
+        math.exp(
+            float(brentq(lambda x, s=share: chance_by(estimates, shares, algorithm, math.exp(x)) - s, low, high))
+        )
+        for share in SHOWN_SHARES
+    ]
+    return Quantiles(*values)
+
+
+def _weights(estimates: tuple[Estimate, ...], shares: tuple[float, ...]) -> FloatArray:
+    """What each estimate counts, so that scenarios count by how likely they are."""
+    of = [one.scenario for one in estimates]
+    many = np.bincount(of, minlength=len(shares))
+    return np.array([shares[s] / many[s] for s in of]) / sum(shares[s] for s in set(of))

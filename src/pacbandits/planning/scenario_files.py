@@ -1,0 +1,108 @@
+"""Scenarios in a TOML file: all that a plan supposes, for those who would rather keep it in one place.
+
+    actions = 6
+    baseline = 0.05
+    epsilon = 0.02
+    traffic = "4000/week"
+
+    [[scenario]]
+    kind = "segments"
+    effect = 0.04
+    share = 0.25
+    weight = 2
+"""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Any, cast
+
+from pacbandits.errors import InputError, nearest, plain
+from pacbandits.fields import flag, number, numbers, text, whole_number
+from pacbandits.problems.scenarios import Scenario
+from pacbandits.records.files import naming
+
+MAX_BYTES = 2**20
+SCENARIO_KEYS = ("kind", "effect", "share", "matter", "weight", "name")
+
+
+def _range(value: object, *, name: str) -> tuple[float, float]:
+    low, high = numbers(value, name=name, shortest=2, longest=2)
+    return low, high
+
+
+# What may stand at the top, by the name that `plan` has for it, and how it is read.
+KEYS: dict[str, tuple[str, Any]] = {
+    "actions": ("n_actions", whole_number),
+    "policies": ("policies", text),
+    "epsilon": ("epsilon", number),
+    "delta": ("delta", number),
+    "baseline": ("baseline", number),
+    "spread": ("spread", number),
+    "reward_range": ("reward_range", _range),
+    "variation": ("variation", number),
+    "effect": ("effect", number),
+    "share": ("share", number),
+    "control": ("control", whole_number),
+    "traffic": ("traffic", text),
+    "delay": ("delay", whole_number),
+    "batched": ("batched", flag),
+    "budget": ("budget", whole_number),
+    "seed": ("seed", whole_number),
+}
+
+
+def read_scenarios(path: str | Path) -> dict[str, Any]:
+    """What a file supposes, by the names that `plan` has for it.
+
+    Raises:
+        InputError: When the file cannot be read, or says what means nothing; it names that.
+    """
+    source = Path(path)
+    with naming(source):
+        try:
+            if source.stat().st_size > MAX_BYTES:
+                raise InputError(f"it is too large for scenarios: more than {MAX_BYTES:,} bytes")
+            given = tomllib.loads(source.read_text(encoding="utf-8"))
+        except OSError as error:
+            raise InputError(f"cannot be read: {error.strerror or error}") from None
+        except UnicodeDecodeError:
+            raise InputError("is not text in UTF-8") from None
+        except tomllib.TOMLDecodeError as error:
+            raise InputError(f"is not TOML: {error}") from None
+        return _read(given)
+
+
+def _read(given: dict[str, Any]) -> dict[str, Any]:
+    out: dict[str, Any] = {}
+    for key, value in given.items():
+        if key == "scenario":
+            listed = cast(list[object], value) if isinstance(value, list) else [value]
+            out["scenarios"] = tuple(_scenario(one, i + 1) for i, one in enumerate(listed))
+        elif key in KEYS:
+            name, read = KEYS[key]
+            out[name] = read(value, name=f"'{key}'")
+        else:
+            raise InputError(f"'{plain(key)}' means nothing here{nearest(key, (*KEYS, 'scenario'))}")
+    return out
+
+
+def _scenario(value: object, which: int) -> Scenario:
+    """One scenario of the file."""
+    if not isinstance(value, dict):
+        raise InputError("scenarios are tables: [[scenario]], and below it kind = …")
+    given = cast(dict[str, Any], value)
+    for key in given:
+        if key not in SCENARIO_KEYS:
+            raise InputError(f"scenario {which} says '{plain(key)}'{nearest(key, SCENARIO_KEYS)}")
+    if "kind" not in given:
+        raise InputError(f"scenario {which} lacks its kind: none, winner, segments or few")
+    called = f"of scenario {which}"
+    options: dict[str, Any] = {"kind": text(given["kind"], name=f"kind {called}")}
+    options |= {key: number(given[key], name=f"{key} {called}") for key in ("effect", "share", "weight") if key in given}
+    if "matter" in given:
+        options["matter"] = whole_number(given["matter"], name=f"matter {called}")
+    if "name" in given:
+        options["name"] = text(given["name"], name=f"name {called}")
+    return Scenario(**options)

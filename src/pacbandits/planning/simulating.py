@@ -1,0 +1,184 @@
+"""Simulating a plan: trial after trial, until its quantiles are known, and kept in a folder so that it can go on."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+
+import numpy as np
+
+from pacbandits.errors import InputError
+from pacbandits.fields import Fields
+from pacbandits.json_files import parse_json, read_json
+from pacbandits.planning.assumptions import Assumptions
+from pacbandits.planning.playing import RIVALS, Played, Question
+from pacbandits.planning.pool import Job, play_all
+from pacbandits.planning.quantiles import Quantiles, quantiles
+from pacbandits.policies.registry import digest_class
+from pacbandits.records.digest import digest
+
+PRECISION = 0.1  # to which quantiles are to be known
+DEFAULT_TRIALS, DEFAULT_MINUTES = 200, 10.0  # of each scenario, the most; and in all
+TRIALS_FILE, ASKED_FILE = "trials.jsonl", "asked.json"
+
+Watch = Callable[[tuple[Played, ...]], None]
+
+
+@dataclass(frozen=True)
+class Limits:
+    """When a simulation ends.
+
+    trials: of each scenario and algorithm, the most.
+    minutes: in all.
+    precision: the relative error of the median and the 80 % quantile that is small enough.
+    processes: at once; None for one a core.
+    """
+
+    trials: int = DEFAULT_TRIALS
+    minutes: float = DEFAULT_MINUTES
+    precision: float = PRECISION
+    processes: int | None = None
+
+
+def stopping_times(trials: tuple[Played, ...], algorithm: str, scenario: int | None = None) -> list[float]:
+    """How many people each trial of an algorithm took; infinite where it was not done."""
+    return [
+        float(one.samples) if one.done else np.inf
+        for one in trials
+        if one.algorithm == algorithm and scenario in (None, one.scenario)
+    ]
+
+
+def scenario_weights(trials: tuple[Played, ...], algorithm: str, shares: tuple[float, ...]) -> list[float]:
+    """What each trial of an algorithm counts, so that scenarios count by how likely they are."""
+    of = [one.scenario for one in trials if one.algorithm == algorithm]
+    many = np.bincount(of, minlength=len(shares)) if of else np.ones(len(shares))
+    return [shares[s] / float(many[s]) for s in of]
+
+
+def known_to(trials: tuple[Played, ...], n_scenarios: int) -> float:
+    """The largest relative error of any scenario's quantiles."""
+    worst = 0.0
+    for scenario in range(n_scenarios):
+        for algorithm in RIVALS:
+            times = stopping_times(trials, algorithm, scenario)
+            worst = max(worst, quantiles(times).known_to if times else np.inf)
+    return worst
+
+
+def simulate(
+    supposed: Assumptions,
+    asked: Question,
+    *,
+    limits: Limits,
+    folder: Path | None = None,
+    watch: Watch | None = None,
+) -> tuple[Played, ...]:
+    """Trials of every scenario, until quantiles are known or a limit is reached; also when interrupted.
+
+    folder: keeps every trial, and what it holds is not played again.
+    """
+    kept = None if folder is None else _Kept.of(folder, supposed, asked)
+    trials = [] if kept is None else kept.read(supposed)
+    if watch is not None and trials:
+        watch(tuple(trials))
+    began = time.monotonic()
+    over = [False]
+    played = {(one.scenario, one.number, one.algorithm) for one in trials}
+    jobs = (job for job in _jobs(supposed, limits.trials, over) if job not in played)
+    try:
+        with closing(play_all(supposed, asked, jobs, processes=limits.processes)) as coming:
+            for one in coming:
+                trials.append(one)
+                if kept is not None:
+                    kept.add(one)
+                if watch is not None:
+                    watch(tuple(trials))
+                late = time.monotonic() - began > 60.0 * limits.minutes
+                if late or known_to(tuple(trials), len(supposed.scenarios)) <= limits.precision:
+                    break
+    except KeyboardInterrupt:
+        if not trials:
+            raise
+    finally:
+        over[0] = True
+    return tuple(sorted(trials, key=lambda one: (one.scenario, one.number, one.algorithm)))
+
+
+def _jobs(supposed: Assumptions, most: int, over: list[bool]) -> Iterator[Job]:
+    """One trial of each scenario, then another, and so on."""
+    for number in count():
+        if number >= most:
+            return
+        for scenario in range(len(supposed.scenarios)):
+            for algorithm in RIVALS:
+                if over[0]:
+                    return
+                yield scenario, number, algorithm
+
+
+@dataclass(frozen=True)
+class _Kept:
+    """A folder of trials, all of one plan."""
+
+    folder: Path
+
+    @classmethod
+    def of(cls, folder: Path, supposed: Assumptions, asked: Question) -> _Kept:
+        """The folder, made if there is none; raises where it holds trials of another plan."""
+        try:
+            folder.mkdir(exist_ok=True)
+            now = plan_digest(supposed, asked)
+            before = folder / ASKED_FILE
+            if before.exists():
+                if Fields.read(read_json(before), of="plan in that folder")["digest"] != now:
+                    raise InputError(f"{folder} holds trials of another plan; take another folder, or the same options")
+            else:
+                before.write_text(json.dumps({"digest": now}), encoding="utf-8")
+        except OSError as error:
+            raise InputError(f"cannot keep trials in {folder}: {error.strerror or error}") from None
+        return cls(folder)
+
+    def read(self, supposed: Assumptions) -> list[Played]:
+        """The trials that it holds; a last line that was cut short is left out."""
+        path = self.folder / TRIALS_FILE
+        if not path.exists():
+            return []
+        lines = path.read_text(encoding="utf-8").split("\n")
+        whole = lines[:-1]  # each ends with a line break
+        trials = [Played.from_json(parse_json(line, name=f"{path}, line {i + 1}")) for i, line in enumerate(whole)]
+        if lines[-1]:
+            path.write_text("".join(f"{line}\n" for line in whole), encoding="utf-8")
+        for one in trials:
+            if one.scenario >= len(supposed.scenarios):
+                raise InputError(f"{path} holds a trial of scenario {one.scenario + 1}, which the plan lacks")
+        return trials
+
+    def add(self, one: Played) -> None:
+        """Keep one more."""
+        with (self.folder / TRIALS_FILE).open("a", encoding="utf-8") as file:
+            file.write(json.dumps(one.to_json()) + "\n")
+
+
+def plan_digest(supposed: Assumptions, asked: Question) -> str:
+    """SHA-256 of all that trials depend on."""
+    people = supposed.people
+    words = [
+        repr([supposed.outcome, asked, supposed.seed, [repr(one) for one in supposed.scenarios]]),
+        repr([people.names, people.categories]),
+        digest_class(supposed.policies) or type(supposed.policies).__name__,
+    ]
+    return digest([*words, people.features.tobytes(), people.weights.tobytes()])
+
+
+def summarise(trials: tuple[Played, ...], algorithm: str, shares: tuple[float, ...]) -> Quantiles | None:
+    """Quantiles over all scenarios, each as likely as it is; None while a scenario lacks a trial."""
+    of = {one.scenario for one in trials if one.algorithm == algorithm}
+    if len(of) < len(shares):
+        return None
+    return quantiles(stopping_times(trials, algorithm), scenario_weights(trials, algorithm, shares))

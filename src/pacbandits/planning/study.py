@@ -1,0 +1,209 @@
+"""A plan: what is supposed, what is foretold, and what came of simulated trials."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from pacbandits.arrays import FloatArray
+from pacbandits.checks import number, whole_number
+from pacbandits.errors import InputError
+from pacbandits.planning.affording import Affordable, affordable
+from pacbandits.planning.assumptions import Assumptions
+from pacbandits.planning.playing import RIVALS, Played
+from pacbandits.planning.quantiles import Quantiles, quantile, quantiles
+from pacbandits.planning.quick import Estimate, chance_by, foretold
+from pacbandits.planning.simulating import scenario_weights, stopping_times, summarise
+from pacbandits.progress import Progress
+
+PLAIN_TRIAL_SUFFICES = 1.1  # times as many people as `coda`, at most, and the plain trial is all one needs
+BAND = (0.1, 0.5, 0.9)  # of certified ε over people
+CURVE_POINTS = 60
+
+
+@dataclass(frozen=True)
+class Means:
+    """What trials of one algorithm cost and gain, on average over scenarios, in the units of rewards.
+
+    lost: what people earn less than under the best policy while a trial goes on, together.
+    over_constant, over_control: what the answer earns more than the best single action and than the control, a person.
+    correct: the share of answers within ε of the best.
+    """
+
+    lost: float
+    over_constant: float
+    over_control: float
+    correct: float
+
+    def to_json(self) -> dict[str, float]:
+        """As what JSON knows."""
+        return dict(vars(self))
+
+
+@dataclass(frozen=True, eq=False)
+class StudyPlan:
+    """What a trial will cost, before it starts.
+
+    supposed: what it rests on.
+    estimates: foretold without simulation.
+    trials: simulated; none where that was not asked for.
+    max_samples: after which simulated trials were given up.
+    source: where the contexts come from, in words.
+    budget: people one can afford; None where that was not asked.
+    """
+
+    supposed: Assumptions
+    estimates: tuple[Estimate, ...]
+    trials: tuple[Played, ...]
+    max_samples: int
+    source: str = ""
+    budget: int | None = None
+
+    @property
+    def simulated(self) -> bool:
+        """Whether every scenario was simulated at least once with every algorithm."""
+        return all(summarise(self.trials, one, self.supposed.shares) is not None for one in RIVALS)
+
+    @property
+    def samples(self) -> Mapping[str, Quantiles]:
+        """How many people `coda` and the plain trial (`uniform`) take: simulated, or foretold where nothing was."""
+        return {one: self.quantiles(one) for one in RIVALS}
+
+    def quantiles(self, algorithm: str, scenario: int | None = None) -> Quantiles:
+        """The same of one algorithm, over all scenarios or in one."""
+        shares = self.supposed.shares
+        if scenario is None:
+            made = summarise(self.trials, algorithm, shares)
+            return foretold(self.estimates, shares, algorithm) if made is None else made
+        times = stopping_times(self.trials, algorithm, scenario)
+        return quantiles(times) if times else self.foretold(algorithm, scenario)
+
+    def foretold(self, algorithm: str, scenario: int | None = None) -> Quantiles:
+        """The quick answer, whatever was simulated."""
+        if scenario is None:
+            return foretold(self.estimates, self.supposed.shares, algorithm)
+        some = tuple(one for one in self.estimates if one.scenario == scenario)
+        return foretold(some, self.supposed.shares, algorithm)
+
+    def chance(self, people: float, algorithm: str = "coda") -> float:
+        """The probability that a trial is done by so many people."""
+        people = number(people, name="people", least=0)
+        if not self.simulated:
+            return chance_by(self.estimates, self.supposed.shares, algorithm, people)
+        times = np.array(stopping_times(self.trials, algorithm))
+        weights = np.array(scenario_weights(self.trials, algorithm, self.supposed.shares))
+        return float(weights @ (times <= people))
+
+    def chance_in(self, periods: float, algorithm: str = "coda") -> float:
+        """The probability that a trial is done after so many periods of its traffic."""
+        traffic = self.supposed.traffic
+        assert traffic is not None
+        if not (self.simulated and traffic.batched):
+            return self.chance(traffic.people_in(max(periods - traffic.delay, 0)), algorithm)
+        own = [one for one in self.trials if one.algorithm == algorithm]
+        done = np.array([one.done and one.periods is not None and one.periods <= periods for one in own])
+        return float(np.array(scenario_weights(self.trials, algorithm, self.supposed.shares)) @ done)
+
+    def periods(self, algorithm: str, share: float) -> float | None:
+        """After how many periods of its traffic a trial is done in this share of cases; None without traffic."""
+        traffic = self.supposed.traffic
+        if traffic is None:
+            return None
+        if self.simulated and traffic.batched:
+            own = [one for one in self.trials if one.algorithm == algorithm]
+            times = [one.periods if one.done and one.periods is not None else math.inf for one in own]
+            return quantile(times, scenario_weights(self.trials, algorithm, self.supposed.shares), share)
+        made = self.quantiles(algorithm)
+        return traffic.periods({0.5: made.median, 0.8: made.p80, 0.95: made.p95}[share])
+
+    def means(self, algorithm: str) -> Means | None:
+        """What simulated trials cost and gained on average; None where there were none."""
+        if not self.simulated:
+            return None
+        own = [one for one in self.trials if one.algorithm == algorithm]
+        weights, unit = np.array(scenario_weights(self.trials, algorithm, self.supposed.shares)), self.unit
+        table = np.array([(one.lost, one.over_constant, one.over_control, one.correct) for one in own], dtype=float)
+        lost, constant, control, correct = (float(x) for x in weights @ table)
+        return Means(unit * lost, unit * constant, unit * control, correct)
+
+    def curve(self, algorithm: str) -> tuple[FloatArray, FloatArray]:
+        """People (k,), and the certified ε (3, k) that 10, 50 and 90 % of the simulated trials are below by then."""
+        own = [one for one in self.trials if one.algorithm == algorithm]
+        weights = scenario_weights(self.trials, algorithm, self.supposed.shares)
+        last = max(n for one in own for n, _ in one.curve)
+        first = min(one.curve[0][0] for one in own)
+        people = np.geomspace(max(first, 1), max(last, first + 1), CURVE_POINTS)
+        # What was certified by then: of a round that is over, the smallest of all.
+        steps = np.ones((len(own), len(people)))
+        for i, one in enumerate(own):
+            at = np.array([n for n, _ in one.curve])
+            best = np.minimum.accumulate(np.array([e for _, e in one.curve]))
+            which = np.searchsorted(at, people, side="right") - 1
+            steps[i] = np.where(which >= 0, best[np.maximum(which, 0)], 1.0)
+        bands = [[quantile(list(steps[:, k]), weights, share) for k in range(len(people))] for share in BAND]
+        return people, self.unit * np.array(bands)
+
+    @property
+    def unit(self) -> float:
+        """How far apart the ends of the range of rewards are."""
+        return self.supposed.outcome.unit
+
+    @property
+    def lower_bound(self) -> float | None:
+        """The mean of the paper's lower bounds, by how likely scenarios are; None unless it is a theorem in each."""
+        bounds = [one.lower_bound for one in self.estimates]
+        if any(one is None for one in bounds):
+            return None
+        shares, n = self.supposed.shares, len(self.estimates) // len(self.supposed.scenarios)
+        return sum(shares[e.scenario] * (e.lower_bound or 0.0) / n for e in self.estimates)
+
+    @property
+    def largest_gain(self) -> float:
+        """What the best policy of the class earns more than the best single action, in the scenario where that is most."""
+        return self.unit * max(one.gain for one in self.estimates)
+
+    def affordable(self, budget: int | None = None, *, progress: Progress | None = None) -> Affordable:
+        """What a number of people affords: which ε, how many actions, how deep trees."""
+        people = self.budget if budget is None else budget
+        if people is None:
+            raise InputError("say how many people you can afford: affordable(budget=3000)")
+        people = whole_number(people, name="budget", least=1)
+        return affordable(self.supposed, self.estimates, people, progress=progress)
+
+    def findings(self) -> tuple[str, ...]:
+        """What whoever plans should know, in sentences."""
+        s, words = self.supposed, list(self.supposed.remarks())
+        coda, plain = self.quantiles("coda"), self.quantiles("uniform")
+        if self.largest_gain <= s.epsilon:
+            words.append(
+                f"Personalising cannot pay here: in no scenario does the best policy earn more than {s.epsilon:g} (ε) over "
+                "the best single action. An ordinary test of the actions will do (--policies trees:depth=0), or take a "
+                "smaller ε if less would matter."
+            )
+        if plain.median <= PLAIN_TRIAL_SUFFICES * coda.median:
+            words.append(
+                "A plain randomised trial is all you need: exploring cleverly would save next to nothing, and the same "
+                "certificate stops both."
+            )
+        elif math.isfinite(plain.median):
+            words.append(f"Exploring by design (coda) saves about {100 * (1 - coda.median / plain.median):.0f} % of the people.")
+        if s.traffic is not None and (weeks := self.periods("coda", 0.8)) is not None:
+            years = weeks * {"hour": 1 / 8766, "day": 1 / 365.25, "week": 7 / 365.25, "month": 1 / 12, "year": 1}[s.traffic.period]
+            if years > 2:
+                words.append(
+                    f"With {s.traffic.describe()} that takes {years:.1f} years in one of five cases: take a larger ε, fewer "
+                    "actions, or a smaller class of policies."
+                )
+        if self.simulated and not all(math.isfinite(self.quantiles(one).p95) for one in RIVALS):
+            words.append(f"Some simulated trials were not done after {self.max_samples:,} people, and were given up.")
+        return tuple(words)
+
+    def to_json(self) -> dict[str, Any]:
+        """Everything, as what JSON knows."""
+        from pacbandits.planning.files import plan_to_json
+
+        return plan_to_json(self)

@@ -1,0 +1,224 @@
+"""What someone supposes of rewards before a trial, as problems: each draw of a scenario is a truth that may be.
+
+    none       every action alike
+    winner     one action is better by the effect, for everybody
+    segments   one action is better by the effect for most people, and another one for a share of them
+    few        of many actions a few matter: each is better by the effect for its part of the people and by half of it for
+               the others; the rest are not
+
+Who wins, and which people differ, is drawn anew each time. People have base rates of their own, which all actions share.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import numpy as np
+
+from pacbandits.arrays import BoolArray, FloatArray
+from pacbandits.checks import number, settle, text, whole_number
+from pacbandits.errors import InputError, nearest, plain
+from pacbandits.policies.base import PolicyClass
+from pacbandits.problems.base import Problem
+from pacbandits.problems.noise import Bernoulli, Beta, Noise
+from pacbandits.problems.people import ranks
+from pacbandits.records import Contexts
+
+ScenarioKind = Literal["none", "winner", "segments", "few"]
+KINDS: tuple[str, ...] = get_args(ScenarioKind)
+IN_WORDS: dict[str, str] = {
+    "none": "every action alike",
+    "winner": "one action better for everybody",
+    "segments": "another action better for some people",
+    "few": "a few of many actions matter",
+}
+DEFAULT_SHARE = 0.3  # of people who differ
+DEFAULT_MATTER = 2  # actions
+DEFAULT_VARIATION = 0.3  # by which people's base rates differ, as a share of the baseline
+NEAR_SHARE = 0.05  # a feature that can tell apart a share of people to this is as good as any
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What rewards are like when nothing special is done, in their own units.
+
+    baseline: their mean.
+    spread: their standard deviation; None where a reward is all or nothing, as a conversion is.
+    low, high: between what they lie.
+    variation: by which share of the baseline people differ, whatever is done.
+    """
+
+    baseline: float
+    spread: float | None = None
+    low: float = 0.0
+    high: float = 1.0
+    variation: float = DEFAULT_VARIATION
+
+    def __post_init__(self) -> None:
+        low, high = number(self.low, name="the low end of reward_range"), number(self.high, name="its high end")
+        if not low < high:
+            raise InputError(f"reward_range must rise, got {low:g} to {high:g}")
+        settle(self, low=low, high=high, baseline=number(self.baseline, name="baseline"))
+        if not low < self.baseline < high:
+            raise InputError(
+                f"baseline must lie between {low:g} and {high:g}, the range of rewards, got {self.baseline:g}; "
+                "state another reward_range if rewards may lie outside"
+            )
+        settle(self, variation=number(self.variation, name="variation", least=0, most=0.9))
+        if self.spread is None:
+            return
+        settle(self, spread=number(self.spread, name="spread", above=0))
+        largest = float(np.sqrt((self.baseline - low) * (high - self.baseline)))
+        if self.spread >= largest:
+            raise InputError(
+                f"spread must be below {largest:.4g}, the most that rewards from {low:g} to {high:g} with a mean of "
+                f"{self.baseline:g} can have, got {self.spread:g}; leave it out where a reward is {low:g} or {high:g}"
+            )
+
+    @property
+    def unit(self) -> float:
+        """How far apart the ends of the range are."""
+        return self.high - self.low
+
+    @property
+    def noise(self) -> Noise:
+        """How rewards scatter, once they are brought to [0, 1]."""
+        if self.spread is None:
+            return Bernoulli()
+        mean = (self.baseline - self.low) / self.unit
+        return Beta((self.spread / self.unit) ** 2 / (mean * (1.0 - mean)))
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """A supposition of what actions do.
+
+    kind: which; see above.
+    effect: by how much a better action is better, in the units of rewards; of no account to `none`.
+    share: of people who differ, in `segments`.
+    matter: how many actions do, in `few`.
+    weight: how likely, beside the others.
+    name: what reports call it; by default its kind.
+    """
+
+    kind: ScenarioKind
+    effect: float = 0.0
+    share: float = DEFAULT_SHARE
+    matter: int = DEFAULT_MATTER
+    weight: float = 1.0
+    name: str = ""
+
+    def __post_init__(self) -> None:
+        if self.kind not in KINDS:
+            raise InputError(f"there is no scenario '{plain(self.kind)}'{nearest(str(self.kind), KINDS)}")
+        settle(self, name=text(self.name, name="name") or self.kind)
+        above = {} if self.kind == "none" else {"above": 0.0}
+        settle(self, effect=number(self.effect, name=f"effect of scenario '{plain(self.name)}'", least=0.0, **above))
+        settle(self, share=number(self.share, name="share", above=0, below=1))
+        settle(self, matter=whole_number(self.matter, name="matter", least=1))
+        settle(self, weight=number(self.weight, name="weight", above=0))
+
+    def describe(self) -> str:
+        """In words, with the figures that count."""
+        if self.kind == "none":
+            return IN_WORDS["none"]
+        if self.kind == "winner":
+            return f"one action is better by {self.effect:g} for everybody"
+        if self.kind == "segments":
+            return (
+                f"one action is better by {self.effect:g}, but another one for {100 * self.share:g} % of the people, "
+                "by as much"
+            )
+        return f"{self.matter} of the actions are better by {self.effect:g}, each for a part of the people"
+
+    def check(self, outcome: Outcome, *, n_actions: int) -> None:
+        """Raise where the effect leads out of the range of rewards, or there are not as many actions."""
+        best = outcome.baseline * (1 + (outcome.variation if outcome.low == 0 else 0)) + self.effect
+        if self.kind != "none" and best > outcome.high:
+            raise InputError(
+                f"scenario '{plain(self.name)}': {outcome.baseline:g} and an effect of {self.effect:g} lead beyond "
+                f"{outcome.high:g}, the largest reward; take a smaller effect, or a smaller variation of people than "
+                f"{outcome.variation:g}"
+            )
+        if self.kind == "few" and self.matter >= n_actions:
+            raise InputError(f"scenario '{plain(self.name)}': {self.matter} of {n_actions} actions are not a few")
+
+    def draw(
+        self,
+        contexts: Contexts,
+        policies: PolicyClass,
+        *,
+        outcome: Outcome,
+        rng: np.random.Generator,
+    ) -> Problem:
+        """A truth that may be, for contexts with ids 0 … n − 1; rewards are brought to [0, 1]."""
+        n, n_actions = len(contexts), policies.n_actions
+        self.check(outcome, n_actions=n_actions)
+        means = np.tile(_bases(contexts, outcome, rng)[:, None], (1, n_actions))
+        order = rng.permutation(n_actions)
+        if self.kind == "winner":
+            means[:, order[0]] += self.effect
+        elif self.kind == "segments":
+            differ = segment(contexts, self.share, rng)
+            means[~differ, order[0]] += self.effect
+            means[differ, order[1 % n_actions]] += self.effect
+        elif self.kind == "few":
+            left = np.ones(n, dtype=np.bool_)
+            for k in range(self.matter):
+                last = k == self.matter - 1
+                part = left if last else left & segment(contexts, 1.0 / (self.matter - k), rng, within=left)
+                means[:, order[k]] += np.where(part, self.effect, self.effect / 2)
+                left &= ~part
+        return Problem(
+            name=self.name,
+            description=f"{n} contexts and {n_actions} actions: {self.describe()}.",
+            population=contexts,
+            mean_rewards=np.clip((means - outcome.low) / outcome.unit, 0.0, 1.0),
+            noise=outcome.noise,
+            policies=policies,
+        )
+
+
+def _bases(contexts: Contexts, outcome: Outcome, rng: np.random.Generator) -> FloatArray:
+    """What people earn when nothing special is done (n,): a smooth wave over their features about the baseline."""
+    n = len(contexts)
+    if contexts.n_features:
+        x = ranks(contexts)
+        direction = rng.standard_normal(x.shape[1])
+        wave = np.sin(2 * np.pi * (x @ (direction / np.linalg.norm(direction)) + rng.random()))
+    else:
+        wave = rng.uniform(-1.0, 1.0, n)
+    wave -= contexts.weights @ wave
+    room = min(outcome.baseline - outcome.low, outcome.high - outcome.baseline)
+    return outcome.baseline + outcome.variation * room * wave / max(1.0, float(np.abs(wave).max()))
+
+
+def segment(
+    contexts: Contexts, share: float, rng: np.random.Generator, *, within: BoolArray | None = None
+) -> BoolArray:
+    """People (n,) of about this share, told apart by one feature: those above or below a value, or of some labels.
+
+    within: of whom it is a share, if not of all. Without features people are drawn one by one.
+    """
+    weights = contexts.weights if within is None else np.where(within, contexts.weights, 0.0)
+    weights = weights / weights.sum()
+    if not contexts.n_features:
+        return rng.random(len(contexts)) < share
+    cuts = [_cut(contexts, j, weights, share, rng) for j in rng.permutation(contexts.n_features)]
+    errors = [abs(float(weights @ cut) - share) for cut in cuts]
+    near = [cut for cut, error in zip(cuts, errors, strict=True) if error <= NEAR_SHARE]
+    return near[0] if near else cuts[int(np.argmin(errors))]
+
+
+def _cut(contexts: Contexts, j: int, weights: FloatArray, share: float, rng: np.random.Generator) -> BoolArray:
+    """The people (n,) below or above a value of one feature, or with some of its labels, of about this share."""
+    values = np.nan_to_num(contexts.features[:, j], nan=-np.inf)
+    distinct, which = np.unique(values, return_inverse=True)
+    if contexts.categories[j] is not None:
+        which = rng.permutation(len(distinct))[which.reshape(-1)]  # labels have no order
+    elif rng.random() < 0.5:
+        which = len(distinct) - 1 - which.reshape(-1)
+    below = np.cumsum(np.bincount(which.reshape(-1), weights=weights, minlength=len(distinct)))
+    last = int(np.argmin(np.abs(below - share)))
+    return which.reshape(-1) <= last
