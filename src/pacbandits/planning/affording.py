@@ -64,9 +64,7 @@ def affordable(
         tell("how many actions the budget affords")
         actions = _affordable_actions(supposed, budget, needed.p80, ratio)
     tell("how deep trees the budget affords")
-    by_depth = {
-        depth: _people(one, ratio) for depth in DEPTHS if (one := with_depth(supposed, depth)) is not None
-    }
+    by_depth = {depth: _people(one, ratio) for depth in DEPTHS if (one := with_depth(supposed, depth)) is not None}
     deep = [depth for depth, (_, p80) in by_depth.items() if p80 <= budget]
     return Affordable(
         budget,

@@ -44,9 +44,7 @@ class Supposition(Protocol):
         """Raise where it cannot be."""
         ...
 
-    def draw(
-        self, contexts: Contexts, policies: PolicyClass, *, outcome: Outcome, rng: np.random.Generator
-    ) -> Problem:
+    def draw(self, contexts: Contexts, policies: PolicyClass, *, outcome: Outcome, rng: np.random.Generator) -> Problem:
         """A truth that may be."""
         ...
 
@@ -175,10 +173,14 @@ def people_of(contexts: Contexts, *, seed: int = 0, most: int = MAX_PEOPLE) -> C
 
 def usual_scenarios(*, effect: float, n_actions: int, share: float | None = None) -> tuple[Scenario, ...]:
     """None, a winner, segments; and few, where there are actions enough."""
-    kinds: Sequence[Any] = ("none", "winner", "segments", "few") if n_actions >= MIN_ACTIONS_OF_FEW else (
-        "none",
-        "winner",
-        "segments",
+    kinds: Sequence[Any] = (
+        ("none", "winner", "segments", "few")
+        if n_actions >= MIN_ACTIONS_OF_FEW
+        else (
+            "none",
+            "winner",
+            "segments",
+        )
     )
     sized: dict[str, float] = {} if share is None else {"share": number(share, name="share", above=0, below=1)}
     return tuple(Scenario(kind, effect=effect, **sized) for kind in kinds)

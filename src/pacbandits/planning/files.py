@@ -53,9 +53,7 @@ def answer_to_json(plan: StudyPlan) -> Json:
         out[one] = {
             "people": plan.quantiles(one).to_json(),
             "people_foretold": plan.foretold(one).to_json(),
-            "by_scenario": {
-                scenario.name: plan.quantiles(one, i).to_json() for i, scenario in enumerate(s.scenarios)
-            },
+            "by_scenario": {scenario.name: plan.quantiles(one, i).to_json() for i, scenario in enumerate(s.scenarios)},
             "periods": None if s.traffic is None else periods | {"period": s.traffic.period},
             "done_by_budget": None if plan.budget is None else plan.chance(plan.budget, one),
             "means": None if means is None else means.to_json(),

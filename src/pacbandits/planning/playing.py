@@ -148,9 +148,7 @@ class _Course:
     periods: float | None = None
 
 
-def _freely(
-    problem: Problem, made: Algorithm[Any], state: State, asked: Question, rng: np.random.Generator
-) -> _Course:
+def _freely(problem: Problem, made: Algorithm[Any], state: State, asked: Question, rng: np.random.Generator) -> _Course:
     """Rounds as the algorithm wants them, rewards at once."""
     course = _Course(state, 0, 0.0, [])
     while (plan := made.design(course.state)) is not None and course.samples + plan.samples <= asked.max_samples:

@@ -233,9 +233,7 @@ def foretold(estimates: tuple[Estimate, ...], shares: tuple[float, ...], algorit
     medians = [one.medians[algorithm] for one in estimates]
     low, high = math.log(min(medians)) - 10, math.log(max(medians)) + 10
     values = [
-        math.exp(
-            float(brentq(lambda x, s=share: chance_by(estimates, shares, algorithm, math.exp(x)) - s, low, high))
-        )
+        math.exp(float(brentq(lambda x, s=share: chance_by(estimates, shares, algorithm, math.exp(x)) - s, low, high)))
         for share in SHOWN_SHARES
     ]
     return Quantiles(*values)

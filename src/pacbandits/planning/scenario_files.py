@@ -1,15 +1,15 @@
 """Scenarios in a TOML file: all that a plan supposes, for those who would rather keep it in one place.
 
-    actions = 6
-    baseline = 0.05
-    epsilon = 0.02
-    traffic = "4000/week"
+actions = 6
+baseline = 0.05
+epsilon = 0.02
+traffic = "4000/week"
 
-    [[scenario]]
-    kind = "segments"
-    effect = 0.04
-    share = 0.25
-    weight = 2
+[[scenario]]
+kind = "segments"
+effect = 0.04
+share = 0.25
+weight = 2
 """
 
 from __future__ import annotations
@@ -100,7 +100,9 @@ def _scenario(value: object, which: int) -> Scenario:
         raise InputError(f"scenario {which} lacks its kind: none, winner, segments or few")
     called = f"of scenario {which}"
     options: dict[str, Any] = {"kind": text(given["kind"], name=f"kind {called}")}
-    options |= {key: number(given[key], name=f"{key} {called}") for key in ("effect", "share", "weight") if key in given}
+    options |= {
+        key: number(given[key], name=f"{key} {called}") for key in ("effect", "share", "weight") if key in given
+    }
     if "matter" in given:
         options["matter"] = whole_number(given["matter"], name=f"matter {called}")
     if "name" in given:

@@ -190,9 +190,16 @@ class StudyPlan:
                 "certificate stops both."
             )
         elif math.isfinite(plain.median):
-            words.append(f"Exploring by design (coda) saves about {100 * (1 - coda.median / plain.median):.0f} % of the people.")
+            words.append(
+                f"Exploring by design (coda) saves about {100 * (1 - coda.median / plain.median):.0f} % of the people."
+            )
         if s.traffic is not None and (weeks := self.periods("coda", 0.8)) is not None:
-            years = weeks * {"hour": 1 / 8766, "day": 1 / 365.25, "week": 7 / 365.25, "month": 1 / 12, "year": 1}[s.traffic.period]
+            years = (
+                weeks
+                * {"hour": 1 / 8766, "day": 1 / 365.25, "week": 7 / 365.25, "month": 1 / 12, "year": 1}[
+                    s.traffic.period
+                ]
+            )
             if years > 2:
                 words.append(
                     f"With {s.traffic.describe()} that takes {years:.1f} years in one of five cases: take a larger ε, fewer "

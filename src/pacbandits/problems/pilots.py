@@ -80,9 +80,7 @@ class PilotEffects:
         if n_actions != self.log.n_actions:
             raise InputError(f"the pilot has {self.log.n_actions} actions, and the plan {n_actions}")
 
-    def draw(
-        self, contexts: Contexts, policies: PolicyClass, *, outcome: Outcome, rng: np.random.Generator
-    ) -> Problem:
+    def draw(self, contexts: Contexts, policies: PolicyClass, *, outcome: Outcome, rng: np.random.Generator) -> Problem:
         """A truth that the pilot leaves possible; rewards lie in [0, 1]."""
         log, n_actions = self.log, self.log.n_actions
         half: BoolArray = rng.random(len(log)) < 0.5

@@ -17,12 +17,22 @@ from dataclasses import dataclass, field, replace
 from typing import Annotated, ClassVar
 
 from pacbandits.checks import number, positive, settle
-from pacbandits.design import DesignTask, Solution, best_pricing, solve_by_pricing, solve_enumerated
+from pacbandits.design import (
+    DesignTask,
+    Solution,
+    best_pricing,
+    price_propensities,
+    solve_by_pricing,
+    solve_enumerated,
+)
 from pacbandits.options import About
 from pacbandits.policies.base import EnumeratedClass
 from pacbandits.policies.counting import counting
 from pacbandits.progress import Progress
+from pacbandits.records import Design
+from pacbandits.rewards import Fitted
 from pacbandits.trials.exploration import (
+    NEGLIGIBLE_SKEW,
     NoisyDesign,
     even_share,
     explore_uniformly,
@@ -45,6 +55,7 @@ DEFAULT_PRECISION = 0.1  # the relative gap to which designs are solved through 
 LOOSENED_ERROR_SHARE, MAX_LOOSENED = 0.3, 0.6
 LISTED_PRECISION = 0.01  # the relative gap to which designs are solved over a list
 MAX_PRICING_ROUNDS, MAX_PRICING_ROUNDS_INEXACT = 25, 8  # of one design; fewer with an oracle that is not exact
+TEMPERING_SHARES = (0.3, 0.6)  # played evenly, of the design of a small class that rare rewards make costly
 MAX_POOLED_POLICIES = 200  # the heaviest of one design, to start the next from
 
 
@@ -126,6 +137,8 @@ class Coda(Trial):
             share = even_share(error=error, advantage=even.price / designed.price)
             designed = explore_with(state, task, NoisyDesign(replace(solution.design, even_share=share), fitted))
             calls += designed.oracle_calls
+        else:
+            designed = _tempered(state, task, designed, solution.design, fitted)
         if even.price <= (1.0 if led else MIN_PRICE_ADVANTAGE) * designed.price:
             return replace(even, oracle_calls=calls)
         listed = isinstance(state.policies, EnumeratedClass)
@@ -148,3 +161,19 @@ class Coda(Trial):
             progress=progress,
         )
         return solution, counted.calls
+
+
+def _tempered(
+    state: TrialState, task: DesignTask, designed: Exploration, design: Design, fitted: Fitted
+) -> Exploration:
+    """The cheapest of a design and its mixtures with even exploration, if bets lose more to rare rewards than it knows.
+
+    A design goes by variances, and plays some actions so rarely that one of their rare rewards ruins a bet.
+    """
+    plain = price_propensities(task, designed.sampler.propensities(task.contexts)).upper
+    if designed.price <= NEGLIGIBLE_SKEW * plain:
+        return designed
+    mixed = [
+        explore_with(state, task, NoisyDesign(replace(design, even_share=share), fitted)) for share in TEMPERING_SHARES
+    ]
+    return min((designed, *mixed), key=lambda one: one.price)

@@ -1,0 +1,96 @@
+"""A plan for colleagues: one file of HTML that needs nothing else, or the same in Markdown."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable, Sequence
+from html import escape
+from pathlib import Path
+
+from pacbandits.errors import InputError, one_line
+from pacbandits.planning import Affordable, StudyPlan
+from pacbandits.report.figures import pyplot
+from pacbandits.report.page import check_report, markdown_table, page_html
+from pacbandits.report.plan_figure import plan_figure
+from pacbandits.report.planned import SHARE_WORDS, answer, budget_rows, gain_rows, main_rows, people, scenario_rows
+
+TITLE = "What will the trial cost?"
+SCENARIO_HEAD = ("if this is true", "by design: half", "4 of 5", "plain: half", "4 of 5")
+HOW = (
+    "Each simulated trial draws a truth that the scenarios leave possible, lets the real algorithm explore people like "
+    "those given, and stops when its certificate proves the answer. The quick answer (in brackets) is computed from the "
+    "price of telling policies apart, the nats that a proof takes and what chance does to the luckiest of many policies."
+)
+
+
+def write_plan_report(plan: StudyPlan, path: Path, *, afforded: Affordable | None = None) -> None:
+    """Write the report, in HTML or Markdown by the end of its name."""
+    check_report(path)
+    text = plan_markdown(plan, afforded) if path.suffix.lower() == ".md" else plan_html(plan, afforded)
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"cannot write {path}: {error.strerror or error}") from None
+
+
+def plan_html(plan: StudyPlan, afforded: Affordable | None = None) -> str:
+    """The report as a page."""
+    parts = [
+        f"<h1>{TITLE}</h1>",
+        f'<p class="dim">{escape(one_line(plan.source))}</p>',
+        f'<div class="answer">{"".join(f"<p>{escape(words)}</p>" for words in answer(plan))}</div>',
+        _picture(plan),
+        "<h2>How many people until it is proven</h2>",
+        _table_html(("", *SHARE_WORDS), main_rows(plan)),
+        "<h2>Scenario by scenario</h2>",
+        _table_html(SCENARIO_HEAD, scenario_rows(plan)),
+    ]
+    if plan.simulated:
+        parts += ["<h2>What that costs and gains, on average</h2>"]
+        parts += [_table_html(("", "by design", "plain"), gain_rows(plan))]
+    if afforded is not None:
+        parts += [f"<h2>What {afforded.budget:,} people afford</h2>", _table_html(("", ""), budget_rows(plan, afforded))]
+    if findings := plan.findings():
+        parts += ["<h2>What to know</h2>", f"<ul>{''.join(f'<li>{escape(words)}</li>' for words in findings)}</ul>"]
+    parts += ["<h2>What is supposed</h2>", _table_html(("", ""), plan.supposed.describe())]
+    parts += ["<h2>How this was computed</h2>", f"<p>{escape(HOW)}</p>", *_bound(plan)]
+    return page_html(TITLE, parts)
+
+
+def plan_markdown(plan: StudyPlan, afforded: Affordable | None = None) -> str:
+    """The report as Markdown."""
+    lines = [f"# {TITLE}", one_line(plan.source), "", *answer(plan), "", "## How many people until it is proven"]
+    lines += markdown_table(("", *SHARE_WORDS), main_rows(plan))
+    lines += ["", "## Scenario by scenario", *markdown_table(SCENARIO_HEAD, scenario_rows(plan))]
+    if plan.simulated:
+        lines += ["", "## What that costs and gains, on average"]
+        lines += markdown_table(("", "by design", "plain"), gain_rows(plan))
+    if afforded is not None:
+        lines += ["", f"## What {afforded.budget:,} people afford", *markdown_table(("", ""), budget_rows(plan, afforded))]
+    if findings := plan.findings():
+        lines += ["", "## What to know", *(f"- {words}" for words in findings)]
+    lines += ["", "## What is supposed", *markdown_table(("", ""), plan.supposed.describe())]
+    return "\n".join([*lines, "", "## How this was computed", HOW]) + "\n"
+
+
+def _bound(plan: StudyPlan) -> Iterable[str]:
+    if plan.lower_bound is not None:
+        yield f"<p>No way to explore needs fewer than {people(plan.lower_bound)} people on average; that is a theorem.</p>"
+
+
+def _picture(plan: StudyPlan) -> str:
+    """The picture as SVG within the page."""
+    figure, text = plan_figure(plan), io.StringIO()
+    figure.savefig(text, format="svg")
+    pyplot().close(figure)
+    return text.getvalue()[text.getvalue().index("<svg") :]
+
+
+def _table_html(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    first = "".join(f'<th class="n">{escape(cell)}</th>' if i else f"<th>{escape(cell)}</th>" for i, cell in enumerate(head))
+    side = "n" if any(head) else ""
+    body = "".join(
+        "<tr>" + "".join(f'<td class="{side if i else ""}">{escape(one_line(c))}</td>' for i, c in enumerate(row)) + "</tr>"
+        for row in rows
+    )
+    return f"<table>{f'<tr>{first}</tr>' if any(head) else ''}{body}</table>"
