@@ -6,6 +6,8 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 # Python compiles what it imports; to compile all that is installed, imported or not, takes as long as to install it.
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
+# Where this is set, as in many containers, each of the tests' processes would compile all of its sources again.
+unexport PYTHONDONTWRITEBYTECODE
 # As many processes as cores test at once; threads of theirs would only wait for one another.
 PYTEST := OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n auto
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,6 +14,7 @@ from pacbandits.errors import InputError
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
+SomeArray = TypeVar("SomeArray", bound=NDArray[Any])
 
 _NAN_BITS = np.array(np.nan).view(np.uint64)
 
@@ -111,6 +112,13 @@ def probabilities(value: ArrayLike, *, name: str, size: int | None = None) -> Fl
         array = array / total
     array.setflags(write=False)
     return array
+
+
+def read_only(array: SomeArray) -> SomeArray:
+    """A view that cannot be written to, for kernels that only read: they are compiled once, whoever owns the array."""
+    view = array.view()
+    view.flags.writeable = False
+    return view
 
 
 def _is_settled(array: NDArray[Any]) -> bool:

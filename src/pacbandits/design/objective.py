@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pacbandits.allocation import allocate, fill_row
-from pacbandits.arrays import FloatArray, IntArray
+from pacbandits.arrays import FloatArray, IntArray, read_only
 from pacbandits.compiled import kernel, over_cores
 
 # Contexts are processed in blocks of this many, so that their masses and costs stay in cache; sums are added up block
@@ -144,14 +144,15 @@ class Objective:
         n_blocks = -(-actions.shape[1] // _CONTEXTS_A_BLOCK)
         values = np.empty((n_blocks, actions.shape[0]))
         totals = np.empty(n_blocks)
-        parts = self._parts
-        over_cores(lambda a, b: _evaluate(parts, actions, kappa, values, totals, a, b), count=n_blocks)
+        parts, table = self._parts, read_only(actions)
+        over_cores(lambda a, b: _evaluate(parts, table, kappa, values, totals, a, b), count=n_blocks)
         return float(totals.sum()), values.sum(axis=0)
 
     def propensities(self, actions: np.ndarray[Any, Any], kappa: FloatArray) -> FloatArray:
         """p(κ), the best propensities (N, A) for a weighting of the table's policies."""
         mass = np.zeros_like(self.noise)
-        over_cores(lambda a, b: _add_mass(actions, kappa, self.reference, mass, a, b), count=len(self.reference))
+        table, reference = read_only(actions), read_only(self.reference)
+        over_cores(lambda a, b: _add_mass(table, kappa, reference, mass, a, b), count=len(reference))
         return allocate(mass * self.noise, floor=self.floor)[0]
 
     def costs(self, propensities: FloatArray) -> FloatArray:

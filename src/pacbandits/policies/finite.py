@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pacbandits.arrays import FloatArray, IntArray, integers
+from pacbandits.arrays import FloatArray, IntArray, integers, read_only
 from pacbandits.checks import texts
 from pacbandits.compiled import cores, kernel, over_cores
 from pacbandits.errors import InputError, plain
@@ -102,7 +102,8 @@ class TablePolicy:
 def sum_scores(actions: np.ndarray[Any, Any], scores: FloatArray) -> FloatArray:
     """`Σ_c scores[c, actions[k, c]]` for every row k of a table of actions (K, N) and scores (N, A): (K,)."""
     out = np.empty(actions.shape[0])
-    over_cores(lambda a, b: _sum_scores(actions, scores, out, a, b), count=actions.shape[0])
+    table, given = read_only(actions), read_only(scores)
+    over_cores(lambda a, b: _sum_scores(table, given, out, a, b), count=actions.shape[0])
     return out
 
 

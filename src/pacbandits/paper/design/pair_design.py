@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from pacbandits.allocation import allocate, check_floor
-from pacbandits.arrays import FloatArray, IntArray, floats, integers
+from pacbandits.arrays import FloatArray, IntArray, floats, integers, read_only
 from pacbandits.checks import settle
 from pacbandits.compiled import kernel, over_cores
 from pacbandits.errors import InputError
@@ -66,7 +66,8 @@ class PairDesign:
 def pair_mass(actions: np.ndarray[Any, Any], *, pairs: IntArray, weights: FloatArray, n_actions: int) -> FloatArray:
     """The masses x (N, A) of weighted pairs (m, 2) of rows of a table of actions (K, N)."""
     mass = np.zeros((actions.shape[1], n_actions))
-    over_cores(lambda a, b: _add_pairs(actions, pairs, weights, mass, a, b), count=len(mass))
+    table, chosen, kappa = read_only(actions), read_only(pairs), read_only(weights)
+    over_cores(lambda a, b: _add_pairs(table, chosen, kappa, mass, a, b), count=len(mass))
     return mass
 
 

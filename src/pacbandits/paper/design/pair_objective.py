@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pacbandits.allocation import allocate, fill_row
-from pacbandits.arrays import FloatArray, IntArray
+from pacbandits.arrays import FloatArray, IntArray, read_only
 from pacbandits.compiled import kernel, over_cores
 from pacbandits.paper.design.pair_design import pair_mass
 
@@ -41,7 +41,7 @@ class PairObjective:
         n_blocks = -(-self.table.shape[1] // _CONTEXTS_A_BLOCK)
         values = np.empty((n_blocks, len(pairs)))
         totals = np.empty(n_blocks)
-        parts = _PairParts(self.table, self.weights, self.n_actions, self.floor)
+        parts = _PairParts(read_only(self.table), read_only(self.weights), self.n_actions, self.floor)
         over_cores(lambda a, b: _evaluate(parts, pairs, kappa, values, totals, a, b), count=n_blocks)
         return float(totals.sum()), values.sum(axis=0)
 
@@ -54,9 +54,9 @@ class PairObjective:
         """For every policy, which of the later ones it is told from worst, and V of that pair: V (K,), pairs (K, 2)."""
         values = np.zeros(len(self.table))
         partners = np.arange(len(self.table))
-        costs = _costs(propensities, self.weights)
+        table, costs = read_only(self.table), _costs(propensities, self.weights)
         over_cores(
-            lambda a, b: _worst_partners(self.table, costs, values, partners, a, b),
+            lambda a, b: _worst_partners(table, costs, values, partners, a, b),
             count=len(self.table),
             chunks_per_core=_PIECES_A_CORE,
         )
@@ -66,15 +66,16 @@ class PairObjective:
 def all_variances(table: np.ndarray[Any, Any], *, propensities: FloatArray, weights: FloatArray) -> FloatArray:
     """V(π, π'; p) (K, K) for a table (K, N), propensities (N, A) and context weights (N,), none of them checked."""
     out = np.zeros((len(table), len(table)))
-    costs = _costs(propensities, weights)
-    over_cores(lambda a, b: _all_pairs(table, costs, out, a, b), count=len(table), chunks_per_core=_PIECES_A_CORE)
+    rows, costs = read_only(table), _costs(propensities, weights)
+    over_cores(lambda a, b: _all_pairs(rows, costs, out, a, b), count=len(table), chunks_per_core=_PIECES_A_CORE)
     return out
 
 
 def all_disagreements(table: np.ndarray[Any, Any], *, weights: FloatArray) -> FloatArray:
     """P(π ≠ π') (K, K) for a table (K, N) and context weights (N,), none of them checked."""
     out = np.zeros((len(table), len(table)))
-    over_cores(lambda a, b: _all_apart(table, weights, out, a, b), count=len(table), chunks_per_core=_PIECES_A_CORE)
+    rows, nu = read_only(table), read_only(weights)
+    over_cores(lambda a, b: _all_apart(rows, nu, out, a, b), count=len(table), chunks_per_core=_PIECES_A_CORE)
     return out
 
 

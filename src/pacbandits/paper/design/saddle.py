@@ -23,7 +23,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pacbandits.allocation import fill_row
-from pacbandits.arrays import BoolArray, FloatArray, IntArray, floats, integers, probabilities
+from pacbandits.arrays import BoolArray, FloatArray, IntArray, floats, integers, probabilities, read_only
 from pacbandits.compiled import kernel
 from pacbandits.errors import InputError
 
@@ -131,7 +131,7 @@ class SaddleProblem:
     def table(self, rows: IntArray | None = None) -> SaddleTable:
         """All policies, or those of the given rows, for the kernels."""
         actions = self.actions if rows is None else self.actions[rows]
-        return SaddleTable(actions, self.reference, self.weights, self.smoothing)
+        return SaddleTable(read_only(actions), read_only(self.reference), read_only(self.weights), self.smoothing)
 
     def uniform(self) -> FloatArray:
         """Uniform propensities, (N, A)."""

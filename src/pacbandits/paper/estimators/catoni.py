@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pacbandits.arrays import FloatArray, IntArray, floats
+from pacbandits.arrays import FloatArray, IntArray, floats, read_only
 from pacbandits.compiled import kernel, over_cores
 from pacbandits.errors import InputError
 from pacbandits.paper.estimators.cells import Cells
@@ -32,6 +32,7 @@ def catoni_means(values: FloatArray, *, alpha: FloatArray, repeats: FloatArray |
     counts = np.ones(values.shape[1]) if repeats is None else floats(repeats, name="repeats", shape=(values.shape[1],))
     scales = _scales(alpha, shape=(len(values),))
     out = np.empty(len(values))
+    counts = read_only(counts)
     over_cores(lambda a, b: _means(values, counts, scales, out, a, b), count=len(values))
     return out
 
@@ -42,8 +43,8 @@ def catoni_gaps(cells: Cells, actions: np.ndarray[Any, Any], *, reference: IntAr
     cells.check_actions(reference, name="reference", shape=(len(cells.contexts),))
     scales = _scales(alpha, shape=(len(actions),))
     out = np.empty(len(actions))
-    rows = _WeightedRows.of(cells)
-    over_cores(lambda a, b: _gaps(rows, actions, reference, scales, out, a, b), count=len(actions))
+    rows, table, other = _WeightedRows.of(cells), read_only(actions), read_only(reference)
+    over_cores(lambda a, b: _gaps(rows, table, other, scales, out, a, b), count=len(actions))
     return out
 
 
@@ -53,11 +54,11 @@ def catoni_leads(cells: Cells, actions: np.ndarray[Any, Any], *, alpha: FloatArr
     size = len(actions)
     alpha = _scales(alpha, shape=(size, size))
     out = np.zeros((size, size))
-    rows = _WeightedRows.of(cells)
+    rows, table = _WeightedRows.of(cells), read_only(actions)
     first, second = np.triu_indices(size, k=1)
-    leads, scales = np.empty(len(first)), np.ascontiguousarray(alpha[first, second])
+    leads, scales = np.empty(len(first)), read_only(np.ascontiguousarray(alpha[first, second]))
     over_cores(
-        lambda a, b: _leads(rows, actions, first, second, scales, leads, a, b),
+        lambda a, b: _leads(rows, table, first, second, scales, leads, a, b),
         count=len(first),
         chunks_per_core=32,
     )

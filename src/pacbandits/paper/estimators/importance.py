@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pacbandits.arrays import FloatArray, IntArray, floats
+from pacbandits.arrays import FloatArray, IntArray, floats, read_only
 from pacbandits.compiled import kernel, over_cores
 from pacbandits.errors import InputError
 from pacbandits.paper.estimators.cells import Cells
@@ -46,7 +46,8 @@ def regularised_gaps(
         raise InputError(f"gamma must be 0 or more, got {gamma.min()}")
     out = np.empty(len(actions))
     rows = _Rows(cells.starts, cells.rewards, cells.propensities, cells.repeats, cells.n_actions)
-    over_cores(lambda a, b: _regularised_gaps(rows, actions, reference, gamma, out, a, b), count=len(actions))
+    table, other = read_only(actions), read_only(reference)
+    over_cores(lambda a, b: _regularised_gaps(rows, table, other, gamma, out, a, b), count=len(actions))
     return out / cells.samples
 
 

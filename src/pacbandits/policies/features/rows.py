@@ -197,6 +197,8 @@ def _terms(z: FloatArray, theta: FloatArray) -> _Terms:
     used = np.flatnonzero(theta)
     columns, features = np.divmod(used, z.shape[1])
     place, actions = np.nonzero(z.T[features])
+    # numpy finds both in one table: kernels are compiled once, for arrays of their own.
+    actions = np.ascontiguousarray(actions)
     return _Terms(columns[place], actions, z[actions, features[place]], theta[used[place]])
 
 

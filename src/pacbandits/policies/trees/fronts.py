@@ -104,7 +104,8 @@ def leaf_fronts(
     order_left: IntArray = np.arange(n_actions)
     order_right: IntArray = np.arange(n_actions)
     left, right = np.empty(2 * n_actions), np.empty(2 * n_actions)
-    end = add_leaf(total, order_left, tie, first, second, action, 0)
+    # A number that the compiler knows would have callees compiled once more, for that number.
+    end = add_leaf(total, order_left, tie, first, second, action, edges[0])
     edges[1] = end
     first[end], second[end], action[end] = 0.0, 0.0, 0
     end += 1
@@ -138,14 +139,15 @@ def stump_front(
     (S, or more): which splits are; empty where all are.
     """
     leaves, action = leaf_fronts(sums, total, layout, ties[1], allowed)
-    intervals = cut_first(leaves, SIDE_INTERVALS)
     tops = np.full((SIDE_INTERVALS, 3), -np.inf)
+    # No argument is a number that the compiler knows: callees would be compiled once more, for that number.
+    intervals = cut_first(leaves, tops.shape[0])
     pairs = np.empty((SIDE_INTERVALS, 2), dtype=np.int64)
     above = np.empty(SIDE_INTERVALS)
-    n = leaves.edges.shape[0] // 2
-    scan_pairs(leaves, intervals, tops, pairs, 0, n)
+    begin, n = leaves.edges[0], leaves.edges.shape[0] // 2
+    scan_pairs(leaves, intervals, tops, pairs, begin, n)
     largest_above(tops, above)
-    fs, ss, lefts, rights = keep_pairs(leaves, intervals, tops, above, 1 << 62, 0, n)
+    fs, ss, lefts, rights = keep_pairs(leaves, intervals, tops, above, action.shape[0] ** 2, begin, n)
     keep = front_beyond_ties(fs, ss, ties[0], ties[1])
     origin = np.empty((keep.shape[0], 3), dtype=np.int64)
     for i in range(keep.shape[0]):

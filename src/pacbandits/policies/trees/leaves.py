@@ -118,7 +118,8 @@ def large_below(block: FloatArray, j: int, layout: Layout, least: float) -> Bool
         right = whole - left
         total_left = side_totals(left, layout.starts[j], layout.starts[j + 1])[0]
         total_right = side_totals(right, layout.starts[j], layout.starts[j + 1])[0]
-        out[s, 0, :n_splits] = both_large(left, layout, least)
-        out[s, 1, :n_splits] = both_large(right, layout, least)
+        large_left, large_right = both_large(left, layout, least), both_large(right, layout, least)
+        for t in range(n_splits):  # a slice would take seconds to compile
+            out[s, 0, t], out[s, 1, t] = large_left[t], large_right[t]
         out[s, 0, n_splits] = out[s, 1, n_splits] = total_left >= least and total_right >= least
     return out

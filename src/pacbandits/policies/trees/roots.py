@@ -59,7 +59,8 @@ def best_below(
         if not adding:
             left[:] = 0.0
             size = 0
-        sum_two(codes[begin:end], scores[begin:end], starts, k, 0, left)
+        # starts[0] is 0; a number that the compiler knows would have this compiled once more, for that number.
+        sum_two(codes[begin:end], scores[begin:end], starts, k, starts[0], left)
         size += end - begin
         if not wanted[split] or size == 0 or size == codes.shape[0]:
             continue
