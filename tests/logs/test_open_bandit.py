@@ -56,7 +56,7 @@ def test_open_bandit_feedback_with_the_played_propensity():
 
 def test_positions_of_open_bandit_feedback():
     given = feedback(positions=[0, 1, 2, 0, 1, 1])
-    with pytest.raises(InputError, match=r"has positions 0, 1, 2; choose one \(--position 0\)"):
+    with pytest.raises(InputError, match=r"has positions 0, 1, 2; choose one \(position=0\)"):
         from_open_bandit(given)
     log = from_open_bandit(given, position=1)
     assert np.array_equal(log.propensities, given["pi_b"][[1, 4, 5], :, 1])

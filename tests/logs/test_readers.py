@@ -19,7 +19,7 @@ from tests.logs.cases import CSV, refused, write
             "a least propensity of 0.4 cannot be that of each of 3 actions; it lies between 0 and 1/3",
         ),
         ({"least_propensity": -1}, "a least propensity of -1"),
-        ({"least_propensity": float("nan")}, "least propensity must be a number, got nan"),
+        ({"least_propensity": float("nan")}, "least_propensity must be a number, got nan"),
         ({"least_propensity": 0.1, "n_actions": 2}, "action 2 was played, but there are 2 actions, from 0 to 1"),
         ({"least_propensity": 0.1, "position": 1}, "has no positions; leave out the position"),
         ({"format": "xml"}, "unknown format 'xml'"),

@@ -96,7 +96,7 @@ def test_a_least_propensity_for_each_row(tmp_path):
             "column 'action' is missing; there are: age, place, arm, reward, propensity; is 'arm' the action?",
         ),
         ("propensity", "pscore", "column 'propensity' is missing (or 'propensities', of all actions)"),
-        ("propensity", "pscore", "is 'pscore' the propensity? say so (--propensity NAME), or rename it"),
+        ("propensity", "pscore", "is 'pscore' the propensity? say so (propensity=\"NAME\"), or rename it"),
         ("reward,propensity", "rewards,prob", "columns 'reward' and 'propensity' are missing"),
         ("reward,propensity", "rewards,prob", "is 'rewards' the reward? is 'prob' the propensity?"),
         ("0.25", "nan", "column 'reward' has 1 missing value, in line 3; fill"),

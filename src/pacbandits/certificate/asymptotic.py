@@ -255,7 +255,7 @@ def choose(scores: Scores, policies: PolicyClass, *, epsilon: float) -> Policy:
 
 def check_draws(draws: int, *, delta: float) -> int:
     """Enough draws for the (1 − δ)-quantile to be among them."""
-    draws = whole_number(draws, name="draws")
+    draws = whole_number(draws, name="--draws")
     if draws < 1.0 / delta:
         raise InputError(f"draws must be 1/delta = {math.ceil(1.0 / delta):,} or more, got {draws:,}")
     return draws

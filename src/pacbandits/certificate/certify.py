@@ -24,7 +24,7 @@ from pacbandits.certificate.making import Evidence, make_certificate
 from pacbandits.checks import flag, instance
 from pacbandits.errors import InputError
 from pacbandits.logs.frames import DataFrame, log_of
-from pacbandits.logs.reading import Reading
+from pacbandits.logs.reading import Reading, check_arguments
 from pacbandits.policies import Restrictions
 from pacbandits.policies.base import PolicyClass
 from pacbandits.policies.costs import Searches, check_memory
@@ -36,6 +36,8 @@ DEFAULT_DELTA = 0.05
 FIRST_EPSILON = 0.05  # of rewards in [0, 1], from which the smallest that a log proves is looked for
 MAX_TRIED_DISTANCES = 6  # until it is found
 CERTIFICATE_SEARCHES = Searches(argmaxes=20, frontiers=6)  # as counted on logs of trees; up to twice as many
+
+_OWN_ARGUMENTS = ("policies", "epsilon", "delta", "contexts", "restrictions", "model", "ordered", "shuffle", "single")
 
 
 def certify(
@@ -85,6 +87,7 @@ def certify(
     certificate's `checks` tell what was found. A class that is given by its name is learnt as by `learn_class`, which
     also hands it out: `verify` needs it.
     """
+    check_arguments(reading, of="certify", others=_OWN_ARGUMENTS)
     if contexts is not None and not isinstance(policies, str):
         raise InputError("contexts are for a class that is given by its name; leave them out")
     if not isinstance(log, Log):

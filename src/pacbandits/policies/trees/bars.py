@@ -75,7 +75,7 @@ def check_label(words: str, contexts: Contexts) -> None:
     labels = contexts.categories[contexts.names.index(found[1])]
     if labels is not None and found[3] not in labels:
         raise InputError(
-            f"never '{plain(words)}' speaks of '{plain(found[3])}', which '{plain(found[1])}' never is"
+            f"--never '{plain(words)}' speaks of '{plain(found[3])}', which '{plain(found[1])}' never is"
             f"{nearest(found[3], labels)}"
         )
 
