@@ -114,7 +114,7 @@ def test_what_a_log_itself_refuses_has_a_line_too(head, rows, words, tmp_path):
         (b"age|action|reward\n1|0|1\n", "seems to be separated by '|'; use commas"),
         (
             b"age,action,rewrad,propensity\n1,0,1,0.5\n",
-            "is 'rewrad' the reward? say so (reward=\"NAME\"), or rename it",
+            "is 'rewrad' the reward? say so (reward=\"NAME\"), or rename",
         ),
     ],
 )

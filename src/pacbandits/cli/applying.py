@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from pacbandits.cli.reading import open_proof
 from pacbandits.cli.shared import app, check_output, print_json, say, show, status
 from pacbandits.errors import InputError, count_of, one_line, plain, visible
 
@@ -77,13 +78,11 @@ def apply_policy(
     pacbandits apply proof.json --sql policy.sql --python policy.py --rules policy.json
     pacbandits apply proof.json --sql - --draw draw_of_today[/]
     """
-    from pacbandits.proofs import load_certificate
-
     exports = {name: path for name, path in (("sql", sql), ("python", python), ("rules", rules)) if path is not None}
     _check_asked(customers, out=out, exports=exports, seed=seed)
     if not column or not column.isprintable():
         raise InputError(f"--column '{plain(column)}' must be a name that can be shown")
-    proof = load_certificate(certificate)
+    proof = open_proof(certificate, customers)
     written = {path: _export(name, proof, draw=draw, dialect=dialect) for name, path in exports.items()}
     if not proof.certificate.certified:
         words = (

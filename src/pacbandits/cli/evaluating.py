@@ -18,10 +18,11 @@ from pacbandits.cli.reading import (
     Unit,
     Without,
     open_log,
+    open_proof,
     reading_options,
 )
 from pacbandits.cli.shared import app, print_json, show, status
-from pacbandits.errors import InputError, nearest, plain
+from pacbandits.errors import InputError, close_to, nearest, plain
 
 COLUMN = "column:"
 
@@ -64,7 +65,6 @@ def evaluate_policy(
     from pacbandits.certificate import Certificate, evaluate, measure_worth
     from pacbandits.confidence import check_delta
     from pacbandits.policies.columns import ColumnPolicy
-    from pacbandits.proofs import load_certificate
     from pacbandits.report.worth import worth_table
 
     check_delta(delta)
@@ -88,7 +88,8 @@ def evaluate_policy(
             theirs = ColumnPolicy(policy.removeprefix(COLUMN), names)
             worth, words, own = evaluate(read, theirs, delta=delta, ordered=ordered), theirs.describe(), False
         else:
-            proof = load_certificate(policy)
+            _check_policy(policy)
+            proof = open_proof(Path(policy), log)
             read, made = open_log(log, given, proof=proof), proof.certificate
             _check_actions(made.action_names, read.action_names)
             tell("measuring how good it is")
@@ -108,6 +109,14 @@ def evaluate_policy(
         print_json(worth.to_json() | told)
     else:
         show(worth_table(worth, names, words, own=own, control=control, log=read))
+
+
+def _check_policy(policy: str) -> None:
+    """Raise where a column was meant, and written otherwise."""
+    kind, colon, name = policy.partition(":")
+    if not Path(policy).exists() and (colon or policy == COLUMN.removesuffix(":")) and close_to(kind, ["column"]):
+        meant = f"{COLUMN}{plain(name or 'NAME')}"
+        raise InputError(f"there is no file '{plain(policy)}'; for what a column says, write {meant}")
 
 
 def _check_actions(mine: tuple[str, ...] | None, theirs: tuple[str, ...] | None) -> None:

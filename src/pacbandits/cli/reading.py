@@ -96,9 +96,29 @@ def open_log(log: Path, reading: dict[str, Any], *, proof: Proof | None = None) 
 
     if str(log) in PAST_LOGS and not log.exists():
         if reading:
-            raise InputError(f"{log} is a log that needs no options to be read; leave out {next(iter(reading))}")
+            raise InputError(f"{log} is a log that needs no options to be read; leave out {_flag(next(iter(reading)))}")
         return load_log(str(log))
     return read_log(log, **reading)[0] if proof is None else proof.log(log, reading=reading)
+
+
+def _flag(name: str) -> str:
+    """The option of the command line for an argument of `read_log`."""
+    return "--actions" if name == "n_actions" else f"--{name.replace('_', '-')}"
+
+
+def open_proof(certificate: Path, log: Path | None) -> Proof:
+    """The certificate in a file; log: what is named after it, which may have been meant to come first."""
+    from pacbandits.logs.readers import LOG_FORMATS
+    from pacbandits.proofs import load_certificate
+    from pacbandits.records.parquet import suffix
+
+    tables = [ending for name in ("csv", "parquet", "open-bandit") for ending in LOG_FORMATS[name].endings]
+    if suffix(certificate) in tables:
+        turned = " the two are the wrong way round:" if log is not None and suffix(log) == ".json" else ""
+        raise InputError(f"{certificate} is a table, and no certificate;{turned} the certificate comes first")
+    if log is not None and log == certificate:
+        raise InputError(f"{certificate} stands there twice; the certificate comes first, and then the table")
+    return load_certificate(certificate)
 
 
 def read_contexts(path: Path) -> Contexts:
@@ -122,7 +142,7 @@ def reading_options(
 
     count = given.get("n_actions")
     if count is not None and count < 1:
-        raise InputError(f"actions must be 1 or more, got {count}")
+        raise InputError(f"--actions must be 1 or more, got {count}")
     for name, words in (("features", columns), ("without", left_out)):
         if words is not None:
             given[name] = tuple(map(str.strip, words.split(",")))

@@ -16,6 +16,7 @@ from pacbandits.cli.reading import (
     Position,
     RewardRange,
     open_log,
+    open_proof,
     read_contexts,
     reading_options,
 )
@@ -60,13 +61,13 @@ def verify_certificate(
     pacbandits verify proof.json log.parquet --policies trees:depth=2 --contexts before.parquet[/]
     """
     from pacbandits.policies.registry import describe_class, detail_class
-    from pacbandits.proofs import check_expected, check_is_proof, load_certificate
+    from pacbandits.proofs import check_expected, check_is_proof
     from pacbandits.proofs import verify as recheck
 
     reading = reading_options(
         n_actions=actions, least_propensity=least_propensity, reward_range=reward_range, clip=clip, position=position
     )
-    proof = load_certificate(certificate)
+    proof = open_proof(certificate, log)
     made = proof.certificate
     check_is_proof(made)
     read = open_log(log, reading, proof=proof)

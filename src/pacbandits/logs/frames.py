@@ -23,7 +23,7 @@ def log_of(frame: object, **reading: Unpack[Reading]) -> Log:
     """A log from a data frame of pandas, polars, DuckDB, …, or an Arrow table; reading: as for `read_log`."""
     options = ReadingOptions(**reading)
     if options.position is not None:
-        raise InputError("a data frame has no positions; leave out the position")
+        raise InputError("a data frame has no positions; leave out --position")
     empty = Fields.read({}, of="description of the table")
     table = arrow_table(frame)
     coded = [field.name for field in table.schema if pa.types.is_dictionary(field.type)]

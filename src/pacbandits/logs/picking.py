@@ -118,6 +118,11 @@ def order_of(column: Any, name: str, cells: Cells = SOMEWHERE) -> IntArray:
 def _features(table: Columns, options: ReadingOptions) -> list[str]:
     """The columns that are features by what the options say."""
     left = [name for name in table if not _is_own(name)]
+    uses = {getattr(options, use): use for use in (*_OWN_COLUMNS, "unit") if getattr(options, use) is not None}
+    for name in (*(options.features or ()), *options.keep):
+        if name in uses and name not in left:
+            why = ", which comes after the action" if uses[name] == "reward" else ""
+            raise InputError(f"column '{plain(name)}' is the {uses[name]}{why}, and cannot be a feature; leave it out")
     for name in (*(options.features or ()), *options.without):
         _check_there(name, left)
     kept = left if options.features is None else [name for name in left if name in set(options.features)]

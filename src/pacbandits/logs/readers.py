@@ -86,9 +86,9 @@ def read_log(path: str | Path, *, format: str | None = None, **reading: Unpack[R
     form = _format(path, format)
     options = ReadingOptions(**reading)
     if options.position is not None and not form.positions:
-        raise InputError(f"{path} has no positions; leave out the position")
+        raise InputError(f"{path} has no positions; leave out --position")
     if not form.columns and (said := options.of_columns):
-        raise InputError(f"{path} is in a format with columns of its own; leave out {said[0]}")
+        raise InputError(f"{path} is in a format with columns of its own; leave out --{said[0]}")
     with naming(path):
         log = form.read(path, options)
     return log, log.assumed

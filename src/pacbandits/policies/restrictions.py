@@ -49,19 +49,18 @@ class Restrictions:
                 number(given, name=name, most=1.0 if name == "--max-treated" else None)
         if self.control is not None:
             text(self.control, name="--control")
+        for words in self.never:
+            if ":" not in words:
+                raise InputError(f"--never '{plain(words)}' does not say where; {BAR_FORM}")
         self._check_together()
 
     def _check_together(self) -> None:
         """Raise where one restriction lacks another, or there are two budgets."""
         if self.max_treated is not None and (self.cost or self.max_cost is not None):
-            raise InputError(
-                "one budget at a time: --max-treated is a budget, and so is --max-cost; leave one of them out"
-            )
+            raise InputError("one budget at a time: --max-treated is one, and so is --max-cost; leave one of them out")
         if bool(self.cost) != (self.max_cost is not None):
             lacking = "--max-cost" if self.cost else "--cost"
-            raise InputError(
-                f"a budget is made of --cost, of actions by name, and --max-cost; {lacking} is lacking: add it"
-            )
+            raise InputError(f"a budget is made of --cost, of actions by name, and --max-cost; add {lacking}")
         for name, given in (("--max-treated", self.max_treated is not None), ("--never", bool(self.never))):
             if given and self.control is None:
                 raise InputError(f"{name} needs the action that is taken instead; name it, --control NAME")
@@ -76,8 +75,16 @@ class Restrictions:
             most = (self.max_cost or 0.0) if self.max_treated is None else self.max_treated
             options += [f"costs={'/'.join(map(_digits, costs))}", f"budget={_digits(most)}"]
         if self.never and self.control is not None:
-            spelt = ";".join(_spell(one, actions) for one in self.never)
-            options += [f"never={spelt}", f"fallback={_place(self.control, actions, what='--control')}"]
+            barred = [_spell(one, actions) for one in self.never]
+            own = _place(self.control, actions, what="--control")
+            for words, place in zip(self.never, barred, strict=True):
+                if place.startswith(f"{own}:"):
+                    raise InputError(
+                        f"'{plain(self.control)}' is what is done where others are barred, so --never '{plain(words)}' "
+                        "leaves nothing to do there; name another control, --control NAME"
+                    )
+            spelt = ";".join(barred)
+            options += [f"never={spelt}", f"fallback={own}"]
         if not options:
             return spec
         name, colon, given = spec.partition(":")

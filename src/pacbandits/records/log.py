@@ -380,7 +380,9 @@ def check_range(given: object) -> tuple[float, float]:
     ends = floats(cast(ArrayLike, given), name="--reward-range", shape=(2,))
     low, high = float(ends[0]), float(ends[1])
     if not (low < high and high - low < math.inf):
-        raise InputError(f"a reward range goes from a number to a larger one, got {low:g} to {high:g}")
+        raise InputError(
+            f"a reward range goes from a number to a larger one, got {low:g} to {high:g}; the smaller first"
+        )
     return low, high
 
 
