@@ -20,8 +20,11 @@ from tests.logs.cases import CSV, refused, write
         ),
         ({"least_propensity": -1}, "a least propensity of -1"),
         ({"least_propensity": float("nan")}, "least_propensity must be a number, got nan"),
-        ({"least_propensity": 0.1, "n_actions": 2}, "action 2 was played, but there are 2 actions, from 0 to 1"),
-        ({"least_propensity": 0.1, "position": 1}, "has no positions; leave out the position"),
+        (
+            {"least_propensity": 0.1, "n_actions": 2},
+            "n_actions=2 leaves no room for it; say 3 or more",
+        ),
+        ({"least_propensity": 0.1, "position": 1}, "has no positions; leave out position"),
         ({"format": "xml"}, "unknown format 'xml'"),
         ({"format": "parquet"}, "is not a readable"),
     ],

@@ -142,7 +142,7 @@ def test_a_parquet_file_of_any_name_and_what_it_may_not_say_twice(tmp_path):
         else:
             refused(words, tmp_path / "log.parquet")
     refused("propensities of 2 actions, but was said to have 3", tmp_path / "log", n_actions=3)
-    refused("leave out the least propensity", tmp_path / "log", least_propensity=0.1)
+    refused("leave out least_propensity", tmp_path / "log", least_propensity=0.1)
 
 
 def test_a_reward_in_words_is_asked_for_in_numbers(tmp_path):

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from pacbandits.certificate.watching import Check, look
+from pacbandits.certificate.watching import Check, alarm_words, look
 from pacbandits.confidence import check_delta, check_positive_epsilon
 from pacbandits.errors import InputError, one_line
 from pacbandits.fields import Fields, json_object
@@ -124,7 +124,7 @@ class Claim(ABC):
     @property
     def alarms(self) -> tuple[str, ...]:
         """Where the log speaks against what the claim rests on, in words."""
-        return tuple(check.describe() for check in self.checks if check.alarm)
+        return alarm_words(self.checks)
 
     @property
     def proviso(self) -> str:

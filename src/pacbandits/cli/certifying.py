@@ -33,6 +33,7 @@ from pacbandits.cli.restricting import (
     MaxTreated,
     Never,
     SmallestLeaf,
+    control_number,
     restrict,
 )
 from pacbandits.cli.shared import PARTIAL, SINGLE_HELP, app, check_output, print_json, say, say_cost, show, status
@@ -186,6 +187,11 @@ def certify_log(
         position=position,
     )
     read = open_log(log, reading)
+    if contexts is not None and contexts.exists() and log.exists() and contexts.samefile(log):
+        raise InputError(
+            "--contexts is the log itself; contexts are from before the experiment, so leave it out: the first rows of "
+            "the log will do"
+        )
     before = None if contexts is None else read_contexts(contexts)
     ordered = ordered or time is not None
     policies = restrict(
@@ -231,6 +237,8 @@ def certify_log(
                 ahead=ahead,
                 target=target,
                 policies=learnt.policies,
+                control=control_number(control, read),
+                proof=None if certificate is None else certificate.name,
             )
             table = certificate_table(made, summary)
     if report is not None and summary is not None:

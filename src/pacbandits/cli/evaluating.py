@@ -21,8 +21,9 @@ from pacbandits.cli.reading import (
     open_proof,
     reading_options,
 )
+from pacbandits.cli.restricting import control_number
 from pacbandits.cli.shared import app, print_json, show, status
-from pacbandits.errors import InputError, close_to, nearest, plain
+from pacbandits.errors import InputError, close_to, plain
 
 COLUMN = "column:"
 
@@ -64,6 +65,7 @@ def evaluate_policy(
     """
     from pacbandits.certificate import Certificate, evaluate, measure_worth
     from pacbandits.confidence import check_delta
+    from pacbandits.logs.reading import ReadingOptions
     from pacbandits.policies.columns import ColumnPolicy
     from pacbandits.report.worth import worth_table
 
@@ -99,16 +101,17 @@ def evaluate_policy(
             else:
                 worth = evaluate(read, made.policy, delta=delta, ordered=ordered)
             words = made.words
+            given = {**proof.reading, **given}
     if worth is None:
         raise InputError("how good this policy is cannot be told from the log it was chosen by; take another log")
     names = read.action_names or tuple(f"action {number}" for number in range(read.n_actions))
-    if control is not None and control not in names:
-        raise InputError(f"there is no action '{plain(control)}'{nearest(control, names)}")
+    compared = control_number(control, read)
+    outcome = ReadingOptions.from_json(given).outcome
     if as_json:
         told = {"actions": list(names), "own_log": own, "policy": words, "assumed": list(worth.assumptions)}
         print_json(worth.to_json() | told)
     else:
-        show(worth_table(worth, names, words, own=own, control=control, log=read))
+        show(worth_table(worth, names, words, own=own, control=compared, log=read, outcome=outcome))
 
 
 def _check_policy(policy: str) -> None:

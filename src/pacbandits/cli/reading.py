@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pacbandits.cli.shared import say
-from pacbandits.errors import InputError, one_line
+from pacbandits.errors import InputError, nearest, one_line, plain
 
 if TYPE_CHECKING:
     from typing import Unpack
@@ -83,7 +83,10 @@ Unit = Annotated[
 ]
 Features = Annotated[
     str | None,
-    typer.Option(metavar="A,B,…", help="The columns to decide by, if not all that are left."),
+    typer.Option(
+        metavar="A,B,…",
+        help="The columns to decide by, if not all that are left; [cyan]+A,+B[/] adds some that would be left out.",
+    ),
 ]
 Without = Annotated[str | None, typer.Option(metavar="A,B,…", help="Columns to leave out.")]
 Position = Annotated[int | None, typer.Option(help="Which position of an Open Bandit feedback with several.")]
@@ -98,7 +101,12 @@ def open_log(log: Path, reading: dict[str, Any], *, proof: Proof | None = None) 
         if reading:
             raise InputError(f"{log} is a log that needs no options to be read; leave out {_flag(next(iter(reading)))}")
         return load_log(str(log))
-    return read_log(log, **reading)[0] if proof is None else proof.log(log, reading=reading)
+    read = read_log(log, **reading)[0] if proof is None else proof.log(log, reading=reading)
+    known = (*read.contexts.names, *read.dates)
+    for name in reading.get("keep", ()):
+        if name not in known:
+            raise InputError(f"--features +{plain(name)} adds no column of {log}{nearest(name, known)}")
+    return read
 
 
 def _flag(name: str) -> str:
@@ -143,7 +151,17 @@ def reading_options(
     count = given.get("n_actions")
     if count is not None and count < 1:
         raise InputError(f"--actions must be 1 or more, got {count}")
-    for name, words in (("features", columns), ("without", left_out)):
-        if words is not None:
-            given[name] = tuple(map(str.strip, words.split(",")))
+    if left_out is not None:
+        given["without"] = tuple(map(str.strip, left_out.split(",")))
+    if columns is not None:
+        names = tuple(map(str.strip, columns.split(",")))
+        added = [name.startswith("+") for name in names]
+        if any(added) and not all(added):
+            raise InputError(
+                f"--features {plain(columns)} both names columns and adds some with +; put + before all, or before none"
+            )
+        if all(added):
+            given["keep"] = tuple(name[1:].strip() for name in names)
+        else:
+            given["features"] = names
     return ReadingOptions(**given).to_json()
