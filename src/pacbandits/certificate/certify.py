@@ -8,7 +8,7 @@ from typing import Unpack
 from pacbandits.certificate.bets import Bets
 from pacbandits.certificate.certificate import MODEL_GIVEN, Certificate
 from pacbandits.certificate.choosing import find_favourite, lead_log
-from pacbandits.certificate.claim import check_asked, rounded_up
+from pacbandits.certificate.claim import check_asked, check_distance, rounded_up
 from pacbandits.certificate.conventions import (
     EXPERT_STAKES,
     arrange,
@@ -22,6 +22,7 @@ from pacbandits.certificate.learning import LearntClass, has_order, learn_from_b
 from pacbandits.certificate.ledger import Ledger
 from pacbandits.certificate.making import Evidence, make_certificate
 from pacbandits.checks import flag, instance
+from pacbandits.confidence import check_delta
 from pacbandits.errors import InputError
 from pacbandits.logs.frames import DataFrame, log_of
 from pacbandits.logs.reading import Reading, check_arguments
@@ -94,6 +95,9 @@ def certify(
         ordered, log = ordered or reading.get("time") is not None, log_of(log, **reading)
     elif reading:
         raise InputError(f"{next(iter(reading))} is for a data frame, and this is a log already; leave it out")
+    check_delta(delta)
+    if epsilon is not None:
+        check_distance(log, epsilon)
     policies = _restricted(policies, restrictions, log)
     in_order, any_order = flag(ordered, name="ordered"), flag(shuffle, name="shuffle")
     blocks, shuffled = arrange(log, ordered=in_order, shuffle=any_order)

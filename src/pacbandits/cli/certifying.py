@@ -154,6 +154,7 @@ def certify_log(
     """
     from pacbandits.certificate import certify, certify_asymptotically, learn_class
     from pacbandits.certificate.asymptotic import BOOTSTRAP_DRAWS
+    from pacbandits.certificate.claim import check_distance
     from pacbandits.certificate.values import measure_worth
     from pacbandits.confidence import check_delta
     from pacbandits.logs.reading import ReadingOptions
@@ -187,6 +188,8 @@ def certify_log(
         position=position,
     )
     read = open_log(log, reading)
+    if epsilon is not None:
+        check_distance(read, epsilon)
     if contexts is not None and contexts.exists() and log.exists() and contexts.samefile(log):
         raise InputError(
             "--contexts is the log itself; contexts are from before the experiment, so leave it out: the first rows of "
