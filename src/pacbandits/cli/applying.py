@@ -66,10 +66,13 @@ def apply_policy(
     rules: Annotated[Path | None, typer.Option(help="Write the policy as rules in JSON ([cyan]-[/]: print).")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")] = False,
 ) -> None:
-    """Act by a certified policy: the action for each row of a table, or the policy itself for your own systems.
+    """Put a certified rule to work: which variant each row of a table of people should get, or the rule itself as SQL,
+    Python or JSON for your own systems.
 
-    Without --out, how many rows get each action. A lottery draws for every row, and writes the probability of what it
-    drew beside it: log that as the propensity. This does not recheck the certificate; [cyan]pacbandits verify[/] does.
+    Without --out, how many rows get each variant. A lottery draws for
+    every row, and writes the probability of what it drew beside it: log
+    that as the propensity. This does not recheck the certificate;
+    [cyan]pacbandits verify[/] does.
 
     [dim]Examples:
     pacbandits apply proof.json customers.csv

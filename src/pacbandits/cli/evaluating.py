@@ -53,11 +53,15 @@ def evaluate_policy(
     without: Without = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")] = False,
 ) -> None:
-    """Say how good a policy is by the log of an experiment: its mean reward, and what it gains over single actions,
-    each with an interval that is no approximation.
+    """What a rule for who gets which variant would have brought, by the table of an A/B test: its mean outcome, and its
+    lift over giving everybody the same, each with an interval that is no approximation.
 
-    Of the log that a certificate was made from, the intervals allow for the policy's having been chosen by it. Any
-    other policy must not have been chosen by looking at this log.
+    The rule is that of a certificate, or a column of the table that says
+    what another rule would do.
+
+    Of the table that a certificate was made from, the intervals allow for
+    the rule's having been chosen by it. Any other rule must not have been
+    chosen by looking at this table.
 
     [dim]Examples:
     pacbandits evaluate proof.json test.csv --control email_a

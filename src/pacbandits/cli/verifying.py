@@ -50,11 +50,16 @@ def verify_certificate(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a sentence.")] = False,
 ) -> None:
-    """Recheck a certificate against its log, independently of the code that made it. Code 3 when it does not hold, or
-    the log shows signs against what it rests on: drift, or actions that were not drawn with their propensities.
+    """Check somebody's certificate against the table of the test that it was made from: every figure is computed again,
+    by code that shares nothing with that which made it.
 
-    The log is read as it was to certify it, unless the options here say otherwise. What is printed with "good" is part
-    of the claim: the class with all that its policies can ask, what was derived again, and what is taken on trust.
+    Code 3 when it does not hold, or when the table speaks against what it
+    rests on: counts that do not fit the split, or drift.
+
+    The table is read as it was to certify it, unless the options here say
+    otherwise. What is printed with "good" is part of the claim: the class
+    with all that its policies can ask, what was derived again, and what is
+    taken on trust.
 
     [dim]Examples:
     pacbandits verify proof.json log.parquet

@@ -63,7 +63,7 @@ def leave_out_identifiers(
 def keeping(name: str) -> str:
     """How to keep a column that is left out."""
     shown = plain(name)
-    return f"to keep it, --features +{shown} (in Python, keep=['{shown}'])" if name else "to keep it, give it a name"
+    return f"--features +{shown} (in Python, keep=['{shown}']) keeps it" if name else "a name of its own keeps it"
 
 
 def _why(name: str, column: Any, *, coded: bool) -> str | None:

@@ -29,6 +29,7 @@ _WAYS = {
     "1 234.5": re.compile(r"(?:[0-9]{1,3}(?:['’ \u00a0\u202f][0-9]{3})+|[0-9]*)(?:\.[0-9]+)?"),
     "1 234,5": re.compile(r"(?:[0-9]{1,3}(?:['’ \u00a0\u202f][0-9]{3})+|[0-9]*)(?:,[0-9]+)?"),
 }
+_WITH_UNIT = re.compile(r"[-+−]?[0-9][0-9.,]* ?([^\W\d_]{1,8})")
 _PERCENT = "%"
 
 
@@ -113,6 +114,13 @@ def _why_text(labels: Sequence[str], column: Any, cells: Cells) -> str | None:
         return (
             f"is taken for labels: numbers such as '{plain(example)}' ({cells.row(row)}) can be read in more than one "
             "way; write them with digits and a decimal point alone, if they are numbers"
+        )
+    units = {found[1] if (found := _WITH_UNIT.fullmatch(label.strip())) else "" for label in labels}
+    if len(labels) > 2 and len(units) == 1 and "" not in units:
+        row = _first_row(column, 0)
+        return (
+            f"is taken for labels: write numbers such as '{plain(labels[0])}' ({cells.row(row)}) without "
+            f"'{units.pop()}', if they are to be compared as such"
         )
     if 2 * sum(spelt) > len(labels) and not all(spelt) and sum(spelt) > 2:
         other = spelt.index(False)
