@@ -91,13 +91,8 @@ def certify(
     check_arguments(reading, of="certify", others=_OWN_ARGUMENTS)
     if contexts is not None and not isinstance(policies, str):
         raise InputError("contexts are for a class that is given by its name; leave them out")
-    if not isinstance(log, Log):
-        ordered, log = ordered or reading.get("time") is not None, log_of(log, **reading)
-    elif reading:
-        raise InputError(f"{next(iter(reading))} is for a data frame, and this is a log already; leave it out")
-    check_delta(delta)
-    if epsilon is not None:
-        check_distance(log, epsilon)
+    ordered, log = ordered if reading.get("time") is None else True, _read(log, reading)
+    check_asked_early(log, epsilon, delta)
     policies = _restricted(policies, restrictions, log)
     in_order, any_order = flag(ordered, name="ordered"), flag(shuffle, name="shuffle")
     blocks, shuffled = arrange(log, ordered=in_order, shuffle=any_order)
@@ -125,6 +120,22 @@ def certify(
         certificate = replace(_made(replace(evidence, epsilon=nearest / unit)), epsilon=nearest, rows=len(log))
     looked = certificate.looked_at(log)
     return looked if model is None else looked.with_remarks(MODEL_GIVEN)
+
+
+def _read(log: Log | DataFrame, reading: Reading) -> Log:
+    """The log, or what a data frame of it says."""
+    if not isinstance(log, Log):
+        return log_of(log, **reading)
+    if reading:
+        raise InputError(f"{next(iter(reading))} is for a data frame, and this is a log already; leave it out")
+    return log
+
+
+def check_asked_early(log: Log, epsilon: float | None, delta: float) -> None:
+    """Raise, before a class is learnt, where ε or δ cannot be asked for."""
+    check_delta(delta)
+    if epsilon is not None:
+        check_distance(log, epsilon)
 
 
 def _restricted(

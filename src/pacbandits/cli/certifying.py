@@ -164,7 +164,7 @@ def certify_log(
     """
     from pacbandits.certificate import certify, certify_asymptotically, learn_class
     from pacbandits.certificate.asymptotic import BOOTSTRAP_DRAWS
-    from pacbandits.certificate.claim import check_distance
+    from pacbandits.certificate.certify import check_asked_early
     from pacbandits.certificate.values import measure_worth
     from pacbandits.confidence import check_delta
     from pacbandits.logs.reading import ReadingOptions
@@ -198,8 +198,7 @@ def certify_log(
         position=position,
     )
     read = open_log(log, reading)
-    if epsilon is not None:
-        check_distance(read, epsilon)
+    check_asked_early(read, epsilon, delta)
     if contexts is not None and contexts.exists() and log.exists() and contexts.samefile(log):
         raise InputError(
             "--contexts is the log itself; contexts are from before the experiment, so leave it out: the first rows of "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -151,8 +152,9 @@ def reading_options(
     count = given.get("n_actions")
     if count is not None and count < 1:
         raise InputError(f"--actions must be 1 or more, got {count}")
+    options = ReadingOptions(**given)
     if left_out is not None:
-        given["without"] = tuple(map(str.strip, left_out.split(",")))
+        options = replace(options, without=tuple(map(str.strip, left_out.split(","))))
     if columns is not None:
         names = tuple(map(str.strip, columns.split(",")))
         added = [name.startswith("+") for name in names]
@@ -160,8 +162,6 @@ def reading_options(
             raise InputError(
                 f"--features {plain(columns)} both names columns and adds some with +; put + before all, or before none"
             )
-        if all(added):
-            given["keep"] = tuple(name[1:].strip() for name in names)
-        else:
-            given["features"] = names
-    return ReadingOptions(**given).to_json()
+        kept = tuple(name[1:].strip() for name in names)
+        options = replace(options, keep=kept) if all(added) else replace(options, features=names)
+    return options.to_json()

@@ -130,8 +130,10 @@ def _customers(whole: Any, asked: Asked, *, some: Any | None = None) -> Customer
 
 def _as_numbers(column: Any) -> Any:
     """A column of text as the numbers that it spells in the way that people write them, if it does; else as it is."""
-    labels = column.dictionary.to_pylist() if is_text(column.type) else [None]
-    found = None if None in labels else numbers_in(labels)
+    if not is_text(column.type):
+        return column
+    labels: list[str | None] = column.dictionary.to_pylist()
+    found = numbers_in([label for label in labels if label is not None]) if None not in labels else None
     return column if found is None else pa.array(found.values).take(column.indices)
 
 

@@ -91,8 +91,9 @@ def read_written(
     remarks: list[str] = []
     for name in [name for name in columns if name not in but and name not in coded and is_text(columns[name].type)]:
         column: Any = columns[name]
-        labels: list[str] = column.dictionary.to_pylist()
-        if None in labels:
+        given: list[str | None] = column.dictionary.to_pylist()
+        labels = [label for label in given if label is not None]
+        if len(labels) < len(given):
             continue
         made = numbers_in(labels)
         if made is not None:
