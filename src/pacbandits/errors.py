@@ -5,19 +5,26 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
+from pacbandits.flags import spoken
+
 MAX_ERROR_CHARACTERS = 500
 MAX_NAME_CHARACTERS = 80
 MAX_LINE_CHARACTERS = 1_000
 REPLACEMENT = "?"  # for what cannot be shown
 ROW = "{row}"
 _MAX_NAMES_LISTED = 40
+_MAX_NAMES_COMPARED = 1_000
+_MIN_LIKENESS = 0.6  # of a name to one that may have been meant, as difflib measures it
 
 
 class InputError(ValueError):
-    """The input is wrong; the message is one line that names the bad value and the remedy, whatever it was made of."""
+    """The input is wrong; the message is one line that names the bad value and the remedy, whatever it was made of.
+
+    Options are written as those of the command line, `--max-cost 2`; Python's own are told outside of commands.
+    """
 
     def __init__(self, message: str) -> None:
-        super().__init__(one_line(message, most=MAX_ERROR_CHARACTERS, tail=MAX_ERROR_CHARACTERS // 3))
+        super().__init__(one_line(spoken(message), most=MAX_ERROR_CHARACTERS, tail=MAX_ERROR_CHARACTERS // 3))
 
 
 class RowError(InputError):
@@ -61,11 +68,22 @@ def plain(value: object, *, most: int = MAX_NAME_CHARACTERS) -> str:
     return one_line(text, most=most)
 
 
+def close_to(name: str, known: Iterable[str]) -> str | None:
+    """The known name that `name` may have been meant for, if one is close."""
+    names = sorted(known)[:_MAX_NAMES_COMPARED]
+    wanted = name[:MAX_NAME_CHARACTERS]
+    folded = {one.casefold(): one for one in names}
+    if wanted.casefold() in folded:
+        return folded[wanted.casefold()]
+    close = difflib.get_close_matches(wanted, names, n=1, cutoff=_MIN_LIKENESS)
+    return close[0] if close else None
+
+
 def nearest(name: str, known: Iterable[str]) -> str:
     """`; did you mean 'x'?` when a known name is close to `name`, then the known names, not too many of them."""
     names = sorted(known)
-    close = difflib.get_close_matches(name[:MAX_NAME_CHARACTERS], names[:1000], n=1, cutoff=0.5)
-    hint = f"; did you mean '{plain(close[0])}'?" if close else ""
+    close = close_to(name, names)
+    hint = "" if close is None else f"; did you mean '{plain(close)}'?"
     listed = ", ".join(plain(one, most=40) for one in names[:_MAX_NAMES_LISTED])
     more = f" and {len(names) - _MAX_NAMES_LISTED:,} more" if len(names) > _MAX_NAMES_LISTED else ""
     return f"{hint} (known: {plain(listed, most=MAX_ERROR_CHARACTERS // 2)}{more})"

@@ -17,7 +17,7 @@ from pacbandits.arrays import plain_number
 from pacbandits.certificate import AsymptoticCertificate, Certificate, Claim, Verdict, learn_class
 from pacbandits.certificate.rule import follow_rule, learn_again
 from pacbandits.certificate.verify import verify as verify_betting
-from pacbandits.certificate.watching import Check, look
+from pacbandits.certificate.watching import Check, alarm_words, look
 from pacbandits.checks import instance, path_of
 from pacbandits.errors import InputError, count_of, nearest, one_line, plain
 from pacbandits.exports.deployed import DeployedPolicy
@@ -185,8 +185,7 @@ def _with_a_look(verdict: Verdict, certificate: Claim, log: Log) -> Verdict:
     if told and not hidden and (len(told) != len(found) or not all(map(_same_find, told, found))):
         faults.append("what the certificate says of signs against its assumptions is not what its log shows")
     quiet = tuple(one.describe() for one in found if not one.alarm)
-    alarms = tuple(one.describe() for one in found if one.alarm)
-    return replace(verdict, faults=tuple(faults), checked=(*verdict.checked, *quiet), alarms=alarms)
+    return replace(verdict, faults=tuple(faults), checked=(*verdict.checked, *quiet), alarms=alarm_words(found))
 
 
 def _same_find(told: Check, found: Check) -> bool:

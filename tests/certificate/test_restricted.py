@@ -147,8 +147,8 @@ def test_how_restrictions_are_spelt(kept: pb.Restrictions, spec: str) -> None:
 
 
 BAD = (
-    ({"max_cost": 0.3}, "cost is lacking"),
-    ({"cost": {"call": 1}}, "max_cost is lacking"),
+    ({"max_cost": 0.3}, "and max_cost; add cost"),
+    ({"cost": {"call": 1}}, "and max_cost; add max_cost"),
     ({"cost": {"call": 1}, "max_cost": 0.3, "max_treated": 0.3, "control": "none"}, "one budget at a time"),
     ({"max_treated": 0.3}, "max_treated needs the action that is taken instead"),
     ({"never": ["call: age <= 25"]}, "never needs the action that is taken instead"),
@@ -220,13 +220,13 @@ def test_the_command_takes_restrictions_and_tells_what_the_policy_costs(command,
     assert told["price"]["cost"] == pytest.approx(0.3, abs=0.05)
     code, out, _ = command("verify", proof, table)
     assert code == 0
-    assert "of a mean cost of at most 0.3 over 987 known contexts" in out
+    assert "that treat at most 30 % of 987 known contexts" in out
     assert "never action 0 where age ≤ 42" in out
 
 
 WRONG = (
     (("--max-cost", "1", "--max-treated", "0.3"), "one budget at a time: --max-cost and --max-treated are 2"),
-    (("--max-share", "email"), "--max-share takes numbers by the names of actions, as in email=2.5, not 'email'"),
+    (("--max-share", "email"), "--max-share is of one action, as in email=0.3 or email=30%, not 'email'"),
     (("--max-share", "email=0.1,call=0.2"), "--max-share is of one action"),
     (("--cost", "email=1", "--max-cost", "-1"), "the cheapest costs 0"),
 )

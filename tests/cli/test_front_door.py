@@ -8,6 +8,8 @@ import re
 import numpy as np
 import pytest
 
+from pacbandits.report.summary import Price
+
 HEAD = "user_id,age,country,variant,revenue,converted,shown_at"
 ARMS = ("discount", "plain", "story")
 
@@ -34,10 +36,17 @@ ASKED = ("--action", "variant", "--reward", "converted", "--split", "uniform")
 
 
 def test_from_a_csv_to_a_report(run, test_csv, tmp_path):
-    proof, page, text = tmp_path / "proof.json", tmp_path / "report.html", tmp_path / "report.md"
-    code, out, _ = run("certify", test_csv, *ASKED, "--certificate", proof, "--report", page, "--json")
+    proof, page, text = tmp_path / "ours.json", tmp_path / "report.html", tmp_path / "report.md"
+    options = ("--control", "plain", "--certificate", proof, "--report", page, "--json")
+    code, out, _ = run("certify", test_csv, *ASKED, *options)
     assert code == 0
     got = json.loads(out)
+    assert got["control"] == "plain"
+    assert "over the control, plain, the rule gains +" in got["answer"][1]
+    lines = [line.split(",") for line in test_csv.read_text().splitlines()[1:]]
+    for arm in got["arms"]:
+        mine = [int(line[5]) for line in lines if line[3] == arm["action"]]
+        assert (arm["rows"], arm["mean"]) == (len(mine), pytest.approx(np.mean(mine)))
     assert got["action_names"] == list(ARMS)
     assert got["certified_epsilon"] < 0.15
     assert got["certified_epsilon"] <= got["epsilon"] <= 1.01 * got["certified_epsilon"]
@@ -56,7 +65,14 @@ def test_from_a_csv_to_a_report(run, test_csv, tmp_path):
     for words in ("Which action for whom", "<svg", "discount", "What was checked", "How to recheck it"):
         assert words in html
     assert "nats" not in html.split("Appendix")[0]
-    assert run("certify", test_csv, *ASKED, "--report", text)[0] == 0
+    assert "<title>Which action for whom, for the largest mean converted?</title>" in html
+    assert "<pre>pacbandits verify ours.json test.csv</pre>" in html
+    assert "Each action as it was tried" in html
+    code, out, _ = run("certify", test_csv, *ASKED, "--report", text)
+    assert code == 0
+    assert re.search(rf"rows with plain +{got['arms'][1]['rows']}, mean converted", out)
+    assert "| action | rows | share | mean converted |" in text.read_text()
+    assert "--certificate proof.json\npacbandits verify proof.json test.csv" in text.read_text()
     assert "| group | rows | gets | discount | plain | story |" in text.read_text()
     code, out, _ = run("verify", proof, test_csv)
     assert code == 0
@@ -67,7 +83,38 @@ def test_from_a_csv_to_a_report(run, test_csv, tmp_path):
     assert own["value"] == got["worth"]["value"]
     table = run("evaluate", proof, test_csv, "--control", "plain")[1]
     assert "gain over always plain" in table
+    assert "mean converted of the policy" in table
     assert "chosen by this log" in " ".join(table.split())
+
+
+def test_counts_that_do_not_fit_the_split_come_before_drift(run, test_csv):
+    split = ("--action", "variant", "--reward", "converted", "--split", "discount=20%,plain=20%,story=60%")
+    code, out, _ = run("certify", test_csv, *split, "--policies", "trees:depth=1", "--json")
+    alarms = json.loads(out)["alarms"]
+    assert code == 3
+    assert alarms[0].startswith("signs of a sample-ratio mismatch: ")
+    assert "if the split is wrong, correct it" in alarms[0]
+    assert all("the mismatch may be all that is behind this" in words for words in alarms[1:])
+
+
+def test_limits_are_told_as_shares_of_people(run, test_csv):
+    limit = ("--max-treated", 0.25, "--control", "plain", "--policies", "trees:depth=1", "--json")
+    got = json.loads(run("certify", test_csv, *ASKED, *limit)[1])
+    assert "of the trees that treat at most 25 % of the" in got["claim"]
+    assert got["price"]["limited"] == ["discount", "story"]
+    assert got["price"]["cost"] == pytest.approx(0.25, abs=0.05)
+    assert Price(0.26, 0.25, ("story",)).figure == ("share who get story", "26 % (at most 25 %)")
+    assert "story for 26 % of all rows of the log; the limit is 25 % of" in Price(0.26, 0.25, ("story",)).mark().words
+
+
+def test_a_date_that_moves_on_is_a_feature_and_no_drift(run, test_csv):
+    """Rows stand in the order of the day that is decided by, too."""
+    options = ("--time", "shown_at", "--features", "+shown_at", "--policies", "trees:depth=1", "--json")
+    code, out, _ = run("certify", test_csv, *ASKED, *options)
+    got = json.loads(out)
+    assert (code, got["alarms"]) == (0, [])
+    assert not any("'shown_at' was left out" in words for words in got["assumptions"])
+    assert "2 segments of contexts" in got["checks"][0]["looked_at"]  # age and country, and no day
 
 
 def test_distances_are_in_the_units_of_rewards(run, test_csv):

@@ -175,7 +175,7 @@ BOMBS = {
     sparse_lines: "leave out features that few lines have",
     long_line: "line 1 of log.dsjson has more than 8,388,608 bytes",
     stated_arrays: "write it with numpy.savez, which does not compress",
-    many_actions: "if there are that many actions, say so (--actions 10000)",
+    many_actions: "if there are that many actions, say so (n_actions=10000)",
     zipped_zeros: "has a first line of 1,048,576 bytes or more",
     open_quote: "has a line break within",
 }

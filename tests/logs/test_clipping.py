@@ -33,12 +33,14 @@ def test_what_the_data_show_is_told(sales):
     with pytest.raises(pb.InputError) as caught:
         pb.read_log(path, **SAID)
     assert "they go from 1 to 1000, 99 % of them up to 10: state" in str(caught.value)
-    assert "as in --reward-range 1 1000; or clip what is beyond, as in --reward-range 0 10 --clip" in str(caught.value)
+    assert "as in reward_range=(1, 1000); or clip what is beyond, as in reward_range=(0, 10), clip=True" in str(
+        caught.value
+    )
     with pytest.raises(pb.InputError) as caught:
         pb.read_log(path, **SAID, reward_range=(0, 20))
     words = str(caught.value)
     assert "the revenue of line 102 is 1000, but rewards must lie in [0, 20]" in words
-    assert "or clip what is beyond, with --clip, which makes another reward of it" in words
+    assert "or clip what is beyond, with clip=True, which makes another reward of it" in words
 
 
 def test_the_tail_is_told_where_it_is_thin(tmp_path):
@@ -48,7 +50,7 @@ def test_the_tail_is_told_where_it_is_thin(tmp_path):
     with pytest.raises(pb.InputError) as caught:
         pb.read_log(path, **SAID)
     assert "they go from 1 to 5000, 99.9 % of them up to 10" in str(caught.value)
-    assert "as in --reward-range 0 10 --clip" in str(caught.value)
+    assert "as in reward_range=(0, 10), clip=True" in str(caught.value)
 
 
 def test_clipped_rewards_are_cut_and_said_to_be(sales):

@@ -118,7 +118,7 @@ def test_costs_and_numbers_among_labels(tmp_path):
     line = LINES[1] | {"_label_cost": 0.75, "c": LINES[1]["c"] | {"User": {"age": "old"}}}
     path = dsjson(tmp_path / "log.dsjson", [LINES[1], line])
     refused("the reward of line 2 is -0.75", path)
-    refused("as in --reward-range -1 0", path)
+    refused("as in reward_range=(-1, 0)", path)
     log, remarks = read_log(path, reward_range=(-1, 0))
     assert log.rewards.tolist() == [1, 0.25]
     assert (len(remarks), log.reward_range) == (0, (-1, 0))

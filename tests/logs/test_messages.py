@@ -112,7 +112,10 @@ def test_what_a_log_itself_refuses_has_a_line_too(head, rows, words, tmp_path):
         (b'age,action,reward,propensity\n"1,0,1,0.5\n1,0,1,0.5\n', "a quote in it is never closed"),
         (b"age,age,reward\n1,0,1\n", "two columns of the same name, 'age'; rename one"),
         (b"age|action|reward\n1|0|1\n", "seems to be separated by '|'; use commas"),
-        (b"age,action,rewrad,propensity\n1,0,1,0.5\n", "is 'rewrad' the reward? say so (--reward NAME), or rename it"),
+        (
+            b"age,action,rewrad,propensity\n1,0,1,0.5\n",
+            "is 'rewrad' the reward? say so (reward=\"NAME\"), or rename",
+        ),
     ],
 )
 def test_files_that_are_no_tables(content, words, tmp_path):

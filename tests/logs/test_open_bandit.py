@@ -56,7 +56,7 @@ def test_open_bandit_feedback_with_the_played_propensity():
 
 def test_positions_of_open_bandit_feedback():
     given = feedback(positions=[0, 1, 2, 0, 1, 1])
-    with pytest.raises(InputError, match=r"has positions 0, 1, 2; choose one \(--position 0\)"):
+    with pytest.raises(InputError, match=r"has positions 0, 1, 2; choose one \(position=0\)"):
         from_open_bandit(given)
     log = from_open_bandit(given, position=1)
     assert np.array_equal(log.propensities, given["pi_b"][[1, 4, 5], :, 1])
@@ -75,7 +75,10 @@ def test_positions_of_open_bandit_feedback():
         ({"pscore": np.full(6, 0.999)}, "alone, but .* among those of all actions"),
         ({"pi_b": np.full((6, 4, 1), 0.25)}, "'pi_b' must have shape"),
         ({"pi_b": np.full((6, 3, 2), 1 / 3)}, "has 2 positions, but the feedback does not say which"),
-        ({"n_actions": 2, "pi_b": None, "action": [2] * 6}, "action 2 was played, but there are 2 actions"),
+        (
+            {"n_actions": 2, "pi_b": None, "action": [2] * 6},
+            "counted from 0, and n_actions=2 leaves no room",
+        ),
         ({"action": 3}, "'action' must be a list"),
     ],
 )

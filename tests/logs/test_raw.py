@@ -20,9 +20,7 @@ def test_propensities_that_follow_from_the_played_one(tmp_path):
     assert np.array_equal(log.propensities, np.full((3, 3), 1 / 3))
     assert remarks == (UNIFORM_REMARK,)
     assert read_log(tmp_path / "log.csv", least_propensity=0)[0].least is not None
-    refused(
-        "state what each action's was at least, always (--least-propensity 0.01)", tmp_path / "log.csv", n_actions=4
-    )
+    refused("state what each action's was at least, always (least_propensity=0.01)", tmp_path / "log.csv", n_actions=4)
     two = "action,reward,propensity,x\n0,1,0.9,1\n1,1,0.25,2\n"
     log, remarks = read_log(write(tmp_path / "log.csv", two))
     assert log.propensities == pytest.approx(np.array([[0.9, 0.1], [0.75, 0.25]]))
@@ -37,7 +35,7 @@ def test_rewards_of_another_range(tmp_path):
     assert log.reward_range == (-5, 5)
     assert remarks == ("every action was always played with probability 0.1 or more",)
     refused("the reward of line 2 is 5, but rewards must lie in [0, 1]", path, least_propensity=0.1)
-    refused("as in --reward-range -5 5", path, least_propensity=0.1)
+    refused("as in reward_range=(-5, 5)", path, least_propensity=0.1)
     refused(
         "the reward of line 3 is -5, but rewards must lie in [0, 5]", path, least_propensity=0.1, reward_range=(0, 5)
     )
@@ -47,9 +45,9 @@ def test_rewards_of_another_range(tmp_path):
 def test_only_a_proper_range_of_rewards_is_proposed(tmp_path):
     line = {"_label_cost": 5, "_label_probability": 0.5, "_label_Action": 1, "a": [1, 2], "c": {"x": 1}}
     path = write(tmp_path / "log.dsjson", json.dumps(line) + "\n")
-    refused("can be, with --reward-range and two numbers", path)
+    refused("can be, with reward_range and two numbers", path)
     write(path, json.dumps(line) + "\n" + json.dumps(line | {"_label_cost": 3}) + "\n")
-    refused("as in --reward-range -5 -3", path)
+    refused("as in reward_range=(-5, -3)", path)
 
 
 def test_actions_that_are_never_played_are_named(tmp_path):
@@ -76,6 +74,6 @@ def test_a_log_that_names_the_propensities_of_an_action_need_not_play_it(tmp_pat
 def test_one_action_that_was_not_always_played_is_not_the_only_one(tmp_path):
     rows = "".join(f"{i},0,1,0.5\n" for i in range(4))
     path = write(tmp_path / "log.csv", f"x,action,reward,propensity\n{rows}")
-    with pytest.raises(InputError, match=r"probability 0.5, so there were others.*--actions 2"):
+    with pytest.raises(InputError, match=r"probability 0.5, so there were others.*n_actions=2"):
         read_log(path, least_propensity=0.01)
     assert read_log(path, n_actions=2)[0].n_actions == 2

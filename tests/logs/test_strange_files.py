@@ -55,9 +55,13 @@ def test_the_mark_of_utf_8_is_no_part_of_a_name(tmp_path):
             CSV.replace("0.3", '"0.3').encode(),
             "has a line break within '0.3 50,north,0,1,0.5'; close the quote",
         ),
-        ("log.csv", ("," + CSV.replace("\n", "\n7,", 4)).encode(), "column 1 of"),
+        ("log.csv", CSV.replace("place", "", 1).encode(), "column 2 of"),
         ("log.csv", CSV.splitlines()[0].encode(), "log.csv has no rows"),
-        ("log.csv", CSV.replace("0.25", '"0,25"').encode(), "column 'reward' must be numbers, got text such as '0,25'"),
+        (
+            "log.csv",
+            CSV.replace("0.25", '"0,25x"').encode(),
+            "column 'reward' must be numbers, got text such as '0,25x'",
+        ),
     ],
 )
 def test_other_encodings_and_broken_texts_are_refused_by_name(tmp_path, name, data, words):

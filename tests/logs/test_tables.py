@@ -84,7 +84,9 @@ def test_a_least_propensity_for_each_row(tmp_path):
     assert log.least.tolist() == [[0.1] * 3, [0.2] * 3]
     assert remarks[0] == "action 1 is never played"
     assert "(0.1 to 0.2)" in remarks[1]
-    refused("there is a column 'least_propensity'; leave out the option", tmp_path / "log.csv", least_propensity=0.1)
+    refused(
+        "there is a column 'least_propensity'; leave out least_propensity", tmp_path / "log.csv", least_propensity=0.1
+    )
 
 
 @pytest.mark.parametrize(
@@ -96,7 +98,7 @@ def test_a_least_propensity_for_each_row(tmp_path):
             "column 'action' is missing; there are: age, place, arm, reward, propensity; is 'arm' the action?",
         ),
         ("propensity", "pscore", "column 'propensity' is missing (or 'propensities', of all actions)"),
-        ("propensity", "pscore", "is 'pscore' the propensity? say so (--propensity NAME), or rename it"),
+        ("propensity", "pscore", "is 'pscore' the propensity? say so (propensity=\"NAME\"), or rename it"),
         ("reward,propensity", "rewards,prob", "columns 'reward' and 'propensity' are missing"),
         ("reward,propensity", "rewards,prob", "is 'rewards' the reward? is 'prob' the propensity?"),
         ("0.25", "nan", "column 'reward' has 1 missing value, in line 3; fill"),
@@ -140,7 +142,7 @@ def test_a_parquet_file_of_any_name_and_what_it_may_not_say_twice(tmp_path):
         else:
             refused(words, tmp_path / "log.parquet")
     refused("propensities of 2 actions, but was said to have 3", tmp_path / "log", n_actions=3)
-    refused("leave out the least propensity", tmp_path / "log", least_propensity=0.1)
+    refused("leave out least_propensity", tmp_path / "log", least_propensity=0.1)
 
 
 def test_a_reward_in_words_is_asked_for_in_numbers(tmp_path):
@@ -195,12 +197,12 @@ def test_commas_in_numbers_are_decimal_ones_only_where_that_is_clear(tmp_path):
     assert contexts.features[:, 3].tolist() == [-100, 3, 4]
     # Where others have decimal points, a comma may stand between thousands.
     assert read("a;b\n1,500;0.5\n2,000;1.5\n").categories == (("1,500", "2,000"), None)
-    # Between commas, quotes make text of it.
-    assert read('a,b\n"1,5",1\n"2,5",2\n').categories == (("1,5", "2,5"), None)
-    refused(
-        "column 'reward' must be numbers, got text such as '0,25'",
-        write(tmp_path / "log.csv", CSV.replace(",", ";").replace("0.25", "0,25")),
-    )
+    # What cannot stand between thousands is a decimal comma, in quotes and beside decimal points, too.
+    assert read('a,b\n"1,5",1\n"2,5",2\n').features[:, 0].tolist() == [1.5, 2.5]
+    mixed = write(tmp_path / "log.csv", CSV.replace(",", ";").replace("0.25", "0,25"))
+    log, said = read_log(mixed, least_propensity=0.1)
+    assert log.rewards.tolist() == [1, 0.25, 0, 1]
+    assert "column 'reward' holds numbers that are written as in 1.234,5" in said
 
 
 def test_weights_play_no_part_in_a_log_and_it_says_so(tmp_path):

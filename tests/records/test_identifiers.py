@@ -46,7 +46,7 @@ def test_which_columns(name: str, column: pa.Array, left_out: bool) -> None:
     assert leave_out_identifiers({name: column}, keep=[name]) == ()
     if left_out:
         assert remarks[0].startswith(f"the column '{name}' was left out, as ")
-        assert remarks[0].endswith("; to keep it, name it among the features")
+        assert remarks[0].endswith(f"; --features +{name} (in Python, keep=['{name}']) keeps it")
 
 
 PEOPLE = [i // 3 for i in range(300)]  # a hundred, of whom each comes three times

@@ -190,8 +190,8 @@ def certify_asymptotically(
     drawing, seed = random_numbers(rng)
     if check_log(log).units is not None:
         raise InputError(
-            "an approximate certificate takes every row for another person; people who come back need a proof: leave "
-            "out --asymptotic, or the unit"
+            "an approximate certificate takes every row for another person; people who come back need one: leave "
+            "out --unit, or ask for a proof"
         )
     blocks, shuffled = arrange(log, ordered=flag(ordered, name="ordered"), shuffle=flag(shuffle, name="shuffle"))
     if isinstance(policies, str):
@@ -255,9 +255,9 @@ def choose(scores: Scores, policies: PolicyClass, *, epsilon: float) -> Policy:
 
 def check_draws(draws: int, *, delta: float) -> int:
     """Enough draws for the (1 − δ)-quantile to be among them."""
-    draws = whole_number(draws, name="draws")
+    draws = whole_number(draws, name="--draws")
     if draws < 1.0 / delta:
-        raise InputError(f"draws must be 1/delta = {math.ceil(1.0 / delta):,} or more, got {draws:,}")
+        raise InputError(f"--draws must be 1/delta = {math.ceil(1.0 / delta):,} or more, got {draws:,}")
     return draws
 
 

@@ -8,7 +8,7 @@ from typing import Unpack
 from pacbandits.certificate.bets import Bets
 from pacbandits.certificate.certificate import MODEL_GIVEN, Certificate
 from pacbandits.certificate.choosing import find_favourite, lead_log
-from pacbandits.certificate.claim import check_asked, rounded_up
+from pacbandits.certificate.claim import check_asked, check_distance, rounded_up
 from pacbandits.certificate.conventions import (
     EXPERT_STAKES,
     arrange,
@@ -22,9 +22,10 @@ from pacbandits.certificate.learning import LearntClass, has_order, learn_from_b
 from pacbandits.certificate.ledger import Ledger
 from pacbandits.certificate.making import Evidence, make_certificate
 from pacbandits.checks import flag, instance
+from pacbandits.confidence import check_delta
 from pacbandits.errors import InputError
 from pacbandits.logs.frames import DataFrame, log_of
-from pacbandits.logs.reading import Reading
+from pacbandits.logs.reading import Reading, check_arguments
 from pacbandits.policies import Restrictions
 from pacbandits.policies.base import PolicyClass
 from pacbandits.policies.costs import Searches, check_memory
@@ -36,6 +37,8 @@ DEFAULT_DELTA = 0.05
 FIRST_EPSILON = 0.05  # of rewards in [0, 1], from which the smallest that a log proves is looked for
 MAX_TRIED_DISTANCES = 6  # until it is found
 CERTIFICATE_SEARCHES = Searches(argmaxes=20, frontiers=6)  # as counted on logs of trees; up to twice as many
+
+_OWN_ARGUMENTS = ("policies", "epsilon", "delta", "contexts", "restrictions", "model", "ordered", "shuffle", "single")
 
 
 def certify(
@@ -85,12 +88,11 @@ def certify(
     certificate's `checks` tell what was found. A class that is given by its name is learnt as by `learn_class`, which
     also hands it out: `verify` needs it.
     """
+    check_arguments(reading, of="certify", others=_OWN_ARGUMENTS)
     if contexts is not None and not isinstance(policies, str):
         raise InputError("contexts are for a class that is given by its name; leave them out")
-    if not isinstance(log, Log):
-        ordered, log = ordered or reading.get("time") is not None, log_of(log, **reading)
-    elif reading:
-        raise InputError(f"{next(iter(reading))} is for a data frame, and this is a log already; leave it out")
+    ordered, log = ordered if reading.get("time") is None else True, _read(log, reading)
+    check_asked_early(log, epsilon, delta)
     policies = _restricted(policies, restrictions, log)
     in_order, any_order = flag(ordered, name="ordered"), flag(shuffle, name="shuffle")
     blocks, shuffled = arrange(log, ordered=in_order, shuffle=any_order)
@@ -118,6 +120,22 @@ def certify(
         certificate = replace(_made(replace(evidence, epsilon=nearest / unit)), epsilon=nearest, rows=len(log))
     looked = certificate.looked_at(log)
     return looked if model is None else looked.with_remarks(MODEL_GIVEN)
+
+
+def _read(log: Log | DataFrame, reading: Reading) -> Log:
+    """The log, or what a data frame of it says."""
+    if not isinstance(log, Log):
+        return log_of(log, **reading)
+    if reading:
+        raise InputError(f"{next(iter(reading))} is for a data frame, and this is a log already; leave it out")
+    return log
+
+
+def check_asked_early(log: Log, epsilon: float | None, delta: float) -> None:
+    """Raise, before a class is learnt, where ε or δ cannot be asked for."""
+    check_delta(delta)
+    if epsilon is not None:
+        check_distance(log, epsilon)
 
 
 def _restricted(

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from pacbandits.certificate.watching import Check, look
+from pacbandits.certificate.watching import Check, alarm_words, look
 from pacbandits.confidence import check_delta, check_positive_epsilon
 from pacbandits.errors import InputError, one_line
 from pacbandits.fields import Fields, json_object
@@ -124,7 +124,7 @@ class Claim(ABC):
     @property
     def alarms(self) -> tuple[str, ...]:
         """Where the log speaks against what the claim rests on, in words."""
-        return tuple(check.describe() for check in self.checks if check.alarm)
+        return alarm_words(self.checks)
 
     @property
     def proviso(self) -> str:
@@ -194,17 +194,22 @@ class Claim(ABC):
         return replace(self, checks=look(log))
 
 
+def check_distance(log: Log, epsilon: float) -> float:
+    """ε, if it is less than what rewards can differ by."""
+    asked, (low, high) = check_positive_epsilon(epsilon), log.reward_range
+    if epsilon >= high - low:
+        raise InputError(
+            f"an epsilon of {epsilon:g} is no less than all that rewards can differ by, from {low:g} to {high:g}, so "
+            f"that every policy is that near to the best; ask for less, as in --epsilon {(high - low) / 100:g}"
+        )
+    return asked
+
+
 def check_asked(log: Log, policies: PolicyClass, *, epsilon: float, delta: float) -> tuple[float, float]:
     """ε and δ, if a log may be asked for a claim about a class at these."""
     check_log(log)
     check_class(policies)
-    asked, unit = (check_positive_epsilon(epsilon), check_delta(delta)), log.reward_range[1] - log.reward_range[0]
-    if epsilon >= unit:
-        low, high = log.reward_range
-        raise InputError(
-            f"an epsilon of {epsilon:g} is no less than all that rewards can differ by, from {low:g} to {high:g}, so "
-            f"that every policy is that near to the best; ask for less, as in --epsilon {unit / 100:g}"
-        )
+    asked = check_distance(log, epsilon), check_delta(delta)
     if log.n_actions != policies.n_actions:
         raise InputError(f"the log has {log.n_actions} actions, but the policies have {policies.n_actions}")
     return asked

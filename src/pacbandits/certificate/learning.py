@@ -192,7 +192,7 @@ def spared_rounds(log: Log, fewest: int = MIN_LEARNING_INTERACTIONS) -> int:
         if log.repeats.max() > 1:
             raise InputError(
                 "the log counts repeated interactions, so its first rows are no sample from which a policy class could "
-                "be learnt; give contexts from before the experiment (--contexts)"
+                "be learnt; give contexts from before the experiment (--contexts …)"
             )
         _check_left(log, taken=fewest)
         return 1
@@ -235,5 +235,5 @@ def _check_left(log: Log, *, taken: int) -> None:
         what = "interactions, which" if log.units is None else "people, whose rows"
         raise InputError(
             f"the policy class would be learnt from the first {taken:,} {what} then prove nothing, and "
-            f"the log has {log.n_units:,}; give contexts from before the experiment (--contexts), or a longer log"
+            f"the log has {log.n_units:,}; give contexts from before the experiment (--contexts …), or a longer log"
         )

@@ -19,6 +19,7 @@ from pacbandits.cli import verifying as _verifying
 from pacbandits.cli.interruption import INTERRUPTED, leave_at_once
 from pacbandits.cli.shared import BAD_INPUT, UNREAD, app
 from pacbandits.errors import InputError
+from pacbandits.flags import speaking_flags
 
 __all__ = ["answer", "app"]
 # Importing them puts their commands into the application.
@@ -41,7 +42,8 @@ def _ending_well(command: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(command)
     def run(*arguments: Any, **options: Any) -> None:
         try:
-            command(*arguments, **options)
+            with speaking_flags():
+                command(*arguments, **options)
         except InputError as error:
             print(f"pacbandits: {error}", file=sys.stderr)
             sys.exit(BAD_INPUT)

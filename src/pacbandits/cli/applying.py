@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from pacbandits.cli.reading import open_proof
 from pacbandits.cli.shared import app, check_output, print_json, say, show, status
 from pacbandits.errors import InputError, count_of, one_line, plain, visible
 
@@ -65,10 +66,13 @@ def apply_policy(
     rules: Annotated[Path | None, typer.Option(help="Write the policy as rules in JSON ([cyan]-[/]: print).")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")] = False,
 ) -> None:
-    """Act by a certified policy: the action for each row of a table, or the policy itself for your own systems.
+    """Put a certified rule to work: which variant each row of a table of people should get, or the rule itself as SQL,
+    Python or JSON for your own systems.
 
-    Without --out, how many rows get each action. A lottery draws for every row, and writes the probability of what it
-    drew beside it: log that as the propensity. This does not recheck the certificate; [cyan]pacbandits verify[/] does.
+    Without --out, how many rows get each variant. A lottery draws for
+    every row, and writes the probability of what it drew beside it: log
+    that as the propensity. This does not recheck the certificate;
+    [cyan]pacbandits verify[/] does.
 
     [dim]Examples:
     pacbandits apply proof.json customers.csv
@@ -77,13 +81,11 @@ def apply_policy(
     pacbandits apply proof.json --sql policy.sql --python policy.py --rules policy.json
     pacbandits apply proof.json --sql - --draw draw_of_today[/]
     """
-    from pacbandits.proofs import load_certificate
-
     exports = {name: path for name, path in (("sql", sql), ("python", python), ("rules", rules)) if path is not None}
     _check_asked(customers, out=out, exports=exports, seed=seed)
     if not column or not column.isprintable():
         raise InputError(f"--column '{plain(column)}' must be a name that can be shown")
-    proof = load_certificate(certificate)
+    proof = open_proof(certificate, customers)
     written = {path: _export(name, proof, draw=draw, dialect=dialect) for name, path in exports.items()}
     if not proof.certificate.certified:
         words = (

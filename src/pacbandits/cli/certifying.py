@@ -33,6 +33,7 @@ from pacbandits.cli.restricting import (
     MaxTreated,
     Never,
     SmallestLeaf,
+    control_number,
     restrict,
 )
 from pacbandits.cli.shared import PARTIAL, SINGLE_HELP, app, check_output, print_json, say, say_cost, show, status
@@ -46,18 +47,24 @@ def certify_log(
     log: Annotated[
         Path,
         typer.Argument(
-            help="Parquet or CSV with columns [cyan]action[/], [cyan]reward[/], and [cyan]propensity[/] (of the played "
-            "action) or [cyan]propensities[/] (lists) or [cyan]propensity_0[/], [cyan]propensity_1[/], … (of all), "
-            "optionally [cyan]round[/], [cyan]repeats[/], [cyan]context_id[/]; the other columns are features. Or "
-            "Vowpal Wabbit's dsjson lines, or Open Bandit's feedback in .npz. Or [cyan]actg175[/], a past trial."
+            help="The table of the test, in CSV or Parquet. Columns that no option names are [cyan]action[/], "
+            "[cyan]reward[/], and [cyan]propensity[/] (of the played action) or [cyan]propensities[/] (lists) or "
+            "[cyan]propensity_0[/], [cyan]propensity_1[/], … (of all), optionally [cyan]round[/], [cyan]repeats[/], "
+            "[cyan]context_id[/]; the others are features. Or Vowpal Wabbit's dsjson lines, or Open Bandit's feedback "
+            "in .npz. Or [cyan]actg175[/], a past trial."
         ),
     ],
-    policies: Annotated[
-        str,
-        typer.Option(
-            help="The policy class to search, [cyan]name:key=value,…[/]; [cyan]pacbandits policies[/] lists them."
-        ),
-    ] = "trees:depth=2",
+    action: ActionColumn = None,
+    reward: RewardColumn = None,
+    split: Split = None,
+    propensity: PropensityColumn = None,
+    reward_range: RewardRange = None,
+    clip: Clip = False,
+    control: Control = None,
+    time: Time = None,
+    unit: Unit = None,
+    features: Features = None,
+    without: Without = None,
     epsilon: Annotated[
         float | None,
         typer.Option(
@@ -66,6 +73,12 @@ def certify_log(
         ),
     ] = None,
     delta: Annotated[float, typer.Option(help="The probability of being wrong, between 0 and 1.")] = 0.05,
+    policies: Annotated[
+        str,
+        typer.Option(
+            help="The policy class to search, [cyan]name:key=value,…[/]; [cyan]pacbandits policies[/] lists them."
+        ),
+    ] = "trees:depth=2",
     contexts: Annotated[
         Path | None,
         typer.Option(
@@ -80,17 +93,6 @@ def certify_log(
     max_share: MaxShare = None,
     max_treated: MaxTreated = None,
     never: Never = None,
-    control: Control = None,
-    action: ActionColumn = None,
-    reward: RewardColumn = None,
-    propensity: PropensityColumn = None,
-    split: Split = None,
-    reward_range: RewardRange = None,
-    clip: Clip = False,
-    time: Time = None,
-    unit: Unit = None,
-    features: Features = None,
-    without: Without = None,
     actions: Actions = None,
     least_propensity: LeastPropensity = None,
     position: Position = None,
@@ -135,11 +137,20 @@ def certify_log(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")] = False,
 ) -> None:
-    """Say which policy a log favours, and within what distance of the best it provably is. Code 3 when that exceeds ε,
-    or when the log shows signs against what it rests on: drift, or actions that were not drawn with their propensities.
+    """From the table of an A/B test to a rule that says who should get which variant, how much that gains, and how sure
+    that is.
 
-    When the log does not prove ε, about how many more interactions would: with propensities as they were, and with the
-    best design for what the log has shown.
+    The table has a row for each person or visit: what is known of them,
+    what they got, and what came of it. Say which columns these are
+    ([cyan]--action[/], [cyan]--reward[/]) and how people were divided ([cyan]--split[/]).
+
+    The answer is a proof and no approximation: except with probability
+    [cyan]--delta[/], no rule of the kind is better by more than the distance that
+    is printed. With [cyan]--epsilon[/] a distance is asked for; where it is not
+    reached, about how many more rows it would take is told.
+
+    Code 3 when it is not reached, or when the table speaks against what
+    the proof rests on: counts that do not fit the split, or drift.
 
     [dim]Examples:
     pacbandits certify test.csv --action variant --reward revenue --reward-range 0 500 --split uniform
@@ -153,6 +164,7 @@ def certify_log(
     """
     from pacbandits.certificate import certify, certify_asymptotically, learn_class
     from pacbandits.certificate.asymptotic import BOOTSTRAP_DRAWS
+    from pacbandits.certificate.certify import check_asked_early
     from pacbandits.certificate.values import measure_worth
     from pacbandits.confidence import check_delta
     from pacbandits.logs.reading import ReadingOptions
@@ -186,6 +198,12 @@ def certify_log(
         position=position,
     )
     read = open_log(log, reading)
+    check_asked_early(read, epsilon, delta)
+    if contexts is not None and contexts.exists() and log.exists() and contexts.samefile(log):
+        raise InputError(
+            "--contexts is the log itself; contexts are from before the experiment, so leave it out: the first rows of "
+            "the log will do"
+        )
     before = None if contexts is None else read_contexts(contexts)
     ordered = ordered or time is not None
     policies = restrict(
@@ -231,6 +249,8 @@ def certify_log(
                 ahead=ahead,
                 target=target,
                 policies=learnt.policies,
+                control=control_number(control, read),
+                proof=None if certificate is None else certificate.name,
             )
             table = certificate_table(made, summary)
     if report is not None and summary is not None:

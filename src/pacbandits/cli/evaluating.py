@@ -18,10 +18,12 @@ from pacbandits.cli.reading import (
     Unit,
     Without,
     open_log,
+    open_proof,
     reading_options,
 )
+from pacbandits.cli.restricting import control_number
 from pacbandits.cli.shared import app, print_json, show, status
-from pacbandits.errors import InputError, nearest, plain
+from pacbandits.errors import InputError, close_to, plain
 
 COLUMN = "column:"
 
@@ -51,11 +53,15 @@ def evaluate_policy(
     without: Without = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")] = False,
 ) -> None:
-    """Say how good a policy is by the log of an experiment: its mean reward, and what it gains over single actions,
-    each with an interval that is no approximation.
+    """What a rule for who gets which variant would have brought, by the table of an A/B test: its mean outcome, and its
+    lift over giving everybody the same, each with an interval that is no approximation.
 
-    Of the log that a certificate was made from, the intervals allow for the policy's having been chosen by it. Any
-    other policy must not have been chosen by looking at this log.
+    The rule is that of a certificate, or a column of the table that says
+    what another rule would do.
+
+    Of the table that a certificate was made from, the intervals allow for
+    the rule's having been chosen by it. Any other rule must not have been
+    chosen by looking at this table.
 
     [dim]Examples:
     pacbandits evaluate proof.json test.csv --control email_a
@@ -63,8 +69,8 @@ def evaluate_policy(
     """
     from pacbandits.certificate import Certificate, evaluate, measure_worth
     from pacbandits.confidence import check_delta
+    from pacbandits.logs.reading import ReadingOptions
     from pacbandits.policies.columns import ColumnPolicy
-    from pacbandits.proofs import load_certificate
     from pacbandits.report.worth import worth_table
 
     check_delta(delta)
@@ -88,7 +94,8 @@ def evaluate_policy(
             theirs = ColumnPolicy(policy.removeprefix(COLUMN), names)
             worth, words, own = evaluate(read, theirs, delta=delta, ordered=ordered), theirs.describe(), False
         else:
-            proof = load_certificate(policy)
+            _check_policy(policy)
+            proof = open_proof(Path(policy), log)
             read, made = open_log(log, given, proof=proof), proof.certificate
             _check_actions(made.action_names, read.action_names)
             tell("measuring how good it is")
@@ -98,16 +105,25 @@ def evaluate_policy(
             else:
                 worth = evaluate(read, made.policy, delta=delta, ordered=ordered)
             words = made.words
+            given = {**proof.reading, **given}
     if worth is None:
         raise InputError("how good this policy is cannot be told from the log it was chosen by; take another log")
     names = read.action_names or tuple(f"action {number}" for number in range(read.n_actions))
-    if control is not None and control not in names:
-        raise InputError(f"there is no action '{plain(control)}'{nearest(control, names)}")
+    compared = control_number(control, read)
+    outcome = ReadingOptions.from_json(given).outcome
     if as_json:
         told = {"actions": list(names), "own_log": own, "policy": words, "assumed": list(worth.assumptions)}
         print_json(worth.to_json() | told)
     else:
-        show(worth_table(worth, names, words, own=own, control=control, log=read))
+        show(worth_table(worth, names, words, own=own, control=compared, log=read, outcome=outcome))
+
+
+def _check_policy(policy: str) -> None:
+    """Raise where a column was meant, and written otherwise."""
+    kind, colon, name = policy.partition(":")
+    if not Path(policy).exists() and (colon or policy == COLUMN.removesuffix(":")) and close_to(kind, ["column"]):
+        meant = f"{COLUMN}{plain(name or 'NAME')}"
+        raise InputError(f"there is no file '{plain(policy)}'; for what a column says, write {meant}")
 
 
 def _check_actions(mine: tuple[str, ...] | None, theirs: tuple[str, ...] | None) -> None:

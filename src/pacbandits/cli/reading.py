@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from pacbandits.cli.shared import say
-from pacbandits.errors import InputError, one_line
+from pacbandits.errors import InputError, nearest, one_line, plain
 
 if TYPE_CHECKING:
     from typing import Unpack
@@ -83,7 +84,10 @@ Unit = Annotated[
 ]
 Features = Annotated[
     str | None,
-    typer.Option(metavar="A,B,…", help="The columns to decide by, if not all that are left."),
+    typer.Option(
+        metavar="A,B,…",
+        help="The columns to decide by, if not all that are left; [cyan]+A,+B[/] adds some that would be left out.",
+    ),
 ]
 Without = Annotated[str | None, typer.Option(metavar="A,B,…", help="Columns to leave out.")]
 Position = Annotated[int | None, typer.Option(help="Which position of an Open Bandit feedback with several.")]
@@ -96,9 +100,34 @@ def open_log(log: Path, reading: dict[str, Any], *, proof: Proof | None = None) 
 
     if str(log) in PAST_LOGS and not log.exists():
         if reading:
-            raise InputError(f"{log} is a log that needs no options to be read; leave out {next(iter(reading))}")
+            raise InputError(f"{log} is a log that needs no options to be read; leave out {_flag(next(iter(reading)))}")
         return load_log(str(log))
-    return read_log(log, **reading)[0] if proof is None else proof.log(log, reading=reading)
+    read = read_log(log, **reading)[0] if proof is None else proof.log(log, reading=reading)
+    known = (*read.contexts.names, *read.dates)
+    for name in reading.get("keep", ()):
+        if name not in known:
+            raise InputError(f"--features +{plain(name)} adds no column of {log}{nearest(name, known)}")
+    return read
+
+
+def _flag(name: str) -> str:
+    """The option of the command line for an argument of `read_log`."""
+    return "--actions" if name == "n_actions" else f"--{name.replace('_', '-')}"
+
+
+def open_proof(certificate: Path, log: Path | None) -> Proof:
+    """The certificate in a file; log: what is named after it, which may have been meant to come first."""
+    from pacbandits.logs.readers import LOG_FORMATS
+    from pacbandits.proofs import load_certificate
+    from pacbandits.records.parquet import suffix
+
+    tables = [ending for name in ("csv", "parquet", "open-bandit") for ending in LOG_FORMATS[name].endings]
+    if suffix(certificate) in tables:
+        turned = " the two are the wrong way round:" if log is not None and suffix(log) == ".json" else ""
+        raise InputError(f"{certificate} is a table, and no certificate;{turned} the certificate comes first")
+    if log is not None and log == certificate:
+        raise InputError(f"{certificate} stands there twice; the certificate comes first, and then the table")
+    return load_certificate(certificate)
 
 
 def read_contexts(path: Path) -> Contexts:
@@ -122,8 +151,17 @@ def reading_options(
 
     count = given.get("n_actions")
     if count is not None and count < 1:
-        raise InputError(f"actions must be 1 or more, got {count}")
-    for name, words in (("features", columns), ("without", left_out)):
-        if words is not None:
-            given[name] = tuple(map(str.strip, words.split(",")))
-    return ReadingOptions(**given).to_json()
+        raise InputError(f"--actions must be 1 or more, got {count}")
+    options = ReadingOptions(**given)
+    if left_out is not None:
+        options = replace(options, without=tuple(map(str.strip, left_out.split(","))))
+    if columns is not None:
+        names = tuple(map(str.strip, columns.split(",")))
+        added = [name.startswith("+") for name in names]
+        if any(added) and not all(added):
+            raise InputError(
+                f"--features {plain(columns)} both names columns and adds some with +; put + before all, or before none"
+            )
+        kept = tuple(name[1:].strip() for name in names)
+        options = replace(options, keep=kept) if all(added) else replace(options, features=names)
+    return options.to_json()

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pacbandits.errors import InputError, plain
+from pacbandits.errors import InputError, nearest, plain
 
 if TYPE_CHECKING:
     from pacbandits.records import Log
@@ -44,7 +44,11 @@ Never = Annotated[
 ]
 Control = Annotated[
     str | None,
-    typer.Option(metavar="ACTION", help="The action that is no treatment, and is taken where another is barred."),
+    typer.Option(
+        metavar="ACTION",
+        help="The action that is no treatment: what the policy gains over it is told, and it is taken where another is "
+        "barred.",
+    ),
 ]
 
 
@@ -72,11 +76,11 @@ def restrict(
         raise InputError(f"one budget at a time: {' and '.join(budgets)} are {len(budgets)}; leave all but one out")
     costs = {} if cost is None else _numbers(cost, option="--cost")
     if max_share is not None:
-        shares = _numbers(max_share, option="--max-share")
-        if len(shares) != 1 or costs:
+        if costs:
             raise InputError("--max-share is of one action, and takes no --cost; write --max-share email=0.3")
-        (name, max_cost), *_ = shares.items()
+        name, max_cost = _share(max_share, log)
         costs = {name: 1.0}
+    control_number(control, log)
     made = Restrictions(
         smallest_leaf=smallest_leaf or 0.0,
         cost=costs,
@@ -86,6 +90,30 @@ def restrict(
         control=control,
     )
     return made.for_log(spec, log)
+
+
+def control_number(control: str | None, log: Log) -> int | None:
+    """Which action of a log the control is, if one is named."""
+    return None if control is None else _action(control, log, option="--control")
+
+
+def _action(name: str, log: Log, *, option: str) -> int:
+    """The number of an action, by its name, or by its number where it has none."""
+    known = log.action_names or tuple(str(action) for action in range(log.n_actions))
+    if name not in known:
+        raise InputError(f"{option} names '{plain(name)}', which is no action{nearest(name, known)}")
+    return known.index(name)
+
+
+def _share(words: str, log: Log) -> tuple[str, float]:
+    """An action and its largest share, from `email=0.3`."""
+    from pacbandits.logs.splits import read_share
+
+    name, equals, share = (part.strip() for part in words.rpartition("="))
+    if not equals or ("," in name and name not in (log.action_names or ())):
+        raise InputError(f"--max-share is of one action, as in email=0.3 or email=30%, not '{plain(words)}'")
+    _action(name, log, option="--max-share")
+    return name, read_share(share, name)
 
 
 def _numbers(words: str, *, option: str) -> dict[str, float]:

@@ -16,6 +16,7 @@ from pacbandits.cli.reading import (
     Position,
     RewardRange,
     open_log,
+    open_proof,
     read_contexts,
     reading_options,
 )
@@ -49,24 +50,29 @@ def verify_certificate(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a sentence.")] = False,
 ) -> None:
-    """Recheck a certificate against its log, independently of the code that made it. Code 3 when it does not hold, or
-    the log shows signs against what it rests on: drift, or actions that were not drawn with their propensities.
+    """Check somebody's certificate against the table of the test that it was made from: every figure is computed again,
+    by code that shares nothing with that which made it.
 
-    The log is read as it was to certify it, unless the options here say otherwise. What is printed with "good" is part
-    of the claim: the class with all that its policies can ask, what was derived again, and what is taken on trust.
+    Code 3 when it does not hold, or when the table speaks against what it
+    rests on: counts that do not fit the split, or drift.
+
+    The table is read as it was to certify it, unless the options here say
+    otherwise. What is printed with "good" is part of the claim: the class
+    with all that its policies can ask, what was derived again, and what is
+    taken on trust.
 
     [dim]Examples:
     pacbandits verify proof.json log.parquet
     pacbandits verify proof.json log.parquet --policies trees:depth=2 --contexts before.parquet[/]
     """
     from pacbandits.policies.registry import describe_class, detail_class
-    from pacbandits.proofs import check_expected, check_is_proof, load_certificate
+    from pacbandits.proofs import check_expected, check_is_proof
     from pacbandits.proofs import verify as recheck
 
     reading = reading_options(
         n_actions=actions, least_propensity=least_propensity, reward_range=reward_range, clip=clip, position=position
     )
-    proof = load_certificate(certificate)
+    proof = open_proof(certificate, log)
     made = proof.certificate
     check_is_proof(made)
     read = open_log(log, reading, proof=proof)

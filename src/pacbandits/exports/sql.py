@@ -96,7 +96,7 @@ def _lottery(lottery: Lottery, names: Sequence[str], draw: str, columns: Columns
 def _checked_draw(draw: str | None) -> str:
     remedy = "a column, or an expression of one, with a draw from [0, 1) in each row"
     if draw is None or not draw.strip():
-        raise InputError(f"the policy is a lottery, and SQL must be told its draw: {remedy} (draw=…, --draw …)")
+        raise InputError(f"the policy is a lottery, and SQL must be told its draw: {remedy} (--draw …)")
     found = _DRAWN_ANEW.search(draw)
     if found is not None:
         raise InputError(

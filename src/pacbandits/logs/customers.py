@@ -20,6 +20,7 @@ from pacbandits.records.contexts import ID_COLUMN, PHI_COLUMN, Contexts
 from pacbandits.records.dates import DatePart, date_features, date_parts, dates_in_text
 from pacbandits.records.delimited import DELIMITERS, check_texts, read_some, read_texts
 from pacbandits.records.files import check_columns, is_zipped, open_text, why
+from pacbandits.records.written import numbers_in
 
 PARQUET_ENDINGS = (".parquet", ".pq", ".parq")
 _LINES_WRITTEN_AT_ONCE = 100_000
@@ -105,6 +106,7 @@ def _customers(whole: Any, asked: Asked, *, some: Any | None = None) -> Customer
     needed = _check_asked(whole, asked, made)
     columns: Columns = {name: _column(whole if some is None else some, name) for name in needed}
     for name in [*(one for one in asked.numbers if one not in made), *([ID_COLUMN] if asked.ids else [])]:
+        columns[name] = _as_numbers(columns[name])
         _check_numbers(columns[name], name, texts=None if some is None else _column(whole, name))
     for name in [one for one in asked.labels if one not in made]:
         _check_labels(columns[name], name)
@@ -124,6 +126,15 @@ def _customers(whole: Any, asked: Asked, *, some: Any | None = None) -> Customer
         features[feature] = found[feature]
     contexts = Contexts.from_columns(features, n=whole.num_rows)
     return Customers(whole, columns, contexts)
+
+
+def _as_numbers(column: Any) -> Any:
+    """A column of text as the numbers that it spells in the way that people write them, if it does; else as it is."""
+    if not is_text(column.type):
+        return column
+    labels: list[str | None] = column.dictionary.to_pylist()
+    found = numbers_in([label for label in labels if label is not None]) if None not in labels else None
+    return column if found is None else pa.array(found.values).take(column.indices)
 
 
 def _dates(column: Any, name: str) -> Any:

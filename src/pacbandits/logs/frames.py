@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any, Protocol, Unpack
 
 from pacbandits.errors import InputError
@@ -22,37 +21,11 @@ class DataFrame(Protocol):
     def __arrow_c_stream__(self, requested_schema: object = None) -> object: ...
 
 
-_RANGE = re.compile(r"--reward-range (-?[0-9.]+) (-?[0-9.]+)")
-_VALUE = re.compile(r"--(split|least-propensity|actions|action|reward|propensity|contexts) ([\w.=]+(?:,[\w.=]+)*)")
-_FLAG = re.compile(r"--([a-z]+(?:-[a-z]+)*)")
-
-
 def log_of(frame: object, **reading: Unpack[Reading]) -> Log:
     """A log from a data frame of pandas, polars, DuckDB, …, or an Arrow table; reading: as for `read_log`."""
-    try:
-        return _log_of(frame, ReadingOptions(**reading))
-    except InputError as error:
-        raise InputError(in_python(str(error))) from None
-
-
-def in_python(words: str) -> str:
-    """A sentence that names options of the command line, with the arguments of Python in their place."""
-    words = _RANGE.sub(r"reward_range=(\1, \2)", words)
-    words = _VALUE.sub(lambda found: f"{_argument(found[1])}={_written(found[2])}", words)
-    return _FLAG.sub(lambda found: "clip=True" if found[1] == "clip" else _argument(found[1]), words)
-
-
-def _argument(flag: str) -> str:
-    return "n_actions" if flag == "actions" else flag.replace("-", "_")
-
-
-def _written(value: str) -> str:
-    return value if value.replace(".", "").isdigit() else f'"{value}"'
-
-
-def _log_of(frame: object, options: ReadingOptions) -> Log:
+    options = ReadingOptions(**reading)
     if options.position is not None:
-        raise InputError("a data frame has no positions; leave out the position")
+        raise InputError("a data frame has no positions; leave out --position")
     empty = Fields.read({}, of="description of the table")
     table = arrow_table(frame)
     coded = [field.name for field in table.schema if pa.types.is_dictionary(field.type)]

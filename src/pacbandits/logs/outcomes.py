@@ -3,17 +3,46 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from pacbandits.arrays import FloatArray, floats
 from pacbandits.errors import InputError, count_of, plain
-from pacbandits.records.columns import Cells
+from pacbandits.records.arrow import Columns, is_text, pa
+from pacbandits.records.columns import Cells, check_present, pop_floats, spells_number
 from pacbandits.records.log import UNIT_RANGE, check_range
 
 CLIPPED = "the reward is clipped: "  # how the remark on that begins
+# What text says of an outcome that happens or not.
+_TRUTHS = tuple({yes: 1.0, no: 0.0} for yes, no in (("yes", "no"), ("y", "n"), ("true", "false"), ("t", "f")))
 TAIL_SHARES = (0.999, 0.99)  # of rows, of whose rewards the largest is told where some are too large
+
+
+def pop_rewards(columns: Columns, cells: Cells) -> tuple[FloatArray, tuple[str, ...]]:
+    """Take rewards (n,) out of the columns of a table, and say what yes and no count for where they are such."""
+    column: Any = columns["reward"]
+    if is_text(column.type):
+        labels: list[str] = column.dictionary.to_pylist()
+        values = next((each for each in _TRUTHS if {label.strip().lower() for label in labels} <= each.keys()), None)
+        if values is None and not any(map(spells_number, labels)):
+            check_present(column, "reward", cells)
+            raise InputError(
+                f"{cells.column('reward')} holds text such as '{plain(labels[0])}', and a reward is a number, or yes "
+                "and no; name another column, --reward NAME, or write 1 for what is good and 0 for what is not"
+            )
+        if values is not None:
+            numbers: Any = pa.array([values[label.strip().lower()] for label in labels])
+            columns["reward"] = numbers.take(column.indices)
+            yes, no = values
+            said = f"{cells.column('reward')} counts '{yes}' as 1 and '{no}' as 0"
+            rewards = pop_floats(columns, "reward", cells)
+            assert rewards is not None
+            return rewards, (said,)
+    rewards = pop_floats(columns, "reward", cells)
+    assert rewards is not None
+    return rewards, ()
 
 
 def unit_rewards(

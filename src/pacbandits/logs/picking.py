@@ -13,6 +13,7 @@ from pacbandits.logs.reading import ReadingOptions
 from pacbandits.records.arrow import Columns, is_list, is_text, pa
 from pacbandits.records.columns import SOMEWHERE, Cells, check_present, pop_floats
 from pacbandits.records.dates import check_dates
+from pacbandits.records.identifiers import keeping
 
 # What the columns of a log are called elsewhere.
 NAMES_ELSEWHERE = {
@@ -57,7 +58,9 @@ def pick_columns(
             del table[name]
             remarks.append(f"the column '{name}' was left out, as '{plain(chosen[name])}' is the {name}")
     moved = {name: table.pop(given) for name, given in chosen.items()}
-    order = None if options.time is None else order_of(table.pop(options.time), options.time, cells)
+    order = None if options.time is None else order_of(table[options.time], options.time, cells)
+    if options.time is not None and options.time not in (*(options.features or ()), *options.keep):
+        del table[options.time]
     units = None if unit is None else _codes(table.pop(unit), unit, cells)
     features = _features(table, options)
     if options.features is None and options.reward is not None:
@@ -118,6 +121,11 @@ def order_of(column: Any, name: str, cells: Cells = SOMEWHERE) -> IntArray:
 def _features(table: Columns, options: ReadingOptions) -> list[str]:
     """The columns that are features by what the options say."""
     left = [name for name in table if not _is_own(name)]
+    uses = {getattr(options, use): use for use in (*_OWN_COLUMNS, "unit") if getattr(options, use) is not None}
+    for name in (*(options.features or ()), *options.keep):
+        if name in uses and name not in left:
+            why = ", which comes after the action" if uses[name] == "reward" else ""
+            raise InputError(f"column '{plain(name)}' is the {uses[name]}{why}, and cannot be a feature; leave it out")
     for name in (*(options.features or ()), *options.without):
         _check_there(name, left)
     kept = left if options.features is None else [name for name in left if name in set(options.features)]
@@ -147,12 +155,12 @@ def _tells_when(column: Any) -> bool:
 def _left_out_clock(name: str) -> str:
     return (
         f"the column '{plain(name)}' was left out, as it tells when rows occurred: they stand in its order; say so "
-        "(time), or name it among the features if decisions may go by it"
+        f"(time), or, if decisions may go by it, {keeping(name)}"
     )
 
 
 def _left_out(name: str) -> str:
     return (
         f"the column '{plain(name)}' was left out, as its name is that of an outcome, which comes after the action; if "
-        "it was known before, name it among the features"
+        f"it was known before, {keeping(name)}"
     )

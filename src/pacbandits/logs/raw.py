@@ -110,7 +110,7 @@ def _make_log(raw: RawLog, *, reward_range: tuple[float, float] | None, clip: bo
     count = _count_actions(actions, raw.n_actions)
     if raw.split is not None:
         if raw.played is not None or raw.least is not None:
-            raise InputError("the log tells propensities, and a split was given as well; leave one of them out")
+            raise InputError("the log tells propensities, and --split was given as well; leave one of them out")
         shares, words = parse_split(raw.split, n_actions=count, names=raw.names)
         said.append(words)
         return whole(np.broadcast_to(shares, (n, count)))
@@ -153,7 +153,7 @@ def _all_propensities(propensities: ArrayLike, raw: RawLog, actions: IntArray) -
     if raw.n_actions is not None and raw.n_actions != full.shape[1]:
         raise InputError(f"the log has propensities of {full.shape[1]} actions, but was said to have {raw.n_actions}")
     if raw.least is not None:
-        raise InputError("the log has the propensities of all actions; leave out the least propensity")
+        raise InputError("the log has the propensities of all actions; leave out --least-propensity")
     if actions.max() >= full.shape[1]:
         row = int(actions.argmax())
         words = f"{ROW} played action {actions[row]}, but there are propensities of {count_of(full.shape[1], 'action')}"
@@ -179,7 +179,10 @@ def _played_propensities(raw: RawLog) -> FloatArray:
 def _count_actions(actions: IntArray, told: int | None) -> int:
     seen = int(actions.max()) + 1
     if told is not None and told < seen:
-        raise InputError(f"action {seen - 1} was played, but there are {told} actions, from 0 to {told - 1}")
+        raise InputError(
+            f"action {seen - 1} was played, counted from 0, and --actions {told} leaves no room for it; say {seen} "
+            "or more, or leave that out"
+        )
     count = seen if told is None else told
     if count > MAX_ACTIONS:
         raise InputError(

@@ -11,7 +11,7 @@ from pacbandits.checks import path_of, text
 from pacbandits.errors import InputError, nearest, plain
 from pacbandits.logs.dsjson import read_dsjson
 from pacbandits.logs.open_bandit import read_open_bandit
-from pacbandits.logs.reading import Reading, ReadingOptions
+from pacbandits.logs.reading import Reading, ReadingOptions, check_arguments
 from pacbandits.logs.tables import read_table
 from pacbandits.records import parquet
 from pacbandits.records.files import check_file, naming, why
@@ -80,14 +80,15 @@ def read_log(path: str | Path, *, format: str | None = None, **reading: Unpack[R
     Raises:
         InputError: When the file cannot be read, a column is missing, or a value cannot be; it names which.
     """
+    check_arguments(reading, of="read_log", others=("format",))
     path = path_of(path)
     check_file(path)
     form = _format(path, format)
     options = ReadingOptions(**reading)
     if options.position is not None and not form.positions:
-        raise InputError(f"{path} has no positions; leave out the position")
+        raise InputError(f"{path} has no positions; leave out --position")
     if not form.columns and (said := options.of_columns):
-        raise InputError(f"{path} is in a format with columns of its own; leave out {said[0]}")
+        raise InputError(f"{path} is in a format with columns of its own; leave out --{said[0]}")
     with naming(path):
         log = form.read(path, options)
     return log, log.assumed

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, TypedDict
 
 from pacbandits.checks import flag, number, settle, text, texts, whole_number
-from pacbandits.errors import InputError, plain
+from pacbandits.errors import InputError, close_to, plain
 from pacbandits.fields import Fields
 from pacbandits.records.log import check_range
 
@@ -29,6 +29,16 @@ class Reading(TypedDict, total=False):
     without: Sequence[str]
     clip: bool
     keep: Sequence[str]
+
+
+def check_arguments(given: Iterable[str], *, of: str, others: Iterable[str] = ()) -> None:
+    """Raise where a name is none of `read_log`'s arguments; of: the function that was called, others: its own."""
+    known = (*Reading.__annotations__, *others)
+    for name in given:
+        if name not in known:
+            close = close_to(name, known)
+            meant = f"did you mean {close}=…?" if close else f"it takes {', '.join(sorted(known))}"
+            raise InputError(f"{of} has no argument '{plain(name)}'; {meant}")
 
 
 @dataclass(frozen=True)
@@ -66,17 +76,15 @@ class ReadingOptions:
 
     def __post_init__(self) -> None:
         if self.n_actions is not None:
-            settle(self, n_actions=whole_number(self.n_actions, name="n_actions", least=1))
+            settle(self, n_actions=whole_number(self.n_actions, name="--actions", least=1))
         if self.least_propensity is not None:
-            settle(self, least_propensity=number(self.least_propensity, name="the least propensity"))
+            settle(self, least_propensity=number(self.least_propensity, name="--least-propensity"))
         if self.reward_range is not None:
             settle(self, reward_range=check_range(self.reward_range))
         if flag(self.clip, name="clip") and self.reward_range is None:
-            raise InputError(
-                "to clip rewards, say to what: the least and the largest (reward_range, --reward-range 0 500)"
-            )
+            raise InputError("to clip rewards, say to what: the least and the largest (--reward-range 0 500)")
         if self.position is not None:
-            settle(self, position=whole_number(self.position, name="position", least=0))
+            settle(self, position=whole_number(self.position, name="--position", least=0))
         for name in ("action", "reward", "propensity", "time", "unit"):
             if getattr(self, name) is not None:
                 text(getattr(self, name), name=name)

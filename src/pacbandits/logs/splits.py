@@ -29,36 +29,27 @@ def parse_split(split: str, *, n_actions: int, names: tuple[str, ...] | None) ->
         words = words if n_actions > 1 else "everybody was given the only action"
         return np.full(n_actions, 1.0 / n_actions), words
     known = names if names is not None else tuple(str(action) for action in range(n_actions))
-    shares: dict[str, float] = {}
-    for part in re.split(r"[,;]", split):
-        name, equals, share = part.rpartition("=")
-        if not equals:
-            raise InputError(
-                f"the split '{plain(split)}' is neither '{UNIFORM}' nor a share for each action, as in "
-                f"{_example(known)}"
-            )
-        shares[_known(name.strip(), known)] = _share(share, name)
+    shares = {_known(name, known): read_share(share, name) for name, share in _parts(split, known)}
     lacking = [f"'{plain(name)}'" for name in known if name not in shares]
     if lacking:
         raise InputError(f"the split lacks a share of {', '.join(lacking[:5])}; it has one for each action")
     out = np.array([shares[name] for name in known])
     if abs(out.sum() - 1.0) > MAX_SUM_ROUNDING:
-        raise InputError(f"the shares of the split sum to {out.sum():.10g}; they must sum to 1")
+        raise InputError(f"the shares of the split sum to {out.sum():.10g}; they must sum to 1 (thirds are 1/3)")
     return out, _words(out, names)
 
 
 def split_names(split: str) -> set[str]:
     """The actions that a split speaks of by name."""
-    return {name.strip() for part in re.split(r"[,;]", split) for name, equals, _ in [part.rpartition("=")] if equals}
+    return {name for name, _ in _pairs(split)}
 
 
 def check_shown(split: str, shown: Collection[str], *, rows: int, column: str) -> None:
     """Raise where a split gives a share to an action that so many rows would have shown; shown: those they do."""
-    for part in re.split(r"[,;]", split):
-        name, equals, share = part.rpartition("=")
-        if equals and name.strip() not in shown and _share(share, name) * rows >= MIN_EXPECTED_PLAYS:
+    for name, share in _pairs(split):
+        if name not in shown and read_share(share, name) * rows >= MIN_EXPECTED_PLAYS:
             raise InputError(
-                f"the split gives '{plain(name.strip())}' a share of {share.strip()}, but no row has it in {column}, "
+                f"the split gives '{plain(name)}' a share of {share}, but no row has it in {column}, "
                 f"which holds {plain(', '.join(sorted(shown)))}; correct the name, or leave it out of the split"
             )
 
@@ -91,14 +82,34 @@ def _known(name: str, known: tuple[str, ...]) -> str:
     return name
 
 
-def _share(share: str, name: str) -> float:
+def read_share(words: str, name: str) -> float:
+    """A share above 0 and up to 1, as in 0.25, 1/4 or 25%; name: of what it is the share."""
+    above, slash, below = words.strip().removesuffix("%").partition("/")
     try:
-        value = float(share)
-    except ValueError:
+        value = float(above) / (float(below) if slash else 1.0) / (100.0 if words.strip().endswith("%") else 1.0)
+    except (ValueError, ZeroDivisionError):
         value = np.nan
     if not 0 < value <= 1:
-        raise InputError(f"the share of '{plain(name.strip())}' is '{plain(share)}'; it must lie above 0 and up to 1")
+        hint = f", as in 0.5, 1/2 or {words.strip()}%" if 1 < value <= 100 and not slash else ", as in 0.5, 1/2 or 50%"
+        raise InputError(f"the share of '{plain(name)}' is '{plain(words)}'; it must lie above 0 and up to 1{hint}")
     return value
+
+
+def _parts(split: str, known: tuple[str, ...]) -> list[tuple[str, str]]:
+    """Names and shares, when there is nothing else in a split."""
+    found = _pairs(split)
+    if not found or sum(len(name) + len(share) for name, share in found) < len(re.sub(r"[\s,;=]", "", split)):
+        words = f"the split '{plain(split)}' is neither '{UNIFORM}' nor a share for each action"
+        raise InputError(f"{words}, as in {_example(known)}")
+    twice = next((name for i, (name, _) in enumerate(found) if name in [other for other, _ in found[:i]]), None)
+    if twice is not None:
+        raise InputError(f"the split '{plain(split)}' has two shares of '{plain(twice)}'; leave one out")
+    return found
+
+
+def _pairs(split: str) -> list[tuple[str, str]]:
+    """Names and shares that a split holds; a name may have commas and `=` within it."""
+    return [(name.strip(), share.strip()) for name, share in re.findall(r"(.+?)=([^=,;]*)(?:[,;]|$)", split)]
 
 
 def _example(known: tuple[str, ...]) -> str:

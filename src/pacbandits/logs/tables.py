@@ -13,6 +13,7 @@ import numpy as np
 from pacbandits.arrays import FloatArray, IntArray
 from pacbandits.errors import InputError, nearest, plain
 from pacbandits.fields import Fields
+from pacbandits.logs.outcomes import pop_rewards
 from pacbandits.logs.picking import NAMES_ELSEWHERE, pick_columns
 from pacbandits.logs.raw import MAX_ACTIONS, RawLog, make_log
 from pacbandits.logs.reading import ReadingOptions
@@ -21,17 +22,21 @@ from pacbandits.records import parquet
 from pacbandits.records.arrow import Columns, is_list, is_temporal, is_text, pa
 from pacbandits.records.columns import Cells, check_present, pop_floats, pop_integers, pop_matrix
 from pacbandits.records.contexts import Contexts
+from pacbandits.records.delimited import read_as_text
 from pacbandits.records.identifiers import leave_out_identifiers, notice_returns
 from pacbandits.records.log import Log, pop_weights, stored_dates, with_about
 from pacbandits.records.units import unit_column
+from pacbandits.records.written import hardly_differing, read_written
 
 _PROPENSITY_PREFIX = "propensity_"  # and the action: columns of the propensities of all actions
 
 
 def read_table(path: Path, options: ReadingOptions) -> Log:
     """A log from the columns of a Parquet or CSV file; see `read_log`."""
+    columns = parquet.read(path)
+    _spell_actions(columns, options.action or "action", path)
     return log_of_columns(
-        parquet.read(path),
+        columns,
         options,
         remarks=parquet.read_remarks(path),
         about=parquet.read_about(path),
@@ -66,11 +71,12 @@ def log_of_columns(
         cells = replace(cells, order=order)
         rows: Any = pa.array(order)
         table = {name: column.take(rows) for name, column in table.items()}
+    written = read_written(table, but=("action", *options.without), coded=coded, cells=cells)
     each = [name for name in table if name.startswith(_PROPENSITY_PREFIX) and len(name) > len(_PROPENSITY_PREFIX)]
     _check_columns(table, each, split=options.split, cells=cells)
     split = None if options.split is None else str(options.split)
     actions, labels = _pop_actions(table, split, cells)
-    rewards = pop_floats(table, "reward", cells)
+    rewards, truths = pop_rewards(table, cells)
     played = pop_floats(table, "propensity", cells)
     listed = "propensities" in table
     propensities = pop_matrix(table, "propensities", cells)
@@ -82,11 +88,10 @@ def log_of_columns(
         propensities = _pop_each(table, each, labels, cells)
     column = _pop_least(table, cells)
     if column is not None and options.least_propensity is not None:
-        raise InputError("there is a column 'least_propensity'; leave out the option")
+        raise InputError("there is a column 'least_propensity'; leave out --least-propensity")
     least = column if propensities is None and column is not None else options.least_propensity
     rounds = pop_integers(table, "round", cells)
     repeats = pop_integers(table, "repeats", cells)
-    assert rewards is not None
     weighted = pop_weights(table)
     unnamed = leave_out_identifiers(table, coded=coded, keep=(*(options.features or ()), *options.keep))
     dates = (*stored_dates(about), *(name for name, column in table.items() if is_temporal(column.type)))
@@ -106,7 +111,7 @@ def log_of_columns(
         stated=options.n_actions is not None,
         rounds=rounds,
         repeats=repeats,
-        remarks=(*remarks, *left_out, *weighted, *unnamed, *returns),
+        remarks=(*remarks, *left_out, *written, *truths, *weighted, *unnamed, *returns),
         cells=cells,
         names=labels if labels is not None else _stored_names(about, len(actions)),
         split=split,
@@ -114,6 +119,16 @@ def log_of_columns(
         units=units if units is None or order is None else units[order],
     )
     return replace(_within(make_log(raw, options), about, options), dates=dates)
+
+
+def _spell_actions(columns: Columns, name: str, path: Path) -> None:
+    """Leave actions the text that stands in a file where that is not how numbers are written: 001 is not 1."""
+    delimiter = parquet.DELIMITERS.get(parquet.suffix(path))
+    if delimiter is None or name not in columns or not pa.types.is_integer(columns[name].type):
+        return
+    coded = parquet.sort_labels(read_as_text(path, delimiter, name))
+    if any(str(int(label)) != label.strip() for label in coded.dictionary.to_pylist() if label.strip()):
+        columns[name] = coded
 
 
 def _told_actions(
@@ -181,6 +196,7 @@ def _pop_actions(table: Columns, split: str | None, cells: Cells) -> tuple[IntAr
         return (actions if truths else np.searchsorted(played, actions)), names
     check_present(table.pop("action"), "action", cells)
     labels: tuple[str, ...] = tuple(column.dictionary.to_pylist())
+    _check_told_apart(column, labels, cells)
     codes = np.asarray(column.indices.to_numpy(zero_copy_only=False), dtype=np.int64)
     unplayed = split_names(split) if split is not None else set[str]()  # a split may know of more
     shown = {labels[int(code)] for code in np.unique(codes)}
@@ -190,6 +206,18 @@ def _pop_actions(table: Columns, split: str | None, cells: Cells) -> tuple[IntAr
     place = {label: k for k, label in enumerate(kept)}
     places = np.array([place.get(label, 0) for label in labels], dtype=np.int64)
     return places[codes], tuple(kept)
+
+
+def _check_told_apart(column: Any, labels: Sequence[str], cells: Cells) -> None:
+    """Raise where two actions hardly differ, and are one, most likely."""
+    twins = hardly_differing(labels, numbers=True)
+    if twins is not None:
+        one, other = twins
+        row = int((column.indices.to_numpy(zero_copy_only=False) == labels.index(other)).argmax())
+        raise InputError(
+            f"{cells.column('action')} holds '{plain(one)}' and '{other}' ({cells.row(row)}), which look like one "
+            "action written in two ways; write them the same, or give them names that differ in more"
+        )
 
 
 def _pop_each(table: Columns, each: list[str], labels: tuple[str, ...] | None, cells: Cells) -> FloatArray:

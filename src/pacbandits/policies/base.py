@@ -214,10 +214,14 @@ class PricedClass(PolicyClass, Protocol):
     """A policy class whose policies keep a budget.
 
     budget: what a policy costs at the most, on average over the contexts that the class was made for.
+    costs (A,): what each action costs.
     """
 
     @property
     def budget(self) -> float: ...
+
+    @property
+    def costs(self) -> FloatArray: ...
 
     def mean_cost(self, chosen: Chosen, contexts: Contexts) -> float:
         """What a policy, or a lottery in the mean, costs on average over contexts with their weights."""

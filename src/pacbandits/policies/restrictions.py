@@ -38,29 +38,32 @@ class Restrictions:
     control: str | None = None
 
     def __post_init__(self) -> None:
-        number(self.smallest_leaf, name="smallest_leaf", least=0.0, most=1.0)
+        number(self.smallest_leaf, name="--smallest-leaf", least=0.0, most=1.0)
         if not isinstance(cast(object, self.cost), Mapping):
-            raise InputError(f"cost must say what actions cost, as in {{'email': 2.5}}, got {plain(self.cost)}")
+            raise InputError(f"--cost must say what actions cost, as in {{'email': 2.5}}, got {plain(self.cost)}")
         for name, price in self.cost.items():
-            number(price, name=f"cost, of '{plain(name)}',")
-        settle(self, never=texts(self.never, name="never"))
-        for name, given in (("max_cost", self.max_cost), ("max_treated", self.max_treated)):
+            number(price, name=f"--cost, of '{plain(name)}',")
+        settle(self, never=texts(self.never, name="--never"))
+        for name, given in (("--max-cost", self.max_cost), ("--max-treated", self.max_treated)):
             if given is not None:
-                number(given, name=name, most=1.0 if name == "max_treated" else None)
+                number(given, name=name, most=1.0 if name == "--max-treated" else None)
         if self.control is not None:
-            text(self.control, name="control")
+            text(self.control, name="--control")
+        for words in self.never:
+            if ":" not in words:
+                raise InputError(f"--never '{plain(words)}' does not say where; {BAR_FORM}")
         self._check_together()
 
     def _check_together(self) -> None:
         """Raise where one restriction lacks another, or there are two budgets."""
         if self.max_treated is not None and (self.cost or self.max_cost is not None):
-            raise InputError("one budget at a time: max_treated is a budget, and so is max_cost; leave one of them out")
+            raise InputError("one budget at a time: --max-treated is one, and so is --max-cost; leave one of them out")
         if bool(self.cost) != (self.max_cost is not None):
-            lacking = "max_cost" if self.cost else "cost"
-            raise InputError(f"a budget is made of cost, of actions by name, and max_cost; {lacking} is lacking")
-        for name, given in (("max_treated", self.max_treated is not None), ("never", bool(self.never))):
+            lacking = "--max-cost" if self.cost else "--cost"
+            raise InputError(f"a budget is made of --cost, of actions by name, and --max-cost; add {lacking}")
+        for name, given in (("--max-treated", self.max_treated is not None), ("--never", bool(self.never))):
             if given and self.control is None:
-                raise InputError(f"{name} needs the action that is taken instead; name it as the control (--control)")
+                raise InputError(f"{name} needs the action that is taken instead; name it, --control NAME")
 
     def added_to(self, spec: str, actions: Sequence[str]) -> str:
         """The spec of a class with these restrictions; actions (A,): what they are called."""
@@ -72,8 +75,16 @@ class Restrictions:
             most = (self.max_cost or 0.0) if self.max_treated is None else self.max_treated
             options += [f"costs={'/'.join(map(_digits, costs))}", f"budget={_digits(most)}"]
         if self.never and self.control is not None:
-            spelt = ";".join(_spell(one, actions) for one in self.never)
-            options += [f"never={spelt}", f"fallback={_place(self.control, actions, what='control')}"]
+            barred = [_spell(one, actions) for one in self.never]
+            own = _place(self.control, actions, what="--control")
+            for words, place in zip(self.never, barred, strict=True):
+                if place.startswith(f"{own}:"):
+                    raise InputError(
+                        f"'{plain(self.control)}' is what is done where others are barred, so --never '{plain(words)}' "
+                        "leaves nothing to do there; name another control, --control NAME"
+                    )
+            spelt = ";".join(barred)
+            options += [f"never={spelt}", f"fallback={own}"]
         if not options:
             return spec
         name, colon, given = spec.partition(":")
@@ -90,11 +101,11 @@ class Restrictions:
     def _costs(self, actions: Sequence[str]) -> list[float] | None:
         """What each action costs (A,); None without a budget."""
         if self.max_treated is not None and self.control is not None:
-            own = _place(self.control, actions, what="control")
+            own = _place(self.control, actions, what="--control")
             return [float(action != own) for action in range(len(actions))]
         if not self.cost:
             return None
-        named = {_place(str(name), actions, what="cost"): float(price) for name, price in self.cost.items()}
+        named = {_place(str(name), actions, what="--cost"): float(price) for name, price in self.cost.items()}
         return [named.get(action, 0.0) for action in range(len(actions))]
 
 
@@ -118,4 +129,4 @@ def _spell(words: str, actions: Sequence[str]) -> str:
         rest = given.removeprefix(name).lstrip()
         if rest != given and rest.startswith(":"):
             return spell_bar(list(actions).index(name), rest[1:])
-    raise InputError(f"never '{plain(words)}' names no action{nearest(given.partition(':')[0], actions)}; {BAR_FORM}")
+    raise InputError(f"--never '{plain(words)}' names no action{nearest(given.partition(':')[0], actions)}; {BAR_FORM}")

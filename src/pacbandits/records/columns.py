@@ -168,13 +168,14 @@ def _numbers(
 def _no_number(column: Any) -> tuple[int, str]:
     """The first text in a column that spells no number, or else the first, after its row."""
     labels: list[str] = column.dictionary.to_pylist()
-    strange = np.array([not _spells_number(label) for label in labels])
+    strange = np.array([not spells_number(label) for label in labels])
     codes: IntArray = column.indices.to_numpy(zero_copy_only=False)
     row = int(strange[codes].argmax())
     return row, labels[int(codes[row])]
 
 
-def _spells_number(text: str) -> bool:
+def spells_number(text: str) -> bool:
+    """Whether this is a number as Python writes it."""
     try:
         float(text)
     except ValueError:

@@ -32,6 +32,7 @@ from pacbandits.records.files import naming
 from pacbandits.records.identifiers import leave_out_identifiers
 from pacbandits.records.missing import comparable, label_missing
 from pacbandits.records.phi import Phi, joined_phi
+from pacbandits.records.written import read_written
 
 
 @dataclass(frozen=True, eq=False)
@@ -274,8 +275,10 @@ class Contexts:
             for name in texts(keep, name="keep"):
                 if name not in table:
                     raise InputError(f"there is no column '{plain(name)}' to keep{nearest(name, table)}")
-            said = leave_out_identifiers(table, coded=parquet.coded_columns(path), keep=tuple(keep))
-            return cls.from_columns(table, n=n, cells=parquet.cells_of(path)), (*parquet.read_remarks(path), *said)
+            coded, cells = parquet.coded_columns(path), parquet.cells_of(path)
+            written = read_written(table, coded=coded, cells=cells)
+            said = leave_out_identifiers(table, coded=coded, keep=tuple(keep))
+            return cls.from_columns(table, n=n, cells=cells), (*parquet.read_remarks(path), *written, *said)
 
     @classmethod
     def from_columns(cls, columns: Columns, *, n: int, cells: Cells = SOMEWHERE) -> Contexts:

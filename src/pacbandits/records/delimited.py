@@ -96,6 +96,17 @@ def read_texts(path: Path, delimiter: str) -> Any:
 
 def read_some(path: Path, delimiter: str, *, columns: Sequence[str], texts: Sequence[str]) -> Any:
     """The named columns of such a table, as `read_delimited` has them, but `texts` hold text whatever it spells."""
+    table, delimiter = _read_some(path, delimiter, columns=columns, texts=texts)
+    return table if delimiter == "," else _with_decimal_commas(table)
+
+
+def read_as_text(path: Path, delimiter: str, name: str) -> Any:
+    """A column of such a table as the text that stands there."""
+    return _read_some(path, delimiter, columns=[name], texts=[name])[0].column(0).combine_chunks()
+
+
+def _read_some(path: Path, delimiter: str, *, columns: Sequence[str], texts: Sequence[str]) -> tuple[Any, str]:
+    """Columns of a table, and what its values are apart by."""
     source, delimiter = _source(path, delimiter)
     table: Any = csv.read_csv(
         source,
@@ -109,7 +120,7 @@ def read_some(path: Path, delimiter: str, *, columns: Sequence[str], texts: Sequ
         ),
     )
     _check_encoding(table)
-    return table if delimiter == "," else _with_decimal_commas(table)
+    return table, delimiter
 
 
 def _source(path: Path, delimiter: str) -> tuple[Any, str]:

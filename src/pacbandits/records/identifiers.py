@@ -36,6 +36,7 @@ _PEOPLES_IDS = re.compile(
     rf"(.*_)?{_PEOPLE}_?(id|ids|uid|uuid|guid|key|hash|no|nr|num|number|code)|(.*_)?(uid|e?_?mail|phone|ssn)"
 )
 _PEOPLES_NAMES = re.compile(rf"{_PEOPLE}|id|uuid|guid")
+_ROW_NUMBERS = re.compile(r"|Unnamed: [0-9]+|__index_level_[0-9]+__")
 _NAMES = re.compile(
     r"(.*[_\-. ])?(id|ids|uid|uuid|guid|key|hash|e-?mail|mail|phone|ssn|iban|cookie|session|token|index|row)"
     r"|.*[a-z](Id|ID|Uuid|UUID|Guid|GUID|Email|Hash|Key)"
@@ -54,12 +55,21 @@ def leave_out_identifiers(
         why = _why(name, columns[name], coded=name in coded)
         if why is not None:
             del columns[name]
-            remarks.append(f"the column '{plain(name)}' was left out, as {why}; to keep it, name it among the features")
+            which = f"the column '{plain(name)}'" if name else "the first column, which has no name,"
+            remarks.append(f"{which} was left out, as {why}; {keeping(name)}")
     return tuple(remarks)
+
+
+def keeping(name: str) -> str:
+    """How to keep a column that is left out."""
+    shown = plain(name)
+    return f"--features +{shown} (in Python, keep=['{shown}']) keeps it" if name else "a name of its own keeps it"
 
 
 def _why(name: str, column: Any, *, coded: bool) -> str | None:
     """Why a column is an identifier, if it is one."""
+    if _ROW_NUMBERS.fullmatch(name):
+        return "it is the row numbers that pandas adds"
     text = is_text(column.type)
     if not _may_name(column, coded=coded):
         return None

@@ -377,10 +377,12 @@ def stored_dates(about: Fields) -> tuple[str, ...]:
 
 def check_range(given: object) -> tuple[float, float]:
     """The least and the largest that a reward can be, as two numbers."""
-    ends = floats(cast(ArrayLike, given), name="reward_range", shape=(2,))
+    ends = floats(cast(ArrayLike, given), name="--reward-range", shape=(2,))
     low, high = float(ends[0]), float(ends[1])
     if not (low < high and high - low < math.inf):
-        raise InputError(f"a reward range goes from a number to a larger one, got {low:g} to {high:g}")
+        raise InputError(
+            f"a reward range goes from a number to a larger one, got {low:g} to {high:g}; the smaller first"
+        )
     return low, high
 
 

@@ -104,7 +104,7 @@ def _split_up(table: Any, texts: set[str], *, name: str, in_text: bool) -> Colum
     """The columns of a table, those of text as codes."""
     names: list[str] = table.column_names
     n: int = table.num_rows
-    _check_names(name, names, n=n)
+    _check_names(name, names, n=n, in_text=in_text)
     columns: list[Any] = table.columns[::-1]
     del table
     out: Columns = {}
@@ -173,7 +173,7 @@ def _is_readable(kind: Any) -> bool:
     return is_number(kind) or is_text(kind) or is_temporal(kind) or bool(pa.types.is_null(kind))
 
 
-def _check_names(path: str, names: list[str], *, n: int) -> None:
+def _check_names(path: str, names: list[str], *, n: int, in_text: bool) -> None:
     if n == 0:
         raise InputError(f"{path} has no rows")
     if not names:
@@ -181,7 +181,7 @@ def _check_names(path: str, names: list[str], *, n: int) -> None:
     if len(set(names)) != len(names):
         twice = next(name for i, name in enumerate(names) if name in names[:i])
         raise InputError(f"{path} has two columns of the same name, '{plain(twice)}'; rename one, or leave it out")
-    if "" in names:
+    if "" in names[1 if in_text else 0 :]:  # the first of a text are the row numbers that pandas adds
         where = names.index("") + 1
         raise InputError(f"column {where} of {path} has no name; name it, or leave it out (pandas: index=False)")
 

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from html import escape
+from textwrap import wrap
 
 from pacbandits.certificate.values import Interval
 from pacbandits.policies.trees.tree import Branch, Node
 from pacbandits.records.naming import call
 
 _COLOURS = ("#0b6e8f", "#c4561e", "#4d7c2a", "#7a4f9e", "#a8881a", "#93304e", "#3f5d7a", "#5f5f5f")
-_LEAF_WIDTH, _LEVEL_HEIGHT, _BOX_HEIGHT = 168, 84, 34
+_LEAF_WIDTH, _LEVEL_HEIGHT, _BOX_HEIGHT = 168, 100, 50
 _CHARACTER_WIDTH = 6.6  # of text of 12 pixels, about
-_MAX_CHARACTERS = 24  # of what stands in a box
+_MAX_CHARACTERS = 23  # of a line in a box
+_MAX_LINES = 3  # of a box
+_LINE_HEIGHT = 14
 
 
 def colour_of(action: int) -> str:
@@ -83,13 +86,16 @@ def _depth(node: Node) -> int:
 
 
 def _box(x: float, y: float, words: str, *, fill: str, ink: str, bold: bool = False) -> str:
-    shown = words if len(words) <= _MAX_CHARACTERS else words[: _MAX_CHARACTERS - 1] + "…"
-    width = min(max(_CHARACTER_WIDTH * len(shown) + 22, 60), _LEAF_WIDTH - 8)
+    lines = wrap(words, _MAX_CHARACTERS, max_lines=_MAX_LINES, placeholder="…")
+    longest = max(map(len, lines), default=0)
+    width = min(max(_CHARACTER_WIDTH * longest + 22, 60), _LEAF_WIDTH - 4)
+    first = y + (_BOX_HEIGHT - _LINE_HEIGHT * len(lines)) / 2 + 11
+    text = "".join(_text(x, first + _LINE_HEIGHT * i, line, ink=ink, bold=bold) for i, line in enumerate(lines))
     frame = (
         f'<rect x="{x - width / 2:.0f}" y="{y}" width="{width:.0f}" height="{_BOX_HEIGHT}" rx="6" fill="{fill}" '
         'stroke="#0003"/>'
     )
-    return f"<g><title>{escape(words)}</title>{frame}{_text(x, y + 21, shown, ink=ink, bold=bold)}</g>"
+    return f"<g><title>{escape(words)}</title>{frame}{text}</g>"
 
 
 def _text(

@@ -62,6 +62,7 @@ def report_html(summary: Summary) -> str:
     ]
     if s.worth is not None:
         parts += ["<h2>How good is it?</h2>", _value_html(s)]
+    parts += ["<h2>Each action as it was tried</h2>", _arms_html(s)]
     if s.leaves:
         parts += ["<h2>Group by group</h2>", _leaves_html(s)]
     marks = "".join(
@@ -77,12 +78,12 @@ def report_html(summary: Summary) -> str:
         "<h2>What would more data prove?</h2>",
         f"<p>{escape(_more(s))}</p>",
         "<h2>How to recheck it</h2>",
-        f"<p>{escape(RECHECK)}</p><pre>pacbandits verify proof.json {escape(s.source)}</pre>",
+        f"<p>{escape(RECHECK)}</p><pre>{escape(_recheck(s))}</pre>",
         "<h2>Appendix</h2>",
         f'<table class="dim">{"".join(_row(name, value) for name, value in _appendix(s))}</table>',
         f"<pre>{escape(c.words)}</pre>",
     ]
-    head = f'<meta charset="utf-8"><title>{escape(_question(s))}</title><style>{_STYLE}</style>'
+    head = f'<meta charset="utf-8"><title>Which {escape(_question(s))}?</title><style>{_STYLE}</style>'
     view = '<meta name="viewport" content="width=device-width,initial-scale=1">'
     body = "\n".join(parts)
     return f'<!doctype html><html lang="en"><head>{head}{view}</head>\n<body>\n{body}\n</body></html>\n'
@@ -101,6 +102,8 @@ def report_markdown(summary: Summary) -> str:
     lines += ["", "## The rule", "```", c.words, "```"]
     if s.worth is not None:
         lines += ["", "## How good is it?", *_table(("", "estimate, and between what it lies"), _value_rows(s))]
+    arms = _table(("action", "rows", "share", f"mean {s.outcome}"), _arm_rows(s))
+    lines += ["", "## Each action as it was tried", *arms]
     if s.leaves:
         head = ("group", "rows", "gets", *(plain(name) for name in s.actions[:MAX_SHOWN_ACTIONS]))
         lines += ["", "## Group by group", *_table(head, _leaf_rows(s))]
@@ -108,9 +111,15 @@ def report_markdown(summary: Summary) -> str:
     lines += ["", "## How sure is that, and under which assumptions?", _confidence(s), ""]
     lines += [f"- {one_line(words)}" for words in c.assumptions]
     lines += ["", "## What would more data prove?", _more(s), "", "## How to recheck it", RECHECK]
-    lines += ["```", f"pacbandits verify proof.json {s.source}", "```", "", "## Appendix"]
+    lines += ["```", _recheck(s), "```", "", "## Appendix"]
     lines += [f"- {name}: {value}" for name, value in _appendix(s)]
     return "\n".join(lines) + "\n"
+
+
+def _recheck(s: Summary) -> str:
+    """The command that rechecks it; where no certificate was written, what writes one first."""
+    first = "" if s.proof is not None else f"pacbandits certify {s.source} … --certificate proof.json\n"
+    return f"{first}pacbandits verify {s.proof or 'proof.json'} {s.source}"
 
 
 def _question(s: Summary) -> str:
@@ -154,10 +163,26 @@ def _value_html(s: Summary) -> str:
 
 def _value_rows(s: Summary) -> Iterable[tuple[str, ...]]:
     assert s.worth is not None
-    yield "mean reward of the rule", interval_words(s, s.worth.value, difference=False)
+    yield f"mean {s.outcome} of the rule", interval_words(s, s.worth.value, difference=False)
     yield "gain over the best single action", interval_words(s, s.worth.over_best, difference=True)
     for name, one in zip(s.actions[:MAX_SHOWN_ACTIONS], s.worth.over_each, strict=False):
         yield f"gain over always {plain(name)}", interval_words(s, one, difference=True)
+
+
+def _arm_rows(s: Summary) -> Iterable[tuple[str, ...]]:
+    for arm in s.arms[:MAX_SHOWN_ACTIONS]:
+        mean = "—" if arm.mean is None else s.show(arm.mean)
+        yield plain(arm.action), f"{arm.rows:,}", f"{100 * arm.share:.3g} %", mean
+
+
+def _arms_html(s: Summary) -> str:
+    head = "".join(f'<th class="n">{escape(name)}</th>' for name in ("rows", "share", f"mean {s.outcome}"))
+    rows = ""
+    for name, *cells in _arm_rows(s):
+        figures = "".join(f'<td class="n">{escape(cell)}</td>' for cell in cells)
+        rows += f"<tr><td>{escape(name)}</td>{figures}</tr>"
+    note = "As it stands in the log: nothing is weighted or modelled."
+    return f'<table><tr><th>action</th>{head}</tr>{rows}</table><p class="dim">{note}</p>'
 
 
 def _leaves_html(s: Summary) -> str:

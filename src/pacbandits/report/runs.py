@@ -19,6 +19,7 @@ from pacbandits.report.tables import options_table
 from pacbandits.simulation import Run
 from pacbandits.trials.protocol import Profile
 
+MAX_SHOWN_ARMS = 12
 WORTHWHILE_SHARE = 0.9  # of the rows that it would take otherwise, with which a design is worth a word
 
 
@@ -99,6 +100,7 @@ def certificate_table(certificate: Certificate, summary: Summary | None = None) 
     """
     c = certificate
     figures = {} if summary is None else _worth_figures(summary)
+    figures |= {} if summary is None else _tried_figures(summary)
     figures |= {
         "certified": "yes" if c.certified else "no",
         "ε that the data certify": show_number(c.certified_epsilon) if c.certified_epsilon < c.unit else "—",
@@ -106,7 +108,8 @@ def certificate_table(certificate: Certificate, summary: Summary | None = None) 
         "least evidence, and needed": f"{c.value:.2f} of {c.threshold:.2f} nats",
     }
     if summary is not None and summary.price is not None:
-        figures["mean cost in the log"] = f"{summary.price.cost:.4g} (the budget is {summary.price.budget:g})"
+        name, figure = summary.price.figure
+        figures[one_line(name)] = figure
     if summary is not None and summary.ahead is not None and summary.target is not None:
         near = summary.show_difference(summary.target)
         many = summary.ahead.same
@@ -123,10 +126,25 @@ def _worth_figures(summary: Summary) -> dict[str, str]:
     if worth is None:
         return {}
     best = int(np.argmax([one.estimate for one in worth.singles]))
-    return {
+    figures = {
         f"mean {one_line(summary.outcome)} of the policy": interval_words(summary, worth.value, difference=False),
         f"always {one_line(summary.actions[best])}": interval_words(summary, worth.singles[best], difference=False),
         "gain over the best single action": interval_words(summary, worth.over_best, difference=True),
+    }
+    if summary.control is not None:
+        name, one = one_line(summary.actions[summary.control]), summary.control
+        figures[f"always {name}"] = interval_words(summary, worth.singles[one], difference=False)
+        figures[f"gain over the control, {name}"] = interval_words(summary, worth.over_each[one], difference=True)
+    return figures
+
+
+def _tried_figures(summary: Summary) -> dict[str, str]:
+    """Every action as it was tried: how many rows, and what they earned."""
+    outcome, shown = one_line(summary.outcome), summary.arms[:MAX_SHOWN_ARMS]
+    return {
+        f"rows with {one_line(arm.action)}": f"{arm.rows:,}"
+        + ("" if arm.mean is None else f", mean {outcome} {summary.show(arm.mean)}")
+        for arm in shown
     }
 
 

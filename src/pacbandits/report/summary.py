@@ -10,6 +10,7 @@ import numpy as np
 from pacbandits.arrays import BoolArray
 from pacbandits.certificate import Certificate
 from pacbandits.certificate.values import Interval, Worth
+from pacbandits.certificate.watching import by_gravity
 from pacbandits.errors import count_of, one_line, plain
 from pacbandits.logs.outcomes import CLIPPED
 from pacbandits.policies.base import PolicyClass, PricedClass
@@ -18,6 +19,7 @@ from pacbandits.records import Log, Lottery, likeliest
 from pacbandits.records.identifiers import tells_of_return
 from pacbandits.records.log import UNIT_RANGE
 from pacbandits.records.naming import call
+from pacbandits.report.arms import Arm, tried_arms
 from pacbandits.report.worth import gain_words, mean_words, show_gain, show_mean
 from pacbandits.trials.forecast import Outlook
 
@@ -64,12 +66,27 @@ class Price:
 
     cost: on average over all rows of the log.
     budget: the most that it may on average over the contexts that were known.
+    limited: the actions whose share is limited, where the budget is a limit of shares and costs are of no other kind.
     """
 
     cost: float
     budget: float
+    limited: tuple[str, ...] = ()
+
+    @property
+    def figure(self) -> tuple[str, str]:
+        """What was measured, and how much."""
+        if self.limited:
+            given = f"{100 * self.cost:.3g} % (at most {100 * self.budget:.4g} %)"
+            return f"share who get {' or '.join(self.limited)}", given
+        return "mean cost in the log", f"{self.cost:.4g} (the budget is {self.budget:g})"
 
     def describe(self) -> str:
+        if self.limited:
+            return (
+                f"{' or '.join(self.limited)} for {100 * self.cost:.3g} % of all rows of the log; the limit is "
+                f"{100 * self.budget:.4g} % of the contexts that were known"
+            )
         return (
             f"it costs {self.cost:.4g} on average over all rows of the log; the budget is {self.budget:g} on average "
             "over the contexts that were known"
@@ -78,7 +95,8 @@ class Price:
     def mark(self) -> Mark:
         """Whether the log is dearer than the contexts that were known: by chance, or as they were of other people."""
         light = "green" if self.cost <= self.budget else "yellow"
-        return Mark(light, "Does it keep the budget?", self.describe())
+        title = "Does it keep the limit?" if self.limited else "Does it keep the budget?"
+        return Mark(light, title, self.describe())
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,6 +113,9 @@ class Summary:
     ahead: how many more rows it would take; None where nothing is lacking.
     target: the distance that would be proven with these.
     price: what the policy costs, where it has to keep a budget.
+    arms (A,): every action as it was tried.
+    control: the action that the policy is compared with, if one was named.
+    proof: what the certificate's file is called, if there is one.
     """
 
     source: str
@@ -107,6 +128,9 @@ class Summary:
     ahead: Outlook | None = None
     target: float | None = None
     price: Price | None = None
+    arms: tuple[Arm, ...] = ()
+    control: int | None = None
+    proof: str | None = None
 
     @property
     def percent(self) -> bool:
@@ -140,6 +164,8 @@ class Summary:
             "outlook": ahead,
             "groups": [asdict(leaf) for leaf in self.leaves],
             "price": None if self.price is None else asdict(self.price),
+            "arms": [asdict(arm) for arm in self.arms],
+            "control": None if self.control is None else self.actions[self.control],
         }
 
     def answer(self) -> tuple[str, str, str]:
@@ -199,9 +225,16 @@ class Summary:
             f"{self.show(value.low)} and {self.show(value.high)}); always {self.best_single}, the best single action, "
             f"comes to about {self.show(max(one.estimate for one in self.worth.singles))}"
         )
+        over_control = ""
+        if self.control is not None:
+            over = self.worth.over_each[self.control]
+            low, high = (self.show_difference(end, sign=True) for end in (over.low, over.high))
+            gain = self.show_difference(over.estimate, sign=True)
+            name = call(self.control, self.actions)
+            over_control = f"; over the control, {name}, the rule gains {gain} (between {low} and {high})"
         if lead.low > 0:
-            return f"{words}, and deciding by person gains at least {self.show_difference(lead.low)}."
-        return f"{words}; that deciding by person gains anything is not proven yet."
+            return f"{words}, and deciding by person gains at least {self.show_difference(lead.low)}{over_control}."
+        return f"{words}; that deciding by person gains anything is not proven yet{over_control}."
 
     def _how_sure(self, percent: float) -> str:
         c = self.certificate
@@ -223,16 +256,19 @@ def summarise(
     ahead: Outlook | None = None,
     target: float | None = None,
     policies: PolicyClass | None = None,
+    control: int | None = None,
+    proof: str | None = None,
 ) -> Summary:
     """What a certificate and its log say, for a report.
 
     worth: as `measure_worth` tells. source, outcome: what to call the log, and a reward. ahead, target: how many more
     rows would prove which distance. policies: the class, of which is told what the policy costs where it has a budget.
+    control: the number of the action that the policy is compared with. proof: what to call the certificate's file.
     """
     names = log.action_names or tuple(f"action {action}" for action in range(log.n_actions))
     policy = likeliest(certificate.policy)
     leaves = _leaves(policy, log, names) if isinstance(policy, TreePolicy) else ()
-    price = _price(certificate, log, policies) if isinstance(policies, PricedClass) else None
+    price = _price(certificate, log, policies, names) if isinstance(policies, PricedClass) else None
     marks = (
         *_checked(certificate),
         *_came_back(certificate, log),
@@ -240,13 +276,29 @@ def summarise(
         *(() if price is None else (price.mark(),)),
         *_remarked(certificate, log),
     )
-    return Summary(plain(source), plain(outcome), certificate, worth, names, leaves, marks, ahead, target, price)
+    return Summary(
+        plain(source),
+        plain(outcome),
+        certificate,
+        worth,
+        names,
+        leaves,
+        marks,
+        ahead,
+        target,
+        price,
+        arms=tried_arms(log, names),
+        control=control,
+        proof=None if proof is None else plain(proof),
+    )
 
 
-def _price(certificate: Certificate, log: Log, policies: PricedClass) -> Price:
-    """What the policy costs over all rows of the log."""
+def _price(certificate: Certificate, log: Log, policies: PricedClass, names: tuple[str, ...]) -> Price:
+    """What the policy costs over all rows of the log; names (A,): of the actions."""
     rows = replace(log.contexts, weights=log.weights / log.weights.sum())
-    return Price(policies.mean_cost(certificate.policy, rows), policies.budget)
+    limited = tuple(call(int(action), names) for action in np.flatnonzero(policies.costs))
+    shares = 0 < len(limited) < len(names) and bool((policies.costs[policies.costs != 0] == 1.0).all())
+    return Price(policies.mean_cost(certificate.policy, rows), policies.budget, limited if shares else ())
 
 
 def _leaves(policy: TreePolicy, log: Log, names: tuple[str, ...]) -> tuple[Leaf, ...]:
@@ -282,7 +334,7 @@ def _checked(certificate: Certificate) -> list[Mark]:
             titles[check.kind],
             one_line(check.describe()),
         )
-        for check in certificate.checks
+        for check in by_gravity(certificate.checks)
     ]
 
 

@@ -48,20 +48,21 @@ def worth_table(
     policy: str,
     *,
     own: bool,
-    control: str | None,
+    control: int | None,
     log: Log,
+    outcome: str = "reward",
 ) -> RenderableType:
     """The policy in words, its mean reward, and what it gains.
 
     names (A,): of the actions. own: whether the policy was chosen by this log. control: the action to compare with.
-    log: that it was measured by.
+    log: that it was measured by. outcome: what a reward is called.
     """
     percent = log.reward_range == UNIT_RANGE
     table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column()
     table.add_column()
-    table.add_row("mean reward of the policy", mean_words(worth.value, percent=percent))
-    compared = range(len(names)) if control is None else [names.index(control)]
+    table.add_row(f"mean {one_line(outcome)} of the policy", mean_words(worth.value, percent=percent))
+    compared = range(len(names)) if control is None else [control]
     for action in compared:
         table.add_row(f"always {one_line(names[action])}", mean_words(worth.singles[action], percent=percent))
     for action in compared:

@@ -7,7 +7,7 @@ that grows exponentially fast where it fails in a way that was bet on. By Ville'
 probability at most α: one may look after every round, for ever, at logs collected in any adaptive way.
 """
 
-from pacbandits.certificate.watching.check import Check
+from pacbandits.certificate.watching.check import Check, alarm_words, by_gravity
 from pacbandits.certificate.watching.looking import FALSE_ALARM_RATE, look
 
-__all__ = ["FALSE_ALARM_RATE", "Check", "look"]
+__all__ = ["FALSE_ALARM_RATE", "Check", "alarm_words", "by_gravity", "look"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal, cast
 
@@ -70,7 +71,10 @@ class Check:
     def _meaning(self) -> str:
         """What an alarm says of the log."""
         if self.kind == SAMPLE_RATIO:
-            return "actions were not drawn with the propensities that the log states"
+            return (
+                "actions were not drawn with the propensities that the log states or the split gives: if the split is "
+                "wrong, correct it; if it is right, rows were lost or added after the draw"
+            )
         if self.by_rows:
             return (
                 "either contexts or rewards changed while the log was collected, or its rows are sorted and do not "
@@ -107,6 +111,20 @@ class Check:
         if made.needed <= 0:
             raise InputError(f"'needed' of a check must be positive, got {made.needed:g}")
         return made
+
+
+def by_gravity(checks: Sequence[Check]) -> tuple[Check, ...]:
+    """Checks in the order in which to tell of them: wrong propensities first, as they make all else look wrong, too."""
+    return tuple(sorted(checks, key=lambda check: check.kind != SAMPLE_RATIO))
+
+
+def alarm_words(checks: Sequence[Check]) -> tuple[str, ...]:
+    """What raises an alarm, in sentences, the gravest first."""
+    alarms = [check for check in by_gravity(checks) if check.alarm]
+    words = [check.describe() for check in alarms]
+    if len(alarms) > 1 and alarms[0].kind == SAMPLE_RATIO:
+        words[1:] = [f"{one}; the mismatch may be all that is behind this" for one in words[1:]]
+    return tuple(words)
 
 
 def _number(given: Json, name: str) -> float:

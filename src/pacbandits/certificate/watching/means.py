@@ -18,6 +18,7 @@ from pacbandits.certificate.watching.tallies import MAX_ACTIONS, MAX_PAIRS, Rewa
 from pacbandits.certificate.watching.wealth import Streams
 from pacbandits.compiled import over_cores
 from pacbandits.records import Log
+from pacbandits.records.dates import date_parts
 from pacbandits.records.naming import call
 
 _OF_ACTION = re.compile(r"(?<=^the reward of )action (\d+)")  # of which streams tell, which know numbers alone
@@ -50,7 +51,8 @@ class Means:
 
 def gather_means(log: Log, batches: Batches) -> Means | None:
     """Bets on every stream of the log, on rewards only if all lie in [0, 1]; None if there is nothing to bet on."""
-    segments = cut_in_halves(log.contexts, batches.order[: batches.edges[1]])
+    calendar = date_parts(log.contexts.names, log.dates)  # a date that moves on is no drift
+    segments = cut_in_halves(log.contexts, batches.order[: batches.edges[1]], but=calendar)
     rows = seen_rows(log, batches, segments)
     unit = bool(log.rewards.min() >= 0 and log.rewards.max() <= 1)
     n_actions = min(log.n_actions, MAX_ACTIONS) if unit else 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from itertools import islice
 
@@ -35,23 +35,27 @@ class Segments:
         return len(self.names)
 
 
-def cut_in_halves(contexts: Contexts, first: IntArray, *, most: int = MAX_SEGMENTS) -> Segments:
+def cut_in_halves(
+    contexts: Contexts, first: IntArray, *, most: int = MAX_SEGMENTS, but: Collection[str] = ()
+) -> Segments:
     """A numeric feature at its median, a categorical one at its most common label, both among the first rows.
 
     Contexts without features are told apart by φ, without that by ids: each of the most common ones against the rest.
-    At most so many ways.
+    At most so many ways; but: features that are no reason for any.
     """
-    found = list(islice(_columns(contexts, first), min(most, MAX_SEGMENTS)))
+    found = list(islice(_columns(contexts, first, but), min(most, MAX_SEGMENTS)))
     inside = np.empty((len(contexts), len(found)), dtype=np.uint8)
     for g, (rows, _, _) in enumerate(found):
         inside[:, g] = rows
     return Segments(inside, tuple(name for _, name, _ in found), tuple(other for _, _, other in found))
 
 
-def _columns(contexts: Contexts, first: IntArray) -> Iterator[tuple[BoolArray, str, str]]:
+def _columns(contexts: Contexts, first: IntArray, but: Collection[str]) -> Iterator[tuple[BoolArray, str, str]]:
     """Halves one by one: which rows lie in the first, its name and the other's."""
     for j, (name, labels) in enumerate(zip(contexts.names, contexts.categories, strict=True)):
         values, word = contexts.features[:, j], f"'{plain(name)}'"
+        if name in but:
+            continue
         if labels is None:
             yield _halves(values, word, first)
         else:

@@ -127,6 +127,9 @@ class Affordable:
     def describe(self) -> str:
         """The kind of policies, and the budget."""
         known = f"{self.known.n:,} known contexts"
+        shares = share_words(self.costs, self.budget)
+        if shares:
+            return f"{self.policies.describe()}, that {shares} of {known}"
         return f"{self.policies.describe()}, of a mean cost of at most {self.budget:g} over {known}"
 
     def details(self, contexts: Contexts) -> tuple[str, ...]:
@@ -154,6 +157,17 @@ class Affordable:
             "costs": self.costs.tolist(),
             "budget": self.budget,
         }
+
+
+def share_words(costs: Sequence[float] | FloatArray, budget: float) -> str:
+    """A budget that limits whom actions are given to, in words; nothing where costs are more than 0 and 1."""
+    counted = [action for action, cost in enumerate(costs) if cost]
+    if not counted or any(costs[action] != 1.0 for action in counted) or len(counted) == len(costs):
+        return ""
+    most = f"at most {100 * budget:.4g} %"
+    if len(counted) == len(costs) - 1:
+        return f"treat {most}"
+    return f"give action {' or '.join(map(str, counted))} to {most}"
 
 
 def too_dear(budget: float, cheapest: float) -> InputError:

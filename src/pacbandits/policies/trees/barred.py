@@ -48,7 +48,7 @@ class Barred:
             if bar.action == self.fallback:
                 raise InputError(
                     f"action {bar.action} is taken where others are barred, so it cannot be barred itself "
-                    f"({bar.describe()}); name another as the fallback (--control)"
+                    f"({bar.describe()}); name another, --control NAME"
                 )
 
     @property

@@ -62,7 +62,7 @@ def spell_bar(action: int, condition: str) -> str:
     """An action and a condition in words, `age <= 25`, as a spec spells them."""
     found = _CONDITION.fullmatch(condition.strip())
     if found is None or found[2] in ("<", ">="):
-        raise InputError(f"'{plain(condition)}' says no place where an action is barred; {BAR_FORM}")
+        raise InputError(f"--never '{plain(condition)}' says no place where an action is barred; {BAR_FORM}")
     sign = "=" if found[2] == "==" else found[2]
     return f"{action}:{quote(found[1], safe='')}{sign}{quote(found[3], safe='')}"
 
@@ -75,7 +75,7 @@ def check_label(words: str, contexts: Contexts) -> None:
     labels = contexts.categories[contexts.names.index(found[1])]
     if labels is not None and found[3] not in labels:
         raise InputError(
-            f"never '{plain(words)}' speaks of '{plain(found[3])}', which '{plain(found[1])}' never is"
+            f"--never '{plain(words)}' speaks of '{plain(found[3])}', which '{plain(found[1])}' never is"
             f"{nearest(found[3], labels)}"
         )
 
@@ -101,7 +101,9 @@ def _read_bar(words: str, contexts: Contexts, *, n_actions: int) -> Bar:
     try:
         return Bar(int(action), AtMost(feature, float(value)), sign == "<=")
     except ValueError:
-        raise InputError(f"'{plain(value)}' is no number that '{plain(feature)}' could be compared with") from None
+        raise InputError(
+            f"'{plain(value)}' is no number that '{plain(feature)}' could be compared with; {BAR_FORM}"
+        ) from None
 
 
 def graft(action: int, bars: Sequence[Bar], fallback: int, path: Path) -> Node:

@@ -12,7 +12,7 @@ from pacbandits.fields import Fields
 from pacbandits.options import About
 from pacbandits.policies.base import PolicyClass
 from pacbandits.policies.spec import policy_class
-from pacbandits.policies.trees.affordable import Affordable, BudgetClass, read_costs
+from pacbandits.policies.trees.affordable import Affordable, BudgetClass, read_costs, share_words
 from pacbandits.policies.trees.barred import Barred, bar_trees
 from pacbandits.policies.trees.bars import MAX_BARS, Bar, read_bars
 from pacbandits.policies.trees.bins import Bins
@@ -63,13 +63,24 @@ def shallow_or_deep(
 
 def describe_restricted(given: Mapping[str, str], contexts: int) -> str:
     """Trees that are restricted, in words; nothing where none of the options does that."""
+    shares = _share_words(given)
     said = {
-        "budget": f"cost at most {{}} on average over the {contexts:,} contexts that were known",
+        "budget": f"{shares} of the {contexts:,} contexts that were known"
+        if shares
+        else f"cost at most {{}} on average over the {contexts:,} contexts that were known",
         "never": "take no action where it is barred",
         "leaf": f"hold a share of {{}} or more of the {contexts:,} known contexts in every leaf",
     }
     words = [sentence.format(plain(given[name])) for name, sentence in said.items() if name in given]
     return f"trees that {', '.join(words[:-1])}{' and ' if words[1:] else ''}{words[-1]}" if words else ""
+
+
+def _share_words(given: Mapping[str, str]) -> str:
+    """A limit of shares, in words; nothing where options hold none."""
+    try:
+        return share_words([float(cost) for cost in given["costs"].split("/")], float(given["budget"]))
+    except (KeyError, ValueError):  # of a file that was altered
+        return ""
 
 
 trees = replace(shallow_or_deep, sharing=frozenset({"leaf", "budget"}), restricted=describe_restricted)
