@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
@@ -14,7 +13,7 @@ from pacbandits.errors import InputError, count_of
 from pacbandits.planning.traffic import Traffic
 from pacbandits.policies.base import PolicyClass, check_class
 from pacbandits.problems import Problem
-from pacbandits.problems.scenarios import Outcome, Scenario
+from pacbandits.problems.scenarios import DEFAULT_SHARE, Outcome, Scenario, ScenarioKind
 from pacbandits.records import Contexts, check_contexts
 
 # People that trials are played with, drawn from those given. Twice as many change stopping times by less than chance
@@ -81,12 +80,12 @@ class Assumptions:
         settle(self, epsilon=check_positive_epsilon(self.epsilon, asker="a plan"), delta=check_delta(self.delta))
         if self.epsilon >= self.outcome.unit:
             raise InputError(
-                f"epsilon must be below {self.outcome.unit:g}, as far as rewards can be apart, got {self.epsilon:g}; "
+                f"--epsilon must be below {self.outcome.unit:g}, as far as rewards can be apart, got {self.epsilon:g}; "
                 "no trial is needed for that"
             )
-        settle(self, control=whole_number(self.control, name="control", least=0, most=self.n_actions - 1))
+        settle(self, control=whole_number(self.control, name="--control", least=0, most=self.n_actions - 1))
         if not self.scenarios:
-            raise InputError("a plan needs a scenario; leave out scenarios for those that are usual")
+            raise InputError("a plan needs a scenario; leave out --scenarios for those that are usual")
         for one in self.scenarios:
             one.check(self.outcome, n_actions=self.n_actions)
         self._check_people()
@@ -104,7 +103,7 @@ class Assumptions:
         """Raise where fewer people come in a period than there are actions."""
         if self.traffic is not None and self.traffic.people < self.n_actions:
             raise InputError(
-                f"{self.n_actions} actions are more than {self.traffic.describe()} can serve: not every action would be "
+                f"{self.n_actions} actions are more than {self.traffic.describe()} can serve: not each would be "
                 f"tried once a {self.traffic.period}; drop actions, or state traffic for a longer period"
             )
 
@@ -134,14 +133,12 @@ class Assumptions:
 
     def remarks(self) -> tuple[str, ...]:
         """What whoever supposes this should know."""
-        words: list[str] = []
-        for one in self.scenarios:
-            if isinstance(one, Scenario) and one.kind != "none" and one.effect <= self.epsilon:
-                words.append(
-                    f"in scenario '{one.name}' the effect of {one.effect:g} is no more than ε = {self.epsilon:g}: any "
-                    "policy is good enough there; take a smaller ε if such an effect matters"
-                )
-        return tuple(words)
+        return tuple(
+            f"In scenario '{one.name}' the effect of {one.effect:g} is no more than ε = {self.epsilon:g}: any policy "
+            "is good enough there. Take a smaller ε if such an effect matters."
+            for one in self.scenarios
+            if isinstance(one, Scenario) and one.kind != "none" and one.effect <= self.epsilon
+        )
 
     def describe(self) -> list[tuple[str, str]]:
         """What is supposed, a line each."""
@@ -173,14 +170,8 @@ def people_of(contexts: Contexts, *, seed: int = 0, most: int = MAX_PEOPLE) -> C
 
 def usual_scenarios(*, effect: float, n_actions: int, share: float | None = None) -> tuple[Scenario, ...]:
     """None, a winner, segments; and few, where there are actions enough."""
-    kinds: Sequence[Any] = (
-        ("none", "winner", "segments", "few")
-        if n_actions >= MIN_ACTIONS_OF_FEW
-        else (
-            "none",
-            "winner",
-            "segments",
-        )
-    )
-    sized: dict[str, float] = {} if share is None else {"share": number(share, name="share", above=0, below=1)}
-    return tuple(Scenario(kind, effect=effect, **sized) for kind in kinds)
+    kinds: list[ScenarioKind] = ["none", "winner", "segments"]
+    if n_actions >= MIN_ACTIONS_OF_FEW:
+        kinds.append("few")
+    differ = DEFAULT_SHARE if share is None else number(share, name="--share", above=0, below=1)
+    return tuple(Scenario(kind, effect=effect, share=differ) for kind in kinds)

@@ -1,16 +1,16 @@
-"""Plans as files: all that is supposed, people included, so that a trial can be started from one and compared with it."""
+"""Plans as files: all that is supposed, people too, so that a trial can be started from one and compared with it."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import cast
 
 import numpy as np
 
 from pacbandits.errors import InputError
-from pacbandits.fields import Fields, Json, texts
+from pacbandits.fields import Fields, Json, number, texts
 from pacbandits.json_files import json_text, read_json
 from pacbandits.planning.assumptions import Assumptions, Supposition
 from pacbandits.planning.playing import RIVALS, Played
@@ -96,7 +96,7 @@ def is_plan(path: str | Path) -> bool:
     if target.suffix.lower() != ".json" or not target.is_file():
         return False
     value = read_json(target)
-    return isinstance(value, dict) and value.get("format") == FORMAT  # pyright: ignore[reportUnknownMemberType]
+    return isinstance(value, dict) and cast(Json, value).get("format") == FORMAT
 
 
 def _plan_from_json(value: object) -> StudyPlan:
@@ -249,10 +249,11 @@ def contexts_from_json(given: Fields) -> Contexts:
     features = np.empty((size, len(names)))
     listed = given.items("columns", least=len(names), most=len(names))
     for j, column in enumerate(listed):
-        values: list[Any] = column if isinstance(column, list) else []
-        if len(values) != size or not all(x is None or type(x) in (int, float) for x in values):
+        values = cast(list[object], column) if isinstance(column, list) else []
+        if len(values) != size:
             raise InputError(f"column {j + 1} of the {given.of} must hold {size:,} numbers")
-        features[:, j] = [math.nan if x is None else x for x in values]
+        called = f"an entry of column {j + 1} of the {given.of}"
+        features[:, j] = [math.nan if x is None else number(x, name=called) for x in values]
     labels = [
         None if one is None else texts(one, name="labels of a feature")
         for one in given.items("categories", least=len(names), most=len(names))

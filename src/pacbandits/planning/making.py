@@ -153,7 +153,7 @@ def suppose(source: Contexts | Log, asked: Asked, *, progress: Progress | None =
     """What is supposed, with what was not stated filled in."""
     traffic = Traffic.read(asked.traffic) if isinstance(asked.traffic, str) else asked.traffic
     if asked.budget is not None:
-        whole_number(asked.budget, name="budget", least=1)
+        whole_number(asked.budget, name="--budget", least=1)
     pilot = PilotEffects(source) if isinstance(source, Log) else None
     people = people_of(source.contexts if isinstance(source, Log) else source, seed=asked.seed)
     outcome = _outcome(asked, pilot)
@@ -167,11 +167,11 @@ def suppose(source: Contexts | Log, asked: Asked, *, progress: Progress | None =
     if first is None:
         if asked.budget is None:
             raise InputError(
-                "say how near to the best the answer must be (epsilon), or how many people you can afford (budget)"
+                "say how near to the best the answer must be (--epsilon), or how many people you can afford (--budget)"
             )
         room = min(outcome.baseline - outcome.low, outcome.high - outcome.baseline)
         first = DEFAULT_EPSILON_IN_BASELINES * room
-    effect = DEFAULT_EFFECT_IN_EPSILONS * first if asked.effect is None else positive(asked.effect, name="effect")
+    effect = DEFAULT_EFFECT_IN_EPSILONS * first if asked.effect is None else positive(asked.effect, name="--effect")
     usual = (pilot,) if pilot is not None else usual_scenarios(effect=effect, n_actions=n_actions, share=asked.share)
     made = Assumptions(
         people,
@@ -195,15 +195,15 @@ def _outcome(asked: Asked, pilot: PilotEffects | None) -> Outcome:
     """What rewards are like, as stated or as a pilot shows."""
     if pilot is not None:
         if asked.baseline is not None or asked.spread is not None:
-            raise InputError("a pilot tells the baseline and the spread itself; leave them out")
+            raise InputError("a pilot tells --baseline and --spread itself; leave them out")
         return pilot.outcome
     if asked.baseline is None:
         raise InputError(
-            "say what people earn when nothing special is done (baseline): the conversion rate as a share, or the mean "
-            "reward; or give the log of a pilot"
+            "say what people earn when nothing special is done (--baseline): the conversion rate as a share, or the "
+            "mean reward; or give the log of a pilot"
         )
     if not math.isfinite(asked.baseline):
-        raise InputError(f"baseline must be a number, got {asked.baseline}")
+        raise InputError(f"--baseline must be a number, got {asked.baseline}")
     low, high = asked.reward_range
     return Outcome(asked.baseline, asked.spread, low, high, asked.variation)
 
@@ -217,10 +217,10 @@ def _n_actions(asked: Asked, pilot: PilotEffects | None) -> int:
     else:
         known = asked.n_actions
     if known is None:
-        raise InputError("say how many actions there are to choose from (n_actions)")
+        raise InputError("say how many actions there are to choose from (--actions)")
     if asked.n_actions is not None and asked.n_actions != known:
-        raise InputError(f"there are {known} actions, and n_actions says {asked.n_actions}; leave it out")
-    return whole_number(known, name="n_actions", least=2)
+        raise InputError(f"there are {known} actions, and --actions says {asked.n_actions}; leave it out")
+    return whole_number(known, name="--actions", least=2)
 
 
 def _contexts_of(frame: object) -> Contexts:

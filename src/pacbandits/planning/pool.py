@@ -84,7 +84,7 @@ class _Worker:
     def __init__(self, packed: bytes, jobs: Iterator[Job], results: Queue[Played | Exception | None]) -> None:
         self.jobs, self.results = jobs, results
         # Each process has one core, and several threads of a library would only be in each other's way.
-        single = {name: "1" for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")}
+        single = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
         self.process: subprocess.Popen[bytes] = subprocess.Popen(
             [sys.executable, "-m", "pacbandits.planning.worker"],
             stdin=subprocess.PIPE,

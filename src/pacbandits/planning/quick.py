@@ -2,15 +2,15 @@
 
 After n people the gap of a policy is known up to chance, and chance makes the luckiest of many policies the leader and
 brings the unluckiest of its rivals near to it. So chance of that size is drawn once, the leader and the price
-`P(n) = max_π V_π/(ε + aΔ̂_π)²` of uniform exploration are found for the gaps that would be seen, and the trial is done at
-the n that solves
+`P(n) = max_π V_π/(ε + aΔ̂_π)²` of uniform exploration are found for the gaps that would be seen, and the trial is done
+at the n that solves
 
     n = κ · (log(1/δ) + N) · P(n)/(1 − r/2)
 
 N nats for learning and for moving between leaders; r, of rewards that vary less than a trial must suppose, their true
-variance as a share of that (bets are the smaller of the two, so that what they win counts and what they lose does not); κ
-for what a certificate costs that does not know which of many rivals is the unluckiest. κ, N and what `coda` makes of a
-better design are fitted to simulated trials (`python -m benchmarks.planning`; docs/planning.md has the table).
+variance as a share of that (bets are smaller than they could be, and win more than they lose);
+κ for what a certificate costs that does not know which of many rivals is the unluckiest. κ, N and what `coda` makes of
+a better design are fitted to simulated trials (`python -m benchmarks.planning`; docs/planning.md has the table).
 """
 
 from __future__ import annotations
@@ -20,8 +20,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy.optimize import brentq
-from scipy.stats import norm
+from scipy.special import ndtr
 
 from pacbandits.arrays import FloatArray
 from pacbandits.certificate import worth_leading
@@ -163,14 +162,12 @@ def _solve_for_people(
 ) -> float:
     """The n that is the factor times the price of what would be seen after n people."""
     chance = rng.standard_normal(problem.mean_rewards.shape)
-    people = factor * 0.5 * problem.n_actions / epsilon**2 / 10
+    people = max(factor * 0.5 * problem.n_actions / epsilon**2 / 10, float(least))
     for _ in range(MAX_STEPS):
-        price = _price_after(problem, epsilon, max(people, float(least)), chance)
-        new = math.sqrt(people * factor * price)  # half of the way, on a logarithmic scale
-        if abs(math.log(new / people)) < STEP_TOLERANCE:
+        before, people = people, max(factor * _price_after(problem, epsilon, people, chance), float(least))
+        if abs(math.log(people / before)) < STEP_TOLERANCE:
             break
-        people = new
-    return max(factor * price, float(least))  # pyright: ignore[reportPossiblyUnboundVariable]
+    return people
 
 
 def _price_after(problem: Problem, epsilon: float, people: float, chance: FloatArray) -> float:
@@ -224,19 +221,26 @@ def chance_by(estimates: tuple[Estimate, ...], shares: tuple[float, ...], algori
     if people <= 0:
         return 0.0
     weights = _weights(estimates, shares)
-    spread = [math.log(people / one.medians[algorithm]) / one.scatter for one in estimates]
-    return float(weights @ norm.cdf(spread))
+    done: FloatArray = ndtr([math.log(people / one.medians[algorithm]) / one.scatter for one in estimates])
+    return float(weights @ done)
 
 
 def foretold(estimates: tuple[Estimate, ...], shares: tuple[float, ...], algorithm: str) -> Quantiles:
     """Quantiles over all scenarios, each as likely as it is."""
     medians = [one.medians[algorithm] for one in estimates]
     low, high = math.log(min(medians)) - 10, math.log(max(medians)) + 10
-    values = [
-        math.exp(float(brentq(lambda x, s=share: chance_by(estimates, shares, algorithm, math.exp(x)) - s, low, high)))
-        for share in SHOWN_SHARES
-    ]
-    return Quantiles(*values)
+
+    def solved(share: float) -> float:
+        """The people by whom this share of trials is done, found by halving."""
+        below, above = low, high
+        while above - below > 1e-6:
+            middle = (below + above) / 2
+            done = chance_by(estimates, shares, algorithm, math.exp(middle))
+            below, above = (middle, above) if done < share else (below, middle)
+        return math.exp(above)
+
+    median, p80, p95 = map(solved, SHOWN_SHARES)
+    return Quantiles(median, p80, p95)
 
 
 def _weights(estimates: tuple[Estimate, ...], shares: tuple[float, ...]) -> FloatArray:

@@ -23,6 +23,8 @@ from pacbandits.progress import Progress
 PLAIN_TRIAL_SUFFICES = 1.1  # times as many people as `coda`, at most, and the plain trial is all one needs
 BAND = (0.1, 0.5, 0.9)  # of certified ε over people
 CURVE_POINTS = 60
+YEARS = {"hour": 1 / 8766, "day": 1 / 365.25, "week": 7 / 365.25, "month": 1 / 12, "year": 1.0}
+LONG_YEARS = 2.0  # of a trial that one should think about again
 
 
 @dataclass(frozen=True)
@@ -163,7 +165,7 @@ class StudyPlan:
 
     @property
     def largest_gain(self) -> float:
-        """What the best policy of the class earns more than the best single action, in the scenario where that is most."""
+        """What the best policy earns more than the best single action, in the scenario where that is most."""
         return self.unit * max(one.gain for one in self.estimates)
 
     def affordable(self, budget: int | None = None, *, progress: Progress | None = None) -> Affordable:
@@ -180,7 +182,7 @@ class StudyPlan:
         coda, plain = self.quantiles("coda"), self.quantiles("uniform")
         if self.largest_gain <= s.epsilon:
             words.append(
-                f"Personalising cannot pay here: in no scenario does the best policy earn more than {s.epsilon:g} (ε) over "
+                f"Personalising cannot pay here: in no scenario does the best policy earn {s.epsilon:g} (ε) more than "
                 "the best single action. An ordinary test of the actions will do (--policies trees:depth=0), or take a "
                 "smaller ε if less would matter."
             )
@@ -190,20 +192,14 @@ class StudyPlan:
                 "certificate stops both."
             )
         elif math.isfinite(plain.median):
-            words.append(
-                f"Exploring by design (coda) saves about {100 * (1 - coda.median / plain.median):.0f} % of the people."
-            )
-        if s.traffic is not None and (weeks := self.periods("coda", 0.8)) is not None:
-            years = (
-                weeks
-                * {"hour": 1 / 8766, "day": 1 / 365.25, "week": 7 / 365.25, "month": 1 / 12, "year": 1}[
-                    s.traffic.period
-                ]
-            )
-            if years > 2:
+            saved = 100 * (1 - coda.median / plain.median)
+            words.append(f"Exploring by design (coda) saves about {saved:.0f} % of the people.")
+        if s.traffic is not None and (length := self.periods("coda", 0.8)) is not None:
+            years = length * YEARS[s.traffic.period]
+            if years > LONG_YEARS:
                 words.append(
-                    f"With {s.traffic.describe()} that takes {years:.1f} years in one of five cases: take a larger ε, fewer "
-                    "actions, or a smaller class of policies."
+                    f"With {s.traffic.describe()} that takes {years:.1f} years in one of five cases: take a larger ε, "
+                    "fewer actions, or a smaller class of policies."
                 )
         if self.simulated and not all(math.isfinite(self.quantiles(one).p95) for one in RIVALS):
             words.append(f"Some simulated trials were not done after {self.max_samples:,} people, and were given up.")

@@ -32,11 +32,11 @@ class Traffic:
     delay: int = 0
 
     def __post_init__(self) -> None:
-        settle(self, people=whole_number(self.people, name="traffic", least=1))
-        settle(self, delay=whole_number(self.delay, name="delay, in periods of the traffic,", least=0))
+        settle(self, people=whole_number(self.people, name="--traffic", least=1))
+        settle(self, delay=whole_number(self.delay, name="--delay, in periods of the traffic,", least=0))
         settle(self, batched=flag(self.batched, name="batched") or self.delay > 0)
         if self.period not in PERIODS:
-            raise InputError(f"traffic is so many people an {', a '.join(PERIODS)}; got '{plain(self.period)}'")
+            raise InputError(f"--traffic is so many people an {', a '.join(PERIODS)}; got '{plain(self.period)}'")
 
     @classmethod
     def read(cls, words: str, *, batched: bool = False, delay: int = 0) -> Traffic:
@@ -44,7 +44,7 @@ class Traffic:
         found = re.fullmatch(r"\s*([\d_,.]*\d)\s*(?:/|an? |per )\s*([a-z]+?)s?\s*", words.lower())
         count = "" if found is None else re.sub(r"[_,]|\.(?=\d{3}\b)", "", found[1])
         if found is None or not count.isdigit():
-            raise InputError(f"traffic must be people and a period, as 4000/week, got '{plain(words)}'")
+            raise InputError(f"--traffic must be people and a period, as 4000/week, got '{plain(words)}'")
         return cls(int(count), found[2], batched=batched, delay=delay)
 
     def periods(self, samples: float) -> float:

@@ -2,8 +2,8 @@
 
 Of a random half of the rows the policy of largest value is found, and the people whom it treats alike are a group. In
 each group the mean reward of every action is estimated from the other half, which had no say in the groups. What actions
-do in all groups, and beyond that in each, is then drawn from what a normal model makes of those estimates: their variance
-beyond chance, by the method of moments, is that of the truth, and each estimate is drawn toward none by how noisy it is.
+do in all groups, and beyond that in each, is then drawn from what a normal model makes of those estimates: their
+variance beyond chance, by the method of moments, is that of the truth, and each is drawn toward none by how noisy it is.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class PilotEffects:
         if self.log.least is not None:
             raise InputError(
                 "a pilot must tell the probability of every action, and this log tells that of the played one alone; "
-                "say with split what it was"
+                "say with --split what it was"
             )
 
     def __repr__(self) -> str:
@@ -107,9 +107,9 @@ class PilotEffects:
 
 
 def _groups(treated: IntArray, log: Log, rows: BoolArray) -> tuple[IntArray, int]:
-    """The group (n,) of every row by how it is treated, and how many there are; those too small are one with the largest.
+    """The group (n,) of every row by how it is treated, and how many there are.
 
-    rows (n,): those that count.
+    Those too small are one with the largest. rows (n,): those that count.
     """
     counts = np.bincount(treated, weights=log.repeats * rows, minlength=log.n_actions)
     large = counts >= MIN_GROUP_ROWS_PER_ACTION * log.n_actions

@@ -3,10 +3,10 @@
     none       every action alike
     winner     one action is better by the effect, for everybody
     segments   one action is better by the effect for most people, and another one for a share of them
-    few        of many actions a few matter: each is better by the effect for its part of the people and by half of it for
-               the others; the rest are not
+    few        of many actions a few matter: each is better by the effect for its part of the people, and by half of it
+               for the others; the rest are not
 
-Who wins, and which people differ, is drawn anew each time. People have base rates of their own, which all actions share.
+Who wins, and which people differ, is drawn anew each time. People have base rates of their own, whatever is done.
 """
 
 from __future__ import annotations
@@ -56,23 +56,23 @@ class Outcome:
     variation: float = DEFAULT_VARIATION
 
     def __post_init__(self) -> None:
-        low, high = number(self.low, name="the low end of reward_range"), number(self.high, name="its high end")
+        low, high = number(self.low, name="the low end of --reward-range"), number(self.high, name="its high end")
         if not low < high:
-            raise InputError(f"reward_range must rise, got {low:g} to {high:g}")
-        settle(self, low=low, high=high, baseline=number(self.baseline, name="baseline"))
+            raise InputError(f"--reward-range must rise, got {low:g} to {high:g}")
+        settle(self, low=low, high=high, baseline=number(self.baseline, name="--baseline"))
         if not low < self.baseline < high:
             raise InputError(
-                f"baseline must lie between {low:g} and {high:g}, the range of rewards, got {self.baseline:g}; "
-                "state another reward_range if rewards may lie outside"
+                f"--baseline must lie between {low:g} and {high:g}, the range of rewards, got {self.baseline:g}; "
+                "state another --reward-range if rewards may lie outside"
             )
-        settle(self, variation=number(self.variation, name="variation", least=0, most=0.9))
+        settle(self, variation=number(self.variation, name="--variation", least=0, most=0.9))
         if self.spread is None:
             return
-        settle(self, spread=number(self.spread, name="spread", above=0))
+        settle(self, spread=number(self.spread, name="--spread", above=0))
         largest = float(np.sqrt((self.baseline - low) * (high - self.baseline)))
         if self.spread >= largest:
             raise InputError(
-                f"spread must be below {largest:.4g}, the most that rewards from {low:g} to {high:g} with a mean of "
+                f"--spread must be below {largest:.4g}, the most that rewards from {low:g} to {high:g} with a mean of "
                 f"{self.baseline:g} can have, got {self.spread:g}; leave it out where a reward is {low:g} or {high:g}"
             )
 
@@ -113,8 +113,9 @@ class Scenario:
         if self.kind not in KINDS:
             raise InputError(f"there is no scenario '{plain(self.kind)}'{nearest(str(self.kind), KINDS)}")
         settle(self, name=text(self.name, name="name") or self.kind)
-        above = {} if self.kind == "none" else {"above": 0.0}
-        settle(self, effect=number(self.effect, name=f"effect of scenario '{plain(self.name)}'", least=0.0, **above))
+        called = f"the effect of scenario '{plain(self.name)}'"
+        above = None if self.kind == "none" else 0.0
+        settle(self, effect=number(self.effect, name=called, least=0.0, above=above))
         settle(self, share=number(self.share, name="share", above=0, below=1))
         settle(self, matter=whole_number(self.matter, name="matter", least=1))
         settle(self, weight=number(self.weight, name="weight", above=0))
@@ -185,8 +186,8 @@ def _bases(contexts: Contexts, outcome: Outcome, rng: np.random.Generator) -> Fl
     n = len(contexts)
     if contexts.n_features:
         x = ranks(contexts)
-        direction = rng.standard_normal(x.shape[1])
-        wave = np.sin(2 * np.pi * (x @ (direction / np.linalg.norm(direction)) + rng.random()))
+        direction = np.asarray(rng.standard_normal(x.shape[1]), dtype=np.float64)
+        wave = np.sin(2 * np.pi * (x @ direction / float(np.sqrt((direction**2).sum())) + rng.random()))
     else:
         wave = rng.uniform(-1.0, 1.0, n)
     wave -= contexts.weights @ wave

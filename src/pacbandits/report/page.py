@@ -83,7 +83,12 @@ def report_html(summary: Summary) -> str:
         f'<table class="dim">{"".join(_row(name, value) for name, value in _appendix(s))}</table>',
         f"<pre>{escape(c.words)}</pre>",
     ]
-    head = f'<meta charset="utf-8"><title>Which {escape(_question(s))}?</title><style>{_STYLE}</style>'
+    return page_html(f"Which {_question(s)}?", parts)
+
+
+def page_html(title: str, parts: Sequence[str]) -> str:
+    """A page of its own that needs nothing else, with this title and these parts."""
+    head = f'<meta charset="utf-8"><title>{escape(title)}</title><style>{_STYLE}</style>'
     view = '<meta name="viewport" content="width=device-width,initial-scale=1">'
     body = "\n".join(parts)
     return f'<!doctype html><html lang="en"><head>{head}{view}</head>\n<body>\n{body}\n</body></html>\n'
@@ -101,12 +106,12 @@ def report_markdown(summary: Summary) -> str:
     lines = [f"# Which {_question(s)}?", f"{s.source}: {_size(s)}", "", *s.answer()]
     lines += ["", "## The rule", "```", c.words, "```"]
     if s.worth is not None:
-        lines += ["", "## How good is it?", *_table(("", "estimate, and between what it lies"), _value_rows(s))]
-    arms = _table(("action", "rows", "share", f"mean {s.outcome}"), _arm_rows(s))
+        lines += ["", "## How good is it?", *markdown_table(("", "estimate, and between what it lies"), _value_rows(s))]
+    arms = markdown_table(("action", "rows", "share", f"mean {s.outcome}"), _arm_rows(s))
     lines += ["", "## Each action as it was tried", *arms]
     if s.leaves:
         head = ("group", "rows", "gets", *(plain(name) for name in s.actions[:MAX_SHOWN_ACTIONS]))
-        lines += ["", "## Group by group", *_table(head, _leaf_rows(s))]
+        lines += ["", "## Group by group", *markdown_table(head, _leaf_rows(s))]
     lines += ["", "## What was checked", *(f"- {_LIGHTS[m.light]} **{m.title}** {m.words}" for m in s.marks)]
     lines += ["", "## How sure is that, and under which assumptions?", _confidence(s), ""]
     lines += [f"- {one_line(words)}" for words in c.assumptions]
@@ -250,7 +255,7 @@ def _row(name: str, value: str) -> str:
     return f"<tr><td>{escape(name)}</td><td>{escape(value)}</td></tr>"
 
 
-def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+def markdown_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
     """Lines of a Markdown table."""
     lines = [head, ["---"] * len(head), *rows]
     return ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in lines]

@@ -64,7 +64,9 @@ def _draw_chances(axis: Any, plan: StudyPlan) -> None:
             )
     if plan.budget is not None:
         axis.axvline(plan.budget, color=GREY, ls="--", lw=1.2)
-        axis.text(plan.budget, 2, f" your {plan.budget:,}", color=GREY, fontsize=9, rotation=90, va="bottom", ha="right")
+        axis.text(
+            plan.budget, 2, f" your {plan.budget:,}", color=GREY, fontsize=9, rotation=90, va="bottom", ha="right"
+        )
     axis.set_title("Chance to be done")
     axis.set_ylabel("trials that are done, %")
     axis.set_ylim(0, 102)
@@ -79,13 +81,20 @@ def _draw_scenarios(axis: Any, plan: StudyPlan) -> None:
         for k, one in enumerate(RIVALS):
             made, y = plan.quantiles(one, row), row + (0.18 if k else -0.18)
             if not math.isfinite(made.median):
-                axis.text(0.98, y, "not done", transform=axis.get_yaxis_transform(), ha="right", va="center", fontsize=9)
+                axis.text(
+                    0.98, y, "not done", transform=axis.get_yaxis_transform(), ha="right", va="center", fontsize=9
+                )
                 continue
             far = made.p80 if math.isfinite(made.p80) else plan.max_samples
             axis.plot([made.median, far], [y, y], color=COLOURS[one], lw=3, alpha=0.45, solid_capstyle="butt")
             axis.plot([made.median], [y], "o", color=COLOURS[one], ms=8)
             axis.annotate(
-                people(made.median), (made.median, y), xytext=(0, 7), textcoords="offset points", ha="center", fontsize=8.5
+                people(made.median),
+                (made.median, y),
+                xytext=(0, 7),
+                textcoords="offset points",
+                ha="center",
+                fontsize=8.5,
             )
     axis.set_yticks(range(len(names)), names)
     axis.set_ylim(len(names) - 0.4, -0.6)
@@ -105,7 +114,9 @@ def _draw_proven(axis: Any, plan: StudyPlan) -> None:
         axis.plot(counts, bands[BAND.index(0.5)], color=COLOURS[one], lw=2.2)
     epsilon = plan.supposed.epsilon
     axis.axhline(epsilon, color=GREY, ls="--", lw=1.2)
-    axis.text(0.01, epsilon, f"wanted: {epsilon:g}", transform=axis.get_yaxis_transform(), va="bottom", color=GREY, fontsize=9)
+    axis.text(
+        0.01, epsilon, f"wanted: {epsilon:g}", transform=axis.get_yaxis_transform(), va="bottom", color=GREY, fontsize=9
+    )
     axis.set_ylim(0, min(8 * epsilon, plan.unit))
     axis.set_title("How near to the best is proven")
     axis.set_ylabel("at most this far from the best policy")
@@ -116,7 +127,9 @@ def _range(plan: StudyPlan) -> FloatArray:
     """Numbers of people from none to where nearly all is done."""
     ends = [plan.quantiles(one).p95 for one in RIVALS] + [plan.foretold(one).p95 for one in RIVALS]
     finite = [end for end in ends if math.isfinite(end)]
-    return np.linspace(1.0, 1.25 * max([*finite, *([] if plan.budget is None else [plan.budget])]), POINTS)
+    if plan.budget is not None:
+        finite.append(float(plan.budget))
+    return np.linspace(1.0, 1.25 * max(finite), POINTS)
 
 
 def _people_axis(axis: Any, plan: StudyPlan, counts: FloatArray) -> None:
@@ -128,10 +141,21 @@ def _people_axis(axis: Any, plan: StudyPlan, counts: FloatArray) -> None:
     traffic = plan.supposed.traffic
     if traffic is not None:
         axis.set_xlabel(f"people ({traffic.people:,} a {traffic.period})")
-        top = axis.secondary_xaxis("top", functions=(lambda n: n / traffic.people, lambda w: w * traffic.people))
+
+        def periods(count: FloatArray) -> FloatArray:
+            return count / traffic.people
+
+        def back(length: FloatArray) -> FloatArray:
+            return length * traffic.people
+
+        top = axis.secondary_xaxis("top", functions=(periods, back))
         top.set_xlabel(f"{traffic.period}s" + (f", and {traffic.delay} more for late rewards" if traffic.delay else ""))
 
 
 def _thousands(axis: Any) -> None:
     axis.xaxis.set_major_locator(pyplot().MaxNLocator(5))
-    axis.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+
+    def words(value: float, _: int) -> str:
+        return f"{value:,.0f}"
+
+    axis.xaxis.set_major_formatter(words)

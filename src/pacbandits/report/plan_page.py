@@ -49,7 +49,10 @@ def plan_html(plan: StudyPlan, afforded: Affordable | None = None) -> str:
         parts += ["<h2>What that costs and gains, on average</h2>"]
         parts += [_table_html(("", "by design", "plain"), gain_rows(plan))]
     if afforded is not None:
-        parts += [f"<h2>What {afforded.budget:,} people afford</h2>", _table_html(("", ""), budget_rows(plan, afforded))]
+        parts += [
+            f"<h2>What {afforded.budget:,} people afford</h2>",
+            _table_html(("", ""), budget_rows(plan, afforded)),
+        ]
     if findings := plan.findings():
         parts += ["<h2>What to know</h2>", f"<ul>{''.join(f'<li>{escape(words)}</li>' for words in findings)}</ul>"]
     parts += ["<h2>What is supposed</h2>", _table_html(("", ""), plan.supposed.describe())]
@@ -66,7 +69,11 @@ def plan_markdown(plan: StudyPlan, afforded: Affordable | None = None) -> str:
         lines += ["", "## What that costs and gains, on average"]
         lines += markdown_table(("", "by design", "plain"), gain_rows(plan))
     if afforded is not None:
-        lines += ["", f"## What {afforded.budget:,} people afford", *markdown_table(("", ""), budget_rows(plan, afforded))]
+        lines += [
+            "",
+            f"## What {afforded.budget:,} people afford",
+            *markdown_table(("", ""), budget_rows(plan, afforded)),
+        ]
     if findings := plan.findings():
         lines += ["", "## What to know", *(f"- {words}" for words in findings)]
     lines += ["", "## What is supposed", *markdown_table(("", ""), plan.supposed.describe())]
@@ -87,10 +94,14 @@ def _picture(plan: StudyPlan) -> str:
 
 
 def _table_html(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    first = "".join(f'<th class="n">{escape(cell)}</th>' if i else f"<th>{escape(cell)}</th>" for i, cell in enumerate(head))
+    first = "".join(
+        f'<th class="n">{escape(cell)}</th>' if i else f"<th>{escape(cell)}</th>" for i, cell in enumerate(head)
+    )
     side = "n" if any(head) else ""
     body = "".join(
-        "<tr>" + "".join(f'<td class="{side if i else ""}">{escape(one_line(c))}</td>' for i, c in enumerate(row)) + "</tr>"
+        "<tr>"
+        + "".join(f'<td class="{side if i else ""}">{escape(one_line(c))}</td>' for i, c in enumerate(row))
+        + "</tr>"
         for row in rows
     )
     return f"<table>{f'<tr>{first}</tr>' if any(head) else ''}{body}</table>"

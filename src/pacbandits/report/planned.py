@@ -113,7 +113,10 @@ def budget_rows(plan: StudyPlan, afforded: Affordable) -> Iterable[tuple[str, st
     if afforded.by_depth:
         deep = "not even depth 0, one action for all" if afforded.depth is None else f"depth {afforded.depth}"
         each = ", ".join(f"{depth}: {people(count)}" for depth, count in afforded.by_depth.items())
-        yield f"trees that it is enough for at ε = {s.epsilon:g}", f"{deep} (people in the middle case by depth: {each})"
+        yield (
+            f"trees that it is enough for at ε = {s.epsilon:g}",
+            f"{deep} (people in the middle case by depth: {each})",
+        )
     if afforded.one_action_less is not None:
         saved = afforded.one_action_less
         yield "leaving out one action saves", f"about {people(saved)} people" if saved > 0 else "nothing"
@@ -130,7 +133,9 @@ def plan_table(plan: StudyPlan, afforded: Affordable | None = None) -> Renderabl
     if plan.simulated:
         parts.append(_table("what that costs and gains, on average", ("", "by design", "plain"), gain_rows(plan)))
     if plan.lower_bound is not None:
-        parts.append(Text(f"no way to explore needs fewer than {people(plan.lower_bound)} people on average (theorem)\n"))
+        parts.append(
+            Text(f"no way to explore needs fewer than {people(plan.lower_bound)} people on average (theorem)\n")
+        )
     if afforded is not None:
         parts.append(_table(f"what {afforded.budget:,} people afford", ("", ""), budget_rows(plan, afforded)))
     parts += [Text(f"• {words}") for words in plan.findings()]
@@ -158,7 +163,9 @@ def _table(title: str, head: Sequence[str], rows: Iterable[Sequence[str]], *, st
     return table
 
 
-def happened_rows(plan: StudyPlan, *, samples: int, algorithm: str, epsilon: float | None) -> list[tuple[str, str, str]]:
+def happened_rows(
+    plan: StudyPlan, *, samples: int, algorithm: str, epsilon: float | None
+) -> list[tuple[str, str, str]]:
     """Planned against happened: people, how unusual that is, and what was certified; epsilon: in units of rewards."""
     name = algorithm if algorithm in RIVALS else "coda"
     made = plan.quantiles(name)

@@ -211,7 +211,7 @@ def variances(means: FloatArray) -> FloatArray:
 def skewed_variances(means: FloatArray, stakes: FloatArray) -> FloatArray:
     """What bets lose to the noise of rewards with these means, as a variance: m(1 − m) for small stakes.
 
-    stakes: λ/p, of what is staked on an action over its probability; in the shape of means. A bet on a rare reward of an
+    stakes: λ/p, what is staked on an action over its probability, in the shape of means. A bet on a rare reward of an
     action that is rarely played loses far more to the one that comes than a variance tells: with the control variate g
     that suits it best (`certificate.rows.room_above`) the wealth it costs is, a row and over λ,
 
@@ -231,8 +231,9 @@ def _priced(state: TrialState, task: DesignTask, sampler: Sampler, propensities:
     """An exploration with its price, once stakes and what they lose to rare rewards agree."""
     price = price_propensities(task, propensities)
     calls, plain = price.oracle_calls, variances(means := state.fitted.predict(task.contexts))
+    least = float(task.scale(np.zeros(1))[0])  # ε, whatever the scale makes of gaps
     for _ in range(SKEW_STEPS):
-        stake = 1.0 / (max(price.upper, MIN_DESIGN_PRICE) * task.scale.epsilon)
+        stake = 1.0 / (max(price.upper, MIN_DESIGN_PRICE) * least)
         noise = skewed_variances(means, stake / np.maximum(propensities, 1e-12))
         if float(task.contexts.weights @ (noise / plain).max(axis=1)) <= NEGLIGIBLE_SKEW:
             break
