@@ -217,11 +217,14 @@ def test_the_command_takes_restrictions_and_tells_what_the_policy_costs(command,
     told = json.loads(out)
     assert told["learning"]["spec"] == "trees:depth=1,bins=8,costs=1/1/0,budget=0.3,never=0:age<=42,fallback=2"
     assert told["price"]["budget"] == 0.3
+    assert told["price"]["limited"] == ["call", "email"]
+    assert "of the trees that treat at most 30 % of the 987 contexts that were known" in told["claim"]
     assert told["price"]["cost"] == pytest.approx(0.3, abs=0.05)
     code, out, _ = command("verify", proof, table)
     assert code == 0
     assert "that treat at most 30 % of 987 known contexts" in out
     assert "never action 0 where age ≤ 42" in out
+    assert "action 0 or 1 for at most 30 %" in out
 
 
 WRONG = (

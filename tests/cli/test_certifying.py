@@ -199,7 +199,7 @@ def test_lines_of_vowpal_wabbit_and_feedback_of_open_bandit(run, tmp_path):
     [
         ([], "rewards must lie in [0, 1]"),
         (["--reward-range", 10, 0], "from a number to a larger one"),
-        ([*READING, "--actions", 2], "action 2 was played, but there are 2 actions"),
+        ([*READING, "--actions", 2], "--actions 2 leaves no room for it"),
         ([*READING, "--actions", 0], "actions must be 1 or more, got 0"),
         ([*READING, "--actions", 6], "a least propensity of 0.2 cannot be that of each of 6 actions"),
         ([*READING, "--position", 0], "has no positions"),

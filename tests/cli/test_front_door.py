@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
+import pacbandits as pb
+from pacbandits.certificate.watching import Check, alarm_words, look
+from pacbandits.policies.trees.affordable import share_words
 from pacbandits.report.summary import Price
 
 HEAD = "user_id,age,country,variant,revenue,converted,shown_at"
@@ -87,34 +91,38 @@ def test_from_a_csv_to_a_report(run, test_csv, tmp_path):
     assert "chosen by this log" in " ".join(table.split())
 
 
-def test_counts_that_do_not_fit_the_split_come_before_drift(run, test_csv):
-    split = ("--action", "variant", "--reward", "converted", "--split", "discount=20%,plain=20%,story=60%")
-    code, out, _ = run("certify", test_csv, *split, "--policies", "trees:depth=1", "--json")
-    alarms = json.loads(out)["alarms"]
-    assert code == 3
+SAID = {"action": "variant", "reward": "converted", "split": "uniform"}
+
+
+def test_counts_that_do_not_fit_the_split_come_before_drift(test_csv):
+    log, _ = pb.read_log(test_csv, **(SAID | {"split": "discount=20%,plain=20%,story=60%"}))
+    alarms = alarm_words(look(log))
     assert alarms[0].startswith("signs of a sample-ratio mismatch: ")
     assert "if the split is wrong, correct it" in alarms[0]
-    assert all("the mismatch may be all that is behind this" in words for words in alarms[1:])
+    both = alarm_words([Check(kind, 9.0, 5.0, "there", "rows") for kind in ("drift", "sample ratio")])
+    assert [words.partition(":")[0] for words in both] == ["signs of a sample-ratio mismatch", "signs of drift"]
+    assert both[1].endswith("; the mismatch may be all that is behind this")
 
 
-def test_limits_are_told_as_shares_of_people(run, test_csv):
-    limit = ("--max-treated", 0.25, "--control", "plain", "--policies", "trees:depth=1", "--json")
-    got = json.loads(run("certify", test_csv, *ASKED, *limit)[1])
-    assert "of the trees that treat at most 25 % of the" in got["claim"]
-    assert got["price"]["limited"] == ["discount", "story"]
-    assert got["price"]["cost"] == pytest.approx(0.25, abs=0.05)
+def test_limits_are_told_as_shares_of_people():
     assert Price(0.26, 0.25, ("story",)).figure == ("share who get story", "26 % (at most 25 %)")
     assert "story for 26 % of all rows of the log; the limit is 25 % of" in Price(0.26, 0.25, ("story",)).mark().words
+    assert Price(0.26, 0.25).figure[0] == "mean cost in the log"
+    assert share_words([1, 0, 1], 0.25) == "treat at most 25 %"
+    assert share_words([0, 0, 1], 0.25) == "give action 2 to at most 25 %"
+    assert share_words([0, 1, 2], 0.25) == ""
 
 
-def test_a_date_that_moves_on_is_a_feature_and_no_drift(run, test_csv):
+def test_a_date_that_moves_on_is_a_feature_and_no_drift(test_csv):
     """Rows stand in the order of the day that is decided by, too."""
-    options = ("--time", "shown_at", "--features", "+shown_at", "--policies", "trees:depth=1", "--json")
-    code, out, _ = run("certify", test_csv, *ASKED, *options)
-    got = json.loads(out)
-    assert (code, got["alarms"]) == (0, [])
-    assert not any("'shown_at' was left out" in words for words in got["assumptions"])
-    assert "2 segments of contexts" in got["checks"][0]["looked_at"]  # age and country, and no day
+    log, said = pb.read_log(test_csv, **SAID, time="shown_at", keep=["shown_at"])
+    assert log.contexts.names == ("age", "country", "shown_at weekday", "shown_at days since 1970-01-01")
+    assert not any("'shown_at' was left out" in words for words in said)
+    drift, ratio = look(log)
+    assert not drift.alarm
+    assert "2 segments of contexts" in drift.looked_at  # age and country, and no day
+    assert "4 segments of contexts" in ratio.looked_at
+    assert look(replace(log, dates=()))[0].alarm
 
 
 def test_distances_are_in_the_units_of_rewards(run, test_csv):

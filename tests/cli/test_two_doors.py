@@ -10,7 +10,9 @@ import pytest
 
 import pacbandits as pb
 from pacbandits.cli.reading import reading_options
+from pacbandits.cli.verifying import as_read
 from pacbandits.flags import in_python, speaking_flags
+from pacbandits.logs.customers import Asked, customers_of
 from pacbandits.logs.frames import log_of
 
 HEAD, ROWS = (
@@ -218,6 +220,14 @@ def test_numbers_as_people_write_them(tmp_path, cells, numbers, words):
     assert proof[0].features[:2, 0].tolist() == list(numbers)
 
 
+def test_customers_may_have_them_as_the_log_did():
+    frame = pa.table({"price": pa.array(["1,200.50", "7", None])})
+    contexts = customers_of(frame, Asked(numbers=("price",))).contexts
+    np.testing.assert_array_equal(contexts.features[:, 0], [1200.5, 7.0, np.nan])
+    with pytest.raises(pb.InputError, match="column 'price' must hold numbers"):
+        customers_of(pa.table({"price": ["1,200", "7,300"]}), Asked(numbers=("price",)))
+
+
 @pytest.mark.parametrize(
     ("cells", "words"),
     [
@@ -295,6 +305,12 @@ def test_row_numbers_of_pandas_are_left_out(tmp_path):
     frame = pa.table({"__index_level_0__": [7, 7, 9, 9] * 2, "age": [1, 2, 3, 4] * 2})
     frame = frame.append_column("variant", [["A", "B"] * 4]).append_column("converted", [[1] * 8])
     assert log_of(frame, **ASKED).contexts.names == ("age",)
+
+
+def test_how_a_table_was_read_is_told_as_options():
+    reading = reading_options(columns="+age", left_out="a,b", n_actions=3, reward_range=(0, 2.5), clip=True, **ASKED)
+    words = "--actions 3 --reward-range 0 2.5 --action variant --reward converted --split uniform --without a,b --clip"
+    assert as_read(reading) == f"read with {words} --features +age"
 
 
 def test_one_column_can_be_added(table):

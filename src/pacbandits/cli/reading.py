@@ -100,7 +100,9 @@ def open_log(log: Path, reading: dict[str, Any], *, proof: Proof | None = None) 
 
     if str(log) in PAST_LOGS and not log.exists():
         if reading:
-            raise InputError(f"{log} is a log that needs no options to be read; leave out {_flag(next(iter(reading)))}")
+            raise InputError(
+                f"{log} is a log that needs no options to be read; leave out {flag_of(next(iter(reading)))}"
+            )
         return load_log(str(log))
     read = read_log(log, **reading)[0] if proof is None else proof.log(log, reading=reading)
     known = (*read.contexts.names, *read.dates)
@@ -110,7 +112,7 @@ def open_log(log: Path, reading: dict[str, Any], *, proof: Proof | None = None) 
     return read
 
 
-def _flag(name: str) -> str:
+def flag_of(name: str) -> str:
     """The option of the command line for an argument of `read_log`."""
     return "--actions" if name == "n_actions" else f"--{name.replace('_', '-')}"
 

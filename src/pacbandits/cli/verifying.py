@@ -15,6 +15,7 @@ from pacbandits.cli.reading import (
     LeastPropensity,
     Position,
     RewardRange,
+    flag_of,
     open_log,
     open_proof,
     read_contexts,
@@ -95,7 +96,7 @@ def verify_certificate(
         say(f"{opening}: {made.describe()}")
         say("".join(f"\nBUT: {one_line(alarm)}\n" for alarm in verdict.alarms))
         if proof.reading:
-            say(f"the log: {_as_read(proof.reading)}")
+            say(f"the log: {as_read(proof.reading)}")
         say(f"the class: {about}")
         say("".join(f"  {one_line(line)}\n" for line in details) + f"  digest {made.class_digest}")
         say(f"the policy:\n{indent(made.words, '  ')}\n")
@@ -109,11 +110,18 @@ def verify_certificate(
         raise typer.Exit(PARTIAL)
 
 
-def _as_read(reading: Mapping[str, Any]) -> str:
+def as_read(reading: Mapping[str, Any]) -> str:
     """How the certificate says that the file is to be read, as options: which column is the reward, and so on."""
     words: list[str] = []
     for name, value in reading.items():
         given = cast(list[object], value) if isinstance(value, list) else [value]
-        listed = " ".join(f"{item:g}" if isinstance(item, float) else str(item) for item in given)
-        words.append(f"--{name.replace('_', '-')}" if value is True else f"--{name.replace('_', '-')} {plain(listed)}")
+        if name == "keep":
+            flag, listed = flag_of("features"), ",".join(f"+{column}" for column in given)
+        else:
+            between = "," if name in ("features", "without") else " "
+            flag, listed = (
+                flag_of(name),
+                between.join(f"{one:g}" if isinstance(one, float) else str(one) for one in given),
+            )
+        words.append(flag if value is True else f"{flag} {plain(listed)}")
     return "read with " + " ".join(words)

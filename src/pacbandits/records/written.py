@@ -21,6 +21,7 @@ from pacbandits.records.columns import Cells
 MAX_WRITTEN_CHARACTERS = 40
 MAX_COMPARED_LABELS = 10_000  # of a column, beyond which nothing is said of those that hardly differ
 _CELL = re.compile(r"([-+−]?)\s?([$€£¥]?)\s?([-+−]?)([0-9][0-9.,'’ \u00a0\u202f]*|[.,][0-9]+)\s?([$€£¥%]?)")
+_GROUPING = "'’ \u00a0\u202f"
 _PLAIN = re.compile(r"[0-9]*\.?[0-9]+|[0-9]+\.")
 # How groups of three digits and what is less than one stand apart, after the words for it.
 _WAYS = {
@@ -28,6 +29,11 @@ _WAYS = {
     "1.234,5": re.compile(r"(?:[0-9]{1,3}(?:\.[0-9]{3})+|[0-9]*)(?:,[0-9]+)?"),
     "1 234.5": re.compile(r"(?:[0-9]{1,3}(?:['’ \u00a0\u202f][0-9]{3})+|[0-9]*)(?:\.[0-9]+)?"),
     "1 234,5": re.compile(r"(?:[0-9]{1,3}(?:['’ \u00a0\u202f][0-9]{3})+|[0-9]*)(?:,[0-9]+)?"),
+}
+# What makes a number with a decimal point of it, by what stands for that.
+_POINTED = {
+    ".": str.maketrans(dict.fromkeys(_GROUPING + ",", "")),
+    ",": str.maketrans(dict.fromkeys(_GROUPING + ".", "") | {",": "."}),
 }
 _WITH_UNIT = re.compile(r"[-+−]?[0-9][0-9.,]* ?([^\W\d_]{1,8})")
 _PERCENT = "%"
@@ -60,18 +66,19 @@ def numbers_in(labels: Sequence[str]) -> Written | None:
     if twice or len(marks) > 1 or percents not in (0, len(cells)):
         return None
     digits = [one[4].strip() for one in cells]
-    if not marks and all(_PLAIN.fullmatch(one) for one in digits):
+    plain_digits = all(_PLAIN.fullmatch(one) for one in digits)
+    if not marks and plain_digits:
         return None
     signs = np.array([-1.0 if (one[1] or one[3]) in ("-", "−") else 1.0 for one in cells])
     readings = {
-        way: np.array([float(_pointed(one, way)) for one in digits])
+        way: np.array([float(one.translate(_POINTED[way[-2]])) for one in digits])
         for way, form in _WAYS.items()
         if all(form.fullmatch(one) for one in digits)
     }
     if not readings or any((one != next(iter(readings.values()))).any() for one in readings.values()):
         return None
     way, values = next(iter(readings.items()))
-    words = "" if all(_PLAIN.fullmatch(one) for one in digits) else f"as in {way}"
+    words = "" if plain_digits else f"as in {way}"
     if percents:
         words = f"{words and f'{words}, '}4 % for 0.04"
         values = values / 100.0
@@ -160,13 +167,6 @@ def hardly_differing(labels: Sequence[str], *, numbers: bool = False) -> tuple[s
 def _cell(label: str) -> re.Match[str] | None:
     """Sign, mark, sign, digits and mark of what may be a number."""
     return _CELL.fullmatch(label.strip()) if len(label) <= MAX_WRITTEN_CHARACTERS else None
-
-
-def _pointed(digits: str, way: str) -> str:
-    """The digits of a number with a decimal point and no groups."""
-    decimal = way[-2]
-    kept = re.sub(rf"[^0-9{re.escape(decimal)}]", "", digits)
-    return kept.replace(decimal, ".") or "nan"
 
 
 def _first_row(column: Any, code: int) -> int:

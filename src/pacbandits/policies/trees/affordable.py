@@ -134,6 +134,9 @@ class Affordable:
 
     def details(self, contexts: Contexts) -> tuple[str, ...]:
         """What the class can ask, what each action costs, and the budget."""
+        if share_words(self.costs, self.budget):
+            limited = " or ".join(map(str, np.flatnonzero(self.costs)))
+            return (*self.policies.details(contexts), f"action {limited} for at most {100 * self.budget:.4g} %")
         each = ", ".join(f"action {action} {cost:g}" for action, cost in enumerate(self.costs))
         return (*self.policies.details(contexts), f"at most {self.budget:g} on average, where costs are: {each}")
 
