@@ -1,9 +1,9 @@
 """What a pilot makes likely: truths drawn with all the uncertainty that its few rows leave.
 
 Of a random half of the rows the policy of largest value is found, and the people whom it treats alike are a group. In
-each group the mean reward of every action is estimated from the other half, which had no say in the groups. What actions
-do in all groups, and beyond that in each, is then drawn from what a normal model makes of those estimates: their
-variance beyond chance, by the method of moments, is that of the truth, and each is drawn toward none by how noisy it is.
+each group the mean reward of every action is estimated from the other half, which had no say in the groups. What
+actions do in all groups, and beyond that in each, is then drawn from what a normal model makes of those estimates:
+their variance beyond chance, by the method of moments, is that of the truth, and each is drawn toward none by its noise.
 """
 
 from __future__ import annotations

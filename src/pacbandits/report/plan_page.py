@@ -17,9 +17,9 @@ from pacbandits.report.planned import SHARE_WORDS, answer, budget_rows, gain_row
 TITLE = "What will the trial cost?"
 SCENARIO_HEAD = ("if this is true", "by design: half", "4 of 5", "plain: half", "4 of 5")
 HOW = (
-    "Each simulated trial draws a truth that the scenarios leave possible, lets the real algorithm explore people like "
-    "those given, and stops when its certificate proves the answer. The quick answer (in brackets) is computed from the "
-    "price of telling policies apart, the nats that a proof takes and what chance does to the luckiest of many policies."
+    "Each simulated trial draws a truth that the scenarios leave possible, lets the real algorithm explore people "
+    "like those given, and stops when its certificate proves the answer. The quick answer (in brackets) comes of "
+    "the price of telling policies apart, the nats that a proof takes and what chance does to the luckiest of many policies."
 )
 
 
@@ -82,7 +82,8 @@ def plan_markdown(plan: StudyPlan, afforded: Affordable | None = None) -> str:
 
 def _bound(plan: StudyPlan) -> Iterable[str]:
     if plan.lower_bound is not None:
-        yield f"<p>No way to explore needs fewer than {people(plan.lower_bound)} people on average; that is a theorem.</p>"
+        fewest = people(plan.lower_bound)
+        yield f"<p>No way to explore needs fewer than {fewest} people on average; that is a theorem.</p>"
 
 
 def _picture(plan: StudyPlan) -> str:

@@ -35,8 +35,8 @@ def answer(plan: StudyPlan) -> list[str]:
     s, coda, plain = plan.supposed, plan.quantiles("coda"), plan.quantiles("uniform")
     weeks = _periods(plan, "coda", 0.8)
     words = [
-        f"To find a policy within {s.epsilon:g} of the best, and to prove it with {100 * (1 - s.delta):g} % confidence, "
-        f"takes about {people(coda.median)} people in the middle case and {people(coda.p80)} in four cases of five"
+        f"To find a policy within {s.epsilon:g} of the best, and to prove it with {100 * (1 - s.delta):g} % "
+        f"confidence, takes about {people(coda.median)} people in the middle case and {people(coda.p80)} in four cases of five"
         f"{f': {weeks}' if weeks else ''}.",
         f"A plain randomised trial with the same proof takes {people(plain.median)} and {people(plain.p80)}.",
     ]
@@ -54,7 +54,8 @@ def _basis(plan: StudyPlan, coda: Quantiles) -> str:
         return "This is a quick estimate, right to a factor of 1.5 in most cases; simulation says more."
     worst = max(plan.quantiles(one, i).known_to for one in RIVALS for i in range(len(plan.supposed.scenarios)))
     known = f"to {100 * worst:.0f} %" if math.isfinite(worst) else "only roughly so far"
-    return f"That rests on {count_of(coda.trials, 'simulated trial')} of each kind; scenario by scenario it is known {known}."
+    trials = count_of(coda.trials, "simulated trial")
+    return f"That rests on {trials} of each kind; scenario by scenario it is known {known}."
 
 
 def _periods(plan: StudyPlan, algorithm: str, of: float) -> str:

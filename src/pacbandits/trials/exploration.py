@@ -227,10 +227,13 @@ def skewed_variances(means: FloatArray, stakes: FloatArray) -> FloatArray:
     return np.maximum(2.0 * cost / k, variances(means))
 
 
-def _priced(state: TrialState, task: DesignTask, sampler: Sampler, propensities: FloatArray) -> Exploration:
-    """An exploration with its price, once stakes and what they lose to rare rewards agree."""
+def price_for_bets(task: DesignTask, propensities: FloatArray, means: FloatArray) -> tuple[float, int]:
+    """The price of an exploration once stakes and what they lose to rare rewards agree; and the oracle calls it took.
+
+    means (n, A): what rewards are taken to be, on the contexts of the task.
+    """
     price = price_propensities(task, propensities)
-    calls, plain = price.oracle_calls, variances(means := state.fitted.predict(task.contexts))
+    calls, plain = price.oracle_calls, variances(means)
     least = float(task.scale(np.zeros(1))[0])  # ε, whatever the scale makes of gaps
     for _ in range(SKEW_STEPS):
         stake = 1.0 / (max(price.upper, MIN_DESIGN_PRICE) * least)
@@ -239,4 +242,9 @@ def _priced(state: TrialState, task: DesignTask, sampler: Sampler, propensities:
             break
         price = price_propensities(replace(task, noise=noise), propensities)
         calls += price.oracle_calls
-    return Exploration(sampler, max(price.upper, MIN_DESIGN_PRICE), state.samples, oracle_calls=calls)
+    return max(price.upper, MIN_DESIGN_PRICE), calls
+
+
+def _priced(state: TrialState, task: DesignTask, sampler: Sampler, propensities: FloatArray) -> Exploration:
+    price, calls = price_for_bets(task, propensities, state.fitted.predict(task.contexts))
+    return Exploration(sampler, price, state.samples, oracle_calls=calls)
