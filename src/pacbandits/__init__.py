@@ -41,6 +41,15 @@ if TYPE_CHECKING:
     from pacbandits.logs import from_open_bandit as from_open_bandit
     from pacbandits.logs import read_log as read_log
     from pacbandits.options import About as About
+    from pacbandits.planning import Affordable as Affordable
+    from pacbandits.planning import Assumptions as Assumptions
+    from pacbandits.planning import Limits as Limits
+    from pacbandits.planning import Quantiles as Quantiles
+    from pacbandits.planning import StudyPlan as StudyPlan
+    from pacbandits.planning import Traffic as Traffic
+    from pacbandits.planning import load_plan as load_plan
+    from pacbandits.planning import plan as plan
+    from pacbandits.planning import save_plan as save_plan
     from pacbandits.policies import Crossed as Crossed
     from pacbandits.policies import DeepTrees as DeepTrees
     from pacbandits.policies import Finite as Finite
@@ -61,6 +70,7 @@ if TYPE_CHECKING:
     from pacbandits.problems import load_problem as load_problem
     from pacbandits.problems import save_problem as save_problem
     from pacbandits.problems.built_in import built_in as built_in
+    from pacbandits.problems.scenarios import Scenario as Scenario
     from pacbandits.proofs import Proof as Proof
     from pacbandits.proofs import load_certificate as load_certificate
     from pacbandits.proofs import save_certificate as save_certificate
@@ -134,6 +144,17 @@ _HOMES: dict[str, tuple[str, ...]] = {
         "read_log",
     ),
     "options": ("About",),
+    "planning": (
+        "Affordable",
+        "Assumptions",
+        "Limits",
+        "Quantiles",
+        "StudyPlan",
+        "Traffic",
+        "load_plan",
+        "plan",
+        "save_plan",
+    ),
     "policies": (
         "Crossed",
         "DeepTrees",
@@ -158,6 +179,7 @@ _HOMES: dict[str, tuple[str, ...]] = {
         "save_problem",
     ),
     "problems.built_in": ("built_in",),
+    "problems.scenarios": ("Scenario",),
     "proofs": (
         "Proof",
         "load_certificate",

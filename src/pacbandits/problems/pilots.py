@@ -3,7 +3,7 @@
 Of a random half of the rows the policy of largest value is found, and the people whom it treats alike are a group. In
 each group the mean reward of every action is estimated from the other half, which had no say in the groups. What
 actions do in all groups, and beyond that in each, is then drawn from what a normal model makes of those estimates:
-their variance beyond chance, by the method of moments, is that of the truth, and each is drawn toward none by its noise.
+their variance beyond chance, by the method of moments, is that of the truth, and noise draws each toward none.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ SCENARIO_HEAD = ("if this is true", "by design: half", "4 of 5", "plain: half", 
 HOW = (
     "Each simulated trial draws a truth that the scenarios leave possible, lets the real algorithm explore people "
     "like those given, and stops when its certificate proves the answer. The quick answer (in brackets) comes of "
-    "the price of telling policies apart, the nats that a proof takes and what chance does to the luckiest of many policies."
+    "the price of telling policies apart, the nats that a proof takes, and what chance does to the luckiest of many."
 )
 
 

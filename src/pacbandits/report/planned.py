@@ -36,8 +36,8 @@ def answer(plan: StudyPlan) -> list[str]:
     weeks = _periods(plan, "coda", 0.8)
     words = [
         f"To find a policy within {s.epsilon:g} of the best, and to prove it with {100 * (1 - s.delta):g} % "
-        f"confidence, takes about {people(coda.median)} people in the middle case and {people(coda.p80)} in four cases of five"
-        f"{f': {weeks}' if weeks else ''}.",
+        f"confidence, takes about {people(coda.median)} people in the middle case and {people(coda.p80)} in four cases "
+        f"of five{f': {weeks}' if weeks else ''}.",
         f"A plain randomised trial with the same proof takes {people(plain.median)} and {people(plain.p80)}.",
     ]
     if plan.budget is not None:
