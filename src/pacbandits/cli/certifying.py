@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -135,6 +136,10 @@ def certify_log(
         Path | None,
         typer.Option(help="Write a report for colleagues here: one file, in HTML or Markdown ([cyan].md[/])."),
     ] = None,
+    plan: Annotated[
+        Path | None,
+        typer.Option(help="The plan of this trial, of [cyan]pacbandits plan --out[/]: was it as planned?"),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")] = False,
 ) -> None:
     """From the table of an A/B test to a rule that says who should get which variant, how much that gains, and how sure
@@ -168,10 +173,12 @@ def certify_log(
     from pacbandits.certificate.values import measure_worth
     from pacbandits.confidence import check_delta
     from pacbandits.logs.reading import ReadingOptions
+    from pacbandits.planning import load_plan
     from pacbandits.progress import prefixed
     from pacbandits.proofs import save_certificate
     from pacbandits.report import asymptotic_table, certificate_table
     from pacbandits.report.page import check_report, write_report
+    from pacbandits.report.planned import happened, happened_table
     from pacbandits.report.summary import summarise
     from pacbandits.trials.forecast import look_ahead
 
@@ -182,6 +189,7 @@ def certify_log(
     check_output(certificate)
     check_output(report)
     check_report(report)
+    planned = None if plan is None else load_plan(plan)
     reading = reading_options(
         action=action,
         reward=reward,
@@ -252,6 +260,8 @@ def certify_log(
                 control=control_number(control, read),
                 proof=None if certificate is None else certificate.name,
             )
+            if planned is not None:
+                summary = replace(summary, happened=happened(planned, made, read))
             table = certificate_table(made, summary)
     if report is not None and summary is not None:
         write_report(summary, report)
@@ -263,6 +273,8 @@ def certify_log(
         if summary is not None:
             say("\n".join(summary.answer()) + "\n")
         show(table)
+        if summary is not None and summary.happened:
+            show(happened_table(summary.happened))
     if not made.certified or made.alarms:
         raise typer.Exit(PARTIAL)
 

@@ -37,7 +37,7 @@ BAR = 12  # columns
 def run(
     problem: Annotated[
         str,
-        typer.Argument(help=PROBLEM_HELP),
+        typer.Argument(help=f"{PROBLEM_HELP} Or a plan, as [cyan]pacbandits plan --out plan.json[/] writes it."),
     ],
     algorithm: Annotated[
         str,
@@ -45,8 +45,18 @@ def run(
             help="Which algorithm to run, [cyan]name:key=value,…[/]; [cyan]pacbandits algorithms[/] lists them."
         ),
     ] = "coda",
-    epsilon: Annotated[float, typer.Option(help="How far from the best policy is good enough, above 0.")] = 0.1,
-    delta: Annotated[float, typer.Option(help="The probability of being wrong, between 0 and 1.")] = 0.05,
+    epsilon: Annotated[
+        float | None,
+        typer.Option(help="How far from the best policy is good enough, above 0 (0.1, or that of the plan)."),
+    ] = None,
+    delta: Annotated[
+        float | None,
+        typer.Option(help="The probability of being wrong, between 0 and 1 (0.05, or that of the plan)."),
+    ] = None,
+    scenario: Annotated[
+        str | None,
+        typer.Option(help="Of a plan: which of its scenarios is the truth; by default one is drawn."),
+    ] = None,
     policies: Annotated[
         str | None,
         typer.Option(help=POLICIES_HELP),
@@ -102,16 +112,22 @@ def run(
     pacbandits run two-of-many:actions=6,policies=40 --algorithm coda-paper --repeat 20 --json
     pacbandits run trees:actions=8 --algorithm coda-paper --max-samples 1000000
     pacbandits run trees:actions=8 --epsilon 0.05 --max-samples 3000 --state trial
-    pacbandits run linear:dimension=5,actions=10 --algorithm linear-rage --epsilon 0.05[/]
+    pacbandits run linear:dimension=5,actions=10 --algorithm linear-rage --epsilon 0.05
+    pacbandits run plan.json --scenario segments[/]
     """
     from pacbandits.algorithms import find_algorithm, options_of
     from pacbandits.cli.comparing import Rival, check_figure, compare
+    from pacbandits.cli.started import happened_of, started_from
     from pacbandits.compiled import compiled_before
     from pacbandits.confidence import check_delta
-    from pacbandits.problems import load_policies_for, load_problem
+    from pacbandits.problems import load_policies_for
     from pacbandits.report import comparison_table, run_table, runs_table
+    from pacbandits.report.planned import happened_table
     from pacbandits.simulation import repeat
 
+    planned, loaded = started_from(problem, scenario, seed=seed)
+    asked_of = (0.1, 0.05) if planned is None else (planned.supposed.unit_epsilon, planned.supposed.delta)
+    epsilon, delta = asked_of[0] if epsilon is None else epsilon, asked_of[1] if delta is None else delta
     check_delta(delta)
     if repeat_ > 1 and (certificate is not None or log is not None):
         raise InputError("a certificate and a log are of one run; leave out --repeat")
@@ -121,7 +137,6 @@ def run(
     check_figure(figure, algorithm=algorithm, against=against, repeats=repeat_)
     _check_least(0, seed=seed)
     _check_least(1, repeat=repeat_, max_samples=max_samples, offline=offline)
-    loaded = load_problem(problem)
     chosen = loaded.policies if policies is None else load_policies_for(policies, loaded)
     asked: dict[str, Any] = {
         "epsilon": epsilon,
@@ -151,11 +166,14 @@ def run(
         comparison = compare(loaded, chosen, runs[0], second, compiling=compiling, figure=figure)
     if as_json:
         whole = None if comparison is None or against is None else comparison.to_json()
-        print_json(whole or (runs[0].to_json() if repeat_ == 1 else [one.to_json() for one in runs]))
+        against_plan = {} if planned is None else {"planned": [list(row) for row in happened_of(planned, runs[0])]}
+        print_json(whole or (runs[0].to_json() | against_plan if repeat_ == 1 else [one.to_json() for one in runs]))
     else:
         show(run_table(runs[0]) if repeat_ == 1 else runs_table(runs, asked=repeat_))
         if comparison is not None:
             show(comparison_table(comparison))
+        if planned is not None:
+            show(happened_table(happened_of(planned, runs[0])))
     stops = {one.stopped for one in (*runs, *([] if second is None else [second]))}
     if "interrupted" in stops:
         raise typer.Exit(INTERRUPTED)

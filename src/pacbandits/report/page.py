@@ -77,6 +77,7 @@ def report_html(summary: Summary) -> str:
         f"<ul>{''.join(f'<li>{escape(one_line(words))}</li>' for words in c.assumptions)}</ul>",
         "<h2>What would more data prove?</h2>",
         f"<p>{escape(_more(s))}</p>",
+        *_happened_html(s),
         "<h2>How to recheck it</h2>",
         f"<p>{escape(RECHECK)}</p><pre>{escape(_recheck(s))}</pre>",
         "<h2>Appendix</h2>",
@@ -115,7 +116,10 @@ def report_markdown(summary: Summary) -> str:
     lines += ["", "## What was checked", *(f"- {_LIGHTS[m.light]} **{m.title}** {m.words}" for m in s.marks)]
     lines += ["", "## How sure is that, and under which assumptions?", _confidence(s), ""]
     lines += [f"- {one_line(words)}" for words in c.assumptions]
-    lines += ["", "## What would more data prove?", _more(s), "", "## How to recheck it", RECHECK]
+    lines += ["", "## What would more data prove?", _more(s)]
+    if s.happened:
+        lines += ["", "## Planned against happened", *markdown_table(("", "planned", "happened"), s.happened)]
+    lines += ["", "## How to recheck it", RECHECK]
     lines += ["```", _recheck(s), "```", "", "## Appendix"]
     lines += [f"- {name}: {value}" for name, value in _appendix(s)]
     return "\n".join(lines) + "\n"
@@ -125,6 +129,13 @@ def _recheck(s: Summary) -> str:
     """The command that rechecks it; where no certificate was written, what writes one first."""
     first = "" if s.proof is not None else f"pacbandits certify {s.source} … --certificate proof.json\n"
     return f"{first}pacbandits verify {s.proof or 'proof.json'} {s.source}"
+
+
+def _happened_html(s: Summary) -> Iterable[str]:
+    if s.happened:
+        head = "<tr><th></th><th>planned</th><th>happened</th></tr>"
+        rows = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in s.happened)
+        yield f"<h2>Planned against happened</h2><table>{head}{rows}</table>"
 
 
 def _question(s: Summary) -> str:

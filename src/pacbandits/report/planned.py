@@ -5,13 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 
+import numpy as np
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from pacbandits.errors import count_of
+from pacbandits.certificate import Certificate
+from pacbandits.errors import InputError, count_of
 from pacbandits.planning import Affordable, Quantiles, StudyPlan
 from pacbandits.planning.playing import RIVALS
+from pacbandits.records import Log
 from pacbandits.report.numbers import show_number
 
 CALLED = {"coda": "exploring by design (coda)", "uniform": "plain randomised trial"}
@@ -165,18 +168,35 @@ def _table(title: str, head: Sequence[str], rows: Iterable[Sequence[str]], *, st
 
 
 def happened_rows(
-    plan: StudyPlan, *, samples: int, algorithm: str, epsilon: float | None
-) -> list[tuple[str, str, str]]:
-    """Planned against happened: people, how unusual that is, and what was certified; epsilon: in units of rewards."""
+    plan: StudyPlan, *, samples: int, algorithm: str, certified: float | None
+) -> tuple[tuple[str, str, str], ...]:
+    """Planned against happened: people, how usual that is, and what was certified, in the units of rewards."""
     name = algorithm if algorithm in RIVALS else "coda"
-    made = plan.quantiles(name)
-    part = plan.chance(samples, name)
-    usual = f"{people(made.median)} in the middle case, {people(made.p80)} in 4 of 5"
-    rows = [("people", usual, f"{samples:,}")]
-    rows.append(("as few or fewer", f"in {share(part)} of planned trials", ""))
-    if epsilon is not None:
-        rows.append(("certified ε", f"{plan.supposed.epsilon:g}", show_number(epsilon, digits=3)))
-    return rows
+    made, s = plan.quantiles(name), plan.supposed
+    rows = [
+        ("explored", CALLED[name], CALLED[name] if name == algorithm else algorithm),
+        ("people", f"{people(made.median)} in the middle case, {people(made.p80)} in 4 of 5", f"{samples:,}"),
+        ("done with as few", f"{share(plan.chance(samples, name))} of planned trials", ""),
+    ]
+    if certified is not None:
+        proven = show_number(certified, digits=3) if certified < plan.unit else "nothing"
+        rows.append(("distance to the best (ε)", f"{s.epsilon:g}", f"{proven} is proven"))
+    return tuple(rows)
+
+
+def happened(plan: StudyPlan, certificate: Certificate, log: Log) -> tuple[tuple[str, str, str], ...]:
+    """The same of a log that was certified."""
+    if log.n_actions != plan.supposed.n_actions:
+        raise InputError(
+            f"the plan is for {plan.supposed.n_actions} actions, and the log has {log.n_actions}; it is another trial's"
+        )
+    even = log.least is None and bool(np.allclose(log.propensities, 1.0 / log.n_actions))
+    return happened_rows(
+        plan,
+        samples=round(certificate.independent),
+        algorithm="uniform" if even else "coda",
+        certified=certificate.certified_epsilon,
+    )
 
 
 def happened_table(rows: Sequence[tuple[str, str, str]]) -> RenderableType:

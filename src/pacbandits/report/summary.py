@@ -116,6 +116,7 @@ class Summary:
     arms (A,): every action as it was tried.
     control: the action that the policy is compared with, if one was named.
     proof: what the certificate's file is called, if there is one.
+    happened: what was planned, and what happened: a name and two texts each.
     """
 
     source: str
@@ -131,6 +132,7 @@ class Summary:
     arms: tuple[Arm, ...] = ()
     control: int | None = None
     proof: str | None = None
+    happened: tuple[tuple[str, str, str], ...] = ()
 
     @property
     def percent(self) -> bool:
@@ -166,6 +168,7 @@ class Summary:
             "price": None if self.price is None else asdict(self.price),
             "arms": [asdict(arm) for arm in self.arms],
             "control": None if self.control is None else self.actions[self.control],
+            "planned": [list(row) for row in self.happened],
         }
 
     def answer(self) -> tuple[str, str, str]:
