@@ -210,7 +210,7 @@ def _task(problem: Problem, reference: Policy, gaps: FloatArray, epsilon: float)
 
 
 def _advantage(problem: Problem, best: Policy, epsilon: float, price: float) -> float:
-    """How many times cheaper the best design is than uniform exploration, of known gaps; price: about that of the latter."""
+    """How many times cheaper the best design is than uniform exploration, if gaps are known; price: of the latter."""
     contexts, means = problem.population, problem.mean_rewards
     worth = contexts.weights[:, None] * means
     task = _task(problem, best, worth[np.arange(len(contexts)), best(contexts)][:, None] - worth, epsilon)
