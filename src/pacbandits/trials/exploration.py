@@ -24,8 +24,9 @@ TYPICAL_ERROR_IN_EPSILONS = 1.5  # of the gaps of policies that matter, before t
 # Of the relative error of gaps, what is played evenly on that account for a design that seems to be twice as cheap as
 # uniform exploration; how that falls with what it seems to save; and the most, however little is known.
 HEDGED_ERROR_SHARE, HEDGE_EXPONENT, MAX_EVEN_SHARE = 0.6, 1.5, 0.8
-# By how much what bets lose to rare rewards may exceed what variances tell, and how often it is reckoned anew.
-NEGLIGIBLE_SKEW, SKEW_STEPS = 1.1, 3
+# By how much what bets lose to rare rewards may exceed what variances tell; how often it is reckoned anew, unless the
+# price changes by less than this share.
+NEGLIGIBLE_SKEW, SKEW_STEPS, SKEW_TOLERANCE = 1.1, 4, 0.1
 REDESIGN_GROWTH_FACTOR = 1.5  # by which the data have grown when a design is out of date
 
 
@@ -227,24 +228,28 @@ def skewed_variances(means: FloatArray, stakes: FloatArray) -> FloatArray:
     return np.maximum(2.0 * cost / k, variances(means))
 
 
-def price_for_bets(task: DesignTask, propensities: FloatArray, means: FloatArray) -> tuple[float, int]:
+def price_for_bets(task: DesignTask, propensities: FloatArray, means: FloatArray, *, guess: float) -> tuple[float, int]:
     """The price of an exploration once stakes and what they lose to rare rewards agree; and the oracle calls it took.
 
-    means (n, A): what rewards are taken to be, on the contexts of the task.
+    means (n, A): what rewards are taken to be, on the contexts of the task. guess: about what the price will be.
     """
-    price = price_propensities(task, propensities)
-    calls, plain = price.oracle_calls, variances(means)
     least = float(task.scale(np.zeros(1))[0])  # ε, whatever the scale makes of gaps
+    price, calls, plain, by_variance = guess, 0, variances(means), False
     for _ in range(SKEW_STEPS):
-        stake = 1.0 / (max(price.upper, MIN_DESIGN_PRICE) * least)
-        noise = skewed_variances(means, stake / np.maximum(propensities, 1e-12))
-        if float(task.contexts.weights @ (noise / plain).max(axis=1)) <= NEGLIGIBLE_SKEW:
+        noise = skewed_variances(means, 1.0 / (price * least * np.maximum(propensities, 1e-12)))
+        negligible = float(task.contexts.weights @ (noise / plain).max(axis=1)) <= NEGLIGIBLE_SKEW
+        if negligible and by_variance:
             break
-        price = price_propensities(replace(task, noise=noise), propensities)
-        calls += price.oracle_calls
-    return max(price.upper, MIN_DESIGN_PRICE), calls
+        found = price_propensities(task if negligible else replace(task, noise=noise), propensities)
+        before, price, by_variance = price, max(found.upper, MIN_DESIGN_PRICE), negligible
+        calls += found.oracle_calls
+        if not negligible and abs(np.log(price / before)) < SKEW_TOLERANCE:
+            break
+    return price, calls
 
 
 def _priced(state: TrialState, task: DesignTask, sampler: Sampler, propensities: FloatArray) -> Exploration:
-    price, calls = price_for_bets(task, propensities, state.fitted.predict(task.contexts))
+    means = state.fitted.predict(task.contexts)
+    guess = MIN_DESIGN_PRICE if state.current is None else state.current.price
+    price, calls = price_for_bets(task, propensities, means, guess=guess)
     return Exploration(sampler, price, state.samples, oracle_calls=calls)
