@@ -22,6 +22,7 @@ from pacbandits.report.numbers import show_number
 
 CALLED = {"coda": "adaptive trial (coda)", "uniform": "plain randomised trial"}
 SHARES = (0.5, 0.8, 0.95)
+SAME_EPSILON = 1.05  # times what is wanted, which a search for what a budget affords cannot tell from it
 DEPTHS_IN_WORDS = ("one action for all", "trees of depth 1", "trees of depth 2")
 SHARE_WORDS = ("in half of all cases", "in 4 of 5", "in 19 of 20")
 NOT_DONE = "not done"
@@ -131,14 +132,16 @@ def budget_rows(plan: StudyPlan, afforded: Affordable) -> Iterable[tuple[str, st
     """What a budget affords."""
     s = plan.supposed
     yield "ε proven in 4 of 5 cases", f"{afforded.epsilon:g} (wanted: {s.epsilon:g})"
-    if afforded.actions is not None:
+    if afforded.epsilon <= SAME_EPSILON * s.epsilon:
+        yield f"enough at ε = {s.epsilon:g} for", "all actions and this class"
+    elif afforded.actions is not None:
         enough = f"{afforded.actions} of {s.n_actions}" if afforded.actions > 1 else "not even two"
-        yield f"enough at ε = {s.epsilon:g} for", f"{enough} actions"
-    if afforded.by_depth:
+        yield f"enough at ε = {s.epsilon:g} for", f"{enough} actions, with this class"
+    if afforded.by_depth and afforded.epsilon > SAME_EPSILON * s.epsilon:
         deep = "not even one action for all" if afforded.depth is None else DEPTHS_IN_WORDS[afforded.depth]
-        yield f"enough at ε = {s.epsilon:g} for", deep
-        for depth, count in afforded.by_depth.items():
-            yield f"middle case with {DEPTHS_IN_WORDS[depth]}", f"{people(count)} people"
+        yield "or, with all actions, for", deep
+    for depth, count in afforded.by_depth.items():
+        yield f"middle case with {DEPTHS_IN_WORDS[depth]}", f"{people(count)} people"
     if afforded.one_action_less is not None:
         saved = afforded.one_action_less
         yield "one action less saves", f"about {people(saved)} people" if saved > 0 else "nothing"
