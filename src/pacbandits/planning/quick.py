@@ -26,24 +26,25 @@ from scipy.special import ndtr
 from pacbandits.arrays import FloatArray
 from pacbandits.certificate import worth_leading
 from pacbandits.complexity.bounds import lower_bound
-from pacbandits.complexity.gaps import Gaps, measure_gaps
+from pacbandits.complexity.gaps import measure_gaps
 from pacbandits.complexity.rho import measure_lower_rho
-from pacbandits.design import DesignTask, Shifted, solve_design
+from pacbandits.design import DesignTask, Shifted, price_propensities, solve_design
 from pacbandits.planning.assumptions import Assumptions, people_of
 from pacbandits.planning.playing import RIVALS
 from pacbandits.planning.quantiles import SHOWN_SHARES, Quantiles
+from pacbandits.policies.base import EnumeratedClass, EveryMap
 from pacbandits.problems import Problem
 from pacbandits.progress import Progress, listener
 from pacbandits.records import Policy
 from pacbandits.trials.coda import DEFAULT_FLOOR_SHARE
-from pacbandits.trials.exploration import price_for_bets, variances
+from pacbandits.trials.exploration import MIN_DESIGN_PRICE, skewed_variances, variances
 from pacbandits.trials.uniform import Uniform
 
 MAX_QUICK_PEOPLE = 500  # whom prices are computed for
 DRAWS = 2  # of each scenario
 DESIGN_PRECISION = 0.3  # the relative gap to which the best design is solved
 COUNTED_GAP_SHARE = 0.5  # a
-MAX_STEPS, STEP_TOLERANCE = 6, 0.03  # of solving for n, and the relative change that ends it
+MAX_STEPS, STEP_TOLERANCE = 7, 0.05  # of solving for n, and the relative change that ends it
 
 
 @dataclass(frozen=True)
@@ -135,7 +136,8 @@ def _estimate(
     problem: Problem, supposed: Assumptions, scenario: int, number: int, *, advantage: float | None, designs: bool
 ) -> Estimate:
     epsilon, policies = supposed.unit_epsilon, supposed.policies
-    gaps = measure_gaps(problem, policies)
+    best = problem.best_policy()
+    best_value = problem.value(best)
     constants = problem.population.weights @ problem.mean_rewards
     fitted = LED if worth_leading(policies) else LISTED
     assumed = variances(problem.mean_rewards)
@@ -145,17 +147,17 @@ def _estimate(
     rng = np.random.default_rng([supposed.seed, scenario, number, 1 + len(RIVALS)])
     even = _solve_for_people(problem, epsilon, factor=factor, least=least, rng=rng)
     if advantage is None:
-        advantage = _advantage(problem, gaps, epsilon) if designs else 1.0
+        advantage = _advantage(problem, best, epsilon, even / factor) if designs else 1.0
     share = fitted.design_factor * advantage**-fitted.design_exponent
     coda = max(even * min(share, fitted.design_factor), float(least))
     return Estimate(
         scenario,
         {"coda": coda, "uniform": even},
         fitted.scatter,
-        gain=max(gaps.best_value - float(constants.max()), 0.0),
-        gain_over_control=gaps.best_value - float(constants[supposed.control]),
+        gain=max(best_value - float(constants.max()), 0.0),
+        gain_over_control=best_value - float(constants[supposed.control]),
         advantage=advantage,
-        lower_bound=_lower_bound(problem, gaps, epsilon, supposed.delta),
+        lower_bound=_lower_bound(problem, epsilon, supposed.delta),
     )
 
 
@@ -164,25 +166,31 @@ def _solve_for_people(
 ) -> float:
     """The n that is the factor times the price of what would be seen after n people."""
     chance = rng.standard_normal(problem.mean_rewards.shape)
-    people = max(factor * 0.5 * problem.n_actions / epsilon**2 / 10, float(least))
+    price = 0.5 * problem.n_actions / epsilon**2 / 10
     for _ in range(MAX_STEPS):
-        before, people = people, max(factor * _price_after(problem, epsilon, people, chance), float(least))
-        if abs(math.log(people / before)) < STEP_TOLERANCE:
+        before = price
+        price = _price_after(problem, epsilon, max(factor * price, float(least)), chance, price=price)
+        if abs(math.log(price / before)) < STEP_TOLERANCE:
             break
-    return people
+    return max(factor * price, float(least))
 
 
-def _price_after(problem: Problem, epsilon: float, people: float, chance: FloatArray) -> float:
-    """The price of uniform exploration for the gaps that n people would show; chance (N, A): standard normal."""
+def _price_after(problem: Problem, epsilon: float, people: float, chance: FloatArray, *, price: float) -> float:
+    """The price of uniform exploration for the gaps that n people would show.
+
+    chance (N, A): standard normal. price: what stakes go by, about the same.
+    """
     contexts, n_actions = problem.population, problem.n_actions
     weights = contexts.weights[:, None]
     errors = chance * np.sqrt(weights * problem.noise_variance * n_actions / people)
     scores = weights * problem.mean_rewards + errors
     leader = problem.policies.argmax(contexts, scores)
     own = scores[np.arange(len(contexts)), leader(contexts)]
+    stakes = np.full(problem.mean_rewards.shape, n_actions / (price * epsilon))
     task = _task(problem, leader, own[:, None] - scores, epsilon)
+    task = replace(task, noise=skewed_variances(problem.mean_rewards, stakes))
     even = np.full(problem.mean_rewards.shape, 1.0 / n_actions)
-    return price_for_bets(task, even, problem.mean_rewards)[0]
+    return max(price_propensities(task, even).upper, MIN_DESIGN_PRICE)
 
 
 def _task(problem: Problem, reference: Policy, gaps: FloatArray, epsilon: float) -> DesignTask:
@@ -201,18 +209,25 @@ def _task(problem: Problem, reference: Policy, gaps: FloatArray, epsilon: float)
     )
 
 
-def _advantage(problem: Problem, gaps: Gaps, epsilon: float) -> float:
-    """How many times cheaper the best design is than uniform exploration, if gaps are known."""
-    task = _task(problem, gaps.best, gaps.scores, epsilon)
-    means = problem.mean_rewards
-    even, _ = price_for_bets(task, np.full(means.shape, 1.0 / problem.n_actions), means)
+def _advantage(problem: Problem, best: Policy, epsilon: float, price: float) -> float:
+    """How many times cheaper the best design is than uniform exploration, if gaps are known; price: of the latter."""
+    contexts, means = problem.population, problem.mean_rewards
+    worth = contexts.weights[:, None] * means
+    task = _task(problem, best, worth[np.arange(len(contexts)), best(contexts)][:, None] - worth, epsilon)
     design = solve_design(task, tolerance=DESIGN_PRECISION).design
-    best, _ = price_for_bets(task, design.propensities(problem.population, noise=variances(means)), means)
-    return even / min(best, even)
+    even = np.full(means.shape, 1.0 / problem.n_actions)
+    prices: list[float] = []
+    for propensities in (even, design.propensities(contexts, noise=variances(means))):
+        noise = skewed_variances(means, 1.0 / (price * epsilon * propensities))
+        prices.append(max(price_propensities(replace(task, noise=noise), propensities).upper, MIN_DESIGN_PRICE))
+    return prices[0] / min(prices)
 
 
-def _lower_bound(problem: Problem, gaps: Gaps, epsilon: float, delta: float) -> float | None:
+def _lower_bound(problem: Problem, epsilon: float, delta: float) -> float | None:
     """The paper's lower bound where it is a theorem: one policy alone is within ε of the best, and that is known."""
+    if not isinstance(problem.policies, EnumeratedClass | EveryMap):
+        return None  # of many trees some hardly differ from the best one, and to look for the nearest takes long
+    gaps = measure_gaps(problem, problem.policies)
     if gaps.minimum is None or not epsilon < gaps.minimum < math.inf:
         return None
     noise = problem.noise_variance
