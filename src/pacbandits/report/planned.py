@@ -23,10 +23,8 @@ from pacbandits.report.numbers import show_number
 CALLED = {"coda": "adaptive trial (coda)", "uniform": "plain randomised trial"}
 SHARES = (0.5, 0.8, 0.95)
 SAME_EPSILON = 1.05  # times what is wanted, which a search for what a budget affords cannot tell from it
-DEPTHS_IN_WORDS = ("one action for all", "trees of depth 1", "trees of depth 2")
 SHARE_WORDS = ("in half of all cases", "in 4 of 5", "in 19 of 20")
 NOT_DONE = "not done"
-NO_BATCHES = "It leaves batches and late rewards out of account, which take more people."
 
 
 def called(one: Supposition) -> str:
@@ -66,17 +64,11 @@ def answer(plan: StudyPlan) -> list[str]:
 
 def _basis(plan: StudyPlan, coda: Quantiles) -> str:
     if not plan.simulated:
-        words = "This is a quick estimate, right to a factor of 1.5 in most cases; simulation says more."
-        return f"{words} {NO_BATCHES}" if waits(plan) else words
+        return "This is a quick estimate, right to a factor of 1.5 in most cases; simulation says more."
     worst = max(plan.quantiles(one, i).known_to for one in RIVALS for i in range(len(plan.supposed.scenarios)))
     known = f"to {100 * worst:.0f} %" if math.isfinite(worst) else "only roughly so far"
     trials = count_of(coda.trials, "simulated trial")
     return f"That rests on {trials} of each kind; scenario by scenario it is known {known}."
-
-
-def waits(plan: StudyPlan) -> bool:
-    """Whether the design changes only now and then, or rewards are late: the quick answer knows nothing of that."""
-    return plan.supposed.traffic is not None and plan.supposed.traffic.batched
 
 
 def _periods(plan: StudyPlan, algorithm: str, of: float) -> str:
@@ -138,15 +130,17 @@ def budget_rows(plan: StudyPlan, afforded: Affordable) -> Iterable[tuple[str, st
         enough = f"{afforded.actions} of {s.n_actions}" if afforded.actions > 1 else "not even two"
         yield f"enough at ε = {s.epsilon:g} for", f"{enough} actions, with this class"
     if afforded.by_depth and afforded.epsilon > SAME_EPSILON * s.epsilon:
-        deep = "not even one action for all" if afforded.depth is None else DEPTHS_IN_WORDS[afforded.depth]
+        deep = "not even one action for all" if afforded.depth is None else _trees(afforded.depth)
         yield "or, with all actions, for", deep
     for depth, count in afforded.by_depth.items():
-        yield f"middle case with {DEPTHS_IN_WORDS[depth]}", f"{people(count)} people"
+        yield f"middle case with {_trees(depth)}", f"{people(count)} people"
     if afforded.one_action_less is not None:
         saved = afforded.one_action_less
         yield "one action less saves", f"about {people(saved)} people" if saved > 0 else "nothing"
-    if waits(plan):
-        yield "batches and late rewards", "are left out of account here, and take more people"
+
+
+def _trees(depth: int) -> str:
+    return f"trees of depth {depth}" if depth else "one action for all"
 
 
 def plan_table(plan: StudyPlan, afforded: Affordable | None = None) -> RenderableType:
