@@ -78,7 +78,7 @@ def _periods(plan: StudyPlan, algorithm: str, of: float) -> str:
         return ""
     if not math.isfinite(length):
         return NOT_DONE
-    shown = f"{length:.0f}" if traffic.batched or length >= 10 else f"{length:.1f}"
+    shown = f"{length:.0f}" if traffic.batched or length >= 9.95 else f"{length:.1f}"
     return f"{shown} {traffic.period}{'' if shown in ('1', '1.0') else 's'}"
 
 
