@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from pacbandits.cli.reading import open_log
 from pacbandits.cli.shared import check_output, say
 from pacbandits.errors import InputError, nearest, plain
 from pacbandits.planning import Affordable, Played, StudyPlan, Traffic, save_plan
@@ -53,6 +56,21 @@ def told(scenarios: Path | None, **options: Any) -> dict[str, Any]:
     if traffic is not None:
         given["traffic"] = Traffic.read(traffic, batched=batched, delay=delay)
     return given
+
+
+def open_pilot(path: Path, reading: dict[str, Any]) -> Log:
+    """The log of a pilot. Where it does not tell probabilities, shares are taken for them: a plan proves nothing."""
+    try:
+        return open_log(path, reading)
+    except InputError as error:
+        if "propensity" in reading or "split" in reading or "'propensity'" not in str(error):
+            raise
+    log = open_log(path, reading | {"split": "uniform"})
+    shares = np.bincount(log.actions, weights=log.repeats, minlength=log.n_actions) / log.repeats.sum()
+    say(
+        f"{path}: taken for a trial that gave every action by chance, as often as it occurs; else say --split", err=True
+    )
+    return replace(log, propensities=np.tile(shares, (len(log), 1)))
 
 
 def control_of(words: str, source: Contexts | Log) -> int:

@@ -16,7 +16,6 @@ from pacbandits.cli.reading import (
     RewardRange,
     Split,
     Without,
-    open_log,
     read_contexts,
     reading_options,
 )
@@ -120,11 +119,11 @@ def plan_trial(
     [dim]Examples:
     pacbandits plan customers.parquet --actions 6 --epsilon 0.02 --baseline 0.05 --traffic 4000/week
     pacbandits plan customers.csv --actions 3 --baseline 0.3 --budget 3000 --quick
-    pacbandits plan pilot.csv --action arm --reward cured --split uniform --epsilon 0.05 --budget 3000
+    pacbandits plan pilot.csv --action arm --reward cured --epsilon 0.05 --budget 3000
     pacbandits plan customers.parquet --scenarios scenarios.toml --report plan.html --out plan.json[/]
     """
     from pacbandits.checks import positive, whole_number
-    from pacbandits.cli.planned import Files, control_of, say_quick, so_far, told, write
+    from pacbandits.cli.planned import Files, control_of, open_pilot, say_quick, so_far, told, write
     from pacbandits.planning import Limits, plan
     from pacbandits.planning.files import answer_to_json
     from pacbandits.report.planned import plan_table
@@ -160,7 +159,7 @@ def plan_trial(
         tell("reading")
         if pilot:
             ends = given.pop("reward_range", None)
-            source = open_log(people, reading | ({} if ends is None else {"reward_range": ends}))
+            source = open_pilot(people, reading | ({} if ends is None else {"reward_range": ends}))
         else:
             source = read_contexts(people)
         if control is not None:

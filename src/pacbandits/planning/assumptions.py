@@ -93,7 +93,9 @@ class Assumptions:
 
     def _check_people(self) -> None:
         """Raise where nobody differs from anybody, and yet the class or a scenario would tell people apart."""
-        if self.people.n_features and len(self.people.distinct()[0]) == 1 and len(self.people) > 1:
+        features = self.people.features
+        same = (features == features[0]) | (np.isnan(features) & np.isnan(features[0]))
+        if self.people.n_features and len(self.people) > 1 and same.all():
             raise InputError(
                 f"all {len(self.people):,} contexts are the same, so there is nobody to treat differently; take a file "
                 "with columns that vary, or plan an ordinary A/B test"

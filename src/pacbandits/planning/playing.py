@@ -1,8 +1,9 @@
 """One trial of a plan, played to its end on a truth that may be: as it would be run, in batches and with late rewards.
 
 Without traffic, or where designs may change at any time, rounds are those of the algorithm. Else a round lasts for
-whole periods, and while its rewards are awaited the next ones are played by what is known so far (mathematics, section
-12): a round's bets and predictions were fixed before its rewards, whenever those come.
+whole periods, and while its rewards are awaited the next ones are played by what is known so far. Probabilities and
+stakes of a round are fixed when it is planned; nothing uses its rewards before it is absorbed, so that in the order in
+which rounds are absorbed its rows are fresh, and the certificate is as valid as without a delay.
 """
 
 from __future__ import annotations
