@@ -65,7 +65,7 @@ PLANNING_CALLS: dict[str, Callable[[], Call]] = {
             "scenarios": ((),),
             "traffic": ("many", "3/fortnight", "1/week"),
         },
-        called={"contexts": "contexts|people", "n_actions": "actions", "reward_range": "range|high|low"},
+        called={"contexts": "data frame", "n_actions": "actions", "policies": "polic", "reward_range": "range"},
     ),
     "StudyPlan.affordable": lambda: Call(
         made().affordable, {"budget": 3000}, {"budget": "whole", "progress": "function"}, optional=("progress",)
