@@ -24,6 +24,7 @@ RUN = [
     *sorted((DOCS / "tutorials").glob("*.md")),
     *sorted((DOCS / "api").glob("*.md")),
     DOCS / "deploying.md",
+    DOCS / "planning.md",
     ROOT / "CONTRIBUTING.md",
 ]
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
@@ -112,6 +113,7 @@ ENTRIES = {
     "load_certificate": pacbandits.load_certificate,
     "load_problem": pacbandits.load_problem,
     "measure": pacbandits.measure,
+    "plan": pacbandits.plan,
     "read_log": pacbandits.read_log,
     "run": pacbandits.run,
     "save_certificate": pacbandits.save_certificate,

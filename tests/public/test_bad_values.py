@@ -10,13 +10,14 @@ import pytest
 import pacbandits as pb
 from tests.public.algorithm_calls import ALGORITHM_CALLS
 from tests.public.class_calls import CLASS_CALLS
+from tests.public.planning_calls import PLANNING_CALLS
 from tests.public.record_calls import RECORD_CALLS
 
-CALLS = {**ALGORITHM_CALLS, **CLASS_CALLS, **RECORD_CALLS}
+CALLS = {**ALGORITHM_CALLS, **CLASS_CALLS, **PLANNING_CALLS, **RECORD_CALLS}
 # What is handed out and never handed in, protocols, and what takes nothing.
 RESULTS = {
     *("Answer", "AsymptoticCertificate", "Certificate", "Claim", "Complexity", "Learning", "LearntClass"),
-    *("DeployedPolicy", "Interval", "Outlook", "Proof", "Worth"),
+    *("Affordable", "DeployedPolicy", "Interval", "Outlook", "Proof", "Quantiles", "Worth"),
     *("RealizableCertificate", "RealizableComplexity", "Run", "Solution", "Verdict"),
 }
 PROTOCOLS = {"Algorithm", "Policy", "PolicyClass"}
@@ -32,7 +33,7 @@ def files(tmp_path, monkeypatch):
 
 def prepare(name):
     """The call, after the one that writes what it reads."""
-    if name in ("load_certificate", "load_state"):
+    if name in ("load_certificate", "load_plan", "load_state"):
         CALLS[name.replace("load", "save")]()()
     return CALLS[name]()
 

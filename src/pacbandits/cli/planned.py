@@ -98,7 +98,7 @@ def say_quick(quick: StudyPlan) -> None:
     """The answer that takes seconds, while simulation goes on."""
     coda, even = quick.quantiles("coda"), quick.quantiles("uniform")
     say(
-        f"quick answer: {people(coda.median)} people in the middle case by design, {people(even.median)} by a plain "
+        f"quick answer: {people(coda.median)} people in the middle case, {people(even.median)} by a plain "
         "trial; simulating trials now (Ctrl-C ends that with what is known)",
         err=True,
     )

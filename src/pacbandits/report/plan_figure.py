@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
+from textwrap import fill
 from typing import Any
 
 import numpy as np
@@ -14,10 +15,14 @@ from pacbandits.planning.playing import RIVALS
 from pacbandits.planning.study import BAND
 from pacbandits.report.figures import BEST_COLOUR, GREY, UNIFORM_COLOUR, pyplot, save_figure
 from pacbandits.report.numbers import show_in_figure
-from pacbandits.report.planned import CALLED, people
+from pacbandits.report.planned import CALLED, called, people
 
 COLOURS = {"coda": BEST_COLOUR, "uniform": UNIFORM_COLOUR}
 POINTS = 300
+DARK = "#555555"
+PLATE = {"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 1.0}  # so that words stand out from lines
+LEGEND = {"facecolor": "white", "edgecolor": "none", "framealpha": 0.8, "fontsize": 9}
+LABEL_WIDTH = 20  # characters of a scenario's name, in a line
 
 
 def draw_plan(plan: StudyPlan, *, path: Path) -> None:
@@ -28,16 +33,17 @@ def draw_plan(plan: StudyPlan, *, path: Path) -> None:
 def plan_figure(plan: StudyPlan) -> Any:
     """The chance to be done over people, scenario by scenario, and what is proven by when."""
     plt = pyplot()
-    panels = 3 if plan.simulated else 2
-    figure, axes = plt.subplots(1, panels, figsize=(5.4 * panels, 4.6), layout="constrained")
-    _draw_chances(axes[0], plan)
-    _draw_scenarios(axes[1], plan)
+    rows = [["chances", "scenarios"]] + ([["proven", "proven"]] if plan.simulated else [])
+    heights = (4.6, 3.8)[: len(rows)]
+    figure, axes = plt.subplot_mosaic(rows, figsize=(11.0, sum(heights)), height_ratios=heights, layout="constrained")
+    _draw_chances(axes["chances"], plan)
+    _draw_scenarios(axes["scenarios"], plan)
     if plan.simulated:
-        _draw_proven(axes[2], plan)
+        _draw_proven(axes["proven"], plan)
     s = plan.supposed
     figure.suptitle(
-        f"What a trial takes: {s.n_actions} actions, within {s.epsilon:g} of the best policy, "
-        f"{100 * (1 - s.delta):g} % confidence",
+        f"What a trial takes: {s.n_actions} actions, a rule within {s.epsilon:g} of the best one, "
+        f"{100 * (1 - s.delta):g} % confidence\n",
         fontsize=12,
     )
     return figure
@@ -61,22 +67,37 @@ def _draw_chances(axis: Any, plan: StudyPlan) -> None:
                 ha="right" if up else "left",
                 color=COLOURS[one],
                 fontsize=10,
+                bbox=PLATE,
             )
     if plan.budget is not None:
-        axis.axvline(plan.budget, color=GREY, ls="--", lw=1.2)
-        axis.text(
-            plan.budget, 2, f" your {plan.budget:,}", color=GREY, fontsize=9, rotation=90, va="bottom", ha="right"
-        )
+        _draw_budget(axis, plan.budget, chance=plan.chance(plan.budget), last=float(counts[-1]))
     axis.set_title("Chance to be done")
-    axis.set_ylabel("trials that are done, %")
+    axis.set_ylabel("trials that are done by then, %")
     axis.set_ylim(0, 102)
     _people_axis(axis, plan, counts)
-    axis.legend(frameon=False, fontsize=9, loc="lower right")
+    axis.legend(**LEGEND, loc="lower right")
+
+
+def _draw_budget(axis: Any, budget: int, *, chance: float, last: float) -> None:
+    """What one can afford, with words where no curve is: above them on the left, or below them on the right."""
+    axis.axvline(budget, color=GREY, ls="--", lw=1.2, zorder=0)
+    early = chance < 0.5
+    axis.annotate(
+        f"with your {budget:,} people\n{100 * chance:.0f} % of trials are done",
+        (budget, 97 if early else 36),
+        xytext=(5 if budget < 0.75 * last else -5, 0),
+        textcoords="offset points",
+        ha="left" if budget < 0.75 * last else "right",
+        va="top",
+        color=DARK,
+        fontsize=9,
+        bbox=PLATE,
+    )
 
 
 def _draw_scenarios(axis: Any, plan: StudyPlan) -> None:
     """The middle case, and up to what 4 of 5 trials take, in each scenario."""
-    names = [show_in_figure(one.name) for one in plan.supposed.scenarios]
+    names = [fill(show_in_figure(called(one)), LABEL_WIDTH) for one in plan.supposed.scenarios]
     for row in range(len(names)):
         for k, one in enumerate(RIVALS):
             made, y = plan.quantiles(one, row), row + (0.18 if k else -0.18)
@@ -98,11 +119,11 @@ def _draw_scenarios(axis: Any, plan: StudyPlan) -> None:
             )
     axis.set_yticks(range(len(names)), names)
     axis.set_ylim(len(names) - 0.4, -0.6)
-    axis.set_title("If this is true … (dot: middle case, line: up to 4 of 5)")
+    axis.set_title("How many people, if this is true")
     low, high = axis.get_xlim()
     axis.set_xlim(0, high + 0.08 * (high - low))
     _thousands(axis)
-    axis.set_xlabel("people")
+    axis.set_xlabel("people (dot: middle case; line: up to 4 of 5 cases)")
     axis.spines[["top", "right"]].set_visible(False)
 
 
@@ -111,16 +132,17 @@ def _draw_proven(axis: Any, plan: StudyPlan) -> None:
     for one in RIVALS:
         counts, bands = plan.curve(one)
         axis.fill_between(counts, bands[0], bands[-1], color=COLOURS[one], alpha=0.15, lw=0)
-        axis.plot(counts, bands[BAND.index(0.5)], color=COLOURS[one], lw=2.2)
+        axis.plot(counts, bands[BAND.index(0.5)], color=COLOURS[one], lw=2.2, label=CALLED[one])
     epsilon = plan.supposed.epsilon
     axis.axhline(epsilon, color=GREY, ls="--", lw=1.2)
     axis.text(
         0.01, epsilon, f"wanted: {epsilon:g}", transform=axis.get_yaxis_transform(), va="bottom", color=GREY, fontsize=9
     )
     axis.set_ylim(0, min(8 * epsilon, plan.unit))
-    axis.set_title("How near to the best is proven")
-    axis.set_ylabel("at most this far from the best policy")
+    axis.set_title("How near to the best is proven (line: middle case; band: 4 of 5 trials)")
+    axis.set_ylabel("at most this far from the best rule")
     _people_axis(axis, plan, _range(plan))
+    axis.legend(**LEGEND, loc="upper right")
 
 
 def _range(plan: StudyPlan) -> FloatArray:
@@ -149,6 +171,7 @@ def _people_axis(axis: Any, plan: StudyPlan, counts: FloatArray) -> None:
             return length * traffic.people
 
         top = axis.secondary_xaxis("top", functions=(periods, back))
+        top.xaxis.set_major_locator(pyplot().MaxNLocator(8, steps=[1, 2, 5, 10]))
         top.set_xlabel(f"{traffic.period}s" + (f", and {traffic.delay} more for late rewards" if traffic.delay else ""))
 
 

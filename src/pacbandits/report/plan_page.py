@@ -15,11 +15,15 @@ from pacbandits.report.plan_figure import plan_figure
 from pacbandits.report.planned import SHARE_WORDS, answer, budget_rows, gain_rows, main_rows, people, scenario_rows
 
 TITLE = "What will the trial cost?"
-SCENARIO_HEAD = ("if this is true", "by design: half", "4 of 5", "plain: half", "4 of 5")
+SCENARIO_HEAD = ("if this is true", "adaptive: half", "4 of 5", "plain: half", "4 of 5")
+GAIN_HEAD = ("", "adaptive", "plain")
+AFFORDED = "By the quick answer, of the adaptive trial."
 HOW = (
     "Each simulated trial draws a truth that the scenarios leave possible, lets the real algorithm explore people "
-    "like those given, and stops when its certificate proves the answer. The quick answer (in brackets) comes of "
-    "the price of telling policies apart, the nats that a proof takes, and what chance does to the luckiest of many."
+    "like those given, and stops when its certificate proves the answer. The adaptive trial (coda) shows each action "
+    "as often as it takes to tell rules apart, and the plain one shows all equally often; the same proof ends both. "
+    "The quick answer (in brackets) is a formula, fitted to simulated trials: the price of telling rules apart, times "
+    "the evidence that a proof takes, with what chance does to the luckiest of many rules."
 )
 
 
@@ -43,14 +47,15 @@ def plan_html(plan: StudyPlan, afforded: Affordable | None = None) -> str:
         "<h2>How many people until it is proven</h2>",
         _table_html(("", *SHARE_WORDS), main_rows(plan)),
         "<h2>Scenario by scenario</h2>",
-        _table_html(SCENARIO_HEAD, scenario_rows(plan)),
+        _table_html(SCENARIO_HEAD, scenario_rows(plan, in_words=True)),
     ]
     if plan.simulated:
         parts += ["<h2>What that costs and gains, on average</h2>"]
-        parts += [_table_html(("", "by design", "plain"), gain_rows(plan))]
+        parts += [_table_html(GAIN_HEAD, gain_rows(plan))]
     if afforded is not None:
         parts += [
             f"<h2>What {afforded.budget:,} people afford</h2>",
+            f"<p>{AFFORDED}</p>",
             _table_html(("", ""), budget_rows(plan, afforded)),
         ]
     if findings := plan.findings():
@@ -64,14 +69,16 @@ def plan_markdown(plan: StudyPlan, afforded: Affordable | None = None) -> str:
     """The report as Markdown."""
     lines = [f"# {TITLE}", one_line(plan.source), "", *answer(plan), "", "## How many people until it is proven"]
     lines += markdown_table(("", *SHARE_WORDS), main_rows(plan))
-    lines += ["", "## Scenario by scenario", *markdown_table(SCENARIO_HEAD, scenario_rows(plan))]
+    lines += ["", "## Scenario by scenario", *markdown_table(SCENARIO_HEAD, scenario_rows(plan, in_words=True))]
     if plan.simulated:
         lines += ["", "## What that costs and gains, on average"]
-        lines += markdown_table(("", "by design", "plain"), gain_rows(plan))
+        lines += markdown_table(GAIN_HEAD, gain_rows(plan))
     if afforded is not None:
         lines += [
             "",
             f"## What {afforded.budget:,} people afford",
+            AFFORDED,
+            "",
             *markdown_table(("", ""), budget_rows(plan, afforded)),
         ]
     if findings := plan.findings():

@@ -13,14 +13,25 @@ from rich.text import Text
 from pacbandits.certificate import Certificate
 from pacbandits.errors import InputError, count_of
 from pacbandits.planning import Affordable, Quantiles, StudyPlan
+from pacbandits.planning.assumptions import Supposition
 from pacbandits.planning.playing import RIVALS
+from pacbandits.problems.pilots import PilotEffects
+from pacbandits.problems.scenarios import IN_WORDS, Scenario
 from pacbandits.records import Log
 from pacbandits.report.numbers import show_number
 
-CALLED = {"coda": "exploring by design (coda)", "uniform": "plain randomised trial"}
+CALLED = {"coda": "adaptive trial (coda)", "uniform": "plain randomised trial"}
 SHARES = (0.5, 0.8, 0.95)
+SAME_EPSILON = 1.05  # times what is wanted, which a search for what a budget affords cannot tell from it
 SHARE_WORDS = ("in half of all cases", "in 4 of 5", "in 19 of 20")
 NOT_DONE = "not done"
+
+
+def called(one: Supposition) -> str:
+    """A scenario in words that need no list of kinds; its own name, if it has one."""
+    if isinstance(one, Scenario):
+        return IN_WORDS[one.kind] if one.name == one.kind else one.name
+    return "what the pilot makes likely" if isinstance(one, PilotEffects) else one.name
 
 
 def people(count: float) -> str:
@@ -36,11 +47,11 @@ def share(value: float) -> str:
 def answer(plan: StudyPlan) -> list[str]:
     """The plan in three sentences or so."""
     s, coda, plain = plan.supposed, plan.quantiles("coda"), plan.quantiles("uniform")
-    weeks = _periods(plan, "coda", 0.8)
+    half, most = (f" ({length})" if (length := _periods(plan, "coda", of)) else "" for of in (0.5, 0.8))
     words = [
-        f"To find a policy within {s.epsilon:g} of the best, and to prove it with {100 * (1 - s.delta):g} % "
-        f"confidence, takes about {people(coda.median)} people in the middle case and {people(coda.p80)} in four cases "
-        f"of five{f': {weeks}' if weeks else ''}.",
+        f"To find a rule within {s.epsilon:g} of the best one, and to prove it with {100 * (1 - s.delta):g} % "
+        f"confidence, takes about {people(coda.median)} people{half} in the middle case and {people(coda.p80)}{most} "
+        "in four cases of five, by an adaptive trial.",
         f"A plain randomised trial with the same proof takes {people(plain.median)} and {people(plain.p80)}.",
     ]
     if plan.budget is not None:
@@ -48,8 +59,7 @@ def answer(plan: StudyPlan) -> list[str]:
             f"With {plan.budget:,} people the chance to be done is {share(plan.chance(plan.budget))} "
             f"({share(plan.chance(plan.budget, 'uniform'))} by a plain trial)."
         )
-    basis = _basis(plan, coda)
-    return [*words, basis]
+    return [*words, _basis(plan, coda)]
 
 
 def _basis(plan: StudyPlan, coda: Quantiles) -> str:
@@ -68,7 +78,7 @@ def _periods(plan: StudyPlan, algorithm: str, of: float) -> str:
         return ""
     if not math.isfinite(length):
         return NOT_DONE
-    shown = f"{length:.0f}" if traffic.batched or length >= 10 else f"{length:.1f}"
+    shown = f"{length:.0f}" if traffic.batched or length >= 9.95 else f"{length:.1f}"
     return f"{shown} {traffic.period}{'' if shown in ('1', '1.0') else 's'}"
 
 
@@ -81,15 +91,18 @@ def main_rows(plan: StudyPlan) -> Iterable[tuple[str, ...]]:
             yield "", *(_periods(plan, one, of) for of in SHARES)
 
 
-def scenario_rows(plan: StudyPlan) -> Iterable[tuple[str, ...]]:
-    """The same in each scenario, in half and in 4 of 5 cases; what was foretold in brackets."""
+def scenario_rows(plan: StudyPlan, *, in_words: bool = False) -> Iterable[tuple[str, ...]]:
+    """The same in each scenario, in half and in 4 of 5 cases; what was foretold in brackets.
+
+    in_words: whether scenarios are called by what they mean, and not by their names.
+    """
     for i, scenario in enumerate(plan.supposed.scenarios):
         cells: list[str] = []
         for one in RIVALS:
             made, quick = plan.quantiles(one, i), plan.foretold(one, i)
             foretold = f" ({people(quick.median)})" if plan.simulated else ""
             cells += [f"{people(made.median)}{foretold}", people(made.p80)]
-        yield scenario.name, *cells
+        yield called(scenario) if in_words else scenario.name, *cells
 
 
 def gain_rows(plan: StudyPlan) -> Iterable[tuple[str, ...]]:
@@ -98,57 +111,61 @@ def gain_rows(plan: StudyPlan) -> Iterable[tuple[str, ...]]:
     if any(one is None for one in both):
         return
     rows = (
-        ("reward lost while exploring, in all", "lost"),
-        ("the answer earns more than the best single action, a person", "over_constant"),
-        ("the answer earns more than the control, a person", "over_control"),
+        ("reward that the trial costs, all people together", "lost"),
+        ("what the rule earns more than the best action, a person", "over_constant"),
+        ("what the rule earns more than the control, a person", "over_control"),
     )
     for words, name in rows:
         yield words, *(show_number(getattr(one, name), digits=3) for one in both)
-    yield "answers within ε of the best", *(share(one.correct) for one in both if one is not None)
+    yield "rules that are within ε of the best", *(share(one.correct) for one in both if one is not None)
 
 
 def budget_rows(plan: StudyPlan, afforded: Affordable) -> Iterable[tuple[str, str]]:
     """What a budget affords."""
     s = plan.supposed
-    yield "distance to the best (ε) proven in 4 of 5 cases", f"{afforded.epsilon:g} (wanted: {s.epsilon:g})"
-    if afforded.actions is not None:
+    yield "ε proven in 4 of 5 cases", f"{afforded.epsilon:g} (wanted: {s.epsilon:g})"
+    if afforded.epsilon <= SAME_EPSILON * s.epsilon:
+        yield f"enough at ε = {s.epsilon:g} for", "all actions and this class"
+    elif afforded.actions is not None:
         enough = f"{afforded.actions} of {s.n_actions}" if afforded.actions > 1 else "not even two"
-        yield f"actions that it is enough for at ε = {s.epsilon:g}", enough
-    if afforded.by_depth:
-        deep = "not even depth 0, one action for all" if afforded.depth is None else f"depth {afforded.depth}"
-        each = ", ".join(f"{depth}: {people(count)}" for depth, count in afforded.by_depth.items())
-        yield (
-            f"trees that it is enough for at ε = {s.epsilon:g}",
-            f"{deep} (people in the middle case by depth: {each})",
-        )
+        yield f"enough at ε = {s.epsilon:g} for", f"{enough} actions, with this class"
+    if afforded.by_depth and afforded.epsilon > SAME_EPSILON * s.epsilon:
+        deep = "not even one action for all" if afforded.depth is None else _trees(afforded.depth)
+        yield "or, with all actions, for", deep
+    for depth, count in afforded.by_depth.items():
+        yield f"middle case with {_trees(depth)}", f"{people(count)} people"
     if afforded.one_action_less is not None:
         saved = afforded.one_action_less
-        yield "leaving out one action saves", f"about {people(saved)} people" if saved > 0 else "nothing"
+        yield "one action less saves", f"about {people(saved)} people" if saved > 0 else "nothing"
+
+
+def _trees(depth: int) -> str:
+    return f"trees of depth {depth}" if depth else "one action for all"
 
 
 def plan_table(plan: StudyPlan, afforded: Affordable | None = None) -> RenderableType:
     """A plan for people: sentences, then tables."""
     parts: list[RenderableType] = [Text("\n".join(answer(plan)) + "\n")]
     parts.append(_table("how many people until it is proven", ("", *SHARE_WORDS), main_rows(plan)))
-    head = ("scenario", "by design: half", "4 of 5", "plain: half", "4 of 5")
+    brackets = " (in brackets: the quick answer)" if plan.simulated else ""
+    head = ("", "adaptive: half", "4 of 5", "plain: half", "4 of 5")
+    parts.append(_table(f"scenario by scenario{brackets}", head, scenario_rows(plan)))
     if plan.simulated:
-        head = ("scenario (quick answer in brackets)", *head[1:])
-    parts.append(_table("scenario by scenario", head, scenario_rows(plan)))
-    if plan.simulated:
-        parts.append(_table("what that costs and gains, on average", ("", "by design", "plain"), gain_rows(plan)))
+        parts.append(_table("what that costs and gains, on average", ("", "adaptive", "plain"), gain_rows(plan)))
     if plan.lower_bound is not None:
         parts.append(
             Text(f"no way to explore needs fewer than {people(plan.lower_bound)} people on average (theorem)\n")
         )
     if afforded is not None:
-        parts.append(_table(f"what {afforded.budget:,} people afford", ("", ""), budget_rows(plan, afforded)))
-    parts += [Text(f"• {words}") for words in plan.findings()]
-    parts.append(Text())
+        title = f"what {afforded.budget:,} people afford (by the quick answer)"
+        parts.append(_table(title, ("", ""), budget_rows(plan, afforded)))
+    if findings := plan.findings():
+        parts.append(Text("".join(f"• {words}\n" for words in findings)))
     parts.append(_table("supposed", ("", ""), plan.supposed.describe(), style="dim"))
     return Group(*parts)
 
 
-def _table(title: str, head: Sequence[str], rows: Iterable[Sequence[str]], *, style: str = "") -> Table:
+def _table(title: str, head: Sequence[str], rows: Iterable[Sequence[str]], *, style: str = "") -> RenderableType:
     table = Table(
         box=None,
         title=title,
@@ -163,8 +180,7 @@ def _table(title: str, head: Sequence[str], rows: Iterable[Sequence[str]], *, st
         table.add_column(name, justify="left" if i == 0 or not any(head) else "right", style=style)
     for row in rows:
         table.add_row(*(Text(cell) for cell in row))
-    table.caption = ""
-    return table
+    return Group(table, Text())
 
 
 def happened_rows(
