@@ -9,9 +9,9 @@ import numpy as np
 
 from pacbandits.checks import number, settle, whole_number
 from pacbandits.confidence import check_delta, check_positive_epsilon
-from pacbandits.errors import InputError, count_of
+from pacbandits.errors import InputError, count_of, plain
 from pacbandits.planning.traffic import Traffic
-from pacbandits.policies.base import PolicyClass, check_class
+from pacbandits.policies.base import FiniteSetClass, PolicyClass, check_class
 from pacbandits.problems import Problem
 from pacbandits.problems.scenarios import DEFAULT_SHARE, Outcome, Scenario, ScenarioKind
 from pacbandits.records import Contexts, check_contexts
@@ -76,7 +76,7 @@ class Assumptions:
 
     def __post_init__(self) -> None:
         check_class(self.policies)
-        settle(self, people=people_of(self.people, seed=whole_number(self.seed, name="seed", least=0)))
+        settle(self, people=self._people(whole_number(self.seed, name="seed", least=0)))
         settle(self, epsilon=check_positive_epsilon(self.epsilon, asker="a plan"), delta=check_delta(self.delta))
         if self.epsilon >= self.outcome.unit:
             raise InputError(
@@ -88,11 +88,20 @@ class Assumptions:
             raise InputError("a plan needs a scenario; leave out --scenarios for those that are usual")
         for one in self.scenarios:
             one.check(self.outcome, n_actions=self.n_actions)
+        names = [one.name for one in self.scenarios]
+        if len(set(names)) < len(names):
+            twice = next(name for name in names if names.count(name) > 1)
+            raise InputError(f"two scenarios are called '{plain(twice)}'; give each a name of its own")
         self._check_people()
         self._check_traffic()
 
+    def _people(self, seed: int) -> Contexts:
+        """Those given, or some of them; all where the class knows each by an id."""
+        most = len(self.people) if isinstance(self.policies, FiniteSetClass) else MAX_PEOPLE
+        return people_of(self.people, seed=seed, most=most)
+
     def _check_people(self) -> None:
-        """Raise where nobody differs from anybody, and yet the class or a scenario would tell people apart."""
+        """Raise where nobody differs from anybody: what there is to learn is which action is best, and no policy."""
         if self.people.n_features and len(self.people.distinct()[0]) == 1 and len(self.people) > 1:
             raise InputError(
                 f"all {len(self.people):,} contexts are the same, so there is nobody to treat differently; take a file "
@@ -126,6 +135,12 @@ class Assumptions:
         """The truth of one draw of a scenario."""
         rng = np.random.default_rng([self.seed, scenario, number])
         return self.scenarios[scenario].draw(self.people, self.policies, outcome=self.outcome, rng=rng)
+
+    def with_fewer_people(self, most: int) -> Assumptions:
+        """The same with up to so many people, if the class does not know each by an id."""
+        if isinstance(self.policies, FiniteSetClass):
+            return self
+        return replace(self, people=people_of(self.people, seed=self.seed, most=most))
 
     def with_epsilon(self, epsilon: float) -> Assumptions:
         """The same for another ε."""
@@ -163,8 +178,8 @@ def people_of(contexts: Contexts, *, seed: int = 0, most: int = MAX_PEOPLE) -> C
     """Up to so many of the contexts, drawn evenly, with ids 0 … n − 1."""
     check_contexts(contexts)
     if len(contexts) > most:
-        rng = np.random.default_rng([seed, len(contexts)])
-        contexts = contexts.take(np.sort(rng.choice(len(contexts), most, replace=False, p=contexts.weights)))
+        rng, some = np.random.default_rng([seed, len(contexts)]), min(most, int((contexts.weights > 0).sum()))
+        contexts = contexts.take(np.sort(rng.choice(len(contexts), some, replace=False, p=contexts.weights)))
     return replace(contexts, ids=np.arange(len(contexts)))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pacbandits.checks import positive, whole_number
@@ -18,8 +18,8 @@ from pacbandits.planning.assumptions import (
     people_of,
     usual_scenarios,
 )
-from pacbandits.planning.playing import Question
-from pacbandits.planning.quick import estimate, foretold
+from pacbandits.planning.playing import RIVALS, Question
+from pacbandits.planning.quick import estimate
 from pacbandits.planning.simulating import Limits, Watch, simulate
 from pacbandits.planning.study import StudyPlan
 from pacbandits.planning.traffic import Traffic
@@ -32,6 +32,7 @@ from pacbandits.records import Contexts, Log
 
 DEFAULT_CLASS, DEFAULT_DELTA = "trees:depth=2", 0.05
 DEFAULT_EPSILON_IN_BASELINES = 0.2  # where only a budget is known: effects of a fifth of the baseline matter
+MOST_SIMULATED_PEOPLE = 1e9  # in one trial, unless it is foretold to take more
 GIVEN_UP_AFTER = 10  # times as many people as 95 % of trials are foretold to take
 
 
@@ -132,21 +133,31 @@ def plan(
     )
     source = contexts if isinstance(contexts, Contexts | Log) else _contexts_of(contexts)
     supposed = suppose(source, asked, progress=progress)
-    tell = listener(progress)
-    estimates = estimate(supposed, progress=tell)
-    most = most_people(max(foretold(estimates, supposed.shares, one).p95 for one in ("coda", "uniform")))
-    trials = ()
-    if simulated:
-        question = Question(supposed.unit_epsilon, supposed.delta, supposed.traffic, supposed.control, most)
-        place = None if folder is None else Path(folder)
-        tell("simulating")
-        trials = simulate(supposed, question, limits=limits or Limits(), folder=place, watch=watch)
-    return StudyPlan(supposed, estimates, trials, most, budget=budget)
+    estimates = estimate(supposed, progress=progress)
+    made = StudyPlan(supposed, estimates, (), 1, budget=budget)
+    made = replace(made, max_samples=most_people(max(made.foretold(one).p95 for one in RIVALS)))
+    return refine(made, limits=limits, folder=folder, progress=progress, watch=watch) if simulated else made
+
+
+def refine(
+    quick: StudyPlan,
+    *,
+    limits: Limits | None = None,
+    folder: str | Path | None = None,
+    progress: Progress | None = None,
+    watch: Watch | None = None,
+) -> StudyPlan:
+    """A plan with simulated trials, for one that has its quick answer; what is given is as for `plan`."""
+    s = quick.supposed
+    question = Question(s.unit_epsilon, s.delta, s.traffic, s.control, quick.max_samples)
+    listener(progress)("simulating")
+    place = None if folder is None else Path(folder)
+    return replace(quick, trials=simulate(s, question, limits=limits or Limits(), folder=place, watch=watch))
 
 
 def most_people(usual: float) -> int:
     """After how many people a simulated trial is given up, for what 95 % of trials are foretold to take."""
-    return int(min(GIVEN_UP_AFTER * usual, 1e9))
+    return int(min(GIVEN_UP_AFTER * usual, max(MOST_SIMULATED_PEOPLE, usual)))
 
 
 def suppose(source: Contexts | Log, asked: Asked, *, progress: Progress | None = None) -> Assumptions:
@@ -155,10 +166,10 @@ def suppose(source: Contexts | Log, asked: Asked, *, progress: Progress | None =
     if asked.budget is not None:
         whole_number(asked.budget, name="--budget", least=1)
     pilot = PilotEffects(source) if isinstance(source, Log) else None
-    people = people_of(source.contexts if isinstance(source, Log) else source, seed=asked.seed)
+    chosen, contexts = asked.policies, source.contexts if isinstance(source, Log) else source
+    people = people_of(contexts, seed=asked.seed) if isinstance(chosen, str) else contexts
     outcome = _outcome(asked, pilot)
     n_actions = _n_actions(asked, pilot)
-    chosen = asked.policies
     policies = load_policies(chosen, people, n_actions=n_actions) if isinstance(chosen, str) else chosen
     if policies.n_actions != n_actions:
         raise InputError(f"the policies have {policies.n_actions} actions, and the plan {n_actions}")
@@ -169,8 +180,7 @@ def suppose(source: Contexts | Log, asked: Asked, *, progress: Progress | None =
             raise InputError(
                 "say how near to the best the answer must be (--epsilon), or how many people you can afford (--budget)"
             )
-        room = min(outcome.baseline - outcome.low, outcome.high - outcome.baseline)
-        first = DEFAULT_EPSILON_IN_BASELINES * room
+        first = DEFAULT_EPSILON_IN_BASELINES * outcome.room
     effect = DEFAULT_EFFECT_IN_EPSILONS * first if asked.effect is None else positive(asked.effect, name="--effect")
     usual = (pilot,) if pilot is not None else usual_scenarios(effect=effect, n_actions=n_actions, share=asked.share)
     made = Assumptions(
@@ -187,7 +197,7 @@ def suppose(source: Contexts | Log, asked: Asked, *, progress: Progress | None =
     )
     if epsilon is None and asked.budget is not None:
         near = affordable_epsilon(made, asked.budget, progress=progress)
-        made = made.with_epsilon(min(near, 0.9 * outcome.unit))
+        made = made.with_epsilon(near)
     return made
 
 

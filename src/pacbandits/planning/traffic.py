@@ -47,12 +47,22 @@ class Traffic:
             raise InputError(f"--traffic must be people and a period, as 4000/week, got '{plain(words)}'")
         return cls(int(count), found[2], batched=batched, delay=delay)
 
-    def periods(self, samples: float) -> float:
-        """How many periods so many people take, and their rewards."""
-        if math.isinf(samples):
+    def taken(self, samples: float) -> float:
+        """How many people come until the rewards of so many are known: whole periods, and those of the delay."""
+        if math.isinf(samples) or not self.batched:
             return samples
-        exact = number(samples, name="samples", least=0) / self.people
-        return (math.ceil(exact) if self.batched else exact) + self.delay
+        return float((self.periods(samples) + self.delay) * self.people)
+
+    def counted(self, people: float) -> float:
+        """Of how many the rewards are known once so many people have come."""
+        return float(max(people // self.people - self.delay, 0) * self.people) if self.batched else people
+
+    def periods(self, people: float) -> float:
+        """How many periods it takes until so many people have come."""
+        if math.isinf(people):
+            return people
+        exact = number(people, name="people", least=0) / self.people
+        return float(math.ceil(exact - 1e-9)) if self.batched else exact  # what rounding adds is nobody
 
     def people_in(self, periods: float) -> float:
         """How many people come in so many periods."""

@@ -149,7 +149,7 @@ def _people_axis(axis: Any, plan: StudyPlan, counts: FloatArray) -> None:
             return length * traffic.people
 
         top = axis.secondary_xaxis("top", functions=(periods, back))
-        top.set_xlabel(f"{traffic.period}s" + (f", and {traffic.delay} more for late rewards" if traffic.delay else ""))
+        top.set_xlabel(f"{traffic.period}s" + (f", {traffic.delay} of them for late rewards" if traffic.delay else ""))
 
 
 def _thousands(axis: Any) -> None:
