@@ -71,7 +71,7 @@ class Outcome:
             return
         settle(self, spread=number(self.spread, name="--spread", above=0))
         largest = float(np.sqrt((self.baseline - low) * (high - self.baseline)))
-        if self.spread >= largest:
+        if self.spread >= largest * (1.0 - 1e-9):
             raise InputError(
                 f"--spread must be below {largest:.4g}, the most that rewards from {low:g} to {high:g} with a mean of "
                 f"{self.baseline:g} can have, got {self.spread:g}; leave it out where a reward is {low:g} or {high:g}"
@@ -120,8 +120,8 @@ class Scenario:
             raise InputError(f"there is no scenario '{plain(self.kind)}'{nearest(str(self.kind), KINDS)}")
         settle(self, name=text(self.name, name="name") or self.kind)
         called = f"the effect of scenario '{plain(self.name)}'"
-        above = None if self.kind == "none" else 0.0
-        settle(self, effect=number(self.effect, name=called, least=0.0, above=above))
+        limits = {"least": 0.0} if self.kind == "none" else {"above": 0.0}
+        settle(self, effect=number(self.effect, name=called, **limits))
         settle(self, share=number(self.share, name="share", above=0, below=1))
         settle(self, matter=whole_number(self.matter, name="matter", least=1))
         settle(self, weight=number(self.weight, name="weight", above=0))
