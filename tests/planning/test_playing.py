@@ -1,4 +1,4 @@
-"""One trial of a plan: the same for the same seed wherever it is played, in whole periods, with rewards when they come."""
+"""One trial of a plan: the same wherever it is played, in whole periods, with rewards when they come."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ def test_more_trials_are_known_better_and_few_are_not_known():
 
 
 def test_the_error_of_quantiles_is_not_understated():
-    """In nine of ten samples the median and the 80 % quantile are within what is said of them, both at once or nearly."""
+    """In nine of ten samples the median and the 80 % quantile are where they are said to be, or nearly."""
     rng, times, good = np.random.default_rng(8), 400, 0
     truth = np.exp(0.5 * np.array([0.0, 0.8416]))
     for _ in range(times):

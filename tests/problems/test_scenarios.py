@@ -157,7 +157,7 @@ def test_what_cannot_be_supposed_is_refused_in_a_sentence(make, words):
 
 
 def test_effects_beyond_the_range_are_refused_and_those_within_it_are_not():
-    with pytest.raises(InputError, match="0.9 and an effect of 0.2 lead beyond 1, the largest reward"):
+    with pytest.raises(InputError, match=r"0\.9 and an effect of 0\.2 lead beyond 1, the largest reward"):
         Scenario("winner", effect=0.2).check(Outcome(0.9), n_actions=3)
     with pytest.raises(InputError, match="lead beyond 10"):
         Scenario("winner", effect=8.0, name="big").check(Outcome(0.0, None, -10.0, 10.0), n_actions=3)

@@ -77,12 +77,7 @@ class Assumptions:
     def __post_init__(self) -> None:
         check_class(self.policies)
         settle(self, people=self._people(whole_number(self.seed, name="seed", least=0)))
-        settle(self, epsilon=check_positive_epsilon(self.epsilon, asker="a plan"), delta=check_delta(self.delta))
-        if self.epsilon >= self.outcome.unit:
-            raise InputError(
-                f"--epsilon must be below {self.outcome.unit:g}, as far as rewards can be apart, got {self.epsilon:g}; "
-                "no trial is needed for that"
-            )
+        settle(self, epsilon=check_plan_epsilon(self.epsilon, self.outcome), delta=check_delta(self.delta))
         settle(self, control=whole_number(self.control, name="--control", least=0, most=self.n_actions - 1))
         if not self.scenarios:
             raise InputError("a plan needs a scenario; leave out --scenarios for those that are usual")
@@ -102,7 +97,8 @@ class Assumptions:
 
     def _check_people(self) -> None:
         """Raise where nobody differs from anybody: what there is to learn is which action is best, and no policy."""
-        if self.people.n_features and len(self.people.distinct()[0]) == 1 and len(self.people) > 1:
+        looks = replace(self.people, ids=None)
+        if self.people.n_features and len(self.people) > 1 and len(looks.distinct()[0]) == 1:
             raise InputError(
                 f"all {len(self.people):,} contexts are the same, so there is nobody to treat differently; take a file "
                 "with columns that vary, or plan an ordinary A/B test"
@@ -172,6 +168,17 @@ class Assumptions:
         for one, share in zip(self.scenarios, self.shares, strict=True):
             lines.append((f"scenario '{one.name}'", f"{one.describe()} ({100 * share:.0f} %)"))
         return lines
+
+
+def check_plan_epsilon(epsilon: float, outcome: Outcome) -> float:
+    """An ε that a trial is needed for."""
+    epsilon = check_positive_epsilon(epsilon, asker="a plan")
+    if epsilon >= outcome.unit:
+        raise InputError(
+            f"--epsilon must be below {outcome.unit:g}, as far as rewards can be apart, got {epsilon:g}; no trial is "
+            "needed for that"
+        )
+    return epsilon
 
 
 def people_of(contexts: Contexts, *, seed: int = 0, most: int = MAX_PEOPLE) -> Contexts:

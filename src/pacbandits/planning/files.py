@@ -238,12 +238,13 @@ def contexts_to_json(contexts: Contexts) -> Json:
         "names": list(contexts.names),
         "categories": [None if labels is None else list(labels) for labels in contexts.categories],
         "columns": columns,
+        "ids": None if contexts.ids is None else contexts.ids.tolist(),
         "weights": contexts.weights.tolist(),
     }
 
 
 def contexts_from_json(given: Fields) -> Contexts:
-    """What `contexts_to_json` wrote, with ids 0 … n − 1."""
+    """What `contexts_to_json` wrote."""
     size = given.whole_number("size", least=1)
     names = given.texts("names")
     features = np.empty((size, len(names)))
@@ -259,7 +260,8 @@ def contexts_from_json(given: Fields) -> Contexts:
         for one in given.items("categories", least=len(names), most=len(names))
     ]
     weights = given.numbers("weights", shortest=size, longest=size, least=0)
-    return Contexts.of(features, names=names, categories=labels, ids=np.arange(size), weights=weights)
+    ids = None if given["ids"] is None else given.whole_numbers("ids", shortest=size, longest=size)
+    return Contexts.of(features, names=names, categories=labels, ids=ids, weights=weights)
 
 
 def _finite(value: float | None) -> float | None:

@@ -15,6 +15,7 @@ from pacbandits.planning.assumptions import (
     DEFAULT_EFFECT_IN_EPSILONS,
     Assumptions,
     Supposition,
+    check_plan_epsilon,
     people_of,
     usual_scenarios,
 )
@@ -93,7 +94,7 @@ def plan(
     spread: the standard deviation of rewards, where they are not all or nothing.
     reward_range: the least and the largest that a reward can be.
     variation: by which share of the baseline people differ, whatever is done.
-    effect: by how much a better action is better; twice epsilon by default.
+    effect: by how much a better action is better; by default twice epsilon, or as much as rewards can be.
     share: of people for whom another action is better, in the scenario `segments`.
     scenarios: what actions may do, if not the usual: none, winner, segments and few.
     control: the action that is in use now.
@@ -173,7 +174,7 @@ def suppose(source: Contexts | Log, asked: Asked, *, progress: Progress | None =
     policies = load_policies(chosen, people, n_actions=n_actions) if isinstance(chosen, str) else chosen
     if policies.n_actions != n_actions:
         raise InputError(f"the policies have {policies.n_actions} actions, and the plan {n_actions}")
-    epsilon = asked.epsilon
+    epsilon = None if asked.epsilon is None else check_plan_epsilon(asked.epsilon, outcome)
     first = epsilon
     if first is None:
         if asked.budget is None:
@@ -181,7 +182,10 @@ def suppose(source: Contexts | Log, asked: Asked, *, progress: Progress | None =
                 "say how near to the best the answer must be (--epsilon), or how many people you can afford (--budget)"
             )
         first = DEFAULT_EPSILON_IN_BASELINES * outcome.room
-    effect = DEFAULT_EFFECT_IN_EPSILONS * first if asked.effect is None else positive(asked.effect, name="--effect")
+    if asked.effect is None:
+        effect = min(DEFAULT_EFFECT_IN_EPSILONS * first, outcome.largest_effect)
+    else:
+        effect = positive(asked.effect, name="--effect")
     usual = (pilot,) if pilot is not None else usual_scenarios(effect=effect, n_actions=n_actions, share=asked.share)
     made = Assumptions(
         people,

@@ -88,6 +88,11 @@ class Outcome:
         return min(self.baseline - self.low, self.high - self.baseline)
 
     @property
+    def largest_effect(self) -> float:
+        """By how much an action can be better for everybody."""
+        return self.high - self.baseline - self.variation * self.room
+
+    @property
     def noise(self) -> Noise:
         """How rewards scatter, once they are brought to [0, 1]."""
         if self.spread is None:
@@ -141,8 +146,7 @@ class Scenario:
 
     def check(self, outcome: Outcome, *, n_actions: int) -> None:
         """Raise where the effect leads out of the range of rewards, or there are not as many actions."""
-        best = outcome.baseline + outcome.variation * outcome.room + self.effect
-        if self.kind != "none" and best > outcome.high + 1e-9 * outcome.unit:
+        if self.kind != "none" and self.effect > outcome.largest_effect + 1e-9 * outcome.unit:
             raise InputError(
                 f"scenario '{plain(self.name)}': {outcome.baseline:g} and an effect of {self.effect:g} lead beyond "
                 f"{outcome.high:g}, the largest reward; take a smaller effect, or a smaller variation of people than "
