@@ -10,7 +10,7 @@ from pacbandits.planning import Traffic, affording
 from pacbandits.planning.affording import affordable, affordable_epsilon, with_actions, with_depth
 from pacbandits.planning.quick import estimate
 from pacbandits.problems.scenarios import Scenario
-from tests.planning.cases import supposed, trees
+from tests.planning.cases import people, supposed, trees
 
 SOME = (Scenario("none"), Scenario("winner", effect=0.4), Scenario("few", effect=0.4, matter=3))
 
@@ -18,7 +18,7 @@ SOME = (Scenario("none"), Scenario("winner", effect=0.4), Scenario("few", effect
 @pytest.fixture(scope="module")
 def four():
     """Four actions, trees of one cut; and what is foretold of them."""
-    s = supposed(n_actions=4, policies="trees:depth=1", epsilon=0.2, scenarios=SOME)
+    s = supposed(people(30), n_actions=4, policies="trees:depth=1", epsilon=0.2, scenarios=SOME[1:])
     return s, estimate(s, draws=1, designs=False)
 
 
@@ -32,11 +32,11 @@ def test_a_larger_budget_affords_more(four):
     assert depths == sorted(depths)
     assert (made[-1].actions, made[-1].depth) == (4, 2)
     assert made[0].actions < 4
-    people = list(made[0].by_depth.values())
+    counts = list(made[0].by_depth.values())
     assert list(made[0].by_depth) == [0, 1, 2]
-    assert people == sorted(people)
+    assert counts == sorted(counts)
     assert 0 < made[0].one_action_less < estimates[0].medians["uniform"]
-    assert made[0].to_json()["by_depth"]["2"] == people[2]
+    assert made[0].to_json()["by_depth"]["2"] == counts[2]
 
 
 @pytest.mark.parametrize("enough", range(1, 40))

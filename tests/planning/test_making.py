@@ -50,7 +50,7 @@ def test_a_pilot_tells_what_people_would_have_to_state():
     assert made.outcome.baseline == pytest.approx(pilot().rewards.mean())
     with pytest.raises(InputError, match="a pilot tells baseline and spread itself"):
         suppose(pilot(), Asked(epsilon=0.2, baseline=0.3))
-    with pytest.raises(InputError, match="there are 2 actions, and actions says 3"):
+    with pytest.raises(InputError, match="there are 2 actions, and n_actions says 3"):
         suppose(pilot(), Asked(epsilon=0.2, n_actions=3))
 
 
