@@ -111,11 +111,11 @@ def test_pictures_show_chances_scenarios_and_what_is_proven(trials, tmp_path):
     assert titles[1].startswith("If this is true")
     assert ("How near to the best is proven" in titles) is bool(trials)
     assert "2 actions, within 0.25 of the best policy, 95 % confidence" in figure.get_suptitle()
-    line = figure.axes[0].get_lines()[0].get_ydata()
-    assert (line[1:] >= line[:-1]).all() if hasattr(line, "all") else sorted(line) == list(line)
+    chances = list(figure.axes[0].get_lines()[0].get_ydata())
+    assert chances == sorted(chances)
     close(figure)
     draw_plan(plan, path=tmp_path / "plan.svg")
-    assert "Chance to be done" in (tmp_path / "plan.svg").read_text() or (tmp_path / "plan.svg").stat().st_size > 5_000
+    assert (tmp_path / "plan.svg").stat().st_size > 5_000
 
 
 def test_planned_against_happened():

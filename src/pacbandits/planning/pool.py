@@ -102,7 +102,7 @@ class _Worker:
         # Each process has one core, and several threads of a library would only be in each other's way.
         single = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
         self.process: subprocess.Popen[bytes] = subprocess.Popen(
-            [sys.executable, "-m", "pacbandits.planning.worker"],
+            [sys.executable, "-c", "from pacbandits.planning.worker import main; main()"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env={**os.environ, **single, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},

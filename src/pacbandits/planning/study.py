@@ -185,8 +185,8 @@ class StudyPlan:
         if personal and self.largest_gain <= s.epsilon:
             words.append(
                 f"Personalising cannot pay here: in no scenario does the best policy earn {s.epsilon:g} (ε) more than "
-                "the best single action. An ordinary test of the actions will do (--policies trees:depth=0), or take a "
-                "smaller ε if less would matter."
+                "the best single action. An ordinary test of the actions will do (--policies trees:depth=0); else take "
+                "a smaller ε if less would matter, or suppose a larger effect if you expect one."
             )
         if math.isfinite(plain.median) and plain.median <= PLAIN_TRIAL_SUFFICES * coda.median:
             words.append(

@@ -145,7 +145,7 @@ def plan_table(plan: StudyPlan, afforded: Affordable | None = None) -> Renderabl
     return Group(*parts)
 
 
-def _table(title: str, head: Sequence[str], rows: Iterable[Sequence[str]], *, style: str = "") -> Table:
+def _table(title: str, head: Sequence[str], rows: Iterable[Sequence[str]], *, style: str = "") -> RenderableType:
     table = Table(
         box=None,
         title=title,
@@ -160,8 +160,7 @@ def _table(title: str, head: Sequence[str], rows: Iterable[Sequence[str]], *, st
         table.add_column(name, justify="left" if i == 0 or not any(head) else "right", style=style)
     for row in rows:
         table.add_row(*(Text(cell) for cell in row))
-    table.caption = ""
-    return table
+    return Group(table, Text())
 
 
 def happened_rows(
