@@ -82,8 +82,7 @@ def test_what_a_budget_affords_in_words():
     assert rows["leaving out one action saves"] == "about 40 people"
 
 
-@pytest.mark.parametrize("trials", [(), TRIALS])
-@pytest.mark.parametrize("traffic", [None, Traffic(100, "week", delay=1)])
+@pytest.mark.parametrize(("trials", "traffic"), [((), None), (TRIALS, Traffic(100, "week", delay=1))])
 def test_pages_hold_the_words_and_escape_names(trials, traffic):
     plan = replace(by_hand(QUICK, trials, traffic=traffic, scenarios=NASTY), source="<i>people</i>.csv", budget=500)
     page, text = plan_html(plan, AFFORDED), plan_markdown(plan, AFFORDED)
@@ -102,7 +101,7 @@ def test_pages_hold_the_words_and_escape_names(trials, traffic):
 
 
 @pytest.mark.parametrize("trials", [(), TRIALS, tuple(replace(one, done=False) for one in TRIALS)])
-def test_pictures_show_chances_scenarios_and_what_is_proven(trials, tmp_path):
+def test_pictures_show_chances_scenarios_and_what_is_proven(trials):
     traffic = Traffic(100, "week", batched=True, delay=1)
     plan = replace(by_hand(QUICK, trials, traffic=traffic, scenarios=NASTY), budget=500)
     figure = plan_figure(plan)
@@ -114,7 +113,10 @@ def test_pictures_show_chances_scenarios_and_what_is_proven(trials, tmp_path):
     chances = list(figure.axes[0].get_lines()[0].get_ydata())
     assert chances == sorted(chances)
     close(figure)
-    draw_plan(plan, path=tmp_path / "plan.svg")
+
+
+def test_a_picture_is_a_file(tmp_path):
+    draw_plan(by_hand(QUICK, TRIALS), path=tmp_path / "plan.svg")
     assert (tmp_path / "plan.svg").stat().st_size > 5_000
 
 

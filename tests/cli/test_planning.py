@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 
-from pacbandits.planning import load_plan
+from pacbandits.planning import load_plan, pool
 
 SMALL = ("--actions", 2, "--policies", "trees:depth=0", "--epsilon", 0.25, "--baseline", 0.3)
 TINY_SCENARIOS = """
@@ -88,7 +88,8 @@ def test_a_quick_plan_in_tables_and_as_json(run, customers):
     assert all(flat(one) in words for one in got["findings"])
 
 
-def test_scenarios_from_a_file_simulated_with_everything_written(run, customers, scenarios, tmp_path):
+def test_scenarios_from_a_file_simulated_with_everything_written(run, customers, scenarios, tmp_path, monkeypatch):
+    monkeypatch.setattr(pool, "cores", lambda: 1)  # processes of their own are slow to start
     files = {name: tmp_path / f"plan.{name}" for name in ("png", "html", "json")}
     asked = ("plan", customers, "--scenarios", scenarios, "--trials", 2, "--keep", tmp_path / "kept")
     more = ("--figure", files["png"], "--report", files["html"], "--out", files["json"], "--budget", 400)

@@ -126,6 +126,12 @@ def test_it_ends_when_quantiles_are_known_or_time_is_up(monkeypatch, tmp_path):
     assert len(simulate(s, question(s), limits=Limits(minutes=1e-9))) == 1
 
 
+def test_no_process_is_started_for_nothing(monkeypatch):
+    monkeypatch.setattr(pool, "_Worker", None)
+    s = supposed()
+    assert list(pool.play_all(s, question(s), iter([]), processes=2)) == []
+
+
 def test_processes_end_when_time_is_up():
     s, began = supposed(), time.monotonic()
     assert list(pool.play_all(s, question(s), iter([(0, 0, "coda")] * 50), processes=2, until=began + 0.05)) == []

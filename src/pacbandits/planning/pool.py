@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Generator, Iterator
 from contextlib import suppress
+from itertools import chain
 from queue import Empty, Queue
 from threading import Lock, Thread
 from typing import Any
@@ -45,8 +46,11 @@ def play_all(
         for scenario, number, algorithm in jobs:
             yield play_one(supposed, asked, scenario, number, algorithm)
         return
+    first = next(jobs, None)
+    if first is None:  # nothing to start processes for
+        return
     results: Queue[Played | Exception | None] = Queue()
-    shared = _InTurn(jobs)
+    shared = _InTurn(chain([first], jobs))
     workers: list[_Worker] = []
     try:
         workers.extend(_Worker(packed, shared, results) for _ in range(count))  # one by one: each is ended below
