@@ -92,20 +92,20 @@ def test_scenarios_from_a_file_simulated_with_everything_written(run, customers,
     monkeypatch.setattr(pool, "cores", lambda: 1)  # processes of their own are slow to start
     files = {name: tmp_path / f"plan.{name}" for name in ("png", "html", "json")}
     asked = ("plan", customers, "--scenarios", scenarios, "--trials", 2, "--keep", tmp_path / "kept")
-    more = ("--figure", files["png"], "--report", files["html"], "--out", files["json"], "--budget", 400)
+    more = ("--figure", files["png"], "--report", files["html"], "--out", files["json"])
     code, out, err = run(*asked, *more)
     assert code == 0, err
     assert "quick answer:" in err
     words, page = flat(out), files["html"].read_text()
     assert files["png"].read_bytes().startswith(b"\x89PNG")
-    for one in ("a clear winner", "what 400 people afford", "reward lost while exploring", "chance to be done is"):
+    for one in ("a clear winner", "reward lost while exploring"):
         assert one in words
-    for one in ("What will the trial cost?", "a clear winner", "What 400 people afford", "<svg", "75 %"):
+    for one in ("What will the trial cost?", "a clear winner", "<svg", "75 %"):
         assert one in page
     plan = load_plan(files["json"])
     assert plan.simulated
     assert len(plan.trials) == 8
-    assert (plan.budget, plan.source) == (400, str(customers))
+    assert plan.source == str(customers)
     assert plan.supposed.shares == (0.25, 0.75)
     code, out, err = run(*asked, "--json")  # goes on with what was kept: nothing more is played
     assert code == 0, err

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import pickle
 import subprocess
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from pacbandits.errors import InputError
@@ -50,6 +52,17 @@ def test_the_same_seed_gives_the_same_trial(freely):
     assert not same(play_one(supposed(seed=1), question(s), 1, 0, "coda"), again)
 
 
+@pytest.mark.parametrize("policies", ["trees:depth=0", "trees:depth=1", "linear"])
+def test_what_is_supposed_can_be_handed_to_another_process_also_after_use(policies):
+    s = supposed(policies=policies)
+    s.problem(1, 0).best_policy()
+    packed = pool._packed(s, question(s))
+    assert packed is not None
+    there, _ = pickle.loads(packed)
+    np.testing.assert_array_equal(there.problem(1, 0).mean_rewards, s.problem(1, 0).mean_rewards)
+
+
+@pytest.mark.slow
 def test_a_trial_is_the_same_in_another_process_and_these_end_with_whoever_asked(freely, monkeypatch):
     started, s = [], supposed()
     start = subprocess.Popen
