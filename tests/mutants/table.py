@@ -1213,6 +1213,44 @@ LINEAR = (
     ),
 )
 
+PLANNING = (
+    Mutant(
+        "bets lose no more to rare rewards than variances tell",
+        "trials/exploration.py",
+        "return np.maximum(2.0 * cost / k, variances(means))",
+        "return variances(means)",
+        "trials/test_rare_rewards.py::test_skewed_variances_are_what_the_best_control_variate_leaves[50.0-0.03]",
+    ),
+    Mutant(
+        "a design that rare rewards make costly is played as it is",
+        "trials/coda.py",
+        "return min((designed, *mixed), key=lambda one: one.price)",
+        "return max((designed, *mixed), key=lambda one: one.price)",
+        "trials/test_rare_rewards.py::test_a_design_that_rare_rewards_make_costly_is_played_more_evenly_if_that_is_cheaper[outcome0]",
+    ),
+    Mutant(
+        "rewards are known before they come",
+        "planning/playing.py",
+        "while awaited and awaited[0][0] + traffic.delay <= now:",
+        "while awaited and awaited[0][0] <= now:",
+        "planning/test_playing.py::test_a_trial_lasts_for_whole_periods_and_waits_for_its_rewards[3]",
+    ),
+    Mutant(
+        "quantiles of few trials are too narrow",
+        "planning/quantiles.py",
+        "at = np.cumsum(w) * m / (m + 1)",
+        "at = np.cumsum(w) - w / 2",
+        "planning/test_quantiles.py::test_a_fresh_draw_falls_between_two_quantiles_as_often_as_they_say[9]",
+    ),
+    Mutant(
+        "a pilot's estimates are taken for the truth",
+        "problems/pilots.py",
+        "kept = beyond / (beyond + errors**2)",
+        "kept = np.ones_like(errors)",
+        "problems/test_pilots.py::test_without_effects_what_is_drawn_is_small_and_shrinks_with_rows",
+    ),
+)
+
 MUTANTS: tuple[Mutant, ...] = (
     *THRESHOLDS,
     *SCORES,
@@ -1223,4 +1261,5 @@ MUTANTS: tuple[Mutant, ...] = (
     *COMPLEXITY,
     *DESIGN,
     *LINEAR,
+    *PLANNING,
 )

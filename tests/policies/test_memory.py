@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import pickle
 import weakref
 
 from pacbandits.policies.memory import PerContexts
@@ -35,3 +36,11 @@ def test_forgotten_with_the_contexts() -> None:
     gc.collect()
     assert alive() is None
     assert len(memory) == 0
+
+
+def test_another_process_begins_with_no_memories() -> None:
+    memory: PerContexts[int] = PerContexts()
+    contexts = Contexts.finite(3)
+    memory.get(contexts, len)
+    assert len(pickle.loads(pickle.dumps(memory))) == 0
+    assert len(memory) == 1

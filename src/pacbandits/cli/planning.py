@@ -16,6 +16,7 @@ from pacbandits.cli.reading import (
     RewardRange,
     Split,
     Without,
+    flag_of,
     read_contexts,
     reading_options,
 )
@@ -126,6 +127,7 @@ def plan_trial(
     from pacbandits.cli.planned import Files, control_of, open_pilot, say_quick, so_far, told, write
     from pacbandits.planning import Limits, plan
     from pacbandits.planning.files import answer_to_json
+    from pacbandits.planning.making import refine
     from pacbandits.report.planned import plan_table
 
     files = Files(figure, report, out)
@@ -153,7 +155,8 @@ def plan_trial(
     )
     pilot = action is not None or reward is not None
     if reading and not pilot:
-        raise InputError(f"--{next(iter(reading))} is for the log of a pilot; say also --action and --reward")
+        flag = "--features" if "keep" in reading else flag_of(next(iter(reading)))
+        raise InputError(f"{flag} is for the log of a pilot; say also --action and --reward")
     limits = Limits(trials=whole_number(trials, name="--trials", least=1), minutes=positive(minutes, name="--minutes"))
     with status() as tell:
         tell("reading")
@@ -164,18 +167,11 @@ def plan_trial(
             source = read_contexts(people)
         if control is not None:
             given["control"] = control_of(control, source)
-        if not quick and not as_json:
-            say_quick(plan(source, **given, simulated=False, progress=tell))
-        made = plan(
-            source,
-            **given,
-            simulated=not quick,
-            limits=limits,
-            folder=keep,
-            progress=tell,
-            watch=lambda done: tell(so_far(done)),
-        )
-        made = replace(made, source=str(people))
+        made = replace(plan(source, **given, simulated=False, progress=tell), source=str(people))
+        if not quick:
+            if not as_json:
+                say_quick(made)
+            made = refine(made, limits=limits, folder=keep, progress=tell, watch=lambda done: tell(so_far(done)))
         afforded = None if made.budget is None else made.affordable(progress=tell)
         tell("writing")
         write(made, afforded, files)

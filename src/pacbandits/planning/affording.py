@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from pacbandits.errors import InputError
@@ -18,7 +19,8 @@ ENOUGH = 0.8  # of cases in which a budget must do
 PEOPLE_EXPONENT = 1.7  # of people against 1/ε, from which a search for ε begins
 MAX_STEPS, PRECISION = 4, 0.08  # of that search, and the relative distance to the budget that ends it
 DRAWS = 2  # of each scenario; enough to compare
-DEPTHS = (0, 1, 2)
+DEPTHS = (0, 1, 2)  # beside the one that is planned
+LARGEST_EPSILON = 0.9  # of how far rewards can be apart
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,7 @@ def affordable(
     """What a budget affords; estimates: the plan's own."""
     tell = listener(progress)
     ratio = _ratio(estimates, supposed)
+    in_time = partial(_in_time, supposed)
     tell("which ε the budget affords")
     epsilon = affordable_epsilon(supposed, budget, ratio=ratio, progress=tell)
     needed = foretold(estimates, supposed.shares, "coda")
@@ -58,21 +61,21 @@ def affordable(
     if supposed.spec is not None and all(isinstance(one, Scenario) for one in supposed.scenarios):
         tell("what one action less saves")
         if supposed.n_actions > 2:
-            fewer = _people(with_actions(supposed, supposed.n_actions - 1), ratio)
-            same = _people(supposed, ratio)
-            saved = needed.median * (1.0 - fewer[0] / same[0])
+            fewer = with_actions(supposed, supposed.n_actions - 1)
+            same = replace(supposed, scenarios=fewer.scenarios)
+            saved = in_time(needed.median) - in_time(needed.median * _people(fewer, ratio)[0] / _people(same, ratio)[0])
         tell("how many actions the budget affords")
         actions = _affordable_actions(supposed, budget, needed.p80, ratio)
     tell("how deep trees the budget affords")
-    by_depth = {depth: _people(one, ratio) for depth in DEPTHS if (one := with_depth(supposed, depth)) is not None}
-    deep = [depth for depth, (_, p80) in by_depth.items() if p80 <= budget]
+    by_depth = {d: _people(one, ratio) for d in _depths(supposed) if (one := with_depth(supposed, d)) is not None}
+    deep = [depth for depth, (_, p80) in by_depth.items() if in_time(p80) <= budget]
     return Affordable(
         budget,
         epsilon,
         actions,
         max(deep) if deep else None,
         saved,
-        {depth: median for depth, (median, _) in by_depth.items()},
+        {depth: in_time(median) for depth, (median, _) in by_depth.items()},
     )
 
 
@@ -80,14 +83,15 @@ def affordable_epsilon(
     supposed: Assumptions, budget: int, *, ratio: float = 1.0, progress: Progress | None = None
 ) -> float:
     """The ε that is proven by so many people in 80 % of cases; ratio: people of `coda` to those of the plain trial."""
-    epsilon, largest = supposed.epsilon, 0.9 * supposed.outcome.unit
+    epsilon, largest = supposed.epsilon, LARGEST_EPSILON * supposed.outcome.unit
+    known = budget if supposed.traffic is None else max(supposed.traffic.counted(budget), 1)
     tell = listener(progress)
     for step in range(MAX_STEPS):
         tell(f"which ε the budget affords, step {step + 1}")
         _, p80 = _people(supposed.with_epsilon(epsilon), ratio)
-        if abs(math.log(p80 / budget)) < PRECISION or (p80 > budget and epsilon >= largest):
+        if abs(math.log(p80 / known)) < PRECISION or (p80 > known and epsilon >= largest):
             break
-        epsilon = min(epsilon * (p80 / budget) ** (1.0 / PEOPLE_EXPONENT), largest)
+        epsilon = min(epsilon * (p80 / known) ** (1.0 / PEOPLE_EXPONENT), largest)
     return float(f"{epsilon:.2g}")
 
 
@@ -121,21 +125,30 @@ def with_depth(supposed: Assumptions, depth: int) -> Assumptions | None:
 
 def _affordable_actions(supposed: Assumptions, budget: int, p80: float, ratio: float) -> int:
     """The most actions, up to those there are, whose trial a budget pays for."""
-    if p80 <= budget:
+    if _in_time(supposed, p80) <= budget:
         return supposed.n_actions
-    guess = max(2, min(int(supposed.n_actions * budget / p80), supposed.n_actions - 1))
-    fits = _people(with_actions(supposed, guess), ratio)[1] <= budget
-    for _ in range(MAX_STEPS):
-        following = guess + 1 if fits else guess - 1
-        if following < 2:
-            return 1
-        if following >= supposed.n_actions:
-            return guess
-        also = _people(with_actions(supposed, following), ratio)[1] <= budget
-        if also != fits:
-            return guess if fits else following
-        guess = following
-    return guess
+    fits, fails = 1, supposed.n_actions
+    guess = int(supposed.n_actions * budget / p80)  # people are about in proportion to actions
+    while fails - fits > 1:
+        guess = max(fits + 1, min(guess, fails - 1))
+        if _in_time(supposed, _people(with_actions(supposed, guess), ratio)[1]) <= budget:
+            fits = guess
+        else:
+            fails = guess
+        guess = (fits + fails) // 2
+    return fits
+
+
+def _depths(supposed: Assumptions) -> tuple[int, ...]:
+    """The depths of trees to look at: the usual, and the planned one."""
+    options = {} if supposed.spec is None else parse_spec(supposed.spec)[1]
+    own = str(options.get("depth", ""))
+    return tuple(sorted({*DEPTHS, int(own)} if own.isdigit() else DEPTHS))
+
+
+def _in_time(supposed: Assumptions, people: float) -> float:
+    """How many people come until the rewards of so many are known."""
+    return people if supposed.traffic is None else supposed.traffic.taken(people)
 
 
 def _ratio(estimates: tuple[Estimate, ...], supposed: Assumptions) -> float:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Protocol, cast, runtime_checkable
 
 import numpy as np
 
-from pacbandits.checks import number, settle, whole_number
+from pacbandits.checks import entries, instance, number, settle, whole_number
 from pacbandits.confidence import check_delta, check_positive_epsilon
-from pacbandits.errors import InputError, count_of
+from pacbandits.errors import InputError, count_of, plain
 from pacbandits.planning.traffic import Traffic
-from pacbandits.policies.base import PolicyClass, check_class
+from pacbandits.policies.base import FiniteSetClass, PolicyClass, check_class
 from pacbandits.problems import Problem
 from pacbandits.problems.scenarios import DEFAULT_SHARE, Outcome, Scenario, ScenarioKind
 from pacbandits.records import Contexts, check_contexts
@@ -23,6 +23,7 @@ DEFAULT_EFFECT_IN_EPSILONS = 2.0
 MIN_ACTIONS_OF_FEW = 4  # so that `few` says something that `segments` does not
 
 
+@runtime_checkable
 class Supposition(Protocol):
     """What actions may do: a `Scenario`, or what a pilot makes likely.
 
@@ -76,26 +77,34 @@ class Assumptions:
 
     def __post_init__(self) -> None:
         check_class(self.policies)
-        settle(self, people=people_of(self.people, seed=whole_number(self.seed, name="seed", least=0)))
-        settle(self, epsilon=check_positive_epsilon(self.epsilon, asker="a plan"), delta=check_delta(self.delta))
-        if self.epsilon >= self.outcome.unit:
-            raise InputError(
-                f"--epsilon must be below {self.outcome.unit:g}, as far as rewards can be apart, got {self.epsilon:g}; "
-                "no trial is needed for that"
-            )
+        check_contexts(self.people, name="people")
+        instance(self.outcome, Outcome, name="outcome")
+        if self.traffic is not None:
+            instance(self.traffic, Traffic, name="traffic", remedy="say Traffic.read('4000/week')")
+        settle(self, scenarios=check_scenarios(self.scenarios))
+        settle(self, people=self._people(whole_number(self.seed, name="seed", least=0)))
+        settle(self, epsilon=check_plan_epsilon(self.epsilon, self.outcome), delta=check_delta(self.delta))
         settle(self, control=whole_number(self.control, name="--control", least=0, most=self.n_actions - 1))
         if not self.scenarios:
             raise InputError("a plan needs a scenario; leave out --scenarios for those that are usual")
         for one in self.scenarios:
             one.check(self.outcome, n_actions=self.n_actions)
+        names = [one.name for one in self.scenarios]
+        if len(set(names)) < len(names):
+            twice = next(name for name in names if names.count(name) > 1)
+            raise InputError(f"two scenarios are called '{plain(twice)}'; give each a name of its own")
         self._check_people()
         self._check_traffic()
 
+    def _people(self, seed: int) -> Contexts:
+        """Those given, or some of them; all where the class knows each by an id."""
+        most = len(self.people) if isinstance(self.policies, FiniteSetClass) else MAX_PEOPLE
+        return people_of(self.people, seed=seed, most=most)
+
     def _check_people(self) -> None:
-        """Raise where nobody differs from anybody, and yet the class or a scenario would tell people apart."""
-        features = self.people.features
-        same = (features == features[0]) | (np.isnan(features) & np.isnan(features[0]))
-        if self.people.n_features and len(self.people) > 1 and same.all():
+        """Raise where nobody differs from anybody: what there is to learn is which action is best, and no policy."""
+        looks = replace(self.people, ids=None)
+        if self.people.n_features and len(self.people) > 1 and len(looks.distinct()[0]) == 1:
             raise InputError(
                 f"all {len(self.people):,} contexts are the same, so there is nobody to treat differently; take a file "
                 "with columns that vary, or plan an ordinary A/B test"
@@ -129,6 +138,12 @@ class Assumptions:
         rng = np.random.default_rng([self.seed, scenario, number])
         return self.scenarios[scenario].draw(self.people, self.policies, outcome=self.outcome, rng=rng)
 
+    def with_fewer_people(self, most: int) -> Assumptions:
+        """The same with up to so many people, if the class does not know each by an id."""
+        if isinstance(self.policies, FiniteSetClass):
+            return self
+        return replace(self, people=people_of(self.people, seed=self.seed, most=most))
+
     def with_epsilon(self, epsilon: float) -> Assumptions:
         """The same for another ε."""
         return replace(self, epsilon=epsilon)
@@ -161,12 +176,31 @@ class Assumptions:
         return lines
 
 
+def check_scenarios(scenarios: object) -> tuple[Supposition, ...]:
+    """Scenarios in a row."""
+    given = entries(scenarios, name="scenarios")
+    for one in given:
+        instance(one, Supposition, name="each of scenarios", remedy="say Scenario('winner', effect=0.1)")
+    return cast(tuple[Supposition, ...], given)
+
+
+def check_plan_epsilon(epsilon: float, outcome: Outcome) -> float:
+    """An ε that a trial is needed for."""
+    epsilon = check_positive_epsilon(epsilon, asker="a plan")
+    if epsilon >= outcome.unit:
+        raise InputError(
+            f"--epsilon must be below {outcome.unit:g}, as far as rewards can be apart, got {epsilon:g}; no trial is "
+            "needed for that"
+        )
+    return epsilon
+
+
 def people_of(contexts: Contexts, *, seed: int = 0, most: int = MAX_PEOPLE) -> Contexts:
     """Up to so many of the contexts, drawn evenly, with ids 0 … n − 1."""
     check_contexts(contexts)
     if len(contexts) > most:
-        rng = np.random.default_rng([seed, len(contexts)])
-        contexts = contexts.take(np.sort(rng.choice(len(contexts), most, replace=False, p=contexts.weights)))
+        rng, some = np.random.default_rng([seed, len(contexts)]), min(most, int((contexts.weights > 0).sum()))
+        contexts = contexts.take(np.sort(rng.choice(len(contexts), some, replace=False, p=contexts.weights)))
     return replace(contexts, ids=np.arange(len(contexts)))
 
 

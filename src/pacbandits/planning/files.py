@@ -9,6 +9,7 @@ from typing import cast
 
 import numpy as np
 
+from pacbandits.checks import instance, path_of
 from pacbandits.errors import InputError
 from pacbandits.fields import Fields, Json, number, texts
 from pacbandits.json_files import json_text, read_json
@@ -71,7 +72,8 @@ def answer_to_json(plan: StudyPlan) -> Json:
 
 def save_plan(path: str | Path, plan: StudyPlan) -> None:
     """Write a plan, so that `load_plan` gives it back."""
-    target = Path(path)
+    target = path_of(path)
+    instance(plan, StudyPlan, name="plan", remedy="make one by plan(…)")
     if target.suffix.lower() != ".json":
         raise InputError(f"a plan is written as JSON; name it {target.with_suffix('.json')}")
     try:
@@ -86,7 +88,7 @@ def load_plan(path: str | Path) -> StudyPlan:
     Raises:
         InputError: When there is no such file, or it holds no plan; it says which.
     """
-    with naming(Path(path)):
+    with naming(path_of(path)):
         return _plan_from_json(read_json(path))
 
 
@@ -238,12 +240,13 @@ def contexts_to_json(contexts: Contexts) -> Json:
         "names": list(contexts.names),
         "categories": [None if labels is None else list(labels) for labels in contexts.categories],
         "columns": columns,
+        "ids": None if contexts.ids is None else contexts.ids.tolist(),
         "weights": contexts.weights.tolist(),
     }
 
 
 def contexts_from_json(given: Fields) -> Contexts:
-    """What `contexts_to_json` wrote, with ids 0 … n − 1."""
+    """What `contexts_to_json` wrote."""
     size = given.whole_number("size", least=1)
     names = given.texts("names")
     features = np.empty((size, len(names)))
@@ -259,7 +262,8 @@ def contexts_from_json(given: Fields) -> Contexts:
         for one in given.items("categories", least=len(names), most=len(names))
     ]
     weights = given.numbers("weights", shortest=size, longest=size, least=0)
-    return Contexts.of(features, names=names, categories=labels, ids=np.arange(size), weights=weights)
+    ids = None if given["ids"] is None else given.whole_numbers("ids", shortest=size, longest=size)
+    return Contexts.of(features, names=names, categories=labels, ids=ids, weights=weights)
 
 
 def _finite(value: float | None) -> float | None:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from pacbandits.checks import positive, whole_number
+from pacbandits.checks import flag, function, instance, path_of, positive, whole_number
 from pacbandits.errors import InputError
 from pacbandits.logs.frames import DataFrame
 from pacbandits.planning.affording import affordable_epsilon
@@ -15,23 +14,27 @@ from pacbandits.planning.assumptions import (
     DEFAULT_EFFECT_IN_EPSILONS,
     Assumptions,
     Supposition,
+    check_plan_epsilon,
+    check_scenarios,
     people_of,
     usual_scenarios,
 )
-from pacbandits.planning.playing import Question
-from pacbandits.planning.quick import estimate, foretold
+from pacbandits.planning.playing import RIVALS, Question
+from pacbandits.planning.quick import estimate
 from pacbandits.planning.simulating import Limits, Watch, simulate
 from pacbandits.planning.study import StudyPlan
 from pacbandits.planning.traffic import Traffic
-from pacbandits.policies.base import PolicyClass
+from pacbandits.policies.base import PolicyClass, check_class
 from pacbandits.policies.registry import load_policies
 from pacbandits.problems.pilots import PilotEffects
 from pacbandits.problems.scenarios import DEFAULT_VARIATION, Outcome
 from pacbandits.progress import Progress, listener
 from pacbandits.records import Contexts, Log
+from pacbandits.records.log import check_range
 
 DEFAULT_CLASS, DEFAULT_DELTA = "trees:depth=2", 0.05
 DEFAULT_EPSILON_IN_BASELINES = 0.2  # where only a budget is known: effects of a fifth of the baseline matter
+MOST_SIMULATED_PEOPLE = 1e9  # in one trial, unless it is foretold to take more
 GIVEN_UP_AFTER = 10  # times as many people as 95 % of trials are foretold to take
 
 
@@ -92,7 +95,7 @@ def plan(
     spread: the standard deviation of rewards, where they are not all or nothing.
     reward_range: the least and the largest that a reward can be.
     variation: by which share of the baseline people differ, whatever is done.
-    effect: by how much a better action is better; twice epsilon by default.
+    effect: by how much a better action is better; by default twice epsilon, or as much as rewards can be.
     share: of people for whom another action is better, in the scenario `segments`.
     scenarios: what actions may do, if not the usual: none, winner, segments and few.
     control: the action that is in use now.
@@ -107,7 +110,7 @@ def plan(
     >>> import pacbandits as pb
     >>> people = pb.Contexts.of([[age] for age in range(18, 80)], names=["age"])
     >>> quick = pb.plan(people, n_actions=3, policies="trees:depth=1", epsilon=0.1, baseline=0.3, simulated=False)
-    >>> 1_000 < quick.samples["coda"].median < 10_000
+    >>> 500 < quick.samples["coda"].median < quick.samples["coda"].p80 < 10_000
     True
 
     Raises:
@@ -130,23 +133,48 @@ def plan(
         budget=budget,
         seed=seed,
     )
+    _check_simulation(simulated, limits, folder, watch)
     source = contexts if isinstance(contexts, Contexts | Log) else _contexts_of(contexts)
-    supposed = suppose(source, asked, progress=progress)
-    tell = listener(progress)
-    estimates = estimate(supposed, progress=tell)
-    most = most_people(max(foretold(estimates, supposed.shares, one).p95 for one in ("coda", "uniform")))
-    trials = ()
-    if simulated:
-        question = Question(supposed.unit_epsilon, supposed.delta, supposed.traffic, supposed.control, most)
-        place = None if folder is None else Path(folder)
-        tell("simulating")
-        trials = simulate(supposed, question, limits=limits or Limits(), folder=place, watch=watch)
-    return StudyPlan(supposed, estimates, trials, most, budget=budget)
+    made = _quick(suppose(source, asked, progress=progress), budget=budget, progress=progress)
+    return refine(made, limits=limits, folder=folder, progress=progress, watch=watch) if simulated else made
+
+
+def _quick(supposed: Assumptions, *, budget: int | None, progress: Progress | None) -> StudyPlan:
+    """The plan with its quick answer alone."""
+    made = StudyPlan(supposed, estimate(supposed, progress=progress), (), 1, budget=budget)
+    return replace(made, max_samples=most_people(max(made.foretold(one).p95 for one in RIVALS)))
+
+
+def _check_simulation(simulated: object, limits: object, folder: object, watch: object) -> None:
+    """Raise, before anything is computed, where simulation could not begin."""
+    flag(simulated, name="simulated")
+    if limits is not None:
+        instance(limits, Limits, name="limits", remedy="say Limits(trials=50, minutes=3)")
+    if folder is not None:
+        path_of(folder, name="folder")
+    if watch is not None:
+        function(watch, name="watch")
+
+
+def refine(
+    quick: StudyPlan,
+    *,
+    limits: Limits | None = None,
+    folder: str | Path | None = None,
+    progress: Progress | None = None,
+    watch: Watch | None = None,
+) -> StudyPlan:
+    """A plan with simulated trials, for one that has its quick answer; what is given is as for `plan`."""
+    s = quick.supposed
+    question = Question(s.unit_epsilon, s.delta, s.traffic, s.control, quick.max_samples)
+    listener(progress)("simulating")
+    place = None if folder is None else Path(folder)
+    return replace(quick, trials=simulate(s, question, limits=limits or Limits(), folder=place, watch=watch))
 
 
 def most_people(usual: float) -> int:
     """After how many people a simulated trial is given up, for what 95 % of trials are foretold to take."""
-    return int(min(GIVEN_UP_AFTER * usual, 1e9))
+    return int(min(GIVEN_UP_AFTER * usual, max(MOST_SIMULATED_PEOPLE, usual)))
 
 
 def suppose(source: Contexts | Log, asked: Asked, *, progress: Progress | None = None) -> Assumptions:
@@ -155,23 +183,29 @@ def suppose(source: Contexts | Log, asked: Asked, *, progress: Progress | None =
     if asked.budget is not None:
         whole_number(asked.budget, name="--budget", least=1)
     pilot = PilotEffects(source) if isinstance(source, Log) else None
-    people = people_of(source.contexts if isinstance(source, Log) else source, seed=asked.seed)
+    if asked.n_actions is not None:
+        whole_number(asked.n_actions, name="--actions", least=2)
+    chosen, contexts = asked.policies, source.contexts if isinstance(source, Log) else source
+    people = people_of(contexts, seed=asked.seed) if isinstance(chosen, str) else contexts
+    if not isinstance(chosen, str):
+        check_class(chosen)
     outcome = _outcome(asked, pilot)
     n_actions = _n_actions(asked, pilot)
-    chosen = asked.policies
     policies = load_policies(chosen, people, n_actions=n_actions) if isinstance(chosen, str) else chosen
     if policies.n_actions != n_actions:
         raise InputError(f"the policies have {policies.n_actions} actions, and the plan {n_actions}")
-    epsilon = asked.epsilon
+    epsilon = None if asked.epsilon is None else check_plan_epsilon(asked.epsilon, outcome)
     first = epsilon
     if first is None:
         if asked.budget is None:
             raise InputError(
                 "say how near to the best the answer must be (--epsilon), or how many people you can afford (--budget)"
             )
-        room = min(outcome.baseline - outcome.low, outcome.high - outcome.baseline)
-        first = DEFAULT_EPSILON_IN_BASELINES * room
-    effect = DEFAULT_EFFECT_IN_EPSILONS * first if asked.effect is None else positive(asked.effect, name="--effect")
+        first = DEFAULT_EPSILON_IN_BASELINES * outcome.room
+    if asked.effect is None:
+        effect = min(DEFAULT_EFFECT_IN_EPSILONS * first, outcome.largest_effect)
+    else:
+        effect = positive(asked.effect, name="--effect")
     usual = (pilot,) if pilot is not None else usual_scenarios(effect=effect, n_actions=n_actions, share=asked.share)
     made = Assumptions(
         people,
@@ -179,7 +213,7 @@ def suppose(source: Contexts | Log, asked: Asked, *, progress: Progress | None =
         first,
         asked.delta,
         outcome,
-        tuple(asked.scenarios) if asked.scenarios is not None else usual,
+        usual if asked.scenarios is None else check_scenarios(asked.scenarios),
         control=asked.control,
         traffic=traffic,
         seed=asked.seed,
@@ -187,7 +221,7 @@ def suppose(source: Contexts | Log, asked: Asked, *, progress: Progress | None =
     )
     if epsilon is None and asked.budget is not None:
         near = affordable_epsilon(made, asked.budget, progress=progress)
-        made = made.with_epsilon(min(near, 0.9 * outcome.unit))
+        made = made.with_epsilon(near)
     return made
 
 
@@ -202,9 +236,7 @@ def _outcome(asked: Asked, pilot: PilotEffects | None) -> Outcome:
             "say what people earn when nothing special is done (--baseline): the conversion rate as a share, or the "
             "mean reward; or give the log of a pilot"
         )
-    if not math.isfinite(asked.baseline):
-        raise InputError(f"--baseline must be a number, got {asked.baseline}")
-    low, high = asked.reward_range
+    low, high = check_range(asked.reward_range)
     return Outcome(asked.baseline, asked.spread, low, high, asked.variation)
 
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from pacbandits.algorithms import make_algorithm
-from pacbandits.errors import InputError
+from pacbandits.errors import InputError, plain
 from pacbandits.fields import Fields
 from pacbandits.planning.traffic import Traffic
 from pacbandits.problems import Problem
@@ -79,9 +79,15 @@ class Played:
             over_constant=given.number("over_constant"),
             over_control=given.number("over_control"),
             best_over_constant=given.number("best_over_constant"),
-            curve=tuple((int(n), e) for n, e in given.number_rows("curve")),
+            curve=_curve(given.number_rows("curve")),
             seconds=given.number("seconds", least=0),
         )
+
+
+def _curve(rows: list[tuple[float, ...]]) -> tuple[tuple[int, float], ...]:
+    if not rows or len(rows[0]) != 2:
+        raise InputError("the curve of a trial must be pairs of people and ε, one or more")
+    return tuple((int(n), epsilon) for n, epsilon in rows)
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +97,7 @@ class Question:
     epsilon, delta: how near to the best, and with what probability of being wrong.
     traffic: who comes when; None where that is of no account.
     control: the action that others are compared with.
-    max_samples: after which a trial is given up.
+    max_samples: after which a trial is given up, but not before its first round.
     """
 
     epsilon: float
@@ -103,6 +109,8 @@ class Question:
 
 def play(problem: Problem, algorithm: str, asked: Question, *, scenario: int, number: int, seed: int) -> Played:
     """A trial from its first round to its last."""
+    if algorithm not in RIVALS:
+        raise InputError(f"a plan plays {' and '.join(RIVALS)}, not '{plain(algorithm)}'")
     began, rng = time.perf_counter(), np.random.default_rng([seed, scenario, number, 1 + RIVALS.index(algorithm)])
     made = make_algorithm(algorithm, Setting(problem.policies, asked.epsilon, asked.delta, problem.reward_bounds), {})
     state = made.start(problem.policies, problem.population)
@@ -152,7 +160,9 @@ class _Course:
 def _freely(problem: Problem, made: Algorithm[Any], state: State, asked: Question, rng: np.random.Generator) -> _Course:
     """Rounds as the algorithm wants them, rewards at once."""
     course = _Course(state, 0, 0.0, [])
-    while (plan := made.design(course.state)) is not None and course.samples + plan.samples <= asked.max_samples:
+    while (plan := made.design(course.state)) is not None:
+        if course.samples and course.samples + plan.samples > asked.max_samples:
+            break
         log = problem.interact(plan.sampler, samples=plan.samples, rng=rng, round_number=course.state.round_number)
         course.state = made.absorb(course.state, plan, log)
         course.samples += plan.samples
@@ -186,7 +196,7 @@ def _in_batches(
         if awaited:
             lasting = min(lasting, max(1, awaited[0][0] + traffic.delay - now))
         samples = lasting * traffic.people
-        if course.samples + samples > asked.max_samples:
+        if course.samples and course.samples + samples > asked.max_samples:
             return _last_words(made, course, awaited, traffic)
         log = problem.interact(plan.sampler, samples=samples, rng=rng, round_number=course.state.round_number)
         course.samples += samples

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import pickle
 import subprocess
 import sys
+import time
 from collections.abc import Generator, Iterator
 from contextlib import suppress
-from queue import Queue
+from itertools import chain
+from queue import Empty, Queue
 from threading import Lock, Thread
 from typing import Any
 
@@ -20,14 +23,22 @@ from pacbandits.planning.playing import Played, Question
 from pacbandits.planning.worker import LENGTH, play_one
 
 Job = tuple[int, int, str]  # scenario, number of its draw, algorithm
+MAX_WAIT_SECONDS = 3600.0  # at a time
 
 
 def play_all(
-    supposed: Assumptions, asked: Question, jobs: Iterator[Job], *, processes: int | None = None
+    supposed: Assumptions,
+    asked: Question,
+    jobs: Iterator[Job],
+    *,
+    processes: int | None = None,
+    until: float = math.inf,
 ) -> Generator[Played]:
     """What comes of each job, as soon as it is known. With one process they are played in this one.
 
     Whoever stops asking stops the processes.
+
+    until: when, by `time.monotonic`, trials are no longer waited for; with one process the last one is.
     """
     count = cores() if processes is None else processes
     packed = _packed(supposed, asked) if count > 1 else None
@@ -35,13 +46,22 @@ def play_all(
         for scenario, number, algorithm in jobs:
             yield play_one(supposed, asked, scenario, number, algorithm)
         return
+    first = next(jobs, None)
+    if first is None:  # nothing to start processes for
+        return
     results: Queue[Played | Exception | None] = Queue()
-    shared = _InTurn(jobs)
-    workers = [_Worker(packed, shared, results) for _ in range(count)]
+    shared = _InTurn(chain([first], jobs))
+    workers: list[_Worker] = []
     try:
+        workers.extend(_Worker(packed, shared, results) for _ in range(count))  # one by one: each is ended below
         at_work = len(workers)
         while at_work:
-            made = results.get()
+            try:
+                made = results.get(timeout=min(max(until - time.monotonic(), 0.0), MAX_WAIT_SECONDS))
+            except Empty:
+                if time.monotonic() >= until:
+                    return
+                continue
             if made is None:
                 at_work -= 1
             elif isinstance(made, Exception):
@@ -86,7 +106,7 @@ class _Worker:
         # Each process has one core, and several threads of a library would only be in each other's way.
         single = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
         self.process: subprocess.Popen[bytes] = subprocess.Popen(
-            [sys.executable, "-m", "pacbandits.planning.worker"],
+            [sys.executable, "-c", "from pacbandits.planning.worker import main; main()"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env={**os.environ, **single, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},

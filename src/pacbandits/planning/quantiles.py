@@ -58,7 +58,7 @@ def quantile(values: Sequence[float], weights: Sequence[float], share: float) ->
     if not np.isfinite(x[i]):
         return math.inf
     part = (share - at[i - 1]) / (at[i] - at[i - 1])
-    return float(np.exp((1 - part) * np.log(x[i - 1]) + part * np.log(x[i])))
+    return float(x[i - 1] * (x[i] / x[i - 1]) ** part) if x[i - 1] > 0 else float(part * x[i])
 
 
 def quantiles(values: Sequence[float], weights: Sequence[float] | None = None) -> Quantiles:

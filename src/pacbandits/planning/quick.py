@@ -29,7 +29,7 @@ from pacbandits.complexity.bounds import lower_bound
 from pacbandits.complexity.gaps import measure_gaps
 from pacbandits.complexity.rho import measure_lower_rho
 from pacbandits.design import DesignTask, Shifted, price_propensities, solve_design
-from pacbandits.planning.assumptions import Assumptions, people_of
+from pacbandits.planning.assumptions import Assumptions
 from pacbandits.planning.playing import RIVALS
 from pacbandits.planning.quantiles import SHOWN_SHARES, Quantiles
 from pacbandits.policies.base import EnumeratedClass, EveryMap
@@ -118,7 +118,7 @@ def estimate(
 ) -> tuple[Estimate, ...]:
     """Estimates for draws of every scenario; designs: whether `coda`, whose designs take longest, is wanted too."""
     tell = listener(progress)
-    few = replace(supposed, people=people_of(supposed.people, seed=supposed.seed, most=MAX_QUICK_PEOPLE))
+    few = supposed.with_fewer_people(MAX_QUICK_PEOPLE)
     made: list[Estimate] = []
     for scenario, one in enumerate(few.scenarios):
         advantage = None
@@ -246,20 +246,19 @@ def chance_by(estimates: tuple[Estimate, ...], shares: tuple[float, ...], algori
 
 def foretold(estimates: tuple[Estimate, ...], shares: tuple[float, ...], algorithm: str) -> Quantiles:
     """Quantiles over all scenarios, each as likely as it is."""
-    medians = [one.medians[algorithm] for one in estimates]
-    low, high = math.log(min(medians)) - 10, math.log(max(medians)) + 10
-
-    def solved(share: float) -> float:
-        """The people by whom this share of trials is done, found by halving."""
-        below, above = low, high
-        while above - below > 1e-6:
-            middle = (below + above) / 2
-            done = chance_by(estimates, shares, algorithm, math.exp(middle))
-            below, above = (middle, above) if done < share else (below, middle)
-        return math.exp(above)
-
-    median, p80, p95 = map(solved, SHOWN_SHARES)
+    median, p80, p95 = (foretold_at(estimates, shares, algorithm, share) for share in SHOWN_SHARES)
     return Quantiles(median, p80, p95)
+
+
+def foretold_at(estimates: tuple[Estimate, ...], shares: tuple[float, ...], algorithm: str, share: float) -> float:
+    """The people by whom this share of trials is done, found by halving."""
+    medians = [one.medians[algorithm] for one in estimates]
+    below, above = math.log(min(medians)) - 10, math.log(max(medians)) + 10
+    while above - below > 1e-6:
+        middle = (below + above) / 2
+        done = chance_by(estimates, shares, algorithm, math.exp(middle))
+        below, above = (middle, above) if done < share else (below, middle)
+    return math.exp(above)
 
 
 def _weights(estimates: tuple[Estimate, ...], shares: tuple[float, ...]) -> FloatArray:

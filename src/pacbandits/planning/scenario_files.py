@@ -76,6 +76,8 @@ def read_scenarios(path: str | Path) -> dict[str, Any]:
 
 def _read(given: dict[str, Any]) -> dict[str, Any]:
     out: dict[str, Any] = {}
+    if not given:
+        raise InputError('says nothing; begin with baseline = 0.05, say, or a [[scenario]] with kind = "winner"')
     for key, value in given.items():
         if key == "scenario":
             listed = cast(list[object], value) if isinstance(value, list) else [value]

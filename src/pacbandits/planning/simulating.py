@@ -12,13 +12,14 @@ from pathlib import Path
 
 import numpy as np
 
+from pacbandits.checks import positive, settle, whole_number
 from pacbandits.errors import InputError
 from pacbandits.fields import Fields
 from pacbandits.json_files import parse_json, read_json
 from pacbandits.planning.assumptions import Assumptions
 from pacbandits.planning.playing import RIVALS, Played, Question
 from pacbandits.planning.pool import Job, play_all
-from pacbandits.planning.quantiles import Quantiles, quantiles
+from pacbandits.planning.quantiles import quantiles
 from pacbandits.policies.registry import digest_class
 from pacbandits.records.digest import digest
 
@@ -43,6 +44,13 @@ class Limits:
     minutes: float = DEFAULT_MINUTES
     precision: float = PRECISION
     processes: int | None = None
+
+    def __post_init__(self) -> None:
+        settle(self, trials=whole_number(self.trials, name="trials", least=1))
+        settle(self, minutes=positive(self.minutes, name="minutes"))
+        settle(self, precision=positive(self.precision, name="precision"))
+        if self.processes is not None:
+            settle(self, processes=whole_number(self.processes, name="processes", least=1))
 
 
 def stopping_times(trials: tuple[Played, ...], algorithm: str, scenario: int | None = None) -> list[float]:
@@ -87,26 +95,31 @@ def simulate(
     trials = [] if kept is None else kept.read(supposed)
     if watch is not None and trials:
         watch(tuple(trials))
-    began = time.monotonic()
+    if known_to(tuple(trials), len(supposed.scenarios)) <= limits.precision:
+        return _sorted(trials)
+    until = time.monotonic() + 60.0 * limits.minutes
     over = [False]
     played = {(one.scenario, one.number, one.algorithm) for one in trials}
     jobs = (job for job in _jobs(supposed, limits.trials, over) if job not in played)
     try:
-        with closing(play_all(supposed, asked, jobs, processes=limits.processes)) as coming:
+        with closing(play_all(supposed, asked, jobs, processes=limits.processes, until=until)) as coming:
             for one in coming:
                 trials.append(one)
                 if kept is not None:
                     kept.add(one)
                 if watch is not None:
                     watch(tuple(trials))
-                late = time.monotonic() - began > 60.0 * limits.minutes
-                if late or known_to(tuple(trials), len(supposed.scenarios)) <= limits.precision:
+                if time.monotonic() > until or known_to(tuple(trials), len(supposed.scenarios)) <= limits.precision:
                     break
     except KeyboardInterrupt:
         if not trials:
             raise
     finally:
         over[0] = True
+    return _sorted(trials)
+
+
+def _sorted(trials: list[Played]) -> tuple[Played, ...]:
     return tuple(sorted(trials, key=lambda one: (one.scenario, one.number, one.algorithm)))
 
 
@@ -149,7 +162,10 @@ class _Kept:
         path = self.folder / TRIALS_FILE
         if not path.exists():
             return []
-        lines = path.read_text(encoding="utf-8").split("\n")
+        try:
+            lines = path.read_text(encoding="utf-8").split("\n")
+        except (OSError, UnicodeDecodeError):
+            raise InputError(f"{path} cannot be read as trials of a plan; take another folder") from None
         whole = lines[:-1]  # each ends with a line break
         trials = [Played.from_json(parse_json(line, name=f"{path}, line {i + 1}")) for i, line in enumerate(whole)]
         if lines[-1]:
@@ -161,8 +177,11 @@ class _Kept:
 
     def add(self, one: Played) -> None:
         """Keep one more."""
-        with (self.folder / TRIALS_FILE).open("a", encoding="utf-8") as file:
-            file.write(json.dumps(one.to_json()) + "\n")
+        try:
+            with (self.folder / TRIALS_FILE).open("a", encoding="utf-8") as file:
+                file.write(json.dumps(one.to_json()) + "\n")
+        except OSError as error:
+            raise InputError(f"cannot keep trials in {self.folder}: {error.strerror or error}") from None
 
 
 def plan_digest(supposed: Assumptions, asked: Question) -> str:
@@ -174,11 +193,3 @@ def plan_digest(supposed: Assumptions, asked: Question) -> str:
         digest_class(supposed.policies) or type(supposed.policies).__name__,
     ]
     return digest([*words, people.features.tobytes(), people.weights.tobytes()])
-
-
-def summarise(trials: tuple[Played, ...], algorithm: str, shares: tuple[float, ...]) -> Quantiles | None:
-    """Quantiles over all scenarios, each as likely as it is; None while a scenario lacks a trial."""
-    of = {one.scenario for one in trials if one.algorithm == algorithm}
-    if len(of) < len(shares):
-        return None
-    return quantiles(stopping_times(trials, algorithm), scenario_weights(trials, algorithm, shares))

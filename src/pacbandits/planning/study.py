@@ -16,8 +16,8 @@ from pacbandits.planning.affording import Affordable, affordable
 from pacbandits.planning.assumptions import Assumptions
 from pacbandits.planning.playing import RIVALS, Played
 from pacbandits.planning.quantiles import Quantiles, quantile, quantiles
-from pacbandits.planning.quick import Estimate, chance_by, foretold
-from pacbandits.planning.simulating import scenario_weights, stopping_times, summarise
+from pacbandits.planning.quick import Estimate, chance_by, foretold, foretold_at
+from pacbandits.planning.simulating import scenario_weights, stopping_times
 from pacbandits.progress import Progress
 
 PLAIN_TRIAL_SUFFICES = 1.1  # times as many people as `coda`, at most, and the plain trial is all one needs
@@ -68,7 +68,7 @@ class StudyPlan:
     @property
     def simulated(self) -> bool:
         """Whether every scenario was simulated at least once with every algorithm."""
-        return all(summarise(self.trials, one, self.supposed.shares) is not None for one in RIVALS)
+        return len({(one.scenario, one.algorithm) for one in self.trials}) == len(self.supposed.scenarios) * len(RIVALS)
 
     @property
     def samples(self) -> Mapping[str, Quantiles]:
@@ -77,25 +77,27 @@ class StudyPlan:
 
     def quantiles(self, algorithm: str, scenario: int | None = None) -> Quantiles:
         """The same of one algorithm, over all scenarios or in one."""
-        shares = self.supposed.shares
-        if scenario is None:
-            made = summarise(self.trials, algorithm, shares)
-            return foretold(self.estimates, shares, algorithm) if made is None else made
+        if not self.simulated:
+            return self.foretold(algorithm, scenario)
         times = stopping_times(self.trials, algorithm, scenario)
-        return quantiles(times) if times else self.foretold(algorithm, scenario)
+        if scenario is not None:
+            return quantiles(times)
+        return quantiles(times, scenario_weights(self.trials, algorithm, self.supposed.shares))
 
     def foretold(self, algorithm: str, scenario: int | None = None) -> Quantiles:
         """The quick answer, whatever was simulated."""
-        if scenario is None:
-            return foretold(self.estimates, self.supposed.shares, algorithm)
-        some = tuple(one for one in self.estimates if one.scenario == scenario)
-        return foretold(some, self.supposed.shares, algorithm)
+        some = tuple(one for one in self.estimates if scenario in (None, one.scenario))
+        made, traffic = foretold(some, self.supposed.shares, algorithm), self.supposed.traffic
+        if traffic is None:
+            return made
+        return Quantiles(traffic.taken(made.median), traffic.taken(made.p80), traffic.taken(made.p95))
 
     def chance(self, people: float, algorithm: str = "coda") -> float:
         """The probability that a trial is done by so many people."""
-        people = number(people, name="people", least=0)
+        people, traffic = number(people, name="people", least=0), self.supposed.traffic
         if not self.simulated:
-            return chance_by(self.estimates, self.supposed.shares, algorithm, people)
+            known = people if traffic is None else traffic.counted(people)
+            return chance_by(self.estimates, self.supposed.shares, algorithm, known)
         times = np.array(stopping_times(self.trials, algorithm))
         weights = np.array(scenario_weights(self.trials, algorithm, self.supposed.shares))
         return float(weights @ (times <= people))
@@ -103,24 +105,21 @@ class StudyPlan:
     def chance_in(self, periods: float, algorithm: str = "coda") -> float:
         """The probability that a trial is done after so many periods of its traffic."""
         traffic = self.supposed.traffic
-        assert traffic is not None
-        if not (self.simulated and traffic.batched):
-            return self.chance(traffic.people_in(max(periods - traffic.delay, 0)), algorithm)
-        own = [one for one in self.trials if one.algorithm == algorithm]
-        done = np.array([one.done and one.periods is not None and one.periods <= periods for one in own])
-        return float(np.array(scenario_weights(self.trials, algorithm, self.supposed.shares)) @ done)
+        if traffic is None:
+            raise InputError('say how many people come by: plan(…, traffic="4000/week")')
+        periods = number(periods, name="periods", least=0)
+        return self.chance(traffic.people_in(math.floor(periods) if traffic.batched else periods), algorithm)
 
     def periods(self, algorithm: str, share: float) -> float | None:
         """After how many periods of its traffic a trial is done in this share of cases; None without traffic."""
-        traffic = self.supposed.traffic
+        traffic, shares = self.supposed.traffic, self.supposed.shares
+        share = number(share, name="share", above=0, below=1)
         if traffic is None:
             return None
-        if self.simulated and traffic.batched:
-            own = [one for one in self.trials if one.algorithm == algorithm]
-            times = [one.periods if one.done and one.periods is not None else math.inf for one in own]
-            return quantile(times, scenario_weights(self.trials, algorithm, self.supposed.shares), share)
-        made = self.quantiles(algorithm)
-        return traffic.periods({0.5: made.median, 0.8: made.p80, 0.95: made.p95}[share])
+        if self.simulated:
+            weights = scenario_weights(self.trials, algorithm, shares)
+            return traffic.periods(quantile(stopping_times(self.trials, algorithm), weights, share))
+        return traffic.periods(traffic.taken(foretold_at(self.estimates, shares, algorithm, share)))
 
     def means(self, algorithm: str) -> Means | None:
         """What simulated trials cost and gained on average; None where there were none."""
@@ -135,6 +134,8 @@ class StudyPlan:
     def curve(self, algorithm: str) -> tuple[FloatArray, FloatArray]:
         """People (k,), and the certified ε (3, k) that 10, 50 and 90 % of the simulated trials are below by then."""
         own = [one for one in self.trials if one.algorithm == algorithm]
+        if not self.simulated:
+            raise InputError("this plan was not simulated, and only simulated trials tell what is proven by when")
         weights = scenario_weights(self.trials, algorithm, self.supposed.shares)
         last = max(n for one in own for n, _ in one.curve)
         first = min(one.curve[0][0] for one in own)
@@ -180,13 +181,14 @@ class StudyPlan:
         """What whoever plans should know, in sentences."""
         s, words = self.supposed, list(self.supposed.remarks())
         coda, plain = self.quantiles("coda"), self.quantiles("uniform")
-        if self.largest_gain <= s.epsilon:
+        personal = s.policies.log_size > math.log(s.n_actions) + 1e-9
+        if personal and self.largest_gain <= s.epsilon:
             words.append(
                 f"Personalising cannot pay here: in no scenario does the best policy earn {s.epsilon:g} (ε) more than "
-                "the best single action. An ordinary test of the actions will do (--policies trees:depth=0), or take a "
-                "smaller ε if less would matter."
+                "the best single action. An ordinary test of the actions will do (--policies trees:depth=0); else take "
+                "a smaller ε if less would matter, or suppose a larger effect if you expect one."
             )
-        if plain.median <= PLAIN_TRIAL_SUFFICES * coda.median:
+        if math.isfinite(plain.median) and plain.median <= PLAIN_TRIAL_SUFFICES * coda.median:
             words.append(
                 "A plain randomised trial is all you need: exploring cleverly would save next to nothing, and the same "
                 "certificate stops both."

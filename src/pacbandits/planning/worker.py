@@ -41,5 +41,6 @@ def serve(incoming: BinaryIO, outgoing: BinaryIO) -> None:
         outgoing.flush()
 
 
-if __name__ == "__main__":
+def main() -> None:
+    """Serve whoever started this process."""
     serve(sys.stdin.buffer, sys.stdout.buffer)

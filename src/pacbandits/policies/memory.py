@@ -23,6 +23,10 @@ class PerContexts(Generic[Made]):
     def __len__(self) -> int:
         return len(self._made)
 
+    def __reduce__(self) -> tuple[type[PerContexts[Made]], tuple[()]]:
+        """Another process begins with no memories."""
+        return PerContexts, ()
+
     def get(self, contexts: Contexts, make: Callable[[Contexts], Made]) -> Made:
         """What was made of these contexts before, or else is made now."""
         made = self._made.get(contexts)

@@ -19,6 +19,7 @@ from pacbandits.policies.base import PolicyClass
 from pacbandits.problems.base import Problem
 from pacbandits.problems.scenarios import Outcome
 from pacbandits.records import Contexts, Log, check_log
+from pacbandits.records.digest import digest_log
 
 MIN_ROWS_PER_ACTION = 20  # fewer say nothing of an action
 MIN_GROUP_ROWS_PER_ACTION = 5  # a smaller group is not told apart
@@ -55,8 +56,7 @@ class PilotEffects:
             )
 
     def __repr__(self) -> str:
-        rewards = float(self.log.repeats @ self.log.rewards)
-        return f"PilotEffects({len(self.log)} rows, {rewards:.12g}, weight={self.weight})"
+        return f"PilotEffects({len(self.log)} rows, {digest_log(self.log)[:16]}, weight={self.weight})"
 
     @property
     def outcome(self) -> Outcome:
@@ -146,13 +146,17 @@ def _drawn(means: FloatArray, errors: FloatArray, shares: FloatArray, rng: np.ra
     main = shares @ effects
     main_errors = np.sqrt((shares[:, None] ** 2 * errors**2).sum(axis=0))
     own = effects - main
-    return base + _shrunk(main, main_errors, rng) + _shrunk(own, errors, rng, freedom=max(len(shares) - 1, 0))
+    free, groups = means.shape[1] - 1, len(shares)
+    return base + _shrunk(main, main_errors, rng, freedom=free) + _shrunk(own, errors, rng, freedom=free * (groups - 1))
 
 
-def _shrunk(values: FloatArray, errors: FloatArray, rng: np.random.Generator, *, freedom: int = 1) -> FloatArray:
-    """A draw of what lies behind noisy values, whose own variance is theirs beyond chance."""
+def _shrunk(values: FloatArray, errors: FloatArray, rng: np.random.Generator, *, freedom: int) -> FloatArray:
+    """A draw of what lies behind noisy values, whose own variance is theirs beyond chance.
+
+    freedom: how many values there are less those that follow from the others, as they sum to nothing.
+    """
     if freedom == 0:
         return np.zeros_like(values)
-    beyond = max(float((values**2).mean() - (errors**2).mean()), 0.0)
+    beyond = max(float((values**2).sum() / freedom - (errors**2).mean()), 0.0)
     kept = beyond / (beyond + errors**2)
     return kept * values + np.sqrt(kept) * errors * rng.standard_normal(values.shape)

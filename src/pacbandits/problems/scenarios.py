@@ -46,7 +46,8 @@ class Outcome:
     baseline: their mean.
     spread: their standard deviation; None where a reward is all or nothing, as a conversion is.
     low, high: between what they lie.
-    variation: by which share of the baseline people differ, whatever is done.
+    variation: by which share of the baseline people differ, whatever is done; of what is left to the largest reward,
+        where that is less.
     """
 
     baseline: float
@@ -70,7 +71,7 @@ class Outcome:
             return
         settle(self, spread=number(self.spread, name="--spread", above=0))
         largest = float(np.sqrt((self.baseline - low) * (high - self.baseline)))
-        if self.spread >= largest:
+        if self.spread >= largest * (1.0 - 1e-9):
             raise InputError(
                 f"--spread must be below {largest:.4g}, the most that rewards from {low:g} to {high:g} with a mean of "
                 f"{self.baseline:g} can have, got {self.spread:g}; leave it out where a reward is {low:g} or {high:g}"
@@ -80,6 +81,16 @@ class Outcome:
     def unit(self) -> float:
         """How far apart the ends of the range are."""
         return self.high - self.low
+
+    @property
+    def room(self) -> float:
+        """How far the baseline is from the nearer end of the range."""
+        return min(self.baseline - self.low, self.high - self.baseline)
+
+    @property
+    def largest_effect(self) -> float:
+        """By how much an action can be better for everybody."""
+        return self.high - self.baseline - self.variation * self.room
 
     @property
     def noise(self) -> Noise:
@@ -110,12 +121,13 @@ class Scenario:
     name: str = ""
 
     def __post_init__(self) -> None:
-        if self.kind not in KINDS:
+        if text(self.kind, name="kind") not in KINDS:
             raise InputError(f"there is no scenario '{plain(self.kind)}'{nearest(str(self.kind), KINDS)}")
         settle(self, name=text(self.name, name="name") or self.kind)
         called = f"the effect of scenario '{plain(self.name)}'"
         above = None if self.kind == "none" else 0.0
-        settle(self, effect=number(self.effect, name=called, least=0.0, above=above))
+        least = 0.0 if self.kind == "none" else None
+        settle(self, effect=number(self.effect, name=called, least=least, above=above))
         settle(self, share=number(self.share, name="share", above=0, below=1))
         settle(self, matter=whole_number(self.matter, name="matter", least=1))
         settle(self, weight=number(self.weight, name="weight", above=0))
@@ -135,8 +147,7 @@ class Scenario:
 
     def check(self, outcome: Outcome, *, n_actions: int) -> None:
         """Raise where the effect leads out of the range of rewards, or there are not as many actions."""
-        best = outcome.baseline * (1 + (outcome.variation if outcome.low == 0 else 0)) + self.effect
-        if self.kind != "none" and best > outcome.high:
+        if self.kind != "none" and self.effect > outcome.largest_effect + 1e-9 * outcome.unit:
             raise InputError(
                 f"scenario '{plain(self.name)}': {outcome.baseline:g} and an effect of {self.effect:g} lead beyond "
                 f"{outcome.high:g}, the largest reward; take a smaller effect, or a smaller variation of people than "
@@ -191,8 +202,7 @@ def _bases(contexts: Contexts, outcome: Outcome, rng: np.random.Generator) -> Fl
     else:
         wave = rng.uniform(-1.0, 1.0, n)
     wave -= contexts.weights @ wave
-    room = min(outcome.baseline - outcome.low, outcome.high - outcome.baseline)
-    return outcome.baseline + outcome.variation * room * wave / max(1.0, float(np.abs(wave).max()))
+    return outcome.baseline + outcome.variation * outcome.room * wave / max(1.0, float(np.abs(wave).max()))
 
 
 def segment(
@@ -203,9 +213,9 @@ def segment(
     within: of whom it is a share, if not of all. Without features people are drawn one by one.
     """
     weights = contexts.weights if within is None else np.where(within, contexts.weights, 0.0)
-    weights = weights / weights.sum()
     if not contexts.n_features:
         return rng.random(len(contexts)) < share
+    weights = weights / (weights.sum() or 1.0)  # nobody may be left
     cuts = [_cut(contexts, j, weights, share, rng) for j in rng.permutation(contexts.n_features)]
     errors = [abs(float(weights @ cut) - share) for cut in cuts]
     near = [cut for cut, error in zip(cuts, errors, strict=True) if error <= NEAR_SHARE]

@@ -172,7 +172,7 @@ def _people_axis(axis: Any, plan: StudyPlan, counts: FloatArray) -> None:
 
         top = axis.secondary_xaxis("top", functions=(periods, back))
         top.xaxis.set_major_locator(pyplot().MaxNLocator(8, steps=[1, 2, 5, 10]))
-        top.set_xlabel(f"{traffic.period}s" + (f", and {traffic.delay} more for late rewards" if traffic.delay else ""))
+        top.set_xlabel(f"{traffic.period}s" + (f", {traffic.delay} of them for late rewards" if traffic.delay else ""))
 
 
 def _thousands(axis: Any) -> None:

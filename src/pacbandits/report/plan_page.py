@@ -61,7 +61,7 @@ def plan_html(plan: StudyPlan, afforded: Affordable | None = None) -> str:
     if findings := plan.findings():
         parts += ["<h2>What to know</h2>", f"<ul>{''.join(f'<li>{escape(words)}</li>' for words in findings)}</ul>"]
     parts += ["<h2>What is supposed</h2>", _table_html(("", ""), plan.supposed.describe())]
-    parts += ["<h2>How this was computed</h2>", f"<p>{escape(HOW)}</p>", *_bound(plan)]
+    parts += ["<h2>How this was computed</h2>", *(f"<p>{escape(words)}</p>" for words in (HOW, *_bound(plan)))]
     return page_html(TITLE, parts)
 
 
@@ -84,13 +84,13 @@ def plan_markdown(plan: StudyPlan, afforded: Affordable | None = None) -> str:
     if findings := plan.findings():
         lines += ["", "## What to know", *(f"- {words}" for words in findings)]
     lines += ["", "## What is supposed", *markdown_table(("", ""), plan.supposed.describe())]
-    return "\n".join([*lines, "", "## How this was computed", HOW]) + "\n"
+    return "\n".join([*lines, "", "## How this was computed", HOW, *_bound(plan)]) + "\n"
 
 
 def _bound(plan: StudyPlan) -> Iterable[str]:
     if plan.lower_bound is not None:
         fewest = people(plan.lower_bound)
-        yield f"<p>No way to explore needs fewer than {fewest} people on average; that is a theorem.</p>"
+        yield f"No way to explore needs fewer than {fewest} people on average; that is a theorem."
 
 
 def _picture(plan: StudyPlan) -> str:

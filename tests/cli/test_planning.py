@@ -1,0 +1,189 @@
+"""`pacbandits plan`: the answers of a plan, in tables and as JSON, in pictures and files; and sentences for slips."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from pacbandits.planning import load_plan, pool
+
+SMALL = ("--actions", 2, "--policies", "trees:depth=0", "--epsilon", 0.25, "--baseline", 0.3)
+TINY_SCENARIOS = """
+actions = 2
+policies = "trees:depth=0"
+epsilon = 0.25
+baseline = 0.3
+
+[[scenario]]
+kind = "none"
+
+[[scenario]]
+kind = "winner"
+effect = 0.4
+weight = 3
+name = "a clear winner"
+"""
+
+
+@pytest.fixture
+def customers(tmp_path):
+    """A CSV of 60 people: age, some missing, and a place."""
+    rng = np.random.default_rng(0)
+    rows = [f"{'' if i % 7 == 0 else rng.integers(18, 80)},{['north', 'south', 'east'][i % 3]}" for i in range(60)]
+    path = tmp_path / "customers.csv"
+    path.write_text("age,place\n" + "\n".join(rows) + "\n")
+    return path
+
+
+@pytest.fixture
+def scenarios(tmp_path):
+    path = tmp_path / "scenarios.toml"
+    path.write_text(TINY_SCENARIOS)
+    return path
+
+
+@pytest.fixture
+def pilot(tmp_path):
+    """A CSV of 200 people of a pilot with two arms."""
+    rng = np.random.default_rng(1)
+    arm = rng.choice(["old", "new"], size=200)
+    cured = rng.random(200) < np.where(arm == "new", 0.8, 0.3)
+    path = tmp_path / "pilot.csv"
+    rows = [f"{rng.integers(18, 80)},{a},{int(c)}" for a, c in zip(arm, cured, strict=True)]
+    path.write_text("age,arm,cured\n" + "\n".join(rows) + "\n")
+    return path
+
+
+def flat(words):
+    return " ".join(words.split())
+
+
+def test_a_quick_plan_in_tables_and_as_json(run, customers):
+    asked = ("plan", customers, *SMALL, "--traffic", "200/week", "--quick")
+    code, out, err = run(*asked)
+    assert code == 0, err
+    words = flat(out)
+    assert "To find a rule within 0.25 of the best one, and to prove it with 95 % confidence" in words
+    assert "This is a quick estimate" in words
+    for one in (
+        "adaptive trial (coda)",
+        "plain randomised trial",
+        "in 19 of 20",
+        "weeks",
+        "segments",
+        "200 people",
+    ):
+        assert one in words
+    code, out, _ = run(*asked, "--json")
+    assert code == 0
+    got = json.loads(out)
+    assert not got["simulated"]
+    median = got["coda"]["people"]["median"]
+    assert f"takes about {float(f'{median:.2g}'):,.0f} people" in words
+    assert got["coda"]["periods"]["0.5"] == pytest.approx(median / 200)
+    assert set(got["uniform"]["by_scenario"]) == {"none", "winner", "segments"}
+    assert got["supposed"]["actions"] == "2"
+    assert all(flat(one) in words for one in got["findings"])
+
+
+def test_scenarios_from_a_file_simulated_with_everything_written(run, customers, scenarios, tmp_path, monkeypatch):
+    monkeypatch.setattr(pool, "cores", lambda: 1)  # processes of their own are slow to start
+    files = {name: tmp_path / f"plan.{name}" for name in ("png", "html", "json")}
+    asked = ("plan", customers, "--scenarios", scenarios, "--trials", 2, "--keep", tmp_path / "kept")
+    more = ("--figure", files["png"], "--report", files["html"], "--out", files["json"])
+    code, out, err = run(*asked, *more)
+    assert code == 0, err
+    assert "quick answer:" in err
+    words, page = flat(out), files["html"].read_text()
+    assert files["png"].read_bytes().startswith(b"\x89PNG")
+    for one in ("a clear winner", "reward that the trial costs"):
+        assert one in words
+    for one in ("What will the trial cost?", "a clear winner", "<svg", "75 %"):
+        assert one in page
+    plan = load_plan(files["json"])
+    assert plan.simulated
+    assert len(plan.trials) == 8
+    assert plan.source == str(customers)
+    assert plan.supposed.shares == (0.25, 0.75)
+    code, out, err = run(*asked, "--json")  # goes on with what was kept: nothing more is played
+    assert code == 0, err
+    got = json.loads(out)
+    assert got["simulated"]
+    assert got["coda"]["people"]["trials"] == 4
+    assert got["coda"]["people"] == plan.quantiles("coda").to_json()
+    assert got["coda"]["means"]["lost"] == pytest.approx(plan.means("coda").lost)
+    assert "a clear winner" in got["coda"]["by_scenario"]
+    assert err == ""
+
+
+def test_a_pilot_with_a_control_by_name_and_a_budget(run, pilot, tmp_path):
+    report = tmp_path / "plan.md"
+    asked = ("plan", pilot, "--action", "arm", "--reward", "cured", "--split", "uniform", "--control", "old", "--quick")
+    code, out, err = run(*asked, "--policies", "trees:depth=0", "--epsilon", 0.2, "--budget", 300, "--report", report)
+    assert code == 0, err
+    assert "what 200 rows of a pilot make likely" in flat(out)
+    assert "With 300 people the chance to be done is" in flat(out)
+    text = report.read_text()
+    assert "# What will the trial cost?" in text
+    assert "| what the pilot makes likely" in text
+    assert "## What 300 people afford" in text
+    code, out, err = run(*asked, "--policies", "trees:depth=0", "--budget", 300, "--json")  # without --epsilon
+    assert code == 0, err
+    assert 0 < json.loads(out)["epsilon"] < 0.5
+
+
+SLIPS = [
+    (("--actions", 2, "--baseline", 0.3), "say how near to the best the answer must be (--epsilon)"),
+    (("--epsilon", 0.1, "--baseline", 0.3), "say how many actions there are to choose from (--actions)"),
+    (("--actions", 2, "--epsilon", 0.1), "when nothing special is done (--baseline)"),
+    ((*SMALL, "--baseline", 3), "--baseline must lie between 0 and 1"),
+    ((*SMALL, "--epsilon", 2), "--epsilon must be below 1, as far as rewards can be apart, got 2"),
+    ((*SMALL, "--effect", 0.9), "lead beyond 1, the largest reward"),
+    ((*SMALL, "--delay", 2), "--delay needs to know who comes when: --traffic 4000/week"),
+    ((*SMALL, "--batched"), "--batched needs to know who comes when"),
+    ((*SMALL, "--delay", -1, "--traffic", "9/day"), "--delay, in periods of the traffic, must be"),
+    ((*SMALL, "--traffic", "lots"), "--traffic must be people and a period, as 4000/week, got 'lots'"),
+    ((*SMALL, "--traffic", "1/day"), "2 actions are more than 1 people a day can serve"),
+    ((*SMALL, "--control", "placebo"), "there is no action 'placebo' to be the --control; give its number, from 0"),
+    ((*SMALL, "--control", 7), "--control must be"),
+    ((*SMALL, "--figure", "plan.gif"), "plan.gif"),
+    ((*SMALL, "--report", "plan.doc"), "plan.doc"),
+    ((*SMALL, "--out", "plan.txt"), "a plan is written as JSON; name it plan.json"),
+    ((*SMALL, "--out", "none/plan.json"), "the folder of 'none/plan.json' does not exist"),
+    ((*SMALL, "--split", "uniform"), "--split is for the log of a pilot; say also --action and --reward"),
+    ((*SMALL, "--features", "+age"), "--features is for the log of a pilot"),
+    ((*SMALL, "--scenarios", "none.toml"), "none.toml"),
+    ((*SMALL, "--trials", 0), "--trials must be"),
+    ((*SMALL, "--minutes", -1), "--minutes must be"),
+    ((*SMALL, "--budget", 0), "--budget must be"),
+    ((*SMALL, "--basline", 0.3), "No such option: --basline"),
+    ((*SMALL, "--policies", "tree:depth=1"), "unknown policy class 'tree'"),
+]
+
+
+@pytest.mark.parametrize(("options", "words"), SLIPS, ids=[words[:40] for _, words in SLIPS])
+def test_a_slip_gets_a_sentence_and_leaves_nothing(run, customers, tmp_path, monkeypatch, options, words):
+    monkeypatch.chdir(tmp_path)
+    code, out, err = run("plan", customers, *options)
+    assert code == 2
+    assert flat(words) in flat(err.replace("│", " "))
+    assert "Traceback" not in err
+    assert out == ""
+    assert [path.name for path in tmp_path.iterdir()] == ["customers.csv"]
+
+
+def test_contexts_and_pilots_that_cannot_be(run, tmp_path, pilot):
+    alike = tmp_path / "alike.csv"
+    alike.write_text("age\n" + "30\n" * 9)
+    code, _, err = run("plan", alike, *SMALL)
+    assert code == 2
+    assert "nobody to treat differently" in flat(err) or "age" in err
+    asked = ("plan", pilot, "--action", "arm", "--reward", "cured", "--split", "uniform", "--epsilon", 0.2)
+    code, _, err = run(*asked, "--control", "od")
+    assert code == 2
+    assert "there is no action 'od' to be the --control; did you mean 'old'" in flat(err)
+    code, _, err = run(*asked, "--baseline", 0.3)
+    assert code == 2
+    assert "a pilot tells --baseline and --spread itself; leave them out" in flat(err)

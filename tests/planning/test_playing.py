@@ -1,0 +1,129 @@
+"""One trial of a plan: the same wherever it is played, in whole periods, with rewards when they come."""
+
+from __future__ import annotations
+
+import pickle
+import subprocess
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from pacbandits.errors import InputError
+from pacbandits.planning import Played, Traffic, pool
+from pacbandits.planning.playing import RIVALS
+from pacbandits.planning.worker import play_one
+from tests.planning.cases import played, question, supposed
+
+
+def same(one, other):
+    """Two trials, but for how long they took."""
+    return replace(one, seconds=0.0) == replace(other, seconds=0.0)
+
+
+@pytest.fixture(scope="module")
+def freely():
+    """Trials of both algorithms in both scenarios, without traffic."""
+    s = supposed()
+    return {(k, one): play_one(s, question(s), k, 0, one) for k in range(2) for one in RIVALS}
+
+
+def test_a_trial_is_done_and_says_how_it_went(freely):
+    for (scenario, algorithm), one in freely.items():
+        assert (one.scenario, one.number, one.algorithm) == (scenario, 0, algorithm)
+        assert one.done
+        assert one.correct
+        assert one.curve[-1][0] == one.samples
+        assert one.curve[-1][1] <= 0.25
+        assert [n for n, _ in one.curve] == sorted(n for n, _ in one.curve)
+        assert one.periods is None
+        assert one.best_over_constant == pytest.approx(0, abs=1e-12)  # one action for all is all there is
+        assert Played.from_json(one.to_json()) == one
+    winner, none = freely[1, "uniform"], freely[0, "uniform"]
+    assert none.lost == pytest.approx(0, abs=1e-9)  # every action is alike
+    # Half of the people get the worse action, by 0.4.
+    assert winner.lost / winner.samples == pytest.approx(0.2, abs=0.06)
+
+
+def test_the_same_seed_gives_the_same_trial(freely):
+    s = supposed()
+    again = play_one(s, question(s), 1, 0, "coda")
+    assert same(again, freely[1, "coda"])
+    assert not same(play_one(supposed(seed=1), question(s), 1, 0, "coda"), again)
+
+
+@pytest.mark.parametrize("policies", ["trees:depth=0", "trees:depth=1", "linear"])
+def test_what_is_supposed_can_be_handed_to_another_process_also_after_use(policies):
+    s = supposed(policies=policies)
+    s.problem(1, 0).best_policy()
+    packed = pool._packed(s, question(s))
+    assert packed is not None
+    there, _ = pickle.loads(packed)
+    np.testing.assert_array_equal(there.problem(1, 0).mean_rewards, s.problem(1, 0).mean_rewards)
+
+
+@pytest.mark.slow
+def test_a_trial_is_the_same_in_another_process_and_these_end_with_whoever_asked(freely, monkeypatch):
+    started, s = [], supposed()
+    start = subprocess.Popen
+    monkeypatch.setattr(pool.subprocess, "Popen", lambda *a, **o: started.append(start(*a, **o)) or started[-1])
+    coming = pool.play_all(s, question(s), iter([(1, 0, "coda"), (1, 0, "uniform")] * 20), processes=2)
+    elsewhere = [next(coming) for _ in range(3)]
+    coming.close()
+    assert all(same(one, freely[one.scenario, one.algorithm]) for one in elsewhere)
+    assert len(started) == 2
+    assert all(one.poll() is not None for one in started)
+
+
+@pytest.mark.parametrize("delay", [0, 1, 3])
+def test_a_trial_lasts_for_whole_periods_and_waits_for_its_rewards(freely, delay):
+    s = supposed(traffic=Traffic(60, "day", batched=True, delay=delay))
+    for algorithm in RIVALS:
+        one = play_one(s, question(s), 1, 0, algorithm)
+        assert one.done
+        assert one.samples % 60 == 0
+        assert one.periods == one.samples / 60  # people come as long as it lasts
+        assert all(n % 60 == 0 for n, _ in one.curve)
+        # The first people's rewards are known a delay after their round, and nothing before.
+        assert one.curve[0][0] >= 60 * (1 + delay)
+        assert one.periods >= 1 + delay
+
+
+def test_late_rewards_take_more_people():
+    def people(delay):
+        s = supposed(traffic=Traffic(60, "day", batched=True, delay=delay))
+        return sum(play_one(s, question(s), 1, number, "uniform").samples for number in range(3))
+
+    assert people(4) >= people(0) + 3 * 60
+
+
+def test_traffic_without_batches_only_tells_the_time(freely):
+    s = supposed(traffic="50/day")
+    one = play_one(s, question(s), 1, 0, "uniform")
+    assert one.samples == freely[1, "uniform"].samples
+    assert one.periods == one.samples / 50
+
+
+@pytest.mark.parametrize("traffic", [None, Traffic(40, batched=True), Traffic(40, delay=1)])
+def test_a_trial_that_takes_too_many_people_is_given_up(traffic):
+    s = supposed(epsilon=0.05, traffic=traffic)
+    one = play_one(s, question(s, most=300), 0, 0, "uniform")
+    assert not one.done
+    assert 200 <= one.samples <= 300
+    assert one.curve[-1][1] > 0.05
+
+
+def test_a_trial_from_elsewhere_is_checked():
+    good = played().to_json()
+    assert Played.from_json(good) == played()
+    for bad in ({"samples": -1}, {"algorithm": "rage"}, {"curve": [[1]]}, {"done": 1}, {"extra": 1}):
+        with pytest.raises(InputError):
+            Played.from_json(good | bad)
+    with pytest.raises(InputError, match="a plan plays coda and uniform, not 'rage'"):
+        play_one(supposed(), question(supposed()), 0, 0, "rage")
+
+
+def test_the_first_round_is_played_however_few_people_are_allowed():
+    for traffic in (None, Traffic(5_000, batched=True)):
+        s = supposed(traffic=traffic)
+        assert play_one(s, question(s, most=10), 1, 0, "uniform").samples == (200 if traffic is None else 5_000)

@@ -1,0 +1,77 @@
+"""The quick answer: near to simulation, and more where there is more to prove."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from pacbandits.planning import Limits
+from pacbandits.planning.playing import RIVALS
+from pacbandits.planning.quick import chance_by, estimate, foretold
+from pacbandits.planning.simulating import simulate, stopping_times
+from pacbandits.problems.scenarios import Scenario
+from tests.planning.cases import TWO_SCENARIOS, question, supposed
+
+
+def median(**options):
+    s = supposed(scenarios=TWO_SCENARIOS[:1], **options)
+    return foretold(estimate(s, draws=1, designs=False), s.shares, "uniform").median
+
+
+def test_more_is_needed_to_prove_more():
+    usual = median(epsilon=0.1)
+    assert median(epsilon=0.05) > 2 * usual
+    assert median(epsilon=0.1, delta=0.001) > usual
+    assert median(epsilon=0.1, n_actions=5) > usual
+    assert median(epsilon=0.1, policies="trees:depth=1") > usual
+    assert median(epsilon=0.1, spread=0.1) < usual
+    assert median(epsilon=10.0, baseline=30.0, reward_range=(0.0, 100.0)) == pytest.approx(usual, rel=1e-9)
+
+
+def test_estimates_are_the_same_for_the_same_seed_and_say_what_is_to_gain():
+    s = supposed(policies="trees:depth=1", scenarios=(*TWO_SCENARIOS, Scenario("segments", effect=0.4, share=0.5)))
+    first = estimate(s, draws=1, designs=False)
+    assert first == estimate(s, draws=1, designs=False)
+    none, winner, segments = first
+    assert none.gain == pytest.approx(0, abs=1e-12)
+    assert winner.gain == pytest.approx(0, abs=1e-9)
+    assert segments.gain == pytest.approx(0.2, abs=0.05)
+    assert none.lower_bound is None  # ties
+    assert max(one.gain_over_control for one in first) > 0.15
+
+
+def test_a_design_is_never_foretold_to_cost_much_more():
+    s = supposed(n_actions=4, policies="trees:depth=1")
+    for one in estimate(s, draws=1):
+        assert one.advantage >= 1
+        assert one.medians["coda"] <= 1.08 * one.medians["uniform"]
+
+
+def test_chances_of_scenarios_add_up():
+    s = supposed(scenarios=(replace(TWO_SCENARIOS[0], weight=3.0), TWO_SCENARIOS[1]))
+    made = estimate(s, draws=1, designs=False)
+    each = [chance_by((one,), s.shares, "uniform", 250.0) for one in made]
+    assert chance_by(made, s.shares, "uniform", 250.0) == pytest.approx(0.75 * each[0] + 0.25 * each[1])
+    assert chance_by(made, s.shares, "uniform", 0) == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("policies", ["trees:depth=0", "trees:depth=1"])
+def test_the_quick_median_is_near_the_simulated_one(policies):
+    """Over small problems, in three of four cases within a factor of 1.5 and never beyond 2.5."""
+    ratios = []
+    for n_actions, baseline, epsilon in ((2, 0.3, 0.1), (4, 0.2, 0.1), (6, 0.5, 0.15)):
+        scenarios = (Scenario("none"), Scenario("winner", effect=0.2), Scenario("segments", effect=0.2))
+        s = supposed(n_actions=n_actions, baseline=baseline, epsilon=epsilon, policies=policies, scenarios=scenarios)
+        made = estimate(s)
+        trials = simulate(s, question(s, most=10**6), limits=Limits(trials=7))
+        for k in range(len(scenarios)):
+            some = tuple(one for one in made if one.scenario == k)
+            for one in RIVALS:
+                simulated = float(np.median(stopping_times(trials, one, k)))
+                ratios.append(foretold(some, s.shares, one).median / simulated)
+    off = np.abs(np.log(ratios))
+    assert (off <= np.log(1.5)).mean() >= 0.75, np.round(ratios, 2)
+    assert off.max() <= np.log(2.5), np.round(ratios, 2)
