@@ -70,7 +70,7 @@ def test_prices_rise_by_what_rare_rewards_of_rarely_played_actions_cost(outcome)
     seldom = np.where(np.arange(10) < 2, 0.46, 0.01) * np.ones((100, 1))
     for played in (even, seldom):
         plain = max(price_propensities(task, played).upper, 1.0)
-        price, calls = price_for_bets(task, played, means)
+        price, calls = price_for_bets(task, played, means, guess=plain)
         assert price >= plain * (1 - 1e-9)
         assert calls >= 1
         if outcome is COMMON:
