@@ -90,7 +90,7 @@ class StudyPlan:
         made, traffic = foretold(some, self.supposed.shares, algorithm), self.supposed.traffic
         if traffic is None:
             return made
-        return Quantiles(*(traffic.taken(value) for value in (made.median, made.p80, made.p95)))
+        return Quantiles(traffic.taken(made.median), traffic.taken(made.p80), traffic.taken(made.p95))
 
     def chance(self, people: float, algorithm: str = "coda") -> float:
         """The probability that a trial is done by so many people."""

@@ -125,8 +125,10 @@ class Scenario:
             raise InputError(f"there is no scenario '{plain(self.kind)}'{nearest(str(self.kind), KINDS)}")
         settle(self, name=text(self.name, name="name") or self.kind)
         called = f"the effect of scenario '{plain(self.name)}'"
-        limits = {"least": 0.0} if self.kind == "none" else {"above": 0.0}
-        settle(self, effect=number(self.effect, name=called, **limits))
+        if self.kind == "none":
+            settle(self, effect=number(self.effect, name=called, least=0.0))
+        else:
+            settle(self, effect=number(self.effect, name=called, above=0.0))
         settle(self, share=number(self.share, name="share", above=0, below=1))
         settle(self, matter=whole_number(self.matter, name="matter", least=1))
         settle(self, weight=number(self.weight, name="weight", above=0))
