@@ -109,7 +109,7 @@ def plan(
     >>> import pacbandits as pb
     >>> people = pb.Contexts.of([[age] for age in range(18, 80)], names=["age"])
     >>> quick = pb.plan(people, n_actions=3, policies="trees:depth=1", epsilon=0.1, baseline=0.3, simulated=False)
-    >>> 1_000 < quick.samples["coda"].median < 10_000
+    >>> 500 < quick.samples["coda"].median < 2_000
     True
 
     Raises:
