@@ -187,3 +187,47 @@ def test_contexts_and_pilots_that_cannot_be(run, tmp_path, pilot):
     code, _, err = run(*asked, "--baseline", 0.3)
     assert code == 2
     assert "a pilot tells --baseline and --spread itself; leave them out" in flat(err)
+
+
+def test_the_chance_to_be_done_by_a_date(run, customers, tmp_path):
+    asked = ("plan", customers, *SMALL, "--quick", "--by", 3)
+    kept = tmp_path / "plan.json"
+    code, out, err = run(*asked, "--traffic", "200/week", "--out", kept)
+    assert code == 0, err
+    assert "In 3 weeks the chance to be done is" in flat(out)
+    plan = load_plan(kept)
+    assert plan.deadline == 3
+    assert plan.chance_in(3) == pytest.approx(plan.chance(600))
+    code, _, err = run(*asked)
+    assert code == 2
+    assert "--by needs to know who comes when: --traffic" in err
+
+
+def test_a_trial_is_started_from_a_plan_and_compared_with_it(run, customers, scenarios, tmp_path):
+    kept = tmp_path / "plan.json"
+    assert run("plan", customers, "--scenarios", scenarios, "--quick", "--out", kept)[0] == 0
+    log, asked = tmp_path / "log.parquet", ("run", kept, "--scenario", "a clear winner", "--seed", 2)
+    code, out, err = run(*asked, "--log", log, "--algorithm", "uniform")
+    assert code == 0, err
+    assert "planned against happened" in out
+    assert "scenario a clear winner" in flat(out)
+    code, out, _ = run(*asked, "--json")
+    said = json.loads(out)
+    assert said["epsilon"] == 0.25
+    assert said["planned"][1][0] == "people"
+    assert said["planned"][1][2] == f"{said['samples']:,}"
+    report = tmp_path / "report.html"
+    certified = ("certify", log, "--policies", "trees:depth=0", "--contexts", customers, "--plan", kept)
+    code, out, err = run(*certified, "--epsilon", 0.25, "--report", report)
+    assert code in (0, 3), err
+    assert "planned against happened" in out
+    assert "Planned against happened" in report.read_text()
+    for words, options in (
+        ("no scenario 'winnner'", ("run", kept, "--scenario", "winnner")),
+        ("--scenario is for a plan", ("run", "trees", "--scenario", "winner")),
+        ("is no plan", ("run", scenarios.with_suffix(".json"))),
+    ):
+        scenarios.with_suffix(".json").write_text('{"format": "else"}')
+        code, _, err = run(*options)
+        assert code == 2
+        assert words in err

@@ -31,7 +31,7 @@ def pilot(n=80, n_actions=2):
 def test_defaults_are_the_usual_and_are_shown():
     made = suppose(people(), Asked(n_actions=5, epsilon=0.05, baseline=0.3, policies="trees:depth=1"))
     assert [one.name for one in made.scenarios] == ["none", "winner", "segments", "few"]
-    assert {one.effect for one in made.scenarios[1:]} == {0.1}  # twice ε
+    assert {one.effect for one in made.scenarios[1:]} == {0.2}  # four times ε
     assert made.shares == (0.25,) * 4
     shown = dict(made.describe())
     assert shown["people"] == "80 contexts with 2 features"
@@ -137,7 +137,7 @@ def test_an_effect_that_was_not_stated_is_one_that_can_be():
     made = suppose(people(), Asked(epsilon=0.05, **usual))
     assert made.scenarios[1].effect == pytest.approx(0.07)  # not 0.1: somebody earns 0.93 as it is
     assert made.problem(1, 0).mean_rewards.max() <= 1
-    assert suppose(people(), Asked(epsilon=0.01, **usual)).scenarios[1].effect == pytest.approx(0.02)
+    assert suppose(people(), Asked(epsilon=0.01, **usual)).scenarios[1].effect == pytest.approx(0.04)
 
 
 def test_truths_are_the_same_for_the_same_seed():

@@ -56,7 +56,7 @@ def plan_trial(
     reward_range: RewardRange = None,
     effect: Annotated[
         float | None,
-        typer.Option(help="By how much a better action is better; twice [cyan]--epsilon[/] if you do not say."),
+        typer.Option(help="By how much a better action is better; four times [cyan]--epsilon[/] if you do not say."),
     ] = None,
     share: Annotated[
         float | None,
@@ -82,6 +82,10 @@ def plan_trial(
     ] = False,
     delay: Annotated[int, typer.Option(help="After how many periods of the traffic a reward is known.")] = 0,
     budget: Annotated[int | None, typer.Option(help="How many people you can afford.")] = None,
+    by: Annotated[
+        float | None,
+        typer.Option(help="How many periods of the traffic you have: how likely is it to be done by then?"),
+    ] = None,
     control: Annotated[
         str | None, typer.Option(help="The action in use now, by its number from 0 or, of a pilot, its name.")
     ] = None,
@@ -167,7 +171,10 @@ def plan_trial(
             source = read_contexts(people)
         if control is not None:
             given["control"] = control_of(control, source)
-        made = replace(plan(source, **given, simulated=False, progress=tell), source=str(people))
+        if by is not None and "traffic" not in given:
+            raise InputError("--by needs to know who comes when: --traffic 4000/week")
+        made = plan(source, **given, simulated=False, progress=tell)
+        made = replace(made, source=str(people), deadline=None if by is None else positive(by, name="--by"))
         if not quick:
             if not as_json:
                 say_quick(made)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Protocol, cast, runtime_checkable
 
@@ -19,7 +20,7 @@ from pacbandits.records import Contexts, check_contexts
 # People that trials are played with, drawn from those given. With 1,000, 2,000 or 8,000 of 50,000 the plain trial took
 # 15,700, 14,800 and 15,100 (6 actions, one of which wins; means of 5): more would only take longer.
 MAX_PEOPLE = 2_000
-DEFAULT_EFFECT_IN_EPSILONS = 2.0
+DEFAULT_EFFECT_IN_EPSILONS = 4.0  # so that what three people of ten gain by it is more than ε
 MIN_ACTIONS_OF_FEW = 4  # so that `few` says something that `segments` does not
 
 
@@ -165,7 +166,10 @@ class Assumptions:
         lines = [
             ("people", f"{count_of(len(self.people), 'context')} with {count_of(self.people.n_features, 'feature')}"),
             ("actions", f"{self.n_actions}"),
-            ("policies", f"{type(self.policies).__name__.lower()}, about e^{self.policies.log_size:.3g} of them"),
+            (
+                "policies",
+                f"{type(self.policies).__name__.lower()}, about {_power_of_ten(self.policies.log_size)} of them",
+            ),
             ("wanted", f"a policy within {self.epsilon:g} of the best, with probability {1 - self.delta:g}"),
             ("rewards", f"{rewards}; people differ by {100 * o.variation:g} % of that, whatever is done"),
         ]
@@ -211,3 +215,10 @@ def usual_scenarios(*, effect: float, n_actions: int, share: float | None = None
         kinds.append("few")
     differ = DEFAULT_SHARE if share is None else number(share, name="--share", above=0, below=1)
     return tuple(Scenario(kind, effect=effect, share=differ) for kind in kinds)
+
+
+def _power_of_ten(log_size: float) -> str:
+    """A number by its logarithm, as people read it: 340, or 10^12."""
+    if not math.isfinite(log_size):
+        return "infinitely many"
+    return f"{math.exp(log_size):,.0f}" if log_size < math.log(1e6) else f"10^{log_size / math.log(10):.0f}"

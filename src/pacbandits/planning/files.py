@@ -27,7 +27,18 @@ from pacbandits.records.files import naming
 from pacbandits.version import __version__
 
 FORMAT = "pacbandits plan 1"
-FIELDS = ("format", "made_by", "source", "budget", "max_samples", "supposed", "estimates", "trials", "answer")
+FIELDS = (
+    "format",
+    "made_by",
+    "source",
+    "budget",
+    "deadline",
+    "max_samples",
+    "supposed",
+    "estimates",
+    "trials",
+    "answer",
+)
 
 
 def plan_to_json(plan: StudyPlan) -> Json:
@@ -38,6 +49,7 @@ def plan_to_json(plan: StudyPlan) -> Json:
         "source": plan.source,
         "answer": answer_to_json(plan),
         "budget": plan.budget,
+        "deadline": plan.deadline,
         "max_samples": plan.max_samples,
         "supposed": _supposed_to_json(plan.supposed),
         "estimates": [one.to_json() for one in plan.estimates],
@@ -57,6 +69,7 @@ def answer_to_json(plan: StudyPlan) -> Json:
             "by_scenario": {scenario.name: plan.quantiles(one, i).to_json() for i, scenario in enumerate(s.scenarios)},
             "periods": None if s.traffic is None else periods | {"period": s.traffic.period},
             "done_by_budget": None if plan.budget is None else plan.chance(plan.budget, one),
+            "done_by_deadline": None if plan.deadline is None else plan.chance_in(plan.deadline, one),
             "means": None if means is None else means.to_json(),
         }
     return {
@@ -122,6 +135,7 @@ def _plan_from_json(value: object) -> StudyPlan:
         given.whole_number("max_samples", least=1),
         source=given.text("source"),
         budget=None if given["budget"] is None else given.whole_number("budget", least=1),
+        deadline=given.number_or_null("deadline", least=0),
     )
 
 

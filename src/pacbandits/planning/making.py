@@ -95,7 +95,7 @@ def plan(
     spread: the standard deviation of rewards, where they are not all or nothing.
     reward_range: the least and the largest that a reward can be.
     variation: by which share of the baseline people differ, whatever is done.
-    effect: by how much a better action is better; by default twice epsilon, or as much as rewards can be.
+    effect: by how much a better action is better; by default four times epsilon, or as much as rewards can be.
     share: of people for whom another action is better, in the scenario `segments`.
     scenarios: what actions may do, if not the usual: none, winner, segments and few.
     control: the action that is in use now.

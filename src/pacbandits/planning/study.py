@@ -56,6 +56,7 @@ class StudyPlan:
     max_samples: after which simulated trials were given up.
     source: where the contexts come from, in words.
     budget: people one can afford; None where that was not asked.
+    deadline: periods of the traffic that one has; None where that was not asked.
     """
 
     supposed: Assumptions
@@ -64,6 +65,7 @@ class StudyPlan:
     max_samples: int
     source: str = ""
     budget: int | None = None
+    deadline: float | None = None
 
     @property
     def simulated(self) -> bool:
@@ -195,7 +197,7 @@ class StudyPlan:
             )
         elif math.isfinite(plain.median):
             saved = 100 * (1 - coda.median / plain.median)
-            words.append(f"Exploring by design (coda) saves about {saved:.0f} % of the people.")
+            words.append(f"An adaptive trial (coda) saves about {saved:.0f} % of the people.")
         if s.traffic is not None and (length := self.periods("coda", 0.8)) is not None:
             years = length * YEARS[s.traffic.period]
             if years > LONG_YEARS:

@@ -59,6 +59,11 @@ def answer(plan: StudyPlan) -> list[str]:
             f"With {plan.budget:,} people the chance to be done is {share(plan.chance(plan.budget))} "
             f"({share(plan.chance(plan.budget, 'uniform'))} by a plain trial)."
         )
+    if plan.deadline is not None and s.traffic is not None:
+        words.append(
+            f"In {plan.deadline:g} {s.traffic.period}s the chance to be done is {share(plan.chance_in(plan.deadline))} "
+            f"({share(plan.chance_in(plan.deadline, 'uniform'))} by a plain trial)."
+        )
     return [*words, _basis(plan, coda)]
 
 

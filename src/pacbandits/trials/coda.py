@@ -138,7 +138,8 @@ class Coda(Trial):
             designed = explore_with(state, task, NoisyDesign(replace(solution.design, even_share=share), fitted))
             calls += designed.oracle_calls
         else:
-            designed = _tempered(state, task, designed, solution.design, fitted)
+            designed, more = _tempered(state, task, designed, solution.design, fitted)
+            calls += more
         if even.price <= (1.0 if led else MIN_PRICE_ADVANTAGE) * designed.price:
             return replace(even, oracle_calls=calls)
         listed = isinstance(state.policies, EnumeratedClass)
@@ -165,15 +166,17 @@ class Coda(Trial):
 
 def _tempered(
     state: TrialState, task: DesignTask, designed: Exploration, design: Design, fitted: Fitted
-) -> Exploration:
+) -> tuple[Exploration, int]:
     """The cheapest of a design and its mixtures with even exploration, if bets lose more to rare rewards than it knows.
 
-    A design goes by variances, and plays some actions so rarely that one of their rare rewards ruins a bet.
+    A design goes by variances, and plays some actions so rarely that one of their rare rewards ruins a bet. Also how
+    many oracle calls that took.
     """
-    plain = price_propensities(task, designed.sampler.propensities(task.contexts)).upper
-    if designed.price <= NEGLIGIBLE_SKEW * plain:
-        return designed
+    plain = price_propensities(task, designed.sampler.propensities(task.contexts))
+    if designed.price <= NEGLIGIBLE_SKEW * plain.upper:
+        return designed, plain.oracle_calls
     mixed = [
         explore_with(state, task, NoisyDesign(replace(design, even_share=share), fitted)) for share in TEMPERING_SHARES
     ]
-    return min((designed, *mixed), key=lambda one: one.price)
+    calls = plain.oracle_calls + sum(one.oracle_calls for one in mixed)
+    return min((designed, *mixed), key=lambda one: one.price), calls
