@@ -124,12 +124,12 @@ def _sorted(trials: list[Played]) -> tuple[Played, ...]:
 
 
 def _jobs(supposed: Assumptions, most: int, over: list[bool]) -> Iterator[Job]:
-    """One trial of each scenario, then another, and so on."""
+    """One trial of each scenario, then another, and so on; plain ones first, which take the least time."""
     for number in count():
         if number >= most:
             return
-        for scenario in range(len(supposed.scenarios)):
-            for algorithm in RIVALS:
+        for algorithm in reversed(RIVALS):
+            for scenario in range(len(supposed.scenarios)):
                 if over[0]:
                     return
                 yield scenario, number, algorithm
