@@ -21,6 +21,7 @@ from pacbandits.planning.simulating import scenario_weights, stopping_times
 from pacbandits.progress import Progress
 
 PLAIN_TRIAL_SUFFICES = 1.1  # times as many people as `coda`, at most, and the plain trial is all one needs
+KNOWN_WELL_ENOUGH = 0.25  # to which medians must be known, before their ratio is more than chance
 BAND = (0.1, 0.5, 0.9)  # of certified ε over people
 CURVE_POINTS = 60
 YEARS = {"hour": 1 / 8766, "day": 1 / 365.25, "week": 7 / 365.25, "month": 1 / 12, "year": 1.0}
@@ -182,7 +183,10 @@ class StudyPlan:
     def findings(self) -> tuple[str, ...]:
         """What whoever plans should know, in sentences."""
         s, words = self.supposed, list(self.supposed.remarks())
-        coda, plain = self.quantiles("coda"), self.quantiles("uniform")
+        coda, plain, by_whom = *(self.quantiles(one) for one in RIVALS), ""
+        unsure = max(coda.known_to, plain.known_to) > KNOWN_WELL_ENOUGH
+        if self.simulated and unsure and math.isfinite(plain.median):
+            coda, plain, by_whom = *(self.foretold(one) for one in RIVALS), " (by the quick answer, as yet)"
         personal = s.policies.log_size > math.log(s.n_actions) + 1e-9
         if personal and self.largest_gain <= s.epsilon:
             words.append(
@@ -192,12 +196,12 @@ class StudyPlan:
             )
         if math.isfinite(plain.median) and plain.median <= PLAIN_TRIAL_SUFFICES * coda.median:
             words.append(
-                "A plain randomised trial is all you need: exploring cleverly would save next to nothing, and the same "
-                "certificate stops both."
+                f"A plain randomised trial is all you need{by_whom}: exploring cleverly would save next to nothing, "
+                "and the same certificate stops both."
             )
         elif math.isfinite(plain.median):
             saved = 100 * (1 - coda.median / plain.median)
-            words.append(f"An adaptive trial (coda) saves about {saved:.0f} % of the people.")
+            words.append(f"An adaptive trial (coda) saves about {saved:.0f} % of the people{by_whom}.")
         if s.traffic is not None and (length := self.periods("coda", 0.8)) is not None:
             years = length * YEARS[s.traffic.period]
             if years > LONG_YEARS:
