@@ -125,6 +125,15 @@ def test_findings_say_when_a_plain_trial_will_do():
     assert "not done after 10,000 people" in said(by_hand(QUICK, never))
 
 
+def test_quantiles_of_batches_are_whole_periods():
+    trials = [played(k, n, one, 100 * (n + 1)) for k in range(2) for n in range(7) for one in ("coda", "uniform")]
+    plan = by_hand(QUICK, trials, traffic=Traffic(100, "week", batched=True))
+    for made in (plan.quantiles("coda"), plan.quantiles("coda", 0)):
+        assert [people % 100 for people in (made.median, made.p80, made.p95)] == [0, 0, 0]
+    made = plan.quantiles("coda")
+    assert [plan.periods("coda", share) for share in (0.5, 0.8)] == [made.median / 100, made.p80 / 100]
+
+
 def test_what_few_trials_differ_by_is_not_taken_for_a_saving():
     alike = (estimated(uniform=105.0), estimated(1, uniform=105.0))
 

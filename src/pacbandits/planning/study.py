@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -83,9 +83,12 @@ class StudyPlan:
         if not self.simulated:
             return self.foretold(algorithm, scenario)
         times = stopping_times(self.trials, algorithm, scenario)
-        if scenario is not None:
-            return quantiles(times)
-        return quantiles(times, scenario_weights(self.trials, algorithm, self.supposed.shares))
+        shares = None if scenario is not None else scenario_weights(self.trials, algorithm, self.supposed.shares)
+        made, traffic = quantiles(times, shares), self.supposed.traffic
+        if traffic is None or not traffic.batched:
+            return made
+        median, p80, p95 = (traffic.people * traffic.periods(one) for one in (made.median, made.p80, made.p95))
+        return replace(made, median=median, p80=p80, p95=p95)  # between two trials there may be half a period
 
     def foretold(self, algorithm: str, scenario: int | None = None) -> Quantiles:
         """The quick answer, whatever was simulated."""
@@ -188,7 +191,7 @@ class StudyPlan:
         if self.simulated and unsure and math.isfinite(plain.median):
             coda, plain, by_whom = *(self.foretold(one) for one in RIVALS), " (by the quick answer, as yet)"
         personal = s.policies.log_size > math.log(s.n_actions) + 1e-9
-        if personal and self.largest_gain <= s.epsilon:
+        if personal and self.largest_gain <= s.epsilon * (1 + 1e-9):
             words.append(
                 f"Personalising cannot pay here: in no scenario does the best policy earn {s.epsilon:g} (ε) more than "
                 "the best single action. An ordinary test of the actions will do (--policies trees:depth=0); else take "
