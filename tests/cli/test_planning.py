@@ -118,6 +118,23 @@ def test_scenarios_from_a_file_simulated_with_everything_written(run, customers,
     assert err == ""
 
 
+def test_columns_of_people_are_chosen_as_those_of_a_log(run, customers, tmp_path):
+    lines = customers.read_text().splitlines()
+    rows = [f"{line},u{i:04d}" for i, line in enumerate(lines[1:])]
+    customers.write_text(f"{lines[0]},user_id\n" + "\n".join(rows) + "\n")
+    plan = tmp_path / "plan.json"
+    for options, names in (
+        ((), ("age", "place")),
+        (("--without", "age"), ("place",)),
+        (("--features", "age"), ("age",)),
+        (("--features", "+user_id"), ("age", "place", "user_id")),
+    ):
+        code, _, err = run("plan", customers, *SMALL, "--quick", "--out", plan, *options)
+        assert code == 0, err
+        assert load_plan(plan).supposed.people.names == names
+        assert ("user_id" in err) == (options in ((), ("--without", "age")))
+
+
 def test_a_pilot_with_a_control_by_name_and_a_budget(run, pilot, tmp_path):
     report = tmp_path / "plan.md"
     asked = ("plan", pilot, "--action", "arm", "--reward", "cured", "--split", "uniform", "--control", "old", "--quick")
@@ -153,7 +170,8 @@ SLIPS = [
     ((*SMALL, "--out", "plan.txt"), "a plan is written as JSON; name it plan.json"),
     ((*SMALL, "--out", "none/plan.json"), "the folder of 'none/plan.json' does not exist"),
     ((*SMALL, "--split", "uniform"), "--split is for the log of a pilot; say also --action and --reward"),
-    ((*SMALL, "--features", "+age"), "--features is for the log of a pilot"),
+    ((*SMALL, "--features", "+agee"), "there is no column 'agee' to keep; did you mean 'age'?"),
+    ((*SMALL, "--without", "ages"), "there is no column 'ages' to leave out"),
     ((*SMALL, "--scenarios", "none.toml"), "none.toml"),
     ((*SMALL, "--trials", 0), "--trials must be"),
     ((*SMALL, "--minutes", -1), "--minutes must be"),

@@ -70,6 +70,8 @@ def test_a_pilot_tells_what_people_would_have_to_state():
         ({"scenarios": None, "effect": 0.9}, "lead beyond 1, the largest reward; take a smaller effect"),
         ({"scenarios": None, "effect": -0.1}, "effect must be"),
         ({"scenarios": None, "share": 1.5}, "share must be"),
+        ({"scenarios": (Scenario("none"),), "share": 0.4}, "scenarios say what actions do, and share would change"),
+        ({"epsilon": None, "budget": 10}, "10 people are too few to prove anything"),
         ({"scenarios": ()}, "a plan needs a scenario"),
         ({"scenarios": (Scenario("few", effect=0.1),)}, "2 of 2 actions are not a few"),
         ({"scenarios": (Scenario("none"), Scenario("none"))}, "two scenarios are called 'none'"),

@@ -125,6 +125,26 @@ def test_findings_say_when_a_plain_trial_will_do():
     assert "not done after 10,000 people" in said(by_hand(QUICK, never))
 
 
+def test_quantiles_of_batches_are_whole_periods():
+    trials = [played(k, n, one, 100 * (n + 1)) for k in range(2) for n in range(7) for one in ("coda", "uniform")]
+    plan = by_hand(QUICK, trials, traffic=Traffic(100, "week", batched=True))
+    for made in (plan.quantiles("coda"), plan.quantiles("coda", 0)):
+        assert [people % 100 for people in (made.median, made.p80, made.p95)] == [0, 0, 0]
+    made = plan.quantiles("coda")
+    assert [plan.periods("coda", share) for share in (0.5, 0.8)] == [made.median / 100, made.p80 / 100]
+
+
+def test_what_few_trials_differ_by_is_not_taken_for_a_saving():
+    alike = (estimated(uniform=105.0), estimated(1, uniform=105.0))
+
+    def simulated(trials):
+        cases = ((k, n, one) for k in range(2) for n in range(trials) for one in ("coda", "uniform"))
+        return by_hand(alike, [played(k, n, one, (100 + n) * (1 + (one == "uniform"))) for k, n, one in cases])
+
+    assert "all you need (by the quick answer, as yet): exploring" in said(simulated(2))
+    assert "saves about 50 % of the people." in said(simulated(40))
+
+
 def test_findings_say_when_personalising_cannot_pay():
     same = (estimated(gain=0.2), estimated(1, gain=0.0))
     assert "Personalising cannot pay here" in said(by_hand(same, policies="trees:depth=1"))

@@ -158,9 +158,9 @@ def plan_trial(
         columns=features, left_out=without, action=action, reward=reward, split=split, propensity=propensity
     )
     pilot = action is not None or reward is not None
-    if reading and not pilot:
-        flag = "--features" if "keep" in reading else flag_of(next(iter(reading)))
-        raise InputError(f"{flag} is for the log of a pilot; say also --action and --reward")
+    of_a_log = [name for name in reading if name not in ("keep", "features", "without")]
+    if of_a_log and not pilot:
+        raise InputError(f"{flag_of(of_a_log[0])} is for the log of a pilot; say also --action and --reward")
     limits = Limits(trials=whole_number(trials, name="--trials", least=1), minutes=positive(minutes, name="--minutes"))
     with status() as tell:
         tell("reading")
@@ -168,7 +168,7 @@ def plan_trial(
             ends = given.pop("reward_range", None)
             source = open_pilot(people, reading | ({} if ends is None else {"reward_range": ends}))
         else:
-            source = read_contexts(people)
+            source = read_contexts(people, **reading)
         if control is not None:
             given["control"] = control_of(control, source)
         if by is not None and "traffic" not in given:

@@ -132,11 +132,14 @@ def open_proof(certificate: Path, log: Path | None) -> Proof:
     return load_certificate(certificate)
 
 
-def read_contexts(path: Path) -> Contexts:
-    """The contexts in a file; what there is to say of how it was read goes to standard error."""
+def read_contexts(path: Path, **columns: Any) -> Contexts:
+    """The contexts in a file; what there is to say of how it was read goes to standard error.
+
+    columns: which are features, as `Contexts.read_with_remarks` has it.
+    """
     from pacbandits.records import Contexts
 
-    contexts, remarks = Contexts.read_with_remarks(path)
+    contexts, remarks = Contexts.read_with_remarks(path, **columns)
     for words in remarks:
         say(f"{path}: {one_line(words)}", err=True)
     return contexts

@@ -17,7 +17,7 @@ from pacbandits.progress import Progress, listener
 
 ENOUGH = 0.8  # of cases in which a budget must do
 PEOPLE_EXPONENT = 1.7  # of people against 1/ε, from which a search for ε begins
-MAX_STEPS, PRECISION = 4, 0.08  # of that search, and the relative distance to the budget that ends it
+MAX_STEPS, LEFT_OVER = 5, 0.1  # of that search, and the share of the budget that may be left when it ends
 DRAWS = 2  # of each scenario; enough to compare
 DEPTHS = (0, 1, 2)  # beside the one that is planned
 LARGEST_EPSILON = 0.9  # of how far rewards can be apart
@@ -28,7 +28,8 @@ class Affordable:
     """What a budget affords: done by then in 80 % of cases, by the quick answer.
 
     budget: people.
-    epsilon: the smallest distance to the best, with all actions and this class.
+    epsilon: the smallest distance to the best, with all actions and this class; None where not even the largest is
+        proven by so few.
     actions: how many at the ε that is wanted; None where the class cannot be made for fewer. Fewer than 2: none.
     depth: of trees, at the ε that is wanted; None for other classes, or where not even one action for all is proven.
     one_action_less: people saved in the median case by leaving out an action; None where that cannot be said.
@@ -36,7 +37,7 @@ class Affordable:
     """
 
     budget: int
-    epsilon: float
+    epsilon: float | None
     actions: int | None
     depth: int | None
     one_action_less: float | None
@@ -80,19 +81,31 @@ def affordable(
 
 
 def affordable_epsilon(
-    supposed: Assumptions, budget: int, *, ratio: float = 1.0, progress: Progress | None = None
-) -> float:
-    """The ε that is proven by so many people in 80 % of cases; ratio: people of `coda` to those of the plain trial."""
+    supposed: Assumptions, budget: int, *, ratio: float | None = None, progress: Progress | None = None
+) -> float | None:
+    """The ε that is proven by so many people in 80 % of cases, and not by a few more; None where none is.
+
+    ratio: people of `coda` to those of the plain trial; None for what it takes where no design is better than that.
+    """
     epsilon, largest = supposed.epsilon, LARGEST_EPSILON * supposed.outcome.unit
     known = budget if supposed.traffic is None else max(supposed.traffic.counted(budget), 1)
     tell = listener(progress)
     for step in range(MAX_STEPS):
         tell(f"which ε the budget affords, step {step + 1}")
         _, p80 = _people(supposed.with_epsilon(epsilon), ratio)
-        if abs(math.log(p80 / known)) < PRECISION or (p80 > known and epsilon >= largest):
+        if p80 > known and epsilon >= largest:
+            return None
+        if (1.0 - LEFT_OVER) * known <= p80 <= known:
             break
-        epsilon = min(epsilon * (p80 / known) ** (1.0 / PEOPLE_EXPONENT), largest)
-    return float(f"{epsilon:.2g}")
+        aim = (1.0 - LEFT_OVER / 2.0) * known
+        epsilon = min(epsilon * (p80 / aim) ** (1.0 / PEOPLE_EXPONENT), largest)
+    return _rounded_up(epsilon)
+
+
+def _rounded_up(epsilon: float) -> float:
+    """To two digits, and never down: a smaller ε takes more people than there are."""
+    digits = 1 - math.floor(math.log10(epsilon))
+    return float(f"{math.ceil(epsilon * 10.0**digits - 1e-9) / 10.0**digits:.2g}")
 
 
 def with_actions(supposed: Assumptions, n_actions: int) -> Assumptions:
@@ -157,7 +170,11 @@ def _ratio(estimates: tuple[Estimate, ...], supposed: Assumptions) -> float:
     return coda / plain
 
 
-def _people(supposed: Assumptions, ratio: float) -> tuple[float, float]:
+def _people(supposed: Assumptions, ratio: float | None) -> tuple[float, float]:
     """The median and the 80 % quantile of the people that `coda` takes, without its designs."""
-    made = foretold(estimate(supposed, draws=DRAWS, designs=False), supposed.shares, "uniform")
+    estimates = estimate(supposed, draws=DRAWS, designs=False)
+    if ratio is None:
+        made = foretold(estimates, supposed.shares, "coda")
+        return made.median, made.p80
+    made = foretold(estimates, supposed.shares, "uniform")
     return ratio * made.median, ratio * made.p80

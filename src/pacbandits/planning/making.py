@@ -206,6 +206,8 @@ def suppose(source: Contexts | Log, asked: Asked, *, progress: Progress | None =
         effect = min(DEFAULT_EFFECT_IN_EPSILONS * first, outcome.largest_effect)
     else:
         effect = positive(asked.effect, name="--effect")
+    if asked.scenarios is not None or pilot is not None:
+        _check_unheard(asked, "scenarios say" if asked.scenarios is not None else "a pilot tells")
     usual = (pilot,) if pilot is not None else usual_scenarios(effect=effect, n_actions=n_actions, share=asked.share)
     made = Assumptions(
         people,
@@ -221,8 +223,20 @@ def suppose(source: Contexts | Log, asked: Asked, *, progress: Progress | None =
     )
     if epsilon is None and asked.budget is not None:
         near = affordable_epsilon(made, asked.budget, progress=progress)
+        if near is None:
+            raise InputError(
+                f"{asked.budget:,} people are too few to prove anything: even the largest difference that rewards can "
+                "make takes more; take a larger --budget, fewer actions or a smaller class of policies"
+            )
         made = made.with_epsilon(near)
     return made
+
+
+def _check_unheard(asked: Asked, who: str) -> None:
+    """Raise where an effect or a share was stated that nothing would come of."""
+    for name, value in (("--effect", asked.effect), ("--share", asked.share)):
+        if value is not None:
+            raise InputError(f"{who} what actions do, and {name} would change nothing; leave it out")
 
 
 def _outcome(asked: Asked, pilot: PilotEffects | None) -> Outcome:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ from pacbandits.planning.simulating import scenario_weights, stopping_times
 from pacbandits.progress import Progress
 
 PLAIN_TRIAL_SUFFICES = 1.1  # times as many people as `coda`, at most, and the plain trial is all one needs
+KNOWN_WELL_ENOUGH = 0.25  # to which medians must be known, before their ratio is more than chance
 BAND = (0.1, 0.5, 0.9)  # of certified ε over people
 CURVE_POINTS = 60
 YEARS = {"hour": 1 / 8766, "day": 1 / 365.25, "week": 7 / 365.25, "month": 1 / 12, "year": 1.0}
@@ -82,9 +83,12 @@ class StudyPlan:
         if not self.simulated:
             return self.foretold(algorithm, scenario)
         times = stopping_times(self.trials, algorithm, scenario)
-        if scenario is not None:
-            return quantiles(times)
-        return quantiles(times, scenario_weights(self.trials, algorithm, self.supposed.shares))
+        shares = None if scenario is not None else scenario_weights(self.trials, algorithm, self.supposed.shares)
+        made, traffic = quantiles(times, shares), self.supposed.traffic
+        if traffic is None or not traffic.batched:
+            return made
+        median, p80, p95 = (traffic.people * traffic.periods(one) for one in (made.median, made.p80, made.p95))
+        return replace(made, median=median, p80=p80, p95=p95)  # between two trials there may be half a period
 
     def foretold(self, algorithm: str, scenario: int | None = None) -> Quantiles:
         """The quick answer, whatever was simulated."""
@@ -182,9 +186,12 @@ class StudyPlan:
     def findings(self) -> tuple[str, ...]:
         """What whoever plans should know, in sentences."""
         s, words = self.supposed, list(self.supposed.remarks())
-        coda, plain = self.quantiles("coda"), self.quantiles("uniform")
+        coda, plain, by_whom = *(self.quantiles(one) for one in RIVALS), ""
+        unsure = max(coda.known_to, plain.known_to) > KNOWN_WELL_ENOUGH
+        if self.simulated and unsure and math.isfinite(plain.median):
+            coda, plain, by_whom = *(self.foretold(one) for one in RIVALS), " (by the quick answer, as yet)"
         personal = s.policies.log_size > math.log(s.n_actions) + 1e-9
-        if personal and self.largest_gain <= s.epsilon:
+        if personal and self.largest_gain <= s.epsilon * (1 + 1e-9):
             words.append(
                 f"Personalising cannot pay here: in no scenario does the best policy earn {s.epsilon:g} (ε) more than "
                 "the best single action. An ordinary test of the actions will do (--policies trees:depth=0); else take "
@@ -192,12 +199,12 @@ class StudyPlan:
             )
         if math.isfinite(plain.median) and plain.median <= PLAIN_TRIAL_SUFFICES * coda.median:
             words.append(
-                "A plain randomised trial is all you need: exploring cleverly would save next to nothing, and the same "
-                "certificate stops both."
+                f"A plain randomised trial is all you need{by_whom}: exploring cleverly would save next to nothing, "
+                "and the same certificate stops both."
             )
         elif math.isfinite(plain.median):
             saved = 100 * (1 - coda.median / plain.median)
-            words.append(f"An adaptive trial (coda) saves about {saved:.0f} % of the people.")
+            words.append(f"An adaptive trial (coda) saves about {saved:.0f} % of the people{by_whom}.")
         if s.traffic is not None and (length := self.periods("coda", 0.8)) is not None:
             years = length * YEARS[s.traffic.period]
             if years > LONG_YEARS:

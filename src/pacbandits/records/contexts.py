@@ -267,17 +267,33 @@ class Contexts:
         return cls.read_with_remarks(path, keep=keep)[0]
 
     @classmethod
-    def read_with_remarks(cls, path: str | Path, *, keep: Sequence[str] = ()) -> tuple[Contexts, tuple[str, ...]]:
-        """The same, and what there is to say of how the file was read."""
+    def read_with_remarks(
+        cls,
+        path: str | Path,
+        *,
+        keep: Sequence[str] = (),
+        features: Sequence[str] | None = None,
+        without: Sequence[str] = (),
+    ) -> tuple[Contexts, tuple[str, ...]]:
+        """The same, and what there is to say of how the file was read.
+
+        features: the columns that are features, if not all. without: columns that are none.
+        """
         with naming(Path(path)):
             table = parquet.read(path)
             n = len(next(iter(table.values())))
-            for name in texts(keep, name="keep"):
+            named = () if features is None else texts(features, name="features")
+            left_out, kept = texts(without, name="without"), (*texts(keep, name="keep"), *named)
+            for name, use in (*((name, "keep") for name in kept), *((name, "leave out") for name in left_out)):
                 if name not in table:
-                    raise InputError(f"there is no column '{plain(name)}' to keep{nearest(name, table)}")
+                    raise InputError(f"there is no column '{plain(name)}' to {use}{nearest(name, table)}")
+            own = (ID_COLUMN, WEIGHT_COLUMN, PHI_COLUMN)
+            for name in tuple(table):
+                if name in left_out or (features is not None and name not in (*named, *own)):
+                    del table[name]
             coded, cells = parquet.coded_columns(path), parquet.cells_of(path)
             written = read_written(table, coded=coded, cells=cells)
-            said = leave_out_identifiers(table, coded=coded, keep=tuple(keep))
+            said = leave_out_identifiers(table, coded=coded, keep=kept)
             return cls.from_columns(table, n=n, cells=cells), (*parquet.read_remarks(path), *written, *said)
 
     @classmethod

@@ -25,6 +25,7 @@ SHARES = (0.5, 0.8, 0.95)
 SAME_EPSILON = 1.05  # times what is wanted, which a search for what a budget affords cannot tell from it
 SHARE_WORDS = ("in half of all cases", "in 4 of 5", "in 19 of 20")
 NOT_DONE = "not done"
+MANY_PERIODS = 1000.0  # that are told to two digits, as people are
 
 
 def called(one: Supposition) -> str:
@@ -37,6 +38,20 @@ def called(one: Supposition) -> str:
 def people(count: float) -> str:
     """A number of people, to two digits: more would promise too much."""
     return f"{float(f'{count:.2g}'):,.0f}" if math.isfinite(count) else NOT_DONE
+
+
+def people_by(made: Quantiles, of: float) -> str:
+    """How many people a trial is done by in this share of cases; at least so many, where too few were simulated.
+
+    The longest of m trials stands at m/(m + 1): that 19 of 20 are done by then cannot be said of four.
+    """
+    count = {0.5: made.median, 0.8: made.p80, 0.95: made.p95}[of]
+    return f"{_at_least(made, of)}{people(count)}"
+
+
+def _at_least(made: Quantiles, of: float) -> str:
+    few = made.trials and of > made.trials / (made.trials + 1)
+    return "≥ " if few and math.isfinite(made.p95) else ""
 
 
 def share(value: float) -> str:
@@ -60,8 +75,9 @@ def answer(plan: StudyPlan) -> list[str]:
             f"({share(plan.chance(plan.budget, 'uniform'))} by a plain trial)."
         )
     if plan.deadline is not None and s.traffic is not None:
+        time = f"{plan.deadline:g} {s.traffic.period}{'' if plan.deadline == 1 else 's'}"
         words.append(
-            f"In {plan.deadline:g} {s.traffic.period}s the chance to be done is {share(plan.chance_in(plan.deadline))} "
+            f"In {time} the chance to be done is {share(plan.chance_in(plan.deadline))} "
             f"({share(plan.chance_in(plan.deadline, 'uniform'))} by a plain trial)."
         )
     return [*words, _basis(plan, coda)]
@@ -83,6 +99,8 @@ def _periods(plan: StudyPlan, algorithm: str, of: float) -> str:
         return ""
     if not math.isfinite(length):
         return NOT_DONE
+    if length >= MANY_PERIODS:
+        return f"{people(length)} {traffic.period}s"
     shown = f"{length:.0f}" if traffic.batched or length >= 9.95 else f"{length:.1f}"
     return f"{shown} {traffic.period}{'' if shown in ('1', '1.0') else 's'}"
 
@@ -91,9 +109,9 @@ def main_rows(plan: StudyPlan) -> Iterable[tuple[str, ...]]:
     """What each way to explore takes: a row of people, and one of time where traffic is known."""
     for one in RIVALS:
         made = plan.quantiles(one)
-        yield CALLED[one], *(people(value) for value in (made.median, made.p80, made.p95))
+        yield CALLED[one], *(people_by(made, of) for of in SHARES)
         if plan.supposed.traffic is not None:
-            yield "", *(_periods(plan, one, of) for of in SHARES)
+            yield "", *(f"{_at_least(made, of)}{_periods(plan, one, of)}" for of in SHARES)
 
 
 def scenario_rows(plan: StudyPlan, *, in_words: bool = False) -> Iterable[tuple[str, ...]]:
@@ -106,7 +124,7 @@ def scenario_rows(plan: StudyPlan, *, in_words: bool = False) -> Iterable[tuple[
         for one in RIVALS:
             made, quick = plan.quantiles(one, i), plan.foretold(one, i)
             foretold = f" ({people(quick.median)})" if plan.simulated else ""
-            cells += [f"{people(made.median)}{foretold}", people(made.p80)]
+            cells += [f"{people(made.median)}{foretold}", people_by(made, 0.8)]
         yield called(scenario) if in_words else scenario.name, *cells
 
 
@@ -128,13 +146,15 @@ def gain_rows(plan: StudyPlan) -> Iterable[tuple[str, ...]]:
 def budget_rows(plan: StudyPlan, afforded: Affordable) -> Iterable[tuple[str, str]]:
     """What a budget affords."""
     s = plan.supposed
-    yield "ε proven in 4 of 5 cases", f"{afforded.epsilon:g} (wanted: {s.epsilon:g})"
-    if afforded.epsilon <= SAME_EPSILON * s.epsilon:
+    proven = "none, by so few" if afforded.epsilon is None else f"{afforded.epsilon:g}"
+    enough_people = afforded.epsilon is not None and afforded.epsilon <= SAME_EPSILON * s.epsilon
+    yield "ε proven in 4 of 5 cases", f"{proven} (wanted: {s.epsilon:g})"
+    if enough_people:
         yield f"enough at ε = {s.epsilon:g} for", "all actions and this class"
     elif afforded.actions is not None:
         enough = f"{afforded.actions} of {s.n_actions}" if afforded.actions > 1 else "not even two"
         yield f"enough at ε = {s.epsilon:g} for", f"{enough} actions, with this class"
-    if afforded.by_depth and afforded.epsilon > SAME_EPSILON * s.epsilon:
+    if afforded.by_depth and not enough_people:
         deep = "not even one action for all" if afforded.depth is None else _trees(afforded.depth)
         yield "or, with all actions, for", deep
     for depth, count in afforded.by_depth.items():
