@@ -137,6 +137,8 @@ def test_planned_against_happened():
     rows = happened_rows(by_hand(QUICK, TRIALS), samples=300, algorithm="coda", certified=0.1234)
     part = by_hand(QUICK, TRIALS).chance(300)
     assert rows[1][2] == "300"
-    assert rows[2][1] == f"{100 * part:.0f} % of planned trials"
+    assert rows[2][1:] == (f"{100 * part:.0f} % of planned trials", "yes")
+    late = happened_rows(by_hand(QUICK, TRIALS), samples=300, algorithm="coda", certified=0.3)
+    assert late[2][2] == "no"
     assert rows[3] == ("distance to the best (ε)", "0.25", "0.123 is proven")
     assert len(happened_rows(by_hand(QUICK), samples=300, algorithm="rage", certified=None)) == 3

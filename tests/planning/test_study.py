@@ -106,7 +106,8 @@ def test_means_are_in_the_units_of_rewards():
     assert units.means("coda").lost == pytest.approx(50.0)
     assert units.means("coda").over_control == pytest.approx(5.0)
     assert units.curve("coda")[1][0, -1] == pytest.approx(10.0)
-    assert units.largest_gain == pytest.approx(25.0)
+    assert units.largest_gain == pytest.approx(50.0 * max(one.best_over_constant for one in units.trials))
+    assert replace(units, trials=()).largest_gain == pytest.approx(25.0)
 
 
 def said(plan):

@@ -80,7 +80,9 @@ def plan_trial(
     batched: Annotated[
         bool, typer.Option("--batched", help="The design may only change from one period of the traffic to the next.")
     ] = False,
-    delay: Annotated[int, typer.Option(help="After how many periods of the traffic a reward is known.")] = 0,
+    delay: Annotated[
+        int | None, typer.Option(help="After how many periods of the traffic a reward is known (0).")
+    ] = None,
     budget: Annotated[int | None, typer.Option(help="How many people you can afford.")] = None,
     by: Annotated[
         float | None,
@@ -149,7 +151,7 @@ def plan_trial(
         variation=variation,
         traffic=traffic,
         batched=batched or None,
-        delay=delay or None,
+        delay=delay,
         budget=budget,
         delta=delta,
         seed=seed,

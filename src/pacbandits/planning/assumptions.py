@@ -161,8 +161,9 @@ class Assumptions:
     def describe(self) -> list[tuple[str, str]]:
         """What is supposed, a line each."""
         o = self.outcome
-        rewards = f"mean {o.baseline:g}, from {o.low:g} to {o.high:g}, "
+        rewards = f"mean {o.baseline:.4g}, from {o.low:g} to {o.high:g}, "
         rewards += "all or nothing" if o.spread is None else f"standard deviation {o.spread:g}"
+        differ = f"; people differ by {100 * o.variation:g} % of that, whatever is done" if o.variation else ""
         lines = [
             ("people", f"{count_of(len(self.people), 'context')} with {count_of(self.people.n_features, 'feature')}"),
             ("actions", f"{self.n_actions}"),
@@ -171,7 +172,7 @@ class Assumptions:
                 f"{type(self.policies).__name__.lower()}, about {_power_of_ten(self.policies.log_size)} of them",
             ),
             ("wanted", f"a policy within {self.epsilon:g} of the best, with probability {1 - self.delta:g}"),
-            ("rewards", f"{rewards}; people differ by {100 * o.variation:g} % of that, whatever is done"),
+            ("rewards", f"{rewards}{differ}"),
         ]
         if self.traffic is not None:
             lines.append(("traffic", self.traffic.describe()))

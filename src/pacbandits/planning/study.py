@@ -172,8 +172,11 @@ class StudyPlan:
 
     @property
     def largest_gain(self) -> float:
-        """What the best policy earns more than the best single action, in the scenario where that is most."""
-        return self.unit * max(one.gain for one in self.estimates)
+        """What the best policy earns more than the best single action on average, where that is most."""
+        drawn = [(one.scenario, one.best_over_constant) for one in self.trials] if self.simulated else []
+        drawn = drawn or [(one.scenario, one.gain) for one in self.estimates]
+        gains = [np.mean([gain for of, gain in drawn if of == scenario]) for scenario in {of for of, _ in drawn}]
+        return self.unit * float(max(gains))
 
     def affordable(self, budget: int | None = None, *, progress: Progress | None = None) -> Affordable:
         """What a number of people affords: which ε, how many actions, how deep trees."""
@@ -209,7 +212,7 @@ class StudyPlan:
             years = length * YEARS[s.traffic.period]
             if years > LONG_YEARS:
                 words.append(
-                    f"With {s.traffic.describe()} that takes {years:.1f} years in one of five cases: take a larger ε, "
+                    f"With {s.traffic.describe()} that takes {years:,.0f} years in one of five cases: take a larger ε, "
                     "fewer actions, or a smaller class of policies."
                 )
         if self.simulated and not all(math.isfinite(self.quantiles(one).p95) for one in RIVALS):

@@ -3,7 +3,7 @@
 Of a random half of the rows the policy of largest value is found, and the people whom it treats alike are a group. In
 each group the mean reward of every action is estimated from the other half, which had no say in the groups. What
 actions do in all groups, and beyond that in each, is then drawn from what a normal model makes of those estimates:
-their variance beyond chance, by the method of moments, is that of the truth, and noise draws each toward none.
+their variance beyond chance, which is drawn too, is that of the truth, and noise draws each toward none.
 """
 
 from __future__ import annotations
@@ -153,10 +153,13 @@ def _drawn(means: FloatArray, errors: FloatArray, shares: FloatArray, rng: np.ra
 def _shrunk(values: FloatArray, errors: FloatArray, rng: np.random.Generator, *, freedom: int) -> FloatArray:
     """A draw of what lies behind noisy values, whose own variance is theirs beyond chance.
 
+    Few values tell little of their variance, so that it is drawn as well: chance makes the sum of squares larger or
+    smaller.
+
     freedom: how many values there are less those that follow from the others, as they sum to nothing.
     """
     if freedom == 0:
         return np.zeros_like(values)
-    beyond = max(float((values**2).sum() / freedom - (errors**2).mean()), 0.0)
+    beyond = max(float((values**2).sum() / rng.chisquare(freedom) - (errors**2).mean()), 0.0)
     kept = beyond / (beyond + errors**2)
     return kept * values + np.sqrt(kept) * errors * rng.standard_normal(values.shape)

@@ -209,17 +209,22 @@ def _table(title: str, head: Sequence[str], rows: Iterable[Sequence[str]], *, st
 
 
 def happened_rows(
-    plan: StudyPlan, *, samples: int, algorithm: str, certified: float | None
+    plan: StudyPlan, *, samples: int, algorithm: str, certified: float | None, explored: str | None = None
 ) -> tuple[tuple[str, str, str], ...]:
-    """Planned against happened: people, how usual that is, and what was certified, in the units of rewards."""
+    """Planned against happened: people, how usual that is, and what was certified, in the units of rewards.
+
+    explored: how, in words, if not as the algorithm of that name does.
+    """
     name = algorithm if algorithm in RIVALS else "coda"
+    explored = algorithm if explored is None and name != algorithm else explored
     made, s = plan.quantiles(name), plan.supposed
     rows = [
-        ("explored", CALLED[name], CALLED[name] if name == algorithm else algorithm),
+        ("explored", CALLED[name], CALLED[name] if explored is None else explored),
         ("people", f"{people(made.median)} in the middle case, {people(made.p80)} in 4 of 5", f"{samples:,}"),
-        ("done with as few", f"{share(plan.chance(samples, name))} of planned trials", ""),
+        ("done by then", f"{share(plan.chance(samples, name))} of planned trials", ""),
     ]
     if certified is not None:
+        rows[-1] = (*rows[-1][:2], "yes" if certified <= s.epsilon * (1 + 1e-9) else "no")
         proven = show_number(certified, digits=3) if certified < plan.unit else "nothing"
         rows.append(("distance to the best (ε)", f"{s.epsilon:g}", f"{proven} is proven"))
     return tuple(rows)
@@ -237,6 +242,7 @@ def happened(plan: StudyPlan, certificate: Certificate, log: Log) -> tuple[tuple
         samples=round(certificate.independent),
         algorithm="uniform" if even else "coda",
         certified=certificate.certified_epsilon,
+        explored="all actions equally often" if even else "some actions more often than others",
     )
 
 
