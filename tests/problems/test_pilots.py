@@ -45,8 +45,8 @@ def sizes(truths):
 
 def test_without_effects_what_is_drawn_is_small_and_shrinks_with_rows():
     few, many = (np.mean([sizes(drawn(pilot(rows, seed=s))).mean() for s in range(3)]) for rows in (300, 3_000))
-    # The standard error of the mean of an action, from half of the rows, is 0.065 and 0.02, and in one of two groups 0.09
-    # and 0.03: what is drawn is about as large as that, or less.
+    # The standard error of the mean of an action, from half of the rows, is 0.065 and 0.02, and in one of two groups
+    # 0.09 and 0.03: what is drawn is about as large as that, or less.
     assert few < 0.08
     assert many < 0.022
     assert many < few / 2
