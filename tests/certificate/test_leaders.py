@@ -636,7 +636,7 @@ def test_too_much_slack_claims_nothing(trial):
     problem, states = trial
     state = states[-1]
     ledger = Ledger.of(state.log, state.predictions)
-    early = np.cumsum(ledger.round_sizes) < 0.7 * state.samples
+    early = np.cumsum(ledger.round_sizes) < state.samples / 2
     turns = tuple(NOBODY if before else number % 2 for number, before in enumerate(early))
     assert turns[-3:] in ((0, 1, 0), (1, 0, 1))
     sizes = tuple(50 * size for size in state.leaders.sizes)

@@ -32,7 +32,6 @@ from pacbandits.progress import Progress
 from pacbandits.records import Design
 from pacbandits.rewards import Fitted
 from pacbandits.trials.exploration import (
-    NEGLIGIBLE_SKEW,
     NoisyDesign,
     even_share,
     explore_uniformly,
@@ -55,7 +54,8 @@ DEFAULT_PRECISION = 0.1  # the relative gap to which designs are solved through 
 LOOSENED_ERROR_SHARE, MAX_LOOSENED = 0.3, 0.6
 LISTED_PRECISION = 0.01  # the relative gap to which designs are solved over a list
 MAX_PRICING_ROUNDS, MAX_PRICING_ROUNDS_INEXACT = 25, 8  # of one design; fewer with an oracle that is not exact
-TEMPERING_SHARES = (0.3, 0.6)  # played evenly, of the design of a small class that rare rewards make costly
+# Of a small class: how much more a design costs than it knows before it is mixed, and what is then played evenly.
+COSTLY_DESIGN, TEMPERING_SHARES = 1.1, (0.3, 0.6)
 MAX_POOLED_POLICIES = 200  # the heaviest of one design, to start the next from
 
 
@@ -173,7 +173,7 @@ def _tempered(
     many oracle calls that took.
     """
     plain = price_propensities(task, designed.sampler.propensities(task.contexts))
-    if designed.price <= NEGLIGIBLE_SKEW * plain.upper:
+    if designed.price <= COSTLY_DESIGN * plain.upper:
         return designed, plain.oracle_calls
     mixed = [
         explore_with(state, task, NoisyDesign(replace(design, even_share=share), fitted)) for share in TEMPERING_SHARES

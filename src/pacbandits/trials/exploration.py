@@ -24,9 +24,9 @@ TYPICAL_ERROR_IN_EPSILONS = 1.5  # of the gaps of policies that matter, before t
 # Of the relative error of gaps, what is played evenly on that account for a design that seems to be twice as cheap as
 # uniform exploration; how that falls with what it seems to save; and the most, however little is known.
 HEDGED_ERROR_SHARE, HEDGE_EXPONENT, MAX_EVEN_SHARE = 0.6, 1.5, 0.8
-# By how much what bets lose to rare rewards may exceed what variances tell; how often it is reckoned anew, unless the
-# price changes by less than this share.
-NEGLIGIBLE_SKEW, SKEW_STEPS, SKEW_TOLERANCE = 1.1, 4, 0.1
+# The mean reward below which rewards are rare. Then what bets lose to them is reckoned, so often unless the price
+# changes by less than this share. Of others variances tell enough, and a model that knows little takes some for rare.
+RARE_MEAN_REWARD, SKEW_STEPS, SKEW_TOLERANCE = 0.15, 4, 0.1
 REDESIGN_GROWTH_FACTOR = 1.5  # by which the data have grown when a design is out of date
 
 
@@ -233,17 +233,17 @@ def price_for_bets(task: DesignTask, propensities: FloatArray, means: FloatArray
 
     means (n, A): what rewards are taken to be, on the contexts of the task. guess: about what the price will be.
     """
+    price, calls = guess, 0
+    rare = float((task.contexts.weights @ means).mean()) < RARE_MEAN_REWARD
     least = float(task.scale(np.zeros(1))[0])  # ε, whatever the scale makes of gaps
-    price, calls, plain, by_variance = guess, 0, variances(means), False
-    for _ in range(SKEW_STEPS):
-        noise = skewed_variances(means, 1.0 / (price * least * np.maximum(propensities, 1e-12)))
-        negligible = float(task.contexts.weights @ (noise / plain).max(axis=1)) <= NEGLIGIBLE_SKEW
-        if negligible and by_variance:
-            break
-        found = price_propensities(task if negligible else replace(task, noise=noise), propensities)
-        before, price, by_variance = price, max(found.upper, MIN_DESIGN_PRICE), negligible
+    for _ in range(SKEW_STEPS if rare else 1):
+        if rare:
+            noise = skewed_variances(means, 1.0 / (price * least * np.maximum(propensities, 1e-12)))
+            task = replace(task, noise=noise)
+        found = price_propensities(task, propensities)
+        before, price = price, max(found.upper, MIN_DESIGN_PRICE)
         calls += found.oracle_calls
-        if not negligible and abs(np.log(price / before)) < SKEW_TOLERANCE:
+        if abs(np.log(price / before)) < SKEW_TOLERANCE:
             break
     return price, calls
 
