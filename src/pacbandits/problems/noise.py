@@ -165,9 +165,7 @@ class Gaussian:
         self, counts: IntArray, *, means: FloatArray, variances: FloatArray, rng: np.random.Generator
     ) -> tuple[IntArray, FloatArray, IntArray]:
         """The rewards of counts (k,) draws with means and variances (k,): no two are alike."""
-        which = np.repeat(np.arange(len(counts)), counts)
-        rewards = self.sample(means[which], variances=variances[which], rng=rng)
-        return which, rewards, np.ones(len(which), dtype=np.int64)
+        return _one_by_one(self, counts, means, variances, rng)
 
     def to_arrays(self, means: FloatArray) -> dict[str, NDArray[Any]]:
         """The variance of every context and action."""
@@ -211,9 +209,16 @@ class Beta:
         self, counts: IntArray, *, means: FloatArray, variances: FloatArray, rng: np.random.Generator
     ) -> tuple[IntArray, FloatArray, IntArray]:
         """The rewards of counts (k,) draws with means (k,): no two are alike."""
-        which = np.repeat(np.arange(len(counts)), counts)
-        rewards = self.sample(means[which], variances=variances[which], rng=rng)
-        return which, rewards, np.ones(len(which), dtype=np.int64)
+        return _one_by_one(self, counts, means, variances, rng)
+
+
+def _one_by_one(
+    noise: Noise, counts: IntArray, means: FloatArray, variances: FloatArray, rng: np.random.Generator
+) -> tuple[IntArray, FloatArray, IntArray]:
+    """The rewards of counts (k,) draws, of noise that gives no two alike."""
+    which = np.repeat(np.arange(len(counts)), counts)
+    rewards = noise.sample(means[which], variances=variances[which], rng=rng)
+    return which, rewards, np.ones(len(which), dtype=np.int64)
 
 
 def noise_from_arrays(arrays: Mapping[str, NDArray[Any]]) -> Noise:
