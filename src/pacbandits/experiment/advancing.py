@@ -7,6 +7,7 @@ two do it at once, as a round is opened only if no other was since the snapshot 
 from __future__ import annotations
 
 import json
+import math
 import os
 import secrets
 from collections.abc import Sequence
@@ -257,7 +258,11 @@ class Advancer:
                 "at": at,
                 "rows": len(snapshot.rows),
                 "sequence": snapshot.sequence,
-                "body": json.dumps(look.to_json()),
+                "round": snapshot.rounds[-1].number,
+                "samples": 0 if state is None else state.samples,
+                "withdrawn": len(found.withdrawn),
+                "best": math.inf if certificate is None else certificate["certified_epsilon"],
+                "body": json.dumps(look.to_json() | {"snapshot_at": snapshot.at}),
                 "certificate": None if certificate is None else json.dumps(certificate),
             }
             connection.execute(sa.insert(tables.looks), values)
