@@ -33,6 +33,45 @@ def check_sampler(sampler: object) -> Sampler:
 
 
 @dataclass(frozen=True, eq=False)
+class Sparing:
+    """A sampler that never plays certain actions: what another says, of the others alone, made to sum to 1.
+
+    sampler: the other.
+    spared: the actions that are not played.
+    """
+
+    sampler: Sampler
+    spared: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        check_sampler(self.sampler)
+        strange = [action for action in self.spared if not 0 <= action < self.sampler.n_actions]
+        if strange or len(set(self.spared)) >= self.sampler.n_actions:
+            last = self.sampler.n_actions - 1
+            raise InputError(f"some of the actions from 0 to {last} can be spared, but not all; got {self.spared}")
+
+    @property
+    def n_actions(self) -> int:
+        return self.sampler.n_actions
+
+    def propensities(self, contexts: Contexts) -> FloatArray:
+        """p(a|c) as (n, A); where the other plays nothing that is left, all that is left alike."""
+        out = self.sampler.propensities(contexts).copy()
+        out[:, self.spared] = 0.0
+        left = np.setdiff1d(np.arange(self.n_actions), self.spared)
+        nothing = np.flatnonzero(out.sum(axis=1) <= 0)
+        out[np.ix_(nothing, left)] = 1.0
+        return out / out.sum(axis=1, keepdims=True)
+
+
+def spare(sampler: Sampler, actions: tuple[int, ...]) -> Sampler:
+    """A sampler that does not play these actions: itself if there are none, or it never does."""
+    if isinstance(sampler, Sparing):
+        return sampler if sampler.spared == actions else spare(sampler.sampler, actions)
+    return Sparing(sampler, actions) if actions else sampler
+
+
+@dataclass(frozen=True, eq=False)
 class Design:
     """Sample `a` with probability `p(a|c) ∝ √x`, where x is the weight of the support that disagrees over `a`.
 
