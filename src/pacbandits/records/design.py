@@ -56,12 +56,19 @@ class Sparing:
 
     def propensities(self, contexts: Contexts) -> FloatArray:
         """p(a|c) as (n, A); where the other plays nothing that is left, all that is left alike."""
-        out = self.sampler.propensities(contexts).copy()
-        out[:, self.spared] = 0.0
-        left = np.setdiff1d(np.arange(self.n_actions), self.spared)
-        nothing = np.flatnonzero(out.sum(axis=1) <= 0)
-        out[np.ix_(nothing, left)] = 1.0
-        return out / out.sum(axis=1, keepdims=True)
+        return spare_actions(self.sampler.propensities(contexts), self.spared)
+
+
+def spare_actions(propensities: FloatArray, actions: tuple[int, ...]) -> FloatArray:
+    """Propensities (n, A) without some actions: the others in proportion, or alike where all of them were 0."""
+    if not actions:
+        return propensities
+    out = propensities.copy()
+    out[:, actions] = 0.0
+    left = np.setdiff1d(np.arange(out.shape[1]), actions)
+    nothing = np.flatnonzero(out.sum(axis=1) <= 0)
+    out[np.ix_(nothing, left)] = 1.0
+    return out / out.sum(axis=1, keepdims=True)
 
 
 def spare(sampler: Sampler, actions: tuple[int, ...]) -> Sampler:
