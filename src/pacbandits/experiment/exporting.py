@@ -22,7 +22,7 @@ from pacbandits.experiment.rounds import Rounds
 from pacbandits.experiment.status import best_look
 from pacbandits.records import parquet
 from pacbandits.records.log import UNIT_RANGE
-from pacbandits.records.recorded import RECORD
+from pacbandits.records.recorded import RECORD, pack_text
 
 Json = dict[str, Any]
 FORMAT = "pacbandits record 1"
@@ -70,10 +70,8 @@ def write_export(
         "record_holdout": rows.holdout.astype(np.int64),
         "record_at": rows.at,
         "record_mark": marks,
-        "record_features": np.ascontiguousarray(rows.features),
+        **({"record_features": np.ascontiguousarray(rows.features)} if rows.features.shape[1] else {}),
     }
-    if columns["record_features"].shape[1] == 0:
-        del columns["record_features"]
     for kind, name in ((REWARD, "reward"), (GUARDRAIL, "guardrail")):
         found = outcomes[kind]
         columns |= {
@@ -82,6 +80,8 @@ def write_export(
             f"record_{name}_at": found.at,
             f"record_{name}_late": found.late,
         }
+    packed = pack_text(json.dumps(entries), rows=len(rows))
+    columns["record_entries"] = packed.numbers
     record = {
         "format": FORMAT,
         "experiment": fixed.name,
@@ -89,7 +89,7 @@ def write_export(
         "sequence": sequence,
         "at": moment,
         "mature": snapshot.mature if number else len(rows),
-        "entries": entries,
+        "entries_bytes": packed.size,
     }
     about: Json = {"actions": list(protocol.actions), "known": "known", RECORD: record}
     if protocol.reward_range != UNIT_RANGE:
