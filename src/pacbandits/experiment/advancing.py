@@ -79,7 +79,7 @@ class Advancer:
     def snapshot(self, *, at: int) -> Snapshot:
         """What is known now."""
         with self._database.reading() as connection:
-            t = tables.experiments.c
+            t = tables.standings.c
             sequence = connection.execute(sa.select(t.sequence).where(t.name == self._fixed.name)).scalar_one()
             rounds = tuple(self._rounds.read(connection))
             return Snapshot(self._fixed, self._history.read(connection), rounds, int(sequence), at)
@@ -113,7 +113,7 @@ class Advancer:
             return standing
 
     def _release(self) -> None:
-        mine = tables.experiments.c.designer == self._who
+        mine = tables.standings.c.designer == self._who
         with self._database.engine.begin() as connection:
             connection.execute(_experiment(self._fixed.name).where(mine).values(designer="", design_until=0))
 
@@ -310,4 +310,4 @@ def _counts(snapshot: Snapshot) -> tuple[int, int]:
 
 def _experiment(name: str) -> Any:
     """An update of an experiment's row."""
-    return sa.update(tables.experiments).where(tables.experiments.c.name == name)
+    return sa.update(tables.standings).where(tables.standings.c.name == name)

@@ -33,6 +33,17 @@ COLLECTING, CERTIFIED, PAUSED, STOPPED = "collecting", "certified", "paused", "s
 TAKING_IN = (COLLECTING, CERTIFIED)
 
 
+_T = tables.assignments.c
+_OF_UNITS = sa.select(_T.unit, _T.row, _T.visit, _T.round, _T.action, _T.holdout, _T.propensities).where(
+    _T.unit.in_(sa.bindparam("units", expanding=True))
+)
+# SQLite would rather read all of an experiment than two of its trees; the plus keeps it from the first.
+_OF_EXPERIMENT = {
+    True: sa.literal_column("+assignments.experiment", sa.Text) == sa.bindparam("experiment"),
+    False: _T.experiment == sa.bindparam("experiment"),
+}
+
+
 @dataclass(frozen=True)
 class _Known:
     """An assignment that was made before."""
@@ -51,7 +62,7 @@ class Assigner:
     def __init__(self, database: Database, fixed: Fixed, rounds: Rounds) -> None:
         self._database, self._fixed, self._rounds = database, fixed, rounds
         protocol = fixed.protocol
-        self._names = protocol.actions
+        self._names, self._of_units = protocol.actions, _OF_UNITS.where(_OF_EXPERIMENT[database.sqlite])
         self._sticky = protocol.visits == "sticky"
         self._standard_row = np.eye(len(self._names))[protocol.standard_action]
 
@@ -169,14 +180,12 @@ class Assigner:
 
     def _known(self, connection: Connection, units: list[str]) -> dict[str, _Known]:
         """The last assignment of each unit that has one."""
-        t = tables.assignments.c
-        columns = (t.unit, t.row, t.visit, t.round, t.action, t.holdout, t.propensities)
         found: dict[str, _Known] = {}
         for start in range(0, len(units), UNITS_ASKED_AT_ONCE):
-            part = units[start : start + UNITS_ASKED_AT_ONCE]
-            query = sa.select(*columns).where(t.experiment == self._fixed.name, t.unit.in_(part)).order_by(t.visit)
-            for unit, row, visit, number, action, holdout, propensities in connection.execute(query):
-                found[unit] = _Known(row, visit, number, action, bool(holdout), bytes(propensities))
+            asked = {"experiment": self._fixed.name, "units": units[start : start + UNITS_ASKED_AT_ONCE]}
+            for unit, row, visit, number, action, holdout, propensities in connection.execute(self._of_units, asked):
+                if unit not in found or visit > found[unit].visit:
+                    found[unit] = _Known(row, visit, number, action, bool(holdout), bytes(propensities))
         return found
 
     def _answer(self, unit: str, known: _Known, *, new: bool) -> Assignment:

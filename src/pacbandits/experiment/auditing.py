@@ -103,8 +103,8 @@ def audit(record: Record, certificate: Certificate | None = None, *, head: str |
         return Audit((f"the record cannot be read: {error}",), last, count, ())
     checked.append(f"the protocol is the one with the digest {terms.digest}")
     checked.append(
-        f"designs, stakes, models and leaders of {count_of(len(terms.rounds), 'round')} were written down before their rows, "
-        "which were drawn with the probabilities that these give"
+        f"designs, stakes, models and leaders of {count_of(len(terms.rounds), 'round')} were written down before their "
+        "rows, which were drawn with the probabilities that these give"
     )
     checked.append("rewards, and which of them each design knew, follow from the order of records")
     if certificate is not None:
@@ -200,7 +200,7 @@ def _replay(record: Record) -> tuple[list[str], list[bytes]]:
 
 
 def _wrong_rounds(record: Record, terms: Terms) -> list[str]:
-    """Whether rounds follow each other, begin before their rows, and give the probabilities that rows were drawn with."""
+    """Whether rounds follow each other, begin before their rows, and give the probabilities of these."""
     faults, rounds = list[str](), terms.rounds
     if [one.number for one in rounds] != list(range(len(rounds))):
         return ["rounds are not numbered one after the other"]

@@ -66,8 +66,8 @@ class Database:
     def writing(self, name: str) -> Generator[tuple[Connection, Row]]:
         """A transaction on an experiment, which nobody else writes to meanwhile, and the experiment's row."""
         with self.engine.begin() as connection:
-            query = sa.select(*_STANDING).where(tables.experiments.c.name == name)
-            found = connection.execute(query if self.sqlite else query.with_for_update()).one_or_none()
+            query = _STANDING if self.sqlite else _STANDING.with_for_update()
+            found = connection.execute(query, {"wanted": name}).one_or_none()
             if found is None:
                 raise unknown(name, names_in(connection))
             yield connection, found
@@ -82,8 +82,7 @@ class Database:
         self.engine.dispose()
 
 
-# All of an experiment's row but what never changes.
-_STANDING = [c for c in tables.experiments.c if c.name not in ("protocol", "contexts", "secret")]
+_STANDING = sa.select(tables.standings).where(tables.standings.c.name == sa.bindparam("wanted"))
 
 
 def names_in(connection: Connection) -> tuple[str, ...]:

@@ -103,12 +103,15 @@ class Experiment:
             mature=0,
             model=state.model.to_json(),
         )
-        values = {
+        fixed = {
             "name": protocol.name,
             "protocol": json.dumps(protocol.to_json()),
             "contexts": pack_contexts(protocol.contexts),
             "secret": secrets.token_bytes(32),
             "created": at,
+        }
+        standing = {
+            "name": protocol.name,
             "state": COLLECTING,
             "head": BEGINNING,
             **dict.fromkeys(("reason", "designer"), ""),
@@ -120,8 +123,9 @@ class Experiment:
         }
         try:
             with base.engine.begin() as connection:
-                connection.execute(sa.insert(tables.experiments), values)
-                query = sa.select(tables.experiments).where(tables.experiments.c.name == protocol.name)
+                connection.execute(sa.insert(tables.experiments), fixed)
+                connection.execute(sa.insert(tables.standings), standing)
+                query = sa.select(tables.standings).where(tables.standings.c.name == protocol.name)
                 book = Book(connection, connection.execute(query).one(), at=at)
                 book.enter("created", {"protocol": protocol.published(), "digest": protocol.digest})
                 open_round(book, first)

@@ -147,7 +147,7 @@ def read_result(database: Database, fixed: Fixed) -> Result:
 
 
 def _standing(connection: Connection, name: str) -> Row:
-    found = connection.execute(sa.select(tables.experiments).where(tables.experiments.c.name == name)).one_or_none()
+    found = connection.execute(sa.select(tables.standings).where(tables.standings.c.name == name)).one_or_none()
     if found is None:
         raise unknown(name, names_in(connection))
     return found
