@@ -24,7 +24,8 @@ from pacbandits.experiment.guardrail import GuardrailTest, guardrail_of
 from pacbandits.experiment.history import History, Snapshot
 from pacbandits.experiment.live_design import Deployed, live, without
 from pacbandits.experiment.looks import Look, look_at
-from pacbandits.experiment.rounds import ENDLESS, Round, Rounds, open_round
+from pacbandits.experiment.opened_rounds import Rounds, open_round
+from pacbandits.experiment.rounds import ENDLESS, Round
 from pacbandits.policies.base import PolicyClass
 from pacbandits.trials.late import PlayedRound, catch_up, leaders_again
 from pacbandits.trials.trial import Trial, TrialPlan, TrialState

@@ -21,9 +21,10 @@ from pacbandits.experiment.database import Connection, Database, Row
 from pacbandits.experiment.draws import ACTION, HOLDOUT, draws
 from pacbandits.experiment.extra import sqlalchemy as sa
 from pacbandits.experiment.fixed import Fixed
+from pacbandits.experiment.opened_rounds import Rounds, open_round
 from pacbandits.experiment.people import Assignment, AssignmentRequest
 from pacbandits.experiment.refusals import NotCollecting
-from pacbandits.experiment.rounds import Round, Rounds, open_round
+from pacbandits.experiment.rounds import Round
 from pacbandits.records import Contexts
 
 MAX_UNIT_CHARACTERS = 256

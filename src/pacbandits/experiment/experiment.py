@@ -30,12 +30,13 @@ from pacbandits.experiment.exporting import write_export
 from pacbandits.experiment.extra import sqlalchemy as sa
 from pacbandits.experiment.fixed import Fixed, read_fixed
 from pacbandits.experiment.live_design import LiveDesign
+from pacbandits.experiment.opened_rounds import Rounds, open_round
 from pacbandits.experiment.packed_contexts import pack_contexts
 from pacbandits.experiment.people import Assignment, AssignmentRequest, Recorded, Report, Value
 from pacbandits.experiment.protocol import ExperimentProtocol
 from pacbandits.experiment.recording import Recorder
 from pacbandits.experiment.refusals import AlreadyThere
-from pacbandits.experiment.rounds import Round, Rounds, open_round
+from pacbandits.experiment.rounds import Round
 from pacbandits.experiment.sealing import Seal, read_seal
 from pacbandits.experiment.status import Result, Status, read_result, read_status
 from pacbandits.experiment.steering import Steerer

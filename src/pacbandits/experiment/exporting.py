@@ -18,7 +18,7 @@ from pacbandits.experiment.database import Connection, Database
 from pacbandits.experiment.extra import sqlalchemy as sa
 from pacbandits.experiment.fixed import Fixed
 from pacbandits.experiment.history import NEVER, History, Snapshot
-from pacbandits.experiment.rounds import Rounds
+from pacbandits.experiment.opened_rounds import Rounds
 from pacbandits.experiment.status import best_look
 from pacbandits.records import parquet
 from pacbandits.records.log import UNIT_RANGE

@@ -11,7 +11,8 @@ from pacbandits.experiment import tables
 from pacbandits.experiment.database import Connection, Database, Row, names_in, unknown
 from pacbandits.experiment.extra import sqlalchemy as sa
 from pacbandits.experiment.fixed import Fixed
-from pacbandits.experiment.rounds import ENDLESS, Rounds
+from pacbandits.experiment.opened_rounds import Rounds
+from pacbandits.experiment.rounds import ENDLESS
 from pacbandits.experiment.steering import events_in
 from pacbandits.experiment.times import spell
 

@@ -94,6 +94,15 @@ def late_words(known: IntArray | None) -> tuple[str, ...]:
     return (KNOWN_REMARK, f"{words}: nothing is assumed of why")
 
 
+def check_all_in(rewards: FloatArray, *, by: str) -> None:
+    """Raise where a reward (n,) is not in; by: who cannot do without."""
+    if (out := int(np.isnan(rewards).sum())) > 0:
+        raise InputError(
+            f"{count_of(out, 'reward')} of {len(rewards):,} not in yet, and {by} needs all of them; wait until they "
+            "are, or take the first rounds whose rewards are (log.only(…))"
+        )
+
+
 def as_known(rewards: FloatArray, known: IntArray, *, before: int) -> tuple[FloatArray, IntArray]:
     """Rewards (n,) and when they were known, as they stood when the round of this number began."""
     later: BoolArray = known > before
