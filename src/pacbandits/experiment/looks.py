@@ -6,7 +6,6 @@ together, however many there are; what it estimates is said to be an estimate.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING
 
@@ -101,7 +100,9 @@ def look_at(protocol: ExperimentProtocol, found: Found, *, last: Look | None = N
     drawn = None if table is None or not snapshot.counted.any() else table.only(snapshot.counted)
     checks = () if log is None else look(log)
     certificate = None if state is None or state.certificate is None else replace(state.certificate, checks=checks)
-    worth = None if certificate is None or log is None else measure_worth(certificate, log)
+    worth = None
+    if certificate is not None and log is not None and not log.awaited.all():
+        worth = measure_worth(certificate, log)
     policy = None if certificate is None else certificate.policy
     a_day = people_a_day(snapshot.rows.at[snapshot.counted], now=at)
     to_go = look_forward(certificate, log, found.policies, a_day=a_day, plan=protocol.plan)
@@ -111,12 +112,12 @@ def look_at(protocol: ExperimentProtocol, found: Found, *, last: Look | None = N
         samples=0 if log is None else log.samples,
         claim=None if certificate is None else _claim(certificate, at=at, round_number=len(snapshot.rounds) - 1),
         to_go=None if to_go is None else to_go.to_json(),
-        value=None if worth is None or not math.isfinite(worth.value.estimate) else _value(protocol, worth),
-        arms=_arms(protocol, drawn, withdrawn=found.withdrawn),
+        value=None if worth is None else _value(protocol, worth),
+        arms=_arms(protocol, drawn, log, withdrawn=found.withdrawn),
         leaves=tuple(one.to_json() for one in leaves),
         policy=None if policy is None else policy.to_json(),
         health=_health(snapshot, drawn, checks),
-        holdout_compared=_compare_holdout(protocol, snapshot, table, drawn),
+        holdout_compared=_compare_holdout(protocol, snapshot, table, log),
         certificate=certificate,
     )
 
@@ -160,20 +161,27 @@ def _spelt(interval: Interval, *, sign: str = "") -> str:
     return f"{interval.estimate:{sign}.3g} ({interval.low:{sign}.3g} to {interval.high:{sign}.3g})"
 
 
-def _arms(protocol: ExperimentProtocol, drawn: Log | None, *, withdrawn: tuple[str, ...]) -> tuple[Json, ...]:
-    """Every action as it was tried, none of it weighted or modelled; drawn: the rows that count."""
+def _arms(
+    protocol: ExperimentProtocol, drawn: Log | None, log: Log | None, *, withdrawn: tuple[str, ...]
+) -> tuple[Json, ...]:
+    """Every action as it was tried, none of it weighted or modelled.
+
+    drawn: all rows that count. log: those of them that are looked at, by which means are told: of later rows the good
+    rewards may be in, and the others out.
+    """
     low, high = protocol.reward_range
     out: list[Json] = []
     for number, name in enumerate(protocol.actions):
-        rows = np.zeros(0, dtype=np.float64) if drawn is None else drawn.rewards[drawn.actions == number]
-        known = rows[~np.isnan(rows)]
+        rows = 0 if drawn is None else int((drawn.actions == number).sum())
+        known = 0 if drawn is None else int(((drawn.actions == number) & ~drawn.awaited).sum())
+        seen = np.empty(0) if log is None else log.rewards[(log.actions == number) & ~log.awaited]
         out.append(
             {
                 "action": name,
-                "assigned": len(rows),
-                "share": 0.0 if drawn is None else len(rows) / len(drawn),
-                "mean": float(low + (high - low) * known.mean()) if len(known) else None,
-                "rewards_in": len(known),
+                "assigned": rows,
+                "share": 0.0 if drawn is None else rows / len(drawn),
+                "mean": float(low + (high - low) * seen.mean()) if len(seen) else None,
+                "rewards_in": known,
                 "withdrawn": name in withdrawn,
             }
         )
@@ -204,13 +212,16 @@ def _health(snapshot: Snapshot, drawn: Log | None, checks: tuple[Check, ...]) ->
 
 
 def _compare_holdout(
-    protocol: ExperimentProtocol, snapshot: Snapshot, table: Log | None, drawn: Log | None
+    protocol: ExperimentProtocol, snapshot: Snapshot, table: Log | None, log: Log | None
 ) -> Json | None:
-    """Mean rewards of those who always get the standard action and of those who are drawn for, first visits of both."""
-    held = snapshot.rows.holdout & (snapshot.rows.visits == 0)
-    if protocol.holdout == 0 or table is None or drawn is None or not held.any():
+    """Mean rewards of those who always get the standard action and of those who are drawn for, first visits of both.
+
+    table: all rows. log: those of the trial that are looked at; of the holdout as many of the first rows are.
+    """
+    held = np.flatnonzero((snapshot.rows.holdout & (snapshot.rows.visits == 0))[: snapshot.mature])
+    if table is None or log is None or not len(held):
         return None
-    parts = {"holdout": table.only(held), "experiment": drawn}
+    parts = {"holdout": table.take(held), "experiment": log}
     return {name: mean_reward(part, delta=protocol.delta) for name, part in parts.items()}
 
 
@@ -238,6 +249,6 @@ def mean_reward(log: Log, *, delta: float) -> Json:
         "rows": n,
         "rewards_in": len(known),
         "mean": float(low + (high - low) * known.mean()) if len(known) else None,
-        "low": worth.low if math.isfinite(worth.low) else low,
-        "high": worth.high if math.isfinite(worth.high) else high,
+        "low": worth.low,
+        "high": worth.high,
     }
