@@ -14,15 +14,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
-
 from pacbandits.experiment import tables
 from pacbandits.experiment.assigning import CERTIFIED, COLLECTING, PAUSED
 from pacbandits.experiment.book import Book
 from pacbandits.experiment.database import Database, Row
 from pacbandits.experiment.extra import sqlalchemy as sa
 from pacbandits.experiment.fixed import Fixed
-from pacbandits.experiment.guardrail import GuardrailLook, GuardrailTest, look_at_guardrail
+from pacbandits.experiment.guardrail import GuardrailTest, guardrail_of
 from pacbandits.experiment.history import History, Snapshot
 from pacbandits.experiment.live_design import Deployed, live, without
 from pacbandits.experiment.looks import Look, look_at
@@ -246,7 +244,7 @@ class Advancer:
         last = None if before is None else Look.from_json(json.loads(before))
         look = look_at(self._fixed.protocol, found, last=last, at=at)
         state = found.state
-        certificate = None if state is None or state.certificate is None else state.certificate.to_json()
+        certificate = None if look.certificate is None else look.certificate.to_json()
         with self._database.writing(self._fixed.name) as (connection, standing):
             number = int(standing.look) + 1
             look = replace(look, number=number)
@@ -260,7 +258,7 @@ class Advancer:
                 "samples": 0 if state is None else state.samples,
                 "withdrawn": len(found.withdrawn),
                 "best": math.inf if certificate is None else certificate["certified_epsilon"],
-                "body": json.dumps(look.to_json() | {"snapshot_at": snapshot.at}),
+                "body": json.dumps(look.to_json()),
                 "certificate": None if certificate is None else json.dumps(certificate),
             }
             connection.execute(sa.insert(tables.looks), values)
@@ -280,22 +278,6 @@ def find_out(fixed: Fixed, snapshot: Snapshot, withdrawn: tuple[str, ...]) -> Fo
     if withdrawn:
         rounds = leaders_again(trial, policies, contexts, rounds, log)
     return Found(snapshot, trial, policies, catch_up(trial, start, rounds, log), withdrawn)
-
-
-def guardrail_of(snapshot: Snapshot) -> GuardrailLook | None:
-    """Whether the second outcome is too frequent among those who are drawn for; None where there is none."""
-    protocol, rows = snapshot.fixed.protocol, snapshot.rows
-    if protocol.guardrail is None or not len(rows):
-        return None
-    shape, drawn = (len(snapshot.rounds), protocol.n_actions), ~rows.holdout
-    cells = np.ravel_multi_index((rows.rounds[drawn], rows.actions[drawn]), shape)
-    values = np.where(rows.guardrail_sequence < snapshot.sequence, rows.guardrail, np.nan)[drawn]
-    came = ~np.isnan(values)
-    counts = [
-        np.bincount(cells, weights=weights, minlength=shape[0] * shape[1]).reshape(shape)
-        for weights in (None, came, np.where(came, values, 0.0))
-    ]
-    return look_at_guardrail(protocol.guardrail, protocol.actions, rows=counts[0], seen=counts[1], totals=counts[2])
 
 
 def _usable(snapshot: Snapshot) -> int:
