@@ -11,7 +11,7 @@ import math
 import os
 import secrets
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from pacbandits.experiment import tables
@@ -19,6 +19,7 @@ from pacbandits.experiment.assigning import CERTIFIED, COLLECTING, PAUSED
 from pacbandits.experiment.book import Book
 from pacbandits.experiment.database import Database, Row
 from pacbandits.experiment.extra import sqlalchemy as sa
+from pacbandits.experiment.finding import Found, find_out
 from pacbandits.experiment.fixed import Fixed
 from pacbandits.experiment.guardrail import GuardrailTest, guardrail_of
 from pacbandits.experiment.history import History, Snapshot
@@ -26,32 +27,12 @@ from pacbandits.experiment.live_design import Deployed, live, without
 from pacbandits.experiment.looks import Look, look_at
 from pacbandits.experiment.opened_rounds import Rounds, open_round
 from pacbandits.experiment.rounds import ENDLESS, Round
-from pacbandits.policies.base import PolicyClass
-from pacbandits.trials.late import PlayedRound, catch_up, leaders_again
-from pacbandits.trials.trial import Trial, TrialPlan, TrialState
+from pacbandits.trials.trial import TrialPlan
 
 Json = dict[str, Any]
 LEASE_SECONDS = 600.0
 MIN_NEW_SHARE = 0.04  # of the rewards that were known, by how many more another design or look is due
 MIN_FIRST_SHARE = 0.5  # of the first round, whose rewards are in when the second is designed
-
-
-@dataclass(frozen=True, eq=False)
-class Found:
-    """What the data say at a snapshot.
-
-    snapshot: which one.
-    trial: at the part of δ that there is for what was withdrawn.
-    policies: the class without those actions.
-    state: of the trial; None before the first row.
-    withdrawn: names of actions.
-    """
-
-    snapshot: Snapshot
-    trial: Trial
-    policies: PolicyClass
-    state: TrialState | None
-    withdrawn: tuple[str, ...] = ()
 
 
 class Advancer:
@@ -264,20 +245,6 @@ class Advancer:
             connection.execute(sa.insert(tables.looks), values)
             connection.execute(_experiment(self._fixed.name).values(look=number))
         return look
-
-
-def find_out(fixed: Fixed, snapshot: Snapshot, withdrawn: tuple[str, ...]) -> Found:
-    """What the trial makes of a snapshot, without the actions that were withdrawn."""
-    trial, policies = fixed.protocol.trial(withdrawn)
-    log = snapshot.log()
-    if log is None:
-        return Found(snapshot, trial, policies, None, withdrawn)
-    contexts = fixed.protocol.contexts
-    rounds: Sequence[PlayedRound] = [one.played() for one in snapshot.rounds if one.kind != "deployed"]
-    start = trial.start(policies, contexts)
-    if withdrawn:
-        rounds = leaders_again(trial, policies, contexts, rounds, log)
-    return Found(snapshot, trial, policies, catch_up(trial, start, rounds, log), withdrawn)
 
 
 def _usable(snapshot: Snapshot) -> int:

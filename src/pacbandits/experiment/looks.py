@@ -24,7 +24,7 @@ from pacbandits.policies.trees.tree import TreePolicy
 from pacbandits.records import Contexts, Log, likeliest
 
 if TYPE_CHECKING:
-    from pacbandits.experiment.advancing import Found
+    from pacbandits.experiment.finding import Found
     from pacbandits.experiment.history import Snapshot
 
 
