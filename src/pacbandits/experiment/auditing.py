@@ -25,6 +25,7 @@ import numpy as np
 
 from pacbandits.arrays import BoolArray, IntArray, as_read
 from pacbandits.certificate.certificate import Certificate
+from pacbandits.checks import texts
 from pacbandits.errors import InputError, count_of
 from pacbandits.experiment.chain import (
     ASSIGNMENT,
@@ -232,7 +233,8 @@ def _contexts(record: Record, terms: Terms, rows: IntArray) -> Contexts:
     """The contexts of some rows, coded as the protocol has them."""
     about = terms.protocol.fields("contexts", of="contexts of the protocol")
     names, d = about.texts("names"), len(about.texts("names"))
-    categories = tuple(None if one is None else tuple(one) for one in about.items("categories"))
+    listed = about.items("categories")
+    categories = tuple(None if one is None else texts(one, name="labels of a category") for one in listed)
     features = record.features[rows]
     ids = features[:, d].astype(np.int64) if features.shape[1] > d else None
     return Contexts(features[:, :d], names, categories, ids, np.full(len(rows), 1.0 / len(rows)))
