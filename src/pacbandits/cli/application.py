@@ -11,6 +11,7 @@ from typing import Any
 
 from pacbandits.cli import applying as _applying
 from pacbandits.cli import certifying as _certifying
+from pacbandits.cli import driving as _driving
 from pacbandits.cli import evaluating as _evaluating
 from pacbandits.cli import experiments as _experiments
 from pacbandits.cli import listing as _listing
@@ -25,7 +26,8 @@ from pacbandits.flags import speaking_flags
 
 __all__ = ["answer", "app"]
 # Importing them puts their commands into the application.
-_commands = (_planning, _running, _experiments, _certifying, _evaluating, _verifying, _applying, _measuring, _listing)
+_commands = (_planning, _running, _experiments, _driving, _certifying, _evaluating, _verifying, _applying)
+_more_commands = (_measuring, _listing)
 
 
 def answer() -> None:
