@@ -25,6 +25,7 @@ import numpy as np
 
 from pacbandits.arrays import BoolArray, IntArray, as_read
 from pacbandits.certificate.certificate import Certificate
+from pacbandits.checks import texts
 from pacbandits.errors import InputError, count_of
 from pacbandits.experiment.chain import (
     ASSIGNMENT,
@@ -103,8 +104,8 @@ def audit(record: Record, certificate: Certificate | None = None, *, head: str |
         return Audit((f"the record cannot be read: {error}",), last, count, ())
     checked.append(f"the protocol is the one with the digest {terms.digest}")
     checked.append(
-        f"designs, stakes, models and leaders of {count_of(len(terms.rounds), 'round')} were written down before their rows, "
-        "which were drawn with the probabilities that these give"
+        f"designs, stakes, models and leaders of {count_of(len(terms.rounds), 'round')} were written down before their "
+        "rows, which were drawn with the probabilities that these give"
     )
     checked.append("rewards, and which of them each design knew, follow from the order of records")
     if certificate is not None:
@@ -200,7 +201,7 @@ def _replay(record: Record) -> tuple[list[str], list[bytes]]:
 
 
 def _wrong_rounds(record: Record, terms: Terms) -> list[str]:
-    """Whether rounds follow each other, begin before their rows, and give the probabilities that rows were drawn with."""
+    """Whether rounds follow each other, begin before their rows, and give the probabilities of these."""
     faults, rounds = list[str](), terms.rounds
     if [one.number for one in rounds] != list(range(len(rounds))):
         return ["rounds are not numbered one after the other"]
@@ -232,7 +233,8 @@ def _contexts(record: Record, terms: Terms, rows: IntArray) -> Contexts:
     """The contexts of some rows, coded as the protocol has them."""
     about = terms.protocol.fields("contexts", of="contexts of the protocol")
     names, d = about.texts("names"), len(about.texts("names"))
-    categories = tuple(None if one is None else tuple(one) for one in about.items("categories"))
+    listed = about.items("categories")
+    categories = tuple(None if one is None else texts(one, name="labels of a category") for one in listed)
     features = record.features[rows]
     ids = features[:, d].astype(np.int64) if features.shape[1] > d else None
     return Contexts(features[:, :d], names, categories, ids, np.full(len(rows), 1.0 / len(rows)))
