@@ -27,6 +27,7 @@ from pacbandits.experiment.live_design import Deployed, live, without
 from pacbandits.experiment.looks import Look, look_at
 from pacbandits.experiment.opened_rounds import Rounds, open_round
 from pacbandits.experiment.rounds import ENDLESS, Round
+from pacbandits.policies.registry import class_to_json
 from pacbandits.trials.trial import TrialPlan
 
 Json = dict[str, Any]
@@ -216,7 +217,9 @@ class Advancer:
         """Keep what was found."""
         snapshot = found.snapshot
         look, state = look_at(self._fixed.protocol, found, at=at), found.state
-        certificate = None if look.certificate is None else look.certificate.to_json()
+        certificate = None
+        if look.certificate is not None:
+            certificate = look.certificate.to_json() | {"class": class_to_json(found.policies)}
         with self._database.writing(self._fixed.name) as (connection, standing):
             number = int(standing.look) + 1
             look = replace(look, number=number)
