@@ -80,6 +80,9 @@ def test_from_a_file_to_a_certified_policy(run, at):
     code, out, _ = run("experiment", "export", "checkout", "record.parquet", "--certificate", "proof.json")
     assert code == 0
     assert "pacbandits verify proof.json record.parquet" in out
+    code, out, err = run("verify", "proof.json", "record.parquet")
+    assert (code, err) == (0, "")
+    assert out.startswith("good: ")
 
 
 def test_an_experiment_is_steered(run, at):
