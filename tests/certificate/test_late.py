@@ -18,6 +18,7 @@ from pacbandits.certificate.rule import follow_rule
 from pacbandits.certificate.values import measure_worth
 from pacbandits.certificate.watching import look
 from pacbandits.problems.pilots import PilotEffects
+from pacbandits.records.digest import digest_log
 from pacbandits.records.late import NOT_IN
 from pacbandits.report.arms import tried_arms
 from pacbandits.rewards import CellMeans, first_model, predict_by_round
@@ -153,6 +154,38 @@ def test_a_log_of_a_single_round_has_no_order_in_which_rewards_were_known():
     assert verify(made, waiting, learnt.policies).good
     forged = replace(made, ordered=True)
     assert "no rounds that tell which were known" in verify(forged, waiting, learnt.policies).faults[0]
+
+
+def test_where_the_last_rounds_are_out_the_first_ones_prove_more():
+    policies, whole = trees(), draw(1_200, seed=14)
+    out = (whole.rounds == ROUNDS - 1) & (np.random.default_rng(0).random(1_200) < 0.5)
+    log = replace(whole, rewards=np.where(out, np.nan, whole.rewards), known=np.where(out, NOT_IN, whole.rounds + 1))
+    made = certify(log, policies, epsilon=0.5)
+    before = certify(log.as_of(ROUNDS - 1), policies, epsilon=0.5)
+    assert made.to_json() == before.to_json()
+    assert made.rows == (whole.rounds < ROUNDS - 1).sum()
+    assert not any("not in" in words for words in made.assumptions)
+    verdict = verify(made, log, policies)
+    assert verdict.good
+    assert any("the log has gone on since" in words for words in verdict.checked)
+    # A single straggler in the first round is no reason to leave out all the others.
+    early = np.arange(1_200) == 7
+    few = replace(whole, rewards=np.where(early, np.nan, whole.rewards), known=np.where(early, NOT_IN, ROUNDS))
+    assert certify(few, policies, epsilon=0.5).rows == 1_200
+
+
+def test_a_claim_stays_one_of_the_log_as_it_stood():
+    policies, log = trees(), late(draw(1_200, seed=15), 0.01, delay=2)
+    then = log.as_of(4)
+    made = certify(then, policies, epsilon=0.5)
+    assert made.is_of(log)
+    assert digest_log(made.of(log)) == made.digest
+    assert verify(made, log, policies).good
+    other = replace(
+        log, rewards=np.where(log.rounds == 0, 1.0, log.rewards), known=np.where(log.rounds == 0, 1, log.known)
+    )
+    assert not made.is_of(other)
+    assert "digest" in verify(made, other, policies).faults[0]
 
 
 def test_nothing_in_proves_nothing():

@@ -142,6 +142,34 @@ def test_before_any_reward_is_in_rounds_are_like_the_first(kind, spec):
     assert trial.design(later).samples >= 1
 
 
+@pytest.mark.parametrize("spec", [LED, LISTED])
+def test_where_the_last_round_is_out_the_first_ones_prove_more(spec):
+    problem, trial = load_problem(spec), Uniform(0.1, 0.1)
+    states, fixed = played(Uniform(0.02, 0.1), problem)
+    log = states[-1].log
+    out = log.rounds == ROUNDS - 1
+    log = replace(log, rewards=np.where(out, np.nan, log.rewards), known=np.where(out, -1, log.rounds + 1))
+    got, before = catch_up(trial, states[0], fixed, log), catch_up(trial, states[0], fixed[:-1], log.as_of(ROUNDS - 1))
+    assert got.certificate.to_json() == before.certificate.to_json()
+    assert got.samples == len(log) > got.certificate.rows
+    assert got.missing == before.missing
+    assert verify(got.certificate, log, problem.policies).good
+    assert trial.result(got).policy is got.policy
+
+
+def test_what_is_chosen_is_chosen_by_what_may_be_used_by_now():
+    problem, trial = load_problem(LISTED), Uniform(0.1, 0.1)
+    states, fixed = played(trial, problem)
+    log = states[-1].log
+    # Of the last round the successes have come, and count; but they are to be used once the failures are known as well.
+    came = (log.rounds < ROUNDS - 1) | (log.rewards == 1)
+    known = np.where(log.rounds < ROUNDS - 1, log.rounds + 1, ROUNDS + 5)
+    soon = replace(log, rewards=np.where(came, log.rewards, np.nan), known=np.where(came, known, -1))
+    got, before = catch_up(trial, states[0], fixed, soon), catch_up(trial, states[0], fixed[:-1], log.as_of(ROUNDS - 1))
+    assert got.informed.rounds.max() == ROUNDS - 2
+    assert [samples for _, samples in got.played] == [samples for _, samples in before.played]
+
+
 def test_rounds_may_have_other_sizes_than_planned_or_no_rows_yet():
     problem, trial = load_problem(LED), Uniform(0.05, 0.1)
     states, fixed = played(trial, problem)
