@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from pacbandits import Contexts, Finite, InputError, Log, Trees, certify, evaluate, read_log, verify
-from pacbandits.certificate import Ledger
+from pacbandits.certificate import Bets, Ledger
 from pacbandits.certificate.asymptotic import certify_asymptotically
 from pacbandits.certificate.choosing import lead_log
 from pacbandits.certificate.learning import learn_class
 from pacbandits.certificate.rows import Against
 from pacbandits.certificate.rule import follow_rule
-from pacbandits.certificate.values import measure_worth
+from pacbandits.certificate.values import _centres, _Rows, measure_worth
 from pacbandits.certificate.watching import look
 from pacbandits.problems.pilots import PilotEffects
 from pacbandits.records.digest import digest_log
@@ -238,6 +238,18 @@ def test_centres_and_predictions_of_values_are_of_what_was_known():
     worth = measure_worth(made, log)
     assert worth is not None
     assert worth.value.low <= worth.value.estimate <= worth.value.high
+
+
+def test_the_centre_of_a_round_is_of_what_was_known_before_it():
+    log = late(draw(300, seed=16), 0.0, delay=2)
+    weights, f = np.eye(3)[np.zeros(300, dtype=int)], np.full((300, 3), 0.5)
+    counted = np.ones(300, dtype=bool)
+    rows = _Rows(log, f, weights, Bets((1.0,), (0.3,) * ROUNDS), counted)
+    found = _centres(rows, weights, log.rounds)
+    scores = 0.5 + (log.actions == 0) * (log.rewards - 0.5) / log.played_propensities
+    for number in range(ROUNDS):
+        known = log.known <= number
+        assert found[number] == pytest.approx(np.clip(scores[known].mean(), -1, 1) if known.any() else 0.0)
 
 
 def test_drift_is_looked_for_where_all_rewards_are_in():
