@@ -26,7 +26,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from pacbandits.arrays import FloatArray
-from pacbandits.certificate import Ledger
+from pacbandits.certificate import Certificate, Ledger
+from pacbandits.certificate.choosing import end_that_pays
 from pacbandits.checks import instance, positive, settle, whole_number
 from pacbandits.errors import InputError
 from pacbandits.policies.base import PolicyClass
@@ -62,8 +63,10 @@ class PlayedRound:
 def catch_up(trial: Trial, state: TrialState, rounds: Sequence[PlayedRound], log: Log) -> TrialState:
     """The state of a trial after these rounds, by all rows so far.
 
-    Rewards that are not in count at their worst; what is chosen is chosen by those that are. Where all are in, it is
-    the state that `absorb` comes to round by round.
+    Rewards that are not in count at their worst; what is chosen is chosen by those that were known before the next
+    round. Where many rewards of the last rounds are out, the certificate may be of the first rounds alone: the bound is
+    of all n at once, so that whoever looks may look at the first n of all rows, whichever prove most. Where all are in,
+    it is the state that `absorb` comes to round by round.
 
     state: as the trial started; if it has a certificate, of an earlier look at this trial, that stays the answer unless
         more is proven now.
@@ -91,15 +94,18 @@ def catch_up(trial: Trial, state: TrialState, rounds: Sequence[PlayedRound], log
         round_number=len(rounds),
         samples=log.samples,
     )
-    leader = _choose_leader(trial, seen, rounds, log, predictions)
+    leader = _choose_leader(trial, seen, rounds, predictions)
     favourite = likeliest(state.policy) if leader is None else leader
     latest, calls = trial.certify(seen, Ledger.of(log, predictions), favourite)
+    if (end := end_that_pays(log, epsilon=trial.epsilon)) is not None:
+        shorter, more = trial.certify(*_first_rounds(seen, there, end), favourite)
+        latest, calls = min(latest, shorter, key=_rank), calls + more
     best = latest
     if state.certificate is not None and state.certificate.certified_epsilon < latest.certified_epsilon:
         best = state.certificate
     return replace(
         seen,
-        played=_samplers(rounds, log),
+        played=_samplers(rounds, seen.informed),
         policy=best.policy,
         finished=state.finished or latest.certified,
         oracle_calls=state.oracle_calls + calls + 1,
@@ -126,26 +132,44 @@ def leaders_again(
         rows = np.flatnonzero(log.known_by(number))
         if len(rows) > known:
             part, known = log.take(rows), len(rows)
-            seen = replace(state, log=part, leader=leader)
-            leader = _choose_leader(trial, seen, rounds, part, predictions[rows])
+            seen = replace(state, log=part, leader=leader, round_number=number)
+            leader = _choose_leader(trial, seen, rounds, predictions[rows])
         out.append(replace(one, leader=leader))
     return tuple(out)
 
 
 def _choose_leader(
-    trial: Trial, state: TrialState, rounds: Sequence[PlayedRound], log: Log, predictions: FloatArray
+    trial: Trial, state: TrialState, rounds: Sequence[PlayedRound], predictions: FloatArray
 ) -> Policy | None:
-    """The leader by the rows of a log whose rewards are in; the last one, if there is any, where none is."""
+    """The leader by the rewards of a state that were known by now; the last one, if there is any, where none was."""
     informed = state.informed
-    if informed is None:
+    if state.log is None or informed is None:
         return state.leader
-    ledger = Ledger.of(informed, predictions[~log.awaited])
-    return trial.choose_leader(replace(state, played=_samplers(rounds, log)), ledger)
+    ledger = Ledger.of(informed, predictions[state.log.known_by(state.round_number)])
+    return trial.choose_leader(replace(state, played=_samplers(rounds, informed)), ledger)
 
 
-def _samplers(rounds: Sequence[PlayedRound], log: Log) -> tuple[tuple[Sampler, int], ...]:
-    """Samplers in turn, and of how many rows of a log whose rewards are in each was."""
-    counts = np.bincount(log.rounds[~log.awaited], minlength=len(rounds))
+def _first_rounds(state: TrialState, there: Sequence[int], end: int) -> tuple[TrialState, Ledger]:
+    """A state with the rows of the rounds before the end alone; there: the rounds that have rows."""
+    assert state.log is not None
+    assert state.predictions is not None
+    rows, count = np.flatnonzero(state.log.rounds < end), sum(number < end for number in there)
+    leaders = state.leaders
+    if leaders is not None:
+        leaders = replace(leaders, turns=leaders.turns[:count], sizes=leaders.sizes[:count])
+    log, predictions = state.log.take(rows), state.predictions[rows]
+    cut = replace(state, log=log, predictions=predictions, scales=state.scales[:count], leaders=leaders)
+    return cut, Ledger.of(log, predictions)
+
+
+def _rank(certificate: Certificate) -> tuple[float, float]:
+    """How much a certificate proves, the smaller the more: how near to the best, and how much wealth it lacks."""
+    return certificate.certified_epsilon, certificate.threshold - certificate.value
+
+
+def _samplers(rounds: Sequence[PlayedRound], log: Log | None) -> tuple[tuple[Sampler, int], ...]:
+    """Samplers in turn, and of how many rows of a log each was."""
+    counts = np.bincount(np.zeros(0, dtype=np.int64) if log is None else log.rounds, minlength=len(rounds))
     played: tuple[tuple[Sampler, int], ...] = ()
     for one, count in zip(rounds, counts, strict=True):
         if count > 0:
