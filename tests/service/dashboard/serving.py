@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import copy
 import socket
 import threading
 import time
 
+import httpx
 import uvicorn
 from fastapi import FastAPI
 
@@ -47,6 +49,27 @@ class Shop:
             router_for(self.open, lambda: list(self.statuses), lambda key: self.scopes.get(key, {}), **options)
         )
         return app
+
+
+class Client:
+    """Asks an application without a server, and keeps its cookies; follows no redirection."""
+
+    def __init__(self, app, *, base="http://shop.test", root_path=""):
+        self.app, self._base, self._root_path = app, base, root_path
+        self.cookies = httpx.Cookies()
+
+    def get(self, path, **options):
+        return asyncio.run(self._ask("GET", path, options))
+
+    def post(self, path, **options):
+        return asyncio.run(self._ask("POST", path, options))
+
+    async def _ask(self, method, path, options):
+        transport = httpx.ASGITransport(self.app, root_path=self._root_path)
+        async with httpx.AsyncClient(transport=transport, base_url=self._base, cookies=self.cookies) as client:
+            answer = await client.request(method, path, **options)
+            self.cookies = client.cookies
+            return answer
 
 
 class Server:

@@ -16,6 +16,8 @@ from pacbandits.service.dashboard.words import about, moment, proven, show
 
 MAX_TICKS = 4  # beside 0, so that they have room on a phone
 MAX_TABLE_ROWS = 50
+MAX_DRAWN_LOOKS = 240
+LEAST_DRAWN = 1e-9  # a distance; the largest is one over it
 _ROOM = 1.25  # above the largest and below the least distance
 _LINE_UNITS = 1000  # of the width and the height, within paths
 _MAX_AHEAD = 4.0  # by which what is ahead may stretch the picture, in what there is
@@ -44,8 +46,8 @@ class _Scale:
 def draw_curve(status: Given) -> Html:
     """The picture with its legend and table, or a sentence where nothing is proven yet."""
     goal = status.number("epsilon")
-    looks = [one for one in status.parts("curve") if (one.number("best") or 0.0) > 0 and one.count("samples") > 0]
-    if not looks or goal is None or goal <= 0:
+    looks = _thinned([one for one in status.parts("curve") if _drawable(one.number("best")) and one.count("samples")])
+    if not looks or goal is None or not _drawable(goal):
         return tag("p", "The curve begins with the first look at the data.", class_="empty")
     ahead = _end_of(status, looks)
     scale = _scale_of(looks, goal, ahead)
@@ -66,6 +68,16 @@ def draw_curve(status: Given) -> Html:
     return join(figure, _table(looks))
 
 
+def _drawable(distance: float | None) -> bool:
+    return distance is not None and LEAST_DRAWN < distance < 1 / LEAST_DRAWN
+
+
+def _thinned(looks: Sequence[Given]) -> Sequence[Given]:
+    """Not more looks than a picture can show, the last among them."""
+    every = -(-len(looks) // MAX_DRAWN_LOOKS) or 1
+    return looks[(len(looks) - 1) % every :: every]
+
+
 def _end_of(status: Given, looks: Sequence[Given]) -> float | None:
     """After how many people the goal is expected to be reached; None where that is not known or too far to draw."""
     more, last = status.part("to_go").number("samples"), looks[-1].count("samples")
@@ -75,7 +87,7 @@ def _end_of(status: Given, looks: Sequence[Given]) -> float | None:
 
 def _scale_of(looks: Sequence[Given], goal: float, ahead: float | None) -> _Scale:
     distances = [goal, *(one.number("best") or goal for one in looks)]
-    distances += [found for one in looks if (found := one.number("certified_epsilon")) is not None and found > 0]
+    distances += [found for one in looks if _drawable(found := one.number("certified_epsilon")) and found]
     people = max(ahead or 0.0, looks[-1].count("samples"))
     return _Scale(people=1.02 * people, low=min(distances) / _ROOM, high=max(distances) * _ROOM)
 
@@ -96,7 +108,7 @@ def _grid(scale: _Scale) -> Iterable[Html]:
 def _goal_line(scale: _Scale, goal: float) -> Iterable[Html]:
     y = _share(scale.down(goal))
     yield tag("line", x1="0", x2="100%", y1=y, y2=y, class_="goal")
-    yield tag("text", f"goal {show(goal)}", x="100%", y=y, dy="-6", text_anchor="end", class_="goal-name")
+    yield tag("text", f"goal {show(goal)}", x="4", y=y, dy="-6", class_="goal-name")
 
 
 def _lines(scale: _Scale, looks: Sequence[Given], goal: float, ahead: float | None) -> Html:
@@ -120,7 +132,7 @@ def _lines(scale: _Scale, looks: Sequence[Given], goal: float, ahead: float | No
 def _dots(scale: _Scale, looks: Sequence[Given]) -> Iterable[Html]:
     for one in looks:
         distance = one.number("certified_epsilon")
-        if distance is not None and distance > 0:
+        if distance is not None and _drawable(distance):
             x, y = _share(scale.across(one.count("samples"))), _share(scale.down(distance))
             yield tag("circle", tag("title", _look_words(one)), cx=x, cy=y, r="3", class_="look")
 

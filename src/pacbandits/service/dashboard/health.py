@@ -78,14 +78,14 @@ def _guardrail(guard: Given) -> Html:
     if not tests:
         return join(title, tag("p", "Nothing has been reported for it yet.", class_="empty"))
     figures = (tag("th", word, scope="col", class_="n") for word in ("people", "mean", "evidence", "alarm at"))
-    head = (tag("th", "of", scope="col"), *figures, tag("th", "result", scope="col"))
+    head = (tag("th", "of", scope="col"), tag("th", "result", scope="col"), *figures)
     rows = (
         tag(
             "tr",
             tag("th", one_line(one.text("of")), scope="row"),
+            tag("td", "alarm" if one.flag("alarm") else "fine", class_="alarm" if one.flag("alarm") else "fine"),
             tag("td", f"{one.count('rows'):,}", class_="n"),
             (tag("td", show(one.number(key)), class_="n") for key in ("mean", "evidence", "needed")),
-            tag("td", "alarm" if one.flag("alarm") else "fine", class_="alarm" if one.flag("alarm") else "fine"),
         )
         for one in tests
     )

@@ -5,12 +5,14 @@ Nothing else writes a `<`: so that a name of somebody's, however hostile, is onl
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from html import escape
 
 from pacbandits.errors import visible
 
+_UNIT = re.compile(r"(\d) %")  # a figure and its unit stay on one line
 VOID = frozenset(("br", "input", "link", "meta"))
 
 
@@ -49,7 +51,7 @@ def _shown(inside: Inside | Iterable[Inside]) -> str:
     if isinstance(inside, Html):
         return inside.text
     if isinstance(inside, str):
-        return safe(inside)
+        return _UNIT.sub(r"\1&nbsp;%", safe(inside))
     return "".join(map(_shown, inside))
 
 

@@ -14,14 +14,12 @@ from pacbandits.service.dashboard.parts import experiment_parts
 from pacbandits.service.dashboard.reading import Given
 from pacbandits.service.dashboard.words import (
     alarms,
+    day,
     headline,
-    is_proven,
     moment,
     news,
-    proven,
     show,
     state,
-    time_to_go,
 )
 from pacbandits.version import __version__
 
@@ -86,6 +84,8 @@ def sign_in_page(root: str, *, wrong: str = "", target: str = "") -> str:
     """The form for a key; wrong: what was wrong with the last one; target: which experiment to show afterwards."""
     form = tag(
         "form",
+        # Without a name beside it, those who keep passwords for people take the key for a new one each time.
+        tag("input", type="text", name="username", value="pacbandits", autocomplete="username", hidden=True),
         tag("label", "Key", for_="key"),
         tag(
             "input",
@@ -133,18 +133,16 @@ def _item(root: str, name: str, status: Given | None) -> Html:
         "li",
         tag("div", link, _state(status), class_="row"),
         tag("p", headline(status).replace("the rule below", "its rule")),
-        tag("p", "; ".join(_facts(status)), class_="dim"),
+        tag("p", " · ".join(_facts(status)), class_="dim"),
         tag("p", tag("strong", "Alarm: "), " ".join(alarms(status)), class_="alarm") if alarms(status) else None,
     )
 
 
 def _facts(status: Given) -> Iterable[str]:
-    distance = proven(status)
-    yield f"{'nothing' if distance is None else show(distance)} proven, goal {show(status.number('epsilon'))}"
+    yield f"goal {show(status.number('epsilon'))}"
     yield count_of(status.count("assigned"), "person", "people")
-    yield f"{status.part('rewards').count('in'):,} rewards in"
-    if not is_proven(status) and (ahead := time_to_go(status)):
-        yield ahead
+    yield f"{count_of(status.part('rewards').count('in'), 'reward')} in"
+    yield f"since {day(status.time('created'))}"
 
 
 def experiment_page(root: str, name: str, status: Given, etag: str) -> str:
@@ -184,7 +182,7 @@ def _live(root: str, name: str, inside: Inside, etag: str, said: str) -> Html:
     bar = tag(
         "p",
         tag("span", "Live", id="pulse"),
-        tag("button", "Pause", type="button", id="hold", aria_pressed="false", class_="quiet"),
+        tag("button", "Stop updating", type="button", id="hold", class_="quiet"),
         class_="live scripted",
     )
     still = tag("noscript", tag("p", "Without scripts this page stays as it is; reload it for news.", class_="dim"))

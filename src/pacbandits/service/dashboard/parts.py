@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from pacbandits.errors import one_line
+from pacbandits.errors import count_of, one_line
 from pacbandits.service.dashboard.curve import draw_curve, draw_people
 from pacbandits.service.dashboard.health import health_part, record_part, rests_part
 from pacbandits.service.dashboard.markup import Html, join, part, scrolled, tag
@@ -13,7 +13,6 @@ from pacbandits.service.dashboard.tree import colour_of, draw_rule, swatch
 from pacbandits.service.dashboard.words import (
     about,
     alarms,
-    confidence,
     day,
     explanation,
     headline,
@@ -23,7 +22,6 @@ from pacbandits.service.dashboard.words import (
     proven,
     show,
     state,
-    time_to_go,
     within,
 )
 
@@ -39,8 +37,8 @@ def experiment_parts(status: Given) -> list[Html]:
         part("people", "How many people it takes", draw_people(status)),
         part("rule", "The leading rule", draw_rule(status)),
         part("value", "What it is worth", _value(status)),
-        part("shown", "Who is shown what", _groups(status), _arms(status)),
         health_part(status),
+        part("shown", "Who is shown what", tag("div", _groups(status)), tag("div", _arms(status))),
         record_part(status),
         rests_part(status),
     ]
@@ -63,7 +61,7 @@ def answer_part(status: Given) -> Html:
 
 def _figures(status: Given) -> Iterable[Html]:
     distance, goal, rewards = proven(status), status.number("epsilon"), status.part("rewards")
-    yield _figure("Proven", "—" if distance is None else show(distance), f"goal {show(goal)}")
+    yield _figure("Proven within", "—" if distance is None else show(distance), f"goal {show(goal)}")
     holdout = status.count("holdout_assigned")
     extra = f"and {holdout:,} held out" if holdout else f"round {status.part('round').count('number')}"
     yield _figure("People", f"{status.count('assigned'):,}", extra)
@@ -74,12 +72,11 @@ def _figures(status: Given) -> Iterable[Html]:
     if is_proven(status):
         yield _figure("To go", "nothing", "the goal is reached")
     else:
-        samples = status.part("to_go").number("samples")
-        yield _figure("To go", time_to_go(status) or "—", "" if samples is None else _people(status, samples))
-
-
-def _people(status: Given, samples: float) -> str:
-    return f"{about(samples)} people" if status.part("to_go").number("days") is not None else ""
+        ahead = status.part("to_go")
+        days, samples = ahead.number("days"), ahead.number("samples")
+        people = "" if samples is None else f"≈ {about(samples)} people"
+        figure = people if days is None else f"≈ {lasting(days)}".replace("≈ less", "less").replace("≈ more", "more")
+        yield _figure("To go", figure or "—", people if days is not None else "")
 
 
 def _figure(name: str, value: str, more: str) -> Html:
@@ -97,11 +94,12 @@ def _value(status: Given) -> Html:
         return tag("p", "What the rule earns is estimated at the first look at the data.", class_="empty")
     sure = value.number("confidence")
     note = "" if sure is None else f"Each interval is right with {100 * sure:g} % confidence, whenever you look."
+    note += "" if lift is None else " The dotted line is no gain."
     return join(
         _spans("Mean reward a person", shown, zero=False) if shown else None,
         _spans("Gain over the standard", [("the rule’s lead", lift)], zero=True) if lift is not None else None,
         tag("p", one_line(value.text("words"))) if value.text("words") else None,
-        tag("p", note, class_="dim") if note else None,
+        tag("p", note.strip(), class_="dim") if note else None,
         _holdout(status),
     )
 
@@ -115,7 +113,7 @@ def _holdout(status: Given) -> Html | None:
         mean, low, high = (one.number(name) for name in ("mean", "low", "high"))
         if mean is not None and low is not None and high is not None:
             rows.append((f"{label} ({one.count('rows'):,})", Span(low, mean, high)))
-    return _spans("Held out, and not", rows, zero=False) if rows else None
+    return _spans("Against those held out", rows, zero=False) if rows else None
 
 
 def _spans(title: str, rows: Sequence[tuple[str, Span]], *, zero: bool) -> Html:
@@ -182,11 +180,16 @@ def _stack(shares: Sequence[tuple[int, str, float]]) -> Iterable[Html]:
 
 
 def _in_words(shares: Sequence[tuple[int, str, float]], gets: str) -> Iterable[Html]:
-    largest = sorted(shares, key=lambda one: -one[2])[:MAX_SHOWN_ACTIONS]
-    for action, name, share in largest:
+    """The pieces in their order, the largest of them where there are many."""
+    least = sorted((share for _, _, share in shares), reverse=True)[:MAX_SHOWN_ACTIONS][-1:]
+    large = [one for one in shares if one[2] > 0 and [one[2]] >= least][:MAX_SHOWN_ACTIONS]
+    for action, name, share in large:
         shown = one_line(name, most=60)
-        inside = (swatch(action), tag("strong", shown) if name == gets else shown, f" {percent(share)}")
-        yield tag("span", inside, class_="key")
+        named = tag("strong", shown) if name == gets else tag("span", shown)
+        yield tag("span", swatch(action), named, tag("span", percent(share), class_="whole"), class_="key")
+    others = sum(share > 0 for _, _, share in shares) - len(large)
+    if others:
+        yield tag("span", f"and {count_of(others, 'other')}", class_="key")
 
 
 def _arms(status: Given) -> Html:
@@ -196,7 +199,7 @@ def _arms(status: Given) -> Html:
         return tag("p", "No action has been tried yet.", class_="empty")
     head = (
         tag("th", name, scope="col", class_=side)
-        for name, side in (("action", None), ("people", "n"), ("share", "n"), ("rewards in", "n"), ("mean", "n"))
+        for name, side in (("action", None), ("people", "n"), ("share", "n"), ("mean", "n"), ("rewards in", "n"))
     )
     rows: list[Html] = []
     for i, one in enumerate(arms):
@@ -206,13 +209,13 @@ def _arms(status: Given) -> Html:
         figures = (
             f"{one.count('assigned'):,}",
             percent(one.number("share")),
-            f"{one.count('rewards_in'):,}",
             show(one.number("mean")),
+            f"{one.count('rewards_in'):,}",
         )
         first = tag("th", swatch(number), one_line(name), gone, scope="row")
         rows.append(tag("tr", first, (tag("td", figure, class_="n") for figure in figures)))
     table = tag("table", tag("thead", tag("tr", head)), tag("tbody", rows))
-    note = f"As it was seen: nothing is weighted or modelled, and nothing here is a proof with {confidence(status)}."
+    note = "As it was seen: nothing is weighted or modelled, and nothing here is proven."
     return join(
         tag("h3", "Each action so far"),
         scrolled(table, "Each action so far"),

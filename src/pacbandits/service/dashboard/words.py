@@ -130,7 +130,8 @@ def time_to_go(status: Given) -> str | None:
     ahead = status.part("to_go")
     days, samples = ahead.number("days"), ahead.number("samples")
     if days is not None:
-        return f"about {lasting(days)} more".replace("about less", "less")
+        count, _, unit = lasting(days).partition(" ")
+        return f"about {count} more {unit}" if count[0].isdigit() else lasting(days)
     return None if samples is None else f"about {about(samples)} more people"
 
 
@@ -180,8 +181,8 @@ def _now(status: Given) -> str:
         return ""
     if not claim:
         planned = status.part("round").count("planned")
-        wait = f" when the first {count_of(planned, 'person', 'people')} are in" if planned else ""
-        return f"The first look at the data comes{wait}."
+        after = f"about {count_of(planned, 'person', 'people')}" if planned else "the first round"
+        return f"The first look at the data comes after {after}."
     return ""
 
 

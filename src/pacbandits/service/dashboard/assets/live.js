@@ -1,5 +1,5 @@
 // Keeps a page new: asks every few seconds for its parts, and replaces those that changed. Nothing is asked for while
-// the page is hidden or paused, and nothing is sent again that the page has already.
+// the page is hidden or was told to stand still, and nothing is sent again that the page has already.
 "use strict";
 (() => {
   const parts = document.getElementById("parts");
@@ -87,10 +87,9 @@
 
   hold.addEventListener("click", () => {
     held = !held;
-    hold.setAttribute("aria-pressed", String(held));
-    hold.textContent = held ? "Go on" : "Pause";
+    hold.textContent = held ? "Go on updating" : "Stop updating";
     window.clearTimeout(timer);
-    if (held) say("Paused here", "held");
+    if (held) say("Standing still", "held");
     else ask();
   });
 
