@@ -7,7 +7,7 @@ import shutil
 
 import pytest
 
-from tests.service.dashboard.serving import Server, Shop
+from tests.service.dashboard.serving import Shop
 from tests.service.dashboard.statuses import all_of_them
 
 HOW = "apt-get install chromium, and pip install 'pacbandits[test]' for playwright"
@@ -18,15 +18,9 @@ def shop():
     return Shop(all_of_them())
 
 
-@pytest.fixture
-def server(shop):
-    with Server(shop.app()) as running:
-        yield running
-
-
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser():
-    """Chromium of the system's packages, without a window."""
+    """Chromium of the system's packages, without a window. For one module: while it runs, nobody else has a loop."""
     program = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
     try:
         from playwright.sync_api import sync_playwright

@@ -12,6 +12,7 @@ START = datetime(2026, 10, 29, 8, 30, tzinfo=UTC)
 NOW = START + timedelta(days=18, hours=3)
 ACTIONS = ["standard", "discount", "free shipping"]
 HOSTILE = "<script>alert('x')</script>\"><img src=x onerror=alert(1)>"
+FILLED = ("claim", "to_go", "value", "health", "rewards", "round", "seal", "late", "holdout_compared")
 LONG = "a very long name of an experiment that somebody in marketing thought up, " * 3 + "the end"
 
 
@@ -248,8 +249,8 @@ def certified(name="newsletter"):
     return status
 
 
-def paused(name="winter prices"):
-    status = collecting(name, looks=9)
+def paused(name="winter prices", *, looks=9):
+    status = collecting(name, looks=looks)
     status |= {
         "state": "paused",
         "reason": "the guardrail complaint is above 0.02 for free shipping",
