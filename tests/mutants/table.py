@@ -348,8 +348,8 @@ SCORES = (
     Mutant(
         "rewards outside [0, 1] are let through",
         "certificate/ledger.py",
-        "if log.rewards.min() < 0 or log.rewards.max() > 1:",
-        "if log.rewards.min() < 0 or log.rewards.max() > 2:",
+        "if ((log.rewards < 0) | (log.rewards > 1)).any():",
+        "if ((log.rewards < 0) | (log.rewards > 2)).any():",
         "certificate/test_ledger.py::test_what_a_ledger_refuses",
     ),
 )
@@ -358,8 +358,8 @@ PAST = (
     Mutant(
         "the model sees its own round",
         "rewards/prediction.py",
-        "log.rounds < number",
-        "log.rounds <= number",
+        "log.known_by(int(number))",
+        "log.known_by(int(number) + 1)",
         f"{VILLE}_of_certify_grows_rich_by_models_of_earlier_blocks",
     ),
     Mutant(
@@ -372,16 +372,16 @@ PAST = (
     Mutant(
         "leaders see their own block",
         "certificate/choosing.py",
-        "log.rounds < np.unique(log.rounds)[number]",
-        "log.rounds <= np.unique(log.rounds)[number]",
+        "log.known_by(int(np.unique(log.rounds)[number]))",
+        "log.known_by(int(np.unique(log.rounds)[number]) + 1)",
         "certificate/test_certify.py::test_leaders_are_of_earlier_rounds_alone "
         "certificate/test_certify.py::test_who_leads_has_no_luck_left_on_the_rows_that_are_led",
     ),
     Mutant(
         "the leader of a trial sees its own round",
         "trials/trial.py",
-        "        leader = self._choose_leader(seen, ledger)\n",
-        "        leader = self._choose_leader(seen, ledger)\n        if state.leaders is not None:\n"
+        "        leader = self.choose_leader(seen, ledger)\n",
+        "        leader = self.choose_leader(seen, ledger)\n        if state.leaders is not None:\n"
         "            led = state.leaders.followed_by(leader, state.contexts, size=plan.samples)\n"
         "            seen = replace(seen, leaders=led)\n",
         f"trials/test_trials.py::test_a_round_is_predicted_bet_on_and_led_without_it "

@@ -23,8 +23,8 @@ from pacbandits.policies.registry import digest_class
 from pacbandits.realizable.certificate import STAKE_MULTIPLIERS, RealizableCertificate
 from pacbandits.realizable.deviation import largest_deviation
 from pacbandits.records import Contexts, Log, check_contexts, check_log
+from pacbandits.records.beside import UNIT_RANGE
 from pacbandits.records.digest import digest_contexts, digest_log
-from pacbandits.records.log import UNIT_RANGE
 
 # How far a value computed anew may exceed the one in the certificate, relative to it.
 _MAX_RELATIVE_EXCESS = 1e-6
@@ -65,6 +65,8 @@ def verify_realizable(
         return Verdict(("the features are zero, or too nearly collinear to compute with",), None)
     if not _within_span(played, phi):
         return Verdict(("the log has features outside the span of those of the contexts",), None)
+    if log.awaited.any():
+        return Verdict(("rewards that are not in have no place in a certificate for linear rewards",), None)
     inside = played @ axes
     parts = [log.rounds == number for number in np.unique(log.rounds)]
     information = np.array([(inside[own] * log.repeats[own, None]).T @ inside[own] for own in parts])

@@ -58,7 +58,10 @@ _last: tuple[str, RewardModel, FloatArray] | None = None  # what `predict_by_rou
 
 
 def predict_by_round(log: Log, model: RewardModel) -> FloatArray:
-    """For every row (n, A) the prediction of the model fitted on the rows of earlier rounds.
+    """For every row (n, A) the prediction of the model fitted on the rows whose rewards were known before its round.
+
+    These are all rows of earlier rounds, but for those whose rewards came late: a prediction that changed as they come
+    in would be another one at each look, and what is bet by it no single bet.
 
     Who certifies a log, measures what its policy is worth and verifies that asks for the same again; the last answer is
     kept, by the digest of the log and the model itself.
@@ -74,9 +77,11 @@ def predict_by_round(log: Log, model: RewardModel) -> FloatArray:
 
 
 def _predict_by_round(log: Log, model: RewardModel) -> FloatArray:
-    out = np.empty((len(log), log.n_actions))
+    out, last = np.empty((len(log), log.n_actions)), np.zeros(len(log), dtype=np.bool_)
+    fitted: Fitted = no_idea(log.n_actions)
     for number in np.unique(log.rounds):
-        now, before = log.rounds == number, log.rounds < number
-        fitted = model.fit(log.only(before)) if before.any() else no_idea(log.n_actions)
+        now, before = log.rounds == number, log.known_by(int(number))
+        if (before != last).any():  # a round that goes on with what the one before it knew needs no other fit
+            fitted, last = model.fit(log.only(before)), before
         out[now] = predict_once(fitted, log.contexts.take(np.flatnonzero(now)))
     return out
