@@ -72,7 +72,7 @@ class Reader(HTMLParser):
 
 
 def page_of(status):
-    return experiment_page(ROOT, status["name"], Given(status), '"tag"')
+    return experiment_page(ROOT, status["name"], Given(status))
 
 
 @pytest.mark.parametrize("name", STATUSES, ids=lambda name: name[:14])
@@ -83,9 +83,9 @@ def test_a_page_is_sound(name):
 def test_the_list_and_the_sign_in_are_sound():
     given = [(name, Given(status)) for name, status in STATUSES.items()]
     for page in (
-        list_page(ROOT, given, '"tag"'),
-        list_page(ROOT, [], '"tag"'),
-        list_page(ROOT, [("gone", None)], '"tag"'),
+        list_page(ROOT, given),
+        list_page(ROOT, []),
+        list_page(ROOT, [("gone", None)]),
         sign_in_page(ROOT),
         sign_in_page(ROOT, wrong=HOSTILE, target=HOSTILE),
     ):
@@ -244,13 +244,13 @@ def test_everything_has_something_to_say_before_there_is_anything():
 ODD = (None, "?", -1, True, 1e308, math.nan, [None, {}], {"a": {}})
 
 
-def test_no_status_breaks_a_page():
+@pytest.mark.parametrize("odd", [*ODD[::3], *(pytest.param(one, marks=pytest.mark.slow) for one in ODD)], ids=str)
+def test_no_status_breaks_a_page(odd):
     """Each field missing, empty, or something else entirely."""
     status = statuses.paused(looks=2)
     for key in status:
-        for odd in ODD:
-            experiment_parts(Given({**status, key: odd}))
-    for odd, key in zip(ODD * 9, (key for key in statuses.FILLED for _ in (0, 1)), strict=False):
+        experiment_parts(Given({**status, key: odd}))
+    for key in statuses.FILLED:
         experiment_parts(Given({**status, key: dict.fromkeys(status[key], odd)}))
 
 

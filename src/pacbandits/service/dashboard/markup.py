@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cache
 from html import escape
 
 from pacbandits.errors import visible
@@ -36,7 +37,7 @@ def tag(element: str, /, *inside: Inside | Iterable[Inside], **attributes: Attri
     Attributes are named as in HTML with _ for -, and one at the end where Python has the word for itself: class_. None
     and False leave one out, True gives one without a value.
     """
-    head = f"{element}{''.join(_attribute(key, value) for key, value in attributes.items())}"
+    head = element + "".join([_attribute(key, value) for key, value in attributes.items()])
     return Html(f"<{head}>" if element in VOID else f"<{head}>{join(*inside).text}</{element}>")
 
 
@@ -51,7 +52,7 @@ def _shown(inside: Inside | Iterable[Inside]) -> str:
     if isinstance(inside, Html):
         return inside.text
     if isinstance(inside, str):
-        return _UNIT.sub(r"\1&nbsp;%", safe(inside))
+        return _UNIT.sub(r"\1&nbsp;%", safe(inside)) if " %" in inside else safe(inside)
     return "".join(map(_shown, inside))
 
 
@@ -63,8 +64,12 @@ def safe(text: str) -> str:
 def _attribute(key: str, value: Attribute) -> str:
     if value is None or value is False:
         return ""
-    name = key.rstrip("_").replace("_", "-")
-    return f" {name}" if value is True else f' {name}="{safe(str(value))}"'
+    return f" {_name(key)}" if value is True else f' {_name(key)}="{safe(str(value))}"'
+
+
+@cache
+def _name(key: str) -> str:
+    return key.rstrip("_").replace("_", "-")
 
 
 def part(name: str, title: str, *inside: Inside | Iterable[Inside]) -> Html:

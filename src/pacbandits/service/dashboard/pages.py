@@ -9,7 +9,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from pacbandits.errors import count_of, one_line
-from pacbandits.service.dashboard.markup import Html, Inside, join, tag
+from pacbandits.service.dashboard.markup import Html, join, tag
 from pacbandits.service.dashboard.parts import experiment_parts
 from pacbandits.service.dashboard.reading import Given
 from pacbandits.service.dashboard.words import (
@@ -110,9 +110,9 @@ def sign_in_page(root: str, *, wrong: str = "", target: str = "") -> str:
     return page(root, "Sign in", tag("main", tag("h1", "Sign in"), form, id="content"), signed_in=False)
 
 
-def list_page(root: str, statuses: Sequence[tuple[str, Given | None]], etag: str) -> str:
+def list_page(root: str, statuses: Sequence[tuple[str, Given | None]]) -> str:
     """All experiments that one may read."""
-    return page(root, "Experiments", _live(root, "", list_parts(root, statuses), etag, ""), signed_in=True, live=True)
+    return page(root, "Experiments", _live(root, "", list_parts(root, statuses), ""), signed_in=True, live=True)
 
 
 def list_parts(root: str, statuses: Sequence[tuple[str, Given | None]]) -> Html:
@@ -145,9 +145,9 @@ def _facts(status: Given) -> Iterable[str]:
     yield f"since {day(status.time('created'))}"
 
 
-def experiment_page(root: str, name: str, status: Given, etag: str) -> str:
+def experiment_page(root: str, name: str, status: Given) -> str:
     """One experiment."""
-    inside = _live(root, name, experiment_inside(root, name, status), etag, news(status))
+    inside = _live(root, name, experiment_inside(root, name, status), news(status))
     return page(root, name, inside, signed_in=True, live=True)
 
 
@@ -176,7 +176,12 @@ def _state(status: Given) -> Html:
     return tag("span", word, class_=f"state {kind}")
 
 
-def _live(root: str, name: str, inside: Inside, etag: str, said: str) -> Html:
+def etag_of(inside: Html) -> str:
+    """What tells parts from newer ones."""
+    return f'"{hashlib.sha256(inside.text.encode()).hexdigest()[:32]}"'
+
+
+def _live(root: str, name: str, inside: Html, said: str) -> Html:
     """The content, with what the script needs to keep it new, and a place where it tells listeners what changed."""
     source = f"{root}/parts/{quote(name, safe='')}" if name else f"{root}/parts"
     bar = tag(
@@ -187,9 +192,8 @@ def _live(root: str, name: str, inside: Inside, etag: str, said: str) -> Html:
     )
     still = tag("noscript", tag("p", "Without scripts this page stays as it is; reload it for news.", class_="dim"))
     heard = tag("p", id="news", role="status", aria_live="polite", class_="unseen")
-    content = tag(
-        "div", inside, id="parts", data_source=source, data_etag=etag, data_news=said, data_seconds=POLL_SECONDS
-    )
+    about = {"data_source": source, "data_etag": etag_of(inside), "data_news": said, "data_seconds": POLL_SECONDS}
+    content = tag("div", inside, id="parts", **about)
     return tag("main", bar, still, heard, content, id="content")
 
 

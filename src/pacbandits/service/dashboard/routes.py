@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Protocol
 from urllib.parse import parse_qs, urlencode
@@ -17,6 +16,7 @@ from pacbandits.service.dashboard.pages import (
     ASSETS,
     address,
     asset,
+    etag_of,
     experiment_inside,
     experiment_page,
     list_page,
@@ -156,14 +156,13 @@ class _Dashboard:
         allowed = self._allowed(request)
         if allowed is None:
             return _to_sign_in(request)
-        statuses, root = self._statuses(allowed), _root(request)
-        return _html(list_page(root, statuses, _etag(list_parts(root, statuses).text)))
+        return _html(list_page(_root(request), self._statuses(allowed)))
 
     def overview_again(self, request: Request) -> Response:
         allowed = self._allowed(request)
         if allowed is None:
             return _signed_out()
-        return _fragment(request, list_parts(_root(request), self._statuses(allowed)).text, "")
+        return _fragment(request, list_parts(_root(request), self._statuses(allowed)), "")
 
     def one(self, request: Request, name: str) -> Response:
         allowed = self._allowed(request)
@@ -172,7 +171,7 @@ class _Dashboard:
         status, root = self._status(name, allowed), _root(request)
         if status is None:
             return _html(missing_page(root, NOT_THERE), status=404)
-        return _html(experiment_page(root, name, status, _etag(experiment_inside(root, name, status).text)))
+        return _html(experiment_page(root, name, status))
 
     def one_again(self, request: Request, name: str) -> Response:
         allowed = self._allowed(request)
@@ -181,7 +180,7 @@ class _Dashboard:
         status = self._status(name, allowed)
         if status is None:
             return Response(status_code=404, headers=HEADERS)
-        return _fragment(request, experiment_inside(_root(request), name, status).text, news(status))
+        return _fragment(request, experiment_inside(_root(request), name, status), news(status))
 
     def _allowed(self, request: Request) -> frozenset[str] | None:
         return self._sessions.read(request.cookies.get(COOKIE))
@@ -223,14 +222,10 @@ def _signed_out() -> Response:
     return Response(status_code=401, headers=HEADERS)
 
 
-def _fragment(request: Request, text: str, said: str) -> Response:
+def _fragment(request: Request, inside: Html, said: str) -> Response:
     """What changes of a page, unless the script has it already."""
-    etag = _etag(text)
+    etag = etag_of(inside)
     headers = {**HEADERS, "ETag": etag, "Content-Language": "en"}
     if request.headers.get("if-none-match") == etag:
         return Response(status_code=304, headers=headers)
-    return HTMLResponse(tag("div", Html(text), data_news=said).text, headers=headers)
-
-
-def _etag(text: str) -> str:
-    return f'"{hashlib.sha256(text.encode()).hexdigest()[:32]}"'
+    return HTMLResponse(tag("div", inside, data_news=said).text, headers=headers)
