@@ -8,6 +8,9 @@ import math
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 
+from pacbandits.policies import chosen_from_json
+from pacbandits.records.lottery import describe_chosen
+
 START = datetime(2026, 10, 29, 8, 30, tzinfo=UTC)
 NOW = START + timedelta(days=18, hours=3)
 ACTIONS = ["standard", "discount", "free shipping"]
@@ -173,12 +176,12 @@ def claim(samples, best, *, certified, round):
         "certified_epsilon": best,
         "epsilon": 0.02,
         "samples": samples,
-        "describe": f"within {best:.3g} of the best of trees of depth 2",
+        "describe": f"except with probability 0.045 the policy is within {best:.3g} of the best of its class",
         "promise": "With 95 % confidence, at every look at once, no tree of depth 2 earns more than that above it.",
         "assumptions": [
-            "People who come are like those who will come.",
-            "Each action was drawn with the probability that was logged.",
-            "A reward that did not come within 7 days is 0 by definition.",
+            "people who come are like those who will come",
+            "each action was drawn with the probability that was logged",
+            "a reward is what came within 7 days of the assignment, and 0 where nothing did",
         ],
         "words": WORDS,
         "at": at(0.95 * round),
@@ -268,11 +271,21 @@ def alarmed(name="search ranking"):
     return status
 
 
+def mixed(name="gift cards"):
+    """Proven of a lottery between rules, at a look before the last."""
+    status = collecting(name, looks=12)
+    single = {"kind": "tree", "n_actions": 3, "root": {"action": 1}}
+    status["policy"] = {"kind": "lottery", "policies": [single, copy.deepcopy(TREE)], "weights": [0.3, 0.7]}
+    status["claim"]["words"] = describe_chosen(chosen_from_json(status["policy"]), ACTIONS)
+    return status
+
+
 def withdrawn(name="old stock"):
     """An action withdrawn, rewards at their worst, stopped."""
     status = collecting(name, looks=7)
     status["arms"][1]["withdrawn"] = True
     status["policy"] = {"kind": "tree", "n_actions": 3, "root": {"action": 2}}
+    status["claim"]["words"] = "always free shipping"
     status["leaves"] = [{"where": "", "share": 1.0, "action": "free shipping", "shares": {"free shipping": 1.0}}]
     return status | {
         "state": "stopped",
@@ -337,5 +350,5 @@ def many(name=LONG):
 
 
 def all_of_them():
-    made = [created(), collecting(), certified(), paused(), alarmed(), withdrawn(), hostile(), many()]
+    made = [created(), collecting(), certified(), mixed(), paused(), alarmed(), withdrawn(), hostile(), many()]
     return {one["name"]: one for one in made}

@@ -219,7 +219,7 @@ def test_the_page_holds_what_the_status_says():
         "29 older events",
         statuses.fingerprint("18"),
         "Over 37 entries",
-        "A reward that did not come within 7 days is 0 by definition.",
+        "of the best of its class. It assumes that people who come are like",
     ):
         assert " ".join(said.replace("\xa0", " ").split()) in words.replace("\xa0", " "), said
 
@@ -262,11 +262,34 @@ def test_a_rule_that_is_no_tree_is_told_in_words():
     assert "<pre>" in page_of(status)
     status["claim"] = None
     assert "The rule cannot be drawn here." in page_of(status)
-    single = {"kind": "tree", "n_actions": 3, "root": {"action": 1}}
-    status["policy"] = {"kind": "lottery", "policies": [statuses.TREE, single], "weights": [0.7, 0.3]}
+
+
+def test_a_mix_of_rules_is_drawn_likeliest_first():
+    status = statuses.mixed()
+    assert headline(Given(status)).startswith("So far it is proven that the mix of rules below is within")
+    words = Reader(page_of(status)).words.replace("\xa0", " ")
+    assert "A mix of 2 rules: for each person one of them is drawn by chance" in words
+    assert words.index("is drawn for 70 % of people. country is DE?") < words.index("For 30 % of people discount")
+    assert "What leads by now" not in words
+
+
+def test_what_is_proven_and_what_leads_are_told_apart():
+    """The best look may be an earlier one, of another rule."""
+    status = statuses.collecting()
+    status["claim"]["words"] = "always discount"
     words = Reader(page_of(status)).words
-    assert "The likeliest of several rules" in words
-    assert "country is DE?" in words
+    assert "So far it is proven that “always discount” is within" in words
+    assert "What the proof is of always discount What leads by now country is DE?" in words
+    same = Reader(page_of(statuses.collecting())).words
+    assert "What leads by now" not in same
+
+
+def test_looks_that_prove_nothing_are_no_part_of_the_curve():
+    status = statuses.collecting()
+    status["curve"][:0] = [{"samples": 2, "certified_epsilon": 1.0, "best": 1.0, "at": statuses.at(0), "round": 1}] * 9
+    assert len([one for one in Reader(draw_curve(Given(status)).text).all("circle") if "%" in one["cx"]]) == 18
+    status["curve"] = status["curve"][:9]
+    assert "9 looks at the data so far, and nothing is proven yet" in draw_curve(Given(status)).text
 
 
 def numbers(text):

@@ -10,9 +10,10 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from pacbandits.errors import count_of
 from pacbandits.service.dashboard.markup import Html, Inside, join, scrolled, tag
 from pacbandits.service.dashboard.reading import Given
-from pacbandits.service.dashboard.words import about, moment, proven, show
+from pacbandits.service.dashboard.words import about, moment, proven, show, width
 
 MAX_TICKS = 4  # beside 0, so that they have room on a phone
 MAX_TABLE_ROWS = 50
@@ -46,9 +47,13 @@ class _Scale:
 def draw_curve(status: Given) -> Html:
     """The picture with its legend and table, or a sentence where nothing is proven yet."""
     goal = status.number("epsilon")
-    looks = _thinned([one for one in status.parts("curve") if _drawable(one.number("best")) and one.count("samples")])
+    looks = _thinned([one for one in status.parts("curve") if _says_something(one, width(status))])
     if not looks or goal is None or not _drawable(goal):
-        return tag("p", "The curve begins with the first look at the data.", class_="empty")
+        seen = len(status.parts("curve"))
+        nothing = (
+            f"{count_of(seen, 'look')} at the data so far, and nothing is proven yet: the curve begins when it is."
+        )
+        return tag("p", nothing if seen else "The curve begins with the first look at the data.", class_="empty")
     ahead = _end_of(status, looks)
     scale = _scale_of(looks, goal, ahead)
     words = _in_words(looks, goal)
@@ -72,6 +77,12 @@ def _drawable(distance: float | None) -> bool:
     return distance is not None and LEAST_DRAWN < distance < 1 / LEAST_DRAWN
 
 
+def _says_something(look: Given, width: float) -> bool:
+    """Whether a look, or one before it, proved more than the range of rewards tells."""
+    best = look.number("best")
+    return best is not None and _drawable(best) and best < width and look.count("samples") > 0
+
+
 def _thinned(looks: Sequence[Given]) -> Sequence[Given]:
     """Not more looks than a picture can show, the last among them."""
     every = -(-len(looks) // MAX_DRAWN_LOOKS) or 1
@@ -87,7 +98,9 @@ def _end_of(status: Given, looks: Sequence[Given]) -> float | None:
 
 def _scale_of(looks: Sequence[Given], goal: float, ahead: float | None) -> _Scale:
     distances = [goal, *(one.number("best") or goal for one in looks)]
-    distances += [found for one in looks if _drawable(found := one.number("certified_epsilon")) and found]
+    distances += [
+        min(found, distances[1]) for one in looks if _drawable(found := one.number("certified_epsilon")) and found
+    ]
     people = max(ahead or 0.0, looks[-1].count("samples"))
     return _Scale(people=1.02 * people, low=min(distances) / _ROOM, high=max(distances) * _ROOM)
 
@@ -230,18 +243,18 @@ def _bar(share: float, kind: str) -> Iterable[Html]:
 
 def expected(status: Given) -> float | None:
     """How many people the proof takes in all, by what is known now."""
-    claim, ahead = status.part("claim"), status.part("to_go")
-    more = ahead.number("samples")
+    claim, more = status.part("claim"), status.part("to_go").number("samples")
     if claim.flag("certified"):
         return claim.count("samples") or None
-    return None if more is None else max(claim.count("samples") + more, status.count("assigned"))
+    looked = max([claim.count("samples"), *(one.count("samples") for one in status.parts("curve")[-1:])])
+    return None if more is None else max(looked + more, status.count("assigned"))
 
 
 def _people_rows(status: Given) -> list[tuple[str, float, str, str]]:
     """Label, people, kind of bar, words."""
     so_far, whole, ahead = status.count("assigned"), expected(status), status.part("to_go")
     rows: list[tuple[str, float, str, str]] = []
-    if so_far:
+    if so_far and not status.part("claim").flag("certified"):
         rows.append(("so far", so_far, "done", f"{so_far:,}"))
     if whole:
         done = status.part("claim").flag("certified")

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pacbandits.errors import count_of, one_line
 from pacbandits.service.dashboard.markup import Html, Inside, join, part, scrolled, tag
 from pacbandits.service.dashboard.reading import Given
-from pacbandits.service.dashboard.words import lasting, moment, percent, show
+from pacbandits.service.dashboard.words import lasting, moment, percent, sentence, show
 
 FIRST_EVENTS = 8  # shown at once; the others on demand
 _SECONDS_A_DAY = 86_400
@@ -54,7 +54,7 @@ def _window(late: Given) -> str:
 def _check_row(check: Given) -> Html:
     alarm, evidence, needed = check.flag("alarm"), check.number("evidence"), check.number("needed")
     weighed = "" if evidence is None or needed is None else f"evidence {show(evidence)}, alarm at {show(needed)}"
-    words = one_line(check.text("words")) or ("An alarm." if alarm else "Nothing to be seen.")
+    words = sentence(check.text("words")) or ("An alarm." if alarm else "Nothing to be seen.")
     return _row("alarm" if alarm else "fine", one_line(check.text("name")), words, "", more=weighed)
 
 
@@ -109,7 +109,7 @@ def _events(events: Iterable[Given]) -> Html:
         tag(
             "li",
             tag("time", moment(one.time("at")), datetime=one.text("at"), class_="dim"),
-            tag("span", one_line(one.text("words")) or one_line(one.text("kind")), class_="words"),
+            tag("span", sentence(one.text("words") or one.text("kind")), class_="words"),
         )
         for one in events
     )
@@ -151,11 +151,11 @@ def rests_part(status: Given) -> Html:
     ]
     rows = (tag("div", tag("dt", name), tag("dd", words)) for name, words in agreed if words)
     listed = tag("dl", rows, class_="agreed")
-    promise, assumed = one_line(claim.text("promise")), claim.texts("assumptions")
+    promise, assumed = sentence(claim.text("describe")).rstrip("."), claim.texts("assumptions")
     return part(
         "rests",
         "What it rests on",
-        tag("p", promise) if promise else None,
+        tag("p", f"{promise}{'. It assumes that' if assumed else '.'}") if promise else None,
         tag("ul", (tag("li", one_line(words)) for words in assumed), class_="plain") if assumed else None,
         tag("details", tag("summary", "What was agreed on at the start"), listed, id="agreed"),
     )

@@ -63,7 +63,7 @@ def _figures(status: Given) -> Iterable[Html]:
     distance, goal, rewards = proven(status), status.number("epsilon"), status.part("rewards")
     yield _figure("Proven within", "—" if distance is None else show(distance), f"goal {show(goal)}")
     holdout = status.count("holdout_assigned")
-    extra = f"and {holdout:,} held out" if holdout else f"round {status.part('round').count('number')}"
+    extra = f"and {holdout:,} held out" if holdout else "assigned so far"
     yield _figure("People", f"{status.count('assigned'):,}", extra)
     yield _figure("Rewards in", f"{rewards.count('in'):,}", f"{rewards.count('awaited'):,} awaited")
     begun, now = status.time("created"), status.time("now")
@@ -98,7 +98,6 @@ def _value(status: Given) -> Html:
     return join(
         _spans("Mean reward a person", shown, zero=False) if shown else None,
         _spans("Gain over the standard", [("the rule’s lead", lift)], zero=True) if lift is not None else None,
-        tag("p", one_line(value.text("words"))) if value.text("words") else None,
         tag("p", note.strip(), class_="dim") if note else None,
         _holdout(status),
     )
@@ -194,7 +193,7 @@ def _in_words(shares: Sequence[tuple[int, str, float]], gets: str) -> Iterable[H
 
 def _arms(status: Given) -> Html:
     """Each action as it was tried."""
-    arms, actions = status.parts("arms"), status.texts("actions")
+    arms, actions, gone_by_now = status.parts("arms"), status.texts("actions"), status.texts("withdrawn")
     if not arms:
         return tag("p", "No action has been tried yet.", class_="empty")
     head = (
@@ -205,7 +204,7 @@ def _arms(status: Given) -> Html:
     for i, one in enumerate(arms):
         name = one.text("action")
         number = actions.index(name) if name in actions else i
-        gone = tag("span", " withdrawn", class_="warn") if one.flag("withdrawn") else None
+        gone = tag("span", " withdrawn", class_="warn") if one.flag("withdrawn") or name in gone_by_now else None
         figures = (
             f"{one.count('assigned'):,}",
             percent(one.number("share")),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from datetime import datetime
 
 from pacbandits.errors import count_of, one_line
@@ -16,6 +17,7 @@ STATES = {
     "certified": "proven",
     "stopped": "stopped",
 }
+_MIX = re.compile(r"[\d.]+ %: ")
 TOO_EARLY = "it is too early to say how long it will take"
 MAX_NAME_CHARACTERS = 120  # of a name within a sentence
 _HOURS_A_DAY = 24
@@ -87,9 +89,13 @@ def confidence(status: Given) -> str:
 def proven(status: Given) -> float | None:
     """The distance from the best rule that is proven; None where it says nothing that the range of rewards does not."""
     found = status.part("claim").number("certified_epsilon")
+    return found if found is not None and found < width(status) else None
+
+
+def width(status: Given) -> float:
+    """How much rewards can differ: what is no less says nothing."""
     ends = status.numbers("reward_range")
-    width = ends[1] - ends[0] if len(ends) == 2 else math.inf
-    return found if found is not None and found < width else None
+    return ends[1] - ends[0] if len(ends) == 2 else math.inf
 
 
 def is_proven(status: Given) -> bool:
@@ -102,10 +108,16 @@ def state(status: Given) -> str:
     return STATES.get(status.text("state"), one_line(status.text("state")) or "unknown")
 
 
+def sentence(text: str) -> str:
+    """Words on one line, with a large letter first."""
+    line = one_line(text)
+    return line[:1].upper() + line[1:]
+
+
 def alarms(status: Given) -> list[str]:
     """What is wrong with the data, a sentence each."""
     health = status.part("health")
-    found = [one.text("words") or one.text("name") for one in health.parts("checks") if one.flag("alarm")]
+    found = [sentence(one.text("words") or one.text("name")) for one in health.parts("checks") if one.flag("alarm")]
     guard = health.part("guardrail")
     harmed = [one.text("of") for one in guard.parts("tests") if one.flag("alarm")]
     if harmed:
@@ -117,12 +129,15 @@ def alarms(status: Given) -> list[str]:
 
 def rule(status: Given) -> str:
     """What to call the leading rule within a sentence."""
-    root = status.part("policy").part("root")
-    actions = status.texts("actions")
-    action = root.number("action")
-    if action is not None and 0 <= int(action) < len(actions):
-        return f"“always {one_line(actions[int(action)], most=MAX_NAME_CHARACTERS)}”"
-    return "the rule below"
+    words = status.part("claim").text("words")
+    if words.startswith("always ") and "\n" not in words:
+        return f"“{one_line(words, most=MAX_NAME_CHARACTERS)}”"
+    return "the mix of rules below" if is_mix(status) else "the rule below"
+
+
+def is_mix(status: Given) -> bool:
+    """Whether what is proven is so of a lottery between rules: its words begin with how often each is drawn."""
+    return _MIX.match(status.part("claim").text("words")) is not None
 
 
 def time_to_go(status: Given) -> str | None:
@@ -168,7 +183,8 @@ def _meaning(status: Given) -> str:
     if distance is None:
         sure = confidence(status)
         return f"The goal is a rule proven to be within {show(goal)} of the best one, with {sure} confidence."
-    meaning = f"No rule of the kind compared earns over {show(distance)} more a person than this one, on average"
+    this = "this mix" if is_mix(status) else "this one"
+    meaning = f"No rule of the kind compared earns over {show(distance)} more a person than {this}, on average"
     target = "" if is_proven(status) or goal is None else f" The goal is {show(goal)}."
     return f"{meaning}. That is right with {confidence(status)} confidence, whenever you look.{target}"
 
@@ -176,7 +192,8 @@ def _meaning(status: Given) -> str:
 def _now(status: Given) -> str:
     where, claim = status.text("state"), status.part("claim")
     if where == "certified":
-        return "Everybody who comes now is given what this rule says; nothing more needs to be collected."
+        what = "what the mix says" if is_mix(status) else "what this rule says"
+        return f"Everybody who comes now is given {what}; nothing more needs to be collected."
     if where in ("paused", "stopped"):
         return ""
     if not claim:

@@ -23,15 +23,18 @@
 
   // What is open stays open, and what has the focus keeps it, though it is made anew.
   function replace(old, fresh) {
-    if (old.outerHTML === fresh.outerHTML) return;
+    if (old.outerHTML === fresh.outerHTML) return true;
+    const chosen = window.getSelection();
+    if (!chosen.isCollapsed && old.contains(chosen.anchorNode)) return false; // somebody is about to copy it
     const open = [...old.querySelectorAll("details[open][id]")].map((one) => one.id);
     const before = JSON.stringify(open);
     for (const one of fresh.querySelectorAll("details[id]")) if (open.includes(one.id)) one.open = true;
-    if (before !== "[]" && old.outerHTML === fresh.outerHTML) return;
+    if (before !== "[]" && old.outerHTML === fresh.outerHTML) return true;
     const active = old.contains(document.activeElement) ? document.activeElement : null;
     const path = active && placeOf(active, old);
     old.replaceWith(fresh);
     if (path) at(path, fresh)?.focus({ preventScroll: true });
+    return true;
   }
 
   // Where an element is found again: by its name, or as the n-th one that can have the focus.
@@ -49,7 +52,7 @@
     const there = [...parts.querySelectorAll(":scope > [id], :scope > .parts > [id]")];
     for (const old of there) {
       const match = fresh.querySelector(`:scope > #${CSS.escape(old.id)}, :scope > .parts > #${CSS.escape(old.id)}`);
-      if (match) replace(old, match);
+      if (match && !replace(old, match)) etag = ""; // to be asked for again
     }
     const now = fresh.dataset.news;
     if (now && now !== told) news.textContent = now;
