@@ -30,7 +30,7 @@ from pacbandits.experiment.protocol import ExperimentProtocol
 from pacbandits.experiment.rules import GuardrailRule, LateRule
 from pacbandits.service.dashboard import router_for
 
-ACTIONS = ("standard", "discount", "free shipping", "gift")
+ACTIONS = ("standard", "discount", "free shipping", "gift", "points", "bundle", "two for one", "sample")
 COUNTRIES, DEVICES = ("AT", "DE", "FR"), ("desktop", "phone")
 KEY = "picture"
 START = datetime(2026, 3, 2, 8, tzinfo=UTC)
@@ -64,8 +64,8 @@ def chance_of_buying(person: dict[str, object], action: str) -> float:
     """What nobody knows: younger people in Germany like a discount, others free shipping."""
     base = 0.3 + 0.1 * (person["device"] == "desktop")
     if person["country"] == "DE" and int(str(person["age"])) <= 38:
-        return base + {"discount": 0.28, "gift": 0.06}.get(action, 0.0)
-    return base + {"free shipping": 0.18, "gift": 0.05, "discount": 0.02}.get(action, 0.0)
+        return base + {"discount": 0.28, "free shipping": 0.1}.get(action, 0.0)
+    return base + {"free shipping": 0.22, "discount": 0.08}.get(action, 0.0)
 
 
 def play(database: Path) -> tuple[Experiment, Clock]:

@@ -196,7 +196,7 @@ def health(people, *, alarm=False, guard=False):
         "least_propensity": 0.021,
         "checks": [
             {
-                "name": "split",
+                "name": "sample ratio",
                 "alarm": alarm,
                 "evidence": 9.7 if alarm else 0.8,
                 "needed": 6.9,
@@ -217,13 +217,21 @@ def health(people, *, alarm=False, guard=False):
             "name": "complaint",
             "most": 0.02,
             "tests": [
-                {"of": of, "rows": rows, "mean": mean, "evidence": evidence, "needed": 5.7, "alarm": guard and i == 2}
+                {
+                    "of": of,
+                    "rows": rows,
+                    "mean": mean,
+                    "seen": rows,
+                    "evidence": evidence,
+                    "needed": 5.7,
+                    "alarm": guard and i == 2,
+                }
                 for i, (of, rows, mean, evidence) in enumerate(
                     (
                         ("standard", 3410, 0.008, 0.0),
                         ("discount", 3663, 0.011, 0.0),
                         ("free shipping", 5558, 0.031 if guard else 0.013, 6.2 if guard else 0.1),
-                        ("everybody", people, 0.019, 0.4),
+                        ("all", people, 0.019, 0.4),
                     )
                 )
             ],

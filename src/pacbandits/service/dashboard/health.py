@@ -11,6 +11,12 @@ from pacbandits.service.dashboard.words import lasting, moment, percent, sentenc
 
 FIRST_EVENTS = 8  # shown at once; the others on demand
 _SECONDS_A_DAY = 86_400
+EVERYBODY = "all"  # what a guardrail's test over all actions is of
+# What checks are called, and what they say where nothing is wrong.
+CHECKS = {
+    "sample ratio": ("the split", "Actions come up as often as they should."),
+    "drift": ("drift", "People, and what they earn, look the same over time."),
+}
 SEAL = (
     "Each entry of the record holds the fingerprint of all before it. Who notes this one down can check later, with "
     "pacbandits verify on the export, that nothing before it was changed or left out."
@@ -54,17 +60,18 @@ def _window(late: Given) -> str:
 def _check_row(check: Given) -> Html:
     alarm, evidence, needed = check.flag("alarm"), check.number("evidence"), check.number("needed")
     weighed = "" if evidence is None or needed is None else f"evidence {show(evidence)}, alarm at {show(needed)}"
-    words = sentence(check.text("words")) or ("An alarm." if alarm else "Nothing to be seen.")
-    return _row("alarm" if alarm else "fine", one_line(check.text("name")), words, "", more=weighed)
+    said = sentence(check.text("words")) or ("An alarm." if alarm else "Nothing to be seen.")
+    title, well = CHECKS.get(check.text("name"), (one_line(check.text("name")), said))
+    return _row("alarm" if alarm else "fine", title, said if alarm else well, "", more=weighed, title=said)
 
 
-def _row(kind: str, name: str, words: str, figure: str, *, more: str = "") -> Html:
+def _row(kind: str, name: str, words: str, figure: str, *, more: str = "", title: str | None = None) -> Html:
     mark: Inside = {"alarm": "alarm", "fine": "fine"}.get(kind, figure)
     return tag(
         "li",
         tag("span", name, class_="name"),
         tag("span", mark, class_=f"mark {kind}".strip()),
-        tag("span", words, tag("span", f" ({more})", class_="dim") if more else None, class_="words"),
+        tag("span", words, tag("span", f" ({more})", class_="dim") if more else None, class_="words", title=title),
     )
 
 
@@ -82,9 +89,9 @@ def _guardrail(guard: Given) -> Html:
     rows = (
         tag(
             "tr",
-            tag("th", one_line(one.text("of")), scope="row"),
+            tag("th", "everybody" if one.text("of") == EVERYBODY else one_line(one.text("of")), scope="row"),
             tag("td", "alarm" if one.flag("alarm") else "fine", class_="alarm" if one.flag("alarm") else "fine"),
-            tag("td", f"{one.count('rows'):,}", class_="n"),
+            tag("td", f"{one.count('seen') or one.count('rows'):,}", class_="n"),
             (tag("td", show(one.number(key)), class_="n") for key in ("mean", "evidence", "needed")),
         )
         for one in tests

@@ -16,6 +16,7 @@ from pacbandits.service.dashboard.words import (
     day,
     explanation,
     headline,
+    is_mix,
     is_proven,
     lasting,
     percent,
@@ -87,7 +88,8 @@ def _value(status: Given) -> Html:
     """The rule's mean reward beside the standard's, and what it gains."""
     value = status.part("value")
     standard = one_line(status.text("standard"), most=60)
-    means = [("the rule", value.span("policy")), (f"always {standard}", value.span("standard"))]
+    rule = "the mix of rules" if is_mix(status) else "the rule"
+    means = [(rule, value.span("policy")), (f"always {standard}", value.span("standard"))]
     shown = [(label, span) for label, span in means if span is not None]
     lift = value.span("lift")
     if not shown and lift is None:
@@ -97,7 +99,7 @@ def _value(status: Given) -> Html:
     note += "" if lift is None else " The dotted line is no gain."
     return join(
         _spans("Mean reward a person", shown, zero=False) if shown else None,
-        _spans("Gain over the standard", [("the rule’s lead", lift)], zero=True) if lift is not None else None,
+        _spans("Gain over the standard", [(rule, lift)], zero=True) if lift is not None else None,
         tag("p", note.strip(), class_="dim") if note else None,
         _holdout(status),
     )
@@ -162,7 +164,7 @@ def _groups(status: Given) -> Html:
                 tag("span", _in_words(shares, gets), class_="words"),
             )
         )
-    note = "How people of each group are spread over the actions now. The rule’s own choice is in bold."
+    note = "How people of each group were spread over the actions so far. The rule’s own choice is in bold."
     return join(tag("p", note, class_="dim"), tag("ul", items, class_="bars groups"))
 
 
