@@ -43,10 +43,13 @@ class Shop:
             raise InputError(f"there is no experiment '{name}'")
         return Shown(self.statuses[name])
 
+    def scopes_of(self, key):
+        return self.scopes.get(key, {})
+
     def app(self, **options):
         app = FastAPI()
         app.include_router(
-            router_for(self.open, lambda: list(self.statuses), lambda key: self.scopes.get(key, {}), **options)
+            router_for(self.open, lambda: list(self.statuses), self.scopes_of, **{"keep_seconds": 0.0, **options})
         )
         return app
 

@@ -14,7 +14,7 @@ from pacbandits.service.dashboard.markup import VOID, Html, tag
 from pacbandits.service.dashboard.pages import asset, experiment_page, list_page, sign_in_page
 from pacbandits.service.dashboard.parts import experiment_parts
 from pacbandits.service.dashboard.reading import Given
-from pacbandits.service.dashboard.words import headline, lasting, news, percent, time_to_go
+from pacbandits.service.dashboard.words import bound, headline, lasting, news, percent, time_to_go
 from tests.service.dashboard import statuses
 from tests.service.dashboard.statuses import HOSTILE, all_of_them
 
@@ -145,7 +145,7 @@ def test_assets_load_nothing_from_elsewhere():
         (statuses.withdrawn(), "It is proven that “always free shipping” is within 0.0921 of the best rule."),
         (
             statuses.alarmed(),
-            "So far it is proven that the rule below is within 0.128 of the best rule; "
+            "So far it is proven that the rule below is within 0.129 of the best rule; "
             "it is too early to say how long it will take.",
         ),
     ],
@@ -163,6 +163,13 @@ def test_a_distance_that_the_range_of_rewards_gives_away_is_nothing():
     assert headline(Given(status)) == "Nothing is proven yet; about 12 more days."
     status["reward_range"] = [0, 50]
     assert "within 1 of" in headline(Given(status))
+
+
+def test_what_is_proven_is_rounded_up():
+    """So that no page claims more than the certificate does."""
+    assert [bound(one) for one in (0.04371, 0.0437, 0.04, 1.0, 0.9991, 12.3401, 1234.1, None, 0.0)] == [
+        "0.0438", "0.0437", "0.04", "1", "1", "12.4", "1,240", "—", "0",
+    ]  # fmt: skip
 
 
 def test_lengths_of_time_and_shares_read_as_people_say_them():
@@ -219,7 +226,7 @@ def test_the_page_holds_what_the_status_says():
         "29 older events",
         statuses.fingerprint("18"),
         "Over 37 entries",
-        "of the best of its class. It assumes that people who come are like",
+        "of the best of its class. What it assumes people who come are like",
     ):
         assert " ".join(said.replace("\xa0", " ").split()) in words.replace("\xa0", " "), said
 
@@ -228,7 +235,7 @@ def test_everything_has_something_to_say_before_there_is_anything():
     words = Reader(page_of(statuses.created())).words
     for said in (
         "The curve begins with the first look",
-        "Nobody has been assigned yet.",
+        "People count from the first look at the data on.",
         "There is no leading rule yet",
         "What the rule earns is estimated at the first look",
         "The rule tells no groups of people apart yet.",

@@ -227,6 +227,17 @@ def test_an_experiment_that_cannot_be_read_now_leaves_the_list_standing(shop):
     assert "winter prices" in page
 
 
+def test_however_many_watch_a_status_is_asked_for_once_in_a_while(shop):
+    asked, whole = [], shop.open
+    shop.open = lambda name: asked.append(name) or whole(name)
+    clients = [Client(shop.app(keep_seconds=3600.0))] * 2
+    for client in clients:
+        sign_in(client)
+        for path in ("/dashboard/experiments/checkout", "/dashboard/parts/checkout", "/dashboard"):
+            assert client.get(path).status_code == 200
+    assert asked == ["checkout"]
+
+
 def test_the_api_is_described_without_pages(shop):
     assert shop.app().openapi()["paths"] == {}
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pacbandits.errors import count_of
 from pacbandits.service.dashboard.markup import Html, Inside, join, scrolled, tag
 from pacbandits.service.dashboard.reading import Given
-from pacbandits.service.dashboard.words import about, moment, proven, show, width
+from pacbandits.service.dashboard.words import about, bound, moment, proven, show, width
 
 MAX_TICKS = 4  # beside 0, so that they have room on a phone
 MAX_TABLE_ROWS = 50
@@ -176,8 +176,8 @@ def _table(looks: Sequence[Given]) -> Html:
         tag(
             "tr",
             tag("td", f"{one.count('samples'):,}", class_="n"),
-            tag("td", show(one.number("certified_epsilon")), class_="n"),
-            tag("td", show(one.number("best")), class_="n"),
+            tag("td", bound(one.number("certified_epsilon")), class_="n"),
+            tag("td", bound(one.number("best")), class_="n"),
             tag("td", moment(one.time("at"))),
         )
         for one in reversed(looks[-MAX_TABLE_ROWS:])
@@ -188,15 +188,15 @@ def _table(looks: Sequence[Given]) -> Html:
 
 
 def _look_words(one: Given) -> str:
-    return f"after {one.count('samples'):,} people: {show(one.number('certified_epsilon'))}"
+    return f"after {one.count('samples'):,} people: {bound(one.number('certified_epsilon'))}"
 
 
 def _in_words(looks: Sequence[Given], goal: float) -> str:
     first, last = looks[0], looks[-1]
-    begun = f"{show(first.number('best'))} after {first.count('samples'):,} people"
+    begun = f"{bound(first.number('best'))} after {first.count('samples'):,} people"
     if len(looks) == 1:
         return f"The proven distance from the best rule: {begun}. The goal is {show(goal)}."
-    now = f"{show(last.number('best'))} after {last.count('samples'):,}"
+    now = f"{bound(last.number('best'))} after {last.count('samples'):,}"
     return f"The proven distance from the best rule fell from {begun} to {now}. The goal is {show(goal)}."
 
 
@@ -222,7 +222,7 @@ def draw_people(status: Given) -> Html:
     """How many people so far and in all, beside what the plan said and what a plain trial would need."""
     rows = _people_rows(status)
     if not rows:
-        return tag("p", "Nobody has been assigned yet.", class_="empty")
+        return tag("p", "People count from the first look at the data on.", class_="empty")
     most = max(count for _, count, _, _ in rows) or 1.0
     items = (
         tag(
@@ -246,16 +246,20 @@ def expected(status: Given) -> float | None:
     claim, more = status.part("claim"), status.part("to_go").number("samples")
     if claim.flag("certified"):
         return claim.count("samples") or None
-    looked = max([claim.count("samples"), *(one.count("samples") for one in status.parts("curve")[-1:])])
-    return None if more is None else max(looked + more, status.count("assigned"))
+    return None if more is None else _looked_at(status) + more
+
+
+def _looked_at(status: Given) -> int:
+    """Of how many people the last look made use: rewards of later ones are mostly not in."""
+    return max([status.part("claim").count("samples"), *(one.count("samples") for one in status.parts("curve")[-1:])])
 
 
 def _people_rows(status: Given) -> list[tuple[str, float, str, str]]:
     """Label, people, kind of bar, words."""
-    so_far, whole, ahead = status.count("assigned"), expected(status), status.part("to_go")
+    so_far, whole, ahead = _looked_at(status), expected(status), status.part("to_go")
     rows: list[tuple[str, float, str, str]] = []
     if so_far and not status.part("claim").flag("certified"):
-        rows.append(("so far", so_far, "done", f"{so_far:,}"))
+        rows.append(("counted so far", so_far, "done", f"{so_far:,}"))
     if whole:
         done = status.part("claim").flag("certified")
         rows.append(("it took" if done else "expected in all", whole, "done" if done else "guess", _near(whole, done)))

@@ -157,13 +157,14 @@ def rests_part(status: Given) -> Html:
         ("algorithm", one_line(status.text("algorithm"))),
     ]
     rows = (tag("div", tag("dt", name), tag("dd", words)) for name, words in agreed if words)
+    taken = tag("ul", (tag("li", one_line(words)) for words in claim.texts("assumptions")), class_="plain")
     listed = tag("dl", rows, class_="agreed")
     promise, assumed = sentence(claim.text("describe")).rstrip("."), claim.texts("assumptions")
     return part(
         "rests",
         "What it rests on",
-        tag("p", f"{promise}{'. It assumes that' if assumed else '.'}") if promise else None,
-        tag("ul", (tag("li", one_line(words)) for words in assumed), class_="plain") if assumed else None,
+        tag("p", f"{promise}.") if promise else tag("p", "Nothing is proven yet.", class_="empty"),
+        tag("details", tag("summary", "What it assumes"), taken, id="assumed") if assumed else None,
         tag("details", tag("summary", "What was agreed on at the start"), listed, id="agreed"),
     )
 

@@ -13,6 +13,7 @@ from pacbandits.service.dashboard.tree import colour_of, draw_rule, swatch
 from pacbandits.service.dashboard.words import (
     about,
     alarms,
+    bound,
     day,
     explanation,
     headline,
@@ -62,7 +63,7 @@ def answer_part(status: Given) -> Html:
 
 def _figures(status: Given) -> Iterable[Html]:
     distance, goal, rewards = proven(status), status.number("epsilon"), status.part("rewards")
-    yield _figure("Proven within", "—" if distance is None else show(distance), f"goal {show(goal)}")
+    yield _figure("Proven within", "—" if distance is None else bound(distance), f"goal {show(goal)}")
     holdout = status.count("holdout_assigned")
     extra = f"and {holdout:,} held out" if holdout else "assigned so far"
     yield _figure("People", f"{status.count('assigned'):,}", extra)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from threading import Lock
+from time import monotonic
 from typing import Annotated, Protocol
 from urllib.parse import parse_qs, urlencode
 
@@ -29,6 +32,7 @@ from pacbandits.service.dashboard.session import COOKIE, EVERYTHING, SESSION_SEC
 from pacbandits.service.dashboard.words import news
 
 PREFIX = "/dashboard"
+KEEP_SECONDS = 2.0  # a status
 MAX_FORM_BYTES = 16_384
 MAX_LISTED = 200
 WRONG_KEY = "This key opens no experiment. Check that all of it was copied, and that it was not revoked."
@@ -68,6 +72,7 @@ def router_for(
     scopes_of: Callable[[str], Mapping[str, str]],
     *,
     secret: bytes | None = None,
+    keep_seconds: float = KEEP_SECONDS,
 ) -> APIRouter:
     """The dashboard, to be included in an application; all of it lies below /dashboard.
 
@@ -75,8 +80,10 @@ def router_for(
     names: of all experiments.
     scopes_of: what a key opens, as {experiment: scope}, nothing for a wrong key; the name * stands for all experiments.
     secret: what sessions are signed with; servers that take turns need the same one. Else drawn anew at each start.
+    keep_seconds: how long a status is shown before it is asked for again, however many people watch.
     """
-    dashboard = _Dashboard(open_experiment, names, Sessions(scopes_of, secret=secret))
+    recent = Recent(lambda name: Given(open_experiment(name).status().to_json()), keep_seconds=keep_seconds)
+    dashboard = _Dashboard(recent, names, Sessions(scopes_of, secret=secret))
     router = APIRouter(prefix=PREFIX, include_in_schema=False)
     router.add_api_route("/assets/{name}", dashboard.asset, methods=["GET"])
     router.add_api_route("/sign-in", dashboard.ask_key, methods=["GET"])
@@ -105,13 +112,31 @@ async def read_form(request: Request) -> dict[str, str]:
 Form = Annotated[dict[str, str], Depends(read_form)]
 
 
+class Recent:
+    """Statuses, each asked for at most every so often and by one at a time, as that takes a while of a large database.
+
+    keep_seconds: how long one is kept.
+    """
+
+    def __init__(self, ask: Callable[[str], Given], *, keep_seconds: float) -> None:
+        self._ask, self._keep_seconds = ask, keep_seconds
+        self._kept: dict[str, tuple[float, Given]] = {}
+        self._locks: defaultdict[str, Lock] = defaultdict(Lock)
+
+    def __call__(self, name: str) -> Given:
+        """Where an experiment stands, or stood a moment ago."""
+        with self._locks[name]:
+            kept = self._kept.get(name)
+            if kept is None or monotonic() - kept[0] >= self._keep_seconds:
+                kept = self._kept[name] = monotonic(), self._ask(name)
+            return kept[1]
+
+
 class _Dashboard:
     """Answers to requests."""
 
-    def __init__(
-        self, open_experiment: Callable[[str], Shown], names: Callable[[], Sequence[str]], sessions: Sessions
-    ) -> None:
-        self._open, self._names, self._sessions = open_experiment, names, sessions
+    def __init__(self, recent: Recent, names: Callable[[], Sequence[str]], sessions: Sessions) -> None:
+        self._recent, self._names, self._sessions = recent, names, sessions
 
     def asset(self, name: str) -> Response:
         """A file that pages load; nothing secret, and kept by browsers, as its address changes with it."""
@@ -187,10 +212,10 @@ class _Dashboard:
 
     def _status(self, name: str, allowed: frozenset[str]) -> Given | None:
         """Where an experiment stands; None where there is none, or it is not for this key."""
-        if name not in allowed and EVERYTHING not in allowed:
+        if name not in allowed and (EVERYTHING not in allowed or name not in self._names()):
             return None
         try:
-            return Given(self._open(name).status().to_json())
+            return self._recent(name)
         except InputError:
             return None
 

@@ -31,6 +31,14 @@ def show(value: float | None) -> str:
     return show_number(value, digits=3).replace("-", "−")
 
 
+def bound(value: float | None) -> str:
+    """A distance that is proven: rounded up, so that no more is claimed than is."""
+    if value is None or value <= 0:
+        return show(value)
+    step = 10.0 ** (math.floor(math.log10(value)) - 2)
+    return show(math.ceil(value / step - 1e-9) * step)
+
+
 def signed(value: float) -> str:
     """A difference, with its sign."""
     return f"+{show(value)}" if value > 0 else show(value)
@@ -154,13 +162,13 @@ def headline(status: Given) -> str:
     """The answer in a sentence."""
     distance, where = proven(status), status.text("state")
     if distance is not None and is_proven(status):
-        return f"Proven: {rule(status)} is within {show(distance)} of the best rule."
+        return f"Proven: {rule(status)} is within {bound(distance)} of the best rule."
     held = where in ("paused", "stopped")
     ahead = time_to_go(status)
     if distance is None:
         first = "Nothing is proven" if held else "Nothing is proven yet"
         return f"{first}." if held else f"{first}; {ahead or TOO_EARLY}."
-    said = f"{'It' if held else 'So far it'} is proven that {rule(status)} is within {show(distance)} of the best rule"
+    said = f"{'It' if held else 'So far it'} is proven that {rule(status)} is within {bound(distance)} of the best rule"
     return f"{said}." if held else f"{said}; {ahead or TOO_EARLY}."
 
 
@@ -184,7 +192,7 @@ def _meaning(status: Given) -> str:
         sure = confidence(status)
         return f"The goal is a rule proven to be within {show(goal)} of the best one, with {sure} confidence."
     this = "this mix" if is_mix(status) else "this one"
-    meaning = f"No rule of the kind compared earns over {show(distance)} more a person than {this}, on average"
+    meaning = f"No rule of the kind compared earns over {bound(distance)} more a person than {this}, on average"
     target = "" if is_proven(status) or goal is None else f" The goal is {show(goal)}."
     return f"{meaning}. That is right with {confidence(status)} confidence, whenever you look.{target}"
 
