@@ -17,7 +17,7 @@ from pacbandits.errors import InputError, plain
 from pacbandits.experiment import tables
 from pacbandits.experiment.book import Book
 from pacbandits.experiment.chain import id_of, mark_of
-from pacbandits.experiment.database import Connection, Database, Row
+from pacbandits.experiment.database import Connection, Database, Standing
 from pacbandits.experiment.draws import ACTION, HOLDOUT, draws
 from pacbandits.experiment.extra import sqlalchemy as sa
 from pacbandits.experiment.fixed import Fixed
@@ -31,6 +31,17 @@ MAX_UNIT_CHARACTERS = 256
 UNITS_ASKED_AT_ONCE = 500  # of a database, in one query
 COLLECTING, CERTIFIED, PAUSED, STOPPED = "collecting", "certified", "paused", "stopped"  # states of an experiment
 TAKING_IN = (COLLECTING, CERTIFIED)
+
+
+_T = tables.assignments.c
+_OF_UNITS = sa.select(_T.unit, _T.row, _T.visit, _T.round, _T.action, _T.holdout, _T.propensities).where(
+    _T.unit.in_(sa.bindparam("units", expanding=True))
+)
+# SQLite would rather read all of an experiment than two of its trees; the plus keeps it from the first.
+_OF_EXPERIMENT = {
+    True: sa.literal_column("+assignments.experiment", sa.Text) == sa.bindparam("experiment"),
+    False: _T.experiment == sa.bindparam("experiment"),
+}
 
 
 @dataclass(frozen=True)
@@ -51,7 +62,7 @@ class Assigner:
     def __init__(self, database: Database, fixed: Fixed, rounds: Rounds) -> None:
         self._database, self._fixed, self._rounds = database, fixed, rounds
         protocol = fixed.protocol
-        self._names = protocol.actions
+        self._names, self._of_units = protocol.actions, _OF_UNITS.where(_OF_EXPERIMENT[database.sqlite])
         self._sticky = protocol.visits == "sticky"
         self._standard_row = np.eye(len(self._names))[protocol.standard_action]
 
@@ -59,7 +70,7 @@ class Assigner:
         """An assignment for each, or why there is none; stored when this returns."""
         encoded = self._fixed.encoder.encode([request.context for request in requests])
         ids, features = encoded.ids, encoded.features
-        features = features if ids is None else np.column_stack([features, ids])
+        features = features if ids is None else np.column_stack([features, ids.astype(np.float64)])
         out: list[Assignment | InputError | None] = [encoded.errors.get(number) for number in range(len(requests))]
         units: list[str] = []
         for number, request in enumerate(requests):
@@ -77,7 +88,7 @@ class Assigner:
     def _assign(
         self,
         connection: Connection,
-        standing: Row,
+        standing: Standing,
         wanted: list[int],
         units: list[str],
         features: FloatArray,
@@ -118,7 +129,7 @@ class Assigner:
     def _draw(
         self,
         connection: Connection,
-        standing: Row,
+        standing: Standing,
         book: Book,
         fresh: list[int],
         visits: list[int],
@@ -161,7 +172,7 @@ class Assigner:
         }
         return out
 
-    def _round(self, connection: Connection, standing: Row) -> Round:
+    def _round(self, connection: Connection, standing: Standing) -> Round:
         """The open round."""
         if not self._rounds.all or self._rounds.all[-1].number < standing.round:
             self._rounds.read(connection)
@@ -169,14 +180,12 @@ class Assigner:
 
     def _known(self, connection: Connection, units: list[str]) -> dict[str, _Known]:
         """The last assignment of each unit that has one."""
-        t = tables.assignments.c
-        columns = (t.unit, t.row, t.visit, t.round, t.action, t.holdout, t.propensities)
         found: dict[str, _Known] = {}
         for start in range(0, len(units), UNITS_ASKED_AT_ONCE):
-            part = units[start : start + UNITS_ASKED_AT_ONCE]
-            query = sa.select(*columns).where(t.experiment == self._fixed.name, t.unit.in_(part)).order_by(t.visit)
-            for unit, row, visit, number, action, holdout, propensities in connection.execute(query):
-                found[unit] = _Known(row, visit, number, action, bool(holdout), bytes(propensities))
+            asked = {"experiment": self._fixed.name, "units": units[start : start + UNITS_ASKED_AT_ONCE]}
+            for unit, row, visit, number, action, holdout, propensities in connection.execute(self._of_units, asked):
+                if unit not in found or visit > found[unit].visit:
+                    found[unit] = _Known(row, visit, number, action, bool(holdout), bytes(propensities))
         return found
 
     def _answer(self, unit: str, known: _Known, *, new: bool) -> Assignment:
@@ -200,7 +209,7 @@ def choose(propensities: FloatArray, drawn: FloatArray) -> IntArray:
     return (bounds <= drawn[:, None]).sum(axis=1).astype(np.int64)
 
 
-def refused(name: str, standing: Row) -> NotCollecting:
+def refused(name: str, standing: Standing) -> NotCollecting:
     """Why nobody new is taken in."""
     why = f": {plain(standing.reason)}" if standing.reason else ""
     remedy = "resume it" if standing.state == PAUSED else "give them what its result says"

@@ -16,26 +16,25 @@ from pacbandits.experiment.chain import (
     linked,
     outcome_bytes,
 )
-from pacbandits.experiment.database import Connection, Row
+from pacbandits.experiment.database import Connection, Row, Standing
 from pacbandits.experiment.extra import sqlalchemy as sa
 
 Json = dict[str, Any]
 REWARD, GUARDRAIL = 0, 1  # kinds of outcomes
-_INSERT_ASSIGNMENTS, _INSERT_OUTCOMES = sa.insert(tables.assignments), sa.insert(tables.outcomes)
 
 
 class Book:
     """What one transaction adds to an experiment; `close` stores it."""
 
-    def __init__(self, connection: Connection, standing: Row, *, at: int) -> None:
+    def __init__(self, connection: Connection, standing: Standing, *, at: int) -> None:
         self.at = at
         self.name: str = standing.name
         self.sequence = int(standing.sequence)
         self.head = bytes(standing.head)
         self.changes: dict[str, Any] = {}
         self._connection = connection
-        self._assigned: list[dict[str, Any]] = []
-        self._outcomes: list[dict[str, Any]] = []
+        self._assigned: list[tuple[Any, ...]] = []
+        self._outcomes: list[tuple[Any, ...]] = []
         self._entries: list[dict[str, Any]] = []
 
     def assign(
@@ -51,20 +50,9 @@ class Book:
         propensities: bytes,
     ) -> None:
         """Add an assignment."""
+        sequence, at = self.sequence, self.at
         self._assigned.append(
-            {
-                "experiment": self.name,
-                "row": row,
-                "sequence": self.sequence,
-                "unit": unit,
-                "visit": visit,
-                "round": round_number,
-                "action": action,
-                "holdout": holdout,
-                "at": self.at,
-                "features": features,
-                "propensities": propensities,
-            }
+            (self.name, row, sequence, unit, visit, round_number, action, holdout, at, features, propensities)
         )
         record = assignment_bytes(
             self.sequence, row, mark, visit, round_number, action, holdout, self.at, features, propensities
@@ -73,17 +61,7 @@ class Book:
 
     def report(self, row: int, kind: int, value: float, *, late: bool) -> None:
         """Add what came of an assignment."""
-        self._outcomes.append(
-            {
-                "experiment": self.name,
-                "row": row,
-                "kind": kind,
-                "sequence": self.sequence,
-                "value": value,
-                "late": int(late),
-                "at": self.at,
-            }
-        )
+        self._outcomes.append((self.name, row, kind, self.sequence, value, int(late), self.at))
         self._link(OUTCOME, outcome_bytes(self.sequence, row, kind, int(late), value, self.at))
 
     def enter(self, kind: str, body: Json) -> None:
@@ -105,13 +83,13 @@ class Book:
     def close(self) -> None:
         """Store everything, with what changes in where the experiment stands."""
         if self._assigned:
-            self._connection.execute(_INSERT_ASSIGNMENTS, self._assigned)
+            insert_many(self._connection, tables.assignments, self._assigned)
         if self._outcomes:
-            self._connection.execute(_INSERT_OUTCOMES, self._outcomes)
+            insert_many(self._connection, tables.outcomes, self._outcomes)
         if self._entries:
             self._connection.execute(sa.insert(tables.entries), self._entries)
         changes = self.changes | {"sequence": self.sequence, "head": self.head}
-        query = sa.update(tables.experiments).where(tables.experiments.c.name == self.name)
+        query = sa.update(tables.standings).where(tables.standings.c.name == self.name)
         self._connection.execute(query.values(changes))
 
     def _link(self, kind: bytes, record: bytes) -> None:
@@ -122,3 +100,11 @@ class Book:
 def body_of(row: Row) -> Json:
     """What an entry says."""
     return json.loads(row.body)
+
+
+def insert_many(connection: Connection, table: sa.Table, rows: list[tuple[Any, ...]]) -> None:
+    """Store rows, whose values stand in the order of the table's columns; past what SQLAlchemy would do for each."""
+    mark = "?" if connection.dialect.paramstyle == "qmark" else "%s"
+    names = ", ".join(connection.dialect.identifier_preparer.quote(column.name) for column in table.c)
+    marks = ", ".join([mark] * len(table.c))
+    connection.exec_driver_sql(f"INSERT INTO {table.name} ({names}) VALUES ({marks})", rows)

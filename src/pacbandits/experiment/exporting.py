@@ -101,7 +101,7 @@ def write_export(
 
 def _as_of(connection: Connection, fixed: Fixed, look: int | None, at: int) -> tuple[int, int, int]:
     """How many records there were, when, and the number of the look; 0 for now."""
-    t, e = tables.looks.c, tables.experiments.c
+    t, e = tables.looks.c, tables.standings.c
     now = int(connection.execute(sa.select(e.sequence).where(e.name == fixed.name)).scalar_one())
     query = sa.select(t.number, t.at, t.sequence, t.body).where(t.experiment == fixed.name)
     if look == 0:

@@ -10,7 +10,7 @@ from pacbandits.arrays import BoolArray, IntArray
 from pacbandits.errors import plain
 from pacbandits.fields import Fields, Json
 from pacbandits.policies.trees.tree import AtMost, Is, Node, Test, TreePolicy
-from pacbandits.records import Contexts, Policy
+from pacbandits.records import Contexts, Log, Policy
 from pacbandits.records.dates import say_number
 
 EVERYBODY = "everybody"
@@ -50,11 +50,12 @@ class Leaf:
         )
 
 
-def leaves_of(policy: Policy, contexts: Contexts, played: IntArray, actions: tuple[str, ...]) -> tuple[Leaf, ...]:
+def leaves_of(policy: Policy, log: Log, actions: tuple[str, ...]) -> tuple[Leaf, ...]:
     """The leaves of a policy, from the left; of one that is no tree, all whom it gives the same.
 
-    contexts: of n people who came. played (n,): what they got. actions (A,): the names.
+    log: who came, and what they got. actions (A,): the names.
     """
+    contexts, played = log.contexts, log.actions
     if isinstance(policy, TreePolicy):
         parts = _tree_parts(policy.root, contexts, np.ones(len(contexts), dtype=np.bool_), ())
     else:

@@ -7,7 +7,7 @@ count.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from pacbandits.errors import InputError, plain
 from pacbandits.experiment import tables
@@ -21,6 +21,11 @@ from pacbandits.experiment.refusals import Contradiction, UnknownAssignment
 
 ROWS_ASKED_AT_ONCE = 500  # of a database, in one query
 _WORDS = {REWARD: "reward", GUARDRAIL: "guardrail"}
+_ROWS = sa.bindparam("rows", expanding=True, type_=sa.BigInteger)
+_EXPERIMENT = sa.bindparam("experiment", type_=sa.Text)
+_A, _O = tables.assignments.c, tables.outcomes.c
+_ASSIGNED = sa.select(_A.row, _A.at).where(_A.experiment == _EXPERIMENT, _A.row.in_(_ROWS))
+_KNOWN = sa.select(_O.row, _O.kind, _O.value).where(_O.experiment == _EXPERIMENT, _O.row.in_(_ROWS))
 
 
 class Recorder:
@@ -83,28 +88,28 @@ class Recorder:
         if report.guardrail is not None and protocol.guardrail is None:
             raise InputError("the experiment has no guardrail; report the reward alone")
         _check(report.guardrail, "guardrail", 0.0, 1.0)
-        row = row_of(self._fixed.secret, report.id) if isinstance(report.id, str) else None
+        row = row_of(self._fixed.secret, report.id)
         if row is None:
             raise unknown_assignment(report.id)
         return row
 
     def _assigned(self, connection: Connection, rows: list[int]) -> dict[int, int]:
         """When each of these rows was assigned."""
-        t, found = tables.assignments.c, dict[int, int]()
-        for start in range(0, len(rows), ROWS_ASKED_AT_ONCE):
-            part = rows[start : start + ROWS_ASKED_AT_ONCE]
-            query = sa.select(t.row, t.at).where(t.experiment == self._fixed.name, t.row.in_(part))
-            found.update((row, at) for row, at in connection.execute(query))
+        found: dict[int, int] = {}
+        for asked in self._parts(rows):
+            found.update((row, at) for row, at in connection.execute(_ASSIGNED, asked))
         return found
 
     def _known(self, connection: Connection, rows: list[int]) -> dict[tuple[int, int], float]:
         """What was reported of these rows before."""
-        t, found = tables.outcomes.c, dict[tuple[int, int], float]()
-        for start in range(0, len(rows), ROWS_ASKED_AT_ONCE):
-            part = rows[start : start + ROWS_ASKED_AT_ONCE]
-            query = sa.select(t.row, t.kind, t.value).where(t.experiment == self._fixed.name, t.row.in_(part))
-            found.update(((row, kind), value) for row, kind, value in connection.execute(query))
+        found: dict[tuple[int, int], float] = {}
+        for asked in self._parts(rows):
+            found.update(((row, kind), value) for row, kind, value in connection.execute(_KNOWN, asked))
         return found
+
+    def _parts(self, rows: list[int]) -> Iterator[dict[str, object]]:
+        for start in range(0, len(rows), ROWS_ASKED_AT_ONCE):
+            yield {"experiment": self._fixed.name, "rows": rows[start : start + ROWS_ASKED_AT_ONCE]}
 
 
 def unknown_assignment(given: object) -> UnknownAssignment:
@@ -115,7 +120,7 @@ def unknown_assignment(given: object) -> UnknownAssignment:
 def _check(value: float | None, name: str, low: float, high: float) -> None:
     if value is None:
         return
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+    if isinstance(value, bool) or not math.isfinite(value):
         raise InputError(f"a {name} is a number, got {plain(value)}")
     if not low <= value <= high:
         raise InputError(
