@@ -71,9 +71,9 @@ def router_for(service: Service) -> APIRouter:
     async def record(name: str, request: Request) -> Response:  # pyright: ignore[reportUnusedFunction]
         """Report what came of an assignment, or of several under "rewards": then all are stored, or none.
 
-        Reporting the same again changes nothing, so asking again is safe; a different reward is a contradiction (409). A
-        reward that comes after its window is noted and does not count: alone it is answered with 410, within a batch it
-        stands as "late" among the others.
+        Reporting the same again changes nothing, so asking again is safe; a different reward is a contradiction (409).
+        A reward that comes after its window is noted and does not count: alone it is answered with 410, within a batch
+        it stands as "late" among the others.
         """
         grant = await service.admit(request, name, "write")
         asked = parse_either(await request.body(), _REWARD, _REWARDS, b"rewards")

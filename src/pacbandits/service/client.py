@@ -86,7 +86,10 @@ class Client:
         return cast(list[str], self.ask("GET", "/experiments")["experiments"])
 
     def create(self, protocol: Mapping[str, Any]) -> Json:
-        """Create an experiment, with the admin's key; the answer holds its keys. protocol: as POST /experiments has it."""
+        """Create an experiment, with the admin's key; the answer holds its keys.
+
+        protocol: as POST /experiments has it.
+        """
         return self.ask("POST", "/experiments", protocol, again=False)
 
     def ask(self, method: str, path: str, body: Mapping[str, Any] | None = None, *, again: bool = True) -> Json:

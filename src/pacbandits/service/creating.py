@@ -21,7 +21,7 @@ _AS_THEY_ARE_TOO = ("standard", "holdout")
 def create_experiment(database: Database, asked: ExperimentAsk) -> Json:
     """Create what is asked for; its first seal."""
     protocol = protocol_of(asked)
-    return Experiment.create(database.full_url, protocol).seal().to_json()
+    return Experiment.create(database, protocol).seal().to_json()
 
 
 def protocol_of(asked: ExperimentAsk) -> ExperimentProtocol:

@@ -1,8 +1,8 @@
 """Keys of the service: what is stored of one does not open anything.
 
-A key is `pb_ID_SECRET`. The ID finds it; of the secret, 256 bits that were drawn, only the SHA-256 is kept, and compared
-in constant time. A key is for one experiment, to read or to write (which includes to read), or for all of them: the
-admin's, who alone creates experiments and keys.
+A key is `pb_ID_SECRET`. The ID finds it; of the secret, 256 bits that were drawn, only the SHA-256 is kept, and
+compared in constant time. A key is for one experiment, to read or to write (which includes to read), or for all of
+them: the admin's, who alone creates experiments and keys.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ class ServiceLimits:
     max_batch: assignments or rewards in one request.
     rows_per_second: assignments and rewards (any other request counts as one) that a key may ask for, on average.
     burst_rows: how many of them at once, after a while of silence.
-    max_waiting_rows: assignments and rewards of one experiment that wait to be written; more are refused for the moment.
+    max_waiting_rows: assignments and rewards of one experiment that wait to be written; more are refused for a moment.
     """
 
     max_body_bytes: int = 2**24

@@ -7,7 +7,7 @@ import os
 import socket
 import sys
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -41,7 +41,7 @@ class Serving:
     host: str = DEFAULT_HOST
     port: int = DEFAULT_PORT
     worker: bool = True
-    limits: ServiceLimits = ServiceLimits()
+    limits: ServiceLimits = field(default_factory=ServiceLimits)
 
 
 def serve(asked: Serving) -> None:

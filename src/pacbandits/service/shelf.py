@@ -8,10 +8,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
+from pacbandits.errors import plain
 from pacbandits.experiment import Experiment
 from pacbandits.experiment.database import Database
 from pacbandits.experiment.refusals import UnknownExperiment
-from pacbandits.errors import plain
 from pacbandits.service.journal import Journal
 from pacbandits.service.limits import ServiceLimits
 from pacbandits.service.meters import Meters
@@ -29,7 +29,6 @@ class Shelf:
 
     def __init__(self, database: str | Path, *, limits: ServiceLimits, meters: Meters, journal: Journal) -> None:
         self.database = Database(database, create=True)
-        self._given = database
         self._limits, self._meters, self._journal = limits, meters, journal
         self._writers: dict[str, Writer] = {}
         self._readers: dict[str, Experiment] = {}
@@ -45,7 +44,7 @@ class Shelf:
             _check_name(name)
             with self._lock:
                 if name not in self._readers:
-                    self._readers[name] = Experiment.open(self._given, name)
+                    self._readers[name] = Experiment.open(self.database, name)
         return self._readers[name]
 
     async def writer(self, name: str) -> Writer:
@@ -68,7 +67,7 @@ class Shelf:
         with self._lock:
             if name not in self._writers:
                 self._writers[name] = Writer(
-                    Experiment.open(self._given, name),
+                    Experiment.open(self.database, name),
                     loop=loop,
                     meters=self._meters,
                     journal=self._journal,
