@@ -85,13 +85,23 @@ class KeysAnswer(BaseModel):
     keys: list[ShownKey]
 
 
+class SealAnswer(BaseModel):
+    """The head of the record's chain: whoever notes it down can tell later whether anything before was altered."""
+
+    model_config = ConfigDict(extra="forbid")
+    head: str = Field(description="SHA-256 over all records, in hexadecimal.")
+    records: int = Field(description="How many it is of.")
+    protocol: str = Field(description="The digest of the protocol.")
+    entries: list[dict[str, Any]] = Field(description="All but assignments and outcomes, with the head after each.")
+
+
 class CreatedAnswer(BaseModel):
     """An experiment that was created, and its keys: shown now, and never again."""
 
     model_config = ConfigDict(extra="forbid")
     experiment: str
     keys: list[KeyAnswer]
-    seal: dict[str, Any]
+    seal: SealAnswer
 
 
 class StatusAnswer(BaseModel):
@@ -105,14 +115,6 @@ class StatusAnswer(BaseModel):
     assigned: int
     claim: dict[str, Any] | None
     seal: dict[str, Any]
-
-
-class SealAnswer(BaseModel):
-    """The head of the record's chain: whoever notes it down can tell later whether anything before was altered."""
-
-    model_config = ConfigDict(extra="allow")
-    head: str
-    entries: int
 
 
 class HealthAnswer(BaseModel):

@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from pacbandits.errors import InputError, count_of
-from pacbandits.experiment import Assignment, AssignmentRequest, Recorded, Report
+from pacbandits.experiment.people import Assignment, AssignmentRequest, Recorded, Report
 from pacbandits.service.admission import Service, parse_either
 from pacbandits.service.answers import AssignmentAnswer, AssignmentsAnswer, RewardAnswer, RewardsAnswer
 from pacbandits.service.documented import STEERING, body, errors

@@ -19,7 +19,7 @@ from urllib.parse import quote
 import httpx
 
 from pacbandits.errors import InputError, plain
-from pacbandits.experiment import Assignment, Recorded
+from pacbandits.experiment.people import Assignment, Recorded
 
 Json = dict[str, Any]
 DEFAULT_TIMEOUT_SECONDS, DEFAULT_RETRIES = 10.0, 4

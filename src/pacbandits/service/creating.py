@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from pacbandits.errors import InputError, nearest, plain
-from pacbandits.experiment import Experiment, ExperimentProtocol
 from pacbandits.experiment.database import Database
+from pacbandits.experiment.experiment import Experiment
+from pacbandits.experiment.protocol import ExperimentProtocol
 from pacbandits.experiment.rules import GuardrailRule, LateRule, read_duration
 from pacbandits.logs.frames import contexts_of
 from pacbandits.records import Contexts

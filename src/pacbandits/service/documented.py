@@ -56,11 +56,11 @@ READING = errors(401, 403, 404, 429, 503)
 STEERING = errors(401, 403, 404, 409, 413, 422, 429, 503)
 
 
-def body(*models: type[BaseModel], optional: bool = False) -> Json:
+def body(*models: type[BaseModel]) -> Json:
     """The body of a route, which is one of these."""
     refs = [{"$ref": _REF.format(model=model.__name__)} for model in models]
     schema = refs[0] if len(refs) == 1 else {"anyOf": refs}
-    return {"requestBody": {"required": not optional, "content": {"application/json": {"schema": schema}}}}
+    return {"requestBody": {"required": True, "content": {"application/json": {"schema": schema}}}}
 
 
 def document(app: FastAPI) -> None:

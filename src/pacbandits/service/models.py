@@ -15,6 +15,9 @@ VISIBLE = r"^[^\x00-\x1f\x7f]*$"
 
 Unit = Annotated[str, StringConstraints(min_length=1, max_length=MAX_UNIT_CHARACTERS, pattern=VISIBLE)]
 Words = Annotated[str, StringConstraints(max_length=1_000, pattern=VISIBLE)]
+Why = Annotated[str, StringConstraints(min_length=1, max_length=1_000, pattern=VISIBLE)]
+    str, StringConstraints(min_length=1, max_length=1_000, pattern=r"^[^\x00-\x1f\x7f]*[^\s\x00-\x1f\x7f].*$")
+]
 Text = Annotated[str, StringConstraints(max_length=1_000, pattern=r"^[^\x00]*$")]
 Whole = Annotated[int, Field(ge=-MAX_WHOLE_NUMBER, le=MAX_WHOLE_NUMBER)]
 Number = Annotated[float, Field(allow_inf_nan=False)]
@@ -84,7 +87,7 @@ class Reason(Strict):
     """Why."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"reason": "the shop is closed for the holidays"}]})
-    reason: Words = Field("", description="For the record.")
+    reason: Why = Annotated[str, StringConstraints(min_length=1, max_length=1_000, pattern=VISIBLE)]
 
 
 class Withdrawal(Strict):
@@ -92,7 +95,7 @@ class Withdrawal(Strict):
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"action": "free shipping", "reason": "out of stock"}]})
     action: Words = Field(description="By its name.")
-    reason: Words = Field("", description="For the record.")
+    reason: Why = Annotated[str, StringConstraints(min_length=1, max_length=1_000, pattern=VISIBLE)]
 
 
 class KeyAsk(Strict):

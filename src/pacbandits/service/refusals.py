@@ -7,7 +7,13 @@ from typing import Any, cast
 from pydantic import ValidationError
 
 from pacbandits.errors import InputError, one_line
-from pacbandits.experiment import Contradiction, NotCollecting, UnknownAssignment, UnknownExperiment
+from pacbandits.experiment.refusals import (
+    AlreadyThere,
+    Contradiction,
+    NotCollecting,
+    UnknownAssignment,
+    UnknownExperiment,
+)
 
 MAX_SENTENCE_CHARACTERS = 500
 UNSEEN_DATABASE = "the database does not answer; nothing was stored as far as is known, ask again"
@@ -31,7 +37,7 @@ def refusal_of(error: InputError) -> Refusal:
     """What an error of an experiment is called over HTTP."""
     if isinstance(error, UnknownAssignment | UnknownExperiment):
         return Refusal(404, str(error))
-    if isinstance(error, Contradiction | NotCollecting):
+    if isinstance(error, AlreadyThere | Contradiction | NotCollecting):
         return Refusal(409, str(error))
     return Refusal(422, str(error))
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TypeVar
 
 from pacbandits.errors import plain
-from pacbandits.experiment import Experiment
 from pacbandits.experiment.database import Database
+from pacbandits.experiment.experiment import Experiment
 from pacbandits.experiment.refusals import UnknownExperiment
 from pacbandits.service.journal import Journal
 from pacbandits.service.limits import ServiceLimits

@@ -16,7 +16,7 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, Response
 
 from pacbandits.errors import InputError, plain
-from pacbandits.experiment import Experiment
+from pacbandits.experiment.experiment import Experiment
 from pacbandits.json_files import json_text
 from pacbandits.service.admission import Service, parse
 from pacbandits.service.answers import (
@@ -149,7 +149,7 @@ def _add_steering(router: APIRouter, service: Service) -> None:
 
         async def answer(name: str, request: Request) -> Response:
             service.spend(await service.admit(request, name, "write"), 1)
-            asked = parse(await request.body() or b"{}", adapter)
+            asked = parse(await request.body(), adapter)
 
             def do(experiment: Experiment) -> Json:
                 steer(experiment, asked)
@@ -166,7 +166,7 @@ def _add_steering(router: APIRouter, service: Service) -> None:
             operation_id=word.replace("-", "_"),
             tags=["steering"],
             responses={200: {"model": StatusAnswer}, **STEERING},
-            openapi_extra=body(model, optional=model is Reason),
+            openapi_extra=body(model),
             response_model=None,
         )
 

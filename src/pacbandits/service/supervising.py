@@ -58,13 +58,9 @@ class Supervised:
 
 
 def start_worker(database: str) -> subprocess.Popen[bytes]:
-    """A worker that ends with this process, however this one ends.
-
-    The database, which may hold a password, goes through the environment: command lines are there for all to read.
-    """
+    """A worker that ends with this process, however this one ends."""
     return subprocess.Popen(
-        [sys.executable, "-m", WORKER_MODULE],
-        env=os.environ | {"PACBANDITS_DATABASE": database},
-        stdin=subprocess.PIPE,
+        [sys.executable, "-m", WORKER_MODULE, database, "--parent", str(os.getpid())],
+        stdin=subprocess.DEVNULL,
         start_new_session=True,  # an interrupt from the keyboard is for the server, which then ends this
     )

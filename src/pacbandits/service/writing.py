@@ -15,7 +15,10 @@ from time import monotonic, perf_counter
 from typing import Any
 
 from pacbandits.errors import InputError
-from pacbandits.experiment import Assignment, AssignmentRequest, Experiment, Recorded, Report
+from pacbandits.experiment import tables
+from pacbandits.experiment.experiment import Experiment
+from pacbandits.experiment.extra import sqlalchemy as sa
+from pacbandits.experiment.people import Assignment, AssignmentRequest, Recorded, Report
 from pacbandits.service.journal import Journal
 from pacbandits.service.meters import Meters
 from pacbandits.service.refusals import Refusal
@@ -80,8 +83,7 @@ class Writer:
         max_waiting_rows: int,
     ) -> None:
         self.experiment = experiment
-        self.seal = experiment.seal().head
-        self._sealed = monotonic()
+        self.seal, self._sealed = read_head(experiment), monotonic()
         self._loop, self._meters, self._journal, self._max_waiting = loop, meters, journal, max_waiting_rows
         self._assigning, self._recording = Waiting(), Waiting()
         self._ready = threading.Condition()
@@ -158,7 +160,7 @@ class Writer:
         requests = [row for job in jobs for row in job.rows]
         made = self.experiment.assign_many(requests)
         if monotonic() - self._sealed > SEAL_SECONDS:
-            self.seal, self._sealed = self.experiment.seal().head, monotonic()
+            self.seal, self._sealed = read_head(self.experiment), monotonic()
         new = sum(isinstance(one, Assignment) and one.new for one in made)
         self._meters.assigned.inc(new)
         self._meters.repeated.inc(sum(isinstance(one, Assignment) for one in made) - new)
@@ -185,6 +187,13 @@ class Writer:
             answers.append(together[at : at + len(job.rows)])
             at += len(job.rows)
         return answers
+
+
+def read_head(experiment: Experiment) -> str:
+    """The head of an experiment's chain, alone: the seal has all of its entries with it."""
+    t = tables.experiments.c
+    with experiment.database.reading() as connection:
+        return bytes(connection.execute(sa.select(t.head).where(t.name == experiment.name)).scalar_one()).hex()
 
 
 def _hand_back(jobs: list[Job], answers: list[Any]) -> None:
