@@ -12,7 +12,7 @@ import pytest
 from pacbandits import InputError, Trees, read_log
 from pacbandits.logs.raw import TWO_ACTIONS_REMARK
 from pacbandits.records import Contexts
-from pacbandits.records.log import WEIGHTS_REMARK
+from pacbandits.records.beside import WEIGHTS_REMARK
 from tests.logs.cases import CSV, refused, write
 
 

@@ -348,8 +348,8 @@ SCORES = (
     Mutant(
         "rewards outside [0, 1] are let through",
         "certificate/ledger.py",
-        "if log.rewards.min() < 0 or log.rewards.max() > 1:",
-        "if log.rewards.min() < 0 or log.rewards.max() > 2:",
+        "if ((log.rewards < 0) | (log.rewards > 1)).any():",
+        "if ((log.rewards < 0) | (log.rewards > 2)).any():",
         "certificate/test_ledger.py::test_what_a_ledger_refuses",
     ),
 )
@@ -358,8 +358,8 @@ PAST = (
     Mutant(
         "the model sees its own round",
         "rewards/prediction.py",
-        "log.rounds < number",
-        "log.rounds <= number",
+        "log.known_by(int(number))",
+        "log.known_by(int(number) + 1)",
         f"{VILLE}_of_certify_grows_rich_by_models_of_earlier_blocks",
     ),
     Mutant(
@@ -380,8 +380,8 @@ PAST = (
     Mutant(
         "the leader of a trial sees its own round",
         "trials/trial.py",
-        "        leader = self._choose_leader(seen, ledger)\n",
-        "        leader = self._choose_leader(seen, ledger)\n        if state.leaders is not None:\n"
+        "        leader = self.choose_leader(seen, ledger)\n",
+        "        leader = self.choose_leader(seen, ledger)\n        if state.leaders is not None:\n"
         "            led = state.leaders.followed_by(leader, state.contexts, size=plan.samples)\n"
         "            seen = replace(seen, leaders=led)\n",
         f"trials/test_trials.py::test_a_round_is_predicted_bet_on_and_led_without_it "

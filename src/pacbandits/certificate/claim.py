@@ -22,8 +22,8 @@ from pacbandits.fields import Fields, json_object
 from pacbandits.policies import chosen_from_json, policy_from_json
 from pacbandits.policies.base import PolicyClass, check_class
 from pacbandits.records import Chosen, Log, Lottery, check_log, describe_chosen
+from pacbandits.records.beside import UNIT_RANGE, check_range
 from pacbandits.records.files import MAX_COLUMNS
-from pacbandits.records.log import UNIT_RANGE, check_range
 from pacbandits.records.naming import check_names
 
 Json = dict[str, Any]

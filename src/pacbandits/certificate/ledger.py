@@ -79,12 +79,13 @@ class Ledger:
 
     @classmethod
     def of(cls, log: Log, predictions: FloatArray) -> Ledger:
-        """Lay out a log; predictions (n, A) were made before each row's round."""
-        if log.rewards.min() < 0 or log.rewards.max() > 1:
-            raise InputError(
-                f"rewards must lie in [0, 1], but they range from {log.rewards.min():.6g} to {log.rewards.max():.6g}; "
-                "rescale them"
-            )
+        """Lay out a log; predictions (n, A) were made before each row's round.
+
+        Rewards that are not in lower the wealth of every policy. Values and gaps are of rows whose rewards are in.
+        """
+        if ((log.rewards < 0) | (log.rewards > 1)).any():
+            low, high = np.nanmin(log.rewards), np.nanmax(log.rewards)
+            raise InputError(f"rewards must lie in [0, 1], but they range from {low:.6g} to {high:.6g}; rescale them")
         if predictions.shape != log.propensities.shape or not ((predictions >= 0) & (predictions <= 1)).all():
             raise InputError("predictions must have one number in [0, 1] for each row and action")
         ids = log.contexts.ids
@@ -141,6 +142,7 @@ class Ledger:
         rounds' predictions differ this has a small bias; it serves to choose, never to certify.
         """
         self._check(reference)
+        self._check_in()
         if mixture.shape != (len(self.contexts), self.n_actions):
             raise InputError(f"mixed propensities must have a row for each of {len(self.contexts)} contexts")
         gaps, squares = self._zeros(), self._zeros()
@@ -158,6 +160,7 @@ class Ledger:
         """
         if weights.shape != (self.n_rounds,):
             raise InputError(f"weights must have one number for each of {self.n_rounds} rounds")
+        self._check_in()
         of_rows, out = self.rows.repeats * weights[self.rows.rounds], self._zeros()
         over_cores(lambda a, b: add_values(self.rows, of_rows, out, a, b), count=len(self.contexts), chunks_per_core=16)
         return out
@@ -177,6 +180,11 @@ class Ledger:
         """Raise unless the reference has an action for every context."""
         if reference.shape != (len(self.contexts),) or not ((reference >= 0) & (reference < self.n_actions)).all():
             raise InputError(f"the reference must have one action for each of {len(self.contexts)} contexts")
+
+    def _check_in(self) -> None:
+        """Raise unless all rewards are in: what is chosen by must not know of rows without."""
+        if np.isnan(self.rows.rewards).any():
+            raise InputError("values and gaps are of rows whose rewards are in; lay out those alone (log.rows_in())")
 
     def _zeros(self) -> FloatArray:
         return np.zeros((len(self.contexts), self.n_actions))

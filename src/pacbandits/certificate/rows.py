@@ -33,7 +33,7 @@ class Rows(NamedTuple):
 
     starts (m + 1,): where the rows of each context begin; last, how many rows there are.
     actions (n,): what was played.
-    rewards (n,): what it earned.
+    rewards (n,): what it earned; NaN where that is not in.
     repeats (n,): how much a row counts: as often as it occurred, and of m visits of a unit each 1/m.
     rounds (n,): the round of a row, counted from 0 without gaps.
     played (n,): the propensity of the played action.
@@ -78,7 +78,11 @@ def add_log_wealth(
     start: int,
     stop: int,
 ) -> None:
-    """Add `log(1 + λ(ε − Z))` to out (m, A), with the λ (rounds,) of each round; for contexts start to stop."""
+    """Add `log(1 + λ(ε − Z))` to out (m, A), with the λ (rounds,) of each round; for contexts start to stop.
+
+    A reward that is not in counts at its worst, which is the same for every policy: Z is linear in r, and r = 0 makes
+    it largest where q played a, for each X has −r/p or nothing of it, and r = 1 elsewhere, for each has r/p or nothing.
+    """
     p, f = rows.propensities, rows.predictions
     high = np.empty(p.shape[1])
     for c in range(start, stop):
@@ -88,6 +92,8 @@ def add_log_wealth(
             if bet == 0.0 or turn < 0:
                 continue
             q, a, r = against.actions[turn, c], rows.actions[i], rows.rewards[i]
+            if math.isnan(r):
+                r = 0.0 if a == q else 1.0
             moved = 0.0
             for j in range(against.actions.shape[0]):
                 if against.moves[t, j] > 0.0 and against.actions[j, c] != q:

@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike
 from pacbandits.arrays import FloatArray, floats
 from pacbandits.errors import InputError, count_of, plain
 from pacbandits.records.arrow import Columns, is_text, pa
+from pacbandits.records.beside import UNIT_RANGE, check_range
 from pacbandits.records.columns import Cells, check_present, pop_floats, spells_number
-from pacbandits.records.log import UNIT_RANGE, check_range
 
 CLIPPED = "the reward is clipped: "  # how the remark on that begins
 # What text says of an outcome that happens or not.

@@ -13,10 +13,11 @@ from pacbandits.errors import ROW, InputError, RowError, count_of
 from pacbandits.logs.outcomes import shortest, unit_rewards
 from pacbandits.logs.reading import ReadingOptions
 from pacbandits.logs.splits import constant_split, parse_split
+from pacbandits.records.beside import UNIT_RANGE
 from pacbandits.records.columns import SOMEWHERE, Cells
 from pacbandits.records.contexts import Contexts
 from pacbandits.records.files import NUMBER_BYTES, spell_bytes
-from pacbandits.records.log import UNIT_RANGE, Log
+from pacbandits.records.log import Log
 
 UNIFORM_REMARK = "every action was always played with the same probability, as the played ones were"
 TWO_ACTIONS_REMARK = "there were no more than 2 actions, so that the propensity of one is what the other's leaves of 1"

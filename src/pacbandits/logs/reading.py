@@ -9,7 +9,7 @@ from typing import Any, TypedDict
 from pacbandits.checks import flag, number, settle, text, texts, whole_number
 from pacbandits.errors import InputError, close_to, plain
 from pacbandits.fields import Fields
-from pacbandits.records.log import check_range
+from pacbandits.records.beside import check_range
 
 
 class Reading(TypedDict, total=False):

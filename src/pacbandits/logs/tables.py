@@ -20,11 +20,12 @@ from pacbandits.logs.reading import ReadingOptions
 from pacbandits.logs.splits import check_shown, split_names
 from pacbandits.records import parquet
 from pacbandits.records.arrow import Columns, is_list, is_temporal, is_text, pa
+from pacbandits.records.beside import pop_weights, stored_dates
 from pacbandits.records.columns import Cells, check_present, pop_floats, pop_integers, pop_matrix
 from pacbandits.records.contexts import Contexts
 from pacbandits.records.delimited import read_as_text
 from pacbandits.records.identifiers import leave_out_identifiers, notice_returns
-from pacbandits.records.log import Log, pop_weights, stored_dates, with_about
+from pacbandits.records.log import Log, with_about
 from pacbandits.records.units import unit_column
 from pacbandits.records.written import hardly_differing, read_written
 

@@ -30,7 +30,7 @@ from pacbandits.problems.pilots import PilotEffects
 from pacbandits.problems.scenarios import DEFAULT_VARIATION, Outcome
 from pacbandits.progress import Progress, listener
 from pacbandits.records import Contexts, Log
-from pacbandits.records.log import check_range
+from pacbandits.records.beside import check_range
 
 DEFAULT_CLASS, DEFAULT_DELTA = "trees:depth=2", 0.05
 DEFAULT_EPSILON_IN_BASELINES = 0.2  # where only a budget is known: effects of a fifth of the baseline matter

@@ -23,8 +23,8 @@ from pacbandits.policies.registry import digest_class
 from pacbandits.realizable.certificate import STAKE_MULTIPLIERS, RealizableCertificate
 from pacbandits.realizable.deviation import largest_deviation
 from pacbandits.records import Contexts, Log, check_contexts, check_log
+from pacbandits.records.beside import UNIT_RANGE
 from pacbandits.records.digest import digest_contexts, digest_log
-from pacbandits.records.log import UNIT_RANGE
 
 # How far a value computed anew may exceed the one in the certificate, relative to it.
 _MAX_RELATIVE_EXCESS = 1e-6

@@ -50,6 +50,11 @@ def pop_floats(columns: Columns, name: str, cells: Cells = SOMEWHERE) -> FloatAr
     return _numbers(columns.pop(name), name, cells) if name in columns else None
 
 
+def pop_numbers_or_missing(columns: Columns, name: str, cells: Cells = SOMEWHERE) -> FloatArray:
+    """Take the named column, which is there, out as numbers (n,): NaN where one is missing."""
+    return _numbers(columns.pop(name), name, cells, missing=True)
+
+
 def pop_integers(columns: Columns, name: str, cells: Cells = SOMEWHERE) -> IntArray | None:
     """Take the named column out as integers (n,), or None when it is not there."""
     if name not in columns:

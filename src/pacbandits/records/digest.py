@@ -31,7 +31,8 @@ def digest(parts: Iterable[Part]) -> str:
 def digest_log(log: Log) -> str:
     """Of everything in a log that a certificate rests on."""
     least = () if log.least is None else (log.least,)
-    columns = (log.actions, log.rewards, log.propensities, log.rounds, log.repeats, *least, *_units(log))
+    known = () if log.known is None else ("known", log.known)
+    columns = (log.actions, log.rewards, log.propensities, log.rounds, log.repeats, *least, *_units(log), *known)
     return digest(chain(_described(log.contexts), columns, _phi(log.contexts)))
 
 

@@ -2,33 +2,29 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import IO, cast
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pacbandits.arrays import BoolArray, FloatArray, IntArray, floats, integers
+from pacbandits.arrays import BoolArray, FloatArray, IntArray, floats, floats_or_missing, integers
 from pacbandits.checks import instance, settle, texts
 from pacbandits.errors import ROW, InputError, RowError, plain
 from pacbandits.fields import Fields
-from pacbandits.records import parquet
+from pacbandits.records import late, parquet
 from pacbandits.records.arrow import Columns
-from pacbandits.records.columns import pop_floats, pop_integers, pop_matrix
-from pacbandits.records.contexts import WEIGHT_COLUMN, Contexts, check_contexts
-from pacbandits.records.files import MAX_COLUMNS, naming
+from pacbandits.records.beside import UNIT_RANGE, check_range, pop_weights, stored_dates
+from pacbandits.records.columns import pop_floats, pop_integers, pop_matrix, pop_numbers_or_missing
+from pacbandits.records.contexts import Contexts, check_contexts
+from pacbandits.records.files import naming
 from pacbandits.records.least import PROPENSITY_SUM_ROUNDING, check_least, declared
 from pacbandits.records.naming import check_names
 from pacbandits.records.phi import joined_phi
 from pacbandits.records.units import UNIT_COLUMN, check_repeats, joined_units, number_units, unit_column, visit_weights
-
-UNIT_RANGE = (0.0, 1.0)  # of rewards
-WEIGHTS_REMARK = f"the column '{WEIGHT_COLUMN}' plays no part: the rows of a log are draws, which all count alike"
-_WEIGHT_ROUNDING = 1e-9  # relative: how far weights that are meant to be equal may differ
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +33,7 @@ class Log:
 
     contexts: n rows, which are draws and all count alike: weights that differ are made equal.
     actions (n,): what was played.
-    rewards (n,): what it earned.
+    rewards (n,): what it earned; NaN where that is not in yet, which `known` has to say.
     propensities (n, A): the probability of every action in that context at the time, of which the played one must be
         positive.
     rounds (n,): which round of the experiment, from 0.
@@ -49,6 +45,8 @@ class Log:
     reward_range: what a reward of 0 and of 1 stand for in the units of whoever kept the log.
     dates: the columns of dates and times that features were made of.
     units (n,): whose row it is, for people who come back, by any whole numbers; None where every row is of another.
+    known (n,): the round from which on the reward was known, later than the row's own, and -1 where it is not in yet;
+        None where every reward of a round was in before the next began.
     """
 
     contexts: Contexts
@@ -63,6 +61,7 @@ class Log:
     reward_range: tuple[float, float] = UNIT_RANGE
     dates: tuple[str, ...] = ()
     units: IntArray | None = None
+    known: IntArray | None = None
 
     def __post_init__(self) -> None:
         n = len(check_contexts(self.contexts))
@@ -88,7 +87,8 @@ class Log:
             check_least(least, propensities, actions)
             settle(self, least=least)
         settle(self, remarks=texts(self.remarks, name="remarks"), propensities=propensities, actions=actions)
-        settle(self, rewards=floats(self.rewards, name="rewards", shape=(n,)))
+        finite_or_not = floats if self.known is None else floats_or_missing
+        settle(self, rewards=finite_or_not(self.rewards, name="rewards", shape=(n,)))
         settle(self, action_names=check_names(self.action_names, n_actions=propensities.shape[1]))
         settle(self, reward_range=check_range(self.reward_range), dates=texts(self.dates, name="dates"))
         settle(self, rounds=integers(self.rounds, name="rounds", shape=(n,)))
@@ -102,6 +102,9 @@ class Log:
         if self.units is not None:
             settle(self, units=integers(self.units, name="units", shape=(n,)))
             check_repeats(repeats)
+        if self.known is not None:
+            when = late.check_known(self.known, rewards=self.rewards, rounds=self.rounds, repeats=repeats)
+            settle(self, known=when)
         if np.ptp(self.contexts.weights) > 0:
             settle(self, contexts=replace(self.contexts, weights=np.full(n, 1.0 / n)))
 
@@ -146,7 +149,36 @@ class Log:
     @property
     def assumed(self) -> tuple[str, ...]:
         """The remarks, and what was declared of propensities that the log does not tell."""
-        return self.remarks if self.least is None else (*self.remarks, *declared(self.least))
+        return (*self.remarks, *(() if self.least is None else declared(self.least)), *late.late_words(self.known))
+
+    @property
+    def awaited(self) -> BoolArray:
+        """Whose rewards (n,) are not in."""
+        return np.zeros(len(self), dtype=np.bool_) if self.known is None else np.isnan(self.rewards)
+
+    def known_by(self, round_number: int) -> BoolArray:
+        """Whose rewards (n,) were known before the round of this number began."""
+        since = late.known_or_rounds(self.known, self.rounds)
+        return (since >= 0) & (since <= round_number)
+
+    def rows_in(self) -> Log | None:
+        """The rows whose rewards are in; None where none is."""
+        out = self.awaited
+        return self if not out.any() else None if out.all() else self.only(~out)
+
+    def as_of(self, round_number: int) -> Log | None:
+        """The log as it stood when the round of this number began; None if that was the first.
+
+        The rows of earlier rounds, of whose rewards those that came later are not in.
+        """
+        before = self.rounds < round_number
+        if not before.any():
+            return None
+        then = self if before.all() else self.only(before)
+        if then.known is None:
+            return then
+        rewards, known = late.as_known(then.rewards, then.known, before=round_number)
+        return replace(then, rewards=rewards, known=known)
 
     def only(self, rows: BoolArray) -> Log:
         """The rows (n,) marked true."""
@@ -164,6 +196,7 @@ class Log:
             repeats=self.repeats[rows],
             least=None if self.least is None else self.least[rows],
             units=None if self.units is None else self.units[rows],
+            known=None if self.known is None else self.known[rows],
         )
 
     def followed_by(self, later: Log) -> Log:
@@ -174,7 +207,7 @@ class Log:
         if (self.action_names, self.reward_range) != (later.action_names, later.reward_range):
             raise InputError("the two logs differ in the names of their actions, or in the range of their rewards")
         n = len(self) + len(later)
-        known = self.least is None and later.least is None
+        complete = self.least is None and later.least is None
         return replace(
             self,
             contexts=Contexts(
@@ -190,9 +223,10 @@ class Log:
             propensities=np.concatenate([self.propensities, later.propensities]),
             rounds=np.concatenate([self.rounds, later.rounds]),
             repeats=np.concatenate([self.repeats, later.repeats]),
-            least=None if known else np.concatenate([self.bounds, later.bounds]),
+            least=None if complete else np.concatenate([self.bounds, later.bounds]),
             remarks=tuple(dict.fromkeys((*self.remarks, *later.remarks))),
             units=joined_units(self.units, later.units),
+            known=late.joined_known(self.known, later.known, (self.rounds, later.rounds)),
         )
 
     @classmethod
@@ -209,6 +243,7 @@ class Log:
         action_names: Sequence[str] | None = None,
         reward_range: tuple[float, float] = UNIT_RANGE,
         units: ArrayLike | None = None,
+        known: ArrayLike | None = None,
     ) -> Log:
         """A log from anything like arrays; without rounds, all in round 0; without repeats, each row occurred once.
 
@@ -222,7 +257,7 @@ class Log:
         return cls(
             contexts=contexts,
             actions=integers(actions, name="actions", shape=(n,)),
-            rewards=floats(rewards, name="rewards", shape=(n,)),
+            rewards=(floats if known is None else floats_or_missing)(rewards, name="rewards", shape=(n,)),
             propensities=floats(propensities, name="propensities", shape=(n, None)),
             rounds=np.zeros(n, dtype=np.int64) if rounds is None else integers(rounds, name="rounds", shape=(n,)),
             repeats=np.ones(n, dtype=np.int64) if repeats is None else integers(repeats, name="repeats", shape=(n,)),
@@ -230,6 +265,7 @@ class Log:
             action_names=None if action_names is None else tuple(action_names),
             reward_range=reward_range,
             units=None if units is None else integers(units, name="units", shape=(n,)),
+            known=None if known is None else np.asarray(known),
         )
 
     @classmethod
@@ -247,6 +283,7 @@ class Log:
         action_names: Sequence[str] | None = None,
         reward_range: tuple[float, float] = UNIT_RANGE,
         units: ArrayLike | None = None,
+        known: ArrayLike | None = None,
     ) -> Log:
         """A log that knows the propensity of the played action alone.
 
@@ -262,7 +299,7 @@ class Log:
         return cls(
             contexts=contexts,
             actions=own,
-            rewards=floats(rewards, name="rewards", shape=(n,)),
+            rewards=(floats if known is None else floats_or_missing)(rewards, name="rewards", shape=(n,)),
             propensities=propensities,
             rounds=np.zeros(n, dtype=np.int64) if rounds is None else integers(rounds, name="rounds", shape=(n,)),
             repeats=np.ones(n, dtype=np.int64) if repeats is None else integers(repeats, name="repeats", shape=(n,)),
@@ -271,6 +308,7 @@ class Log:
             action_names=None if action_names is None else tuple(action_names),
             reward_range=reward_range,
             units=None if units is None else integers(units, name="units", shape=(n,)),
+            known=None if known is None else np.asarray(known),
         )
 
     @classmethod
@@ -278,21 +316,23 @@ class Log:
         """A log as `write` writes it: `action`, `reward`, `propensities` (lists), optionally `round` and `repeats`.
 
         Instead of propensities there may be `propensity`, of the played action, and `least_propensity` (lists). The
-        other columns are features, but for `unit` where the file says so. For logs in other forms see `read_log`.
+        other columns are features, but for `unit` and `known` where the file says so. For logs in other forms see
+        `read_log`.
         """
         with naming(Path(path)):
             table, about = parquet.read(Path(path)), parquet.read_about(path)
-            return with_about(cls._of_table(table, unit=unit_column(about), said=parquet.read_remarks(path)), about)
+            return with_about(cls._of_table(table, about, said=parquet.read_remarks(path)), about)
 
     @classmethod
-    def _of_table(cls, table: Columns, *, unit: str | None, said: tuple[str, ...]) -> Log:
-        """The same from columns; unit: the one that tells whose row it is. said: remarks of the file."""
+    def _of_table(cls, table: Columns, about: Fields, *, said: tuple[str, ...]) -> Log:
+        """The same from columns; about: what the file says beside them. said: its remarks."""
+        unit, known = unit_column(about), late.pop_known(table, late.known_column(about))
         alone = "propensities" not in table and "propensity" in table and "least_propensity" in table
         for needed in ("action", "reward", *(() if alone else ("propensities",))):
             if needed not in table:
                 raise InputError(f"column '{needed}' is missing (there are: {plain(', '.join(table))})")
         actions = pop_integers(table, "action")
-        rewards = pop_floats(table, "reward")
+        rewards = pop_floats(table, "reward") if known is None else pop_numbers_or_missing(table, "reward")
         played = pop_floats(table, "propensity") if alone else None
         least = pop_matrix(table, "least_propensity") if alone else None
         propensities = None if alone else pop_matrix(table, "propensities")
@@ -303,41 +343,32 @@ class Log:
         assert rewards is not None
         remarks = (*said, *pop_weights(table))
         contexts = Contexts.from_columns(table, n=len(actions))
+        rest: dict[str, Any] = {
+            "actions": actions,
+            "rewards": rewards,
+            "rounds": rounds,
+            "repeats": repeats,
+            "remarks": remarks,
+            "units": units,
+            "known": known,
+        }
         if played is not None and least is not None:
-            return cls.of_played(
-                contexts,
-                actions=actions,
-                rewards=rewards,
-                played=played,
-                least=least,
-                rounds=rounds,
-                repeats=repeats,
-                remarks=remarks,
-                units=units,
-            )
+            return cls.of_played(contexts, played=played, least=least, **rest)
         assert propensities is not None
-        return cls.of(
-            contexts,
-            actions=actions,
-            rewards=rewards,
-            propensities=propensities,
-            rounds=rounds,
-            repeats=repeats,
-            remarks=remarks,
-            units=units,
-        )
+        return cls.of(contexts, propensities=propensities, **rest)
 
     def write(self, path: str | Path | IO[bytes]) -> None:
         """Write to Parquet, to a path or an open file, so that `read` gives the same log back."""
-        known = {"propensities": self.propensities}
+        complete = {"propensities": self.propensities}
         alone = {"propensity": self.played_propensities, "least_propensity": self.bounds}
         columns = {
             "action": self.actions,
             "reward": self.rewards,
-            **(known if self.least is None else alone),
+            **(complete if self.least is None else alone),
             "round": self.rounds,
             "repeats": self.repeats,
             **({} if self.units is None else {UNIT_COLUMN: number_units(self.units)}),
+            **({} if self.known is None else {late.KNOWN_COLUMN: self.known}),
         }
         clash = sorted(set(columns) & set(self.contexts.names))
         if clash:
@@ -349,18 +380,9 @@ class Log:
             about["dates"] = list(self.dates)
         if self.units is not None:
             about["unit"] = UNIT_COLUMN
+        if self.known is not None:
+            about["known"] = late.KNOWN_COLUMN
         parquet.write(path, self.contexts.columns() | columns, remarks=self.remarks, about=about)
-
-
-def pop_weights(columns: Columns) -> tuple[str, ...]:
-    """Take weights of contexts out of the columns of a log, and say that they play no part where they differ."""
-    weights = pop_floats(columns, WEIGHT_COLUMN)
-    if weights is None:
-        return ()
-    given = floats(weights, name="context_weights", shape=(None,))
-    if given.min() < 0:
-        raise InputError(f"context_weights must not be negative, but entry {int(given.argmin())} is {given.min()}")
-    return (WEIGHTS_REMARK,) if np.ptp(given) > _WEIGHT_ROUNDING * given.max() else ()
 
 
 def with_about(log: Log, about: Fields) -> Log:
@@ -368,22 +390,6 @@ def with_about(log: Log, about: Fields) -> Log:
     names = about.texts("actions", most=log.n_actions) if "actions" in about else None
     ends = about.numbers("reward_range", shortest=2, longest=2) if "reward_range" in about else UNIT_RANGE
     return replace(log, action_names=names, reward_range=(ends[0], ends[1]), dates=stored_dates(about))
-
-
-def stored_dates(about: Fields) -> tuple[str, ...]:
-    """The columns of dates that features were made of before a file was written, as it says."""
-    return about.texts("dates", most=MAX_COLUMNS) if "dates" in about else ()
-
-
-def check_range(given: object) -> tuple[float, float]:
-    """The least and the largest that a reward can be, as two numbers."""
-    ends = floats(cast(ArrayLike, given), name="--reward-range", shape=(2,))
-    low, high = float(ends[0]), float(ends[1])
-    if not (low < high and high - low < math.inf):
-        raise InputError(
-            f"a reward range goes from a number to a larger one, got {low:g} to {high:g}; the smaller first"
-        )
-    return low, high
 
 
 def check_log(log: object) -> Log:

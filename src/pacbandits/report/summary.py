@@ -16,8 +16,8 @@ from pacbandits.logs.outcomes import CLIPPED
 from pacbandits.policies.base import PolicyClass, PricedClass
 from pacbandits.policies.trees.tree import Branch, Node, TreePolicy
 from pacbandits.records import Log, Lottery, likeliest
+from pacbandits.records.beside import UNIT_RANGE
 from pacbandits.records.identifiers import tells_of_return
-from pacbandits.records.log import UNIT_RANGE
 from pacbandits.records.naming import call
 from pacbandits.report.arms import Arm, tried_arms
 from pacbandits.report.worth import gain_words, mean_words, show_gain, show_mean

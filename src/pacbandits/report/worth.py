@@ -9,7 +9,8 @@ from rich.text import Text
 from pacbandits.certificate import Interval, Worth
 from pacbandits.certificate.certificate import count_words
 from pacbandits.errors import one_line, visible_lines
-from pacbandits.records.log import UNIT_RANGE, Log
+from pacbandits.records.beside import UNIT_RANGE
+from pacbandits.records.log import Log
 
 OWN_LOG = "the policy was chosen by this log, and the intervals allow for that"
 OTHER_LOG = "holds if the policy was not chosen by looking at this log"

@@ -58,7 +58,10 @@ _last: tuple[str, RewardModel, FloatArray] | None = None  # what `predict_by_rou
 
 
 def predict_by_round(log: Log, model: RewardModel) -> FloatArray:
-    """For every row (n, A) the prediction of the model fitted on the rows of earlier rounds.
+    """For every row (n, A) the prediction of the model fitted on the rows whose rewards were known before its round.
+
+    These are all rows of earlier rounds, but for those whose rewards came late: a prediction that changed as they come
+    in would be another one at each look, and what is bet by it no single bet.
 
     Who certifies a log, measures what its policy is worth and verifies that asks for the same again; the last answer is
     kept, by the digest of the log and the model itself.
@@ -76,7 +79,7 @@ def predict_by_round(log: Log, model: RewardModel) -> FloatArray:
 def _predict_by_round(log: Log, model: RewardModel) -> FloatArray:
     out = np.empty((len(log), log.n_actions))
     for number in np.unique(log.rounds):
-        now, before = log.rounds == number, log.rounds < number
+        now, before = log.rounds == number, log.known_by(int(number))
         fitted = model.fit(log.only(before)) if before.any() else no_idea(log.n_actions)
         out[now] = predict_once(fitted, log.contexts.take(np.flatnonzero(now)))
     return out

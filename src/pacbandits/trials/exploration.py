@@ -97,10 +97,10 @@ class Findings:
 
 def find_gaps(state: TrialState, fitted: Fitted) -> Findings:
     """What the data of a trial say of gaps; fitted: the reward model of all of them."""
-    assert state.log is not None
+    assert state.informed is not None
     assert state.current is not None
     assert state.leader is not None
-    ledger = Ledger.of(state.log, predict_once(fitted, state.log.contexts))
+    ledger = Ledger.of(state.informed, predict_once(fitted, state.informed.contexts))
     mixed = mixture(state.played, ledger.contexts)
     return Findings(ledger, state.contexts, mixed, state.leader, fitted, state.current.price)
 

@@ -107,7 +107,7 @@ class TrialState(State):
     scales: of the bets, one a round.
     pool: policies worth starting the next design from.
     current: what is being played.
-    played: every sampler in turn, with how many samples it was used for.
+    played: every sampler in turn, with how many samples it was used for whose rewards are in.
     leader: the best policy by all data, which `policy`, of which most is proven, may lag behind.
     leaders: of the rounds so far; None for a class that does without.
     missing: log-wealth that the certificate of all data lacked after the last round.
@@ -126,10 +126,15 @@ class TrialState(State):
     certificate: Certificate | None = None
 
     @cached_property
+    def informed(self) -> Log | None:
+        """The rows whose rewards are in, by which everything is chosen; None where none is."""
+        return None if self.log is None else self.log.rows_in()
+
+    @cached_property
     def fitted(self) -> Fitted:
-        """The model of all that was seen."""
-        n_actions = self.policies.n_actions
-        return no_idea(n_actions) if self.log is None else Remembering(self.model.fit(self.log), n_actions=n_actions)
+        """The model of all rewards that are in."""
+        n_actions, seen = self.policies.n_actions, self.informed
+        return no_idea(n_actions) if seen is None else Remembering(self.model.fit(seen), n_actions=n_actions)
 
 
 @dataclass(frozen=True)
@@ -200,7 +205,7 @@ class Trial(ABC):
         instance(state, TrialState, name="state")
         if state.finished:
             return None
-        if state.log is None:
+        if state.informed is None:
             n_actions = state.policies.n_actions
             # A policy that differs everywhere has V = 2A under uniform exploration; rewards vary by 1/4 at most.
             start = Exploration(Design.uniform(likeliest(state.policy)), 0.5 * n_actions / self.epsilon**2, 0)
@@ -215,8 +220,8 @@ class Trial(ABC):
         if not isinstance(plan, TrialPlan) or plan.sampler is not plan.exploration.sampler:
             raise InputError(f"the plan is not one of {self.name}, or was altered; absorb the one that design returned")
         seen, ledger = _add_round(state, plan, log)
-        leader = self._choose_leader(seen, ledger)
-        latest, calls = self._certify(seen, ledger, leader)
+        leader = self.choose_leader(seen, ledger)
+        latest, calls = self.certify(seen, ledger, leader)
         best = latest
         if state.certificate is not None and state.certificate.certified_epsilon < latest.certified_epsilon:
             best = state.certificate
@@ -277,8 +282,8 @@ class Trial(ABC):
         missing = state.missing * 2.0 * explored.price
         return max(1, int(np.clip(missing / 3, *self.round_size_limits(state.samples))))
 
-    def _choose_leader(self, state: TrialState, ledger: Ledger) -> Policy:
-        """The policy of largest doubly robust value on all data, less a standard error.
+    def choose_leader(self, state: TrialState, ledger: Ledger) -> Policy:
+        """The policy of largest doubly robust value on a ledger of rewards that are in, less a standard error.
 
         The last leader stays unless it seems worse by what matters.
         """
@@ -292,7 +297,7 @@ class Trial(ABC):
         follows = makes_way(before, best, ledger, mixed, epsilon=self.epsilon, single=self.single)
         return best if follows else before
 
-    def _certify(self, state: TrialState, ledger: Ledger, leader: Policy) -> tuple[Certificate, int]:
+    def certify(self, state: TrialState, ledger: Ledger, leader: Policy) -> tuple[Certificate, int]:
         """The certificate on all data, and oracle calls; leader: the best policy by all data."""
         assert state.log is not None
         evidence = Evidence(

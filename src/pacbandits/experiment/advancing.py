@@ -1,0 +1,294 @@
+"""What an experiment does by itself: close rounds, look at the data, design the next round, stop.
+
+Whoever advances an experiment takes a lease first, so that others do not do the same work; nothing but time is lost if
+two do it at once, as a round is opened only if no other was since the snapshot that it comes from.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pacbandits.experiment import tables
+from pacbandits.experiment.assigning import CERTIFIED, COLLECTING, PAUSED
+from pacbandits.experiment.book import Book
+from pacbandits.experiment.database import Database, Row
+from pacbandits.experiment.extra import sqlalchemy as sa
+from pacbandits.experiment.fixed import Fixed
+from pacbandits.experiment.guardrail import test_guardrail
+from pacbandits.experiment.history import History, Snapshot
+from pacbandits.experiment.live_design import Deployed, live, without
+from pacbandits.experiment.looks import Look, look_at
+from pacbandits.experiment.rounds import ENDLESS, Round, Rounds, open_round
+from pacbandits.policies.base import PolicyClass
+from pacbandits.trials.late import PlayedRound, catch_up, leaders_again
+from pacbandits.trials.trial import Trial, TrialPlan, TrialState
+
+Json = dict[str, Any]
+LEASE_SECONDS = 600.0
+MIN_NEW_SHARE = 0.04  # of the rewards that were known, by how many more another design or look is due
+MIN_FIRST_SHARE = 0.5  # of the first round, whose rewards are in when the second is designed
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """What the data say at a snapshot.
+
+    snapshot: which one.
+    trial: at the part of δ that there is for what was withdrawn.
+    policies: the class without those actions.
+    state: of the trial; None before the first row.
+    withdrawn: names of actions.
+    """
+
+    snapshot: Snapshot
+    trial: Trial
+    policies: PolicyClass
+    state: TrialState | None
+    withdrawn: tuple[str, ...] = ()
+
+
+class Advancer:
+    """Advances one experiment; keeps what it has read."""
+
+    def __init__(self, database: Database, fixed: Fixed, rounds: Rounds) -> None:
+        self._database, self._fixed, self._rounds = database, fixed, rounds
+        self._history = History(fixed)
+        self._who = f"{os.getpid()}-{secrets.token_hex(4)}"
+        self._looked: tuple[int, int] | None = None  # rows that were in and in all, at the last look
+
+    def advance(self, *, at: int, at_once: bool = False) -> bool:
+        """Do what is due; whether there was anything. at_once: look at the data now, however little is new."""
+        closed = self._close_by_clock(at)
+        standing = self._lease(at)
+        if standing is None:
+            return closed
+        try:
+            return self._work(standing, at=at, at_once=at_once) or closed
+        finally:
+            self._release()
+
+    def snapshot(self, *, at: int) -> Snapshot:
+        """What is known now."""
+        with self._database.reading() as connection:
+            t = tables.experiments.c
+            sequence = connection.execute(sa.select(t.sequence).where(t.name == self._fixed.name)).scalar_one()
+            rounds = tuple(self._rounds.read(connection))
+            return Snapshot(self._fixed, self._history.read(connection), rounds, int(sequence), at)
+
+    def _close_by_clock(self, at: int) -> bool:
+        """Close the open round if its time is over."""
+        hours = self._fixed.protocol.round_hours
+        if hours is None:
+            return False
+        with self._database.writing(self._fixed.name) as (connection, standing):
+            now = self._rounds.read(connection)[standing.round]
+            over = now.kind == "design" and at >= now.opened + hours * 3600e6
+            if standing.state != COLLECTING or not over or standing.round_rows == 0:
+                return False
+            book = Book(connection, standing, at=at)
+            open_round(book, now.continued(rows=int(standing.rows)))
+            book.close()
+        return True
+
+    def _lease(self, at: int) -> Row | None:
+        """Where the experiment stands, if it is to be worked on, and nobody else does."""
+        with self._database.writing(self._fixed.name) as (connection, standing):
+            if standing.state not in (COLLECTING, CERTIFIED) or standing.design_until > at:
+                return None
+            changes = {
+                "designer": self._who,
+                "design_until": at + round(LEASE_SECONDS * 1e6),
+                "seen_until": max(at, standing.seen_until),
+            }
+            connection.execute(_experiment(self._fixed.name).values(changes))
+            return standing
+
+    def _release(self) -> None:
+        mine = tables.experiments.c.designer == self._who
+        with self._database.engine.begin() as connection:
+            connection.execute(_experiment(self._fixed.name).where(mine).values(designer="", design_until=0))
+
+    def _work(self, standing: Row, *, at: int, at_once: bool) -> bool:
+        """Look at the data, if enough is new, and open the next round, if one is due."""
+        snapshot = self.snapshot(at=max(at, int(standing.seen_until)))
+        paused = self._watch_guardrail(snapshot, at)
+        due = self._due(snapshot)
+        if paused or not (due or at_once or self._worth_a_look(snapshot)):
+            return paused
+        found = find_out(self._fixed, snapshot, tuple(json.loads(standing.withdrawn)))
+        self._looked = _counts(snapshot)
+        look = self._store_look(found, at)
+        if standing.state == CERTIFIED or found.state is None:
+            return True
+        certificate = found.state.certificate
+        if certificate is not None and certificate.certified:
+            self._certified(found, look, at)
+        elif due and (plan := found.trial.design(found.state)) is not None:
+            self._open(found, plan, at)
+        return True
+
+    def _due(self, snapshot: Snapshot) -> bool:
+        """Whether the next round is to be designed: the last one's people have come, and enough is known of them."""
+        if not snapshot.rounds or snapshot.rounds[-1].kind != "continued":
+            return False
+        usable = _usable(snapshot)
+        last = snapshot.rounds[snapshot.rounds[-1].design]
+        if last.number == 0:
+            return usable >= MIN_FIRST_SHARE * last.planned
+        known = int((snapshot.came(last.snapshot, last.snapshot_at) & snapshot.counted)[: last.mature].sum())
+        return usable >= (1.0 + MIN_NEW_SHARE) * known
+
+    def _worth_a_look(self, snapshot: Snapshot) -> bool:
+        """Whether enough is new since the last look."""
+        if self._looked is None:
+            return bool(snapshot.counted.any())
+        before, all_before = self._looked
+        now, all_now = _counts(snapshot)
+        return now >= (1 + MIN_NEW_SHARE) * before + 1 or all_now >= 1.3 * all_before + 1
+
+    def _watch_guardrail(self, snapshot: Snapshot, at: int) -> bool:
+        """Pause if the guardrail's outcome is proven to be too frequent; whether it was."""
+        rule = self._fixed.protocol.guardrail
+        if rule is None or snapshot.rounds[-1].kind == "deployed":
+            return False
+        rows = snapshot.rows
+        tests = test_guardrail(rule, rows.guardrail, rows.actions, names=self._fixed.protocol.actions)
+        alarms = [one for one in tests if one.alarm]
+        if not alarms:
+            return False
+        with self._database.writing(self._fixed.name) as (connection, standing):
+            if standing.state != COLLECTING or self._resumed_over(connection, alarms):
+                return False
+            book = Book(connection, standing, at=at)
+            words = "; ".join(one.words for one in alarms)
+            book.enter("paused", {"reason": words, "by": "guardrail", "tests": [one.of for one in alarms]})
+            book.changes |= {"state": PAUSED, "reason": words}
+            book.close()
+        return True
+
+    def _resumed_over(self, connection: Any, alarms: Sequence[Any]) -> bool:
+        """Whether somebody resumed the experiment knowing of all these alarms, which never go away."""
+        t = tables.entries.c
+        query = sa.select(t.body).where(t.experiment == self._fixed.name, t.kind == "paused")
+        told = {of for body in connection.execute(query).scalars() for of in json.loads(body).get("tests", ())}
+        return all(one.of in told for one in alarms)
+
+    def _open(self, found: Found, plan: TrialPlan, at: int) -> None:
+        """Open the next round, unless another was opened since."""
+        snapshot, state = found.snapshot, found.state
+        assert state is not None
+        explored = plan.exploration
+        with self._database.writing(self._fixed.name) as (connection, standing):
+            now = self._rounds.read(connection)[standing.round]
+            same = now.kind == "continued" and now.design == snapshot.rounds[-1].design
+            if standing.state != COLLECTING or not same or json.loads(standing.withdrawn) != list(found.withdrawn):
+                return
+            book = Book(connection, standing, at=at)
+            new = Round(
+                number=now.number + 1,
+                kind="design",
+                planned=plan.samples,
+                sampler=without(live(plan.sampler, state.contexts), self._fixed.numbers(found.withdrawn)),
+                scale=plan.scale,
+                price=explored.price,
+                since=explored.since,
+                leader=state.leader,
+                design=now.number + 1,
+                snapshot=snapshot.sequence,
+                snapshot_at=snapshot.at,
+                mature=snapshot.mature,
+                model=state.model.to_json(),
+            )
+            open_round(book, new)
+            book.close()
+
+    def _certified(self, found: Found, look: Look, at: int) -> None:
+        """The answer is proven: serve it from now on."""
+        state = found.state
+        assert state is not None
+        assert state.certificate is not None
+        with self._database.writing(self._fixed.name) as (connection, standing):
+            if standing.state != COLLECTING:
+                return
+            last = self._rounds.read(connection)[standing.round]
+            book = Book(connection, standing, at=at)
+            described = state.certificate.to_json()
+            book.enter("certified", {"look": look.number, "claim": described["claim"], "digest": described["digest"]})
+            deployed = replace(
+                last,
+                number=last.number + 1,
+                kind="deployed",
+                planned=ENDLESS,
+                sampler=Deployed(state.certificate.policy),
+                design=last.number + 1,
+                snapshot=found.snapshot.sequence,
+                snapshot_at=found.snapshot.at,
+                mature=found.snapshot.mature,
+            )
+            open_round(book, deployed)
+            book.changes |= {"state": CERTIFIED, "reason": ""}
+            book.close()
+
+    def _store_look(self, found: Found, at: int) -> Look:
+        """Keep what was found."""
+        snapshot = found.snapshot
+        with self._database.reading() as connection:
+            before = connection.execute(
+                sa.select(tables.looks.c.body)
+                .where(tables.looks.c.experiment == self._fixed.name)
+                .order_by(tables.looks.c.number.desc())
+                .limit(1)
+            ).scalar_one_or_none()
+        last = None if before is None else Look.from_json(json.loads(before))
+        look = look_at(self._fixed.protocol, found, last=last, at=at)
+        state = found.state
+        certificate = None if state is None or state.certificate is None else state.certificate.to_json()
+        with self._database.writing(self._fixed.name) as (connection, standing):
+            number = int(standing.look) + 1
+            look = replace(look, number=number)
+            values = {
+                "experiment": self._fixed.name,
+                "number": number,
+                "at": at,
+                "rows": len(snapshot.rows),
+                "sequence": snapshot.sequence,
+                "body": json.dumps(look.to_json()),
+                "certificate": None if certificate is None else json.dumps(certificate),
+            }
+            connection.execute(sa.insert(tables.looks), values)
+            connection.execute(_experiment(self._fixed.name).values(look=number))
+        return look
+
+
+def find_out(fixed: Fixed, snapshot: Snapshot, withdrawn: tuple[str, ...]) -> Found:
+    """What the trial makes of a snapshot, without the actions that were withdrawn."""
+    trial, policies = fixed.protocol.trial(withdrawn)
+    log = snapshot.log()
+    if log is None:
+        return Found(snapshot, trial, policies, None, withdrawn)
+    contexts = fixed.protocol.contexts
+    rounds: Sequence[PlayedRound] = [one.played() for one in snapshot.rounds if one.kind != "deployed"]
+    start = trial.start(policies, contexts)
+    if withdrawn:
+        rounds = leaders_again(trial, policies, contexts, rounds, log)
+    return Found(snapshot, trial, policies, catch_up(trial, start, rounds, log), withdrawn)
+
+
+def _usable(snapshot: Snapshot) -> int:
+    """Of how many rows the rewards can be learnt from."""
+    return int((snapshot.in_ & snapshot.counted)[: snapshot.mature].sum())
+
+
+def _counts(snapshot: Snapshot) -> tuple[int, int]:
+    """How many rows can be learnt from, and how many there are."""
+    return _usable(snapshot), len(snapshot.rows)
+
+
+def _experiment(name: str) -> Any:
+    """An update of an experiment's row."""
+    return sa.update(tables.experiments).where(tables.experiments.c.name == name)

@@ -1,0 +1,212 @@
+"""Assigning: who comes is given an action, drawn by the open round's design, and the answer is stored before it is told.
+
+Everything is decided within one transaction by what stands in the database and by draws that belong to rows, so it
+makes no difference which server decides, or in what batches people come.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from pacbandits.arrays import FloatArray, IntArray
+from pacbandits.errors import InputError, plain
+from pacbandits.experiment import tables
+from pacbandits.experiment.book import Book
+from pacbandits.experiment.chain import id_of, mark_of
+from pacbandits.experiment.database import Connection, Database, Row
+from pacbandits.experiment.draws import ACTION, HOLDOUT, draws
+from pacbandits.experiment.extra import sqlalchemy as sa
+from pacbandits.experiment.fixed import Fixed
+from pacbandits.experiment.people import Assignment, AssignmentRequest
+from pacbandits.experiment.refusals import NotCollecting
+from pacbandits.experiment.rounds import Round, Rounds, open_round
+from pacbandits.records import Contexts
+
+MAX_UNIT_CHARACTERS = 256
+UNITS_ASKED_AT_ONCE = 500  # of a database, in one query
+COLLECTING, CERTIFIED, PAUSED, STOPPED = "collecting", "certified", "paused", "stopped"  # states of an experiment
+TAKING_IN = (COLLECTING, CERTIFIED)
+
+
+@dataclass(frozen=True)
+class _Known:
+    """An assignment that was made before."""
+
+    row: int
+    visit: int
+    round: int
+    action: int
+    holdout: bool
+    propensities: bytes
+
+
+class Assigner:
+    """Assigns for one experiment; what it remembers is only what never changes."""
+
+    def __init__(self, database: Database, fixed: Fixed, rounds: Rounds) -> None:
+        self._database, self._fixed, self._rounds = database, fixed, rounds
+        protocol = fixed.protocol
+        self._names = protocol.actions
+        self._sticky = protocol.visits == "sticky"
+        self._standard_row = np.eye(len(self._names))[protocol.standard_action]
+
+    def assign(self, requests: Sequence[AssignmentRequest], *, at: int) -> list[Assignment | InputError]:
+        """An assignment for each, or why there is none; stored when this returns."""
+        features, errors = self._fixed.encoder.encode([request.context for request in requests])
+        out: list[Assignment | InputError | None] = list(errors)
+        units: list[str] = []
+        for number, request in enumerate(requests):
+            units.append(secrets.token_hex(12) if request.unit is None else request.unit)
+            if out[number] is None and (wrong := _wrong_unit(units[number])) is not None:
+                out[number] = wrong
+        wanted = [number for number, one in enumerate(out) if one is None]
+        if wanted:
+            with self._database.writing(self._fixed.name) as (connection, standing):
+                self._assign(connection, standing, wanted, units, features, out, at=at)
+        done = [one for one in out if one is not None]
+        assert len(done) == len(out)
+        return done
+
+    def _assign(
+        self,
+        connection: Connection,
+        standing: Row,
+        wanted: list[int],
+        units: list[str],
+        features: FloatArray,
+        out: list[Assignment | InputError | None],
+        *,
+        at: int,
+    ) -> None:
+        """Fill in what is wanted."""
+        known = self._known(connection, list(dict.fromkeys(units[number] for number in wanted)))
+        fresh: list[int] = []
+        visits: list[int] = []
+        coming: dict[str, int] = {}
+        again: list[tuple[int, str]] = []
+        for number in wanted:
+            unit = units[number]
+            before = known.get(unit)
+            if self._sticky and before is not None:
+                out[number] = self._answer(unit, before, new=False)
+            elif standing.state not in TAKING_IN:
+                out[number] = refused(self._fixed.name, standing)
+            elif self._sticky and unit in coming:
+                again.append((number, unit))
+            else:
+                visit = coming.get(unit, -1 if before is None else before.visit) + 1
+                coming[unit] = visit
+                fresh.append(number)
+                visits.append(visit)
+        if fresh:
+            book = Book(connection, standing, at=at)
+            for number, made in zip(fresh, self._draw(connection, standing, book, fresh, visits, units, features), strict=True):
+                out[number] = self._answer(units[number], made, new=True)
+                known[units[number]] = made
+            book.close()
+        for number, unit in again:
+            out[number] = self._answer(unit, known[unit], new=False)
+
+    def _draw(
+        self,
+        connection: Connection,
+        standing: Row,
+        book: Book,
+        fresh: list[int],
+        visits: list[int],
+        units: list[str],
+        features: FloatArray,
+    ) -> list[_Known]:
+        """Assignments for those who have none, one after the other; rounds that are full make way for the next."""
+        fixed, count, first = self._fixed, len(fresh), int(standing.rows)
+        now = self._round(connection, standing)
+        some = np.ascontiguousarray(features[fresh])
+        drawn = draws(fixed.protocol.drawn_seed, first=first, count=count)
+        held = drawn[:, HOLDOUT] < fixed.protocol.holdout
+        like = fixed.protocol.contexts
+        contexts = Contexts(some, like.names, like.categories, None, np.full(count, 1.0 / count))
+        propensities = np.where(held[:, None], self._standard_row, now.sampler.propensities(contexts))
+        actions = choose(propensities, drawn[:, ACTION])
+        out: list[_Known] = []
+        filled, planned = int(standing.round_rows), int(standing.planned)
+        for i, number in enumerate(fresh):
+            row, holdout = first + i, bool(held[i])
+            if not holdout:
+                if filled >= planned:
+                    now = open_round(book, now.continued(rows=row))
+                    filled, planned = 0, now.planned
+                filled += 1
+            unit, probabilities = units[number], propensities[i].tobytes()
+            made = _Known(row, visits[i], now.number, int(actions[i]), holdout, probabilities)
+            mark = mark_of(fixed.secret, unit)
+            book.assign(
+                row, unit, mark, visits[i], now.number, made.action, int(holdout), some[i].tobytes(), probabilities
+            )
+            out.append(made)
+        book.changes |= {
+            "rows": first + count,
+            "held_out": int(standing.held_out) + int(held.sum()),
+            "round": now.number,
+            "round_rows": filled,
+            "planned": planned,
+        }
+        return out
+
+    def _round(self, connection: Connection, standing: Row) -> Round:
+        """The open round."""
+        if not self._rounds.all or self._rounds.all[-1].number < standing.round:
+            self._rounds.read(connection)
+        return self._rounds.all[standing.round]
+
+    def _known(self, connection: Connection, units: list[str]) -> dict[str, _Known]:
+        """The last assignment of each unit that has one."""
+        t = tables.assignments.c
+        columns = (t.unit, t.row, t.visit, t.round, t.action, t.holdout, t.propensities)
+        found: dict[str, _Known] = {}
+        for start in range(0, len(units), UNITS_ASKED_AT_ONCE):
+            part = units[start : start + UNITS_ASKED_AT_ONCE]
+            query = sa.select(*columns).where(t.experiment == self._fixed.name, t.unit.in_(part)).order_by(t.visit)
+            for unit, row, visit, number, action, holdout, propensities in connection.execute(query):
+                found[unit] = _Known(row, visit, number, action, bool(holdout), bytes(propensities))
+        return found
+
+    def _answer(self, unit: str, known: _Known, *, new: bool) -> Assignment:
+        probabilities = np.frombuffer(known.propensities, dtype="<f8").tolist()
+        return Assignment(
+            id=id_of(self._fixed.secret, known.row),
+            unit=unit,
+            action=self._names[known.action],
+            propensity=probabilities[known.action],
+            propensities=dict(zip(self._names, probabilities, strict=True)),
+            round=known.round,
+            new=new,
+            holdout=known.holdout,
+        )
+
+
+def choose(propensities: FloatArray, drawn: FloatArray) -> IntArray:
+    """The action (n,) that a draw (n,) in [0, 1) stands for, by its propensities (n, A): never one of probability 0."""
+    bounds = np.cumsum(propensities, axis=1)
+    bounds /= bounds[:, -1:]
+    return (bounds <= drawn[:, None]).sum(axis=1).astype(np.int64)
+
+
+def refused(name: str, standing: Row) -> NotCollecting:
+    """Why nobody new is taken in."""
+    why = f": {plain(standing.reason)}" if standing.reason else ""
+    remedy = "resume it" if standing.state == PAUSED else "give them what its result says"
+    return NotCollecting(f"the experiment '{plain(name)}' is {standing.state}{why}; it takes in nobody new: {remedy}")
+
+
+def _wrong_unit(unit: object) -> InputError | None:
+    if not isinstance(unit, str) or not 0 < len(unit) <= MAX_UNIT_CHARACTERS or "\x00" in unit:
+        return InputError(f"a unit is a text of 1 to {MAX_UNIT_CHARACTERS} characters, got {plain(unit)}")
+    try:
+        unit.encode()
+    except UnicodeEncodeError:
+        return InputError(f"a unit is text, got {plain(unit)}, which holds half of a character")
+    return None

@@ -1,0 +1,131 @@
+"""Databases: SQLite in a file for one server, PostgreSQL for several.
+
+A transaction that writes to an experiment first takes the experiment's own row, and keeps it until it is done: records
+are numbered and chained in the order in which they are stored, whoever stores them.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from pacbandits.checks import text
+from pacbandits.errors import InputError, plain
+from pacbandits.experiment import tables
+from pacbandits.experiment.extra import sqlalchemy as sa
+from pacbandits.experiment.migrations import bring_up_to_date
+from pacbandits.experiment.refusals import UnknownExperiment
+
+LOCK_SECONDS = 30.0  # that a transaction waits for another
+Connection = sa.Connection
+_READING = "pacbandits_reading"  # the option of a connection that only reads
+Row = Any  # of a result, whose columns are attributes
+
+
+class Database:
+    """Where experiments are kept.
+
+    url: which one, without its password. engine: of SQLAlchemy.
+    """
+
+    def __init__(self, given: str | Path, *, create: bool = False) -> None:
+        url = database_url(given)
+        sqlite = url.get_backend_name() == "sqlite"
+        if sqlite and not create and url.database not in (None, "", ":memory:") and not Path(str(url.database)).exists():
+            raise UnknownExperiment(
+                f"there is no database {plain(url.database)}; pacbandits experiment create makes one"
+            )
+        self.url: str = url.render_as_string(hide_password=True)
+        self.full_url: str = url.render_as_string(hide_password=False)
+        options: dict[str, Any] = {"connect_args": {"timeout": LOCK_SECONDS}} if sqlite else {"pool_pre_ping": True}
+        try:
+            self.engine = sa.create_engine(url, **options)
+        except (sa.exc.ArgumentError, ModuleNotFoundError) as error:
+            raise InputError(f"cannot use the database {plain(self.url)}: {plain(error)}") from None
+        self.sqlite = sqlite
+        if sqlite:
+            sa.event.listen(self.engine, "connect", _on_connect)
+            sa.event.listen(self.engine, "begin", _on_begin)
+        try:
+            bring_up_to_date(self.engine)
+        except sa.exc.DBAPIError as error:
+            raise InputError(f"cannot open the database {plain(self.url)}: {plain(error.orig)}") from None
+
+    @contextmanager
+    def reading(self) -> Generator[Connection]:
+        """A connection that sees one state of the database, and changes nothing."""
+        options: dict[str, Any] = {_READING: True} if self.sqlite else {"isolation_level": "REPEATABLE READ"}
+        with self.engine.connect() as bare:
+            connection = bare.execution_options(**options)
+            with connection.begin():
+                yield connection
+
+    @contextmanager
+    def writing(self, name: str) -> Generator[tuple[Connection, Row]]:
+        """A transaction on an experiment, which nobody else writes to meanwhile, and the experiment's row."""
+        with self.engine.begin() as connection:
+            query = sa.select(*_STANDING).where(tables.experiments.c.name == name)
+            found = connection.execute(query if self.sqlite else query.with_for_update()).one_or_none()
+            if found is None:
+                raise unknown(name, names_in(connection))
+            yield connection, found
+
+    def names(self) -> tuple[str, ...]:
+        """Of all experiments, in the order of the alphabet."""
+        with self.reading() as connection:
+            return names_in(connection)
+
+    def close(self) -> None:
+        """Give back what is held."""
+        self.engine.dispose()
+
+
+# All of an experiment's row but what never changes.
+_STANDING = [c for c in tables.experiments.c if c.name not in ("protocol", "contexts", "secret")]
+
+
+def names_in(connection: Connection) -> tuple[str, ...]:
+    """Of all experiments, in the order of the alphabet."""
+    return tuple(connection.execute(sa.select(tables.experiments.c.name).order_by("name")).scalars())
+
+
+def unknown(name: str, names: tuple[str, ...]) -> UnknownExperiment:
+    """That there is no experiment of a name."""
+    known = f"there are: {', '.join(plain(one) for one in names[:20])}" if names else "there are none yet"
+    return UnknownExperiment(f"there is no experiment '{plain(name)}'; {known}")
+
+
+def database_url(given: str | Path) -> Any:
+    """The URL of a database that is given by it, or by the path of a file."""
+    words = str(given) if isinstance(given, Path) else text(given, name="--database")
+    if not words:
+        raise InputError("--database is empty; give a file such as pacbandits.db, or a URL postgresql://…")
+    if "://" not in words:
+        return sa.URL.create("sqlite", database=words)
+    try:
+        url = sa.make_url(words)
+    except sa.exc.ArgumentError:
+        raise InputError(f"--database must be a file, or a URL such as postgresql://user@host/name, got {plain(words)}") from None
+    if url.get_backend_name() not in ("sqlite", "postgresql"):
+        raise InputError(f"experiments are kept in SQLite or PostgreSQL, not in {plain(url.get_backend_name())}")
+    return url.set(drivername="postgresql+psycopg") if url.drivername == "postgresql" else url
+
+
+def microseconds() -> int:
+    """The time."""
+    return time.time_ns() // 1000
+
+
+def _on_connect(connection: Any, _: object) -> None:
+    """What makes SQLite durable, and transactions ours: it would begin them too late."""
+    connection.isolation_level = None
+    for words in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", "temp_store=MEMORY", "cache_size=-65536"):
+        connection.execute(f"PRAGMA {words}")
+
+
+def _on_begin(connection: Any) -> None:
+    """Writers one after the other, from the first statement on; readers beside them."""
+    connection.exec_driver_sql("BEGIN" if connection.get_execution_options().get(_READING) else "BEGIN IMMEDIATE")

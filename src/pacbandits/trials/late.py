@@ -1,0 +1,177 @@
+"""A trial whose rewards come late, or never: its state from all rows so far, in the order of their assignment.
+
+`absorb` adds a round whose rewards are all in. Where they are not, the past changes: a reward of the first round may
+come in after the fifth. So the state is made anew from all rows whenever somebody looks.
+
+Why that proves what it says. Let G_i hold all that had happened when row i was assigned, *and* the rewards of all
+earlier rows, seen or not. Rows are independent of each other, so that given G_i the context of row i is a draw from ν,
+and its action one from the propensities that its row tells. Leader, stake, prediction and weight that moves are fixed
+before its round from rewards that were known then, and never change: so they are in G_i, and the wealth W_n of the
+first n rows *with their true rewards* is a supermartingale, by n, as ever. By Ville's inequality it exceeds 1/δ for
+some n with probability at most δ. A look sees n rows, and counts what is not in at its worst: that is at most W_n,
+whatever the rewards will be and whyever they are out. So a look that sees 1/δ is one at which W_n exceeds it, and no
+look goes wrong otherwise, however often, and at what times, one looks: n may depend on what came in and what did not,
+as the bound is of all n at once. It takes no more of a round than that whether another row follows is in G_i, so that
+rounds may close by count, by clock or by hand.
+
+What would break it: a prediction or a leader of a round that is made again once more rewards are in, as then each look
+has bets of its own; rows that are left out as their rewards are; rounds that are counted without those before them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from pacbandits.arrays import FloatArray
+from pacbandits.certificate import Ledger
+from pacbandits.checks import instance, positive, settle, whole_number
+from pacbandits.errors import InputError
+from pacbandits.policies.base import PolicyClass
+from pacbandits.records import Contexts, Log, Policy, Sampler, check_log, check_policy, likeliest
+from pacbandits.rewards import predict_by_round
+from pacbandits.trials.played import check_like
+from pacbandits.trials.trial import Exploration, Trial, TrialState, merge
+
+
+@dataclass(frozen=True, eq=False)
+class PlayedRound:
+    """What was fixed before a round.
+
+    exploration: how it was played.
+    scale: of its bets.
+    planned: how many interactions it was to have; it may have had more or fewer.
+    leader: the best policy by what was known then; None where nothing was.
+    """
+
+    exploration: Exploration
+    scale: float
+    planned: int
+    leader: Policy | None
+
+    def __post_init__(self) -> None:
+        instance(self.exploration, Exploration, name="exploration")
+        settle(self, scale=positive(self.scale, name="scale"))
+        settle(self, planned=whole_number(self.planned, name="planned", least=1))
+        if self.leader is not None:
+            check_policy(self.leader)
+
+
+def catch_up(trial: Trial, state: TrialState, rounds: Sequence[PlayedRound], log: Log) -> TrialState:
+    """The state of a trial after these rounds, by all rows so far.
+
+    Rewards that are not in count at their worst; what is chosen is chosen by those that are. Where all are in, it is
+    the state that `absorb` comes to round by round.
+
+    state: as the trial started; if it has a certificate, of an earlier look at this trial, that stays the answer unless
+        more is proven now.
+    rounds: what was fixed before each, in order.
+    log: rows of these rounds, which are numbered from 0, in the order of assignment; a round may have none yet.
+    """
+    instance(state, TrialState, name="state")
+    _check_rounds(state, rounds, log)
+    predictions = predict_by_round(log, state.model)
+    there = [number for number in range(len(rounds)) if (log.rounds == number).any()]
+    leaders = state.leaders
+    for number in there:
+        one = rounds[number]
+        if leaders is not None:
+            leaders = leaders.followed_by(one.leader, state.contexts, size=one.planned)
+    seen = replace(
+        state,
+        log=log,
+        predictions=predictions,
+        scales=tuple(rounds[number].scale for number in there),
+        leaders=leaders,
+        pool=next((one.exploration.pool for one in reversed(rounds) if one.exploration.pool), state.pool),
+        current=rounds[-1].exploration,
+        leader=rounds[-1].leader,
+        round_number=len(rounds),
+        samples=log.samples,
+    )
+    leader = _choose_leader(trial, seen, rounds, log, predictions)
+    favourite = likeliest(state.policy) if leader is None else leader
+    latest, calls = trial.certify(seen, Ledger.of(log, predictions), favourite)
+    best = latest
+    if state.certificate is not None and state.certificate.certified_epsilon < latest.certified_epsilon:
+        best = state.certificate
+    return replace(
+        seen,
+        played=_samplers(rounds, log),
+        policy=best.policy,
+        finished=state.finished or latest.certified,
+        oracle_calls=state.oracle_calls + calls + 1,
+        leader=leader,
+        missing=max(latest.threshold - latest.value, 0.0),
+        certificate=best,
+    )
+
+
+def leaders_again(
+    trial: Trial, policies: PolicyClass, contexts: Contexts, rounds: Sequence[PlayedRound], log: Log
+) -> tuple[PlayedRound, ...]:
+    """The same rounds led by policies of another class: each leader chosen again by what was known before its round.
+
+    For a class that there was no reason to think of before, as an action has been withdrawn: who leads follows from
+    what was known, so that it is as good as fixed before the round. That the class is chosen by what was seen has its
+    price (`pacbandits.confidence.withdrawal_part`), which the δ of the trial must pay.
+    """
+    state = trial.start(policies, contexts)
+    _check_rounds(state, rounds, log)
+    predictions = predict_by_round(log, state.model)
+    leader, known, out = None, 0, list[PlayedRound]()
+    for number, one in enumerate(rounds):
+        rows = np.flatnonzero(log.known_by(number))
+        if len(rows) > known:
+            part, known = log.take(rows), len(rows)
+            seen = replace(state, log=part, leader=leader)
+            leader = _choose_leader(trial, seen, rounds, part, predictions[rows])
+        out.append(replace(one, leader=leader))
+    return tuple(out)
+
+
+def _choose_leader(
+    trial: Trial, state: TrialState, rounds: Sequence[PlayedRound], log: Log, predictions: FloatArray
+) -> Policy | None:
+    """The leader by the rows of a log whose rewards are in; the last one, if there is any, where none is."""
+    informed = state.informed
+    if informed is None:
+        return state.leader
+    ledger = Ledger.of(informed, predictions[~log.awaited])
+    return trial.choose_leader(replace(state, played=_samplers(rounds, log)), ledger)
+
+
+def _samplers(rounds: Sequence[PlayedRound], log: Log) -> tuple[tuple[Sampler, int], ...]:
+    """Samplers in turn, and of how many rows of a log whose rewards are in each was."""
+    counts = np.bincount(log.rounds[~log.awaited], minlength=len(rounds))
+    played: tuple[tuple[Sampler, int], ...] = ()
+    for one, count in zip(rounds, counts, strict=True):
+        if count > 0:
+            played = merge(played, one.exploration.sampler, int(count))
+    return played
+
+
+def _check_rounds(state: TrialState, rounds: Sequence[PlayedRound], log: Log) -> None:
+    """Raise unless the log can be of these rounds."""
+    if not rounds:
+        raise InputError("there are no rounds to catch up with; design the first one, and play it")
+    for one in rounds:
+        instance(one, PlayedRound, name="rounds")
+    last = int(check_log(log).rounds.max())
+    if last >= len(rounds):
+        raise InputError(
+            f"the log has rows of round {last}, but {len(rounds)} rounds were played, which are numbered from 0"
+        )
+    if log.n_actions != state.policies.n_actions:
+        raise InputError(
+            f"the policies have {state.policies.n_actions} actions and the log {log.n_actions}; log a propensity for "
+            "each action of the class"
+        )
+    if log.least is not None or log.units is not None or log.repeats.max() > 1:
+        raise InputError(
+            "a trial takes each row for one interaction of another person, with the propensities of all actions; leave "
+            "out repeats, units and rows of people who had come before"
+        )
+    check_like(state.contexts, log.contexts)

@@ -1,0 +1,194 @@
+"""Rewards that come late: the state of a trial from all rows, whenever their rewards come."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from pacbandits.errors import InputError
+from pacbandits.problems import load_problem
+from pacbandits.records import Log
+from pacbandits.rewards import predict_by_round
+from pacbandits.trials.coda import Coda
+from pacbandits.trials.late import PlayedRound, catch_up, leaders_again
+from pacbandits.trials.trial import TrialState
+from pacbandits.trials.uniform import Uniform
+
+LED = "trees:contexts=60,features=3,bins=6,actions=3,competitive=2"
+LISTED = "two-of-many:actions=4,policies=12,contexts=8"
+CASES = [(kind, spec) for kind in (Uniform, Coda) for spec in (LED, LISTED)]
+ROUNDS = 4
+
+
+def played(trial, problem, *, seed=0, rounds=ROUNDS):
+    """The states of the first rounds of a run, and what was fixed before each."""
+    rng = np.random.default_rng(seed)
+    states, fixed = [trial.start(problem.policies, problem.population)], []
+    while len(fixed) < rounds and (plan := trial.design(states[-1])) is not None:
+        fixed.append(PlayedRound(plan.exploration, plan.scale, plan.samples, states[-1].leader))
+        log = problem.interact(plan.sampler, samples=plan.samples, rng=rng)
+        log = log if log.repeats.max() == 1 else log.take(np.repeat(np.arange(len(log)), log.repeats))
+        log = replace(log, repeats=np.ones(len(log), dtype=np.int64))
+        states.append(trial.absorb(states[-1], plan, log))
+    return states, fixed
+
+
+def late(log, *, share, seed=0, delay=1):
+    """The log with a share of its rewards not in, and others known up to so many rounds after the next."""
+    rng = np.random.default_rng(seed)
+    out = rng.random(len(log)) < share
+    known = log.rounds + 1 + rng.integers(0, delay + 1, size=len(log))
+    return replace(log, rewards=np.where(out, np.nan, log.rewards), known=np.where(out, -1, known))
+
+
+@pytest.mark.parametrize(("kind", "spec"), CASES)
+def test_where_all_rewards_are_in_it_is_what_round_by_round_comes_to(kind, spec):
+    problem, trial = load_problem(spec), kind(0.02, 0.1)
+    states, fixed = played(trial, problem)
+    assert len(fixed) == ROUNDS
+    assert (states[0].leaders is not None) == (spec == LED)
+    before = states[0]
+    for number in range(1, ROUNDS + 1):
+        want = states[number]
+        for log in (want.log, replace(want.log, known=want.log.rounds + 1)):
+            got = catch_up(trial, replace(states[0], certificate=before.certificate), fixed[:number], log)
+            alike = want.certificate if log.known is None else replace(want.certificate, digest=got.certificate.digest)
+            alike = alike if log.known is None else replace(alike, remarks=got.certificate.remarks)
+            assert got.certificate.to_json() == alike.to_json()
+            assert np.array_equal(got.predictions, want.predictions)
+            for name in ("round_number", "samples", "scales", "missing", "finished"):
+                assert getattr(got, name) == getattr(want, name)
+            assert got.leader.to_json() == want.leader.to_json()
+            assert [samples for _, samples in got.played] == [samples for _, samples in want.played]
+        before = want
+    mine, theirs = trial.design(got), trial.design(states[-1])
+    assert (mine.samples, mine.scale) == (theirs.samples, theirs.scale)
+    assert np.array_equal(
+        mine.sampler.propensities(problem.population), theirs.sampler.propensities(problem.population)
+    )
+    assert trial.result(got).certificate is not None
+
+
+@pytest.mark.parametrize("spec", [LED, LISTED])
+def test_leaders_chosen_again_are_those_that_led(spec):
+    problem, trial = load_problem(spec), Uniform(0.02, 0.1)
+    states, fixed = played(trial, problem)
+    again = leaders_again(trial, problem.policies, problem.population, fixed, states[-1].log)
+    assert again[0].leader is None
+    assert [one.leader.to_json() for one in again[1:]] == [one.leader.to_json() for one in fixed[1:]]
+    # And they know nothing that came later than their round.
+    log = late(states[-1].log, share=0.2, delay=2)
+    told = leaders_again(trial, problem.policies, problem.population, fixed, log)
+    for number in range(1, ROUNDS):
+        then = log.as_of(number)
+        cut = leaders_again(trial, problem.policies, problem.population, fixed[: number + 1], then)
+        assert [one.leader and one.leader.to_json() for one in cut] == [
+            one.leader and one.leader.to_json() for one in told[: number + 1]
+        ]
+
+
+@pytest.mark.parametrize(("kind", "spec"), CASES)
+def test_rewards_that_are_not_in_prove_less_and_nothing_breaks(kind, spec):
+    problem, trial = load_problem(spec), kind(0.3, 0.1)
+    states, fixed = played(kind(0.02, 0.1), problem)
+    full = states[-1].log
+    values = []
+    for share in (0.0, 0.02, 0.3):
+        got = catch_up(trial, states[0], fixed, late(full, share=share))
+        values.append(got.certificate.value)
+        assert got.certificate.samples == len(full) == got.samples
+        assert np.isfinite(got.certificate.value)
+        plan = trial.design(replace(got, finished=False))
+        assert plan.samples >= 1
+        assert plan.round_number == ROUNDS + 1
+        said = any("not in, and counted at the worst" in words for words in got.certificate.assumptions)
+        assert said == (share > 0)
+    assert values[0] > values[2]
+    # What no reward tells cannot be known: as if every one had been the worst for the leaders.
+    worst = catch_up(trial, states[0], fixed, late(full, share=1.0))
+    assert not worst.certificate.certified
+    assert worst.leader is fixed[-1].leader
+
+
+@pytest.mark.parametrize(("kind", "spec"), CASES)
+def test_before_any_reward_is_in_rounds_are_like_the_first(kind, spec):
+    problem, trial = load_problem(spec), kind(0.1, 0.1)
+    states, fixed = played(trial, problem, rounds=1)
+    nothing = late(states[1].log, share=1.0)
+    state = catch_up(trial, states[0], fixed, nothing)
+    assert isinstance(state, TrialState)
+    assert state.leader is None
+    plan, first = trial.design(state), trial.design(states[0])
+    assert (plan.samples, plan.scale, plan.round_number) == (first.samples, first.scale, 2)
+    # A second round, whose rows have come before anything was known; and then the first rewards.
+    fixed = [*fixed, PlayedRound(plan.exploration, plan.scale, plan.samples, state.leader)]
+    more = problem.interact(plan.sampler, samples=50, rng=np.random.default_rng(5))
+    more = replace(more.take(np.repeat(np.arange(len(more)), more.repeats)), repeats=np.ones(50, dtype=np.int64))
+    both = nothing.followed_by(late(replace(more, rounds=np.ones(50, dtype=np.int64)), share=1.0))
+    rewards = both.rewards.copy()
+    rewards[:100] = states[1].log.rewards[:100]
+    log = replace(both, rewards=rewards, known=np.where(np.isnan(rewards), -1, 2))
+    later = catch_up(trial, states[0], fixed, log)
+    assert later.leader is not None
+    assert later.samples == len(both)
+    assert (later.predictions == 0.5).all()
+    assert trial.design(later).samples >= 1
+
+
+def test_rounds_may_have_other_sizes_than_planned_or_no_rows_yet():
+    problem, trial = load_problem(LED), Uniform(0.05, 0.1)
+    states, fixed = played(trial, problem)
+    full = states[-1].log
+    keep = np.ones(len(full), dtype=bool)
+    keep[np.flatnonzero(full.rounds == 2)] = False
+    keep[np.flatnonzero(full.rounds == 3)[5:]] = False
+    state = catch_up(trial, states[0], [replace(one, planned=one.planned + 7) for one in fixed], full.only(keep))
+    assert len(state.certificate.bets.scales) == ROUNDS - 1
+    assert len(state.leaders.turns) == ROUNDS - 1
+    assert state.round_number == ROUNDS
+    assert trial.design(state).round_number == ROUNDS + 1
+
+
+def test_predictions_are_of_what_was_known_before_the_round():
+    problem, trial = load_problem(LISTED), Uniform(0.05, 0.1)
+    states, _ = played(trial, problem)
+    log = late(states[-1].log, share=0.1, delay=2)
+    told = predict_by_round(log, states[0].model)
+    for number in range(1, ROUNDS):
+        now = log.rounds == number
+        rows = np.flatnonzero((log.known >= 0) & (log.known <= number))
+        fitted = (
+            states[0].model.fit(
+                Log.of(
+                    log.contexts.take(rows),
+                    actions=log.actions[rows],
+                    rewards=log.rewards[rows],
+                    propensities=log.propensities[rows],
+                    rounds=log.rounds[rows],
+                )
+            )
+            if len(rows)
+            else None
+        )
+        want = (
+            np.full_like(told[now], 0.5) if fitted is None else fitted.predict(log.contexts.take(np.flatnonzero(now)))
+        )
+        assert np.allclose(told[now], want, rtol=0, atol=1e-12)
+
+
+def test_what_cannot_be_is_said():
+    problem, trial = load_problem(LISTED), Uniform(0.05, 0.1)
+    states, fixed = played(trial, problem, rounds=2)
+    log = states[-1].log
+    with pytest.raises(InputError, match="no rounds to catch up with"):
+        catch_up(trial, states[0], [], log)
+    with pytest.raises(InputError, match="rows of round 1, but 1 rounds were played"):
+        catch_up(trial, states[0], fixed[:1], log)
+    with pytest.raises(InputError, match="one interaction of another person"):
+        catch_up(trial, states[0], fixed, replace(log, units=np.arange(len(log))))
+    with pytest.raises(InputError, match="rounds"):
+        catch_up(trial, states[0], [None], log)
+    with pytest.raises(InputError, match="planned"):
+        PlayedRound(fixed[0].exploration, 1.0, 0, None)
