@@ -16,8 +16,6 @@ VISIBLE = r"^[^\x00-\x1f\x7f]*$"
 Unit = Annotated[str, StringConstraints(min_length=1, max_length=MAX_UNIT_CHARACTERS, pattern=VISIBLE)]
 Words = Annotated[str, StringConstraints(max_length=1_000, pattern=VISIBLE)]
 Why = Annotated[str, StringConstraints(min_length=1, max_length=1_000, pattern=VISIBLE)]
-    str, StringConstraints(min_length=1, max_length=1_000, pattern=r"^[^\x00-\x1f\x7f]*[^\s\x00-\x1f\x7f].*$")
-]
 Text = Annotated[str, StringConstraints(max_length=1_000, pattern=r"^[^\x00]*$")]
 Whole = Annotated[int, Field(ge=-MAX_WHOLE_NUMBER, le=MAX_WHOLE_NUMBER)]
 Number = Annotated[float, Field(allow_inf_nan=False)]
