@@ -104,9 +104,7 @@ class Assigner:
                 visits.append(visit)
         if fresh:
             book = Book(connection, standing, at=at)
-            for number, made in zip(
-                fresh, self._draw(connection, standing, book, fresh, visits, units, features), strict=True
-            ):
+            for number, made in zip(fresh, self._draw(connection, standing, book, fresh, visits, units, features), strict=True):
                 out[number] = self._answer(units[number], made, new=True)
                 known[units[number]] = made
             book.close()

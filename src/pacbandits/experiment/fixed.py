@@ -14,6 +14,7 @@ from pacbandits.experiment.packed_contexts import unpack_contexts
 from pacbandits.experiment.protocol import ExperimentProtocol
 
 
+
 @dataclass(frozen=True, eq=False)
 class Fixed:
     """What of an experiment never changes.

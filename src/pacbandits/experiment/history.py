@@ -203,9 +203,7 @@ class Snapshot:
         """What is in of each row (n,), in [0, 1]; where nothing came, what that counts as."""
         low, high = self.fixed.protocol.reward_range
         missing = self.fixed.protocol.late.missing
-        raw = np.where(
-            self.rows.reward_sequence < self.sequence, self.rows.rewards, low if missing is None else missing
-        )
+        raw = np.where(self.rows.reward_sequence < self.sequence, self.rows.rewards, low if missing is None else missing)
         return np.clip((raw - low) / (high - low), 0.0, 1.0)
 
     def known_from(self) -> IntArray:
