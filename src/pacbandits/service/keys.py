@@ -13,11 +13,11 @@ import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import sha256
-from time import monotonic
+from time import monotonic, time_ns
 from typing import Literal
 
 from pacbandits.errors import InputError, plain
-from pacbandits.experiment.database import Database, microseconds
+from pacbandits.experiment.database import Database
 from pacbandits.experiment.extra import sqlalchemy as sa
 
 Scope = Literal["read", "write", "admin"]
@@ -88,7 +88,7 @@ class Keys:
     def make(self, experiment: str, scope: Scope) -> tuple[str, Grant]:
         """A new key for an experiment, '' for the admin's: shown now, and never again."""
         identity, secret = secrets.token_hex(_ID_BYTES), secrets.token_urlsafe(_SECRET_BYTES)
-        grant = Grant(identity, experiment, scope, microseconds())
+        grant = Grant(identity, experiment, scope, time_ns() // 1_000)
         row = {"id": identity, "experiment": experiment, "scope": scope, "created": grant.created, "withdrawn": 0}
         with self._database.engine.begin() as connection:
             connection.execute(keys.insert(), row | {"digest": _digest(secret)})

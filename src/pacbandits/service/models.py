@@ -85,7 +85,7 @@ class Reason(Strict):
     """Why."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"reason": "the shop is closed for the holidays"}]})
-    reason: Why = Annotated[str, StringConstraints(min_length=1, max_length=1_000, pattern=VISIBLE)]
+    reason: Why = Field(description="For the record, which keeps it.")
 
 
 class Withdrawal(Strict):
@@ -93,7 +93,7 @@ class Withdrawal(Strict):
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"action": "free shipping", "reason": "out of stock"}]})
     action: Words = Field(description="By its name.")
-    reason: Why = Annotated[str, StringConstraints(min_length=1, max_length=1_000, pattern=VISIBLE)]
+    reason: Why = Field(description="For the record, which keeps it.")
 
 
 class KeyAsk(Strict):
