@@ -39,6 +39,7 @@ from pacbandits.confidence import (
     self_normalised_bound,
     theorem_samples,
     whole_samples,
+    withdrawal_part,
 )
 from pacbandits.errors import InputError
 from pacbandits.problems import Gaussian, load_problem
@@ -294,3 +295,14 @@ def test_noise_that_cannot_be_computed_with_is_refused(variance):
         with pytest.raises(InputError, match=r"0 or between|0 or more|negative|finite"):
             make(variance)
     assert check_noise(0.0) == 0.0
+
+
+@pytest.mark.parametrize("n_actions", [2, 3, 5, 12])
+def test_all_sets_of_withdrawn_actions_share_what_there_is(n_actions):
+    whole = sum(math.comb(n_actions, k) * withdrawal_part(n_actions, k) for k in range(n_actions))
+    assert 0.9 < whole <= 1.0
+    assert withdrawal_part(n_actions, 0) == 0.9
+    assert withdrawal_part(n_actions, 1) == pytest.approx(0.05 / n_actions)
+    for k in (n_actions, -1):
+        with pytest.raises(InputError, match="can be withdrawn"):
+            withdrawal_part(n_actions, k)

@@ -194,6 +194,30 @@ def start_part(number: int) -> float:
     return (1.0 - FIRST_START_PART) * LATER_START_PART * (1.0 - LATER_START_PART) ** (number - 1)
 
 
+# Of δ, what a trial with actions that may be withdrawn has while none is; the rest is for those in which some are.
+NOTHING_WITHDRAWN_PART = 0.9
+
+
+def withdrawal_part(n_actions: int, withdrawn: int) -> float:
+    """Of δ, what a proof may use up where so many of so many actions were withdrawn: 9/10, or 2^−k/(10 C(A, k)).
+
+    Which set W of actions is withdrawn, and when, follows from what was seen, harm or luck, so that the class Π_W of
+    policies that never take one of them is chosen by the data. But there are finitely many W, and each Π_W is a class
+    fixed beforehand: leaders are policies of Π_W chosen by what was known before their rounds, so the wealth against
+    the best of Π_W ever reaches 1/(wδ) with probability at most wδ (Ville), whatever is withdrawn and whenever. There
+    are C(A, k) sets of k actions, and k goes from 1 to A − 1: all proofs together err with probability at most
+
+        δ (9/10 + Σ_k C(A, k) · 2^−k/(10 C(A, k))) ≤ δ.
+
+    A proof for one W uses its own part from the first row on, also for rows from before W was withdrawn.
+    """
+    if withdrawn == 0:
+        return NOTHING_WITHDRAWN_PART
+    if not 0 < withdrawn < n_actions:
+        raise InputError(f"of {n_actions} actions from 0 to {n_actions - 1} can be withdrawn, got {withdrawn}")
+    return (1.0 - NOTHING_WITHDRAWN_PART) * 0.5**withdrawn / math.comb(n_actions, withdrawn)
+
+
 def alarm_threshold(false_alarms: float) -> float:
     """`log(2/α)`: the log-evidence at which either of two e-processes, α/2 each, raises an alarm by Ville."""
     return math.log(2.0) - math.log(false_alarms)

@@ -128,7 +128,8 @@ def test_rules_that_cannot_be_are_refused():
         (lambda: LateRule("worst case", 60), "of the window rule"),
         (lambda: LateRule("window", -1), "window, in seconds"),
         (lambda: GuardrailRule("", 0.1), "name of the guardrail"),
-        (lambda: GuardrailRule("a", 1.0), "from 0 to below 1"),
+        (lambda: GuardrailRule("a", 1.0), "strictly between 0 and 1"),
+        (lambda: GuardrailRule("a", 0), "strictly between 0 and 1"),
         (lambda: GuardrailRule("a", 0.1, 0), "false_alarms"),
     ):
         with pytest.raises(InputError, match=words):

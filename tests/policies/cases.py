@@ -11,6 +11,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from pacbandits.policies import Bins, Finite, FrontierClass, Learned, Linear, PolicyClass, Trees, Trivial
 from pacbandits.policies.registry import SPECS, load_policies
+from pacbandits.policies.without import without
 from pacbandits.records import Contexts
 from tests.policies.brute import all_actions
 
@@ -115,12 +116,28 @@ def offered(spec: str) -> Case:
     return Case(load_policies(spec, contexts, n_actions=3), contexts, people(7, 4, known=12))
 
 
+def narrower(name: str) -> Case:
+    """A class by its name, from which the second action has been withdrawn."""
+    contexts = people(12, 3)
+    table = np.random.default_rng(0).choice([0, 1, 2], (40, 12), p=[0.49, 0.02, 0.49])
+    whole = Finite(table, n_actions=3) if name == "finite" else load_policies(name, contexts, n_actions=3)
+    return Case(without(whole, [1]), contexts, people(7, 4, known=12))
+
+
 def learned() -> Case:
     estimator = DecisionTreeClassifier(max_depth=2)
     policies = Learned(estimator, n_actions=3, reduction="classification", log_size=10.0)
     return Case(policies, people(40, 3), people(9, 4))
 
 
+NARROWED = (
+    "finite",
+    "trivial",
+    "trees:bins=4",
+    "trees:depth=3,bins=4",
+    "trees:bins=4,costs=0/0.5/1,budget=1",
+    "trees:bins=4,never=1:place=east;2:place=west,fallback=0",
+)
 # Whatever is registered comes with its default options; some classes are of another kind with others.
 OFFERED: dict[str, Callable[[], Case]] = {
     **{spec: lambda s=spec: offered(s) for spec in (*SPECS, "trees:depth=3,bins=4", "linear:oracle=search")},
@@ -130,5 +147,6 @@ OFFERED: dict[str, Callable[[], Case]] = {
     "trees with a bar": lambda: offered("trees:bins=4,never=2:place=west,fallback=0"),
     "linear:oracle=milp": lambda: offered("linear:levels=1,oracle=milp"),
     "learned": learned,
+    **{f"{name}, one action withdrawn": lambda n=name: narrower(n) for name in NARROWED},
 }
 CASES: dict[str, Callable[[], Case]] = {**EXACT, **OFFERED}

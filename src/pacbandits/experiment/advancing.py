@@ -7,11 +7,14 @@ two do it at once, as a round is opened only if no other was since the snapshot 
 from __future__ import annotations
 
 import json
+import math
 import os
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
+
+import numpy as np
 
 from pacbandits.experiment import tables
 from pacbandits.experiment.assigning import CERTIFIED, COLLECTING, PAUSED
@@ -19,7 +22,7 @@ from pacbandits.experiment.book import Book
 from pacbandits.experiment.database import Database, Row
 from pacbandits.experiment.extra import sqlalchemy as sa
 from pacbandits.experiment.fixed import Fixed
-from pacbandits.experiment.guardrail import test_guardrail
+from pacbandits.experiment.guardrail import GuardrailLook, GuardrailTest, look_at_guardrail
 from pacbandits.experiment.history import History, Snapshot
 from pacbandits.experiment.live_design import Deployed, live, without
 from pacbandits.experiment.looks import Look, look_at
@@ -153,25 +156,20 @@ class Advancer:
 
     def _watch_guardrail(self, snapshot: Snapshot, at: int) -> bool:
         """Pause if the guardrail's outcome is proven to be too frequent; whether it was."""
-        rule = self._fixed.protocol.guardrail
-        if rule is None or snapshot.rounds[-1].kind == "deployed":
-            return False
-        rows = snapshot.rows
-        tests = test_guardrail(rule, rows.guardrail, rows.actions, names=self._fixed.protocol.actions)
-        alarms = [one for one in tests if one.alarm]
-        if not alarms:
+        found = guardrail_of(snapshot)
+        if found is None or not found.alarms:
             return False
         with self._database.writing(self._fixed.name) as (connection, standing):
-            if standing.state != COLLECTING or self._resumed_over(connection, alarms):
+            if standing.state != COLLECTING or self._resumed_over(connection, found.alarms):
                 return False
             book = Book(connection, standing, at=at)
-            words = "; ".join(one.words for one in alarms)
-            book.enter("paused", {"reason": words, "by": "guardrail", "tests": [one.of for one in alarms]})
-            book.changes |= {"state": PAUSED, "reason": words}
+            body = {"reason": found.words(), "by": "guardrail", "tests": [one.of for one in found.alarms]}
+            book.enter("paused", body)
+            book.changes |= {"state": PAUSED, "reason": body["reason"]}
             book.close()
         return True
 
-    def _resumed_over(self, connection: Any, alarms: Sequence[Any]) -> bool:
+    def _resumed_over(self, connection: Any, alarms: Sequence[GuardrailTest]) -> bool:
         """Whether somebody resumed the experiment knowing of all these alarms, which never go away."""
         t = tables.entries.c
         query = sa.select(t.body).where(t.experiment == self._fixed.name, t.kind == "paused")
@@ -257,7 +255,11 @@ class Advancer:
                 "at": at,
                 "rows": len(snapshot.rows),
                 "sequence": snapshot.sequence,
-                "body": json.dumps(look.to_json()),
+                "round": snapshot.rounds[-1].number,
+                "samples": 0 if state is None else state.samples,
+                "withdrawn": len(found.withdrawn),
+                "best": math.inf if certificate is None else certificate["certified_epsilon"],
+                "body": json.dumps(look.to_json() | {"snapshot_at": snapshot.at}),
                 "certificate": None if certificate is None else json.dumps(certificate),
             }
             connection.execute(sa.insert(tables.looks), values)
@@ -277,6 +279,22 @@ def find_out(fixed: Fixed, snapshot: Snapshot, withdrawn: tuple[str, ...]) -> Fo
     if withdrawn:
         rounds = leaders_again(trial, policies, contexts, rounds, log)
     return Found(snapshot, trial, policies, catch_up(trial, start, rounds, log), withdrawn)
+
+
+def guardrail_of(snapshot: Snapshot) -> GuardrailLook | None:
+    """Whether the second outcome is too frequent among those who are drawn for; None where there is none."""
+    protocol, rows = snapshot.fixed.protocol, snapshot.rows
+    if protocol.guardrail is None or not len(rows):
+        return None
+    shape, drawn = (len(snapshot.rounds), protocol.n_actions), ~rows.holdout
+    cells = np.ravel_multi_index((rows.rounds[drawn], rows.actions[drawn]), shape)
+    values = np.where(rows.guardrail_sequence < snapshot.sequence, rows.guardrail, np.nan)[drawn]
+    came = ~np.isnan(values)
+    counts = [
+        np.bincount(cells, weights=weights, minlength=shape[0] * shape[1]).reshape(shape)
+        for weights in (None, came, np.where(came, values, 0.0))
+    ]
+    return look_at_guardrail(protocol.guardrail, protocol.actions, rows=counts[0], seen=counts[1], totals=counts[2])
 
 
 def _usable(snapshot: Snapshot) -> int:

@@ -1,4 +1,4 @@
-"""Assigning: who comes is given an action, drawn by the open round's design, and the answer is stored before it is told.
+"""Assigning: who comes gets an action, drawn by the open round's design; the answer is stored before it is told.
 
 Everything is decided within one transaction by what stands in the database and by draws that belong to rows, so it
 makes no difference which server decides, or in what batches people come.
@@ -56,8 +56,10 @@ class Assigner:
 
     def assign(self, requests: Sequence[AssignmentRequest], *, at: int) -> list[Assignment | InputError]:
         """An assignment for each, or why there is none; stored when this returns."""
-        features, errors = self._fixed.encoder.encode([request.context for request in requests])
-        out: list[Assignment | InputError | None] = list(errors)
+        encoded = self._fixed.encoder.encode([request.context for request in requests])
+        ids, features = encoded.ids, encoded.features
+        features = features if ids is None else np.column_stack([features, ids])
+        out: list[Assignment | InputError | None] = [encoded.errors.get(number) for number in range(len(requests))]
         units: list[str] = []
         for number, request in enumerate(requests):
             units.append(secrets.token_hex(12) if request.unit is None else request.unit)
@@ -104,7 +106,8 @@ class Assigner:
                 visits.append(visit)
         if fresh:
             book = Book(connection, standing, at=at)
-            for number, made in zip(fresh, self._draw(connection, standing, book, fresh, visits, units, features), strict=True):
+            drawn = self._draw(connection, standing, book, fresh, visits, units, features)
+            for number, made in zip(fresh, drawn, strict=True):
                 out[number] = self._answer(units[number], made, new=True)
                 known[units[number]] = made
             book.close()
@@ -127,8 +130,9 @@ class Assigner:
         some = np.ascontiguousarray(features[fresh])
         drawn = draws(fixed.protocol.drawn_seed, first=first, count=count)
         held = drawn[:, HOLDOUT] < fixed.protocol.holdout
-        like = fixed.protocol.contexts
-        contexts = Contexts(some, like.names, like.categories, None, np.full(count, 1.0 / count))
+        like, d = fixed.protocol.contexts, fixed.protocol.contexts.n_features
+        ids = None if like.ids is None else some[:, d].astype(np.int64)
+        contexts = Contexts(some[:, :d], like.names, like.categories, ids, np.full(count, 1.0 / count))
         propensities = np.where(held[:, None], self._standard_row, now.sampler.propensities(contexts))
         actions = choose(propensities, drawn[:, ACTION])
         out: list[_Known] = []

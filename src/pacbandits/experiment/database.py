@@ -6,7 +6,6 @@ are numbered and chained in the order in which they are stored, whoever stores t
 
 from __future__ import annotations
 
-import time
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
@@ -34,7 +33,7 @@ class Database:
     def __init__(self, given: str | Path, *, create: bool = False) -> None:
         url = database_url(given)
         sqlite = url.get_backend_name() == "sqlite"
-        if sqlite and not create and url.database not in (None, "", ":memory:") and not Path(str(url.database)).exists():
+        if sqlite and not create and not Path(str(url.database)).exists():
             raise UnknownExperiment(
                 f"there is no database {plain(url.database)}; pacbandits experiment create makes one"
             )
@@ -108,15 +107,12 @@ def database_url(given: str | Path) -> Any:
     try:
         url = sa.make_url(words)
     except sa.exc.ArgumentError:
-        raise InputError(f"--database must be a file, or a URL such as postgresql://user@host/name, got {plain(words)}") from None
+        raise InputError(
+            f"--database must be a file, or a URL such as postgresql://user@host/name, got {plain(words)}"
+        ) from None
     if url.get_backend_name() not in ("sqlite", "postgresql"):
         raise InputError(f"experiments are kept in SQLite or PostgreSQL, not in {plain(url.get_backend_name())}")
     return url.set(drivername="postgresql+psycopg") if url.drivername == "postgresql" else url
-
-
-def microseconds() -> int:
-    """The time."""
-    return time.time_ns() // 1000
 
 
 def _on_connect(connection: Any, _: object) -> None:

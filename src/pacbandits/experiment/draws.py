@@ -1,4 +1,4 @@
-"""Draws that belong to rows: the same seed gives the same ones, whoever asks, in whatever batches, after any restart."""
+"""Draws that belong to rows: the same seed gives the same ones, whoever asks and in whatever batches."""
 
 from __future__ import annotations
 

@@ -14,7 +14,6 @@ from pacbandits.experiment.packed_contexts import unpack_contexts
 from pacbandits.experiment.protocol import ExperimentProtocol
 
 
-
 @dataclass(frozen=True, eq=False)
 class Fixed:
     """What of an experiment never changes.
@@ -37,6 +36,11 @@ class Fixed:
         return tuple(self.protocol.actions.index(name) for name in names)
 
     @property
+    def width(self) -> int:
+        """How many numbers a context is: its features, and its id where it has one."""
+        return self.protocol.contexts.n_features + (self.protocol.contexts.ids is not None)
+
+    @property
     def window(self) -> int | None:
         """How long a reward is waited for, in microseconds; None for the worst-case rule."""
         seconds = self.protocol.late.window_seconds
@@ -53,4 +57,4 @@ def read_fixed(database: Database, name: str) -> Fixed:
             raise unknown(name, names_in(connection))
     contexts = unpack_contexts(bytes(found.contexts))
     protocol = ExperimentProtocol.from_json(json.loads(found.protocol), contexts=contexts)
-    return Fixed(name, protocol, bytes(found.secret), int(found.created), Encoder(contexts))
+    return Fixed(name, protocol, bytes(found.secret), int(found.created), Encoder.for_protocol(protocol))

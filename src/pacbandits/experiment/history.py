@@ -7,7 +7,7 @@ as well, as what the protocol says it counts as, once that time is over.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 
 import numpy as np
@@ -20,11 +20,11 @@ from pacbandits.experiment.extra import sqlalchemy as sa
 from pacbandits.experiment.fixed import Fixed
 from pacbandits.experiment.rounds import Round
 from pacbandits.records import Contexts, Log
+from pacbandits.records.late import NOT_IN
 
 NEVER = 2**62  # the number of a record that is not there
 # Of the share of rewards that ever come in, how much has when rows are looked at; and the fewest that tell that share.
 MATURE_SHARE, MIN_MATURE_ROWS = 0.95, 100
-NOT_KNOWN = -1  # by a log, of a reward that is not in
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,13 +59,20 @@ class Rows:
     def __len__(self) -> int:
         return len(self.sequence)
 
+    def before(self, sequence: int) -> Rows:
+        """The rows whose records come before a number; what came of them is told apart by its own."""
+        count = int(np.searchsorted(self.sequence, sequence))
+        if count == len(self):
+            return self
+        return Rows(**{one.name: getattr(self, one.name)[:count] for one in fields(self)})
+
 
 class History:
     """Reads the rows of an experiment as they come."""
 
     def __init__(self, fixed: Fixed) -> None:
         self._fixed = fixed
-        d, a = fixed.protocol.contexts.n_features, fixed.protocol.n_actions
+        d, a = fixed.width, fixed.protocol.n_actions
         self._outcomes = 0  # records read so far end before this number
         self.rows = Rows(
             *(np.zeros(0, dtype=np.int64) for _ in range(4)),
@@ -180,19 +187,22 @@ class Snapshot:
 
         rows: by default those that are looked at.
         """
-        some, protocol = self.rows, self.fixed.protocol
         which = np.flatnonzero(self.counted[: self.mature if rows is None else rows])
-        if not len(which):
-            return None
-        there, like, n = self.in_[which], protocol.contexts, len(which)
+        return self.table().take(which) if len(which) else None
+
+    def table(self) -> Log:
+        """All rows, whether they count or not, with rewards in [0, 1] as far as they are in."""
+        rows, protocol, n = self.rows, self.fixed.protocol, len(self.rows)
+        like, d = protocol.contexts, protocol.contexts.n_features
+        ids = None if like.ids is None else rows.features[:, d].astype(np.int64)
         return Log(
-            contexts=Contexts(some.features[which], like.names, like.categories, None, np.full(n, 1.0 / n)),
-            actions=some.actions[which],
-            rewards=np.where(there, self._unit_rewards()[which], np.nan),
-            propensities=some.propensities[which],
-            rounds=some.rounds[which],
+            contexts=Contexts(rows.features[:, :d], like.names, like.categories, ids, np.full(n, 1.0 / n)),
+            actions=rows.actions,
+            rewards=np.where(self.in_, self._unit_rewards(), np.nan),
+            propensities=rows.propensities,
+            rounds=rows.rounds,
             repeats=np.ones(n, dtype=np.int64),
-            known=np.where(there, self.known_from()[which], NOT_KNOWN),
+            known=np.where(self.in_, self.known_from(), NOT_IN),
             remarks=protocol.remarks(),
             action_names=protocol.actions,
             reward_range=protocol.reward_range,
@@ -203,7 +213,9 @@ class Snapshot:
         """What is in of each row (n,), in [0, 1]; where nothing came, what that counts as."""
         low, high = self.fixed.protocol.reward_range
         missing = self.fixed.protocol.late.missing
-        raw = np.where(self.rows.reward_sequence < self.sequence, self.rows.rewards, low if missing is None else missing)
+        raw = np.where(
+            self.rows.reward_sequence < self.sequence, self.rows.rewards, low if missing is None else missing
+        )
         return np.clip((raw - low) / (high - low), 0.0, 1.0)
 
     def known_from(self) -> IntArray:

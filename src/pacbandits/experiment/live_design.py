@@ -19,6 +19,7 @@ from pacbandits.fields import Fields
 from pacbandits.policies import chosen_from_json, policy_from_json
 from pacbandits.policies.base import PolicyClass
 from pacbandits.records import Chosen, Contexts, Design, Lottery, Policy, Sampler
+from pacbandits.records.design import Sparing, spare_actions
 from pacbandits.trials.exploration import NoisyDesign, variances
 
 Json = dict[str, Any]
@@ -51,7 +52,7 @@ class LiveDesign:
     def propensities(self, contexts: Contexts) -> FloatArray:
         """p(a|c) as (n, A)."""
         noise = None if self.noise is None else np.broadcast_to(self.noise, (len(contexts), self.n_actions))
-        return bar(self.design.propensities(contexts, noise=noise), self.barred)
+        return spare_actions(self.design.propensities(contexts, noise=noise), self.barred)
 
     def to_json(self) -> Json:
         """As what JSON knows; `pacbandits.records.Design` says what probabilities follow from it."""
@@ -120,25 +121,14 @@ def live(sampler: Sampler, contexts: Contexts) -> LiveDesign:
     """A trial's sampler as an experiment plays it; contexts: the known ones."""
     if isinstance(sampler, LiveDesign):
         return sampler
+    if isinstance(sampler, Sparing):
+        return without(live(sampler.sampler, contexts), sampler.spared)
     if isinstance(sampler, NoisyDesign):
         noise = contexts.weights @ variances(sampler.fitted.predict(contexts))
         return LiveDesign(slim(sampler.design), noise)
     if isinstance(sampler, Design):
         return LiveDesign(slim(sampler))
     raise InputError(f"an experiment plays designs, and {type(sampler).__name__} is none; use coda or uniform")
-
-
-def bar(propensities: FloatArray, barred: tuple[int, ...]) -> FloatArray:
-    """Propensities (n, A) without some actions: those of the others in proportion, or even where they were all 0."""
-    if not barred:
-        return propensities
-    left = propensities.copy()
-    left[:, list(barred)] = 0.0
-    nothing = left.sum(axis=1) <= 0.0
-    if nothing.any():
-        kept = [action for action in range(left.shape[1]) if action not in barred]
-        left[np.ix_(nothing, kept)] = 1.0
-    return left / left.sum(axis=1, keepdims=True)
 
 
 def without(design: LiveDesign, barred: tuple[int, ...]) -> LiveDesign:

@@ -12,16 +12,16 @@ from pacbandits.records import Contexts
 
 
 def pack_contexts(contexts: Contexts) -> bytes:
-    """Contexts as bytes; a sentence for those of a kind that people do not come with."""
-    if contexts.ids is not None or contexts.phi is not None:
-        what = "ids" if contexts.ids is not None else "features of actions (phi)"
-        raise InputError(f"the contexts of an experiment are features of people; these have {what}: leave them out")
+    """Contexts as bytes; a sentence for those that people cannot come with."""
+    if contexts.phi is not None:
+        raise InputError("the contexts of an experiment cannot have features of actions (phi); leave that column out")
     about = json.dumps([list(contexts.names), [None if c is None else list(c) for c in contexts.categories]])
     file = io.BytesIO()
     np.savez_compressed(
         file,
         features=contexts.features,
         weights=contexts.weights,
+        ids=np.zeros(0, dtype=np.int64) if contexts.ids is None else contexts.ids,
         about=np.frombuffer(about.encode(), dtype=np.uint8),
     )
     return file.getvalue()
@@ -35,6 +35,6 @@ def unpack_contexts(packed: bytes) -> Contexts:
             features=stored["features"],
             names=tuple(names),
             categories=tuple(None if one is None else tuple(one) for one in categories),
-            ids=None,
+            ids=stored["ids"] if len(stored["ids"]) else None,
             weights=stored["weights"],
         )

@@ -1,4 +1,4 @@
-"""Recording what came of assignments: once each, late, in any order; a repeat changes nothing, a contradiction is refused.
+"""Recording what came of assignments: once each, in any order; a repeat changes nothing, a contradiction is refused.
 
 With a window, a reward is what came within it. One that comes later is kept, so that nothing is lost, and does not
 count.
@@ -126,6 +126,6 @@ def _check(value: float | None, name: str, low: float, high: float) -> None:
 
 def _contradiction(report: Report, kind: int, before: float, value: float) -> Contradiction:
     return Contradiction(
-        f"the {_WORDS[kind]} of '{plain(report.id)}' was reported as {before:g} before, and now as {value:g}; the first "
-        "stands, as what was used cannot be taken back"
+        f"the {_WORDS[kind]} of '{plain(report.id)}' was reported as {before:g} before, and now as {value:g}; the "
+        "first stands, as what was used cannot be taken back"
     )

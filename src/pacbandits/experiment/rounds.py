@@ -32,7 +32,7 @@ Json = dict[str, Any]
 Kind = Literal["design", "continued", "deployed"]
 KINDS: tuple[Kind, ...] = ("design", "continued", "deployed")
 ROUND = "round"  # the kind of entry
-ENDLESS = 2**62  # planned, of a round that no count ends
+ENDLESS = 2**52  # planned, of a round that no count ends
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,7 +145,9 @@ class Rounds:
         """All rounds; those that were read before are not read again."""
         t = tables.entries.c
         last = self.all[-1].sequence if self.all else -1
-        query = sa.select(t.sequence, t.at, t.body).where(t.experiment == self._name, t.kind == ROUND, t.sequence > last)
+        query = sa.select(t.sequence, t.at, t.body).where(
+            t.experiment == self._name, t.kind == ROUND, t.sequence > last
+        )
         for row in connection.execute(query.order_by(t.sequence)):
             made = round_from_json(body_of(row), self.all, self._policies, opened=row.at, sequence=row.sequence)
             self.all.append(made)

@@ -106,7 +106,7 @@ class GuardrailRule:
     def __post_init__(self) -> None:
         settle(self, name=check_label(self.name, name="name of the guardrail"))
         most = number(
-            self.most, name="most, the mean that the guardrail must not exceed,", least=0, below=1, wanted=_MOST
+            self.most, name="most, the mean that the guardrail must not exceed,", above=0, below=1, wanted=_MOST
         )
         alarms = number(self.false_alarms, name="false_alarms of the guardrail", above=0, below=1)
         settle(self, most=most, false_alarms=alarms)
@@ -123,7 +123,7 @@ class GuardrailRule:
         return cls(given.text("name"), given.number("most"), given.number("false_alarms"))
 
 
-_MOST = "lie from 0 to below 1, as the outcome is a number in [0, 1]"
+_MOST = "lie strictly between 0 and 1, as the outcome is a number in [0, 1]"
 
 
 @dataclass(frozen=True)

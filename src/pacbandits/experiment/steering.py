@@ -1,4 +1,4 @@
-"""Steering an experiment by hand: pausing, stopping, closing a round, withdrawing an action. Each is an entry of the record."""
+"""Steering by hand: pausing, stopping, closing a round, withdrawing an action; each is an entry of the record."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from pacbandits.errors import InputError, nearest, plain
 from pacbandits.experiment import tables
 from pacbandits.experiment.assigning import CERTIFIED, COLLECTING, PAUSED, STOPPED
 from pacbandits.experiment.book import Book
-from pacbandits.experiment.database import Database, Row
+from pacbandits.experiment.database import Connection, Database, Row
 from pacbandits.experiment.extra import sqlalchemy as sa
 from pacbandits.experiment.fixed import Fixed
 from pacbandits.experiment.live_design import LiveDesign, without
 from pacbandits.experiment.refusals import NotCollecting
 from pacbandits.experiment.rounds import Round, Rounds, open_round
+from pacbandits.experiment.times import spell
 
 MAX_REASON_CHARACTERS = 1000
 
@@ -107,14 +108,18 @@ def _reason(given: str) -> str:
     return words
 
 
-def events_of(database: Database, name: str, *, most: int) -> list[dict[str, object]]:
+def events_in(connection: Connection, name: str, *, most: int) -> list[dict[str, object]]:
     """The last entries of an experiment's record in words, oldest first."""
     t = tables.entries.c
-    with database.reading() as connection:
-        query = sa.select(t.sequence, t.at, t.kind, t.body).where(t.experiment == name)
-        rows = connection.execute(query.order_by(t.sequence.desc()).limit(most)).all()
+    query = sa.select(t.sequence, t.at, t.kind, t.body).where(t.experiment == name)
+    rows = connection.execute(query.order_by(t.sequence.desc()).limit(most)).all()
     return [
-        {"sequence": row.sequence, "at": row.at, "kind": row.kind, "words": in_words(row.kind, json.loads(row.body))}
+        {
+            "sequence": row.sequence,
+            "at": spell(row.at),
+            "kind": row.kind,
+            "words": in_words(row.kind, json.loads(row.body)),
+        }
         for row in reversed(rows)
     ]
 

@@ -89,7 +89,8 @@ entries = sa.Table(
     sa.Column("head", sa.LargeBinary, nullable=False),
 )
 
-# What was found at each look at the data. Looks can be made again, and are not chained.
+# What was found at each look at the data. samples: rows of the trial that were looked at. withdrawn: how many actions
+# were. best: the ε that was proven. Looks can be made again, and are not chained.
 looks = sa.Table(
     "looks",
     metadata,
@@ -98,6 +99,10 @@ looks = sa.Table(
     sa.Column("at", sa.BigInteger, nullable=False),
     sa.Column("rows", sa.BigInteger, nullable=False),
     sa.Column("sequence", sa.BigInteger, nullable=False),
+    sa.Column("round", sa.Integer, nullable=False),
+    sa.Column("samples", sa.BigInteger, nullable=False),
+    sa.Column("withdrawn", sa.Integer, nullable=False),
+    sa.Column("best", sa.Float(53), nullable=False),
     sa.Column("body", sa.Text, nullable=False),
     sa.Column("certificate", sa.Text),
 )

@@ -163,6 +163,17 @@ class GreedyClass(PolicyClass, Protocol):
 
 
 @runtime_checkable
+class WithdrawnClass(PolicyClass, Protocol):
+    """A policy class whose policies never take certain actions.
+
+    withdrawn: these.
+    """
+
+    @property
+    def withdrawn(self) -> tuple[int, ...]: ...
+
+
+@runtime_checkable
 class ReadingClass(PolicyClass, Protocol):
     """A policy class that can read its own policies again."""
 

@@ -68,6 +68,10 @@ class TablePolicy:
         more = f", {rest} other action{'s' if rest > 1 else ''} on the rest" if rest > 0 else ""
         return f"{name}: of {len(self.table)} contexts, {parts}{more}"
 
+    def renumbered(self, numbers: tuple[int, ...], n_actions: int) -> TablePolicy:
+        """The same policy where action a is called numbers[a], of so many actions."""
+        return TablePolicy(np.array(numbers, dtype=np.int64)[self.table], n_actions, self.name)
+
     def to_json(self) -> dict[str, Any]:
         return {
             "kind": self.kind,
@@ -195,6 +199,14 @@ class Finite:
         """The policy in the given row."""
         name = f"policy {index}" if self.names is None else self.names[index]
         return TablePolicy(table=self.table[index].astype(np.int64), n_actions=self.n_actions, name=name)
+
+    def narrowed(self, kept: tuple[int, ...]) -> Finite:
+        """The policies that take these actions alone, which are numbered from 0."""
+        rows = np.flatnonzero(np.isin(self.table, kept).all(axis=1))
+        if len(rows) == 0:
+            raise InputError("each policy of the list takes an action that would be withdrawn; stop the experiment")
+        names = None if self.names is None else [self.names[row] for row in rows]
+        return Finite(np.searchsorted(np.array(kept), self.table[rows]), n_actions=len(kept), names=names)
 
     def has(self, policy: Policy) -> bool:
         """Whether this is one of the rows, by whatever name."""

@@ -39,6 +39,7 @@ from pacbandits.policies.trees.barred import Barred
 from pacbandits.policies.trees.binned import BinnedTrees
 from pacbandits.policies.trees.spec import affordable_from_json, barred_from_json, trees, trees_from_json
 from pacbandits.policies.trivial import Trivial, trivial
+from pacbandits.policies.without import Without, without_from_json
 from pacbandits.records import Chosen, Contexts, Lottery, Policy, check_contexts
 
 Json = dict[str, Any]
@@ -58,6 +59,7 @@ CLASSES: dict[str, Callable[[Json], PolicyClass]] = {
     Affordable.kind: affordable_from_json,
     Barred.kind: barred_from_json,
     Linear.kind: Linear.from_json,
+    Without.kind: lambda value: without_from_json(value, class_from_json),
 }
 POLICIES: dict[str, Callable[[Json], Policy]] = {
     TablePolicy.kind: TablePolicy.from_json,

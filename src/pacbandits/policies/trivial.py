@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -63,6 +63,10 @@ class Trivial:
         if not isinstance(policy, TablePolicy) or policy.table.shape != (self.n_contexts,):
             return False
         return bool(policy.table.max() < self.n_actions)
+
+    def narrowed(self, kept: tuple[int, ...]) -> Trivial:
+        """All maps to these actions alone, which are numbered from 0."""
+        return replace(self, n_actions=len(kept))
 
     def describe(self) -> str:
         """The kind of policies, in a word."""

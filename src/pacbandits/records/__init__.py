@@ -1,7 +1,7 @@
 """Frozen data, validated at the door: contexts, policies, lotteries, designs, logs, and what is assumed of rewards."""
 
 from pacbandits.records.contexts import Contexts, check_contexts
-from pacbandits.records.design import Design, Sampler, check_sampler
+from pacbandits.records.design import Design, Sampler, Sparing, check_sampler, spare
 from pacbandits.records.log import Log, check_log
 from pacbandits.records.lottery import Chosen, Lottery, check_chosen, describe_chosen, likeliest, parts_of
 from pacbandits.records.phi import Phi
@@ -18,6 +18,7 @@ __all__ = [
     "Policy",
     "RewardBounds",
     "Sampler",
+    "Sparing",
     "check_chosen",
     "check_contexts",
     "check_log",
@@ -26,4 +27,5 @@ __all__ = [
     "describe_chosen",
     "likeliest",
     "parts_of",
+    "spare",
 ]

@@ -33,6 +33,52 @@ def check_sampler(sampler: object) -> Sampler:
 
 
 @dataclass(frozen=True, eq=False)
+class Sparing:
+    """A sampler that never plays certain actions: what another says, of the others alone, made to sum to 1.
+
+    sampler: the other.
+    spared: the actions that are not played.
+    """
+
+    sampler: Sampler
+    spared: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        check_sampler(self.sampler)
+        strange = [action for action in self.spared if not 0 <= action < self.sampler.n_actions]
+        if strange or len(set(self.spared)) >= self.sampler.n_actions:
+            last = self.sampler.n_actions - 1
+            raise InputError(f"some of the actions from 0 to {last} can be spared, but not all; got {self.spared}")
+
+    @property
+    def n_actions(self) -> int:
+        return self.sampler.n_actions
+
+    def propensities(self, contexts: Contexts) -> FloatArray:
+        """p(a|c) as (n, A); where the other plays nothing that is left, all that is left alike."""
+        return spare_actions(self.sampler.propensities(contexts), self.spared)
+
+
+def spare_actions(propensities: FloatArray, actions: tuple[int, ...]) -> FloatArray:
+    """Propensities (n, A) without some actions: the others in proportion, or alike where all of them were 0."""
+    if not actions:
+        return propensities
+    out = propensities.copy()
+    out[:, actions] = 0.0
+    left = np.setdiff1d(np.arange(out.shape[1]), actions)
+    nothing = np.flatnonzero(out.sum(axis=1) <= 0)
+    out[np.ix_(nothing, left)] = 1.0
+    return out / out.sum(axis=1, keepdims=True)
+
+
+def spare(sampler: Sampler, actions: tuple[int, ...]) -> Sampler:
+    """A sampler that does not play these actions: itself if there are none, or it never does."""
+    if isinstance(sampler, Sparing):
+        return sampler if sampler.spared == actions else spare(sampler.sampler, actions)
+    return Sparing(sampler, actions) if actions else sampler
+
+
+@dataclass(frozen=True, eq=False)
 class Design:
     """Sample `a` with probability `p(a|c) ∝ √x`, where x is the weight of the support that disagrees over `a`.
 

@@ -24,6 +24,7 @@ from pacbandits.records.files import naming
 from pacbandits.records.least import PROPENSITY_SUM_ROUNDING, check_least, declared
 from pacbandits.records.naming import check_names
 from pacbandits.records.phi import joined_phi
+from pacbandits.records.recorded import only_counted
 from pacbandits.records.units import UNIT_COLUMN, check_repeats, joined_units, number_units, unit_column, visit_weights
 
 
@@ -321,6 +322,7 @@ class Log:
         """
         with naming(Path(path)):
             table, about = parquet.read(Path(path)), parquet.read_about(path)
+            only_counted(table, about)
             return with_about(cls._of_table(table, about, said=parquet.read_remarks(path)), about)
 
     @classmethod

@@ -26,7 +26,7 @@ from pacbandits.checks import flag, instance, positive, settle, whole_number
 from pacbandits.confidence import check_delta, check_positive_epsilon
 from pacbandits.errors import InputError
 from pacbandits.options import About
-from pacbandits.policies.base import PolicyClass, check_class
+from pacbandits.policies.base import PolicyClass, WithdrawnClass, check_class
 from pacbandits.policies.costs import check_memory
 from pacbandits.progress import Progress
 from pacbandits.records import (
@@ -39,6 +39,7 @@ from pacbandits.records import (
     check_contexts,
     check_sampler,
     likeliest,
+    spare,
 )
 from pacbandits.rewards import Fitted, Remembering, RewardModel, check_model, default_model, no_idea, predict_once
 from pacbandits.trials.protocol import Answer, Plan, Setting, State, check_played
@@ -255,7 +256,12 @@ class Trial(ABC):
         """How to play next, given that something was seen."""
 
     def _plan(self, state: TrialState, explored: Exploration, samples: int) -> TrialPlan:
-        """The next round, with its bets."""
+        """The next round, with its bets, in which nothing is played that was withdrawn.
+
+        That only makes what is left likelier, so that the price of the exploration is at most what was found for it.
+        """
+        gone = state.policies.withdrawn if isinstance(state.policies, WithdrawnClass) else ()
+        explored = replace(explored, sampler=spare(explored.sampler, gone))
         return TrialPlan(
             round_number=state.round_number + 1,
             epsilon=self.epsilon,

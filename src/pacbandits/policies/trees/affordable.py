@@ -57,6 +57,10 @@ class BudgetClass(Protocol):
         """Contexts as far as its policies tell them apart."""
         ...
 
+    def narrowed(self, kept: tuple[int, ...]) -> BudgetClass:
+        """Its policies that take these actions alone, which are numbered from 0."""
+        ...
+
     def has(self, policy: Policy) -> bool: ...
     def describe(self) -> str: ...
     def details(self, contexts: Contexts) -> tuple[str, ...]: ...
@@ -109,6 +113,12 @@ class Affordable:
         )
         assert found is not None
         return found
+
+    def narrowed(self, kept: tuple[int, ...]) -> Affordable:
+        """The policies that take these actions alone, which are numbered from 0, and keep the budget."""
+        return Affordable(
+            self.policies.narrowed(kept), known=self.known, costs=self.costs[list(kept)], budget=self.budget
+        )
 
     def has(self, policy: Policy) -> bool:
         """Whether it is a policy of the class that keeps the budget."""

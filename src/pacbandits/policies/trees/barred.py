@@ -8,6 +8,7 @@ counts what the fallback does. Policies are trees again, with the conditions gra
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from pacbandits.arrays import FloatArray
@@ -62,6 +63,20 @@ class Barred:
     def argmax(self, contexts: Contexts, scores: FloatArray) -> TreePolicy:
         """The best tree that takes the fallback where what it would take is barred."""
         return self._grafted(self.policies.argmax(contexts, self._scored(contexts, scores, name="scores")))
+
+    def narrowed(self, kept: tuple[int, ...]) -> Barred | Trees | DeepTrees:
+        """The trees that take these actions alone, which are numbered from 0; where no bar is left, all of those.
+
+        A leaf whose action is withdrawn but barred wherever it is reached might as well say the fallback.
+        """
+        if self.fallback not in kept:
+            raise InputError(
+                f"action {self.fallback} is taken where others are barred, so that it cannot be withdrawn; stop the "
+                "experiment"
+            )
+        bars = [replace(bar, action=kept.index(bar.action)) for bar in self.bars if bar.action in kept]
+        fewer = self.policies.narrowed(kept)
+        return bar_trees(fewer, bars=bars, fallback=kept.index(self.fallback)) if bars else fewer
 
     def has(self, policy: Policy) -> bool:
         """Whether it is a tree of the class, with all that is barred grafted on its leaves."""
@@ -136,6 +151,12 @@ class BarredTrees(Barred):
     def __init__(self, policies: Trees, *, bars: Sequence[Bar], fallback: int) -> None:
         super().__init__(policies, bars=bars, fallback=fallback)
         self._trees = policies
+
+    def narrowed(self, kept: tuple[int, ...]) -> BarredTrees | Trees:
+        """The same, which have a frontier again."""
+        fewer = super().narrowed(kept)
+        assert isinstance(fewer, BarredTrees | Trees)
+        return fewer
 
     def frontier(self, contexts: Contexts, first: FloatArray, second: FloatArray) -> Frontier:
         """The Pareto frontier of two scores over all trees, to rounding of about 1e-12 of their sums."""

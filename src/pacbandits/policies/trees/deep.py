@@ -51,6 +51,10 @@ class DeepTrees(BinnedTrees):
         """
         return TreePolicy(root=self._search(contexts, scores).best(), n_actions=self.n_actions)
 
+    def narrowed(self, kept: tuple[int, ...]) -> DeepTrees:
+        """The trees that take these actions alone, which are numbered from 0."""
+        return DeepTrees(self.bins, n_actions=len(kept), depth=self.depth, effort=self.effort)
+
     def argmax_cost(self, n_rows: int) -> Cost:
         """What an argmax takes on so many contexts."""
         return deep_cost(self._sizes(), n_rows, depth=self.depth, effort=self.effort)

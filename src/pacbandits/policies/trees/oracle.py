@@ -119,6 +119,10 @@ class Trees(BinnedTrees):
         )
         return None if tree is None else TreePolicy(root=tree, n_actions=self.n_actions)
 
+    def narrowed(self, kept: tuple[int, ...]) -> Trees:
+        """The trees that take these actions alone, which are numbered from 0."""
+        return Trees(self.bins, n_actions=len(kept), depth=self.depth, limits=self.limits, leaf=self.leaf)
+
     def know(self, contexts: Contexts) -> KnownContexts:
         """Contexts as far as trees tell them apart."""
         return KnownContexts.of(contexts, self.bins)

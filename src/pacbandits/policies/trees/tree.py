@@ -181,6 +181,16 @@ class TreePolicy:
             return f"always {call(self.root, actions)}"
         return "\n".join(lines(self.root, actions))
 
+    def renumbered(self, numbers: tuple[int, ...], n_actions: int) -> TreePolicy:
+        """The same policy where action a is called numbers[a], of so many actions."""
+
+        def walk(node: Node) -> Node:
+            if isinstance(node, int):
+                return numbers[node]
+            return Branch(node.test, walk(node.then), walk(node.otherwise))
+
+        return TreePolicy(walk(self.root), n_actions)
+
     def to_json(self) -> dict[str, Any]:
         return {"kind": self.kind, "n_actions": self.n_actions, "root": to_json(self.root)}
 

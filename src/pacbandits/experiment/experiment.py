@@ -1,0 +1,287 @@
+"""An experiment that lasts: ask what to give to whom, tell what came of it, from any process and after any crash.
+
+    experiment = Experiment.create("checkout.db", protocol)
+    given = experiment.assign({"age": 31, "country": "DE"}, unit="u-17")
+    experiment.record(given.id, reward=1.0)
+    experiment.status(); experiment.result()
+
+All that it knows stands in a database, and is there before an answer is given. The same seed and the same events make
+the same decisions.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import IO, Any, Self, cast
+
+from pacbandits.checks import instance
+from pacbandits.errors import InputError, plain
+from pacbandits.experiment import tables
+from pacbandits.experiment.advancing import Advancer
+from pacbandits.experiment.assigning import COLLECTING, Assigner
+from pacbandits.experiment.book import Book
+from pacbandits.experiment.chain import BEGINNING, canonical
+from pacbandits.experiment.database import Database
+from pacbandits.experiment.exporting import write_export
+from pacbandits.experiment.extra import sqlalchemy as sa
+from pacbandits.experiment.fixed import Fixed, read_fixed
+from pacbandits.experiment.live_design import LiveDesign
+from pacbandits.experiment.packed_contexts import pack_contexts
+from pacbandits.experiment.people import Assignment, AssignmentRequest, Recorded, Report, Value
+from pacbandits.experiment.protocol import ExperimentProtocol
+from pacbandits.experiment.recording import Recorder
+from pacbandits.experiment.refusals import AlreadyThere
+from pacbandits.experiment.rounds import Round, Rounds, open_round
+from pacbandits.experiment.sealing import Seal, read_seal
+from pacbandits.experiment.status import Result, Status, read_result, read_status
+from pacbandits.experiment.steering import Steerer
+from pacbandits.experiment.times import microseconds, utc_now
+from pacbandits.logs.frames import arrow_table
+from pacbandits.records import Design, likeliest
+
+Json = dict[str, Any]
+Clock = Callable[[], datetime]
+
+
+class Experiment:
+    """A durable experiment; see `create` and `open`.
+
+    name: of it. protocol: what was fixed when it was created.
+    """
+
+    def __init__(self, database: Database, fixed: Fixed, *, clock: Clock = utc_now) -> None:
+        rounds = Rounds(fixed.name, fixed.protocol.policy_class)
+        self.database, self._fixed, self._clock, self._rounds = database, fixed, clock, rounds
+        self._assigner, self._recorder = Assigner(database, fixed, rounds), Recorder(database, fixed)
+        self._steerer = Steerer(database, fixed, rounds)
+        self._advancer = Advancer(database, fixed, rounds)
+
+    @property
+    def name(self) -> str:
+        return self._fixed.name
+
+    @property
+    def protocol(self) -> ExperimentProtocol:
+        return self._fixed.protocol
+
+    @classmethod
+    def create(
+        cls, database: str | Path | Database, protocol: ExperimentProtocol, *, clock: Clock = utc_now
+    ) -> Experiment:
+        """A new experiment by this protocol, which never changes again; its first round is open.
+
+        database: the file of one in SQLite, which is made if need be, or a URL `postgresql://…`.
+
+        Raises:
+            AlreadyThere: When there is an experiment of that name.
+        """
+        instance(protocol, ExperimentProtocol, name="protocol", remedy="read one by read_protocol, or make one")
+        base = database if isinstance(database, Database) else Database(database, create=True)
+        trial, policies = protocol.trial()
+        state = trial.start(policies, protocol.contexts)
+        plan = trial.design(state)
+        if plan is None:
+            raise InputError(f"an epsilon of {protocol.epsilon:g} is proven without an experiment; ask for less")
+        at = microseconds(clock())
+        first = Round(
+            number=0,
+            kind="design",
+            planned=plan.samples,
+            sampler=LiveDesign(Design.uniform(likeliest(state.policy))),
+            scale=plan.scale,
+            price=plan.exploration.price,
+            since=plan.exploration.since,
+            leader=None,
+            design=0,
+            snapshot=0,
+            snapshot_at=at,
+            mature=0,
+            model=state.model.to_json(),
+        )
+        values = {
+            "name": protocol.name,
+            "protocol": json.dumps(protocol.to_json()),
+            "contexts": pack_contexts(protocol.contexts),
+            "secret": secrets.token_bytes(32),
+            "created": at,
+            "state": COLLECTING,
+            "head": BEGINNING,
+            **dict.fromkeys(("reason", "designer"), ""),
+            **dict.fromkeys(("rows", "held_out", "rewards", "too_late", "sequence", "round", "round_rows"), 0),
+            **dict.fromkeys(("design_until", "look"), 0),
+            "planned": first.planned,
+            "seen_until": at,
+            "withdrawn": "[]",
+        }
+        try:
+            with base.engine.begin() as connection:
+                connection.execute(sa.insert(tables.experiments), values)
+                query = sa.select(tables.experiments).where(tables.experiments.c.name == protocol.name)
+                book = Book(connection, connection.execute(query).one(), at=at)
+                book.enter("created", {"protocol": protocol.published(), "digest": protocol.digest})
+                open_round(book, first)
+                book.close()
+        except sa.exc.IntegrityError:
+            raise AlreadyThere(
+                f"there is an experiment '{plain(protocol.name)}' already; protocols never change: take another name"
+            ) from None
+        return cls(base, read_fixed(base, protocol.name), clock=clock)
+
+    @classmethod
+    def open(cls, database: str | Path | Database, name: str, *, clock: Clock = utc_now) -> Experiment:
+        """The experiment of that name, where it stands.
+
+        Raises:
+            UnknownExperiment: When there is none.
+        """
+        base = database if isinstance(database, Database) else Database(database)
+        return cls(base, read_fixed(base, name), clock=clock)
+
+    def assign(
+        self,
+        context: Mapping[str, Value] | Sequence[Mapping[str, Value]] | Any,
+        *,
+        unit: str | None = None,
+        units: Sequence[str] | None = None,
+    ) -> Any:
+        """What somebody is to get: an `Assignment`, by the name of the action; of many at once, a list of them.
+
+        context: what is known of them, by the names of features; or a data frame or a sequence of such.
+        unit: who it is, so that the same person gets the same again; without one, nobody comes back.
+        units: the same of many.
+
+        Raises:
+            NotCollecting: When the experiment takes in nobody new.
+            InputError: When a context is not one of the experiment's; then nobody is assigned anything.
+        """
+        if isinstance(context, Mapping):
+            if units is not None:
+                raise InputError("one context is of one unit; give unit, or several contexts")
+            given = cast(Mapping[str, Value], context)
+            return _granted(self.assign_many([AssignmentRequest(unit, given)]))[0]
+        rows = _rows(context)
+        if unit is not None:
+            raise InputError("several contexts are of several people; give units, one for each")
+        if units is not None and len(units) != len(rows):
+            raise InputError(f"there are {len(rows)} contexts and {len(units)} units; give one for each")
+        for number, error in self._fixed.encoder.encode(rows).errors.items():
+            raise InputError(f"row {number}: {error}")
+        named = [None] * len(rows) if units is None else units
+        requests = [AssignmentRequest(one, row) for one, row in zip(named, rows, strict=True)]
+        return _granted(self.assign_many(requests))
+
+    def assign_many(self, requests: Sequence[AssignmentRequest]) -> list[Assignment | InputError]:
+        """An assignment for each, or why there is none; in one transaction, stored when this returns."""
+        return self._assigner.assign(requests, at=self._now())
+
+    def record(self, assignment: str, *, reward: float | None = None, guardrail: float | None = None) -> Recorded:
+        """What came of an assignment: once, however late; the same again changes nothing.
+
+        Raises:
+            UnknownAssignment: For an id that this experiment never gave out.
+            Contradiction: When something else was reported before.
+        """
+        return self.record_many([Report(assignment, reward, guardrail)])[0]
+
+    def record_many(self, reports: Sequence[Report]) -> list[Recorded]:
+        """The same of many at once: all are stored when this returns, or none is."""
+        return self._recorder.record(reports, at=self._now())
+
+    def advance(self, *, at_once: bool = False) -> bool:
+        """Do what is due: close a round, look at the data, design the next round, stop; whether there was anything.
+
+        A service does this all the time, in a process of its own. at_once: look now, however little is new.
+        """
+        return self._advancer.advance(at=self._now(), at_once=at_once)
+
+    def pause(self, reason: str) -> None:
+        """Take in nobody new until it is resumed; people who came before still get what they got."""
+        self._steerer.pause(reason, at=self._now())
+
+    def resume(self, reason: str) -> None:
+        """Go on after a pause."""
+        self._steerer.resume(reason, at=self._now())
+
+    def stop(self, reason: str) -> None:
+        """Take in nobody new for good; rewards may still come, and count."""
+        self._steerer.stop(reason, at=self._now())
+
+    def close_round(self, reason: str) -> None:
+        """End the open round now, so that the next is designed from what is known."""
+        self._steerer.close_round(reason, at=self._now())
+
+    def withdraw(self, action: str, reason: str) -> None:
+        """Never give an action again, from now on; the claim is then of policies that do without it, at a price."""
+        self._steerer.withdraw(action, reason, at=self._now())
+
+    def status(self) -> Status:
+        """Where it stands, as of the last look and with what has come since."""
+        return read_status(self.database, self._fixed, self._rounds, at=self._now())
+
+    def result(self) -> Result:
+        """What is proven so far, and of which policy."""
+        return read_result(self.database, self._fixed)
+
+    def seal(self) -> Seal:
+        """The record's chain: its head, to be noted down, and all entries."""
+        return read_seal(self.database, self._fixed)
+
+    def payload(self) -> Json:
+        """What is played now, in JSON: a client can tell from it with what probability anybody gets what."""
+        with self.database.reading() as connection:
+            now = self._rounds.read(connection)[-1]
+        return {
+            "experiment": self.name,
+            "round": now.number,
+            "kind": now.kind,
+            "actions": list(self.protocol.actions),
+            "features": list(self.protocol.contexts.names),
+            "sampler": json.loads(canonical(now.sampler.to_json())),
+        }
+
+    def export(self, target: str | Path | IO[bytes], *, look: int | None = None) -> None:
+        """Write the record as one Parquet file that `certify` and `verify` accept, with its chain.
+
+        look: as of which look at the data; by default that of the result, so that its certificate is of this file.
+            0 for all that there is now.
+        """
+        write_export(target, self.database, self._fixed, look=look, at=self._now())
+
+    def close(self) -> None:
+        """Give back what is held of the database."""
+        self.database.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _now(self) -> int:
+        return microseconds(self._clock())
+
+
+def list_experiments(database: str | Path) -> tuple[str, ...]:
+    """The names of all experiments in a database."""
+    return Database(database).names()
+
+
+def _rows(given: object) -> list[Mapping[str, Value]]:
+    """The rows of a data frame, or of a sequence of mappings."""
+    if isinstance(given, Sequence) and not isinstance(given, (str, bytes)):
+        return list(cast(Sequence[Mapping[str, Value]], given))
+    return arrow_table(given).to_pylist()
+
+
+def _granted(answers: list[Assignment | InputError]) -> list[Assignment]:
+    """The assignments, if all were made."""
+    out: list[Assignment] = []
+    for one in answers:
+        if isinstance(one, InputError):
+            raise one
+        out.append(one)
+    return out

@@ -1,0 +1,147 @@
+"""The record as a file: the log that a claim is of, and around it all that its chain is made of."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+
+from pacbandits.arrays import FloatArray, IntArray
+from pacbandits.errors import InputError
+from pacbandits.experiment import tables
+from pacbandits.experiment.book import GUARDRAIL, REWARD
+from pacbandits.experiment.chain import MARK_BYTES, mark_of
+from pacbandits.experiment.database import Connection, Database
+from pacbandits.experiment.extra import sqlalchemy as sa
+from pacbandits.experiment.fixed import Fixed
+from pacbandits.experiment.history import NEVER, History, Snapshot
+from pacbandits.experiment.rounds import Rounds
+from pacbandits.experiment.status import best_look
+from pacbandits.records import parquet
+from pacbandits.records.log import UNIT_RANGE
+from pacbandits.records.recorded import RECORD
+
+Json = dict[str, Any]
+FORMAT = "pacbandits record 1"
+
+
+@dataclass(frozen=True, eq=False)
+class _Outcomes:
+    """What came of each row, whether it counts or not; NEVER and NaN where nothing did."""
+
+    values: FloatArray
+    sequence: IntArray
+    at: IntArray
+    late: IntArray
+
+
+def write_export(
+    target: str | Path | IO[bytes], database: Database, fixed: Fixed, *, look: int | None, at: int
+) -> None:
+    """Write the record, as of a look; by default of the one that proved most, 0 for now."""
+    with database.reading() as connection:
+        sequence, moment, number = _as_of(connection, fixed, look, at)
+        rounds = [
+            one for one in Rounds(fixed.name, fixed.protocol.policy_class).read(connection) if one.sequence < sequence
+        ]
+        rows = History(fixed).read(connection).before(sequence)
+        marks = _marks(connection, fixed, len(rows))
+        outcomes = {kind: _outcomes(connection, fixed, kind, sequence, len(rows)) for kind in (REWARD, GUARDRAIL)}
+        entries = _entries(connection, fixed, sequence)
+    if not len(rows):
+        raise InputError("nobody has been assigned anything yet; there is nothing to export")
+    snapshot = Snapshot(fixed, rows, rounds, sequence, moment)
+    counted = snapshot.counted.copy()
+    counted[snapshot.mature if number else len(rows) :] = False
+    whole, protocol = snapshot.table(), fixed.protocol
+    columns = whole.contexts.columns() | {
+        "action": whole.actions,
+        "reward": whole.rewards,
+        "propensities": whole.propensities,
+        "round": whole.rounds,
+        "repeats": whole.repeats,
+        "known": whole.known,
+        "record_counted": counted.astype(np.int64),
+        "record_sequence": rows.sequence,
+        "record_visit": rows.visits,
+        "record_holdout": rows.holdout.astype(np.int64),
+        "record_at": rows.at,
+        "record_mark": marks,
+        "record_features": np.ascontiguousarray(rows.features),
+    }
+    if columns["record_features"].shape[1] == 0:
+        del columns["record_features"]
+    for kind, name in ((REWARD, "reward"), (GUARDRAIL, "guardrail")):
+        found = outcomes[kind]
+        columns |= {
+            f"record_{name}": found.values,
+            f"record_{name}_sequence": found.sequence,
+            f"record_{name}_at": found.at,
+            f"record_{name}_late": found.late,
+        }
+    record = {
+        "format": FORMAT,
+        "experiment": fixed.name,
+        "look": number,
+        "sequence": sequence,
+        "at": moment,
+        "mature": snapshot.mature if number else len(rows),
+        "entries": entries,
+    }
+    about: Json = {"actions": list(protocol.actions), "known": "known", RECORD: record}
+    if protocol.reward_range != UNIT_RANGE:
+        about["reward_range"] = list(protocol.reward_range)
+    if protocol.date_columns:
+        about["dates"] = list(protocol.date_columns)
+    parquet.write(target, columns, remarks=whole.remarks, about=about)
+
+
+def _as_of(connection: Connection, fixed: Fixed, look: int | None, at: int) -> tuple[int, int, int]:
+    """How many records there were, when, and the number of the look; 0 for now."""
+    t, e = tables.looks.c, tables.experiments.c
+    now = int(connection.execute(sa.select(e.sequence).where(e.name == fixed.name)).scalar_one())
+    query = sa.select(t.number, t.at, t.sequence, t.body).where(t.experiment == fixed.name)
+    if look == 0:
+        return now, at, 0
+    if look is not None:
+        found = connection.execute(query.where(t.number == look)).one_or_none()
+        if found is None:
+            raise InputError(f"there was no look {look} at '{fixed.name}' yet; its status tells the last one")
+    else:
+        best = connection.execute(
+            query.where(t.certificate.is_not(None)).order_by(*best_look(t)).limit(1)
+        ).one_or_none()
+        if best is None:
+            return now, at, 0
+        found = best
+    return int(found.sequence), int(json.loads(found.body)["snapshot_at"]), int(found.number)
+
+
+def _marks(connection: Connection, fixed: Fixed, count: int) -> Any:
+    t = tables.assignments.c
+    query = sa.select(t.unit).where(t.experiment == fixed.name, t.row < count).order_by(t.row)
+    joined = b"".join(mark_of(fixed.secret, unit) for unit in connection.execute(query).scalars())
+    return np.frombuffer(joined, dtype=np.uint8).reshape(-1, MARK_BYTES)
+
+
+def _outcomes(connection: Connection, fixed: Fixed, kind: int, sequence: int, count: int) -> _Outcomes:
+    t = tables.outcomes.c
+    values, late = np.full(count, np.nan), np.zeros(count, dtype=np.int64)
+    numbers, at = np.full(count, NEVER), np.zeros(count, dtype=np.int64)
+    query = sa.select(t.row, t.value, t.sequence, t.at, t.late).where(
+        t.experiment == fixed.name, t.kind == kind, t.sequence < sequence
+    )
+    for row, *rest in connection.execute(query):
+        values[row], numbers[row], at[row], late[row] = rest
+    return _Outcomes(values, numbers, at, late)
+
+
+def _entries(connection: Connection, fixed: Fixed, sequence: int) -> list[list[Any]]:
+    """Number, time, kind, body as it was hashed, and the head after it, of each entry."""
+    t = tables.entries.c
+    query = sa.select(t.sequence, t.at, t.kind, t.body, t.head).where(t.experiment == fixed.name, t.sequence < sequence)
+    rows = connection.execute(query.order_by(t.sequence))
+    return [[row.sequence, row.at, row.kind, row.body, row.head.hex()] for row in rows]

@@ -1,0 +1,48 @@
+"""The seal: the chain of an experiment's record, shown to whoever wants to note its head down."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from pacbandits.experiment import tables
+from pacbandits.experiment.database import Database
+from pacbandits.experiment.extra import sqlalchemy as sa
+from pacbandits.experiment.fixed import Fixed
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Seal:
+    """The chain of a record.
+
+    head: the hash of all records, in hexadecimal. Whoever notes it down can tell later that nothing before was altered.
+    records: how many it is of.
+    protocol: the digest of the protocol.
+    entries: all but assignments and outcomes, with the head after each.
+    """
+
+    head: str
+    records: int
+    protocol: str
+    entries: tuple[Json, ...]
+
+    def to_json(self) -> Json:
+        """As what JSON knows."""
+        return {"head": self.head, "records": self.records, "protocol": self.protocol, "entries": list(self.entries)}
+
+
+def read_seal(database: Database, fixed: Fixed) -> Seal:
+    """The chain as it stands."""
+    e, t = tables.experiments.c, tables.entries.c
+    with database.reading() as connection:
+        head, records = connection.execute(sa.select(e.head, e.sequence).where(e.name == fixed.name)).one()
+        query = sa.select(t.sequence, t.at, t.kind, t.body, t.head).where(t.experiment == fixed.name)
+        rows = connection.execute(query.order_by(t.sequence)).all()
+    entries = tuple(
+        {"sequence": row.sequence, "at": row.at, "kind": row.kind, "body": json.loads(row.body), "head": row.head.hex()}
+        for row in rows
+    )
+    return Seal(bytes(head).hex(), int(records), fixed.protocol.digest, entries)

@@ -1,0 +1,204 @@
+"""Where an experiment stands: what the last look found, and what has come since."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from pacbandits.experiment import tables
+from pacbandits.experiment.database import Connection, Database, Row, names_in, unknown
+from pacbandits.experiment.extra import sqlalchemy as sa
+from pacbandits.experiment.fixed import Fixed
+from pacbandits.experiment.rounds import ENDLESS, Rounds
+from pacbandits.experiment.steering import events_in
+from pacbandits.experiment.times import spell
+
+Json = dict[str, Any]
+MAX_EVENTS = 200
+MAX_CURVE_POINTS = 500
+OF_A_LOOK = ("to_go", "value", "arms", "leaves", "policy", "health", "holdout_compared")
+
+
+@dataclass(frozen=True)
+class Status:
+    """Where an experiment stands.
+
+    name, state: of it; collecting, certified, paused or stopped.
+    certified: whether the answer is proven at the ε that was asked for.
+    certified_epsilon: the smallest that is; None before any is.
+    assigned: how many were.
+    figures: everything, as `to_json` gives it.
+    """
+
+    name: str
+    state: str
+    certified: bool
+    certified_epsilon: float | None
+    assigned: int
+    figures: Json
+
+    def to_json(self) -> Json:
+        """Everything, as what JSON knows."""
+        return self.figures
+
+
+@dataclass(frozen=True)
+class Result:
+    """What an experiment has proven.
+
+    name, state: of it.
+    certified: whether it is proven at the ε that was asked for.
+    promise: the claim with what it assumes, in words; None before anything is.
+    policy: in JSON; None before anything is.
+    words: what it does.
+    certificate: all of the claim in JSON, for `verify`; of the export of the same look.
+    look: the number of that look.
+    """
+
+    name: str
+    state: str
+    certified: bool
+    promise: str | None
+    policy: Json | None
+    words: str | None
+    certificate: Json | None
+    look: int | None
+
+    def to_json(self) -> Json:
+        """As what JSON knows."""
+        return dict(vars(self))
+
+
+def read_status(database: Database, fixed: Fixed, rounds: Rounds, *, at: int) -> Status:
+    """Where an experiment stands."""
+    with database.reading() as connection:
+        standing = _standing(connection, fixed.name)
+        now = rounds.read(connection)[standing.round]
+        last, best = _look(connection, fixed.name), _look(connection, fixed.name, best=True)
+        curve = _curve(connection, fixed.name)
+        entries = events_in(connection, fixed.name, most=MAX_EVENTS)
+        missed = _missed(connection, fixed, at)
+    claim = None if best is None else json.loads(best.body)["claim"]
+    found = {} if last is None else json.loads(last.body)
+    p, hours = fixed.protocol, fixed.protocol.round_hours
+    in_, assigned = int(standing.rewards), int(standing.rows)
+    figures: Json = {
+        "name": fixed.name,
+        "state": standing.state,
+        "reason": standing.reason or None,
+        "created": spell(fixed.created),
+        "updated": None if last is None else spell(last.at),
+        "now": spell(at),
+        "epsilon": p.epsilon,
+        "delta": p.delta,
+        "reward_range": list(p.reward_range),
+        "actions": list(p.actions),
+        "withdrawn": json.loads(standing.withdrawn),
+        "features": list(p.contexts.names),
+        "late": p.late.to_json(),
+        "visits": p.visits,
+        "holdout": p.holdout,
+        "standard": p.standard,
+        "algorithm": p.algorithm,
+        "policies": p.words,
+        "round": {
+            "number": now.number,
+            "kind": now.kind,
+            "planned": None if now.planned >= ENDLESS else now.planned,
+            "assigned": int(standing.round_rows),
+            "opened": spell(now.opened),
+            "closes": None if hours is None or now.kind != "design" else spell(now.opened + round(hours * 3600e6)),
+            "designing": bool(standing.design_until > at),
+        },
+        "assigned": assigned,
+        "holdout_assigned": int(standing.held_out),
+        "rewards": {"in": in_, "awaited": assigned - in_ - missed, "missed": missed, "late": int(standing.too_late)},
+        "claim": claim,
+        "curve": curve,
+        **{name: found.get(name) for name in OF_A_LOOK},
+        "events": entries,
+        "seal": {"head": bytes(standing.head).hex(), "entries": int(standing.sequence), "protocol": p.digest},
+    }
+    proven = None if best is None or not math.isfinite(best.best) else float(best.best)
+    return Status(fixed.name, standing.state, bool(claim and claim["certified"]), proven, assigned, figures)
+
+
+def read_result(database: Database, fixed: Fixed) -> Result:
+    """What is proven so far."""
+    with database.reading() as connection:
+        standing = _standing(connection, fixed.name)
+        best = _look(connection, fixed.name, best=True)
+    if best is None:
+        return Result(fixed.name, standing.state, False, None, None, None, None, None)
+    claim, certificate = json.loads(best.body)["claim"], json.loads(best.certificate)
+    return Result(
+        name=fixed.name,
+        state=standing.state,
+        certified=bool(certificate["certified"]),
+        promise=claim["promise"],
+        policy=certificate["policy"],
+        words=certificate["words"],
+        certificate=certificate,
+        look=int(best.number),
+    )
+
+
+def _standing(connection: Connection, name: str) -> Row:
+    found = connection.execute(sa.select(tables.experiments).where(tables.experiments.c.name == name)).one_or_none()
+    if found is None:
+        raise unknown(name, names_in(connection))
+    return found
+
+
+def best_look(t: Any) -> Any:
+    """The order in which the look that proved most comes first: of the class without what is withdrawn now."""
+    return t.withdrawn.desc(), t.best.asc(), t.number.asc()
+
+
+def _look(connection: Connection, name: str, *, best: bool = False) -> Row | None:
+    """The last look, or the one that proved most."""
+    t = tables.looks.c
+    query = sa.select(tables.looks).where(t.experiment == name)
+    chosen = (
+        query.where(t.certificate.is_not(None)).order_by(*best_look(t)) if best else query.order_by(t.number.desc())
+    )
+    return connection.execute(chosen.limit(1)).one_or_none()
+
+
+def _curve(connection: Connection, name: str) -> list[Json]:
+    """What was proven when, at each look; of very many, some."""
+    t = tables.looks.c
+    query = sa.select(t.samples, t.best, t.at, t.round).where(t.experiment == name, t.certificate.is_not(None))
+    out: list[Json] = []
+    least = math.inf
+    for row in connection.execute(query.order_by(t.number)):
+        least = min(least, row.best)
+        out.append(
+            {
+                "samples": row.samples,
+                "certified_epsilon": row.best,
+                "best": least,
+                "at": spell(row.at),
+                "round": row.round,
+            }
+        )
+    step = -(-len(out) // MAX_CURVE_POINTS) if out else 1
+    return [point for number, point in enumerate(out) if number % step == 0 or number == len(out) - 1]
+
+
+def _missed(connection: Connection, fixed: Fixed, at: int) -> int:
+    """Of how many the window is over, and nothing came in it."""
+    if fixed.window is None:
+        return 0
+    t, o = tables.assignments.c, tables.outcomes.c
+    over = connection.execute(
+        sa.select(sa.func.count()).where(t.experiment == fixed.name, t.at < at - fixed.window)
+    ).scalar_one()
+    came = connection.execute(
+        sa.select(sa.func.count())
+        .select_from(tables.assignments.join(tables.outcomes, (t.experiment == o.experiment) & (t.row == o.row)))
+        .where(t.experiment == fixed.name, t.at < at - fixed.window, o.kind == 0, o.late == 0)
+    ).scalar_one()
+    return int(over) - int(came)
