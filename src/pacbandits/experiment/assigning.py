@@ -19,17 +19,24 @@ from pacbandits.experiment.book import Book
 from pacbandits.experiment.chain import id_of, mark_of
 from pacbandits.experiment.database import Connection, Database, Row
 from pacbandits.experiment.draws import ACTION, HOLDOUT, draws
-from pacbandits.experiment.extra import sqlalchemy as sa
 from pacbandits.experiment.fixed import Fixed
 from pacbandits.experiment.people import Assignment, AssignmentRequest
 from pacbandits.experiment.refusals import NotCollecting
 from pacbandits.experiment.rounds import Round, Rounds, open_round
+from pacbandits.experiment.statements import Lookup
 from pacbandits.records import Contexts
 
 MAX_UNIT_CHARACTERS = 256
-UNITS_ASKED_AT_ONCE = 500  # of a database, in one query
 COLLECTING, CERTIFIED, PAUSED, STOPPED = "collecting", "certified", "paused", "stopped"  # states of an experiment
 TAKING_IN = (COLLECTING, CERTIFIED)
+_t = tables.assignments.c
+_KNOWN = Lookup(
+    (_t.unit, _t.row, _t.visit, _t.round, _t.action, _t.holdout, _t.propensities),
+    key=_t.unit,
+    experiment=_t.experiment,
+    index="assignments_by_unit",
+    order=_t.visit,
+)
 
 
 @dataclass(frozen=True)
@@ -41,7 +48,7 @@ class _Known:
     round: int
     action: int
     holdout: bool
-    propensities: bytes
+    propensities: list[float]
 
 
 class Assigner:
@@ -136,6 +143,7 @@ class Assigner:
         propensities = np.where(held[:, None], self._standard_row, now.sampler.propensities(contexts))
         actions = choose(propensities, drawn[:, ACTION])
         out: list[_Known] = []
+        listed, chosen = propensities.tolist(), actions.tolist()
         filled, planned = int(standing.round_rows), int(standing.planned)
         for i, number in enumerate(fresh):
             row, holdout = first + i, bool(held[i])
@@ -145,7 +153,7 @@ class Assigner:
                     filled, planned = 0, now.planned
                 filled += 1
             unit, probabilities = units[number], propensities[i].tobytes()
-            made = _Known(row, visits[i], now.number, int(actions[i]), holdout, probabilities)
+            made = _Known(row, visits[i], now.number, chosen[i], holdout, listed[i])
             mark = mark_of(fixed.secret, unit)
             book.assign(
                 row, unit, mark, visits[i], now.number, made.action, int(holdout), some[i].tobytes(), probabilities
@@ -168,18 +176,15 @@ class Assigner:
 
     def _known(self, connection: Connection, units: list[str]) -> dict[str, _Known]:
         """The last assignment of each unit that has one."""
-        t = tables.assignments.c
-        columns = (t.unit, t.row, t.visit, t.round, t.action, t.holdout, t.propensities)
         found: dict[str, _Known] = {}
-        for start in range(0, len(units), UNITS_ASKED_AT_ONCE):
-            part = units[start : start + UNITS_ASKED_AT_ONCE]
-            query = sa.select(*columns).where(t.experiment == self._fixed.name, t.unit.in_(part)).order_by(t.visit)
-            for unit, row, visit, number, action, holdout, propensities in connection.execute(query):
-                found[unit] = _Known(row, visit, number, action, bool(holdout), bytes(propensities))
+        rows = _KNOWN.run(connection, self._fixed.name, units)
+        for unit, row, visit, number, action, holdout, propensities in rows:
+            listed = np.frombuffer(propensities, dtype="<f8").tolist()
+            found[unit] = _Known(row, visit, number, action, bool(holdout), listed)
         return found
 
     def _answer(self, unit: str, known: _Known, *, new: bool) -> Assignment:
-        probabilities = np.frombuffer(known.propensities, dtype="<f8").tolist()
+        probabilities = known.propensities
         return Assignment(
             id=id_of(self._fixed.secret, known.row),
             unit=unit,

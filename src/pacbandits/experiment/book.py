@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import cache
 from typing import Any
 
 from pacbandits.experiment import tables
@@ -18,10 +19,14 @@ from pacbandits.experiment.chain import (
 )
 from pacbandits.experiment.database import Connection, Row
 from pacbandits.experiment.extra import sqlalchemy as sa
+from pacbandits.experiment.statements import Statement
 
 Json = dict[str, Any]
 REWARD, GUARDRAIL = 0, 1  # kinds of outcomes
-_INSERT_ASSIGNMENTS, _INSERT_OUTCOMES = sa.insert(tables.assignments), sa.insert(tables.outcomes)
+_ADD = {
+    table: Statement(sa.insert(table).values({column.name: sa.bindparam(column.name) for column in table.c}))
+    for table in (tables.assignments, tables.outcomes, tables.entries)
+}
 
 
 class Book:
@@ -104,19 +109,24 @@ class Book:
 
     def close(self) -> None:
         """Store everything, with what changes in where the experiment stands."""
-        if self._assigned:
-            self._connection.execute(_INSERT_ASSIGNMENTS, self._assigned)
-        if self._outcomes:
-            self._connection.execute(_INSERT_OUTCOMES, self._outcomes)
-        if self._entries:
-            self._connection.execute(sa.insert(tables.entries), self._entries)
+        rows = {tables.assignments: self._assigned, tables.outcomes: self._outcomes, tables.entries: self._entries}
+        for table, added in rows.items():
+            if added:
+                _ADD[table].run_many(self._connection, added)
         changes = self.changes | {"sequence": self.sequence, "head": self.head}
-        query = sa.update(tables.experiments).where(tables.experiments.c.name == self.name)
-        self._connection.execute(query.values(changes))
+        _change(tuple(sorted(changes))).run(self._connection, changes | {"of": self.name})
 
     def _link(self, kind: bytes, record: bytes) -> None:
         self.head = linked(self.head, kind, record)
         self.sequence += 1
+
+
+@cache
+def _change(columns: tuple[str, ...]) -> Statement:
+    """What changes these columns of an experiment's own row."""
+    values = {column: sa.bindparam(column) for column in columns}
+    row = tables.experiments.c.name == sa.bindparam("of")
+    return Statement(sa.update(tables.experiments).where(row).values(values))
 
 
 def body_of(row: Row) -> Json:

@@ -17,6 +17,7 @@ from pacbandits.experiment import tables
 from pacbandits.experiment.extra import sqlalchemy as sa
 from pacbandits.experiment.migrations import bring_up_to_date
 from pacbandits.experiment.refusals import UnknownExperiment
+from pacbandits.experiment.statements import Statement
 
 LOCK_SECONDS = 30.0  # that a transaction waits for another
 Connection = sa.Connection
@@ -66,8 +67,7 @@ class Database:
     def writing(self, name: str) -> Generator[tuple[Connection, Row]]:
         """A transaction on an experiment, which nobody else writes to meanwhile, and the experiment's row."""
         with self.engine.begin() as connection:
-            query = sa.select(*_STANDING).where(tables.experiments.c.name == name)
-            found = connection.execute(query if self.sqlite else query.with_for_update()).one_or_none()
+            found = _TAKE.run(connection, {"of": name}).one_or_none()
             if found is None:
                 raise unknown(name, names_in(connection))
             yield connection, found
@@ -84,6 +84,8 @@ class Database:
 
 # All of an experiment's row but what never changes.
 _STANDING = [c for c in tables.experiments.c if c.name not in ("protocol", "contexts", "secret")]
+# SQLite, whose writers come one after the other anyway, leaves out that the row is taken.
+_TAKE = Statement(sa.select(*_STANDING).where(tables.experiments.c.name == sa.bindparam("of")).with_for_update())
 
 
 def names_in(connection: Connection) -> tuple[str, ...]:

@@ -14,12 +14,14 @@ from pacbandits.experiment import tables
 from pacbandits.experiment.book import GUARDRAIL, REWARD, Book
 from pacbandits.experiment.chain import row_of
 from pacbandits.experiment.database import Connection, Database
-from pacbandits.experiment.extra import sqlalchemy as sa
 from pacbandits.experiment.fixed import Fixed
 from pacbandits.experiment.people import Outcome, Recorded, Report
 from pacbandits.experiment.refusals import Contradiction, UnknownAssignment
+from pacbandits.experiment.statements import Lookup
 
-ROWS_ASKED_AT_ONCE = 500  # of a database, in one query
+_a, _o = tables.assignments.c, tables.outcomes.c
+_ASSIGNED = Lookup((_a.row, _a.at), key=_a.row, experiment=_a.experiment)
+_OUTCOMES = Lookup((_o.row, _o.kind, _o.value), key=_o.row, experiment=_o.experiment)
 _WORDS = {REWARD: "reward", GUARDRAIL: "guardrail"}
 
 
@@ -90,21 +92,11 @@ class Recorder:
 
     def _assigned(self, connection: Connection, rows: list[int]) -> dict[int, int]:
         """When each of these rows was assigned."""
-        t, found = tables.assignments.c, dict[int, int]()
-        for start in range(0, len(rows), ROWS_ASKED_AT_ONCE):
-            part = rows[start : start + ROWS_ASKED_AT_ONCE]
-            query = sa.select(t.row, t.at).where(t.experiment == self._fixed.name, t.row.in_(part))
-            found.update((row, at) for row, at in connection.execute(query))
-        return found
+        return dict(tuple(one) for one in _ASSIGNED.run(connection, self._fixed.name, rows))
 
     def _known(self, connection: Connection, rows: list[int]) -> dict[tuple[int, int], float]:
         """What was reported of these rows before."""
-        t, found = tables.outcomes.c, dict[tuple[int, int], float]()
-        for start in range(0, len(rows), ROWS_ASKED_AT_ONCE):
-            part = rows[start : start + ROWS_ASKED_AT_ONCE]
-            query = sa.select(t.row, t.kind, t.value).where(t.experiment == self._fixed.name, t.row.in_(part))
-            found.update(((row, kind), value) for row, kind, value in connection.execute(query))
-        return found
+        return {(row, kind): value for row, kind, value in _OUTCOMES.run(connection, self._fixed.name, rows)}
 
 
 def unknown_assignment(given: object) -> UnknownAssignment:

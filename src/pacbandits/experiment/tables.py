@@ -57,7 +57,7 @@ assignments = sa.Table(
     sa.Column("at", sa.BigInteger, nullable=False),
     sa.Column("features", sa.LargeBinary, nullable=False),
     sa.Column("propensities", sa.LargeBinary, nullable=False),
-    sa.UniqueConstraint("experiment", "unit", "visit"),
+    sa.Index("assignments_by_unit", "experiment", "unit", "visit", unique=True),
     sqlite_with_rowid=False,
 )
 
