@@ -25,6 +25,7 @@ RATE = 1_000  # single assignments a second
 BATCH_ROWS = 1_000
 CONNECTIONS, BATCH_CONNECTIONS = 64, 4
 MAX_SECONDS = 120
+QUANTILES = (50, 95, 99, 99.9)
 BARE = """
 import uvicorn
 from fastapi import FastAPI, Request
@@ -109,7 +110,10 @@ class Load:
         while self._out and time.perf_counter() < self._until + 10:
             await asyncio.sleep(0.01)
         took = max(self._seconds, time.perf_counter() - started) if not self._rate else self._seconds
-        return {"seconds": took, "statuses": self.statuses, "lost": self.lost, "times": self.times}
+        times = sorted(self.times)
+        found = {f"p{q:g}": 1e3 * times[min(len(times) - 1, int(len(times) * q / 100))] for q in QUANTILES}
+        rate = len(times) * self._rows / took
+        return found | {"rows_per_second": rate, "statuses": self.statuses, "lost": self.lost}
 
     def answered(self, wire: Wire, status: int, seconds: float) -> None:
         self.times.append(seconds)
@@ -159,7 +163,11 @@ def generate(words: str) -> None:
     print(json.dumps(run(load.run(asked["connections"]))))
 
 
-def measure(port: int, key: str, *, rate: float, seconds: float, rows: int = 1, connections: int = CONNECTIONS) -> dict:
+def measure(
+    server: int, port: int, key: str, *, rate: float, seconds: float, rows: int = 1, connections: int = CONNECTIONS
+) -> dict:
+    """What came of a load on a server, by its process and port."""
+    before = _cpu_seconds(server)
     asked = {"port": port, "key": key, "rate": rate, "seconds": seconds, "rows": rows, "connections": connections}
     done = subprocess.run(
         [sys.executable, "-m", "benchmarks.service", "generate", json.dumps(asked)],
@@ -168,11 +176,17 @@ def measure(port: int, key: str, *, rate: float, seconds: float, rows: int = 1, 
         check=True,
         timeout=seconds + 60,
     )
-    told = json.loads(done.stdout)
-    times = sorted(told.pop("times"))
-    told["rows_per_second"] = len(times) * rows / told["seconds"]
-    told |= {f"p{q:g}": 1e3 * times[min(len(times) - 1, int(len(times) * q / 100))] for q in (50, 95, 99, 99.9)}
-    return told
+    spent = (_cpu_seconds(server) - before) / seconds
+    return json.loads(done.stdout) | {"cores": spent}
+
+
+def _cpu_seconds(process: int) -> float:
+    """What a process has used so far; 0 where that cannot be told."""
+    try:
+        used = Path(f"/proc/{process}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+    except OSError:
+        return 0.0
+    return (int(used[11]) + int(used[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def started(*command: str, env: dict[str, str] | None = None) -> tuple[subprocess.Popen, str]:
@@ -211,10 +225,10 @@ PROTOCOL = {
 def told(what: str, found: dict, *, bare: dict | None = None) -> None:
     beside = "" if bare is None else f"   (bare: p99 {bare['p99']:.1f} ms, × {found['p99'] / bare['p99']:.1f})"
     wrong = {status: count for status, count in found["statuses"].items() if status != "200"}
+    unanswered = f"   NOT 200: {wrong}" if wrong else ""
     print(
         f"{what:34} {found['rows_per_second']:9,.0f} rows/s   p50 {found['p50']:6.1f}  p95 {found['p95']:6.1f}  "
-        f"p99 {found['p99']:6.1f}  p99.9 {found['p99.9']:6.1f} ms{beside}"
-        + (f"   NOT ANSWERED: {wrong}" if wrong else ""),
+        f"p99 {found['p99']:6.1f}  p99.9 {found['p99.9']:6.1f} ms   {found['cores']:.2f} cores{beside}{unanswered}",
         flush=True,
     )
 
@@ -225,9 +239,9 @@ def main(seconds: float = 10.0) -> None:
     bare, address = started("-c", BARE)
     port = int(address.rpartition(":")[2])
     try:
-        measure(port, "none", rate=RATE, seconds=2)
-        plain = measure(port, "none", rate=RATE, seconds=seconds)
-        plain_most = measure(port, "none", rate=0, seconds=min(5, seconds))
+        measure(bare.pid, port, "none", rate=RATE, seconds=2)
+        plain = measure(bare.pid, port, "none", rate=RATE, seconds=seconds)
+        plain_most = measure(bare.pid, port, "none", rate=0, seconds=min(5, seconds))
     finally:
         bare.terminate()
         bare.wait()
@@ -243,20 +257,26 @@ def main(seconds: float = 10.0) -> None:
             with Client(address, admin, timeout_seconds=120) as client:
                 client.create(PROTOCOL)
                 experiment = client.experiment("bench")
-                measure(port, admin, rate=RATE, seconds=2)
-                told("singles", measure(port, admin, rate=RATE, seconds=seconds), bare=plain)
-                told("singles, as fast as it can", measure(port, admin, rate=0, seconds=min(5, seconds)))
+                measure(server.pid, port, admin, rate=RATE, seconds=2)
+                told("singles", measure(server.pid, port, admin, rate=RATE, seconds=seconds), bare=plain)
+                told("singles, as fast as it can", measure(server.pid, port, admin, rate=0, seconds=min(5, seconds)))
                 batches = measure(
-                    port, admin, rate=0, seconds=min(10, seconds), rows=BATCH_ROWS, connections=BATCH_CONNECTIONS
+                    server.pid,
+                    port,
+                    admin,
+                    rate=0,
+                    seconds=min(10, seconds),
+                    rows=BATCH_ROWS,
+                    connections=BATCH_CONNECTIONS,
                 )
                 told(f"batches of {BATCH_ROWS:,}", batches)
-                while_designing(experiment, port, admin, seconds, bare=plain)
+                while_designing(experiment, server.pid, port, admin, seconds, bare=plain)
         finally:
             server.terminate()
             server.wait(30)
 
 
-def while_designing(experiment, port: int, key: str, seconds: float, *, bare: dict) -> None:
+def while_designing(experiment, server: int, port: int, key: str, seconds: float, *, bare: dict) -> None:
     """Single assignments while the worker looks at what has come and designs the next round."""
     draw = random.Random(1)
     rows = people(20_000)
@@ -265,7 +285,7 @@ def while_designing(experiment, port: int, key: str, seconds: float, *, bare: di
         experiment.record_many({one.id: float(draw.random() < 0.3) for one in made})
     before = experiment.status()
     experiment.steer("close-round", reason="to measure")
-    found = measure(port, key, rate=RATE, seconds=seconds)
+    found = measure(server, port, key, rate=RATE, seconds=seconds)
     after = experiment.status()
     told("singles while a round is designed", found, bare=bare)
     print(

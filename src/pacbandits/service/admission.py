@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
+from collections.abc import MutableMapping
 from dataclasses import dataclass, field
 from math import ceil
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
-from starlette.requests import Request
+from starlette.concurrency import run_in_threadpool
 
 from pacbandits.errors import plain
 from pacbandits.service.gate import NOTES
@@ -20,7 +20,8 @@ from pacbandits.service.refusals import Refusal, sentence_of
 from pacbandits.service.shelf import Shelf
 
 MAX_BUCKETS = 10_000
-Asked = TypeVar("Asked")
+Asked = MutableMapping[str, Any]  # a request, as ASGI describes it
+Said = TypeVar("Said")
 
 
 @dataclass(eq=False)
@@ -39,35 +40,35 @@ class Service:
     stopping: bool = False
     _buckets: dict[str, Bucket] = field(default_factory=dict[str, Bucket])
 
-    async def admit(self, request: Request, name: str, scope: Scope) -> Grant:
+    async def admit(self, request: Asked, name: str, scope: Scope) -> Grant:
         """What the key of a request opens; raise unless that is this experiment, for this."""
         grant = await self.holder(request)
         if not grant.opens(name, scope):
             if grant.experiment == name:
                 raise Refusal(403, f"this key may only {grant.scope}; ask the admin for one with the scope '{scope}'")
             raise Refusal(403, f"this key is not for the experiment '{plain(name)}'")
-        request.scope[NOTES]["experiment"] = name
+        request[NOTES]["experiment"] = name
         return grant
 
-    async def admit_admin(self, request: Request) -> Grant:
+    async def admit_admin(self, request: Asked) -> Grant:
         """Raise unless the key of a request is the admin's."""
         grant = await self.holder(request)
         if grant.scope != "admin":
             raise Refusal(403, "this takes the admin's key")
         return grant
 
-    async def holder(self, request: Request) -> Grant:
+    async def holder(self, request: Asked) -> Grant:
         """What the key of a request opens; raise where there is none, or a wrong one."""
-        kind, _, key = request.headers.get("authorization", "").partition(" ")
+        kind, _, key = _header(request, b"authorization").partition(" ")
         if kind.lower() != "bearer" or not 0 < len(key) <= MAX_KEY_CHARACTERS:
             raise _unknown("a key is needed: send the header 'Authorization: Bearer KEY'")
         grant = self.keys.grant(key)
         if grant is None and self.keys.may_be_newer(key):
-            await asyncio.to_thread(self.keys.refresh)
+            await run_in_threadpool(self.keys.refresh)
             grant = self.keys.grant(key)
         if grant is None:
             raise _unknown("no such key, or it was withdrawn; ask the admin for another")
-        request.scope[NOTES]["key"] = grant.id
+        request[NOTES]["key"] = grant.id
         return grant
 
     def spend(self, grant: Grant, rows: int) -> None:
@@ -86,11 +87,18 @@ class Service:
             )
 
 
+def _header(request: Asked, name: bytes) -> str:
+    for key, value in request["headers"]:
+        if key == name:
+            return value.decode("latin-1")
+    return ""
+
+
 def _unknown(sentence: str) -> Refusal:
     return Refusal(401, sentence, headers={"WWW-Authenticate": "Bearer"})
 
 
-def parse(body: bytes, adapter: TypeAdapter[Asked]) -> Asked:
+def parse(body: bytes, adapter: TypeAdapter[Said]) -> Said:
     """What a body says, as what it should be."""
     try:
         return adapter.validate_json(body)
@@ -98,7 +106,7 @@ def parse(body: bytes, adapter: TypeAdapter[Asked]) -> Asked:
         raise Refusal(422, sentence_of(error)) from None
 
 
-def parse_either(body: bytes, one: TypeAdapter[Asked], several: TypeAdapter[Asked], word: bytes) -> Asked:
+def parse_either(body: bytes, one: TypeAdapter[Said], several: TypeAdapter[Said], word: bytes) -> Said:
     """One thing, or several under a word: whichever it seems to be, told by the other's rules only if it is that.
 
     Both are read in one pass, as a rule: a batch begins with its word, and one thing seldom holds it.

@@ -22,12 +22,12 @@ from pacbandits.service import asking, steering
 from pacbandits.service.admission import Service
 from pacbandits.service.answers import HealthAnswer
 from pacbandits.service.documented import document, errors
-from pacbandits.service.gate import Gate
+from pacbandits.service.gate import UNFORESEEN, Gate
 from pacbandits.service.journal import Journal
 from pacbandits.service.keys import REFRESH_SECONDS, Keys
 from pacbandits.service.limits import ServiceLimits
 from pacbandits.service.meters import Meters
-from pacbandits.service.refusals import UNSEEN_DATABASE, Refusal, refusal_of
+from pacbandits.service.refusals import Refusal, refusal_of
 from pacbandits.service.shelf import Shelf
 from pacbandits.version import __version__
 
@@ -76,8 +76,9 @@ def create_app(
         redirect_slashes=False,
     )
     app.state.service = service
-    app.add_middleware(Gate, limits=limits, meters=meters, journal=journal)
-    app.include_router(asking.router_for(service))
+    people = asking.People(service)
+    app.add_middleware(Gate, limits=limits, meters=meters, journal=journal, straight=people.routes())
+    app.include_router(asking.router_for(people))
     app.include_router(steering.router_for(service))
     app.include_router(_health(service))
     if find_spec(DASHBOARD) is not None:
@@ -139,17 +140,10 @@ def _answer_errors(app: FastAPI) -> None:
         return JSONResponse({"error": refusal.sentence}, status_code=refusal.status, headers=refusal.headers)
 
     async def refused(_: Request, error: Exception) -> Response:
-        assert isinstance(error, Refusal)
-        return told(error)
-
-    async def wrong(_: Request, error: Exception) -> Response:
-        assert isinstance(error, InputError)
-        return told(refusal_of(error))
-
-    async def unseen(_: Request, error: Exception) -> Response:
-        journal: Journal = app.state.service.journal
-        journal.error("the database does not answer", error)
-        return told(Refusal(503, UNSEEN_DATABASE, headers={"Retry-After": "1"}))
+        if isinstance(error, SQLAlchemyError):
+            journal: Journal = app.state.service.journal
+            journal.error("the database does not answer", error)
+        return told(refusal_of(error) or Refusal(500, UNFORESEEN))
 
     async def lost(_: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
@@ -158,7 +152,6 @@ def _answer_errors(app: FastAPI) -> None:
         sentence = words.get(error.status_code, str(error.detail))
         return told(Refusal(error.status_code, sentence, headers=dict(error.headers or {})))
 
-    app.add_exception_handler(Refusal, refused)
-    app.add_exception_handler(InputError, wrong)
-    app.add_exception_handler(SQLAlchemyError, unseen)
+    for foreseen in (Refusal, InputError, SQLAlchemyError):
+        app.add_exception_handler(foreseen, refused)
     app.add_exception_handler(HTTPException, lost)

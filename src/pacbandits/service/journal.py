@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from typing import TextIO
 
 FLUSH_SECONDS = 0.2
+_in_json = json.JSONEncoder(default=str).encode
 MAX_LINES_HELD = 20_000
 
 
@@ -33,7 +34,7 @@ class Journal:
         if len(self._lines) >= MAX_LINES_HELD:
             self._lines.popleft()
             self._dropped += 1
-        self._lines.append(json.dumps({"at": at, "event": event, **fields}, default=str))
+        self._lines.append(_in_json({"at": at, "event": event, **fields}))
         if self._thread is None:
             self._thread = threading.Thread(target=self._keep_writing, name="pacbandits journal", daemon=True)
             self._thread.start()
@@ -60,7 +61,7 @@ class Journal:
         while self._lines:
             held.append(self._lines.popleft())
         if self._dropped:
-            held.append(json.dumps({"event": "lines left out", "count": self._dropped}))
+            held.append(_in_json({"event": "lines left out", "count": self._dropped}))
             self._dropped = 0
         if held:
             stream = self._stream or sys.stderr

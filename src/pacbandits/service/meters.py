@@ -13,6 +13,7 @@ class Meters:
 
     def __init__(self) -> None:
         self._registry = CollectorRegistry()
+        self._known: dict[tuple[str, int], tuple[Counter, Histogram]] = {}
         self._answers = Counter(
             "pacbandits_answers", "Requests that were answered.", ("route", "status"), registry=self._registry
         )
@@ -40,8 +41,12 @@ class Meters:
 
     def answer(self, route: str, status: int, seconds: float) -> None:
         """Count an answer."""
-        self._answers.labels(route, str(status)).inc()
-        self._seconds.labels(route).observe(seconds)
+        known = self._known.get((route, status))
+        if known is None:
+            known = (self._answers.labels(route, str(status)), self._seconds.labels(route))
+            self._known[route, status] = known
+        known[0].inc()
+        known[1].observe(seconds)
 
     def reward(self, outcome: str) -> None:
         """Count a reward."""

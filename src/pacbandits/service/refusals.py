@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
-
 from pydantic import ValidationError
+from sqlalchemy.exc import SQLAlchemyError
 
-from pacbandits.errors import InputError, one_line
+from pacbandits.errors import InputError, count_of, one_line, plain
 from pacbandits.experiment.refusals import (
     AlreadyThere,
     Contradiction,
@@ -33,40 +32,52 @@ class Refusal(Exception):
         self.headers = headers or {}
 
 
-def refusal_of(error: InputError) -> Refusal:
-    """What an error of an experiment is called over HTTP."""
+def refusal_of(error: Exception) -> Refusal | None:
+    """What an error is called over HTTP; None for one that nobody foresaw."""
+    if isinstance(error, Refusal):
+        return error
     if isinstance(error, UnknownAssignment | UnknownExperiment):
         return Refusal(404, str(error))
     if isinstance(error, AlreadyThere | Contradiction | NotCollecting):
         return Refusal(409, str(error))
-    return Refusal(422, str(error))
+    if isinstance(error, InputError):
+        return Refusal(422, str(error))
+    if isinstance(error, SQLAlchemyError):
+        return Refusal(503, UNSEEN_DATABASE, headers={"Retry-After": "1"})
+    return None
+
+
+# What pydantic calls the kinds that a value of a context may be: no part of where it stands.
+_KINDS = frozenset({"str", "int", "float", "bool", "none", "constrained-str", "constrained-int"})
+_KEY = "[key]"
 
 
 def sentence_of(error: ValidationError) -> str:
     """The first thing that is wrong with a body, where it stands, and how much else is wrong."""
     faults = error.errors(include_url=False, include_context=False, include_input=False)
     first = faults[0]
-    more = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
     if first["type"] == "json_invalid":
         return "the body is not JSON: " + first["msg"].removeprefix("Invalid JSON: ")
-    place = _place(cast(tuple[Any, ...], first["loc"]))
+    others = len({_place(fault["loc"]) for fault in faults}) - 1
+    more = f" (and {count_of(others, 'other place')} are wrong)" if others else ""
+    place = f"'{plain(_place(first['loc']))}'" if first["loc"] else "the body"
     if first["type"] == "extra_forbidden":
         return f"{place} means nothing here{more}"
     if first["type"] == "missing":
         return f"{place} is missing{more}"
+    if first["type"] == "string_pattern_mismatch":
+        return f"{place} holds a character that cannot be seen{more}"
+    if len(faults) > 1 and faults[1]["loc"][:-1] == first["loc"][:-1] and first["loc"][-1] in _KINDS:
+        return f"{place} must be text, a finite number, true, false or null{more}"
     return f"{place}: {first['msg'][:1].lower()}{first['msg'][1:]}{more}"
 
 
-# The names of the kinds that a value of a context may be: no part of where it stands.
-_KINDS = frozenset({"str", "int", "float", "bool", "none", "constrained-str", "constrained-int"})
-
-
-def _place(location: tuple[Any, ...]) -> str:
-    """Where in a body: 'assignments[3].context.age'."""
+def _place(location: tuple[int | str, ...]) -> str:
+    """Where in a body: assignments[3].context.age."""
     words = ""
-    for step in location:
+    for step in location[:-1] if location and location[-1] in (*_KINDS, _KEY) else location:
         if isinstance(step, int):
             words += f"[{step}]"
-        elif step not in _KINDS:
-            words += f".{step}" if words else str(step)
-    return f"'{one_line(words, most=100)}'" if words else "the body"
+        else:
+            words += f".{step}" if words else step
+    return words

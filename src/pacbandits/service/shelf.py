@@ -8,6 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
+from starlette.concurrency import run_in_threadpool
+
 from pacbandits.errors import plain
 from pacbandits.experiment.database import Database
 from pacbandits.experiment.experiment import Experiment
@@ -50,11 +52,11 @@ class Shelf:
     async def writer(self, name: str) -> Writer:
         """The thread that writes to an experiment."""
         found = self._writers.get(name)
-        return found if found is not None else await asyncio.to_thread(self._start, name, asyncio.get_running_loop())
+        return found if found is not None else await run_in_threadpool(self._start, name, asyncio.get_running_loop())
 
     async def ask(self, name: str, question: Callable[[Experiment], Result]) -> Result:
         """Something of an experiment that takes a while, beside whatever else is going on."""
-        return await asyncio.to_thread(lambda: question(self.open(name)))
+        return await run_in_threadpool(lambda: question(self.open(name)))
 
     def close(self) -> None:
         """Write what was accepted, and let go of the database."""

@@ -64,7 +64,7 @@ def _add_creating(router: APIRouter, service: Service) -> None:
     )
     async def create(request: Request) -> Response:  # pyright: ignore[reportUnusedFunction]
         """Create an experiment. It takes the admin's key; the answer holds two keys of its own, shown only now."""
-        service.spend(await service.admit_admin(request), 1)
+        service.spend(await service.admit_admin(request.scope), 1)
         asked = parse(await request.body(), _EXPERIMENT)
 
         def make() -> Json:
@@ -84,7 +84,7 @@ def _add_creating(router: APIRouter, service: Service) -> None:
     )
     async def names(request: Request) -> Response:  # pyright: ignore[reportUnusedFunction]
         """The experiments that the key opens."""
-        grant = await service.holder(request)
+        grant = await service.holder(request.scope)
         service.spend(grant, 1)
         found = await run_in_threadpool(service.shelf.names)
         return _answer({"experiments": [name for name in found if grant.opens(name, "read")]})
@@ -93,7 +93,7 @@ def _add_creating(router: APIRouter, service: Service) -> None:
 def _add_looking(router: APIRouter, service: Service) -> None:
     def add(path: str, summary: str, words: str, model: Any, look: Callable[[Experiment], Json]) -> None:
         async def answer(name: str, request: Request) -> Response:
-            service.spend(await service.admit(request, name, "read"), 1)
+            service.spend(await service.admit(request.scope, name, "read"), 1)
             return _answer(await service.shelf.ask(name, look))
 
         router.add_api_route(
@@ -125,7 +125,7 @@ def _add_looking(router: APIRouter, service: Service) -> None:
     )
     async def export(name: str, request: Request) -> Response:  # pyright: ignore[reportUnusedFunction]
         """The whole record as a Parquet file that `pacbandits certify` and `pacbandits verify` read."""
-        service.spend(await service.admit(request, name, "read"), 1)
+        service.spend(await service.admit(request.scope, name, "read"), 1)
 
         def write(experiment: Experiment) -> Path:
             with tempfile.NamedTemporaryFile(suffix=".parquet", delete=False) as file:
@@ -148,7 +148,7 @@ def _add_steering(router: APIRouter, service: Service) -> None:
         adapter: TypeAdapter[Any] = TypeAdapter(model)
 
         async def answer(name: str, request: Request) -> Response:
-            service.spend(await service.admit(request, name, "write"), 1)
+            service.spend(await service.admit(request.scope, name, "write"), 1)
             asked = parse(await request.body(), adapter)
 
             def do(experiment: Experiment) -> Json:
@@ -183,7 +183,7 @@ def _add_keys(router: APIRouter, service: Service) -> None:
     at = "/experiments/{name}/keys"
 
     async def admit(request: Request, name: str) -> None:
-        service.spend(await service.admit_admin(request), 1)
+        service.spend(await service.admit_admin(request.scope), 1)
         await service.shelf.ask(name, lambda _: None)  # raises where there is no such experiment
 
     @router.post(
