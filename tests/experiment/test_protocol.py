@@ -167,12 +167,17 @@ def test_unknown_labels_become_missing_ones_where_that_is_asked():
     assert protocol(contexts=made.contexts, unknown_labels="missing").digest == made.digest
 
 
-def test_actions_that_are_none_cannot_be_withdrawn():
+def test_withdrawn_actions_are_played_by_no_policy_and_have_a_part_of_delta_of_their_own():
     made = protocol()
+    trial, policies = made.trial(["discount"])
+    assert trial.delta == pytest.approx(0.05 * 0.1 * 0.5 / 3)
+    rng = np.random.default_rng(0)
+    assert all(1 not in policies.argmax(people(), rng.normal(size=(200, 3)))(people()) for _ in range(20))
+    assert set(made.trial(["discount", "standard"])[1].argmax(people(), np.zeros((200, 3)))(people())) == {2}
     with pytest.raises(InputError, match="did you mean 'discount'"):
         made.trial(["discoun"])
     with pytest.raises(InputError, match="stop the experiment"):
-        made.trial(ACTIONS[:2])
+        made.trial(ACTIONS)
 
 
 def test_durations_are_read_and_spelt_as_people_do():

@@ -372,8 +372,8 @@ PAST = (
     Mutant(
         "leaders see their own block",
         "certificate/choosing.py",
-        "log.rounds < np.unique(log.rounds)[number]",
-        "log.rounds <= np.unique(log.rounds)[number]",
+        "log.known_by(int(np.unique(log.rounds)[number]))",
+        "log.known_by(int(np.unique(log.rounds)[number]) + 1)",
         "certificate/test_certify.py::test_leaders_are_of_earlier_rounds_alone "
         "certificate/test_certify.py::test_who_leads_has_no_luck_left_on_the_rows_that_are_led",
     ),

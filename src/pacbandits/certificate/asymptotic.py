@@ -56,6 +56,7 @@ from pacbandits.policies.registry import digest_class
 from pacbandits.progress import Progress, listener
 from pacbandits.records import Log, Policy, check_log
 from pacbandits.records.digest import digest_log
+from pacbandits.records.late import check_all_in
 from pacbandits.rewards import RewardModel, check_model, first_model, predict_by_round
 
 BOOTSTRAP_DRAWS = 500
@@ -193,6 +194,7 @@ def certify_asymptotically(
             "an approximate certificate takes every row for another person; people who come back need one: leave "
             "out --unit, or ask for a proof"
         )
+    check_all_in(log.rewards, by="an approximate certificate")
     blocks, shuffled = arrange(log, ordered=flag(ordered, name="ordered"), shuffle=flag(shuffle, name="shuffle"))
     if isinstance(policies, str):
         policies = learn_from_blocks(policies, blocks, None)

@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Unpack
 
+import numpy as np
+
 from pacbandits.certificate.bets import Bets
 from pacbandits.certificate.certificate import MODEL_GIVEN, Certificate
-from pacbandits.certificate.choosing import find_favourite, lead_log
+from pacbandits.certificate.choosing import find_favourite, informed_ledger, lead_log
 from pacbandits.certificate.claim import check_asked, check_distance, rounded_up
 from pacbandits.certificate.conventions import (
     EXPERT_STAKES,
@@ -102,7 +104,7 @@ def certify(
     unit = log.reward_range[1] - log.reward_range[0]
     first = FIRST_EPSILON * unit if epsilon is None else epsilon
     asked, delta = check_asked(log, learnt.policies, epsilon=first, delta=delta)
-    evidence = _lay_out(
+    evidence, by = _lay_out(
         blocks,
         learnt,
         asked / unit,
@@ -112,12 +114,12 @@ def certify(
         shuffled=shuffled,
         single=flag(single, name="single"),
     )
-    certificate = replace(_made(evidence), epsilon=asked, rows=len(log))
+    certificate = replace(_made(evidence, by), epsilon=asked, rows=len(log))
     for _ in range(MAX_TRIED_DISTANCES if epsilon is None else 0):
         nearest = rounded_up(certificate.certified_epsilon)
         if nearest >= unit or (certificate.certified and nearest >= certificate.epsilon):
             break
-        certificate = replace(_made(replace(evidence, epsilon=nearest / unit)), epsilon=nearest, rows=len(log))
+        certificate = replace(_made(replace(evidence, epsilon=nearest / unit), by), epsilon=nearest, rows=len(log))
     looked = certificate.looked_at(log)
     return looked if model is None else looked.with_remarks(MODEL_GIVEN)
 
@@ -159,8 +161,8 @@ def _lay_out(
     ordered: bool,
     shuffled: bool,
     single: bool,
-) -> Evidence:
-    """What a log says, with predictions, stakes and leaders by the rule.
+) -> tuple[Evidence, Ledger | None]:
+    """What a log says, with predictions, stakes and leaders by the rule; and the rows that a favourite is found by.
 
     blocks: the log, cut into blocks if it has an order. epsilon: of rewards in [0, 1]. ordered: whether the log was
     cut. shuffled: whether its rows were shuffled before. single: whether a lottery will not do.
@@ -178,7 +180,7 @@ def _lay_out(
         leaders = lead_log(
             blocks, predictions, policies, sizes=sizes, spared=spared, single=single and not shuffled, settled=settled
         )
-    return Evidence(
+    evidence = Evidence(
         cut,
         ledger,
         policies,
@@ -193,10 +195,14 @@ def _lay_out(
         by_rule=True,
         learning=learning,
     )
+    return evidence, informed_ledger(cut, ledger, predictions)
 
 
-def _made(evidence: Evidence) -> Certificate:
-    """The certificate of the policy that the evidence favours."""
-    ledger, policies, complete = evidence.ledger, evidence.policies, evidence.log.least is None
-    favourite = find_favourite(ledger, policies, epsilon=evidence.epsilon, all_propensities=complete)
+def _made(evidence: Evidence, by: Ledger | None) -> Certificate:
+    """The certificate of the policy that the evidence favours; by: its rows whose rewards are in, if any is."""
+    policies, complete, contexts = evidence.policies, evidence.log.least is None, evidence.ledger.contexts
+    if by is None:
+        favourite = policies.argmax(contexts, np.zeros((len(contexts), policies.n_actions)))
+    else:
+        favourite = find_favourite(by, policies, epsilon=evidence.epsilon, all_propensities=complete)
     return make_certificate(evidence, favourite)[0]

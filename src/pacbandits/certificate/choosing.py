@@ -103,7 +103,7 @@ def lead_log(
     settled: int | None = None,
     settle: Callable[[int, Policy], Policy] | None = None,
 ) -> Leaders:
-    """The leaders of a log's rounds, each the favourite of the rows before its round.
+    """The leaders of a log's rounds, each the favourite of the rows before its round whose rewards were known by then.
 
     They are the same for every ε that is asked for: so the certificates of all of them hold together.
 
@@ -112,13 +112,13 @@ def lead_log(
     leads instead; for those who verify.
     """
     rounds = np.unique(log.rounds)
-    ends = np.cumsum(log.round_sizes)
+    seen = [float(np.rint(log.weights[log.known_by(int(number))].sum())) for number in rounds]
     leaders = Leaders(moving=SINGLE_MOVING if single else LOTTERY_MOVING, settled=settled)
     leader, last = None, FIRST_BLOCK_ROWS / LEADING_GROWTH_FACTOR
     for i, size in enumerate(sizes):
         late = settled is not None and i > settled
-        if i > 0 and not late and (i == settled or ends[i - 1] >= LEADING_GROWTH_FACTOR * last):
-            last = float(ends[i - 1])
+        if i > 0 and not late and (i == settled or seen[i] >= LEADING_GROWTH_FACTOR * last):
+            last = seen[i]
             simple = settled is not None
             leader = lead_round(log, predictions, policies, leader, round_number=i, single=single, simple=simple)
             leader = leader if settle is None else settle(i, leader)
@@ -166,10 +166,21 @@ def _simplified(favourite: Policy, policies: PolicyClass, ledger: Ledger, mixtur
 
 
 def part_before(log: Log, predictions: FloatArray, number: int) -> tuple[Log, Ledger]:
-    """The rows of a log that came before its round of this number, from 0; and the same laid out."""
-    before = np.flatnonzero(log.rounds < np.unique(log.rounds)[number])
+    """The rows of a log whose rewards were known before its round of this number, from 0; and the same laid out."""
+    before = np.flatnonzero(log.known_by(int(np.unique(log.rounds)[number])))
     part = log.take(before)
     return part, Ledger.of(part, predictions[before])
+
+
+def informed_ledger(log: Log, ledger: Ledger, predictions: FloatArray) -> Ledger | None:
+    """The rows of a log whose rewards are in, laid out, by which a favourite is found; None where none is.
+
+    ledger: all rows. predictions (n, A): made before each row's round.
+    """
+    if not log.awaited.any():
+        return ledger
+    part = log.rows_in()
+    return None if part is None else Ledger.of(part, predictions[~log.awaited])
 
 
 def _harmonic_propensities(ledger: Ledger) -> FloatArray:

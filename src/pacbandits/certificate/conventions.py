@@ -59,6 +59,11 @@ def arrange(log: Log, *, ordered: bool, shuffle: bool = False) -> tuple[Log, boo
     """
     if ordered and shuffle:
         raise InputError("rows that stand in the order in which they occurred need no shuffle; leave one of them out")
+    if (ordered or shuffle) and log.known is not None and not has_rounds(log):
+        raise InputError(
+            "the log tells that rewards came late, and has a single round, so that nothing tells which were known "
+            "before which row; certify it without an order, or write the rounds of the experiment"
+        )
     apart = not (has_rounds(log) or ordered) and (shuffle or has_fixed_split(log))
     return rearrange(log, ordered=ordered or apart, shuffle=apart), apart
 
@@ -77,7 +82,7 @@ def has_rounds(log: Log) -> bool:
 
 def has_fixed_split(log: Log) -> bool:
     """Whether every row of a log was played with the same propensities, which are all known."""
-    known = log.least is None and log.repeats.max() == 1
+    known = log.least is None and log.known is None and log.repeats.max() == 1
     return bool(known and (np.ptp(log.propensities, axis=0) == 0.0).all())
 
 

@@ -210,7 +210,8 @@ def set_apart(log: Log, fewest: int = MIN_LEARNING_INTERACTIONS) -> Log:
     if has_order(log):
         return log
     numbers = np.arange(len(log)) if log.units is None else number_units(log.units)
-    return replace(log, rounds=(numbers >= fewest).astype(np.int64))
+    known = None if log.known is None else np.where(log.known >= 0, log.known + 1, log.known)
+    return replace(log, rounds=(numbers >= fewest).astype(np.int64), known=known)
 
 
 def rows_that_bet(log: Log, learning: Learning | None) -> IntArray:

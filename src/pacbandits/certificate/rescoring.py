@@ -15,7 +15,7 @@ class ScoredRows(NamedTuple):
     predictions (n, A): of the reward model.
     bounds (n, A): propensities, or what they were at least.
     actions (n,): what was played.
-    rewards (n,): what it earned.
+    rewards (n,): what it earned; NaN where that is not in.
     played (n,): the propensity of what was played.
     reference (n,): q's actions.
     bet (n,): λ.
@@ -35,7 +35,7 @@ class ScoredRows(NamedTuple):
 def score(rows: ScoredRows) -> FloatArray:
     """X of these rows for every action (n, A)."""
     numbers, p = np.arange(len(rows.actions)), rows.bounds
-    reward, played, cap = rows.rewards[:, None], rows.played[:, None], rows.cap[:, None]
+    reward, played, cap = _worst(rows)[:, None], rows.played[:, None], rows.cap[:, None]
     stake = rows.bet[:, None] / np.maximum(p, 1e-12)
     above = np.minimum(_room_above(rows.predictions, stake), p * cap)
     low = np.minimum(_room_above(1.0 - rows.predictions, stake), p * cap)[numbers, rows.reference][:, None]
@@ -45,6 +45,12 @@ def score(rows: ScoredRows) -> FloatArray:
     found = 1.0 - above + mine * (above - (1.0 - reward)) / played - low - theirs * (reward - low) / played
     found[numbers, rows.reference] = 0.0
     return found
+
+
+def _worst(rows: ScoredRows) -> FloatArray:
+    """Rewards (n,), those not in as they would be worst for q: nothing where it played, and all where it did not."""
+    least_for_q = np.where(rows.actions == rows.reference, 0.0, 1.0)
+    return np.where(np.isnan(rows.rewards), least_for_q, rows.rewards)
 
 
 def _room_above(mean: FloatArray, stake: FloatArray) -> FloatArray:

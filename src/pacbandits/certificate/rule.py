@@ -115,7 +115,9 @@ def _wrong_leaders(
             return chosen
         theirs = told.policies[told.turns[number]]
         before, ledger = part_before(blocks, predictions, number)
-        if theirs.to_json() == chosen.to_json() or _stands_for(told, number, chosen, before.contexts):
+        earlier = np.flatnonzero(blocks.rounds < np.unique(blocks.rounds)[number])
+        seen = blocks.contexts.take(earlier)
+        if theirs.to_json() == chosen.to_json() or _stands_for(told, number, chosen, seen):
             return theirs
         scores, _ = favourite_scores(ledger, policies, all_propensities=before.least is None)
         best, found = (total(scores, policy(ledger.contexts)) for policy in (chosen, theirs))

@@ -20,6 +20,9 @@ Each of K experts, whose stakes are in proportion and so speak of the same θ, h
 factor is negative, as predictions are cut: where a reward of 0 (or 1, for u < 0) could ruin an expert, f is made so
 small (or large) that it does not, which changes no mean.
 
+Rewards that are not in make S as small as they could, so that the bound is no larger than it will be; and the centre of
+a round is made from rewards that were known before it, so that it is the same at every look (see `trials.late`).
+
 The best single action a* is one fixed action, if an unknown one. So for a bound from below on the lead over it every
 action's bound may use all of α: the least of them holds whenever that of a* does. From above it takes a union over
 actions.
@@ -297,7 +300,10 @@ def _add_log_wealth(
     share: float,
     out: FloatArray,
 ) -> None:
-    """Add Σ log(1 + λ(S − m)) over rows to what each expert has (K,); −∞ where no prediction keeps factors positive."""
+    """Add Σ log(1 + λ(S − m)) over rows to what each expert has (K,); −∞ where no prediction keeps factors positive.
+
+    A reward that is not in counts as what makes S least: nothing where u > 0, and all where u < 0.
+    """
     for i in range(actions.shape[0]):
         if not counted[i]:
             continue
@@ -319,15 +325,24 @@ def _add_log_wealth(
                 f = min(f, most) if u > 0 else max(f, 1.0 - most)
                 score += u * f
                 if a == actions[i]:
-                    score += u * (rewards[i] - f) / played[i]
+                    reward = rewards[i]
+                    if math.isnan(reward):
+                        reward = 0.0 if u > 0 else 1.0
+                    score += u * (reward - f) / played[i]
             out[k] += repeats[i] * math.log1p(stake * (score - centre))
 
 
 def _centres(rows: _Rows, weights: FloatArray, rounds: IntArray) -> FloatArray:
-    """m (rounds,): the mean of S over the rounds before, and 0 in the first that counts; between −1 and 1."""
+    """m (rounds,): the mean of S over the rounds before, and 0 in the first that counts; between −1 and 1.
+
+    Of rewards that come late, over the rows whose rewards were known before the round.
+    """
     log, counted = rows.log, rows.counted
     scores, n_rounds = _plain_scores(rows, weights), int(rounds.max()) + 1
     mine = counted * log.weights
+    if log.known is not None:
+        known = [mine * log.known_by(int(number)) for number in np.unique(log.rounds)]
+        return np.clip([float(own @ scores / own.sum()) if own.any() else 0.0 for own in known], -1.0, 1.0)
     sums = np.bincount(rounds, weights=mine * scores, minlength=n_rounds)
     counts = np.bincount(rounds, weights=mine, minlength=n_rounds)
     before, seen = np.cumsum(sums) - sums, np.cumsum(counts) - counts
@@ -335,9 +350,9 @@ def _centres(rows: _Rows, weights: FloatArray, rounds: IntArray) -> FloatArray:
 
 
 def _plain_scores(rows: _Rows, weights: FloatArray) -> FloatArray:
-    """S (n,), with predictions as they are."""
+    """S (n,), with predictions as they are; of a reward that is not in the prediction takes the place."""
     log, f, at = rows.log, rows.predictions, np.arange(len(rows.log))
-    off = (log.rewards - f[at, log.actions]) / log.played_propensities
+    off = np.where(log.awaited, 0.0, (log.rewards - f[at, log.actions]) / log.played_propensities)
     return (weights * f).sum(axis=1) + weights[at, log.actions] * off
 
 

@@ -60,6 +60,8 @@ def verify(certificate: Certificate, log: Log, policies: PolicyClass, *, model: 
     check_class(policies)
     if certificate.ordered and len(np.unique(log.rounds)) > 1:
         return Verdict(("the certificate speaks of rows in their order, but the log has rounds",), None)
+    if certificate.ordered and log.known is not None:
+        return Verdict(("rewards came late, and the log has no rounds that tell which were known when",), None)
     if certificate.shuffled and log.repeats.max() > 1:
         return Verdict(("the log counts repeated interactions, which cannot be shuffled",), None)
     rows, log = len(log), rearrange(log, ordered=certificate.ordered, shuffle=certificate.shuffled)
@@ -130,7 +132,7 @@ def _faults_on_sight(certificate: Certificate, log: Log, policies: PolicyClass, 
         faults.append(f"the policy class has log size {policies.log_size:.6g}, the certificate {c.log_size:.6g}")
     if policies.exact is not c.exact:
         faults.append("the certificate and the policy class disagree on whether the oracle is exact")
-    if log.rewards.min() < 0 or log.rewards.max() > 1:
+    if (log.rewards < 0).any() or (log.rewards > 1).any():
         faults.append("rewards must lie in [0, 1]")
     if not 0 < c.delta < 1 or not 0 <= c.epsilon < np.inf or not 0 < c.unit_certified_epsilon <= 1:
         faults.append(f"epsilon {c.epsilon} (or {c.certified_epsilon}) and delta {c.delta} are no confidence statement")

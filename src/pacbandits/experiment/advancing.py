@@ -11,48 +11,28 @@ import math
 import os
 import secrets
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
-
-import numpy as np
 
 from pacbandits.experiment import tables
 from pacbandits.experiment.assigning import CERTIFIED, COLLECTING, PAUSED
 from pacbandits.experiment.book import Book
 from pacbandits.experiment.database import Database, Row
 from pacbandits.experiment.extra import sqlalchemy as sa
+from pacbandits.experiment.finding import Found, find_out
 from pacbandits.experiment.fixed import Fixed
-from pacbandits.experiment.guardrail import GuardrailLook, GuardrailTest, look_at_guardrail
+from pacbandits.experiment.guardrail import GuardrailTest, guardrail_of
 from pacbandits.experiment.history import History, Snapshot
 from pacbandits.experiment.live_design import Deployed, live, without
 from pacbandits.experiment.looks import Look, look_at
-from pacbandits.experiment.rounds import ENDLESS, Round, Rounds, open_round
-from pacbandits.policies.base import PolicyClass
-from pacbandits.trials.late import PlayedRound, catch_up, leaders_again
-from pacbandits.trials.trial import Trial, TrialPlan, TrialState
+from pacbandits.experiment.opened_rounds import Rounds, open_round
+from pacbandits.experiment.rounds import ENDLESS, Round
+from pacbandits.trials.trial import TrialPlan
 
 Json = dict[str, Any]
 LEASE_SECONDS = 600.0
 MIN_NEW_SHARE = 0.04  # of the rewards that were known, by how many more another design or look is due
 MIN_FIRST_SHARE = 0.5  # of the first round, whose rewards are in when the second is designed
-
-
-@dataclass(frozen=True, eq=False)
-class Found:
-    """What the data say at a snapshot.
-
-    snapshot: which one.
-    trial: at the part of δ that there is for what was withdrawn.
-    policies: the class without those actions.
-    state: of the trial; None before the first row.
-    withdrawn: names of actions.
-    """
-
-    snapshot: Snapshot
-    trial: Trial
-    policies: PolicyClass
-    state: TrialState | None
-    withdrawn: tuple[str, ...] = ()
 
 
 class Advancer:
@@ -78,7 +58,7 @@ class Advancer:
     def snapshot(self, *, at: int) -> Snapshot:
         """What is known now."""
         with self._database.reading() as connection:
-            t = tables.experiments.c
+            t = tables.standings.c
             sequence = connection.execute(sa.select(t.sequence).where(t.name == self._fixed.name)).scalar_one()
             rounds = tuple(self._rounds.read(connection))
             return Snapshot(self._fixed, self._history.read(connection), rounds, int(sequence), at)
@@ -112,7 +92,7 @@ class Advancer:
             return standing
 
     def _release(self) -> None:
-        mine = tables.experiments.c.designer == self._who
+        mine = tables.standings.c.designer == self._who
         with self._database.engine.begin() as connection:
             connection.execute(_experiment(self._fixed.name).where(mine).values(designer="", design_until=0))
 
@@ -245,7 +225,7 @@ class Advancer:
         last = None if before is None else Look.from_json(json.loads(before))
         look = look_at(self._fixed.protocol, found, last=last, at=at)
         state = found.state
-        certificate = None if state is None or state.certificate is None else state.certificate.to_json()
+        certificate = None if look.certificate is None else look.certificate.to_json()
         with self._database.writing(self._fixed.name) as (connection, standing):
             number = int(standing.look) + 1
             look = replace(look, number=number)
@@ -259,42 +239,12 @@ class Advancer:
                 "samples": 0 if state is None else state.samples,
                 "withdrawn": len(found.withdrawn),
                 "best": math.inf if certificate is None else certificate["certified_epsilon"],
-                "body": json.dumps(look.to_json() | {"snapshot_at": snapshot.at}),
+                "body": json.dumps(look.to_json()),
                 "certificate": None if certificate is None else json.dumps(certificate),
             }
             connection.execute(sa.insert(tables.looks), values)
             connection.execute(_experiment(self._fixed.name).values(look=number))
         return look
-
-
-def find_out(fixed: Fixed, snapshot: Snapshot, withdrawn: tuple[str, ...]) -> Found:
-    """What the trial makes of a snapshot, without the actions that were withdrawn."""
-    trial, policies = fixed.protocol.trial(withdrawn)
-    log = snapshot.log()
-    if log is None:
-        return Found(snapshot, trial, policies, None, withdrawn)
-    contexts = fixed.protocol.contexts
-    rounds: Sequence[PlayedRound] = [one.played() for one in snapshot.rounds if one.kind != "deployed"]
-    start = trial.start(policies, contexts)
-    if withdrawn:
-        rounds = leaders_again(trial, policies, contexts, rounds, log)
-    return Found(snapshot, trial, policies, catch_up(trial, start, rounds, log), withdrawn)
-
-
-def guardrail_of(snapshot: Snapshot) -> GuardrailLook | None:
-    """Whether the second outcome is too frequent among those who are drawn for; None where there is none."""
-    protocol, rows = snapshot.fixed.protocol, snapshot.rows
-    if protocol.guardrail is None or not len(rows):
-        return None
-    shape, drawn = (len(snapshot.rounds), protocol.n_actions), ~rows.holdout
-    cells = np.ravel_multi_index((rows.rounds[drawn], rows.actions[drawn]), shape)
-    values = np.where(rows.guardrail_sequence < snapshot.sequence, rows.guardrail, np.nan)[drawn]
-    came = ~np.isnan(values)
-    counts = [
-        np.bincount(cells, weights=weights, minlength=shape[0] * shape[1]).reshape(shape)
-        for weights in (None, came, np.where(came, values, 0.0))
-    ]
-    return look_at_guardrail(protocol.guardrail, protocol.actions, rows=counts[0], seen=counts[1], totals=counts[2])
 
 
 def _usable(snapshot: Snapshot) -> int:
@@ -309,4 +259,4 @@ def _counts(snapshot: Snapshot) -> tuple[int, int]:
 
 def _experiment(name: str) -> Any:
     """An update of an experiment's row."""
-    return sa.update(tables.experiments).where(tables.experiments.c.name == name)
+    return sa.update(tables.standings).where(tables.standings.c.name == name)

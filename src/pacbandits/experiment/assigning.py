@@ -19,24 +19,29 @@ from pacbandits.experiment.book import Book
 from pacbandits.experiment.chain import id_of, mark_of
 from pacbandits.experiment.database import Connection, Database, Row
 from pacbandits.experiment.draws import ACTION, HOLDOUT, draws
+from pacbandits.experiment.extra import sqlalchemy as sa
 from pacbandits.experiment.fixed import Fixed
+from pacbandits.experiment.opened_rounds import Rounds, open_round
 from pacbandits.experiment.people import Assignment, AssignmentRequest
 from pacbandits.experiment.refusals import NotCollecting
-from pacbandits.experiment.rounds import Round, Rounds, open_round
-from pacbandits.experiment.statements import Lookup
+from pacbandits.experiment.rounds import Round
 from pacbandits.records import Contexts
 
 MAX_UNIT_CHARACTERS = 256
+UNITS_ASKED_AT_ONCE = 500  # of a database, in one query
 COLLECTING, CERTIFIED, PAUSED, STOPPED = "collecting", "certified", "paused", "stopped"  # states of an experiment
 TAKING_IN = (COLLECTING, CERTIFIED)
-_t = tables.assignments.c
-_KNOWN = Lookup(
-    (_t.unit, _t.row, _t.visit, _t.round, _t.action, _t.holdout, _t.propensities),
-    key=_t.unit,
-    experiment=_t.experiment,
-    index="assignments_by_unit",
-    order=_t.visit,
+
+
+_T = tables.assignments.c
+_OF_UNITS = sa.select(_T.unit, _T.row, _T.visit, _T.round, _T.action, _T.holdout, _T.propensities).where(
+    _T.unit.in_(sa.bindparam("units", expanding=True))
 )
+# SQLite would rather read all of an experiment than two of its trees; the plus keeps it from the first.
+_OF_EXPERIMENT = {
+    True: sa.literal_column("+assignments.experiment", sa.Text) == sa.bindparam("experiment"),
+    False: _T.experiment == sa.bindparam("experiment"),
+}
 
 
 @dataclass(frozen=True)
@@ -48,7 +53,7 @@ class _Known:
     round: int
     action: int
     holdout: bool
-    propensities: list[float]
+    propensities: bytes
 
 
 class Assigner:
@@ -57,7 +62,7 @@ class Assigner:
     def __init__(self, database: Database, fixed: Fixed, rounds: Rounds) -> None:
         self._database, self._fixed, self._rounds = database, fixed, rounds
         protocol = fixed.protocol
-        self._names = protocol.actions
+        self._names, self._of_units = protocol.actions, _OF_UNITS.where(_OF_EXPERIMENT[database.sqlite])
         self._sticky = protocol.visits == "sticky"
         self._standard_row = np.eye(len(self._names))[protocol.standard_action]
 
@@ -143,7 +148,6 @@ class Assigner:
         propensities = np.where(held[:, None], self._standard_row, now.sampler.propensities(contexts))
         actions = choose(propensities, drawn[:, ACTION])
         out: list[_Known] = []
-        listed, chosen = propensities.tolist(), actions.tolist()
         filled, planned = int(standing.round_rows), int(standing.planned)
         for i, number in enumerate(fresh):
             row, holdout = first + i, bool(held[i])
@@ -153,7 +157,7 @@ class Assigner:
                     filled, planned = 0, now.planned
                 filled += 1
             unit, probabilities = units[number], propensities[i].tobytes()
-            made = _Known(row, visits[i], now.number, chosen[i], holdout, listed[i])
+            made = _Known(row, visits[i], now.number, int(actions[i]), holdout, probabilities)
             mark = mark_of(fixed.secret, unit)
             book.assign(
                 row, unit, mark, visits[i], now.number, made.action, int(holdout), some[i].tobytes(), probabilities
@@ -177,14 +181,15 @@ class Assigner:
     def _known(self, connection: Connection, units: list[str]) -> dict[str, _Known]:
         """The last assignment of each unit that has one."""
         found: dict[str, _Known] = {}
-        rows = _KNOWN.run(connection, self._fixed.name, units)
-        for unit, row, visit, number, action, holdout, propensities in rows:
-            listed = np.frombuffer(propensities, dtype="<f8").tolist()
-            found[unit] = _Known(row, visit, number, action, bool(holdout), listed)
+        for start in range(0, len(units), UNITS_ASKED_AT_ONCE):
+            asked = {"experiment": self._fixed.name, "units": units[start : start + UNITS_ASKED_AT_ONCE]}
+            for unit, row, visit, number, action, holdout, propensities in connection.execute(self._of_units, asked):
+                if unit not in found or visit > found[unit].visit:
+                    found[unit] = _Known(row, visit, number, action, bool(holdout), bytes(propensities))
         return found
 
     def _answer(self, unit: str, known: _Known, *, new: bool) -> Assignment:
-        probabilities = known.propensities
+        probabilities = np.frombuffer(known.propensities, dtype="<f8").tolist()
         return Assignment(
             id=id_of(self._fixed.secret, known.row),
             unit=unit,

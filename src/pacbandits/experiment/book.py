@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from functools import cache
 from typing import Any
 
 from pacbandits.experiment import tables
@@ -19,14 +18,9 @@ from pacbandits.experiment.chain import (
 )
 from pacbandits.experiment.database import Connection, Row
 from pacbandits.experiment.extra import sqlalchemy as sa
-from pacbandits.experiment.statements import Statement
 
 Json = dict[str, Any]
 REWARD, GUARDRAIL = 0, 1  # kinds of outcomes
-_ADD = {
-    table: Statement(sa.insert(table).values({column.name: sa.bindparam(column.name) for column in table.c}))
-    for table in (tables.assignments, tables.outcomes, tables.entries)
-}
 
 
 class Book:
@@ -39,8 +33,8 @@ class Book:
         self.head = bytes(standing.head)
         self.changes: dict[str, Any] = {}
         self._connection = connection
-        self._assigned: list[dict[str, Any]] = []
-        self._outcomes: list[dict[str, Any]] = []
+        self._assigned: list[tuple[Any, ...]] = []
+        self._outcomes: list[tuple[Any, ...]] = []
         self._entries: list[dict[str, Any]] = []
 
     def assign(
@@ -56,20 +50,9 @@ class Book:
         propensities: bytes,
     ) -> None:
         """Add an assignment."""
+        sequence, at = self.sequence, self.at
         self._assigned.append(
-            {
-                "experiment": self.name,
-                "row": row,
-                "sequence": self.sequence,
-                "unit": unit,
-                "visit": visit,
-                "round": round_number,
-                "action": action,
-                "holdout": holdout,
-                "at": self.at,
-                "features": features,
-                "propensities": propensities,
-            }
+            (self.name, row, sequence, unit, visit, round_number, action, holdout, at, features, propensities)
         )
         record = assignment_bytes(
             self.sequence, row, mark, visit, round_number, action, holdout, self.at, features, propensities
@@ -78,17 +61,7 @@ class Book:
 
     def report(self, row: int, kind: int, value: float, *, late: bool) -> None:
         """Add what came of an assignment."""
-        self._outcomes.append(
-            {
-                "experiment": self.name,
-                "row": row,
-                "kind": kind,
-                "sequence": self.sequence,
-                "value": value,
-                "late": int(late),
-                "at": self.at,
-            }
-        )
+        self._outcomes.append((self.name, row, kind, self.sequence, value, int(late), self.at))
         self._link(OUTCOME, outcome_bytes(self.sequence, row, kind, int(late), value, self.at))
 
     def enter(self, kind: str, body: Json) -> None:
@@ -109,26 +82,29 @@ class Book:
 
     def close(self) -> None:
         """Store everything, with what changes in where the experiment stands."""
-        rows = {tables.assignments: self._assigned, tables.outcomes: self._outcomes, tables.entries: self._entries}
-        for table, added in rows.items():
-            if added:
-                _ADD[table].run_many(self._connection, added)
+        if self._assigned:
+            insert_many(self._connection, tables.assignments, self._assigned)
+        if self._outcomes:
+            insert_many(self._connection, tables.outcomes, self._outcomes)
+        if self._entries:
+            self._connection.execute(sa.insert(tables.entries), self._entries)
         changes = self.changes | {"sequence": self.sequence, "head": self.head}
-        _change(tuple(sorted(changes))).run(self._connection, changes | {"of": self.name})
+        query = sa.update(tables.standings).where(tables.standings.c.name == self.name)
+        self._connection.execute(query.values(changes))
 
     def _link(self, kind: bytes, record: bytes) -> None:
         self.head = linked(self.head, kind, record)
         self.sequence += 1
 
 
-@cache
-def _change(columns: tuple[str, ...]) -> Statement:
-    """What changes these columns of an experiment's own row."""
-    values = {column: sa.bindparam(column) for column in columns}
-    row = tables.experiments.c.name == sa.bindparam("of")
-    return Statement(sa.update(tables.experiments).where(row).values(values))
-
-
 def body_of(row: Row) -> Json:
     """What an entry says."""
     return json.loads(row.body)
+
+
+def insert_many(connection: Connection, table: sa.Table, rows: list[tuple[Any, ...]]) -> None:
+    """Store rows, whose values stand in the order of the table's columns; past what SQLAlchemy would do for each."""
+    mark = "?" if connection.dialect.paramstyle == "qmark" else "%s"
+    names = ", ".join(connection.dialect.identifier_preparer.quote(column.name) for column in table.c)
+    marks = ", ".join([mark] * len(table.c))
+    connection.exec_driver_sql(f"INSERT INTO {table.name} ({names}) VALUES ({marks})", rows)

@@ -17,7 +17,6 @@ from pacbandits.experiment import tables
 from pacbandits.experiment.extra import sqlalchemy as sa
 from pacbandits.experiment.migrations import bring_up_to_date
 from pacbandits.experiment.refusals import UnknownExperiment
-from pacbandits.experiment.statements import Statement
 
 LOCK_SECONDS = 30.0  # that a transaction waits for another
 Connection = sa.Connection
@@ -67,7 +66,8 @@ class Database:
     def writing(self, name: str) -> Generator[tuple[Connection, Row]]:
         """A transaction on an experiment, which nobody else writes to meanwhile, and the experiment's row."""
         with self.engine.begin() as connection:
-            found = _TAKE.run(connection, {"of": name}).one_or_none()
+            query = _STANDING if self.sqlite else _STANDING.with_for_update()
+            found = connection.execute(query, {"wanted": name}).one_or_none()
             if found is None:
                 raise unknown(name, names_in(connection))
             yield connection, found
@@ -82,10 +82,7 @@ class Database:
         self.engine.dispose()
 
 
-# All of an experiment's row but what never changes.
-_STANDING = [c for c in tables.experiments.c if c.name not in ("protocol", "contexts", "secret")]
-# SQLite, whose writers come one after the other anyway, leaves out that the row is taken.
-_TAKE = Statement(sa.select(*_STANDING).where(tables.experiments.c.name == sa.bindparam("of")).with_for_update())
+_STANDING = sa.select(tables.standings).where(tables.standings.c.name == sa.bindparam("wanted"))
 
 
 def names_in(connection: Connection) -> tuple[str, ...]:

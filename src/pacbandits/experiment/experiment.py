@@ -30,12 +30,13 @@ from pacbandits.experiment.exporting import write_export
 from pacbandits.experiment.extra import sqlalchemy as sa
 from pacbandits.experiment.fixed import Fixed, read_fixed
 from pacbandits.experiment.live_design import LiveDesign
+from pacbandits.experiment.opened_rounds import Rounds, open_round
 from pacbandits.experiment.packed_contexts import pack_contexts
 from pacbandits.experiment.people import Assignment, AssignmentRequest, Recorded, Report, Value
 from pacbandits.experiment.protocol import ExperimentProtocol
 from pacbandits.experiment.recording import Recorder
 from pacbandits.experiment.refusals import AlreadyThere
-from pacbandits.experiment.rounds import Round, Rounds, open_round
+from pacbandits.experiment.rounds import Round
 from pacbandits.experiment.sealing import Seal, read_seal
 from pacbandits.experiment.status import Result, Status, read_result, read_status
 from pacbandits.experiment.steering import Steerer
@@ -102,12 +103,15 @@ class Experiment:
             mature=0,
             model=state.model.to_json(),
         )
-        values = {
+        fixed = {
             "name": protocol.name,
             "protocol": json.dumps(protocol.to_json()),
             "contexts": pack_contexts(protocol.contexts),
             "secret": secrets.token_bytes(32),
             "created": at,
+        }
+        standing = {
+            "name": protocol.name,
             "state": COLLECTING,
             "head": BEGINNING,
             **dict.fromkeys(("reason", "designer"), ""),
@@ -119,8 +123,9 @@ class Experiment:
         }
         try:
             with base.engine.begin() as connection:
-                connection.execute(sa.insert(tables.experiments), values)
-                query = sa.select(tables.experiments).where(tables.experiments.c.name == protocol.name)
+                connection.execute(sa.insert(tables.experiments), fixed)
+                connection.execute(sa.insert(tables.standings), standing)
+                query = sa.select(tables.standings).where(tables.standings.c.name == protocol.name)
                 book = Book(connection, connection.execute(query).one(), at=at)
                 book.enter("created", {"protocol": protocol.published(), "digest": protocol.digest})
                 open_round(book, first)

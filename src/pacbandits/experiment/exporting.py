@@ -18,11 +18,11 @@ from pacbandits.experiment.database import Connection, Database
 from pacbandits.experiment.extra import sqlalchemy as sa
 from pacbandits.experiment.fixed import Fixed
 from pacbandits.experiment.history import NEVER, History, Snapshot
-from pacbandits.experiment.rounds import Rounds
+from pacbandits.experiment.opened_rounds import Rounds
 from pacbandits.experiment.status import best_look
 from pacbandits.records import parquet
 from pacbandits.records.log import UNIT_RANGE
-from pacbandits.records.recorded import RECORD
+from pacbandits.records.recorded import RECORD, pack_text
 
 Json = dict[str, Any]
 FORMAT = "pacbandits record 1"
@@ -70,10 +70,8 @@ def write_export(
         "record_holdout": rows.holdout.astype(np.int64),
         "record_at": rows.at,
         "record_mark": marks,
-        "record_features": np.ascontiguousarray(rows.features),
+        **({"record_features": np.ascontiguousarray(rows.features)} if rows.features.shape[1] else {}),
     }
-    if columns["record_features"].shape[1] == 0:
-        del columns["record_features"]
     for kind, name in ((REWARD, "reward"), (GUARDRAIL, "guardrail")):
         found = outcomes[kind]
         columns |= {
@@ -82,6 +80,8 @@ def write_export(
             f"record_{name}_at": found.at,
             f"record_{name}_late": found.late,
         }
+    packed = pack_text(json.dumps(entries), rows=len(rows))
+    columns["record_entries"] = packed.numbers
     record = {
         "format": FORMAT,
         "experiment": fixed.name,
@@ -89,7 +89,7 @@ def write_export(
         "sequence": sequence,
         "at": moment,
         "mature": snapshot.mature if number else len(rows),
-        "entries": entries,
+        "entries_bytes": packed.size,
     }
     about: Json = {"actions": list(protocol.actions), "known": "known", RECORD: record}
     if protocol.reward_range != UNIT_RANGE:
@@ -101,7 +101,7 @@ def write_export(
 
 def _as_of(connection: Connection, fixed: Fixed, look: int | None, at: int) -> tuple[int, int, int]:
     """How many records there were, when, and the number of the look; 0 for now."""
-    t, e = tables.looks.c, tables.experiments.c
+    t, e = tables.looks.c, tables.standings.c
     now = int(connection.execute(sa.select(e.sequence).where(e.name == fixed.name)).scalar_one())
     query = sa.select(t.number, t.at, t.sequence, t.body).where(t.experiment == fixed.name)
     if look == 0:

@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -32,6 +33,9 @@ from pacbandits.checks import instance
 from pacbandits.errors import InputError, plain
 from pacbandits.experiment.rules import GuardrailRule
 from pacbandits.fields import Fields, Json
+
+if TYPE_CHECKING:
+    from pacbandits.experiment.history import Snapshot
 
 # How far p lies above m, as shares of 1 − m: a share m' of the best one makes about 2m' − m'² of its growth, so that of
 # neighbours a factor of 2 apart one makes 91 % or more.
@@ -159,6 +163,22 @@ def look_at_guardrail(
 
     each = [test(name, counts[:, a], known[:, a], sums[:, a]) for a, name in enumerate(actions)]
     return GuardrailLook(rule, (test(OF_ALL, counts.sum(axis=1), known.sum(axis=1), sums.sum(axis=1)), *each))
+
+
+def guardrail_of(snapshot: Snapshot) -> GuardrailLook | None:
+    """Whether the second outcome is too frequent among those who are drawn for; None where there is none."""
+    protocol, rows = snapshot.fixed.protocol, snapshot.rows
+    if protocol.guardrail is None or not len(rows):
+        return None
+    shape, drawn = (len(snapshot.rounds), protocol.n_actions), ~rows.holdout
+    cells = np.ravel_multi_index((rows.rounds[drawn], rows.actions[drawn]), shape)
+    values = np.where(rows.guardrail_sequence < snapshot.sequence, rows.guardrail, np.nan)[drawn]
+    came = ~np.isnan(values)
+    counts = [
+        np.bincount(cells, weights=weights, minlength=shape[0] * shape[1]).reshape(shape)
+        for weights in (None, came, np.where(came, values, 0.0))
+    ]
+    return look_at_guardrail(protocol.guardrail, protocol.actions, rows=counts[0], seen=counts[1], totals=counts[2])
 
 
 def log_evidence(rows: FloatArray, totals: FloatArray, *, most: float) -> FloatArray:

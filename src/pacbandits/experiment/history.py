@@ -23,8 +23,7 @@ from pacbandits.records import Contexts, Log
 from pacbandits.records.late import NOT_IN
 
 NEVER = 2**62  # the number of a record that is not there
-# Of the share of rewards that ever come in, how much has when rows are looked at; and the fewest that tell that share.
-MATURE_SHARE, MIN_MATURE_ROWS = 0.95, 100
+MAX_MISSING_EPSILONS = 0.1  # of rewards that are still to come, the share that may be out when rows are looked at
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,16 +169,18 @@ class Snapshot:
     def mature(self) -> int:
         """How many of the first rows are looked at, as most of their rewards are in.
 
-        Any number of first rows may be looked at, whenever one likes: proofs hold at all of them. Of later rows most
-        rewards are still out, and would count at their worst. And those that come early are not like the others: where
-        only good ones are reported, all of them are good.
+        Any number of first rows may be looked at, whenever one likes: proofs hold at all of them. Of later rows more
+        rewards are still out, and would count at their worst: a share of m costs about m of ε. And those that come
+        early are not like the others: where only good ones are reported, all of them are good. With a window all come
+        in at last; without, as many as of the earlier half.
         """
         n = len(self.rows)
         if n == 0:
             return 0
         share = np.cumsum(self.in_) / np.arange(1, n + 1)
-        reached = float(share[min(n, MIN_MATURE_ROWS) - 1 :].max())
-        most = int(np.flatnonzero(share >= MATURE_SHARE * reached)[-1]) + 1 if reached > 0 else 0
+        reached = float(share[n // 2]) if self.fixed.window is None else 1.0
+        enough = np.flatnonzero(share >= reached - MAX_MISSING_EPSILONS * self.fixed.protocol.unit_epsilon)
+        most = int(enough[-1]) + 1 if len(enough) else 0
         return max([most, *(one.mature for one in self.rounds)])
 
     def log(self, *, rows: int | None = None) -> Log | None:

@@ -8,6 +8,7 @@ how many people it takes, hardly, and never what may be claimed.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from pacbandits.errors import InputError
 from pacbandits.fields import Fields
 from pacbandits.policies import chosen_from_json, policy_from_json
 from pacbandits.policies.base import PolicyClass
+from pacbandits.policies.trees.stacked import StackedTrees, stack
 from pacbandits.records import Chosen, Contexts, Design, Lottery, Policy, Sampler
 from pacbandits.records.design import Sparing, spare_actions
 from pacbandits.trials.exploration import NoisyDesign, variances
@@ -52,7 +54,12 @@ class LiveDesign:
     def propensities(self, contexts: Contexts) -> FloatArray:
         """p(a|c) as (n, A)."""
         noise = None if self.noise is None else np.broadcast_to(self.noise, (len(contexts), self.n_actions))
-        return spare_actions(self.design.propensities(contexts, noise=noise), self.barred)
+        asked = None if self._stacked is None else self._stacked(contexts)
+        return spare_actions(self.design.propensities(contexts, noise=noise, asked=asked), self.barred)
+
+    @cached_property
+    def _stacked(self) -> StackedTrees | None:
+        return stack((*self.design.support, self.design.reference))
 
     def to_json(self) -> Json:
         """As what JSON knows; `pacbandits.records.Design` says what probabilities follow from it."""

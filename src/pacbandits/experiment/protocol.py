@@ -13,7 +13,7 @@ from pacbandits.algorithms import make_algorithm
 from pacbandits.arrays import as_read, plain_number
 from pacbandits.certificate import Learning
 from pacbandits.checks import instance, number, settle, text
-from pacbandits.confidence import check_delta, check_positive_epsilon
+from pacbandits.confidence import check_delta, check_positive_epsilon, withdrawal_part
 from pacbandits.errors import InputError, count_of, nearest, plain
 from pacbandits.experiment.checking import (
     MAX_ACTIONS,
@@ -31,6 +31,7 @@ from pacbandits.experiment.rules import Forecast, GuardrailRule, LateRule
 from pacbandits.fields import Fields, Json
 from pacbandits.policies.base import FiniteSetClass, PolicyClass, check_class
 from pacbandits.policies.registry import class_from_json, class_to_json, describe_class, digest_class, load_policies
+from pacbandits.policies.without import without
 from pacbandits.records import Contexts, RewardBounds, check_contexts
 from pacbandits.records.digest import digest_contexts
 from pacbandits.records.log import UNIT_RANGE, check_range
@@ -46,7 +47,6 @@ UNKNOWN_LABELS: tuple[UnknownLabels, ...] = ("refuse", "missing")
 DEFAULT_DELTA, DEFAULT_ALGORITHM = 0.05, "coda"
 MAX_HOLDOUT = 0.9  # of units
 MAX_ROUND_HOURS = 24 * 366
-NOTHING_WITHDRAWN_PART = 0.9  # of δ; the rest is shared out over what may be withdrawn
 FIELDS = (
     *("format", "made_by", "name", "contexts", "actions", "policies", "epsilon", "delta", "reward_range", "algorithm"),
     *("seed", "visits", "unknown_labels", "standard", "holdout", "late", "round_hours", "guardrail", "plan"),
@@ -209,13 +209,10 @@ class ExperimentProtocol:
         for name in withdrawn:
             if name not in self.actions:
                 raise InputError(f"there is no action '{plain(name)}' to withdraw{nearest(name, self.actions)}")
-        gone = sorted({self.actions.index(name) for name in withdrawn})
-        if len(gone) >= self.n_actions - 1:
-            raise InputError("one action alone would be left, and there is nothing to find out; stop the experiment")
-        if gone:
-            raise InputError("actions cannot be withdrawn yet")
-        policies = self.policy_class
-        setting = Setting(policies, self.unit_epsilon, self.delta * NOTHING_WITHDRAWN_PART, RewardBounds())
+        gone = {self.actions.index(name) for name in withdrawn}
+        policies = without(self.policy_class, gone)
+        delta = self.delta * withdrawal_part(self.n_actions, len(gone))
+        setting = Setting(policies, self.unit_epsilon, delta, RewardBounds())
         return cast(Trial, make_algorithm(self.algorithm, setting)), policies
 
     @cached_property

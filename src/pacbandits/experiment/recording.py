@@ -7,22 +7,24 @@ count.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from pacbandits.errors import InputError, plain
 from pacbandits.experiment import tables
 from pacbandits.experiment.book import GUARDRAIL, REWARD, Book
 from pacbandits.experiment.chain import row_of
 from pacbandits.experiment.database import Connection, Database
+from pacbandits.experiment.extra import sqlalchemy as sa
 from pacbandits.experiment.fixed import Fixed
 from pacbandits.experiment.people import Outcome, Recorded, Report
 from pacbandits.experiment.refusals import Contradiction, UnknownAssignment
-from pacbandits.experiment.statements import Lookup
 
-_a, _o = tables.assignments.c, tables.outcomes.c
-_ASSIGNED = Lookup((_a.row, _a.at), key=_a.row, experiment=_a.experiment)
-_OUTCOMES = Lookup((_o.row, _o.kind, _o.value), key=_o.row, experiment=_o.experiment)
+ROWS_ASKED_AT_ONCE = 500  # of a database, in one query
 _WORDS = {REWARD: "reward", GUARDRAIL: "guardrail"}
+_ROWS, _EXPERIMENT = sa.bindparam("rows", expanding=True), sa.bindparam("experiment")
+_A, _O = tables.assignments.c, tables.outcomes.c
+_ASSIGNED = sa.select(_A.row, _A.at).where(_A.experiment == _EXPERIMENT, _A.row.in_(_ROWS))
+_KNOWN = sa.select(_O.row, _O.kind, _O.value).where(_O.experiment == _EXPERIMENT, _O.row.in_(_ROWS))
 
 
 class Recorder:
@@ -92,11 +94,21 @@ class Recorder:
 
     def _assigned(self, connection: Connection, rows: list[int]) -> dict[int, int]:
         """When each of these rows was assigned."""
-        return dict(tuple(one) for one in _ASSIGNED.run(connection, self._fixed.name, rows))
+        found: dict[int, int] = {}
+        for asked in self._parts(rows):
+            found.update((row, at) for row, at in connection.execute(_ASSIGNED, asked))
+        return found
 
     def _known(self, connection: Connection, rows: list[int]) -> dict[tuple[int, int], float]:
         """What was reported of these rows before."""
-        return {(row, kind): value for row, kind, value in _OUTCOMES.run(connection, self._fixed.name, rows)}
+        found: dict[tuple[int, int], float] = {}
+        for asked in self._parts(rows):
+            found.update(((row, kind), value) for row, kind, value in connection.execute(_KNOWN, asked))
+        return found
+
+    def _parts(self, rows: list[int]) -> Iterator[dict[str, object]]:
+        for start in range(0, len(rows), ROWS_ASKED_AT_ONCE):
+            yield {"experiment": self._fixed.name, "rows": rows[start : start + ROWS_ASKED_AT_ONCE]}
 
 
 def unknown_assignment(given: object) -> UnknownAssignment:

@@ -36,7 +36,7 @@ class Seal:
 
 def read_seal(database: Database, fixed: Fixed) -> Seal:
     """The chain as it stands."""
-    e, t = tables.experiments.c, tables.entries.c
+    e, t = tables.standings.c, tables.entries.c
     with database.reading() as connection:
         head, records = connection.execute(sa.select(e.head, e.sequence).where(e.name == fixed.name)).one()
         query = sa.select(t.sequence, t.at, t.kind, t.body, t.head).where(t.experiment == fixed.name)

@@ -11,7 +11,8 @@ from pacbandits.experiment import tables
 from pacbandits.experiment.database import Connection, Database, Row, names_in, unknown
 from pacbandits.experiment.extra import sqlalchemy as sa
 from pacbandits.experiment.fixed import Fixed
-from pacbandits.experiment.rounds import ENDLESS, Rounds
+from pacbandits.experiment.opened_rounds import Rounds
+from pacbandits.experiment.rounds import ENDLESS
 from pacbandits.experiment.steering import events_in
 from pacbandits.experiment.times import spell
 
@@ -146,7 +147,7 @@ def read_result(database: Database, fixed: Fixed) -> Result:
 
 
 def _standing(connection: Connection, name: str) -> Row:
-    found = connection.execute(sa.select(tables.experiments).where(tables.experiments.c.name == name)).one_or_none()
+    found = connection.execute(sa.select(tables.standings).where(tables.standings.c.name == name)).one_or_none()
     if found is None:
         raise unknown(name, names_in(connection))
     return found

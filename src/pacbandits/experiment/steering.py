@@ -14,8 +14,9 @@ from pacbandits.experiment.database import Connection, Database, Row
 from pacbandits.experiment.extra import sqlalchemy as sa
 from pacbandits.experiment.fixed import Fixed
 from pacbandits.experiment.live_design import LiveDesign, without
+from pacbandits.experiment.opened_rounds import Rounds, open_round
 from pacbandits.experiment.refusals import NotCollecting
-from pacbandits.experiment.rounds import Round, Rounds, open_round
+from pacbandits.experiment.rounds import Round
 from pacbandits.experiment.times import spell
 
 MAX_REASON_CHARACTERS = 1000

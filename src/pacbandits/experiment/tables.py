@@ -1,4 +1,4 @@
-"""The tables of experiments. Rows of all but the first are written once and never changed or removed.
+"""The tables of experiments. Rows of all but `standings` are written once and never changed or removed.
 
 Times are whole microseconds since 1970 in UTC. The records of an experiment, whichever table they stand in, are
 numbered in one sequence, in the order in which they were stored, and chained by it (`pacbandits.experiment.chain`).
@@ -10,11 +10,7 @@ from pacbandits.experiment.extra import sqlalchemy as sa
 
 metadata = sa.MetaData()
 
-# What an experiment is, and where it stands; the only rows that change.
-# rows: how many were assigned. sequence: how many records there are. head: of the chain. round: the open one, from 0.
-# round_rows: assigned in it, the holdout aside. rewards: how many came. designer, design_until: who designs, and how
-# long nobody else may. seen_until: the time of the last snapshot, by which windows that were over then stay over.
-# look: the last one's number. withdrawn: names of actions, in JSON.
+# What an experiment is. contexts: packed (`pacbandits.experiment.packed_contexts`).
 experiments = sa.Table(
     "experiments",
     metadata,
@@ -23,6 +19,17 @@ experiments = sa.Table(
     sa.Column("contexts", sa.LargeBinary, nullable=False),
     sa.Column("secret", sa.LargeBinary, nullable=False),
     sa.Column("created", sa.BigInteger, nullable=False),
+)
+
+# Where it stands: the only rows that change, and short, as they do so with every record.
+# rows: how many were assigned. rewards: how many came, in time. sequence: how many records there are. head: of the
+# chain. round: the open one, from 0. round_rows: assigned in it, the holdout aside. designer, design_until: who
+# designs, and how long nobody else may. seen_until: the time of the last snapshot: windows that were over then stay
+# over. look: the last one's number. withdrawn: names of actions, in JSON.
+standings = sa.Table(
+    "standings",
+    metadata,
+    sa.Column("name", sa.Text, primary_key=True),
     sa.Column("state", sa.Text, nullable=False),
     sa.Column("reason", sa.Text, nullable=False),
     sa.Column("rows", sa.BigInteger, nullable=False),
@@ -57,7 +64,7 @@ assignments = sa.Table(
     sa.Column("at", sa.BigInteger, nullable=False),
     sa.Column("features", sa.LargeBinary, nullable=False),
     sa.Column("propensities", sa.LargeBinary, nullable=False),
-    sa.Index("assignments_by_unit", "experiment", "unit", "visit", unique=True),
+    sa.Index("assignments_by_unit", "unit", "experiment", "visit", unique=True),
     sqlite_with_rowid=False,
 )
 

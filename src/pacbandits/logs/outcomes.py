@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pacbandits.arrays import FloatArray, floats
+from pacbandits.arrays import FloatArray, floats, floats_or_missing
 from pacbandits.errors import InputError, count_of, plain
 from pacbandits.records.arrow import Columns, is_text, pa
 from pacbandits.records.beside import UNIT_RANGE, check_range
-from pacbandits.records.columns import Cells, check_present, pop_floats, spells_number
+from pacbandits.records.columns import Cells, check_present, pop_floats, pop_numbers_or_missing, spells_number
 
 CLIPPED = "the reward is clipped: "  # how the remark on that begins
 # What text says of an outcome that happens or not.
@@ -20,8 +20,13 @@ _TRUTHS = tuple({yes: 1.0, no: 0.0} for yes, no in (("yes", "no"), ("y", "n"), (
 TAIL_SHARES = (0.999, 0.99)  # of rows, of whose rewards the largest is told where some are too large
 
 
-def pop_rewards(columns: Columns, cells: Cells) -> tuple[FloatArray, tuple[str, ...]]:
-    """Take rewards (n,) out of the columns of a table, and say what yes and no count for where they are such."""
+def pop_rewards(columns: Columns, cells: Cells, *, late: bool = False) -> tuple[FloatArray, tuple[str, ...]]:
+    """Take rewards (n,) out of the columns of a table, and say what yes and no count for where they are such.
+
+    late: whether some may not be in yet, which are NaN.
+    """
+    if late:
+        return pop_numbers_or_missing(columns, "reward", cells), ()
     column: Any = columns["reward"]
     if is_text(column.type):
         labels: list[str] = column.dictionary.to_pylist()
@@ -46,13 +51,19 @@ def pop_rewards(columns: Columns, cells: Cells) -> tuple[FloatArray, tuple[str, 
 
 
 def unit_rewards(
-    rewards: ArrayLike, *, n: int, reward_range: tuple[float, float] | None, clip: bool, cells: Cells
+    rewards: ArrayLike,
+    *,
+    n: int,
+    reward_range: tuple[float, float] | None,
+    clip: bool,
+    cells: Cells,
+    late: bool = False,
 ) -> tuple[FloatArray, tuple[str, ...]]:
     """Rewards (n,) in [0, 1], and what to say of those that were clipped.
 
-    clip: whether those beyond the range are cut to it. cells: where they stand.
+    clip: whether those beyond the range are cut to it. cells: where they stand. late: whether some may not be in yet.
     """
-    given = floats(rewards, name="rewards", shape=(n,))
+    given = (floats_or_missing if late else floats)(rewards, name="rewards", shape=(n,))
     low, high = check_range(reward_range or UNIT_RANGE)
     below, above = given < low, given > high
     if clip:
@@ -74,6 +85,7 @@ def _words(name: str, low: float, high: float, below: int, above: int, n: int) -
 
 def _refuse(given: FloatArray, row: int, low: float, high: float, *, stated: bool, cells: Cells) -> None:
     """Raise the sentence for a reward that lies beyond the range, with what the data show and both remedies."""
+    wrong, given = given[row], given[~np.isnan(given)]
     least, most = math.floor(given.min()), math.ceil(given.max())
     name, seen = plain(cells.names.get("reward", "reward")), f"they go from {given.min():.6g}"
     seen += f" to {given.max():.6g}"
@@ -86,7 +98,7 @@ def _refuse(given: FloatArray, row: int, low: float, high: float, *, stated: boo
         seen += f", {100 * share:g} % of them up to {tail:.6g}"
         if math.ceil(tail) > min(least, 0):
             clipping = f"as in --reward-range {min(least, 0)} {math.ceil(tail)} --clip"
-    found = f"the {name} of {cells.row(row)} is {shortest(given[row])}"
+    found = f"the {name} of {cells.row(row)} is {shortest(wrong)}"
     raise InputError(
         f"{found}, but rewards must lie in [{low:g}, {high:g}]; {seen}: "
         f"state the least and the largest that they can be, {stating}; or clip what is beyond, "

@@ -55,6 +55,7 @@ class RawLog:
     split: the propensities, where they were the same for everybody, as the reader says (see `splits`).
     numbered: whether the log's author numbered the actions.
     units (n,): whose row each is, where that is told.
+    known (n,): from which round on each reward was known, where that is told; some may then not be in.
     """
 
     contexts: Contexts
@@ -74,6 +75,7 @@ class RawLog:
     split: str | None = None
     numbered: bool = True
     units: IntArray | None = None
+    known: IntArray | None = None
 
 
 def make_log(raw: RawLog, options: ReadingOptions) -> Log:
@@ -87,7 +89,8 @@ def make_log(raw: RawLog, options: ReadingOptions) -> Log:
 def _make_log(raw: RawLog, *, reward_range: tuple[float, float] | None, clip: bool) -> Log:
     n = len(raw.contexts)
     actions = integers(raw.actions, name="actions", shape=(n,))
-    rewards, clipped = unit_rewards(raw.rewards, n=n, reward_range=reward_range, clip=clip, cells=raw.cells)
+    late = raw.known is not None
+    rewards, clipped = unit_rewards(raw.rewards, n=n, reward_range=reward_range, clip=clip, cells=raw.cells, late=late)
     said = [*clipped, *raw.remarks]
 
     def whole(propensities: FloatArray) -> Log:
@@ -102,6 +105,7 @@ def _make_log(raw: RawLog, *, reward_range: tuple[float, float] | None, clip: bo
             action_names=raw.names,
             reward_range=reward_range or UNIT_RANGE,
             units=raw.units,
+            known=raw.known,
         )
 
     if raw.propensities is not None:
@@ -142,6 +146,7 @@ def _make_log(raw: RawLog, *, reward_range: tuple[float, float] | None, clip: bo
         action_names=raw.names,
         reward_range=reward_range or UNIT_RANGE,
         units=raw.units,
+        known=raw.known,
     )
 
 

@@ -25,6 +25,7 @@ from pacbandits.records.columns import Cells, check_present, pop_floats, pop_int
 from pacbandits.records.contexts import Contexts
 from pacbandits.records.delimited import read_as_text
 from pacbandits.records.identifiers import leave_out_identifiers, notice_returns
+from pacbandits.records.late import known_column, pop_known
 from pacbandits.records.log import Log, with_about
 from pacbandits.records.units import unit_column
 from pacbandits.records.written import hardly_differing, read_written
@@ -64,6 +65,7 @@ def log_of_columns(
     own = ("action", "reward", "propensity")
     names = {name: given for name in own if (given := getattr(options, name)) is not None}
     cells = Cells(line, names)
+    known = pop_known(table, known_column(about))
     unit = unit_column(about) if options.unit is None else options.unit
     told = (options.action, options.reward, options.propensity, options.time)
     returns = notice_returns(table, coded=coded, but=told) if unit is None else ()
@@ -77,7 +79,7 @@ def log_of_columns(
     _check_columns(table, each, split=options.split, cells=cells)
     split = None if options.split is None else str(options.split)
     actions, labels = _pop_actions(table, split, cells)
-    rewards, truths = pop_rewards(table, cells)
+    rewards, truths = pop_rewards(table, cells, late=known is not None)
     played = pop_floats(table, "propensity", cells)
     listed = "propensities" in table
     propensities = pop_matrix(table, "propensities", cells)
@@ -118,6 +120,7 @@ def log_of_columns(
         split=split,
         numbered=labels is None,
         units=units if units is None or order is None else units[order],
+        known=known if known is None or order is None else known[order],
     )
     return replace(_within(make_log(raw, options), about, options), dates=dates)
 

@@ -8,7 +8,7 @@ their variance beyond chance, which is drawn too, is that of the truth, and nois
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from pacbandits.problems.base import Problem
 from pacbandits.problems.scenarios import Outcome
 from pacbandits.records import Contexts, Log, check_log
 from pacbandits.records.digest import digest_log
+from pacbandits.records.late import check_all_in
 
 MIN_ROWS_PER_ACTION = 20  # fewer say nothing of an action
 MIN_GROUP_ROWS_PER_ACTION = 5  # a smaller group is not told apart
@@ -39,7 +40,9 @@ class PilotEffects:
     name: str = "pilot"
 
     def __post_init__(self) -> None:
-        check_log(self.log)
+        check_all_in(check_log(self.log).rewards, by="a pilot")
+        if self.log.known is not None:
+            settle(self, log=replace(self.log, known=None))
         settle(self, weight=number(self.weight, name="weight", above=0))
         counts = np.bincount(self.log.actions, weights=self.log.repeats, minlength=self.log.n_actions)
         fewest = int(counts.argmin())

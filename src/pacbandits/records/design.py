@@ -8,7 +8,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 
 from pacbandits.allocation import allocate, check_floor
-from pacbandits.arrays import FloatArray, floats
+from pacbandits.arrays import FloatArray, IntArray, floats
 from pacbandits.checks import entries, instance, number, settle
 from pacbandits.errors import InputError
 from pacbandits.records.contexts import Contexts
@@ -126,16 +126,27 @@ class Design:
     def n_actions(self) -> int:
         return self.reference.n_actions
 
-    def propensities(self, contexts: Contexts, *, noise: FloatArray | None = None) -> FloatArray:
-        """p(a|c) as (n, A) on any contexts; `noise` (n, A), when given, weighs each action by its noise variance."""
+    def propensities(
+        self, contexts: Contexts, *, noise: FloatArray | None = None, asked: IntArray | None = None
+    ) -> FloatArray:
+        """p(a|c) as (n, A) on any contexts.
+
+        noise (n, A): weighs each action by its noise variance. asked (len(support) + 1, n): what the policies of the
+        support and the reference do there, if that is known already.
+        """
         n = len(contexts)
         rows = np.arange(n)
         mass = np.zeros((n, self.n_actions))
-        reference = self.reference(contexts)
         flat, starts = mass.reshape(-1), rows * self.n_actions
-        for weight, policy in zip(self.weights, self.support, strict=True):
-            if weight > 0:
-                flat[starts + policy(contexts)] += weight
+        if asked is not None:
+            reference = asked[-1]
+            weights = np.repeat(self.weights, n)
+            flat += np.bincount((starts + asked[:-1]).reshape(-1), weights=weights, minlength=len(flat))
+        else:
+            reference = self.reference(contexts)
+            for weight, policy in zip(self.weights, self.support, strict=True):
+                if weight > 0:
+                    flat[starts + policy(contexts)] += weight
         mass[rows, reference] = 0.0
         mass[rows, reference] = mass.sum(axis=1)
         mass += self.smoothing * self.weights.sum()

@@ -25,11 +25,12 @@ def check_known(known: ArrayLike, *, rewards: FloatArray, rounds: IntArray, repe
     """From which round on each reward was known (n,), -1 where it is not in; rewards are NaN there and nowhere else."""
     given = np.asarray(known)
     check_shape(given, name="known", shape=rewards.shape)
-    if given.dtype.kind in "if" and (low := np.flatnonzero(given < NOT_IN)).size:
+    if (numbers := given.dtype.kind in "iuf") and (low := np.flatnonzero(given < NOT_IN)).size:
         row = int(low[0])
         raise RowError(f"known must be a round, or -1 where a reward is not in; got {given[row]} in {ROW}", row)
     # Shifted by one, as what is checked there starts at 0.
-    out = integers(given + 1 if given.dtype.kind in "if" else given, name="known", shape=rewards.shape) - 1
+    shifted = given.astype(np.float64 if given.dtype.kind == "f" else np.int64) + 1 if numbers else given
+    out = integers(shifted, name="known", shape=rewards.shape) - 1
     out.setflags(write=False)
     if repeats.max() > 1:
         raise InputError(
@@ -92,6 +93,15 @@ def late_words(known: IntArray | None) -> tuple[str, ...]:
     verb = "is" if out == 1 else "are"
     words = f"{count_of(out, 'reward')} of {len(known):,} {verb} not in, and counted at the worst for the claim"
     return (KNOWN_REMARK, f"{words}: nothing is assumed of why")
+
+
+def check_all_in(rewards: FloatArray, *, by: str) -> None:
+    """Raise where a reward (n,) is not in; by: who cannot do without."""
+    if (out := int(np.isnan(rewards).sum())) > 0:
+        raise InputError(
+            f"{count_of(out, 'reward')} of {len(rewards):,} not in yet, and {by} needs all of them; wait until they "
+            "are, or take the first rounds whose rewards are (log.only(…))"
+        )
 
 
 def as_known(rewards: FloatArray, known: IntArray, *, before: int) -> tuple[FloatArray, IntArray]:

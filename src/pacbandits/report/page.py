@@ -188,6 +188,7 @@ def _value_rows(s: Summary) -> Iterable[tuple[str, ...]]:
 def _arm_rows(s: Summary) -> Iterable[tuple[str, ...]]:
     for arm in s.arms[:MAX_SHOWN_ACTIONS]:
         mean = "—" if arm.mean is None else s.show(arm.mean)
+        mean += f" ({arm.awaited:,} not in)" if arm.awaited else ""
         yield plain(arm.action), f"{arm.rows:,}", f"{100 * arm.share:.3g} %", mean
 
 

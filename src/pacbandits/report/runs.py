@@ -144,6 +144,7 @@ def _tried_figures(summary: Summary) -> dict[str, str]:
     return {
         f"rows with {one_line(arm.action)}": f"{arm.rows:,}"
         + ("" if arm.mean is None else f", mean {outcome} {summary.show(arm.mean)}")
+        + (f" ({arm.awaited:,} not in)" if arm.awaited else "")
         for arm in shown
     }
 

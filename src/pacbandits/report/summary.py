@@ -317,7 +317,7 @@ def _leaves(policy: TreePolicy, log: Log, names: tuple[str, ...]) -> tuple[Leaf,
             return
         estimates: list[float] = []
         for action in range(log.n_actions):
-            mine = there & (log.actions == action)
+            mine = there & (log.actions == action) & ~log.awaited
             weights = log.weights[mine] / log.played_propensities[mine]
             mean = float(weights @ log.rewards[mine] / weights.sum()) if mine.any() else np.nan
             estimates.append(low + unit * mean)

@@ -77,9 +77,11 @@ def predict_by_round(log: Log, model: RewardModel) -> FloatArray:
 
 
 def _predict_by_round(log: Log, model: RewardModel) -> FloatArray:
-    out = np.empty((len(log), log.n_actions))
+    out, last = np.empty((len(log), log.n_actions)), np.zeros(len(log), dtype=np.bool_)
+    fitted: Fitted = no_idea(log.n_actions)
     for number in np.unique(log.rounds):
         now, before = log.rounds == number, log.known_by(int(number))
-        fitted = model.fit(log.only(before)) if before.any() else no_idea(log.n_actions)
+        if (before != last).any():  # a round that goes on with what the one before it knew needs no other fit
+            fitted, last = model.fit(log.only(before)), before
         out[now] = predict_once(fitted, log.contexts.take(np.flatnonzero(now)))
     return out

@@ -67,8 +67,11 @@ def outlook(certificate: Certificate, log: Log, policies: PolicyClass, *, model:
     # Where weight has still to move to a single policy, a row moves as much as it stakes.
     to_move = certificate.slack * certificate.independent if certificate.slack > MAX_SLACK else 0.0
     made = model_from_json(certificate.model) if model is None else model
-    part = _sampled(log)
-    fitted = made.fit(log)
+    informed = log.rows_in()
+    if informed is None:
+        return Outlook(np.inf, np.inf)
+    part = _sampled(informed)
+    fitted = made.fit(informed)
     ledger = Ledger.of(part, fitted.predict(part.contexts))
     mixed = _mixture(part, ledger)
     epsilon = certificate.unit_epsilon

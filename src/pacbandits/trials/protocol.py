@@ -272,6 +272,11 @@ def check_played(state: State, plan: Plan, log: Log, *, rewards: RewardBounds) -
             f"the log of round {number} tells whose rows they are, and a trial takes each for another person; leave "
             "out the units, and certify all rounds together with them"
         )
+    if log.known is not None:
+        raise InputError(
+            f"the log of round {number} tells that rewards came late, and a round is absorbed once they are all in; "
+            "leave out `known` where they are, or catch up with all rounds at once (trials.late.catch_up)"
+        )
     if log.samples != plan.samples:
         raise InputError(f"round {number} asks for {plan.samples} interactions, but the log has {log.samples}")
     if rewards.in_unit and (log.rewards.min() < 0 or log.rewards.max() > 1):

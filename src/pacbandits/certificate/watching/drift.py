@@ -34,6 +34,10 @@ nD²/(8σ²), as much as the likelihood ratio of two known means could.
 one batch. With h the share of its visits that lie in a half, and X̄ the mean of X among these, the factor of a unit is
 at most ((1 + λX̄)/(1 + λm))^h ≤ 1 + hλ(X̄ − m)/(1 + λm), which is 1 on average if m is the mean of hX̄ by that of h.
 
+**Rewards that come late.** Rows whose rewards are in may differ from those whose are not, as a failure may be known
+sooner than a success. So only the first rounds are looked at whose rewards are all in: how many these are may depend on
+anything, as the bound is of all batches at once.
+
 Segments are cut by the contexts of batch 0, where they and pairs do not bet; actions bet there with stakes and
 predictions that are constants.
 """
@@ -72,8 +76,12 @@ def look_for_drift(log: Log, *, needed: float, first_rows: int = FIRST_BATCH_ROW
     why_not = "" if by_rounds else reason_against_order(log)
     if why_not:
         return Check(DRIFT, 0.0, needed, "", why_not)
+    waits = "" if (out := int(log.awaited.sum())) == 0 else f"; {count_of(out, 'reward')} not in yet"
+    complete = first_complete(log)
+    if complete is None:
+        return Check(DRIFT, 0.0, needed, "", f"changes are looked for in rounds whose rewards are all in{waits}")
     cut = batches_of_rounds if by_rounds else batches_of_rows
-    log = first_visits(log)
+    log = first_visits(complete)
     batches = cut(log, first_rows=first_rows)
     if len(batches) < 2:
         what = "rows" if batches.by_rows else "rounds"
@@ -87,15 +95,25 @@ def look_for_drift(log: Log, *, needed: float, first_rows: int = FIRST_BATCH_ROW
         return Check(DRIFT, 0.0, needed, "", why_not, by_rows=batches.by_rows)
     found = find_change(means, needed=needed)
     people = "" if log.units is None else ", the first visits of people,"
+    cuts = f"in {count_of(len(batches), 'batch')}{waits}"
     number, noun = (len(log), "row") if batches.by_rows else (len(np.unique(log.rounds)), "round")
     return Check(
         DRIFT,
         found.log_evidence,
         needed,
         _words(log, batches, means, found),
-        f"{means.looked_at}, over {in_number(number, number, noun)}{people} in {count_of(len(batches), 'batch')}",
+        f"{means.looked_at}, over {in_number(number, number, noun)}{people} {cuts}",
         by_rows=batches.by_rows,
     )
+
+
+def first_complete(log: Log) -> Log | None:
+    """The rounds before the first that awaits a reward; None where that is the first of all."""
+    out = log.rounds[log.awaited]
+    if len(out) == 0:
+        return log
+    before = log.rounds < out.min()
+    return log.only(before) if before.any() else None
 
 
 @dataclass(frozen=True)

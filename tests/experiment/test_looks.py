@@ -1,0 +1,188 @@
+"""Looks: what they show before anything is in, while rewards are out, and when all is proven."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import timedelta
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+import pacbandits as pb
+from pacbandits.experiment.leaves import Leaf, leaves_of
+from pacbandits.experiment.looks import Look, mean_reward
+from pacbandits.experiment.outlooks import ToGo, look_forward, people_a_day
+from pacbandits.experiment.rules import Forecast, GuardrailRule, LateRule
+from pacbandits.policies.trees.tree import AtMost, Branch, Is, IsMissing, TreePolicy
+from tests.experiment.cases import ACTIONS, protocol
+from tests.experiment.live import Played
+
+FORETOLD = Forecast((900.0, 1200.0, None), (4.0, 6.0, None), 1500.0)
+
+
+@pytest.fixture(scope="module")
+def seen(tmp_path_factory):
+    """An experiment with all that there can be: before anything, on its way, and done."""
+    options = {"epsilon": 0.25, "holdout": 0.2, "guardrail": GuardrailRule("complaint", 0.2), "plan": FORETOLD}
+    live = Played(tmp_path_factory.mktemp("looks") / "a.db", options)
+    found = {"empty": live.experiment.status().to_json()}
+    live.day(guardrail=lambda _: 0.05, told=0.0)
+    found["awaited"] = live.advance()
+    for _ in range(12):
+        live.day(guardrail=lambda _: 0.05, told=0.97)
+        found["way"], found["done"] = found.get("done"), live.advance()
+        if found["done"]["state"] == "certified":
+            break
+    return found
+
+
+def test_before_anything_is_in_nothing_is_said(seen):
+    assert seen["empty"]["claim"] is None
+    out = seen["awaited"]
+    assert out["value"] is None
+    assert [arm["rewards_in"] for arm in out["arms"]] == [0, 0, 0]
+    assert sum(arm["assigned"] for arm in out["arms"]) + out["holdout_assigned"] == 200
+    assert out["health"]["awaited_share"] == 1.0
+    assert out["to_go"]["plan"] == FORETOLD.to_json()
+    json.dumps(out, allow_nan=False)
+
+
+def test_what_is_proven_and_likely_is_told_in_the_end(seen):
+    out = seen["done"]
+    assert out["state"] == "certified"
+    claim, value = out["claim"], out["value"]
+    assert claim["certified"]
+    assert claim["certified_epsilon"] <= 0.25
+    assert claim["delta"] == pytest.approx(0.05 * 0.9)
+    assert any("may be anything" in words for words in claim["assumptions"])
+    for part in ("policy", "standard", "lift"):
+        assert value[part]["low"] < value[part]["estimate"] < value[part]["high"]
+    assert value["standard"]["low"] < 0.3 < value["standard"]["high"]
+    assert (out["to_go"]["samples"], out["to_go"]["days"]) == (0, 0.0)
+    assert 0.2 < out["to_go"]["plain_trial"] / claim["samples"] < 20
+    assert out["policy"]["kind"] in ("tree", "lottery")
+    json.dumps(out, allow_nan=False)
+
+
+def test_arms_leaves_and_health_are_those_of_the_rows(seen):
+    out = seen["done"]
+    arms, leaves, health = out["arms"], out["leaves"], out["health"]
+    assert sum(arm["share"] for arm in arms) == pytest.approx(1.0)
+    assert arms[0]["mean"] == pytest.approx(0.3, abs=0.12)
+    assert sum(leaf["share"] for leaf in leaves) == pytest.approx(1.0)
+    assert all(sum(leaf["shares"].values()) == pytest.approx(1.0) for leaf in leaves)
+    assert leaves[0]["where"].startswith("age ≤")
+    assert (leaves[0]["action"], len(leaves)) == ("discount", 2)
+    assert {check["name"] for check in health["checks"]} == {"drift", "sample ratio"}
+    assert not any(check["alarm"] for check in health["checks"])
+    assert [test["of"] for test in health["guardrail"]["tests"]] == ["all", *ACTIONS]
+    assert 0.0 < health["least_propensity"] <= 1 / 3
+
+
+def test_on_the_way_it_is_told_how_far_it_is(seen):
+    out = seen["way"]
+    assert out["claim"] is None or not out["claim"]["certified"]
+    more = out["to_go"]["samples"]
+    assert more is None or out["to_go"]["days"] == pytest.approx(more / 160, rel=0.3)
+
+
+def test_the_holdout_is_compared_between_bounds(seen):
+    compared = seen["done"]["holdout_compared"]
+    for part, rows in (("holdout", seen["done"]["holdout_assigned"]), ("experiment", None)):
+        one = compared[part]
+        assert one["low"] < one["mean"] < one["high"]
+        assert rows is None or one["rows"] <= rows
+    assert compared["holdout"]["low"] < 0.3 < compared["holdout"]["high"]
+
+
+def test_looks_are_written_and_read(tmp_path):
+    live = Played(tmp_path / "a.db", {"late": LateRule("window", 3600.0)})
+    live.day(50)
+    live.advance()
+    stored = Look(number=3, snapshot_at=5, samples=7, claim={"a": 1}, arms=({"b": 2},), health={"c": None})
+    assert Look.from_json(json.loads(json.dumps(stored.to_json()))) == stored
+
+
+def test_bounds_on_means_hold_at_all_times_whatever_is_still_out():
+    """At every look the bounds hold for the mean of all rewards, though bad ones are reported late or never."""
+    rng, mean, delta, wrong = np.random.default_rng(0), 0.3, 0.2, 0
+    for _ in range(60):
+        rewards = (rng.random(400) < mean).astype(float)
+        known = np.where((rewards > 0) | (rng.random(400) < 0.7), np.arange(400) // 100 + 1, -1)
+        late = np.where(known < 0, np.nan, rewards)
+        bad = False
+        for n in (100, 200, 400):
+            log = pb.Log.of(
+                pb.Contexts.of(np.zeros((n, 1))),
+                actions=np.zeros(n, dtype=int),
+                rewards=late[:n],
+                propensities=np.ones((n, 1)),
+                rounds=np.arange(n) // 100,
+                known=known[:n],
+            )
+            found = mean_reward(log, delta=delta)
+            bad |= not found["low"] <= mean <= found["high"]
+        wrong += bad
+    assert wrong <= binom.ppf(0.999, 60, delta)
+
+
+def test_leaves_are_said_in_words():
+    tree = Branch(
+        AtMost("age", 40.5),
+        Branch(Is("country", "DE"), 1, 0),
+        Branch(AtMost("income", 3.0, missing=False), 2, Branch(IsMissing("income"), 1, 0)),
+    )
+    features = [[30, 1, 1], [30, 0, 1], [50, 0, 2], [50, 0, np.nan], [50, 0, 4]]
+    names, labels = ["age", "country", "income"], [None, ("AT", "DE"), None]
+    log = pb.Log.of(
+        pb.Contexts.of(features, names=names, categories=labels),
+        actions=[1, 0, 0, 2, 2],
+        rewards=np.zeros(5),
+        propensities=np.full((5, 3), 1 / 3),
+    )
+    found = leaves_of(TreePolicy(tree, 3), log, ACTIONS)
+    assert [one.where for one in found] == [
+        "age ≤ 40.5 and country is DE",
+        "age ≤ 40.5 and country is not DE",
+        "age > 40.5 and income ≤ 3 (missing: no)",
+        "age > 40.5 and income is missing or > 3 and income is missing",
+        "age > 40.5 and income is missing or > 3 and income is not missing",
+    ]
+    assert [one.share for one in found] == [0.2] * 5
+    assert found[0].shares == {"standard": 0.0, "discount": 1.0, "free shipping": 0.0}
+    assert [Leaf.from_json(json.loads(json.dumps(one.to_json()))) for one in found] == list(found)
+    everybody = leaves_of(TreePolicy(2, 3), log, ACTIONS)
+    assert [(one.where, one.share, one.action) for one in everybody] == [("everybody", 1.0, "free shipping")]
+    listed = pb.Finite([[0, 1]], n_actions=3).policy(0)
+    of_ids = replace(log, contexts=replace(log.contexts, ids=np.array([0, 1, 1, 0, 0])))
+    assert [one.where for one in leaves_of(listed, of_ids, ACTIONS)] == [
+        "where it says standard",
+        "where it says discount",
+    ]
+
+
+def test_traffic_is_that_of_the_last_week():
+    day = round(timedelta(days=1).total_seconds() * 1e6)
+    at = np.concatenate([np.arange(100), 20 * day + np.arange(70) * (day // 10)])
+    assert people_a_day(at, now=27 * day) == pytest.approx(10.0)
+    assert people_a_day(at[:5], now=27 * day) is None
+    assert people_a_day(np.arange(50), now=60) is None
+    assert people_a_day(at[:100], now=27 * day) is None
+
+
+def test_before_the_first_reward_the_plan_is_all_there_is():
+    trial_class = protocol().policy_class
+    assert look_forward(None, None, trial_class, a_day=None, plan=None) is None
+    found = look_forward(None, None, trial_class, a_day=10.0, plan=FORETOLD)
+    assert found == ToGo(None, None, 1500, FORETOLD)
+    assert ToGo.from_json(json.loads(json.dumps(found.to_json()))) == found
+
+
+def test_a_plain_trial_takes_as_many_as_it_has_taken():
+    """Where exploration was uniform, a plain trial would have taken the same."""
+    problem = pb.load_problem("trees:contexts=60,features=2,bins=4,actions=3,competitive=2")
+    done = pb.run(problem, algorithm="uniform", epsilon=0.3, delta=0.05, rng=1)
+    found = look_forward(done.certificate, done.log, problem.policies, a_day=50, plan=None)
+    assert found.plain_trial == done.certificate.samples
