@@ -34,6 +34,21 @@ if TYPE_CHECKING:
     from pacbandits.design import Solution as Solution
     from pacbandits.design import solve_design as solve_design
     from pacbandits.errors import InputError as InputError
+    from pacbandits.experiment.auditing import Audit as Audit
+    from pacbandits.experiment.auditing import audit as audit
+    from pacbandits.experiment.experiment import Experiment as Experiment
+    from pacbandits.experiment.experiment import list_experiments as list_experiments
+    from pacbandits.experiment.exported import Record as Record
+    from pacbandits.experiment.exported import read_record as read_record
+    from pacbandits.experiment.people import Assignment as Assignment
+    from pacbandits.experiment.people import Recorded as Recorded
+    from pacbandits.experiment.protocol import ExperimentProtocol as ExperimentProtocol
+    from pacbandits.experiment.rules import GuardrailRule as GuardrailRule
+    from pacbandits.experiment.rules import LateRule as LateRule
+    from pacbandits.experiment.sealing import Seal as Seal
+    from pacbandits.experiment.status import Result as Result
+    from pacbandits.experiment.status import Status as Status
+    from pacbandits.experiment.toml_files import read_protocol as read_protocol
     from pacbandits.exports import DeployedPolicy as DeployedPolicy
     from pacbandits.exports import to_python as to_python
     from pacbandits.exports import to_rules as to_rules
@@ -133,6 +148,15 @@ _HOMES: dict[str, tuple[str, ...]] = {
         "solve_design",
     ),
     "errors": ("InputError",),
+    "experiment.auditing": ("Audit", "audit"),
+    "experiment.experiment": ("Experiment", "list_experiments"),
+    "experiment.exported": ("Record", "read_record"),
+    "experiment.people": ("Assignment", "Recorded"),
+    "experiment.protocol": ("ExperimentProtocol",),
+    "experiment.rules": ("GuardrailRule", "LateRule"),
+    "experiment.sealing": ("Seal",),
+    "experiment.status": ("Result", "Status"),
+    "experiment.toml_files": ("read_protocol",),
     "exports": (
         "DeployedPolicy",
         "to_python",
@@ -243,8 +267,10 @@ __all__ = [
     "Affordable",
     "Algorithm",
     "Answer",
+    "Assignment",
     "Assumptions",
     "AsymptoticCertificate",
+    "Audit",
     "Bernoulli",
     "Certificate",
     "Claim",
@@ -257,12 +283,16 @@ __all__ = [
     "DeployedPolicy",
     "Design",
     "DesignTask",
+    "Experiment",
+    "ExperimentProtocol",
     "Exploration",
     "Finite",
     "Gaussian",
     "Given",
+    "GuardrailRule",
     "InputError",
     "Interval",
+    "LateRule",
     "Learned",
     "Learning",
     "LearntClass",
@@ -281,14 +311,19 @@ __all__ = [
     "Quantiles",
     "RealizableCertificate",
     "RealizableComplexity",
+    "Record",
+    "Recorded",
     "Restrictions",
+    "Result",
     "RewardBounds",
     "Run",
     "Scenario",
+    "Seal",
     "Setting",
     "Shifted",
     "Solution",
     "State",
+    "Status",
     "StudyPlan",
     "Traffic",
     "Trees",
@@ -298,12 +333,14 @@ __all__ = [
     "Verdict",
     "Worth",
     "__version__",
+    "audit",
     "built_in",
     "certify",
     "certify_asymptotically",
     "evaluate",
     "from_open_bandit",
     "learn_class",
+    "list_experiments",
     "load_certificate",
     "load_plan",
     "load_policies",
@@ -318,6 +355,8 @@ __all__ = [
     "policy_class",
     "policy_from_json",
     "read_log",
+    "read_protocol",
+    "read_record",
     "run",
     "save_certificate",
     "save_plan",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 from textwrap import indent
-from typing import Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
@@ -22,7 +22,11 @@ from pacbandits.cli.reading import (
     reading_options,
 )
 from pacbandits.cli.shared import PARTIAL, app, print_json, say, status
-from pacbandits.errors import one_line, plain
+from pacbandits.errors import InputError, one_line, plain
+
+if TYPE_CHECKING:
+    from pacbandits.certificate import Claim
+    from pacbandits.experiment.auditing import Audit
 
 
 @app.command("verify")
@@ -49,6 +53,13 @@ def verify_certificate(
             "[cyan]run[/] wrote beside it."
         ),
     ] = None,
+    head: Annotated[
+        str | None,
+        typer.Option(
+            help="A head of the record's chain that you noted down while the experiment ran: what came before it must "
+            "still be as it was then. For the export of an experiment."
+        ),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a sentence.")] = False,
 ) -> None:
     """Check somebody's certificate against the table of the test that it was made from: every figure is computed again,
@@ -57,6 +68,10 @@ def verify_certificate(
     Code 3 when it does not hold, or when the table speaks against what it
     rests on: counts that do not fit the split, or drift.
 
+    The export of an experiment carries its sealed record, which is checked
+    too: that designs, stakes and leaders stood there before their rounds is
+    then no assumption any more, as of when somebody noted down a head.
+
     The table is read as it was to certify it, unless the options here say
     otherwise. What is printed with "good" is part of the claim: the class
     with all that its policies can ask, what was derived again, and what is
@@ -64,7 +79,8 @@ def verify_certificate(
 
     [dim]Examples:
     pacbandits verify proof.json log.parquet
-    pacbandits verify proof.json log.parquet --policies trees:depth=2 --contexts before.parquet[/]
+    pacbandits verify proof.json log.parquet --policies trees:depth=2 --contexts before.parquet
+    pacbandits verify proof.json export.parquet --head 5f2ab1…[/]
     """
     from pacbandits.policies.registry import describe_class, detail_class
     from pacbandits.proofs import check_expected, check_is_proof
@@ -83,12 +99,17 @@ def verify_certificate(
         verdict = recheck(made, read, proof.policies, contexts=known)
         if policies is not None:
             verdict = check_expected(verdict, proof, read, policies, contexts=known)
+    record = audit_export(log, made, head=head)
+    if record is not None:
+        verdict = record.joined(verdict)
     about = describe_class(proof.policies)
     details = detail_class(proof.policies, read.contexts) if verdict.good else ()
     if as_json:
         words = {"class": about, "policy": made.words, "claim": made.describe()}
         found = {"good": verdict.good, "certified": made.certified, "faults": list(verdict.faults)}
         derived = {name: list(getattr(verdict, name)) for name in ("alarms", "checked", "trusted")}
+        if record is not None:
+            derived |= {"head": record.head, "records": record.records, "noted": record.noted}
         shown = {"class_digest": made.class_digest, "class_details": list(details), "reading": dict(proof.reading)}
         print_json(found | {"value": verdict.value} | words | derived | shown)
     elif verdict.good:
@@ -103,11 +124,25 @@ def verify_certificate(
         for opening, lines in (("derived again", verdict.checked), ("taken on trust", verdict.trusted)):
             for line in lines:
                 say(f"{opening}: {one_line(line)}")
-        say("assuming that " + made.assuming(between=";\n  that "))
+        left = made.assumptions if record is None else record.left_to_assume(made.assumptions)
+        say("assuming that " + ";\n  that ".join(one_line(words) for words in left))
     else:
         say("not good:\n  " + "\n  ".join(one_line(fault) for fault in verdict.faults))
     if not verdict.good or verdict.alarms:
         raise typer.Exit(PARTIAL)
+
+
+def audit_export(log: Path, made: Claim, *, head: str | None) -> Audit | None:
+    """What there is to say of the record that a file of a log carries, if it does."""
+    from pacbandits.certificate import Certificate
+    from pacbandits.experiment.auditing import audit
+    from pacbandits.experiment.exported import has_sealed_record, read_record
+
+    if not has_sealed_record(log):
+        if head is not None:
+            raise InputError(f"{log} carries no sealed record, which --head could be looked for in; export one")
+        return None
+    return audit(read_record(log), made if isinstance(made, Certificate) else None, head=head)
 
 
 def as_read(reading: Mapping[str, Any]) -> str:

@@ -17,7 +17,7 @@ from typing import Any
 from pacbandits.experiment import tables
 from pacbandits.experiment.assigning import CERTIFIED, COLLECTING, PAUSED
 from pacbandits.experiment.book import Book
-from pacbandits.experiment.database import Database, Row
+from pacbandits.experiment.database import Database, Standing
 from pacbandits.experiment.extra import sqlalchemy as sa
 from pacbandits.experiment.finding import Found, find_out
 from pacbandits.experiment.fixed import Fixed
@@ -27,6 +27,7 @@ from pacbandits.experiment.live_design import Deployed, live, without
 from pacbandits.experiment.looks import Look, look_at
 from pacbandits.experiment.opened_rounds import Rounds, open_round
 from pacbandits.experiment.rounds import ENDLESS, Round
+from pacbandits.policies.registry import class_to_json
 from pacbandits.trials.trial import TrialPlan
 
 Json = dict[str, Any]
@@ -78,7 +79,7 @@ class Advancer:
             book.close()
         return True
 
-    def _lease(self, at: int) -> Row | None:
+    def _lease(self, at: int) -> Standing | None:
         """Where the experiment stands, if it is to be worked on, and nobody else does."""
         with self._database.writing(self._fixed.name) as (connection, standing):
             if standing.state not in (COLLECTING, CERTIFIED) or standing.design_until > at:
@@ -96,7 +97,7 @@ class Advancer:
         with self._database.engine.begin() as connection:
             connection.execute(_experiment(self._fixed.name).where(mine).values(designer="", design_until=0))
 
-    def _work(self, standing: Row, *, at: int, at_once: bool) -> bool:
+    def _work(self, standing: Standing, *, at: int, at_once: bool) -> bool:
         """Look at the data, if enough is new, and open the next round, if one is due."""
         snapshot = self.snapshot(at=max(at, int(standing.seen_until)))
         paused = self._watch_guardrail(snapshot, at)
@@ -215,17 +216,10 @@ class Advancer:
     def _store_look(self, found: Found, at: int) -> Look:
         """Keep what was found."""
         snapshot = found.snapshot
-        with self._database.reading() as connection:
-            before = connection.execute(
-                sa.select(tables.looks.c.body)
-                .where(tables.looks.c.experiment == self._fixed.name)
-                .order_by(tables.looks.c.number.desc())
-                .limit(1)
-            ).scalar_one_or_none()
-        last = None if before is None else Look.from_json(json.loads(before))
-        look = look_at(self._fixed.protocol, found, last=last, at=at)
-        state = found.state
-        certificate = None if look.certificate is None else look.certificate.to_json()
+        look, state = look_at(self._fixed.protocol, found, at=at), found.state
+        certificate = None
+        if look.certificate is not None:
+            certificate = look.certificate.to_json() | {"class": class_to_json(found.policies)}
         with self._database.writing(self._fixed.name) as (connection, standing):
             number = int(standing.look) + 1
             look = replace(look, number=number)

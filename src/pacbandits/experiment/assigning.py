@@ -17,7 +17,7 @@ from pacbandits.errors import InputError, plain
 from pacbandits.experiment import tables
 from pacbandits.experiment.book import Book
 from pacbandits.experiment.chain import id_of, mark_of
-from pacbandits.experiment.database import Connection, Database, Row
+from pacbandits.experiment.database import Connection, Database, Standing
 from pacbandits.experiment.draws import ACTION, HOLDOUT, draws
 from pacbandits.experiment.extra import sqlalchemy as sa
 from pacbandits.experiment.fixed import Fixed
@@ -70,7 +70,7 @@ class Assigner:
         """An assignment for each, or why there is none; stored when this returns."""
         encoded = self._fixed.encoder.encode([request.context for request in requests])
         ids, features = encoded.ids, encoded.features
-        features = features if ids is None else np.column_stack([features, ids])
+        features = features if ids is None else np.column_stack([features, ids.astype(np.float64)])
         out: list[Assignment | InputError | None] = [encoded.errors.get(number) for number in range(len(requests))]
         units: list[str] = []
         for number, request in enumerate(requests):
@@ -88,7 +88,7 @@ class Assigner:
     def _assign(
         self,
         connection: Connection,
-        standing: Row,
+        standing: Standing,
         wanted: list[int],
         units: list[str],
         features: FloatArray,
@@ -129,7 +129,7 @@ class Assigner:
     def _draw(
         self,
         connection: Connection,
-        standing: Row,
+        standing: Standing,
         book: Book,
         fresh: list[int],
         visits: list[int],
@@ -172,7 +172,7 @@ class Assigner:
         }
         return out
 
-    def _round(self, connection: Connection, standing: Row) -> Round:
+    def _round(self, connection: Connection, standing: Standing) -> Round:
         """The open round."""
         if not self._rounds.all or self._rounds.all[-1].number < standing.round:
             self._rounds.read(connection)
@@ -209,7 +209,7 @@ def choose(propensities: FloatArray, drawn: FloatArray) -> IntArray:
     return (bounds <= drawn[:, None]).sum(axis=1).astype(np.int64)
 
 
-def refused(name: str, standing: Row) -> NotCollecting:
+def refused(name: str, standing: Standing) -> NotCollecting:
     """Why nobody new is taken in."""
     why = f": {plain(standing.reason)}" if standing.reason else ""
     remedy = "resume it" if standing.state == PAUSED else "give them what its result says"

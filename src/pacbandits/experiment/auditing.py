@@ -17,14 +17,18 @@ together. What a chain cannot show: that the contexts, rewards and times that we
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from math import comb
 from typing import Any
 
 import numpy as np
 
 from pacbandits.arrays import BoolArray, IntArray, as_read
-from pacbandits.certificate.certificate import Certificate
+from pacbandits.certificate.certificate import BETS_FIXED, LED, ROUNDS, Certificate
+from pacbandits.certificate.claim import FIXED
+from pacbandits.certificate.verify import Verdict
+from pacbandits.checks import texts
 from pacbandits.errors import InputError, count_of
 from pacbandits.experiment.chain import (
     ASSIGNMENT,
@@ -44,10 +48,17 @@ from pacbandits.policies.base import PolicyClass
 from pacbandits.policies.registry import class_from_json, digest_class
 from pacbandits.policies.without import without
 from pacbandits.records import Contexts
-from pacbandits.records.late import NOT_IN
+from pacbandits.records.late import KNOWN_REMARK, NOT_IN
 
 Json = dict[str, Any]
 PROPENSITY_ROUNDING = 1e-9
+# What claims of trials assume that a record shows.
+SHOWN = (FIXED, ROUNDS, BETS_FIXED, LED, KNOWN_REMARK)
+NOTED = "records were made when they say; those up to the head that was noted down, no later than that was noted"
+NOBODY_NOTED = (
+    "the record was made while the experiment ran, and not afterwards (a head that somebody noted down meanwhile would "
+    "show that: --head)"
+)
 NEVER = 2**62  # the number of a record that is not there
 
 
@@ -71,6 +82,18 @@ class Audit:
     @property
     def good(self) -> bool:
         return not self.faults
+
+    def joined(self, verdict: Verdict) -> Verdict:
+        """A verdict on the certificate of the same file, together with this."""
+        faults = (*verdict.faults, *self.faults)
+        return replace(verdict, faults=faults, checked=(*verdict.checked, *self.checked))
+
+    def left_to_assume(self, assumptions: Sequence[str]) -> tuple[str, ...]:
+        """What a certificate assumes, without what the record shows; and what that rests on."""
+        if not self.good:
+            return tuple(assumptions)
+        left = tuple(words for words in assumptions if words not in SHOWN)
+        return (*left, NOBODY_NOTED if self.noted is None else NOTED)
 
 
 def audit(record: Record, certificate: Certificate | None = None, *, head: str | None = None) -> Audit:
@@ -232,7 +255,8 @@ def _contexts(record: Record, terms: Terms, rows: IntArray) -> Contexts:
     """The contexts of some rows, coded as the protocol has them."""
     about = terms.protocol.fields("contexts", of="contexts of the protocol")
     names, d = about.texts("names"), len(about.texts("names"))
-    categories = tuple(None if one is None else tuple(one) for one in about.items("categories"))
+    listed = about.items("categories")
+    categories = tuple(None if one is None else texts(one, name="labels of a category") for one in listed)
     features = record.features[rows]
     ids = features[:, d].astype(np.int64) if features.shape[1] > d else None
     return Contexts(features[:, :d], names, categories, ids, np.full(len(rows), 1.0 / len(rows)))

@@ -16,7 +16,7 @@ from pacbandits.experiment.chain import (
     linked,
     outcome_bytes,
 )
-from pacbandits.experiment.database import Connection, Row
+from pacbandits.experiment.database import Connection, Row, Standing
 from pacbandits.experiment.extra import sqlalchemy as sa
 
 Json = dict[str, Any]
@@ -26,7 +26,7 @@ REWARD, GUARDRAIL = 0, 1  # kinds of outcomes
 class Book:
     """What one transaction adds to an experiment; `close` stores it."""
 
-    def __init__(self, connection: Connection, standing: Row, *, at: int) -> None:
+    def __init__(self, connection: Connection, standing: Standing, *, at: int) -> None:
         self.at = at
         self.name: str = standing.name
         self.sequence = int(standing.sequence)

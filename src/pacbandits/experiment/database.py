@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from pacbandits.checks import text
 from pacbandits.errors import InputError, plain
 from pacbandits.experiment import tables
+from pacbandits.experiment.extra import event, exc
 from pacbandits.experiment.extra import sqlalchemy as sa
 from pacbandits.experiment.migrations import bring_up_to_date
 from pacbandits.experiment.refusals import UnknownExperiment
@@ -22,6 +23,28 @@ LOCK_SECONDS = 30.0  # that a transaction waits for another
 Connection = sa.Connection
 _READING = "pacbandits_reading"  # the option of a connection that only reads
 Row = Any  # of a result, whose columns are attributes
+
+
+class Standing(NamedTuple):
+    """Where an experiment stands: a row of the table `standings`, which says what each is."""
+
+    name: str
+    state: str
+    reason: str
+    rows: int
+    held_out: int
+    rewards: int
+    too_late: int
+    sequence: int
+    head: bytes
+    round: int
+    round_rows: int
+    planned: int
+    designer: str
+    design_until: int
+    seen_until: int
+    look: int
+    withdrawn: str
 
 
 class Database:
@@ -42,15 +65,15 @@ class Database:
         options: dict[str, Any] = {"connect_args": {"timeout": LOCK_SECONDS}} if sqlite else {"pool_pre_ping": True}
         try:
             self.engine = sa.create_engine(url, **options)
-        except (sa.exc.ArgumentError, ModuleNotFoundError) as error:
+        except (exc.ArgumentError, ModuleNotFoundError) as error:
             raise InputError(f"cannot use the database {plain(self.url)}: {plain(error)}") from None
         self.sqlite = sqlite
         if sqlite:
-            sa.event.listen(self.engine, "connect", _on_connect)
-            sa.event.listen(self.engine, "begin", _on_begin)
+            event.listen(self.engine, "connect", _on_connect)
+            event.listen(self.engine, "begin", _on_begin)
         try:
             bring_up_to_date(self.engine)
-        except sa.exc.DBAPIError as error:
+        except exc.DBAPIError as error:
             raise InputError(f"cannot open the database {plain(self.url)}: {plain(error.orig)}") from None
 
     @contextmanager
@@ -63,14 +86,12 @@ class Database:
                 yield connection
 
     @contextmanager
-    def writing(self, name: str) -> Generator[tuple[Connection, Row]]:
+    def writing(self, name: str) -> Generator[tuple[Connection, Standing]]:
         """A transaction on an experiment, which nobody else writes to meanwhile, and the experiment's row."""
         with self.engine.begin() as connection:
-            query = _STANDING if self.sqlite else _STANDING.with_for_update()
-            found = connection.execute(query, {"wanted": name}).one_or_none()
-            if found is None:
-                raise unknown(name, names_in(connection))
-            yield connection, found
+            if not self.sqlite:
+                connection.execute(_STANDING.with_for_update(), {"wanted": name})
+            yield connection, read_standing(connection, name)
 
     def names(self) -> tuple[str, ...]:
         """Of all experiments, in the order of the alphabet."""
@@ -83,6 +104,14 @@ class Database:
 
 
 _STANDING = sa.select(tables.standings).where(tables.standings.c.name == sa.bindparam("wanted"))
+
+
+def read_standing(connection: Connection, name: str) -> Standing:
+    """Where an experiment stands."""
+    found = connection.execute(_STANDING, {"wanted": name}).one_or_none()
+    if found is None:
+        raise unknown(name, names_in(connection))
+    return Standing(*found)
 
 
 def names_in(connection: Connection) -> tuple[str, ...]:
@@ -105,7 +134,7 @@ def database_url(given: str | Path) -> Any:
         return sa.URL.create("sqlite", database=words)
     try:
         url = sa.make_url(words)
-    except sa.exc.ArgumentError:
+    except exc.ArgumentError:
         raise InputError(
             f"--database must be a file, or a URL such as postgresql://user@host/name, got {plain(words)}"
         ) from None

@@ -25,8 +25,9 @@ from pacbandits.experiment.advancing import Advancer
 from pacbandits.experiment.assigning import COLLECTING, Assigner
 from pacbandits.experiment.book import Book
 from pacbandits.experiment.chain import BEGINNING, canonical
-from pacbandits.experiment.database import Database
+from pacbandits.experiment.database import Database, read_standing
 from pacbandits.experiment.exporting import write_export
+from pacbandits.experiment.extra import exc
 from pacbandits.experiment.extra import sqlalchemy as sa
 from pacbandits.experiment.fixed import Fixed, read_fixed
 from pacbandits.experiment.live_design import LiveDesign
@@ -125,12 +126,11 @@ class Experiment:
             with base.engine.begin() as connection:
                 connection.execute(sa.insert(tables.experiments), fixed)
                 connection.execute(sa.insert(tables.standings), standing)
-                query = sa.select(tables.standings).where(tables.standings.c.name == protocol.name)
-                book = Book(connection, connection.execute(query).one(), at=at)
+                book = Book(connection, read_standing(connection, protocol.name), at=at)
                 book.enter("created", {"protocol": protocol.published(), "digest": protocol.digest})
                 open_round(book, first)
                 book.close()
-        except sa.exc.IntegrityError:
+        except exc.IntegrityError:
             raise AlreadyThere(
                 f"there is an experiment '{plain(protocol.name)}' already; protocols never change: take another name"
             ) from None

@@ -95,7 +95,7 @@ def read_record(path: str | Path) -> Record:
             for name in KINDS
         }
         return Record(
-            about=told.given,
+            about=dict(told.given),
             entries=entries,
             log=Log.read(path),
             columns={

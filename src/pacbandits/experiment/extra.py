@@ -9,10 +9,11 @@ from pacbandits.errors import InputError
 
 if TYPE_CHECKING:
     import sqlalchemy
+    from sqlalchemy import event, exc
 else:
     try:
-        sqlalchemy = import_module("sqlalchemy")
+        sqlalchemy, event, exc = (import_module(name) for name in ("sqlalchemy", "sqlalchemy.event", "sqlalchemy.exc"))
     except ModuleNotFoundError:
         raise InputError("experiments are kept by SQLAlchemy; pip install 'pacbandits[service]'") from None
 
-__all__ = ["sqlalchemy"]
+__all__ = ["event", "exc", "sqlalchemy"]

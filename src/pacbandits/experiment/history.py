@@ -73,16 +73,20 @@ class History:
         self._fixed = fixed
         d, a = fixed.width, fixed.protocol.n_actions
         self._outcomes = 0  # records read so far end before this number
+        none, nothing = np.zeros(0, dtype=np.int64), np.zeros(0)
         self.rows = Rows(
-            *(np.zeros(0, dtype=np.int64) for _ in range(4)),
-            np.zeros(0, dtype=np.bool_),
-            np.zeros(0, dtype=np.int64),
-            np.zeros((0, d)),
-            np.zeros((0, a)),
-            np.zeros(0),
-            np.zeros(0, dtype=np.int64),
-            np.zeros(0),
-            np.zeros(0, dtype=np.int64),
+            sequence=none,
+            rounds=none,
+            actions=none,
+            visits=none,
+            holdout=none > 0,
+            at=none,
+            features=np.zeros((0, d)),
+            propensities=np.zeros((0, a)),
+            rewards=nothing,
+            reward_sequence=none,
+            guardrail=nothing,
+            guardrail_sequence=none,
         )
 
     def read(self, connection: Connection) -> Rows:

@@ -88,11 +88,10 @@ class Look:
         )
 
 
-def look_at(protocol: ExperimentProtocol, found: Found, *, last: Look | None = None, at: int) -> Look:
+def look_at(protocol: ExperimentProtocol, found: Found, *, at: int) -> Look:
     """What the data say.
 
-    protocol: of the experiment. found: what its trial makes of a snapshot. last: the look before. at: when this is, in
-    microseconds.
+    protocol: of the experiment. found: what its trial makes of a snapshot. at: when this is, in microseconds.
     """
     snapshot, state = found.snapshot, found.state
     log = None if state is None else state.log

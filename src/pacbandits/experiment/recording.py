@@ -21,7 +21,8 @@ from pacbandits.experiment.refusals import Contradiction, UnknownAssignment
 
 ROWS_ASKED_AT_ONCE = 500  # of a database, in one query
 _WORDS = {REWARD: "reward", GUARDRAIL: "guardrail"}
-_ROWS, _EXPERIMENT = sa.bindparam("rows", expanding=True), sa.bindparam("experiment")
+_ROWS = sa.bindparam("rows", expanding=True, type_=sa.BigInteger)
+_EXPERIMENT = sa.bindparam("experiment", type_=sa.Text)
 _A, _O = tables.assignments.c, tables.outcomes.c
 _ASSIGNED = sa.select(_A.row, _A.at).where(_A.experiment == _EXPERIMENT, _A.row.in_(_ROWS))
 _KNOWN = sa.select(_O.row, _O.kind, _O.value).where(_O.experiment == _EXPERIMENT, _O.row.in_(_ROWS))
@@ -87,7 +88,7 @@ class Recorder:
         if report.guardrail is not None and protocol.guardrail is None:
             raise InputError("the experiment has no guardrail; report the reward alone")
         _check(report.guardrail, "guardrail", 0.0, 1.0)
-        row = row_of(self._fixed.secret, report.id) if isinstance(report.id, str) else None
+        row = row_of(self._fixed.secret, report.id)
         if row is None:
             raise unknown_assignment(report.id)
         return row
@@ -119,7 +120,7 @@ def unknown_assignment(given: object) -> UnknownAssignment:
 def _check(value: float | None, name: str, low: float, high: float) -> None:
     if value is None:
         return
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+    if isinstance(value, bool) or not math.isfinite(value):
         raise InputError(f"a {name} is a number, got {plain(value)}")
     if not low <= value <= high:
         raise InputError(

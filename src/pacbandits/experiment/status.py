@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pacbandits.experiment import tables
-from pacbandits.experiment.database import Connection, Database, Row, names_in, unknown
+from pacbandits.experiment.database import Connection, Database, Row, read_standing
 from pacbandits.experiment.extra import sqlalchemy as sa
 from pacbandits.experiment.fixed import Fixed
 from pacbandits.experiment.opened_rounds import Rounds
@@ -75,14 +75,14 @@ class Result:
 def read_status(database: Database, fixed: Fixed, rounds: Rounds, *, at: int) -> Status:
     """Where an experiment stands."""
     with database.reading() as connection:
-        standing = _standing(connection, fixed.name)
+        standing = read_standing(connection, fixed.name)
         now = rounds.read(connection)[standing.round]
         last, best = _look(connection, fixed.name), _look(connection, fixed.name, best=True)
         curve = _curve(connection, fixed.name)
         entries = events_in(connection, fixed.name, most=MAX_EVENTS)
         missed = _missed(connection, fixed, at)
     claim = None if best is None else json.loads(best.body)["claim"]
-    found = {} if last is None else json.loads(last.body)
+    found: Json = {} if last is None else json.loads(last.body)
     p, hours = fixed.protocol, fixed.protocol.round_hours
     in_, assigned = int(standing.rewards), int(standing.rows)
     figures: Json = {
@@ -129,7 +129,7 @@ def read_status(database: Database, fixed: Fixed, rounds: Rounds, *, at: int) ->
 def read_result(database: Database, fixed: Fixed) -> Result:
     """What is proven so far."""
     with database.reading() as connection:
-        standing = _standing(connection, fixed.name)
+        standing = read_standing(connection, fixed.name)
         best = _look(connection, fixed.name, best=True)
     if best is None:
         return Result(fixed.name, standing.state, False, None, None, None, None, None)
@@ -144,13 +144,6 @@ def read_result(database: Database, fixed: Fixed) -> Result:
         certificate=certificate,
         look=int(best.number),
     )
-
-
-def _standing(connection: Connection, name: str) -> Row:
-    found = connection.execute(sa.select(tables.standings).where(tables.standings.c.name == name)).one_or_none()
-    if found is None:
-        raise unknown(name, names_in(connection))
-    return found
 
 
 def best_look(t: Any) -> Any:

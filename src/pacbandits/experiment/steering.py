@@ -10,7 +10,7 @@ from pacbandits.errors import InputError, nearest, plain
 from pacbandits.experiment import tables
 from pacbandits.experiment.assigning import CERTIFIED, COLLECTING, PAUSED, STOPPED
 from pacbandits.experiment.book import Book
-from pacbandits.experiment.database import Connection, Database, Row
+from pacbandits.experiment.database import Connection, Database, Standing
 from pacbandits.experiment.extra import sqlalchemy as sa
 from pacbandits.experiment.fixed import Fixed
 from pacbandits.experiment.live_design import LiveDesign, without
@@ -97,7 +97,7 @@ class Steerer:
             book.changes |= {"state": state, "reason": words if state in (PAUSED, STOPPED) else ""}
             book.close()
 
-    def _check(self, standing: Row, states: tuple[str, ...], what: str) -> None:
+    def _check(self, standing: Standing, states: tuple[str, ...], what: str) -> None:
         if standing.state not in states:
             raise NotCollecting(f"the experiment '{plain(self._fixed.name)}' is {standing.state}; {what}")
 

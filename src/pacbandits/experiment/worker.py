@@ -14,6 +14,7 @@ import signal
 import sys
 import threading
 from contextlib import suppress
+from types import FrameType
 
 from pacbandits.errors import InputError
 from pacbandits.experiment.database import Database
@@ -52,8 +53,12 @@ def main(arguments: list[str] | None = None) -> int:
     with suppress(AttributeError, OSError):
         os.nice(NICENESS)
     stopped = threading.Event()
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        stopped.set()
+
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stopped.set())
+        signal.signal(number, stop)
     if given.parent is not None:
         threading.Thread(target=_follow, args=(given.parent, stopped), daemon=True).start()
     try:

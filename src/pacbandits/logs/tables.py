@@ -27,6 +27,7 @@ from pacbandits.records.delimited import read_as_text
 from pacbandits.records.identifiers import leave_out_identifiers, notice_returns
 from pacbandits.records.late import known_column, pop_known
 from pacbandits.records.log import Log, with_about
+from pacbandits.records.recorded import only_counted
 from pacbandits.records.units import unit_column
 from pacbandits.records.written import hardly_differing, read_written
 
@@ -35,13 +36,14 @@ _PROPENSITY_PREFIX = "propensity_"  # and the action: columns of the propensitie
 
 def read_table(path: Path, options: ReadingOptions) -> Log:
     """A log from the columns of a Parquet or CSV file; see `read_log`."""
-    columns = parquet.read(path)
+    columns, about = parquet.read(path), parquet.read_about(path)
+    only_counted(columns, about)
     _spell_actions(columns, options.action or "action", path)
     return log_of_columns(
         columns,
         options,
         remarks=parquet.read_remarks(path),
-        about=parquet.read_about(path),
+        about=about,
         line=parquet.cells_of(path).line,
         coded=parquet.coded_columns(path),
     )

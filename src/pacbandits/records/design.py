@@ -65,9 +65,9 @@ def spare_actions(propensities: FloatArray, actions: tuple[int, ...]) -> FloatAr
         return propensities
     out = propensities.copy()
     out[:, actions] = 0.0
-    left = np.setdiff1d(np.arange(out.shape[1]), actions)
+    left = [action for action in range(out.shape[1]) if action not in actions]
     nothing = np.flatnonzero(out.sum(axis=1) <= 0)
-    out[np.ix_(nothing, left)] = 1.0
+    out[np.ix_(nothing, np.array(left))] = 1.0
     return out / out.sum(axis=1, keepdims=True)
 
 
