@@ -52,7 +52,7 @@ def errors(*statuses: int) -> dict[int | str, Json]:
     return {status: {"model": ErrorAnswer, "description": _ERRORS[status]} for status in statuses}
 
 
-READING = errors(401, 403, 404, 429, 503)
+READING = errors(401, 403, 404, 422, 429, 503)
 STEERING = errors(401, 403, 404, 409, 413, 422, 429, 503)
 
 

@@ -198,7 +198,7 @@ class Writer:
 
 def read_head(experiment: Experiment) -> str:
     """The head of an experiment's chain, alone: the seal has all of its entries with it."""
-    t = tables.experiments.c
+    t = tables.standings.c
     with experiment.database.reading() as connection:
         return bytes(connection.execute(sa.select(t.head).where(t.name == experiment.name)).scalar_one()).hex()
 
