@@ -61,7 +61,7 @@ class Advancer:
         with self._database.reading() as connection:
             t = tables.standings.c
             sequence = connection.execute(sa.select(t.sequence).where(t.name == self._fixed.name)).scalar_one()
-            rounds = tuple(self._rounds.read(connection))
+            rounds = tuple(one for one in self._rounds.read(connection) if one.sequence < sequence)
             return Snapshot(self._fixed, self._history.read(connection), rounds, int(sequence), at)
 
     def _close_by_clock(self, at: int) -> bool:
