@@ -367,7 +367,7 @@ PAST = (
         "the model of a trial sees its own round",
         "trials/trial.py",
         "new = predict_once(state.fitted,",
-        "new = predict_once(replace(state, log=seen).fitted,",
+        "new = predict_once(replace(state, log=seen, round_number=plan.round_number).fitted,",
         "trials/test_trials.py::test_a_round_is_predicted_bet_on_and_led_without_it",
     ),
     Mutant(

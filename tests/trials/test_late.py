@@ -219,6 +219,8 @@ def test_what_cannot_be_is_said():
         catch_up(trial, states[0], [], log)
     with pytest.raises(InputError, match="rows of round 1, but 1 rounds were played"):
         catch_up(trial, states[0], fixed[:1], log)
+    with pytest.raises(InputError, match="rows must stand by round"):
+        catch_up(trial, states[0], fixed, log.take(np.arange(len(log))[::-1]))
     with pytest.raises(InputError, match="one interaction of another person"):
         catch_up(trial, states[0], fixed, replace(log, units=np.arange(len(log))))
     with pytest.raises(InputError, match="rounds"):
