@@ -139,4 +139,4 @@ def test_a_guardrail_that_pauses_is_on_the_page(live):
     page = client.get("/dashboard/experiments/checkout").text
     check_sound(page)
     assert ">paused</span>" in page
-    assert "Alarm: </strong>The guardrail “complaint” is above 0.05" in page
+    assert "<p>Paused: complaint exceeds 5&nbsp;% over all" in page
