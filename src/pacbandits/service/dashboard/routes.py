@@ -90,6 +90,7 @@ def router_for(
     router.add_api_route("/sign-in", dashboard.sign_in, methods=["POST"])
     router.add_api_route("/sign-out", dashboard.sign_out, methods=["POST"])
     router.add_api_route("", dashboard.overview, methods=["GET"])
+    router.add_api_route("/", dashboard.enter, methods=["GET"])
     router.add_api_route("/parts", dashboard.overview_again, methods=["GET"])
     router.add_api_route("/experiments/{name:path}", dashboard.one, methods=["GET"])
     router.add_api_route("/parts/{name:path}", dashboard.one_again, methods=["GET"])
@@ -176,6 +177,9 @@ class _Dashboard:
         if not _is_foreign(request):
             answer.delete_cookie(COOKIE, path=root, httponly=True, samesite="strict")
         return answer
+
+    def enter(self, request: Request) -> Response:
+        return RedirectResponse(_root(request), status_code=303, headers=HEADERS)
 
     def overview(self, request: Request) -> Response:
         allowed = self._allowed(request)
