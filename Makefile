@@ -63,7 +63,7 @@ demo: $(VENV)/.core
 # An experiment in out/demo.db with made-up visitors, until interrupted; PORT=8001 for another port.
 serve: $(VENV)/.service
 	@mkdir -p out
-	$(BIN)/pacbandits serve --demo --database out/demo.db --port $(or $(PORT),8000)
+	$(BIN)/pacbandits serve --demo --database out/demo.db --port $(or $(PORT),8000) 2> out/serve.log
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check .

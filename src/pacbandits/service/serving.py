@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import socket
+import subprocess
 import sys
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -35,6 +36,7 @@ class Serving:
     host, port: where it listens; port 0 for any that is free.
     worker: whether to start the process that closes rounds and designs.
     limits: on bodies, batches and rates.
+    demo: whether to make up an experiment and its visitors.
     """
 
     database: str | Path = DEFAULT_DATABASE
@@ -42,6 +44,7 @@ class Serving:
     port: int = DEFAULT_PORT
     worker: bool = True
     limits: ServiceLimits = field(default_factory=ServiceLimits)
+    demo: bool = False
 
 
 def serve(asked: Serving) -> None:
@@ -60,7 +63,9 @@ def serve(asked: Serving) -> None:
         key, _ = service.keys.make("", "admin")
         print(f"the admin's key, shown only now: {key}")
     host = f"[{asked.host}]" if ":" in asked.host else asked.host
-    print(f"serving on http://{host}:{listening.getsockname()[1]}", flush=True)
+    url = f"http://{host}:{listening.getsockname()[1]}"
+    print(f"serving on {url}", flush=True)
+    visitors = _demonstrate(asked.database, url) if asked.demo else None
     sys.setswitchinterval(SWITCH_SECONDS)
     config = uvicorn.Config(
         app,
@@ -79,8 +84,21 @@ def serve(asked: Serving) -> None:
         with suppress(KeyboardInterrupt):
             uvicorn.Server(config).run(sockets=[listening])
     finally:
+        if visitors is not None:
+            visitors.terminate()
         if worker is not None:
             worker.close()
+
+
+def _demonstrate(database: str | Path, url: str) -> subprocess.Popen[bytes]:
+    """Start the visitors of the demonstration, and say where to watch."""
+    from pacbandits.service.dashboard.routes import PREFIX
+    from pacbandits.service.demo import NAME, drive, prepare
+
+    key = prepare(database)
+    print(f"watch the experiment '{NAME}': {url}{PREFIX}/, and sign in with the key {key}", flush=True)
+    print("made-up visitors come until you interrupt (Ctrl-C)", flush=True)
+    return drive(url, key, database)
 
 
 def _listen(host: str, port: int) -> socket.socket:
