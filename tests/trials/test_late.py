@@ -271,3 +271,32 @@ def test_absorbing_takes_no_rewards_that_are_late():
     log = replace(log.take(np.repeat(np.arange(len(log)), log.repeats)), repeats=np.ones(plan.samples, dtype=np.int64))
     with pytest.raises(InputError, match="a round is absorbed once they are all in"):
         trial.absorb(start, plan, replace(log, known=np.ones(len(log), dtype=np.int64)))
+
+
+def test_what_was_predicted_before_is_not_predicted_again():
+    problem, trial = load_problem(LISTED), Uniform(0.05, 0.1)
+    states, _ = played(trial, problem)
+    log = late(states[-1].log, share=0.1, delay=0)
+
+    class Counting:
+        fits = 0
+
+        def fit(self, log):
+            Counting.fits += 1
+            return states[0].model.fit(log)
+
+        def to_json(self):
+            return {"kind": "counting"}
+
+    model = Counting()
+    first = predict_by_round(log.as_of(ROUNDS - 1), model)
+    assert Counting.fits == ROUNDS - 2
+    # One more round, and more rewards of the first ones: what was known before them is what it was.
+    again = predict_by_round(log, model)
+    assert Counting.fits == ROUNDS - 1
+    assert np.array_equal(first, again[: len(first)])
+    assert np.array_equal(again, predict_by_round(log, states[0].model))
+    # A reward that is another, or was known sooner, changes what follows from it.
+    other = replace(log, rewards=np.where(np.arange(len(log)) == int(np.argmin(log.awaited)), 0.5, log.rewards))
+    predict_by_round(other, model)
+    assert Counting.fits == 2 * (ROUNDS - 1)
