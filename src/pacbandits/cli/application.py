@@ -11,7 +11,9 @@ from typing import Any
 
 from pacbandits.cli import applying as _applying
 from pacbandits.cli import certifying as _certifying
+from pacbandits.cli import driving as _driving
 from pacbandits.cli import evaluating as _evaluating
+from pacbandits.cli import experiments as _experiments
 from pacbandits.cli import listing as _listing
 from pacbandits.cli import measuring as _measuring
 from pacbandits.cli import planning as _planning
@@ -25,7 +27,8 @@ from pacbandits.flags import speaking_flags
 
 __all__ = ["answer", "app"]
 # Importing them puts their commands into the application.
-_commands = (_planning, _running, _certifying, _evaluating, _verifying, _applying, _serving, _measuring, _listing)
+_commands = (_planning, _running, _experiments, _driving, _serving, _certifying, _evaluating, _verifying, _applying)
+_more_commands = (_measuring, _listing)
 
 
 def answer() -> None:
@@ -79,6 +82,6 @@ def _leave_unwritten(error: OSError) -> None:
     sys.exit(BAD_INPUT)
 
 
-for _one in app.registered_commands:
+for _one in (*app.registered_commands, *_experiments.experiments.registered_commands):
     if _one.callback is not None:
         _one.callback = _ending_well(_one.callback)

@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import Any
 
 from pacbandits.experiment import tables
-from pacbandits.experiment.assigning import CERTIFIED, COLLECTING, PAUSED
+from pacbandits.experiment.assigning import CERTIFIED, COLLECTING, PAUSED, TAKING_IN
 from pacbandits.experiment.book import Book
 from pacbandits.experiment.database import Database, Standing
 from pacbandits.experiment.extra import sqlalchemy as sa
@@ -61,7 +61,7 @@ class Advancer:
         with self._database.reading() as connection:
             t = tables.standings.c
             sequence = connection.execute(sa.select(t.sequence).where(t.name == self._fixed.name)).scalar_one()
-            rounds = tuple(self._rounds.read(connection))
+            rounds = tuple(one for one in self._rounds.read(connection) if one.sequence < sequence)
             return Snapshot(self._fixed, self._history.read(connection), rounds, int(sequence), at)
 
     def _close_by_clock(self, at: int) -> bool:
@@ -82,7 +82,7 @@ class Advancer:
     def _lease(self, at: int) -> Standing | None:
         """Where the experiment stands, if it is to be worked on, and nobody else does."""
         with self._database.writing(self._fixed.name) as (connection, standing):
-            if standing.state not in (COLLECTING, CERTIFIED) or standing.design_until > at:
+            if standing.state not in TAKING_IN or standing.design_until > at:
                 return None
             changes = {
                 "designer": self._who,
@@ -141,7 +141,7 @@ class Advancer:
         if found is None or not found.alarms:
             return False
         with self._database.writing(self._fixed.name) as (connection, standing):
-            if standing.state != COLLECTING or self._resumed_over(connection, found.alarms):
+            if standing.state not in TAKING_IN or self._resumed_over(connection, found.alarms):
                 return False
             book = Book(connection, standing, at=at)
             body = {"reason": found.words(), "by": "guardrail", "tests": [one.of for one in found.alarms]}

@@ -1,0 +1,216 @@
+"""What a status says, in sentences for people who never read of bandits."""
+
+from __future__ import annotations
+
+import math
+import re
+from datetime import datetime
+
+from pacbandits.errors import count_of, one_line
+from pacbandits.report.numbers import show_number
+from pacbandits.service.dashboard.reading import Given, Span
+
+STATES = {
+    "collecting": "collecting",
+    "designing": "collecting",
+    "paused": "paused",
+    "certified": "proven",
+    "stopped": "stopped",
+}
+_MIX = re.compile(r"[\d.]+ %: ")
+TOO_EARLY = "it is too early to say how long it will take"
+MAX_NAME_CHARACTERS = 120  # of a name within a sentence
+_HOURS_A_DAY = 24
+_DAYS_A_WEEK = 7
+_MAX_SHOWN_HOURS, _MAX_SHOWN_DAYS = 48, 21
+_ENDLESS_DAYS = 3_650
+
+
+def show(value: float | None) -> str:
+    """A figure as people read it."""
+    return show_number(value, digits=3).replace("-", "−")
+
+
+def bound(value: float | None) -> str:
+    """A distance that is proven: rounded up, so that no more is claimed than is."""
+    if value is None or value <= 0:
+        return show(value)
+    step = 10.0 ** (math.floor(math.log10(value)) - 2)
+    return show(math.ceil(value / step - 1e-9) * step)
+
+
+def signed(value: float) -> str:
+    """A difference, with its sign."""
+    return f"+{show(value)}" if value > 0 else show(value)
+
+
+def percent(share: float | None) -> str:
+    """A share: 12 %, 0.4 %."""
+    if share is None:
+        return "—"
+    figure = 100 * share
+    if 0 < figure < 0.1:
+        return "under 0.1 %"
+    near_whole = figure >= 9.95 or figure == round(figure)
+    return f"{figure:.0f} %" if near_whole else f"{figure:.1f} %"
+
+
+def about(count: float) -> str:
+    """A count that is only known roughly, to two digits."""
+    return f"{float(f'{count:.2g}'):,.0f}"
+
+
+def within(span: Span, *, sign: bool = False) -> str:
+    """An interval in words."""
+    say = signed if sign else show
+    return f"{say(span.estimate)} ({say(span.low)} to {say(span.high)})"
+
+
+def moment(time: datetime | None) -> str:
+    """A time as people write it, in UTC."""
+    return "—" if time is None else f"{time.day} {time:%b %Y, %H:%M} UTC"
+
+
+def day(time: datetime | None) -> str:
+    """A date as people write it."""
+    return "—" if time is None else f"{time.day} {time:%b %Y}"
+
+
+def lasting(days: float) -> str:
+    """A length of time: 5 hours, 12 days, 7 weeks."""
+    hours = days * _HOURS_A_DAY
+    if hours < 1:
+        return "less than an hour"
+    if hours < _MAX_SHOWN_HOURS:
+        return count_of(round(hours), "hour")
+    if days < _MAX_SHOWN_DAYS:
+        return count_of(round(days), "day")
+    return "more than ten years" if days > _ENDLESS_DAYS else count_of(round(days / _DAYS_A_WEEK), "week")
+
+
+def confidence(status: Given) -> str:
+    """How sure a proof is: 95 %."""
+    delta = status.number("delta")
+    return "—" if delta is None else f"{100 * (1 - delta):g} %"
+
+
+def proven(status: Given) -> float | None:
+    """The distance from the best rule that is proven; None where it says nothing that the range of rewards does not."""
+    found = status.part("claim").number("certified_epsilon")
+    return found if found is not None and found < width(status) else None
+
+
+def width(status: Given) -> float:
+    """How much rewards can differ: what is no less says nothing."""
+    ends = status.numbers("reward_range")
+    return ends[1] - ends[0] if len(ends) == 2 else math.inf
+
+
+def is_proven(status: Given) -> bool:
+    """Whether what was asked for is proven."""
+    return status.text("state") == "certified" or status.part("claim").flag("certified")
+
+
+def state(status: Given) -> str:
+    """The state in a word."""
+    return STATES.get(status.text("state"), one_line(status.text("state")) or "unknown")
+
+
+def sentence(text: str) -> str:
+    """Words on one line, with a large letter first."""
+    line = one_line(text)
+    return line[:1].upper() + line[1:]
+
+
+def alarms(status: Given) -> list[str]:
+    """What is wrong with the data, a sentence each."""
+    health = status.part("health")
+    found = [sentence(one.text("words") or one.text("name")) for one in health.parts("checks") if one.flag("alarm")]
+    guard = health.part("guardrail")
+    harmed = [one.text("of") for one in guard.parts("tests") if one.flag("alarm")]
+    if harmed:
+        of = ", ".join(one_line(name, most=MAX_NAME_CHARACTERS) for name in harmed)
+        name, most = one_line(guard.text("name"), most=MAX_NAME_CHARACTERS), show(guard.number("most"))
+        found.append(f"The guardrail “{name}” is above {most}: {of}.")
+    return found
+
+
+def rule(status: Given) -> str:
+    """What to call the leading rule within a sentence."""
+    words = status.part("claim").text("words")
+    if words.startswith("always ") and "\n" not in words:
+        return f"“{one_line(words, most=MAX_NAME_CHARACTERS)}”"
+    return "the mix of rules below" if is_mix(status) else "the rule below"
+
+
+def is_mix(status: Given) -> bool:
+    """Whether what is proven is so of a lottery between rules: its words begin with how often each is drawn."""
+    return _MIX.match(status.part("claim").text("words")) is not None
+
+
+def time_to_go(status: Given) -> str | None:
+    """How long it will take yet: about 12 more days; None where it is not known."""
+    ahead = status.part("to_go")
+    days, samples = ahead.number("days"), ahead.number("samples")
+    if days is not None:
+        count, _, unit = lasting(days).partition(" ")
+        return f"about {count} more {unit}" if count[0].isdigit() else lasting(days)
+    return None if samples is None else f"about {about(samples)} more people"
+
+
+def headline(status: Given) -> str:
+    """The answer in a sentence."""
+    distance, where = proven(status), status.text("state")
+    if distance is not None and is_proven(status):
+        return f"Proven: {rule(status)} is within {bound(distance)} of the best rule."
+    held = where in ("paused", "stopped")
+    ahead = time_to_go(status)
+    if distance is None:
+        first = "Nothing is proven" if held else "Nothing is proven yet"
+        return f"{first}." if held else f"{first}; {ahead or TOO_EARLY}."
+    said = f"{'It' if held else 'So far it'} is proven that {rule(status)} is within {bound(distance)} of the best rule"
+    return f"{said}." if held else f"{said}; {ahead or TOO_EARLY}."
+
+
+def explanation(status: Given) -> list[str]:
+    """What follows the headline: what it means, and what happens now."""
+    return [words for words in (_held(status), _meaning(status), _now(status)) if words]
+
+
+def _held(status: Given) -> str:
+    where, reason = status.text("state"), one_line(status.text("reason")).rstrip(".")
+    if where == "paused":
+        return f"Paused{f': {reason}' if reason else ''}. Nobody new is assigned until it is resumed."
+    if where == "stopped":
+        return f"Stopped{f': {reason}' if reason else ''}. Nobody is assigned any more; what was proven stays proven."
+    return ""
+
+
+def _meaning(status: Given) -> str:
+    distance, goal = proven(status), status.number("epsilon")
+    if distance is None:
+        sure = confidence(status)
+        return f"The goal is a rule proven to be within {show(goal)} of the best one, with {sure} confidence."
+    this = "this mix" if is_mix(status) else "this one"
+    meaning = f"No rule of the kind compared earns over {bound(distance)} more a person than {this}, on average"
+    target = "" if is_proven(status) or goal is None else f" The goal is {show(goal)}."
+    return f"{meaning}. That is right with {confidence(status)} confidence, whenever you look.{target}"
+
+
+def _now(status: Given) -> str:
+    where, claim = status.text("state"), status.part("claim")
+    if where == "certified":
+        what = "what the mix says" if is_mix(status) else "what this rule says"
+        return f"Everybody who comes now is given {what}; nothing more needs to be collected."
+    if where in ("paused", "stopped"):
+        return ""
+    if not claim:
+        planned = status.part("round").count("planned")
+        after = f"about {count_of(planned, 'person', 'people')}" if planned else "the first round"
+        return f"The first look at the data comes after {after}."
+    return ""
+
+
+def news(status: Given) -> str:
+    """What a listener is told when it changes: the state, the answer and what is wrong, but no running counts."""
+    return " ".join((f"{state(status).capitalize()}.", headline(status), *alarms(status)))

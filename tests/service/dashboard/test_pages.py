@@ -1,0 +1,343 @@
+"""Pages as they are written: what they say, that nothing of anybody's becomes markup, and that they always stand."""
+
+from __future__ import annotations
+
+import math
+import re
+from html.parser import HTMLParser
+from itertools import pairwise
+
+import pytest
+
+from pacbandits.service.dashboard.curve import draw_curve
+from pacbandits.service.dashboard.markup import VOID, Html, tag
+from pacbandits.service.dashboard.pages import asset, experiment_page, list_page, sign_in_page
+from pacbandits.service.dashboard.parts import experiment_parts
+from pacbandits.service.dashboard.reading import Given
+from pacbandits.service.dashboard.words import bound, headline, lasting, news, percent, time_to_go
+from tests.service.dashboard import statuses
+from tests.service.dashboard.statuses import HOSTILE, all_of_them
+
+STATUSES = all_of_them()
+ROOT = "/dashboard"
+OURS = {"html", "head", "meta", "title", "link", "script", "body", "a", "header", "div", "button", "form", "main", "p"}
+OURS |= {
+    "span",
+    "noscript",
+    "section",
+    "h1",
+    "h2",
+    "h3",
+    "dl",
+    "dt",
+    "dd",
+    "figure",
+    "figcaption",
+    "svg",
+    "line",
+    "text",
+}
+OURS |= {"path", "circle", "rect", "details", "summary", "table", "thead", "tbody", "tr", "th", "td", "ul", "ol", "li"}
+OURS |= {"strong", "pre", "code", "time", "footer", "label", "input"}
+
+
+class Reader(HTMLParser):
+    """What a page is made of; fails where an element is not closed in order."""
+
+    def __init__(self, page):
+        super().__init__()
+        self.elements, self.texts, self._open = [], [], []
+        self.feed(page)
+        self.close()
+        assert self._open == []
+
+    def handle_starttag(self, name, attributes):
+        self.elements.append((name, dict(attributes)))
+        assert len(dict(attributes)) == len(attributes)
+        if name not in VOID:
+            self._open.append(name)
+
+    def handle_endtag(self, name):
+        assert self._open.pop() == name
+
+    def handle_data(self, data):
+        self.texts.append(data)
+
+    @property
+    def words(self):
+        return " ".join(" ".join(self.texts).split())
+
+    def all(self, name):
+        return [attributes for found, attributes in self.elements if found == name]
+
+
+def page_of(status):
+    return experiment_page(ROOT, status["name"], Given(status))
+
+
+@pytest.mark.parametrize("name", STATUSES, ids=lambda name: name[:14])
+def test_a_page_is_sound(name):
+    check_sound(page_of(STATUSES[name]))
+
+
+def test_the_list_and_the_sign_in_are_sound():
+    given = [(name, Given(status)) for name, status in STATUSES.items()]
+    for page in (
+        list_page(ROOT, given),
+        list_page(ROOT, []),
+        list_page(ROOT, [("gone", None)]),
+        sign_in_page(ROOT),
+        sign_in_page(ROOT, wrong=HOSTILE, target=HOSTILE),
+    ):
+        check_sound(page)
+
+
+def check_sound(page):
+    """Closed in order, no markup but ours, nothing inline, nothing from elsewhere, names once, headings in order."""
+    read = Reader(page)
+    assert {name for name, _ in read.elements} <= OURS
+    ids = [attributes["id"] for _, attributes in read.elements if "id" in attributes]
+    assert len(set(ids)) == len(ids)
+    for name, attributes in read.elements:
+        assert not any(key.startswith("on") or key == "style" for key in attributes)
+        for key in ("src", "href", "action", "data-source"):
+            assert re.match(r"/dashboard|#", attributes.get(key, "#")), attributes
+        if name == "script":
+            assert attributes["src"].startswith(ROOT)
+        if name == "svg" and attributes.get("class") != "lines":
+            assert attributes.get("aria-hidden") == "true" or (attributes["role"] == "img" and attributes["aria-label"])
+        for key in ("aria-labelledby", "aria-describedby"):
+            assert key not in attributes or attributes[key] in ids
+    levels = [int(name[1]) for name, _ in read.elements if name in ("h1", "h2", "h3")]
+    assert levels.count(1) == 1
+    assert levels[0] == 1
+    assert all(after <= before + 1 for before, after in pairwise(levels))
+    assert [len(read.all(name)) for name in ("main", "header", "footer")] == [1, 1, 1]
+
+
+def test_text_is_only_ever_text():
+    assert tag("p", "<b>&", Html("<i></i>"), None, ["x", "y"], title='"<', hidden=True, class_=None).text == (
+        '<p title="&quot;&lt;" hidden>&lt;b&gt;&amp;<i></i>xy</p>'
+    )
+    assert tag("p", "a\u202eb\x1b[0m").text == "<p>a?b?[0m</p>"
+    page = page_of(statuses.hostile())
+    assert "<img" not in page
+    assert page.count("<script") == 2  # ours
+    assert page.count("&lt;script&gt;alert") > 40  # each text of the status is shown as what it is
+
+
+def test_assets_load_nothing_from_elsewhere():
+    for name in ("style.css", "face.js", "live.js", "icon.svg"):
+        text = asset(name).decode().replace("http://www.w3.org/2000/svg", "")
+        assert not re.search(r"//\w+\.|@import|url\(|https?:|eval\(|innerHTML", text), name
+
+
+@pytest.mark.parametrize(
+    ("status", "said"),
+    [
+        (statuses.created(), "Nothing is proven yet; it is too early to say how long it will take."),
+        (
+            statuses.collecting(),
+            "So far it is proven that the rule below is within 0.0365 of the best rule; about 12 more days.",
+        ),
+        (statuses.certified(), "Proven: the rule below is within 0.0198 of the best rule."),
+        (statuses.paused(), "It is proven that the rule below is within 0.072 of the best rule."),
+        (statuses.withdrawn(), "It is proven that “always free shipping” is within 0.0921 of the best rule."),
+        (
+            statuses.alarmed(),
+            "So far it is proven that the rule below is within 0.129 of the best rule; "
+            "it is too early to say how long it will take.",
+        ),
+    ],
+    ids=lambda value: value["state"] if isinstance(value, dict) else "",
+)
+def test_the_answer_comes_first_in_a_sentence(status, said):
+    assert headline(Given(status)) == said
+    words = Reader(page_of(status)).words
+    assert words.index(said) < words.index("How close to the best rule")
+
+
+def test_a_distance_that_the_range_of_rewards_gives_away_is_nothing():
+    status = statuses.collecting()
+    status["claim"]["certified_epsilon"] = 1.0
+    assert headline(Given(status)) == "Nothing is proven yet; about 12 more days."
+    status["reward_range"] = [0, 50]
+    assert "within 1 of" in headline(Given(status))
+
+
+def test_what_is_proven_is_rounded_up():
+    """So that no page claims more than the certificate does."""
+    assert [bound(one) for one in (0.04371, 0.0437, 0.04, 1.0, 0.9991, 12.3401, 1234.1, None, 0.0)] == [
+        "0.0438", "0.0437", "0.04", "1", "1", "12.4", "1,240", "—", "0",
+    ]  # fmt: skip
+
+
+def test_lengths_of_time_and_shares_read_as_people_say_them():
+    assert [lasting(days) for days in (0.01, 0.05, 1.5, 3.2, 90, 9e9)] == [
+        "less than an hour", "1 hour", "36 hours", "3 days", "13 weeks", "more than ten years",
+    ]  # fmt: skip
+    assert [percent(share) for share in (None, 0, 0.0002, 0.004, 0.05, 0.123, 1)] == [
+        "—", "0 %", "under 0.1 %", "0.4 %", "5 %", "12 %", "100 %",
+    ]  # fmt: skip
+    assert time_to_go(Given({"to_go": {"days": 0.01}})) == "less than an hour"
+    assert time_to_go(Given({"to_go": {"samples": 8123}})) == "about 8,100 more people"
+
+
+def test_what_is_wrong_is_said_at_the_top_and_to_listeners():
+    for status, said in (
+        (statuses.paused(), "The guardrail “complaint” is above 0.02: free shipping."),
+        (statuses.alarmed(), "Actions were not drawn as often as they should be"),
+    ):
+        words = Reader(page_of(status)).words
+        assert words.index(f"Alarm: {said}") < words.index("How close to the best rule")
+        assert said in news(Given(status))
+    paused = Reader(page_of(statuses.paused())).words
+    assert "Paused: the guardrail complaint is above 0.02 for free shipping. Nobody new is assigned" in paused
+    stopped = Reader(page_of(statuses.withdrawn())).words
+    assert "Stopped: sold out. Nobody is assigned any more" in stopped
+    assert "discount withdrawn" in stopped
+    assert "count at their worst" in stopped
+
+
+def test_listeners_are_told_of_news_but_of_no_running_counts():
+    assert news(Given(statuses.collecting(more=1))) == news(Given(statuses.collecting(more=900)))
+    assert news(Given(statuses.collecting(looks=18))) != news(Given(statuses.collecting(looks=19)))
+
+
+def test_the_page_holds_what_the_status_says():
+    words = Reader(page_of(statuses.collecting())).words
+    for said in (
+        "15,048 and 782 held out",
+        "12,791 903 awaited",
+        "17 days since 29 Oct 2026",
+        "≈ 12 days ≈ 8,400 people",
+        "a plain trial ≈ 41,000",
+        "plan: 4 of 5 ≈ 24,000",
+        "would need about 1.7 times as many",
+        "country is DE? yes age ≤ 34? yes discount 22\xa0% of people no free shipping",
+        "0.134 (0.118 to 0.151)",
+        "+0.029 (+0.008 to +0.051)",
+        "in the experiment (15,048) 0.114 (0.107 to 0.121)",
+        "standard 11\xa0% discount 74\xa0% free shipping 15\xa0%",
+        "903 rewards not in yet, which have 7 days to come, and count as 0 after.",
+        "1,354 rewards did not come in time and count as 0; 41 came later and do not count.",
+        "least chance 2.1\xa0%",
+        "evidence 0.8, alarm at 6.9",
+        "29 older events",
+        statuses.fingerprint("18"),
+        "Over 37 entries",
+        "of the best of its class. What it assumes people who come are like",
+    ):
+        assert " ".join(said.replace("\xa0", " ").split()) in words.replace("\xa0", " "), said
+
+
+def test_everything_has_something_to_say_before_there_is_anything():
+    words = Reader(page_of(statuses.created())).words
+    for said in (
+        "The curve begins with the first look",
+        "People count from the first look at the data on.",
+        "There is no leading rule yet",
+        "What the rule earns is estimated at the first look",
+        "The rule tells no groups of people apart yet.",
+        "No action has been tried yet.",
+        "No guardrail was asked for.",
+        "The first look at the data comes after about 1,000 people.",
+    ):
+        assert said in words
+    check_sound(page_of({"name": "bare"}))
+    assert "Nothing has happened yet." in Reader(page_of({"name": "bare"})).words
+
+
+ODD = (None, "?", -1, True, 1e308, math.nan, [None, {}], {"a": {}})
+
+
+@pytest.mark.parametrize("odd", [*ODD[::3], *(pytest.param(one, marks=pytest.mark.slow) for one in ODD)], ids=str)
+def test_no_status_breaks_a_page(odd):
+    """Each field missing, empty, or something else entirely."""
+    status = statuses.paused(looks=2)
+    for key in status:
+        experiment_parts(Given({**status, key: odd}))
+    for key in statuses.FILLED:
+        experiment_parts(Given({**status, key: dict.fromkeys(status[key], odd)}))
+
+
+def test_a_rule_that_is_no_tree_is_told_in_words():
+    status = statuses.collecting()
+    status["policy"] = {"kind": "something of one's own", "x": 1}
+    assert f"<pre>{tag('p', statuses.WORDS).text[3:-4]}</pre>" in page_of(status)
+    status["policy"] = {**statuses.TREE, "n_actions": 9, "root": {"action": 8}}  # more actions than there are names
+    assert "<pre>" in page_of(status)
+    status["claim"] = None
+    assert "The rule cannot be drawn here." in page_of(status)
+
+
+def test_a_mix_of_rules_is_drawn_likeliest_first():
+    status = statuses.mixed()
+    assert headline(Given(status)).startswith("So far it is proven that the mix of rules below is within")
+    words = Reader(page_of(status)).words.replace("\xa0", " ")
+    assert "A mix of 2 rules: for each person one of them is drawn by chance" in words
+    assert words.index("is drawn for 70 % of people. country is DE?") < words.index("For 30 % of people discount")
+    assert "What leads by now" not in words
+
+
+def test_what_is_proven_and_what_leads_are_told_apart():
+    """The best look may be an earlier one, of another rule."""
+    status = statuses.collecting()
+    status["claim"]["words"] = "always discount"
+    words = Reader(page_of(status)).words
+    assert "So far it is proven that “always discount” is within" in words
+    assert "What the proof is of always discount What leads by now country is DE?" in words
+    same = Reader(page_of(statuses.collecting())).words
+    assert "What leads by now" not in same
+
+
+def test_looks_that_prove_nothing_are_no_part_of_the_curve():
+    status = statuses.collecting()
+    status["curve"][:0] = [{"samples": 2, "certified_epsilon": 1.0, "best": 1.0, "at": statuses.at(0), "round": 1}] * 9
+    assert len([one for one in Reader(draw_curve(Given(status)).text).all("circle") if "%" in one["cx"]]) == 18
+    status["curve"] = status["curve"][:9]
+    assert "9 looks at the data so far, and nothing is proven yet" in draw_curve(Given(status)).text
+
+
+def numbers(text):
+    return [float(one) for one in re.findall(r"-?\d+(?:\.\d+)?", text)]
+
+
+def test_the_curve_falls_from_look_to_look_towards_the_goal():
+    status = statuses.collecting()
+    read = Reader(draw_curve(Given(status)).text)
+    best, ahead = (one["d"] for one in read.all("path"))
+    heights = [float(one) for one in re.findall(r"[V ](\d+\.\d)", best)]
+    across = [float(one) for one in re.findall(r"[MH](\d+\.\d)", best)]
+    assert len(heights) == len(across) == len(status["curve"])
+    assert heights == sorted(heights)  # downwards on the page
+    assert across == sorted(across)
+    goal = next(one for one in read.all("line") if one.get("class") == "goal" and one["x2"] == "100%")
+    assert numbers(ahead)[3] == pytest.approx(10 * float(goal["y1"].rstrip("%")), abs=0.2)
+    assert heights[-1] < 10 * float(goal["y1"].rstrip("%"))
+    dots = [one for one in read.all("circle") if one["cx"].endswith("%")]
+    assert len(dots) == len(status["curve"])
+    # Halving is a step of one height wherever it happens: heights are differences of logarithms.
+    drops = [math.log(status["curve"][0]["best"] / one["best"]) for one in status["curve"]]
+    steps = [height - heights[0] for height in heights]
+    assert steps[5] / drops[5] == pytest.approx(steps[-1] / drops[-1], rel=1e-3)
+    for one in status["curve"]:
+        assert f"{one['samples']:,}" in read.words
+
+
+def test_thousands_of_looks_are_thinned_but_for_the_last():
+    status = statuses.collecting(looks=3_000)
+    read = Reader(draw_curve(Given(status)).text)
+    assert 100 < len(read.all("circle")) < 300
+    assert f"after {status['curve'][-1]['samples']:,} people" in read.words
+
+
+def test_the_pieces_of_a_bar_fill_it():
+    (shown,) = (one for one in experiment_parts(Given(statuses.collecting())) if 'id="shown"' in one.text)
+    pieces = [one for one in Reader(shown.text).all("rect") if "piece" in one["class"]]
+    assert len(pieces) == 12
+    for group in range(4):
+        widths = [float(one["width"].rstrip("%")) for one in pieces[3 * group : 3 * group + 3]]
+        starts = [float(one["x"].rstrip("%")) for one in pieces[3 * group : 3 * group + 3]]
+        assert sum(widths) == pytest.approx(100, abs=0.05)
+        assert starts[2] == pytest.approx(widths[0] + widths[1], abs=0.05)
