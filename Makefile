@@ -11,10 +11,11 @@ unexport PYTHONDONTWRITEBYTECODE
 # As many processes as cores test at once; threads of theirs would only wait for one another.
 PYTEST := OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n auto
 
-.PHONY: setup demo test test-slow test-lowest mutants lint docs docs-serve benchmarks clean help
+.PHONY: setup demo serve test test-slow test-lowest mutants lint docs docs-serve benchmarks clean help
 
 help:
 	@sed -n '1,3p' Makefile
+	@echo "#   make serve   the service with a demonstration: an experiment, visitors, and a dashboard to watch"
 	@echo "#   make docs, docs-serve, test-slow, test-lowest, mutants, benchmarks, lint, clean"
 
 # The environment is rebuilt when the project's dependencies change.
@@ -31,6 +32,11 @@ $(VENV)/.core: pyproject.toml | $(BIN)/python
 $(VENV)/.test: pyproject.toml | $(BIN)/python
 	@echo "installing pacbandits with its test tools into $(VENV) (once)"
 	@$(PIP) --editable '.[test]'
+	@touch $(VENV)/.core $(VENV)/.service $@
+
+$(VENV)/.service: pyproject.toml | $(BIN)/python
+	@echo "installing pacbandits with its service into $(VENV) (once)"
+	@$(PIP) --editable '.[service]'
 	@touch $(VENV)/.core $@
 
 $(VENV)/.docs: pyproject.toml | $(BIN)/python
@@ -53,6 +59,11 @@ demo: $(VENV)/.core
 	@echo
 	@echo "A design matters where there are many actions, few of them compete, and ε is small. It does not with two actions,"
 	@echo "or where every action is best for somebody: coda then plays nearly evenly, and stops when the plain trial does."
+
+# An experiment in out/demo.db with made-up visitors, until interrupted; PORT=8001 for another port.
+serve: $(VENV)/.service
+	@mkdir -p out
+	$(BIN)/pacbandits serve --demo --database out/demo.db --port $(or $(PORT),8000) 2> out/serve.log
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check .

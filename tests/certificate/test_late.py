@@ -9,15 +9,16 @@ import numpy as np
 import pytest
 
 from pacbandits import Contexts, Finite, InputError, Log, Trees, certify, evaluate, read_log, verify
-from pacbandits.certificate import Ledger
+from pacbandits.certificate import Bets, Ledger
 from pacbandits.certificate.asymptotic import certify_asymptotically
 from pacbandits.certificate.choosing import lead_log
 from pacbandits.certificate.learning import learn_class
 from pacbandits.certificate.rows import Against
 from pacbandits.certificate.rule import follow_rule
-from pacbandits.certificate.values import measure_worth
+from pacbandits.certificate.values import _centres, _Rows, measure_worth
 from pacbandits.certificate.watching import look
 from pacbandits.problems.pilots import PilotEffects
+from pacbandits.records.digest import digest_log
 from pacbandits.records.late import NOT_IN
 from pacbandits.report.arms import tried_arms
 from pacbandits.rewards import CellMeans, first_model, predict_by_round
@@ -155,6 +156,38 @@ def test_a_log_of_a_single_round_has_no_order_in_which_rewards_were_known():
     assert "no rounds that tell which were known" in verify(forged, waiting, learnt.policies).faults[0]
 
 
+def test_where_the_last_rounds_are_out_the_first_ones_prove_more():
+    policies, whole = trees(), draw(1_200, seed=14)
+    out = (whole.rounds == ROUNDS - 1) & (np.random.default_rng(0).random(1_200) < 0.5)
+    log = replace(whole, rewards=np.where(out, np.nan, whole.rewards), known=np.where(out, NOT_IN, whole.rounds + 1))
+    made = certify(log, policies, epsilon=0.5)
+    before = certify(log.as_of(ROUNDS - 1), policies, epsilon=0.5)
+    assert made.to_json() == before.to_json()
+    assert made.rows == (whole.rounds < ROUNDS - 1).sum()
+    assert not any("not in" in words for words in made.assumptions)
+    verdict = verify(made, log, policies)
+    assert verdict.good
+    assert any("the log has gone on since" in words for words in verdict.checked)
+    # A single straggler in the first round is no reason to leave out all the others.
+    early = np.arange(1_200) == 7
+    few = replace(whole, rewards=np.where(early, np.nan, whole.rewards), known=np.where(early, NOT_IN, ROUNDS))
+    assert certify(few, policies, epsilon=0.5).rows == 1_200
+
+
+def test_a_claim_stays_one_of_the_log_as_it_stood():
+    policies, log = trees(), late(draw(1_200, seed=15), 0.01, delay=2)
+    then = log.as_of(4)
+    made = certify(then, policies, epsilon=0.5)
+    assert made.is_of(log)
+    assert digest_log(made.of(log)) == made.digest
+    assert verify(made, log, policies).good
+    other = replace(
+        log, rewards=np.where(log.rounds == 0, 1.0, log.rewards), known=np.where(log.rounds == 0, 1, log.known)
+    )
+    assert not made.is_of(other)
+    assert "digest" in verify(made, other, policies).faults[0]
+
+
 def test_nothing_in_proves_nothing():
     log = draw(600, seed=6)
     nothing = replace(log, rewards=np.full(600, np.nan), known=np.full(600, NOT_IN))
@@ -205,6 +238,18 @@ def test_centres_and_predictions_of_values_are_of_what_was_known():
     worth = measure_worth(made, log)
     assert worth is not None
     assert worth.value.low <= worth.value.estimate <= worth.value.high
+
+
+def test_the_centre_of_a_round_is_of_what_was_known_before_it():
+    log = late(draw(300, seed=16), 0.0, delay=2)
+    weights, f = np.eye(3)[np.zeros(300, dtype=int)], np.full((300, 3), 0.5)
+    counted = np.ones(300, dtype=bool)
+    rows = _Rows(log, f, weights, Bets((1.0,), (0.3,) * ROUNDS), counted)
+    found = _centres(rows, weights, log.rounds)
+    scores = 0.5 + (log.actions == 0) * (log.rewards - 0.5) / log.played_propensities
+    for number in range(ROUNDS):
+        known = log.known <= number
+        assert found[number] == pytest.approx(np.clip(scores[known].mean(), -1, 1) if known.any() else 0.0)
 
 
 def test_drift_is_looked_for_where_all_rewards_are_in():

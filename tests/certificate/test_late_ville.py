@@ -16,11 +16,15 @@ import pytest
 
 from pacbandits.certificate import Ledger
 from pacbandits.compiled import using_cores
+from pacbandits.policies.finite import Finite
+from pacbandits.problems import Bernoulli, Problem
 from pacbandits.records import Contexts, Log
 from pacbandits.records.late import NOT_IN
 from pacbandits.rewards import predict_by_round
+from pacbandits.trials.late import PlayedRound, catch_up
+from pacbandits.trials.uniform import Uniform
 from tests.certificate import plain
-from tests.certificate.boundary import Pair
+from tests.certificate.boundary import Pair, most
 from tests.certificate.test_ville import check, stopped
 
 RUNS, FEW_RUNS, MANY_RUNS = 800, 250, 10_000
@@ -368,3 +372,64 @@ def test_a_window_makes_another_reward_of_which_the_claim_is():
 @pytest.mark.slow
 def test_a_window_makes_another_reward_in_many_runs():
     check(window(play(a_quarter_of_successes_late, chase, runs=MANY_RUNS, seed=16), of_what_came=True))
+
+
+# The whole way: a trial whose answers are wrong where they can be, as what fails under the worse action is never told.
+# Actions 0 and 1 of a single context earn 0.3 and 0.6: with ε = 0.2 it is wrong to certify the first.
+WORSE, EPSILON, DELTA = 0, 0.2, 0.2
+TRIAL = Uniform(EPSILON, DELTA, pilot=250)
+TRIAL_LOOKS = 3
+
+
+def try_out(delay, *, runs, seed, absent=False):
+    """How many of so many trials ever certify the worse action, and how many the better one.
+
+    absent: what must not be done: what is not in is left out.
+    """
+    population = Contexts.finite(1)
+    problem = Problem("test", "test", population, np.array([[0.3, 0.6]]), Bernoulli(), Finite([[0], [1]], n_actions=2))
+    rng, wrong, right = np.random.default_rng(seed), 0, 0
+    for _ in range(runs):
+        start = state = TRIAL.start(problem.policies, population)
+        rounds, log, truth, certified = [], None, np.zeros(0), set()
+        for number in range(TRIAL_LOOKS):
+            plan = TRIAL.design(replace(state, finished=False))
+            rounds.append(PlayedRound(plan.exploration, plan.scale, plan.samples, state.leader))
+            more = problem.interact(plan.sampler, samples=plan.samples, rng=rng)
+            more = more.take(np.repeat(np.arange(len(more)), more.repeats))
+            late = delay(more.actions, more.rewards, rng)
+            truth = np.concatenate([truth, more.rewards])
+            own = {"rounds": np.full(len(more), number), "repeats": np.ones(len(more), dtype=np.int64)}
+            more = replace(more, **own, known=number + 1 + late)
+            log = more if log is None else log.followed_by(more)
+            seen = log.as_of(number + 1)
+            seen = seen.rows_in() if absent else seen
+            if seen is not None:
+                state = catch_up(TRIAL, start, rounds, seen)
+                if state.certificate.certified:
+                    certified.add(int(state.certificate.policy(population)[0]))
+        wrong, right = wrong + (WORSE in certified), right + (1 - WORSE in certified)
+    return wrong, right
+
+
+def worse_is_not_told(actions, rewards, rng):
+    return np.where((actions == WORSE) & (rewards == 0), NEVER, 0)
+
+
+def better_is_told_late(actions, rewards, rng):
+    return np.where((actions != WORSE) & (rewards == 1), rng.integers(0, LONGEST, len(actions)), 0)
+
+
+def test_trials_err_no_more_often_than_delta_says_and_would_if_they_left_out_what_is_not_in():
+    wrong, _ = try_out(worse_is_not_told, runs=12, seed=21)
+    assert wrong <= most(12, DELTA)
+    wrong, _ = try_out(worse_is_not_told, runs=12, seed=21, absent=True)
+    assert wrong > most(12, DELTA)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("delay", [worse_is_not_told, better_is_told_late, at_any_time])
+def test_many_trials_err_no_more_often_than_delta_says(delay):
+    wrong, right = try_out(delay, runs=400, seed=22)
+    assert wrong <= most(400, DELTA)
+    assert delay is worse_is_not_told or right > 0

@@ -115,6 +115,14 @@ def test_dates_and_identifiers_in_the_contexts_are_noticed(tmp_path):
     assert protocol(contexts=made.contexts).date_columns == ("since",)
 
 
+def test_the_people_of_a_built_in_problem_serve_to_try_things_out(tmp_path):
+    words = 'name = "demo"\nproblem = "trees:actions=3,contexts=50,features=2"\nactions = ["a", "b", "c"]\n'
+    made = read_protocol(write(tmp_path, words + 'policies = "trees:depth=1"\nepsilon = 0.2'))
+    assert (len(made.contexts), made.contexts.ids) == (50, None)
+    with pytest.raises(InputError, match="did you mean 'trees'"):
+        read_protocol(write(tmp_path, words.replace("trees:", "tree:") + 'policies = "trees"\nepsilon = 0.2'))
+
+
 def test_a_plan_says_what_it_says(tmp_path):
     plan = by_hand([estimated(0), estimated(1)], traffic="700/week", control=1)
     pb.save_plan(tmp_path / "plan.json", plan)

@@ -46,6 +46,7 @@ REALIZABLE = "realizable/test_certificate.py::"
 SIZES = "test_confidence.py::test_sample_sizes_give_the_widths_that_the_proofs_need"
 BOUNDS = "complexity/test_bounds.py::test_"
 UNITS = "certificate/test_units.py::test_"
+WAITING = "certificate/test_late.py::test_"
 
 THRESHOLDS = (
     Mutant("log K is dropped", "certificate/search.py", "axis=0).min()) - math.log(count)", "axis=0).min())", UNION),
@@ -366,7 +367,7 @@ PAST = (
         "the model of a trial sees its own round",
         "trials/trial.py",
         "new = predict_once(state.fitted,",
-        "new = predict_once(replace(state, log=seen).fitted,",
+        "new = predict_once(replace(state, log=seen, round_number=plan.round_number).fitted,",
         "trials/test_trials.py::test_a_round_is_predicted_bet_on_and_led_without_it",
     ),
     Mutant(
@@ -1251,10 +1252,108 @@ PLANNING = (
     ),
 )
 
+LATE = (
+    Mutant(
+        "a reward that is not in counts as the best for the leader",
+        "certificate/rows.py",
+        "r = 0.0 if a == q else 1.0",
+        "r = 1.0 if a == q else 0.0",
+        f"{WAITING}the_worst_reward_is_the_worst_for_every_policy_at_once",
+    ),
+    Mutant(
+        "a reward that is not in counts as nothing for everybody",
+        "certificate/rows.py",
+        "r = 0.0 if a == q else 1.0",
+        "r = 0.0",
+        f"{WAITING}the_worst_reward_is_the_worst_for_every_policy_at_once",
+    ),
+    Mutant(
+        "what became known later counts as known",
+        "records/log.py",
+        "return (since >= 0) & (since <= round_number)",
+        "return since >= 0",
+        "trials/test_late.py::test_predictions_are_of_what_was_known_before_the_round "
+        f"{WAITING}leaders_know_what_was_known {WAITING}the_centre_of_a_round_is_of_what_was_known_before_it",
+    ),
+    Mutant(
+        "a trial leaves out what is not in",
+        "trials/late.py",
+        "    _check_rounds(state, rounds, log)\n    predictions = predict_by_round(log, state.model)\n    there",
+        "    _check_rounds(state, rounds, log)\n    log = log.rows_in() or log\n"
+        "    predictions = predict_by_round(log, state.model)\n    there",
+        "certificate/test_late_ville.py::"
+        "test_trials_err_no_more_often_than_delta_says_and_would_if_they_left_out_what_is_not_in",
+    ),
+    Mutant(
+        "leaders of another class know what came after their round began",
+        "trials/late.py",
+        "rows = np.flatnonzero(log.known_by(number))",
+        "rows = np.flatnonzero(log.known_by(number + 1))",
+        "trials/test_late.py::test_leaders_chosen_again_are_those_that_led",
+    ),
+    Mutant(
+        "verify takes what is not in for the best",
+        "certificate/rescoring.py",
+        "np.where(rows.actions == rows.reference, 0.0, 1.0)",
+        "np.where(rows.actions == rows.reference, 1.0, 0.0)",
+        f"{WAITING}certificates_say_what_is_not_in_and_verify_finds_the_same",
+    ),
+    Mutant(
+        "a value counts what is not in at its best",
+        "certificate/values.py",
+        "reward = 0.0 if u > 0 else 1.0",
+        "reward = 1.0 if u > 0 else 0.0",
+        f"{WAITING}intervals_are_as_wide_as_what_is_not_in_may_make_them",
+    ),
+    Mutant(
+        "the centre of a round knows what came later",
+        "certificate/values.py",
+        "mine * log.known_by(int(number))",
+        "mine * log.known_by(int(number) + 1)",
+        f"{WAITING}the_centre_of_a_round_is_of_what_was_known_before_it",
+    ),
+    Mutant(
+        "drift is looked for among what happens to be in",
+        "certificate/watching/drift.py",
+        "before = log.rounds < out.min()",
+        "before = ~log.awaited",
+        f"{WAITING}drift_is_looked_for_where_all_rewards_are_in",
+    ),
+    Mutant(
+        "late rewards are shuffled as if they had been in",
+        "certificate/conventions.py",
+        "known = log.least is None and log.known is None and",
+        "known = log.least is None and",
+        f"{WAITING}a_log_of_a_single_round_has_no_order_in_which_rewards_were_known",
+    ),
+    Mutant(
+        "when rewards were known is no part of the digest",
+        "records/digest.py",
+        '("known", log.known)',
+        "()",
+        "records/test_late.py::test_the_digest_is_of_it",
+    ),
+    Mutant(
+        "every set of withdrawn actions has what one of its size has",
+        "confidence.py",
+        "* 0.5**withdrawn / math.comb(n_actions, withdrawn)",
+        "* 0.5**withdrawn",
+        "test_confidence.py::test_all_sets_of_withdrawn_actions_share_what_there_is",
+    ),
+    Mutant(
+        "a class without an action still has it",
+        "policies/without.py",
+        "left = tuple(action for action in range(n_actions) if action not in gone)",
+        "left = tuple(action for action in range(n_actions))",
+        "policies/test_without.py::test_a_list_loses_those_that_take_a_withdrawn_action",
+    ),
+)
+
 MUTANTS: tuple[Mutant, ...] = (
     *THRESHOLDS,
     *SCORES,
     *PAST,
+    *LATE,
     *SIZES_OF_CLASSES,
     *RECHECK,
     *PAPER,

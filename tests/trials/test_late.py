@@ -7,9 +7,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from pacbandits import verify
+from pacbandits.certificate import Certificate
+from pacbandits.confidence import withdrawal_part
 from pacbandits.errors import InputError
+from pacbandits.policies import class_from_json, class_to_json
+from pacbandits.policies.without import without
 from pacbandits.problems import load_problem
-from pacbandits.records import Log
+from pacbandits.records import Log, parts_of
 from pacbandits.rewards import predict_by_round
 from pacbandits.trials.coda import Coda
 from pacbandits.trials.late import PlayedRound, catch_up, leaders_again
@@ -137,6 +142,34 @@ def test_before_any_reward_is_in_rounds_are_like_the_first(kind, spec):
     assert trial.design(later).samples >= 1
 
 
+@pytest.mark.parametrize("spec", [LED, LISTED])
+def test_where_the_last_round_is_out_the_first_ones_prove_more(spec):
+    problem, trial = load_problem(spec), Uniform(0.1, 0.1)
+    states, fixed = played(Uniform(0.02, 0.1), problem)
+    log = states[-1].log
+    out = log.rounds == ROUNDS - 1
+    log = replace(log, rewards=np.where(out, np.nan, log.rewards), known=np.where(out, -1, log.rounds + 1))
+    got, before = catch_up(trial, states[0], fixed, log), catch_up(trial, states[0], fixed[:-1], log.as_of(ROUNDS - 1))
+    assert got.certificate.to_json() == before.certificate.to_json()
+    assert got.samples == len(log) > got.certificate.rows
+    assert got.missing == before.missing
+    assert verify(got.certificate, log, problem.policies).good
+    assert trial.result(got).policy is got.policy
+
+
+def test_what_is_chosen_is_chosen_by_what_may_be_used_by_now():
+    problem, trial = load_problem(LISTED), Uniform(0.1, 0.1)
+    states, fixed = played(trial, problem)
+    log = states[-1].log
+    # Of the last round the successes have come, and count; but they are to be used once the failures are known as well.
+    came = (log.rounds < ROUNDS - 1) | (log.rewards == 1)
+    known = np.where(log.rounds < ROUNDS - 1, log.rounds + 1, ROUNDS + 5)
+    soon = replace(log, rewards=np.where(came, log.rewards, np.nan), known=np.where(came, known, -1))
+    got, before = catch_up(trial, states[0], fixed, soon), catch_up(trial, states[0], fixed[:-1], log.as_of(ROUNDS - 1))
+    assert got.informed.rounds.max() == ROUNDS - 2
+    assert [samples for _, samples in got.played] == [samples for _, samples in before.played]
+
+
 def test_rounds_may_have_other_sizes_than_planned_or_no_rows_yet():
     problem, trial = load_problem(LED), Uniform(0.05, 0.1)
     states, fixed = played(trial, problem)
@@ -186,9 +219,84 @@ def test_what_cannot_be_is_said():
         catch_up(trial, states[0], [], log)
     with pytest.raises(InputError, match="rows of round 1, but 1 rounds were played"):
         catch_up(trial, states[0], fixed[:1], log)
+    with pytest.raises(InputError, match="rows must stand by round"):
+        catch_up(trial, states[0], fixed, log.take(np.arange(len(log))[::-1]))
     with pytest.raises(InputError, match="one interaction of another person"):
         catch_up(trial, states[0], fixed, replace(log, units=np.arange(len(log))))
     with pytest.raises(InputError, match="rounds"):
         catch_up(trial, states[0], [None], log)
     with pytest.raises(InputError, match="planned"):
         PlayedRound(fixed[0].exploration, 1.0, 0, None)
+
+
+@pytest.mark.parametrize("spec", [LED, LISTED])
+def test_a_trial_goes_on_without_an_action_that_was_withdrawn(spec):
+    problem, trial = load_problem(spec), Coda(0.05, 0.1)
+    states, fixed = played(trial, problem)
+    log, gone, n_actions = late(states[-1].log, share=0.02), 1, problem.policies.n_actions
+    narrow = without(problem.policies, [gone])
+    priced = replace(trial, delta=trial.delta * withdrawal_part(n_actions, 1))
+    start = priced.start(narrow, problem.population)
+    again = leaders_again(priced, narrow, problem.population, fixed, log)
+    assert all(one.leader is None or narrow.has(one.leader) for one in again)
+    state = catch_up(priced, start, again, log)
+    plan = priced.design(replace(state, finished=False))
+    p = plan.sampler.propensities(problem.population)
+    assert (p[:, gone] == 0).all()
+    assert np.allclose(p.sum(axis=1), 1)
+    # One more round, and what was certified takes the action nowhere; the certificate is of the class without it.
+    more = problem.interact(plan.sampler, samples=plan.samples, rng=np.random.default_rng(7))
+    more = more.take(np.repeat(np.arange(len(more)), more.repeats))
+    own = {"rounds": np.full(len(more), ROUNDS), "repeats": np.ones(len(more), dtype=np.int64)}
+    log = log.followed_by(replace(more, **own, known=np.full(len(more), ROUNDS + 1)))
+    again = (*again, PlayedRound(plan.exploration, plan.scale, plan.samples, state.leader))
+    state = catch_up(priced, start, again, log)
+    made = state.certificate
+    assert made.threshold == pytest.approx(
+        -np.log(0.1 * 0.05 / n_actions) + (0.0 if state.leaders is not None else narrow.log_size)
+    )
+    for policy in parts_of(made.policy):
+        assert gone not in policy(problem.population)
+    assert verify(made, log, narrow).good
+    assert "the policy class is not the one that was certified" in verify(made, log, problem.policies).faults[0]
+    assert verify(Certificate.from_json(made.to_json()), log, class_from_json(class_to_json(narrow))).good
+    assert f"never action {gone}" in narrow.describe()
+
+
+def test_absorbing_takes_no_rewards_that_are_late():
+    problem, trial = load_problem(LISTED), Uniform(0.05, 0.1)
+    start = trial.start(problem.policies, problem.population)
+    plan = trial.design(start)
+    log = problem.interact(plan.sampler, samples=plan.samples, rng=np.random.default_rng(0))
+    log = replace(log.take(np.repeat(np.arange(len(log)), log.repeats)), repeats=np.ones(plan.samples, dtype=np.int64))
+    with pytest.raises(InputError, match="a round is absorbed once they are all in"):
+        trial.absorb(start, plan, replace(log, known=np.ones(len(log), dtype=np.int64)))
+
+
+def test_what_was_predicted_before_is_not_predicted_again():
+    problem, trial = load_problem(LISTED), Uniform(0.05, 0.1)
+    states, _ = played(trial, problem)
+    log = late(states[-1].log, share=0.1, delay=0)
+
+    class Counting:
+        fits = 0
+
+        def fit(self, log):
+            Counting.fits += 1
+            return states[0].model.fit(log)
+
+        def to_json(self):
+            return {"kind": "counting"}
+
+    model = Counting()
+    first = predict_by_round(log.as_of(ROUNDS - 1), model)
+    assert Counting.fits == ROUNDS - 2
+    # One more round, and more rewards of the first ones: what was known before them is what it was.
+    again = predict_by_round(log, model)
+    assert Counting.fits == ROUNDS - 1
+    assert np.array_equal(first, again[: len(first)])
+    assert np.array_equal(again, predict_by_round(log, states[0].model))
+    # A reward that is another, or was known sooner, changes what follows from it.
+    other = replace(log, rewards=np.where(np.arange(len(log)) == int(np.argmin(log.awaited)), 0.5, log.rewards))
+    predict_by_round(other, model)
+    assert Counting.fits == 2 * (ROUNDS - 1)

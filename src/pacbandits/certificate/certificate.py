@@ -6,6 +6,8 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
+import numpy as np
+
 from pacbandits.certificate.bets import Bets
 from pacbandits.certificate.claim import (
     ALIKE,
@@ -149,9 +151,30 @@ class Certificate(Claim):
         )
         return (*basis, self.within, *(words for words, needed in asked if needed), *self.remarks)
 
+    def of(self, log: Log) -> Log:
+        """The rows of a log that the claim is of, if it went on since: the first ones.
+
+        Where rewards come late, with those alone that were in before the round in which the claim was made, if there is
+        one of which it is.
+        """
+        part = super().of(log)
+        if log.known is None or self._is_of(part):
+            return part
+        for number in np.unique(log.known[log.known >= 0]):
+            then = log.as_of(int(number))
+            if then is not None and len(then) >= self.rows and self._is_of(then := super().of(then)):
+                return then
+        return part
+
     def is_of(self, log: Log) -> bool:
         """Whether this is the log it was made from, which may have gone on since."""
-        cut = rearrange(self.of(log), ordered=self.ordered, shuffle=self.shuffled)
+        return self._is_of(self.of(log))
+
+    def _is_of(self, log: Log) -> bool:
+        """Whether these are the very rows it was made from."""
+        if self.ordered and log.known is not None:  # of a file that was altered: late rewards have no such order
+            return False
+        cut = rearrange(log, ordered=self.ordered, shuffle=self.shuffled)
         return digest_log(cut if self.learning is None else self.learning.set_apart(cut)) == self.digest
 
     def figures(self) -> Json:

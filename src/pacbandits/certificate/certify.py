@@ -9,7 +9,7 @@ import numpy as np
 
 from pacbandits.certificate.bets import Bets
 from pacbandits.certificate.certificate import MODEL_GIVEN, Certificate
-from pacbandits.certificate.choosing import find_favourite, informed_ledger, lead_log
+from pacbandits.certificate.choosing import end_that_pays, find_favourite, informed_ledger, lead_log
 from pacbandits.certificate.claim import check_asked, check_distance, rounded_up
 from pacbandits.certificate.conventions import (
     EXPERT_STAKES,
@@ -86,6 +86,9 @@ def certify(
     Of a large class with rounds or blocks the best policy so far leads in each of them, and what is certified is a
     lottery between these leaders, in the end often one; `single` insists on that, and of shuffled rows it is so anyway.
 
+    Where rewards are late (`Log.known`), those not in count at their worst; a certificate may then be of the first
+    rounds alone, whose rewards are in.
+
     What speaks against the assumptions, signs of drift or of a mismatch of the sample ratio, is looked for, and the
     certificate's `checks` tell what was found. A class that is given by its name is learnt as by `learn_class`, which
     also hands it out: `verify` needs it.
@@ -114,14 +117,34 @@ def certify(
         shuffled=shuffled,
         single=flag(single, name="single"),
     )
+    looked = _proven(evidence, by, log, asked=asked, nearest=epsilon is None).looked_at(log)
+    looked = looked if model is None else looked.with_remarks(MODEL_GIVEN)
+    if (part := _first_rounds(log, learnt, epsilon=asked / unit)) is None:
+        return looked
+    shorter = certify(part, learnt, epsilon=epsilon, delta=delta, model=model, single=single)
+    return min(looked, shorter, key=lambda one: one.certified_epsilon)
+
+
+def _proven(evidence: Evidence, by: Ledger | None, log: Log, *, asked: float, nearest: bool) -> Certificate:
+    """What is proven at the distance asked for, or at the nearest that the evidence proves; by: as for `_made`."""
+    unit = log.reward_range[1] - log.reward_range[0]
     certificate = replace(_made(evidence, by), epsilon=asked, rows=len(log))
-    for _ in range(MAX_TRIED_DISTANCES if epsilon is None else 0):
-        nearest = rounded_up(certificate.certified_epsilon)
-        if nearest >= unit or (certificate.certified and nearest >= certificate.epsilon):
+    for _ in range(MAX_TRIED_DISTANCES if nearest else 0):
+        found = rounded_up(certificate.certified_epsilon)
+        if found >= unit or (certificate.certified and found >= certificate.epsilon):
             break
-        certificate = replace(_made(replace(evidence, epsilon=nearest / unit), by), epsilon=nearest, rows=len(log))
-    looked = certificate.looked_at(log)
-    return looked if model is None else looked.with_remarks(MODEL_GIVEN)
+        certificate = replace(_made(replace(evidence, epsilon=found / unit), by), epsilon=found, rows=len(log))
+    return certificate
+
+
+def _first_rounds(log: Log, learnt: LearntClass, *, epsilon: float) -> Log | None:
+    """The first rounds of a log, where these may prove more as rewards of later ones are out; ε: of those in [0, 1]."""
+    end = end_that_pays(log, epsilon=epsilon)
+    if end is None:
+        return None
+    part = log.only(log.rounds < end)
+    spared = 0 if learnt.learning is None else learnt.learning.spared
+    return part if len(np.unique(part.rounds)) > spared else None
 
 
 def _read(log: Log | DataFrame, reading: Reading) -> Log:

@@ -27,6 +27,7 @@ LEADING_GROWTH_FACTOR = 1.25  # by which the data have grown since the last time
 MAX_CHOOSING_EPSILON = 0.05  # by which the leaders of a log are chosen, whatever ε is to be certified
 MIN_CHOOSING_EPSILON = 1e-9  # where nothing is in doubt
 MIN_ADVANTAGE_EPSILONS = 0.05  # for which a leader makes way
+ROWS_LOST_PER_AWAITED = 2.0  # times the number of actions over ε: what a row costs whose reward is not in
 DOUBT_STANDARD_ERRORS = 1.5  # by which a favourite must seem better than a simpler policy, or that one leads
 # The same where a single policy is wanted.
 MIN_CLEAR_ADVANTAGE_EPSILONS, MIN_CLEAR_ADVANTAGE_STANDARD_ERRORS = 0.2, 0.5
@@ -170,6 +171,24 @@ def part_before(log: Log, predictions: FloatArray, number: int) -> tuple[Log, Le
     before = np.flatnonzero(log.known_by(int(np.unique(log.rounds)[number])))
     part = log.take(before)
     return part, Ledger.of(part, predictions[before])
+
+
+def end_that_pays(log: Log, *, epsilon: float) -> int | None:
+    """The round before which to end what is counted, as too many rewards of later ones are out; None to count all.
+
+    A row at its worst costs as much as some 2A/ε others gain: about 1/p of the stake, where a row gains ε/2 of it. It
+    is free to look at the first rows alone, as certificates hold at all times together.
+
+    epsilon: of rewards in [0, 1]. The rows must stand in the order of their rounds, or all are counted.
+    """
+    out = log.awaited
+    if not out.any() or (np.diff(log.rounds) < 0).any():
+        return None
+    numbers, which = np.unique(log.rounds, return_inverse=True)
+    lost = ROWS_LOST_PER_AWAITED * log.n_actions / epsilon
+    worth = np.cumsum(np.bincount(which, weights=np.where(out, -lost, 1.0)))
+    best = int(worth.argmax())
+    return None if best == len(numbers) - 1 or worth[best] <= 0 else int(numbers[best]) + 1
 
 
 def informed_ledger(log: Log, ledger: Ledger, predictions: FloatArray) -> Ledger | None:

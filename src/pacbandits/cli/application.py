@@ -11,11 +11,14 @@ from typing import Any
 
 from pacbandits.cli import applying as _applying
 from pacbandits.cli import certifying as _certifying
+from pacbandits.cli import driving as _driving
 from pacbandits.cli import evaluating as _evaluating
+from pacbandits.cli import experiments as _experiments
 from pacbandits.cli import listing as _listing
 from pacbandits.cli import measuring as _measuring
 from pacbandits.cli import planning as _planning
 from pacbandits.cli import running as _running
+from pacbandits.cli import serving as _serving
 from pacbandits.cli import verifying as _verifying
 from pacbandits.cli.interruption import INTERRUPTED, leave_at_once
 from pacbandits.cli.shared import BAD_INPUT, UNREAD, app
@@ -24,7 +27,8 @@ from pacbandits.flags import speaking_flags
 
 __all__ = ["answer", "app"]
 # Importing them puts their commands into the application.
-_commands = (_planning, _running, _certifying, _evaluating, _verifying, _applying, _measuring, _listing)
+_commands = (_planning, _running, _experiments, _driving, _serving, _certifying, _evaluating, _verifying, _applying)
+_more_commands = (_measuring, _listing)
 
 
 def answer() -> None:
@@ -78,6 +82,6 @@ def _leave_unwritten(error: OSError) -> None:
     sys.exit(BAD_INPUT)
 
 
-for _one in app.registered_commands:
+for _one in (*app.registered_commands, *_experiments.experiments.registered_commands):
     if _one.callback is not None:
         _one.callback = _ending_well(_one.callback)

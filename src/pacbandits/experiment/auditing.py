@@ -20,7 +20,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import comb
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -86,7 +86,8 @@ class Audit:
     def joined(self, verdict: Verdict) -> Verdict:
         """A verdict on the certificate of the same file, together with this."""
         faults = (*verdict.faults, *self.faults)
-        return replace(verdict, faults=faults, checked=(*verdict.checked, *self.checked))
+        trusted = () if self.good else verdict.trusted
+        return replace(verdict, faults=faults, checked=(*verdict.checked, *self.checked), trusted=trusted)
 
     def left_to_assume(self, assumptions: Sequence[str]) -> tuple[str, ...]:
         """What a certificate assumes, without what the record shows; and what that rests on."""
@@ -181,9 +182,18 @@ class Terms:
         return None if seconds is None else round(seconds * 1e6)
 
 
-def _replay(record: Record) -> tuple[list[str], list[bytes]]:
-    """What is wrong with the chain, and the head after each record."""
-    todo: list[tuple[int, bytes, bytes, str | None]] = []
+class Link(NamedTuple):
+    """A record as it is hashed: its number, kind and bytes; and the head that is told to stand after it, if one is."""
+
+    number: int
+    kind: bytes
+    record: bytes
+    told: str | None
+
+
+def links_of(record: Record) -> list[Link]:
+    """All records in the order of their numbers."""
+    out: list[Link] = []
     c = record.columns
     for row in range(len(record)):
         number = int(c["sequence"][row])
@@ -199,27 +209,31 @@ def _replay(record: Record) -> tuple[list[str], list[bytes]]:
             record.features[row].astype("<f8").tobytes(),
             record.propensities[row].astype("<f8").tobytes(),
         )
-        todo.append((number, ASSIGNMENT, words, None))
+        out.append(Link(number, ASSIGNMENT, words, None))
     for name, kind in KINDS.items():
         came = record.outcomes[name]
         for row in np.flatnonzero(came.sequence < NEVER):
             number, late = int(came.sequence[row]), int(came.late[row])
             words = outcome_bytes(number, int(row), kind, late, float(came.values[row]), int(came.at[row]))
-            todo.append((number, OUTCOME, words, None))
+            out.append(Link(number, OUTCOME, words, None))
     for number, at, kind, body, head in record.entries:
-        todo.append((number, ENTRY, entry_bytes(number, at, kind, body), head))
-    todo.sort(key=lambda one: one[0])
-    faults, heads, head = list[str](), list[bytes](), BEGINNING
-    if [one[0] for one in todo] != list(range(len(todo))):
+        out.append(Link(number, ENTRY, entry_bytes(number, at, kind, body), head))
+    return sorted(out, key=lambda one: one.number)
+
+
+def _replay(record: Record) -> tuple[list[str], list[bytes]]:
+    """What is wrong with the chain, and the head after each record."""
+    links, heads, head = links_of(record), list[bytes](), BEGINNING
+    if [one.number for one in links] != list(range(len(links))):
         return ["records are missing, or stand there twice: their numbers do not follow each other"], heads
-    for number, kind, words, told in todo:
-        head = linked(head, kind, words)
+    for one in links:
+        head = linked(head, one.kind, one.record)
         heads.append(head)
-        if told is not None and told != head.hex():
-            return [f"the chain is broken before record {number}: something was altered, added or left out"], heads
-    if len(todo) != record.about.get("sequence"):
-        faults.append("the file does not hold as many records as it says")
-    return faults, heads
+        if one.told is not None and one.told != head.hex():
+            return [f"the chain is broken before record {one.number}: something was altered, added or left out"], heads
+    if len(links) != record.about.get("sequence"):
+        return ["the file does not hold as many records as it says"], heads
+    return [], heads
 
 
 def _wrong_rounds(record: Record, terms: Terms) -> list[str]:

@@ -24,6 +24,7 @@ from pacbandits.experiment.protocol import DEFAULT_ALGORITHM, ExperimentProtocol
 from pacbandits.experiment.rules import Forecast, GuardrailRule, LateRule, read_duration
 from pacbandits.fields import number, numbers, text, texts, whole_number
 from pacbandits.planning import StudyPlan, load_plan
+from pacbandits.problems import load_problem
 from pacbandits.problems.pilots import PilotEffects
 from pacbandits.records import Contexts, parquet
 from pacbandits.records.arrow import is_temporal
@@ -45,6 +46,7 @@ KEYS: dict[str, Read] = {
     "name": text,
     "contexts": text,
     "plan": text,
+    "problem": text,
     "features": texts,
     "actions": texts,
     "policies": text,
@@ -62,8 +64,9 @@ LATE_KEYS: dict[str, Read] = {"rule": text, "window": read_duration, "missing": 
 ROUND_KEYS: dict[str, Read] = {"hours": number}
 GUARDRAIL_KEYS: dict[str, Read] = {"name": text, "most": number, "false_alarms": number}
 TABLES = {"late": LATE_KEYS, "rounds": ROUND_KEYS, "guardrail": GUARDRAIL_KEYS}
+SOURCES = ("contexts", "plan", "problem")  # of people, of which there is one
 NEEDED = ("name", "actions")  # always; of what is made without a plan, these too:
-NEEDED_WITHOUT_PLAN = ("contexts", "policies", "epsilon")
+NEEDED_WITHOUT_PLAN = ("policies", "epsilon")
 EXAMPLES = {
     "name": 'name = "checkout"',
     "actions": 'actions = ["standard", "discount"]',
@@ -88,16 +91,20 @@ def read_protocol_with_remarks(path: str | Path) -> tuple[ExperimentProtocol, tu
     source = path_of(path)
     with naming(source):
         given = _fields(_load(source))
+        sources = [key for key in SOURCES if key in given]
+        if len(sources) > 1:
+            raise InputError(f"both '{sources[0]}' and '{sources[1]}' tell who comes; leave one out")
         planned = "plan" in given
-        if planned and "contexts" in given:
-            raise InputError("both 'contexts' and 'plan' are given, and a plan has its contexts; leave one out")
-        for key in (*NEEDED, *(() if planned else NEEDED_WITHOUT_PLAN)):
+        needed = () if planned else NEEDED_WITHOUT_PLAN if sources else ("contexts",)
+        for key in (*NEEDED, *needed):
             if key not in given:
                 raise InputError(f"'{key}' is missing; write {EXAMPLES[key]}")
-        options = {key: value for key, value in given.items() if key not in ("contexts", "features", "plan", *TABLES)}
+        options = {key: value for key, value in given.items() if key not in (*SOURCES, "features", *TABLES)}
         options |= _rules(given)
         if planned:
             return _from_plan(source.parent / given["plan"], given, options), ()
+        if "problem" in given:
+            return ExperimentProtocol(contexts=load_problem(given["problem"]).population, **options), ()
         contexts, dates, remarks = _read_contexts(source.parent / given["contexts"], given.get("features"))
         return ExperimentProtocol(contexts=contexts, dates=dates, **options), remarks
 

@@ -4,18 +4,20 @@
 come in after the fifth. So the state is made anew from all rows whenever somebody looks.
 
 Why that proves what it says. Let G_i hold all that had happened when row i was assigned, *and* the rewards of all
-earlier rows, seen or not. Rows are independent of each other, so that given G_i the context of row i is a draw from ν,
-and its action one from the propensities that its row tells. Leader, stake, prediction and weight that moves are fixed
-before its round from rewards that were known then, and never change: so they are in G_i, and the wealth W_n of the
-first n rows *with their true rewards* is a supermartingale, by n, as ever. By Ville's inequality it exceeds 1/δ for
-some n with probability at most δ. A look sees n rows, and counts what is not in at its worst: that is at most W_n,
-whatever the rewards will be and whyever they are out. So a look that sees 1/δ is one at which W_n exceeds it, and no
-look goes wrong otherwise, however often, and at what times, one looks: n may depend on what came in and what did not,
-as the bound is of all n at once. It takes no more of a round than that whether another row follows is in G_i, so that
-rounds may close by count, by clock or by hand.
+earlier rows, seen or not. What a row earns depends on no other row, also on none that comes before it is known, so that
+given G_i the context of row i is a draw from ν, and its action one from the propensities that its row tells. Leader,
+stake, prediction and weight that moves are fixed before its round by rewards that were known then, and never change: so
+they are in G_i, and the wealth W_n of the first n rows *with their true rewards* is a supermartingale, by n, as ever.
+By Ville's inequality it reaches 1/δ for some n with probability at most δ. A look sees n rows, and counts what is not
+in at its worst: that is at most W_n, whatever these rewards will be and whyever they are out. So a look that sees 1/δ
+is one at which W_n has reached it, however often and whenever one looks: the n of a look may depend on anything, also
+on what came in and what did not, as the bound is of all n at once. For that reason a look may also be at the first
+rounds alone, the rewards of which are in. Of the ends of rounds it takes no more than that whether another row follows
+is in G_i: they may close by count, by clock or by hand, by whoever knows even of rewards that nobody reported.
 
 What would break it: a prediction or a leader of a round that is made again once more rewards are in, as then each look
-has bets of its own; rows that are left out as their rewards are; rounds that are counted without those before them.
+has bets of its own; rows that are left out as their rewards are; later rounds counted without earlier ones; rewards
+that depend on who comes while they are out, as where the last one in stock is sold.
 """
 
 from __future__ import annotations
@@ -26,7 +28,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from pacbandits.arrays import FloatArray
-from pacbandits.certificate import Ledger
+from pacbandits.certificate import Certificate, Ledger
+from pacbandits.certificate.choosing import end_that_pays
 from pacbandits.checks import instance, positive, settle, whole_number
 from pacbandits.errors import InputError
 from pacbandits.policies.base import PolicyClass
@@ -62,8 +65,10 @@ class PlayedRound:
 def catch_up(trial: Trial, state: TrialState, rounds: Sequence[PlayedRound], log: Log) -> TrialState:
     """The state of a trial after these rounds, by all rows so far.
 
-    Rewards that are not in count at their worst; what is chosen is chosen by those that are. Where all are in, it is
-    the state that `absorb` comes to round by round.
+    Rewards that are not in count at their worst; what is chosen is chosen by those that were known before the next
+    round. Where many rewards of the last rounds are out, the certificate may be of the first rounds alone: the bound is
+    of all n at once, so that whoever looks may look at the first n of all rows, whichever prove most. Where all are in,
+    it is the state that `absorb` comes to round by round.
 
     state: as the trial started; if it has a certificate, of an earlier look at this trial, that stays the answer unless
         more is proven now.
@@ -91,15 +96,18 @@ def catch_up(trial: Trial, state: TrialState, rounds: Sequence[PlayedRound], log
         round_number=len(rounds),
         samples=log.samples,
     )
-    leader = _choose_leader(trial, seen, rounds, log, predictions)
+    leader = _choose_leader(trial, seen, rounds, predictions)
     favourite = likeliest(state.policy) if leader is None else leader
     latest, calls = trial.certify(seen, Ledger.of(log, predictions), favourite)
+    if (end := end_that_pays(log, epsilon=trial.epsilon)) is not None:
+        shorter, more = trial.certify(*_first_rounds(seen, there, end), favourite)
+        latest, calls = min(latest, shorter, key=_rank), calls + more
     best = latest
     if state.certificate is not None and state.certificate.certified_epsilon < latest.certified_epsilon:
         best = state.certificate
     return replace(
         seen,
-        played=_samplers(rounds, log),
+        played=_samplers(rounds, seen.informed),
         policy=best.policy,
         finished=state.finished or latest.certified,
         oracle_calls=state.oracle_calls + calls + 1,
@@ -126,26 +134,44 @@ def leaders_again(
         rows = np.flatnonzero(log.known_by(number))
         if len(rows) > known:
             part, known = log.take(rows), len(rows)
-            seen = replace(state, log=part, leader=leader)
-            leader = _choose_leader(trial, seen, rounds, part, predictions[rows])
+            seen = replace(state, log=part, leader=leader, round_number=number)
+            leader = _choose_leader(trial, seen, rounds, predictions[rows])
         out.append(replace(one, leader=leader))
     return tuple(out)
 
 
 def _choose_leader(
-    trial: Trial, state: TrialState, rounds: Sequence[PlayedRound], log: Log, predictions: FloatArray
+    trial: Trial, state: TrialState, rounds: Sequence[PlayedRound], predictions: FloatArray
 ) -> Policy | None:
-    """The leader by the rows of a log whose rewards are in; the last one, if there is any, where none is."""
+    """The leader by the rewards of a state that were known by now; the last one, if there is any, where none was."""
     informed = state.informed
-    if informed is None:
+    if state.log is None or informed is None:
         return state.leader
-    ledger = Ledger.of(informed, predictions[~log.awaited])
-    return trial.choose_leader(replace(state, played=_samplers(rounds, log)), ledger)
+    ledger = Ledger.of(informed, predictions[state.log.known_by(state.round_number)])
+    return trial.choose_leader(replace(state, played=_samplers(rounds, informed)), ledger)
 
 
-def _samplers(rounds: Sequence[PlayedRound], log: Log) -> tuple[tuple[Sampler, int], ...]:
-    """Samplers in turn, and of how many rows of a log whose rewards are in each was."""
-    counts = np.bincount(log.rounds[~log.awaited], minlength=len(rounds))
+def _first_rounds(state: TrialState, there: Sequence[int], end: int) -> tuple[TrialState, Ledger]:
+    """A state with the rows of the rounds before the end alone; there: the rounds that have rows."""
+    assert state.log is not None
+    assert state.predictions is not None
+    rows, count = np.flatnonzero(state.log.rounds < end), sum(number < end for number in there)
+    leaders = state.leaders
+    if leaders is not None:
+        leaders = replace(leaders, turns=leaders.turns[:count], sizes=leaders.sizes[:count])
+    log, predictions = state.log.take(rows), state.predictions[rows]
+    cut = replace(state, log=log, predictions=predictions, scales=state.scales[:count], leaders=leaders)
+    return cut, Ledger.of(log, predictions)
+
+
+def _rank(certificate: Certificate) -> tuple[float, float]:
+    """How much a certificate proves, the smaller the more: how near to the best, and how much wealth it lacks."""
+    return certificate.certified_epsilon, certificate.threshold - certificate.value
+
+
+def _samplers(rounds: Sequence[PlayedRound], log: Log | None) -> tuple[tuple[Sampler, int], ...]:
+    """Samplers in turn, and of how many rows of a log each was."""
+    counts = np.bincount(np.zeros(0, dtype=np.int64) if log is None else log.rounds, minlength=len(rounds))
     played: tuple[tuple[Sampler, int], ...] = ()
     for one, count in zip(rounds, counts, strict=True):
         if count > 0:
@@ -163,6 +189,12 @@ def _check_rounds(state: TrialState, rounds: Sequence[PlayedRound], log: Log) ->
     if last >= len(rounds):
         raise InputError(
             f"the log has rows of round {last}, but {len(rounds)} rounds were played, which are numbered from 0"
+        )
+    if (back := np.flatnonzero(np.diff(log.rounds) < 0)).size:
+        row = int(back[0]) + 1
+        raise InputError(
+            f"row {row} is of round {log.rounds[row]} and stands after one of round {log.rounds[row - 1]}; rows must "
+            "stand by round, and within a round in the order of assignment"
         )
     if log.n_actions != state.policies.n_actions:
         raise InputError(

@@ -128,8 +128,10 @@ class TrialState(State):
 
     @cached_property
     def informed(self) -> Log | None:
-        """The rows whose rewards are in, by which everything is chosen; None where none is."""
-        return None if self.log is None else self.log.rows_in()
+        """The rows whose rewards were known by now, by which everything is chosen; None where none was."""
+        if self.log is None or (known := self.log.known_by(self.round_number)).all():
+            return self.log
+        return self.log.only(known) if known.any() else None
 
     @cached_property
     def fitted(self) -> Fitted:

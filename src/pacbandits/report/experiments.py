@@ -1,0 +1,176 @@
+"""Where an experiment stands, for people: the same figures that its page shows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from pacbandits.errors import one_line, visible_lines
+from pacbandits.experiment.rules import spell_duration
+from pacbandits.report.numbers import show_number
+
+Json = dict[str, Any]
+EVENTS_SHOWN = 6  # the last ones
+SHARES = {"0.5": "half", "0.8": "four of five", "0.95": "19 of 20"}  # of cases
+
+
+def status_table(figures: Json) -> RenderableType:
+    """What `Status.to_json` tells, in tables and sentences."""
+    facts = _pairs(_facts(figures))
+    parts: list[RenderableType] = [Text(_head(figures), style="bold cyan"), facts]
+    if figures["claim"] is not None:
+        parts += [Text("\nthe policy of which that is proven", style="bold"), Text(visible_lines(_words(figures)))]
+    if figures["arms"]:
+        parts += [Text(), _arms(figures["arms"])]
+    if figures["leaves"]:
+        parts += [Text(), _leaves(figures["leaves"], figures["actions"])]
+    if (health := figures["health"]) is not None:
+        parts += [Text("\nhealth", style="bold"), Text("\n".join(_health(health)))]
+    if (held := figures["holdout_compared"]) is not None:
+        parts.append(Text(f"\n{_holdout(held, figures['standard'])}"))
+    parts += [Text("\nlast events", style="bold"), Text("\n".join(_events(figures["events"][-EVENTS_SHOWN:])))]
+    seal = figures["seal"]
+    note = "note it down: it proves later that nothing before it was altered"
+    parts.append(Text(f"\nseal {seal['head']}, after {seal['entries']:,} records; {note}", style="dim"))
+    return Group(*parts)
+
+
+def experiments_table(rows: Sequence[Json]) -> RenderableType:
+    """All experiments of a database, from the figures of each."""
+    table = _columns("experiment", "state", "assigned", "rewards in", "asked ε", "proven ε")
+    for one in rows:
+        proven = None if one["claim"] is None else one["claim"]["certified_epsilon"]
+        table.add_row(
+            one_line(one["name"]),
+            one["state"],
+            f"{one['assigned']:,}",
+            f"{one['rewards']['in']:,}",
+            f"{one['epsilon']:g}",
+            show_number(proven, digits=3),
+        )
+    return table
+
+
+def pairs_table(rows: Iterable[tuple[str, str]]) -> RenderableType:
+    """Names and what is to be said of each."""
+    return _pairs(rows)
+
+
+def _head(f: Json) -> str:
+    why = f": {one_line(f['reason'])}" if f["reason"] else ""
+    return f"experiment {one_line(f['name'])} is {f['state']}{why}"
+
+
+def _facts(f: Json) -> Iterable[tuple[str, str]]:
+    """What there is to say, a line each."""
+    claim, now, rewards, to_go = f["claim"], f["round"], f["rewards"], f["to_go"]
+    yield "asked", f"a policy of {one_line(f['policies'])} within {f['epsilon']:g} of the best, δ = {f['delta']:g}"
+    yield "proven", "nothing yet" if claim is None else one_line(claim["describe"])
+    planned = "" if now["planned"] is None else f" of {now['planned']:,}"
+    doing = ", the next is being designed" if now["designing"] else ""
+    yield "round", f"{now['number']} ({now['kind']}), {now['assigned']:,}{planned} people{doing}"
+    held = f", {f['holdout_assigned']:,} of them held out" if f["holdout_assigned"] else ""
+    yield "people", f"{f['assigned']:,}{held}"
+    more = "".join(f", {rewards[name]:,} {words}" for name, words in _REWARDS if rewards[name])
+    yield "rewards", f"{rewards['in']:,} in{more}; {_late(f['late'])}"
+    if to_go is not None:
+        yield from _to_go(to_go)
+    if f["value"] is not None:
+        yield "value", one_line(f["value"]["words"])
+    if f.get("withdrawn"):
+        yield "withdrawn", ", ".join(map(one_line, f["withdrawn"]))
+
+
+_REWARDS = (("awaited", "awaited"), ("missed", "that did not come in time"), ("late", "that came too late to count"))
+
+
+def _late(rule: Json) -> str:
+    if rule["rule"] == "worst case":
+        return "what is not in counts at its worst"
+    return f"what does not come within {spell_duration(rule['window_seconds'])} counts as {rule['missing']:g}"
+
+
+def _to_go(to_go: Json) -> Iterable[tuple[str, str]]:
+    """How far it is, against a plain trial and the plan."""
+    if to_go["samples"] is not None:
+        days = "" if to_go["days"] is None else f", {to_go['days']:.2g} days as people came of late"
+        yield "to go", f"about {_about(to_go['samples'])} people{days}" if to_go["samples"] else "nothing"
+    if to_go["plain_trial"] is not None:
+        yield "a plain trial", f"would take about {_about(to_go['plain_trial'])} people in all"
+    if (plan := to_go["plan"]) is not None:
+        told = [f"{_about(count)} in {SHARES[of]}" for of, count in plan["people"].items() if count is not None]
+        yield "the plan", f"people: {', '.join(told)} of cases" if told else "not done by as many as were allowed"
+
+
+def _about(count: float) -> str:
+    """A number to two digits: more would promise too much."""
+    return f"{float(f'{count:.2g}'):,.0f}"
+
+
+def _words(f: Json) -> str:
+    return "\n".join(f"  {line}" for line in str(f["claim"]["words"]).splitlines())
+
+
+def _arms(arms: Sequence[Json]) -> RenderableType:
+    table = _columns("action", "people", "share", "mean reward", "rewards in")
+    for arm in arms:
+        name = one_line(arm["action"]) + (" (withdrawn)" if arm["withdrawn"] else "")
+        mean = show_number(arm["mean"], digits=3)
+        table.add_row(name, f"{arm['assigned']:,}", f"{arm['share']:.0%}", mean, f"{arm['rewards_in']:,}")
+    return table
+
+
+def _leaves(leaves: Sequence[Json], actions: Sequence[str]) -> RenderableType:
+    table = _columns("people where", "share", "policy", *(f"got {one_line(name)}" for name in actions))
+    for leaf in leaves:
+        shares = [f"{leaf['shares'][name]:.0%}" if leaf["shares"] else "—" for name in actions]
+        table.add_row(one_line(leaf["where"]), f"{leaf['share']:.0%}", one_line(leaf["action"]), *shares)
+    return table
+
+
+def _health(health: Json) -> Iterable[str]:
+    if (awaited := health["awaited_share"]) is not None:
+        yield f"  {awaited:.1%} of rewards are awaited; the least probability of an action was " + show_number(
+            health["least_propensity"], digits=3
+        )
+    for check in health["checks"]:
+        yield f"  {'ALARM: ' if check['alarm'] else ''}{one_line(check['words'])}"
+    if (guardrail := health["guardrail"]) is not None:
+        for test in guardrail["tests"]:
+            mean = "nothing is in" if test["mean"] is None else f"{test['mean']:.2%} of {test['seen']:,}"
+            name = f"{'ALARM: ' if test['alarm'] else ''}{one_line(guardrail['name'])}, {one_line(test['of'])}"
+            yield f"  {name}: {mean} (at most {guardrail['most']:.2%})"
+
+
+def _holdout(held: Json, standard: str) -> str:
+    parts = [
+        f"{words} {show_number(one['mean'], digits=3)} ({one['low']:.3g} to {one['high']:.3g}, {one['rows']:,} people)"
+        for words, one in ((f"held out, always {one_line(standard)}:", held["holdout"]), ("drawn:", held["experiment"]))
+    ]
+    return f"mean rewards, {'; '.join(parts)}"
+
+
+def _events(events: Sequence[Mapping[str, Any]]) -> Iterable[str]:
+    for one in events:
+        yield f"  {one['at']}  {one_line(one['words'])}"
+
+
+def _pairs(rows: Iterable[tuple[str, str]]) -> Table:
+    table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
+    table.add_column(no_wrap=True)
+    table.add_column()
+    for row in rows:
+        table.add_row(*row)
+    return table
+
+
+def _columns(first: str, *others: str) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    table.add_column(first)
+    for name in others:
+        table.add_column(name, justify="right")
+    return table

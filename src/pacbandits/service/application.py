@@ -1,0 +1,157 @@
+"""The service as an ASGI application."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager, suppress
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from fastapi import APIRouter, FastAPI
+from sqlalchemy.exc import SQLAlchemyError
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from pacbandits.errors import InputError
+from pacbandits.service import asking, steering
+from pacbandits.service.admission import Service
+from pacbandits.service.answers import HealthAnswer
+from pacbandits.service.documented import document, errors
+from pacbandits.service.gate import UNFORESEEN, Gate
+from pacbandits.service.journal import Journal
+from pacbandits.service.keys import REFRESH_SECONDS, Keys
+from pacbandits.service.limits import ServiceLimits
+from pacbandits.service.meters import Meters
+from pacbandits.service.refusals import Refusal, refusal_of
+from pacbandits.service.shelf import Shelf
+from pacbandits.version import __version__
+
+DESCRIPTION = "Experiments on live traffic that end with a policy and a proof: who gets what, and what came of it."
+DASHBOARD = "pacbandits.service.dashboard"
+
+
+def create_app(
+    database: str | Path,
+    *,
+    admin_key: str | None = None,
+    limits: ServiceLimits | None = None,
+    journal: Journal | None = None,
+) -> FastAPI:
+    """The service over the experiments of a database, for any ASGI server.
+
+    database: the path of a file, or a URL of SQLAlchemy; it is made if it is not there.
+    admin_key: that may create experiments and keys, beside those that are stored; it is stored nowhere.
+    limits: on bodies, batches and rates.
+    journal: where it is noted what was done; standard error if not given.
+
+    Its `state.service` holds what its routes share, the keys among them.
+    """
+    limits, journal, meters = limits or ServiceLimits(), journal or Journal(), Meters()
+    shelf = Shelf(database, limits=limits, meters=meters, journal=journal)
+    service = Service(shelf, Keys(shelf.database, admin=admin_key), limits, meters, journal)
+
+    @asynccontextmanager
+    async def living(_: FastAPI) -> AsyncGenerator[None]:
+        looking = asyncio.create_task(_keep_looking(service))
+        yield
+        service.stopping = True
+        looking.cancel()
+        with suppress(asyncio.CancelledError):
+            await looking
+        await run_in_threadpool(shelf.close)
+        journal.close()
+
+    app = FastAPI(
+        title="pacbandits",
+        version=__version__,
+        description=DESCRIPTION,
+        lifespan=living,
+        docs_url=None,  # its page would load scripts from elsewhere
+        redoc_url=None,
+        redirect_slashes=False,
+    )
+    app.state.service = service
+    people = asking.People(service)
+    app.add_middleware(Gate, limits=limits, meters=meters, journal=journal, straight=people.routes())
+    app.include_router(asking.router_for(people))
+    app.include_router(steering.router_for(service))
+    app.include_router(_health(service))
+    if find_spec(DASHBOARD) is not None:
+        pages: Any = import_module(DASHBOARD)
+        app.include_router(pages.router_for(shelf.open, shelf.names, service.keys.scopes_of))
+    _answer_errors(app)
+    document(app)
+    return app
+
+
+async def _keep_looking(service: Service) -> None:
+    """Keys that another server made or withdrew become known."""
+    while True:
+        await asyncio.sleep(REFRESH_SECONDS)
+        with suppress(SQLAlchemyError):  # while the database does not answer, those that are known stand
+            await run_in_threadpool(service.keys.refresh)
+
+
+def _health(service: Service) -> APIRouter:
+    router = APIRouter(tags=["health"])
+    well = {"status": "ok", "version": __version__}
+
+    @router.get("/healthz", summary="Is it alive?", responses={200: {"model": HealthAnswer}}, response_model=None)
+    async def healthy() -> Response:  # pyright: ignore[reportUnusedFunction]
+        """That the server runs."""
+        return JSONResponse(well)
+
+    @router.get(
+        "/readyz",
+        summary="Is it ready?",
+        responses={200: {"model": HealthAnswer}, **errors(503)},
+        response_model=None,
+    )
+    async def ready() -> Response:  # pyright: ignore[reportUnusedFunction]
+        """That the server takes requests, and its database answers."""
+        if service.stopping:
+            raise Refusal(503, "the server is being shut down")
+        await run_in_threadpool(service.shelf.names)
+        return JSONResponse(well)
+
+    @router.get(
+        "/metrics",
+        summary="Metrics",
+        responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}},
+        response_class=Response,
+        response_model=None,
+    )
+    async def metrics() -> Response:  # pyright: ignore[reportUnusedFunction]
+        """Counts and times for Prometheus; they name no experiment."""
+        return Response(service.meters.text(), media_type="text/plain; version=0.0.4")
+
+    return router
+
+
+def _answer_errors(app: FastAPI) -> None:
+    """Every error is answered with a sentence."""
+
+    def told(refusal: Refusal) -> JSONResponse:
+        return JSONResponse({"error": refusal.sentence}, status_code=refusal.status, headers=refusal.headers)
+
+    async def refused(_: Request, error: Exception) -> Response:
+        if isinstance(error, SQLAlchemyError):
+            journal: Journal = app.state.service.journal
+            journal.error("the database does not answer", error)
+        return told(refusal_of(error) or Refusal(500, UNFORESEEN))
+
+    async def lost(_: Request, error: Exception) -> Response:
+        assert isinstance(error, HTTPException)
+        words = {404: "there is nothing at this address; /openapi.json says what there is"}
+        words[405] = "this address takes other methods; the header Allow names them"
+        sentence = words.get(error.status_code, str(error.detail))
+        return told(Refusal(error.status_code, sentence, headers=dict(error.headers or {})))
+
+    for foreseen in (Refusal, InputError, SQLAlchemyError):
+        app.add_exception_handler(foreseen, refused)
+    app.add_exception_handler(HTTPException, lost)

@@ -1,0 +1,241 @@
+"""A thin client of the service.
+
+Asking again is safe: an assignment is the same for the same unit, and a reward that is reported twice counts once. So
+what did not arrive, or was too much at once, is asked again a few times by itself.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import secrets
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self, cast
+from urllib.parse import quote
+
+import httpx
+
+from pacbandits.errors import InputError, plain
+from pacbandits.experiment.people import Assignment, Recorded
+
+Json = dict[str, Any]
+DEFAULT_TIMEOUT_SECONDS, DEFAULT_RETRIES = 10.0, 4
+FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 0.1, 5.0
+ASKED_AGAIN = (429, 502, 503, 504)
+_LATE = 410
+
+
+class ServiceError(InputError):
+    """The service refused, or could not be reached.
+
+    status: of HTTP; 0 where no answer came.
+    """
+
+    def __init__(self, status: int, sentence: str) -> None:
+        super().__init__(sentence)
+        self.status = status
+
+
+class Client:
+    """A service, by its address and a key.
+
+    url: as `pacbandits serve` prints it. key: of an experiment, or the admin's.
+    timeout_seconds: for one answer. retries: how often something is asked again.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        key: str,
+        *,
+        timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS,
+        retries: int = DEFAULT_RETRIES,
+        transport: httpx.BaseTransport | None = None,
+    ) -> None:
+        self._retries = retries
+        try:
+            self._http = httpx.Client(
+                base_url=url,
+                headers={"Authorization": f"Bearer {key}"},
+                timeout=timeout_seconds,
+                transport=transport,
+                trust_env=False,
+            )
+        except (httpx.InvalidURL, ValueError):
+            raise InputError(f"'{plain(url)}' is no address of a service; write http://host:port") from None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._http.close()
+
+    def experiment(self, name: str) -> RemoteExperiment:
+        """One of its experiments."""
+        return RemoteExperiment(self, name)
+
+    def experiments(self) -> list[str]:
+        """The names of those that the key opens."""
+        return cast(list[str], self.ask("GET", "/experiments")["experiments"])
+
+    def create(self, protocol: Mapping[str, Any]) -> Json:
+        """Create an experiment, with the admin's key; the answer holds its keys.
+
+        protocol: as POST /experiments has it.
+        """
+        return self.ask("POST", "/experiments", protocol, again=False)
+
+    def ask(self, method: str, path: str, body: Mapping[str, Any] | None = None, *, again: bool = True) -> Json:
+        """One request, again if need be, and what is answered in JSON."""
+        return cast(Json, json.loads(self.fetch(method, path, body, again=again)))
+
+    def fetch(self, method: str, path: str, body: Mapping[str, Any] | None = None, *, again: bool = True) -> bytes:
+        """The same, as bytes.
+
+        Raises:
+            ServiceError: When the service refuses, or cannot be reached however often it is asked.
+        """
+        content = None if body is None else _in_json(body)
+        headers = {} if body is None else {"Content-Type": "application/json"}
+        pause = FIRST_PAUSE_SECONDS
+        for left in range(self._retries if again else 0, -1, -1):
+            wait = pause
+            try:
+                answer = self._http.request(method, path, content=content, headers=headers)
+            except httpx.TransportError as error:
+                refused = ServiceError(0, f"the service cannot be reached: {plain(error) or type(error).__name__}")
+            else:
+                if answer.is_success:
+                    return answer.content
+                refused = ServiceError(answer.status_code, _sentence(answer))
+                if answer.status_code not in ASKED_AGAIN:
+                    raise refused
+                wait = max(wait, _seconds_to_wait(answer))
+            if not left:
+                raise refused
+            time.sleep(wait * random.uniform(0.5, 1.0) if wait == pause else wait)
+            pause = min(2 * pause, LONGEST_PAUSE_SECONDS)
+        raise AssertionError  # the last round either returns or raises
+
+
+class RemoteExperiment:
+    """An experiment of a service, asked as `pacbandits.Experiment` is.
+
+    name: of it.
+    """
+
+    def __init__(self, client: Client, name: str) -> None:
+        self.name = name
+        self._client, self._path = client, f"/experiments/{quote(name, safe='')}"
+
+    def assign(self, context: Mapping[str, Any], unit: str | None = None) -> Assignment:
+        """What somebody is to get; unit: who it is, and without it somebody who never comes back."""
+        return _assignment(self.assign_as_json(context, unit))
+
+    def assign_as_json(self, context: Mapping[str, Any], unit: str | None = None) -> Json:
+        """The same, as the service says it, with the seal."""
+        return self._client.ask("POST", f"{self._path}/assignments", _who(context, unit))
+
+    def assign_many(
+        self, contexts: Sequence[Mapping[str, Any]], units: Sequence[str | None] | None = None
+    ) -> list[Assignment | InputError]:
+        """The same for several at once; where one is wrong, what is wrong with it stands in its place."""
+        named = [None] * len(contexts) if units is None else list(units)
+        if len(named) != len(contexts):
+            raise InputError(f"there are {len(contexts)} contexts and {len(named)} units; give one for each")
+        asked = [_who(context, unit) for context, unit in zip(contexts, named, strict=True)]
+        told = self._client.ask("POST", f"{self._path}/assignments", {"assignments": asked})["assignments"]
+        return [InputError(one["error"]) if "error" in one else _assignment(one) for one in cast(list[Json], told)]
+
+    def record(self, id: str, reward: float | None = None, *, guardrail: float | None = None) -> Recorded:
+        """Report what came of an assignment."""
+        try:
+            told = self._client.ask("POST", f"{self._path}/rewards", _what(id, reward, guardrail))
+        except ServiceError as error:
+            if error.status != _LATE:
+                raise
+            return Recorded(id, reward, "late")
+        return Recorded(id, reward, told["outcome"])
+
+    def record_many(self, rewards: Mapping[str, float]) -> list[Recorded]:
+        """The same for several at once, by the ids of their assignments: all are stored, or none."""
+        asked = [_what(id, reward, None) for id, reward in rewards.items()]
+        told = cast(list[Json], self._client.ask("POST", f"{self._path}/rewards", {"rewards": asked})["rewards"])
+        return [Recorded(one["assignment"], rewards[one["assignment"]], one["outcome"]) for one in told]
+
+    def status(self) -> Json:
+        """Where it stands."""
+        return self._client.ask("GET", self._path)
+
+    def result(self) -> Json:
+        """What is proven so far."""
+        return self._client.ask("GET", f"{self._path}/result")
+
+    def seal(self) -> Json:
+        """The head of the chain of its record."""
+        return self._client.ask("GET", f"{self._path}/seal")
+
+    def design(self) -> Json:
+        """The design that is played now, or the final policy."""
+        return self._client.ask("GET", f"{self._path}/design")
+
+    def export(self, path: str | Path) -> Path:
+        """Write the whole record to a Parquet file."""
+        written = Path(path)
+        written.write_bytes(self._client.fetch("GET", f"{self._path}/export"))
+        return written
+
+    def steer(self, word: str, *, reason: str = "", **more: str) -> Json:
+        """Pause, resume, stop, withdraw (with action=…) or close-round; where it then stands."""
+        return self._client.ask("POST", f"{self._path}/{quote(word, safe='')}", {"reason": reason, **more})
+
+
+def _who(context: Mapping[str, Any], unit: str | None) -> Json:
+    """An assignment that may be asked for again: somebody who never comes back is given a name for that."""
+    return {"unit": secrets.token_hex(12) if unit is None else unit, "context": dict(context)}
+
+
+def _what(id: str, reward: float | None, guardrail: float | None) -> Json:
+    told = {"assignment": id, "reward": reward, "guardrail": guardrail}
+    return {name: value for name, value in told.items() if value is not None}
+
+
+def _assignment(told: Json) -> Assignment:
+    return Assignment(**{name: value for name, value in told.items() if name != "seal"})
+
+
+def _in_json(body: Mapping[str, Any]) -> bytes:
+    try:
+        return json.dumps(body, allow_nan=False, default=_item).encode()
+    except ValueError:
+        raise InputError(
+            "what is not a number (NaN) or infinite cannot be sent; None stands for what is missing"
+        ) from None
+
+
+def _item(value: object) -> object:
+    """A value of numpy's as one of Python's."""
+    item = getattr(value, "item", None)
+    if item is None:
+        raise InputError(f"a {type(value).__name__} cannot be sent; give text, numbers, true, false or None")
+    return item()
+
+
+def _sentence(answer: httpx.Response) -> str:
+    try:
+        told = answer.json()["error"]
+    except (ValueError, KeyError, TypeError):
+        told = f"the service answered with status {answer.status_code}"
+    return str(told)
+
+
+def _seconds_to_wait(answer: httpx.Response) -> float:
+    given = answer.headers.get("retry-after", "")
+    return min(float(given), LONGEST_PAUSE_SECONDS) if given.isdigit() else 0.0

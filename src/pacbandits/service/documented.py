@@ -1,0 +1,84 @@
+"""What the routes say of themselves in the OpenAPI: bodies, errors, keys."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.openapi.utils import get_openapi
+from pydantic import BaseModel
+from pydantic.json_schema import models_json_schema
+
+from pacbandits.service.answers import ErrorAnswer
+from pacbandits.service.models import (
+    AssignmentAsk,
+    AssignmentBatch,
+    ExperimentAsk,
+    KeyAsk,
+    Reason,
+    RewardAsk,
+    RewardBatch,
+    Withdrawal,
+)
+
+Json = dict[str, Any]
+BODIES: tuple[type[BaseModel], ...] = (
+    AssignmentAsk,
+    AssignmentBatch,
+    RewardAsk,
+    RewardBatch,
+    Reason,
+    Withdrawal,
+    KeyAsk,
+    ExperimentAsk,
+)
+OPEN = ("/healthz", "/readyz", "/metrics")
+_ERRORS = {
+    401: "No key, or one that nobody made.",
+    403: "The key does not open this.",
+    404: "There is no such experiment, assignment or key.",
+    409: "It is not the time for this: the experiment is paused or stopped, or it contradicts what is known.",
+    410: "The reward came after its window: it is noted, and does not count.",
+    413: "The body, or the batch, is too long.",
+    422: "What was asked is wrong; the sentence says what.",
+    429: "Too much at once; Retry-After says when to ask again.",
+    503: "The database does not answer, or the server ends; ask again.",
+}
+_REF = "#/components/schemas/{model}"
+
+
+def errors(*statuses: int) -> dict[int | str, Json]:
+    """The errors of a route, each with a sentence."""
+    return {status: {"model": ErrorAnswer, "description": _ERRORS[status]} for status in statuses}
+
+
+READING = errors(401, 403, 404, 422, 429, 503)
+STEERING = errors(401, 403, 404, 409, 413, 422, 429, 503)
+
+
+def body(*models: type[BaseModel]) -> Json:
+    """The body of a route, which is one of these."""
+    refs = [{"$ref": _REF.format(model=model.__name__)} for model in models]
+    schema = refs[0] if len(refs) == 1 else {"anyOf": refs}
+    return {"requestBody": {"required": True, "content": {"application/json": {"schema": schema}}}}
+
+
+def document(app: FastAPI) -> None:
+    """Let an application describe itself, bodies and keys with it."""
+
+    def described() -> Json:
+        if app.openapi_schema is None:
+            made = get_openapi(
+                title=app.title, version=app.version, description=app.description, routes=app.routes, tags=None
+            )
+            _, definitions = models_json_schema([(model, "validation") for model in BODIES], ref_template=_REF)
+            components = made.setdefault("components", {})
+            components.setdefault("schemas", {}).update(definitions.get("$defs", {}))
+            components["securitySchemes"] = {"key": {"type": "http", "scheme": "bearer"}}
+            for path, operations in made["paths"].items():
+                for operation in operations.values():
+                    operation["security"] = [] if path in OPEN else [{"key": []}]
+            app.openapi_schema = made
+        return app.openapi_schema
+
+    app.openapi = described

@@ -1,0 +1,18 @@
+"""What the service is made of, missed in one line that says how to get it."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+from pacbandits.errors import InputError
+
+SERVER_MODULES = ("sqlalchemy", "fastapi", "uvicorn", "prometheus_client")
+CLIENT_MODULES = ("httpx",)
+OPENFEATURE_MODULES = ("openfeature", "httpx")
+
+
+def check_installed(modules: tuple[str, ...], *, what: str, extra: str) -> None:
+    """Raise unless these can be imported."""
+    for module in modules:
+        if find_spec(module) is None:
+            raise InputError(f"{what} needs {module}; pip install 'pacbandits[{extra}]'")

@@ -1,0 +1,157 @@
+"""What every request passes: the limit on its body, the clock, the journal, and the last word on errors.
+
+The routes that every visitor passes are answered right here: finding its way through a framework takes a request longer
+than all that is done for it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from time import perf_counter
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from pacbandits.service.journal import Journal
+from pacbandits.service.limits import ServiceLimits
+from pacbandits.service.meters import Meters
+from pacbandits.service.refusals import Refusal, refusal_of
+
+NOTES = "pacbandits.notes"  # of a request, for the journal: never what a context holds
+UNFORESEEN = "something went wrong that should not have; the server's journal says where"
+_BEFORE = "/experiments/"
+_JSON = (b"content-type", b"application/json")
+
+Answering = Callable[[Scope, str, bytes], Awaitable[bytes]]  # a request, the experiment's name, the body: the answer
+
+
+@dataclass(eq=False)
+class Passage:
+    """One request on its way through.
+
+    scope: as ASGI describes it. receive, send: to and from whoever asks. left: bytes that its body may still have.
+    most: that it may have in all. status: of the answer, once there is one.
+    """
+
+    scope: Scope
+    receive: Receive
+    send: Send
+    most: int
+    left: int
+    status: int = 0
+
+    async def counted(self) -> Message:
+        """The next part of the body, unless it is too long."""
+        message = await self.receive()
+        self.left -= len(message.get("body", b""))
+        if self.left < 0:
+            raise _too_long(self.most)
+        return message
+
+    async def noted(self, message: Message) -> None:
+        """Send a part of the answer."""
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+        await self.send(message)
+
+    async def body(self) -> bytes:
+        """The whole body."""
+        parts: list[bytes] = []
+        while True:
+            message = await self.counted()
+            if message["type"] == "http.disconnect":
+                raise Refusal(400, "the request broke off before its end")
+            parts.append(message.get("body", b""))
+            if not message.get("more_body", False):
+                return b"".join(parts)
+
+    async def answer(self, status: int, body: bytes, headers: Mapping[str, str] | None = None) -> None:
+        """Answer in JSON; unless half an answer was given, which cannot be taken back."""
+        if self.status:
+            return
+        named = [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in (headers or {}).items()]
+        length = (b"content-length", b"%d" % len(body))
+        await self.noted({"type": "http.response.start", "status": status, "headers": [_JSON, length, *named]})
+        await self.noted({"type": "http.response.body", "body": body})
+
+    async def refuse(self, refusal: Refusal) -> None:
+        """Answer with a sentence."""
+        await self.answer(refusal.status, json.dumps({"error": refusal.sentence}).encode(), refusal.headers)
+
+
+class Gate:
+    """An ASGI application around another one.
+
+    straight: what is answered here, by the last word of POST /experiments/NAME/WORD.
+    """
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        limits: ServiceLimits,
+        meters: Meters,
+        journal: Journal,
+        straight: Mapping[str, Answering],
+    ) -> None:
+        self._app, self._meters, self._journal, self._straight = app, meters, journal, straight
+        self._most = limits.max_body_bytes
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        started = perf_counter()
+        scope[NOTES] = {}
+        passage = Passage(scope, receive, send, self._most, self._most)
+        name, word = self._find(scope)
+        try:
+            if _announced_bytes(scope) > self._most:
+                raise _too_long(self._most)
+            if name:
+                await passage.answer(200, await self._straight[word](scope, name, await passage.body()))
+            else:
+                await self._app(scope, passage.counted, passage.noted)
+        except Exception as error:  # the last resort: a sentence for whoever asked, the place in the journal
+            refusal = refusal_of(error)
+            if refusal is None or refusal.status >= 500:
+                self._journal.error("could not answer", error, route=_route(scope))
+            await passage.refuse(refusal or Refusal(500, UNFORESEEN))
+        finally:
+            seconds = perf_counter() - started
+            route = f"{_BEFORE}{{name}}/{word}" if name else _route(scope)
+            self._meters.answer(route, passage.status, seconds)
+            self._journal.write(
+                "answered",
+                method=scope["method"],
+                route=route,
+                status=passage.status,
+                ms=round(1e3 * seconds, 2),
+                **scope[NOTES],
+            )
+
+    def _find(self, scope: Scope) -> tuple[str, str]:
+        """The experiment and the word of what is answered here; nothing for all else."""
+        path: str = scope["path"]
+        if scope["method"] == "POST" and path.startswith(_BEFORE):
+            name, _, word = path[len(_BEFORE) :].partition("/")
+            if word in self._straight:
+                return name, word
+        return "", ""
+
+
+def _announced_bytes(scope: Scope) -> int:
+    for name, value in scope["headers"]:
+        if name == b"content-length":
+            return int(value) if value.isdigit() else 0
+    return 0
+
+
+def _too_long(most: int) -> Refusal:
+    return Refusal(413, f"the body is longer than {most:,} bytes; send less at once")
+
+
+def _route(scope: Scope) -> str:
+    """Which of the routes, by its pattern: a path may hold anything."""
+    return getattr(scope.get("route"), "path", "none")

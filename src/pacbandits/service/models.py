@@ -1,0 +1,165 @@
+"""What goes over the wire, strictly: nothing is made to fit, and what is not named here is refused."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+
+MAX_NAME_CHARACTERS = 100
+MAX_UNIT_CHARACTERS = 200
+MAX_COLUMNS = 1_000
+MAX_CONTEXT_ROWS = 1_000_000
+MAX_WHOLE_NUMBER = 2**53  # beyond it a double skips some
+VISIBLE = r"^[^\x00-\x1f\x7f]*$"
+
+Unit = Annotated[str, StringConstraints(min_length=1, max_length=MAX_UNIT_CHARACTERS, pattern=VISIBLE)]
+Words = Annotated[str, StringConstraints(max_length=1_000, pattern=VISIBLE)]
+Why = Annotated[str, StringConstraints(min_length=1, max_length=1_000, pattern=VISIBLE)]
+Text = Annotated[str, StringConstraints(max_length=1_000, pattern=r"^[^\x00]*$")]
+Whole = Annotated[int, Field(ge=-MAX_WHOLE_NUMBER, le=MAX_WHOLE_NUMBER)]
+Number = Annotated[float, Field(allow_inf_nan=False)]
+Value = Annotated[Text | Whole | Number | bool | None, Field(union_mode="left_to_right")]
+Context = Annotated[dict[Words, Value], Field(max_length=MAX_COLUMNS)]
+
+ASSIGNMENT_EXAMPLE: dict[str, Any] = {"unit": "u-17", "context": {"age": 31, "country": "DE"}}
+ANSWER_EXAMPLE: dict[str, Any] = {
+    "id": "11-5d0c6d3bf0a1c5a3f2e1",
+    "unit": "u-17",
+    "action": "discount",
+    "propensity": 0.6,
+    "propensities": {"standard": 0.2, "discount": 0.6, "free shipping": 0.2},
+    "round": 2,
+    "new": True,
+    "holdout": False,
+    "seal": "6f0e…",
+}
+
+
+class Strict(BaseModel):
+    """What is asked: only what is named, and of the kind that is named."""
+
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+
+
+class AssignmentAsk(Strict):
+    """Who has come, and what is known of them."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [ASSIGNMENT_EXAMPLE]})
+    unit: Unit | None = Field(None, description="Who it is; without it, somebody who never comes back.")
+    context: Context = Field(description="A value for each of the experiment's features.")
+
+
+class AssignmentBatch(Strict):
+    """Several at once."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {"assignments": [ASSIGNMENT_EXAMPLE, {"unit": "u-18", "context": {"age": 52, "country": "FR"}}]}
+            ]
+        }
+    )
+    assignments: list[AssignmentAsk] = Field(min_length=1)
+
+
+class RewardAsk(Strict):
+    """What came of an assignment: a reward, the outcome of the guardrail, or both."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"assignment": ANSWER_EXAMPLE["id"], "reward": 1}]})
+    assignment: Unit = Field(description="The id of the assignment.")
+    reward: Number | None = Field(None, description="In the units of the experiment's reward range.")
+    guardrail: Number | None = Field(None, description="The outcome of the guardrail, from 0 to 1.")
+
+
+class RewardBatch(Strict):
+    """Several at once: all are stored, or none."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"rewards": [{"assignment": ANSWER_EXAMPLE["id"], "reward": 0.5}]}]}
+    )
+    rewards: list[RewardAsk] = Field(min_length=1)
+
+
+class Reason(Strict):
+    """Why."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"reason": "the shop is closed for the holidays"}]})
+    reason: Why = Field(description="For the record, which keeps it.")
+
+
+class Withdrawal(Strict):
+    """Which action is never to be played again, and why."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"action": "free shipping", "reason": "out of stock"}]})
+    action: Words = Field(description="By its name.")
+    reason: Why = Field(description="For the record, which keeps it.")
+
+
+class KeyAsk(Strict):
+    """What a new key is to open."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"scope": "read"}]})
+    scope: Literal["read", "write"]
+
+
+class LateRule(Strict):
+    """What becomes of rewards that are late."""
+
+    rule: Literal["window", "worst case"]
+    window: Words | None = None
+    missing: Number | None = None
+
+
+class RoundRule(Strict):
+    """When a round closes."""
+
+    hours: Number | None = None
+
+
+class GuardrailRule(Strict):
+    """A second outcome whose mean must not exceed a limit."""
+
+    name: Words
+    most: Number
+    false_alarms: Number | None = None
+
+
+class ExperimentAsk(Strict):
+    """An experiment, as a file in TOML says it, but with the contexts themselves."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "name": "checkout",
+                    "contexts": [{"age": 31, "country": "DE"}, {"age": 52, "country": "FR"}],
+                    "actions": ["standard", "discount", "free shipping"],
+                    "policies": "trees:depth=2",
+                    "epsilon": 0.02,
+                    "delta": 0.05,
+                    "reward_range": [0, 1],
+                    "late": {"rule": "window", "window": "7 days", "missing": 0},
+                }
+            ]
+        }
+    )
+    name: Annotated[str, StringConstraints(min_length=1, max_length=MAX_NAME_CHARACTERS, pattern=VISIBLE)]
+    contexts: list[Context] = Field(
+        min_length=1, max_length=MAX_CONTEXT_ROWS, description="Of people who came before: one object a person."
+    )
+    features: list[Words] | None = None
+    actions: list[Words]
+    policies: Words
+    epsilon: Number
+    delta: Number | None = None
+    reward_range: Annotated[list[Number], Field(min_length=2, max_length=2)] | None = None
+    algorithm: Words | None = None
+    seed: Whole | None = None
+    visits: Literal["sticky", "each"] | None = None
+    unknown_labels: Literal["refuse", "missing"] | None = None
+    standard: Words | None = None
+    holdout: Number | None = None
+    late: LateRule | None = None
+    rounds: RoundRule | None = None
+    guardrail: GuardrailRule | None = None

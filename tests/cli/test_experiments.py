@@ -1,0 +1,159 @@
+"""Experiments from the shell: created from a file, driven, steered, exported and verified."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import pacbandits as pb
+from pacbandits.cli.driving import truth_of
+from pacbandits.cli.traffic import Behaviour
+from pacbandits.errors import InputError
+from pacbandits.experiment.experiment import Experiment
+from pacbandits.experiment.toml_files import read_protocol
+from tests.experiment.cases import people, protocol
+
+PROTOCOL = """
+name = "checkout"
+contexts = "contexts.parquet"
+actions = ["standard", "discount", "free shipping"]
+policies = "trees:depth=1"
+epsilon = 0.4
+seed = 17
+holdout = 0.1
+[guardrail]
+name = "complaint"
+most = 0.3
+"""
+
+
+@pytest.fixture
+def at(tmp_path, monkeypatch):
+    """A folder with a protocol, in which commands are run."""
+    _write(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture(scope="module")
+def created(tmp_path_factory):
+    """The same, with an experiment to which nobody has come."""
+    place = tmp_path_factory.mktemp("created")
+    _write(place)
+    Experiment.create(place / "pacbandits.db", read_protocol(place / "checkout.toml")).close()
+    return place
+
+
+def _write(place):
+    people().write(place / "contexts.parquet")
+    (place / "checkout.toml").write_text(PROTOCOL)
+
+
+def test_from_a_file_to_a_certified_policy(run, at):
+    code, out, _ = run("experiment", "create", "checkout.toml")
+    assert code == 0
+    made = Experiment.open("pacbandits.db", "checkout")
+    assert made.protocol.digest in out
+    assert made.seal().head in out
+    code, out, _ = run("experiment", "status", "checkout")
+    assert (code, "nothing yet" in out) == (0, True)
+    options = ("--rate", 0, "--people", 400, "--lost", 0.02, "--problem", "segments:effect=0.6,baseline=0.2", "--json")
+    code, out, _ = run("experiment", "drive", "checkout", *options)
+    got = json.loads(out)
+    assert code == 0
+    assert got["errors"] == {}
+    assert got["counts"]["assigned"] == 400
+    assert got["counts"]["came back"] > 20
+    assert "got another action when they came back" not in got["counts"]
+    assert got["counts"]["rewards recorded"] + got["counts"]["rewards lost"] == 400
+    assert got["counts"]["rewards repeated"] > 0
+    assert got["status"]["state"] == "certified"
+    assert got["truth"]["distance"] <= 0.4
+    code, out, _ = run("experiment", "status", "checkout")
+    for words in ("is certified", "got discount", "complaint, all", "held out, always standard", made.seal().head):
+        assert words in " ".join(out.split())
+    code, out, _ = run("experiment", "list", "--json")
+    assert [one["name"] for one in json.loads(out)] == ["checkout"]
+    code, out, _ = run("experiment", "list")
+    assert "certified" in out
+    code, out, _ = run("experiment", "export", "checkout", "record.parquet", "--certificate", "proof.json")
+    assert code == 0
+    assert "pacbandits verify proof.json record.parquet" in out
+    code, out, err = run("verify", "proof.json", "record.parquet")
+    assert (code, err) == (0, "")
+    assert out.startswith("good: ")
+
+
+def test_an_experiment_is_steered(run, at):
+    run("experiment", "create", "checkout.toml")
+    assert run("experiment", "pause", "checkout", "--reason", "down")[0] == 0
+    code, out, _ = run("experiment", "drive", "checkout", "--rate", 0, "--people", 100, "--json")
+    assert code == 0
+    assert json.loads(out)["counts"]["left out after too many refusals"] > 10
+    code, out, _ = run("experiment", "status", "checkout", "--json")
+    assert (json.loads(out)["state"], json.loads(out)["reason"], json.loads(out)["assigned"]) == ("paused", "down", 0)
+    assert "collecting again" in run("experiment", "resume", "checkout", "--reason", "up")[1]
+    code, out, _ = run("experiment", "withdraw", "checkout", "discount", "--reason", "margins")
+    assert code == 0
+    assert "except with probability 0.00083" in out
+    code, out, _ = run("experiment", "advance", "checkout")
+    assert "withdrawn" in out
+    assert "is stopped" in run("experiment", "stop", "checkout", "--reason", "over")[1]
+    code, out, _ = run("experiment", "status", "checkout", "--json")
+    assert [one["kind"] for one in json.loads(out)["events"]].count("withdrawn") == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("status", "checkot"), "did you mean 'checkout'|there are: checkout"),
+        (("status", "checkout", "--database", "none.db"), "no database none.db"),
+        (("create", "checkout.toml"), "already"),
+        (("create", "none.toml"), "none.toml"),
+        (("withdraw", "checkout", "discoun", "--reason", "x"), "did you mean 'discount'"),
+        (("resume", "checkout", "--reason", "x"), "is collecting"),
+        (("pause", "checkout", "--reason", " "), "say why"),
+        (("export", "checkout", "record.csv"), "must end in .parquet"),
+        (("export", "checkout", "record.parquet"), "nothing to export"),
+        (("drive", "checkout", "--url", "http://127.0.0.1:9"), "needs a key"),
+        (("drive", "checkout", "--people", 0), "--people"),
+        (("drive", "checkout", "--lost", 2), "--lost"),
+        (("drive", "checkout", "--problem", "segment"), "unknown problem"),
+        (("drive", "checkout", "--problem", "segments:efect=1"), "did you mean 'effect'"),
+        (("drive", "checkout", "--problem", "trees"), "other features"),
+    ],
+)
+def test_what_is_wrong_is_one_line(run, created, monkeypatch, arguments, words):
+    monkeypatch.chdir(created)
+    code, _, err = run("experiment", *arguments)
+    assert code == 2
+    assert err.splitlines()[-1].startswith("pacbandits: ")
+    assert any(one in err for one in words.split("|"))
+
+
+def test_without_a_database_nothing_is_listed(run, at):
+    code, _, err = run("experiment", "list")
+    assert (code, "pacbandits.db" in err) == (2, True)
+    code, out, _ = run("experiment")
+    assert "withdraw" in out
+
+
+def test_the_truth_is_a_scenario_or_a_problem_with_the_same_features():
+    fixed = protocol(reward_range=(0.0, 10.0), epsilon=1.0)
+    truth = truth_of("winner:effect=2,baseline=3", fixed, seed=1)
+    assert truth.mean_rewards.shape == (200, 3)
+    means = truth.population.weights @ truth.mean_rewards
+    assert sorted(means - means.min()) == pytest.approx([0.0, 0.0, 0.2])
+    assert (truth_of("none", fixed, seed=1).mean_rewards.std(axis=1) < 1e-12).all()
+    own = pb.load_problem("trees:actions=3,contexts=50,features=2")
+    same = protocol(contexts=own.population)
+    assert truth_of("trees:actions=3,contexts=50,features=2", same, seed=0).name == own.name
+    with pytest.raises(InputError, match="must be a number"):
+        truth_of("winner:effect=x", fixed, seed=0)
+
+
+def test_behaviours_that_cannot_be_are_refused():
+    for options, words in (({"rate": -1}, "rate"), ({"workers": 0}, "workers"), ({"guardrail": 2}, "guardrail")):
+        with pytest.raises(InputError, match=words):
+            Behaviour(**options)
