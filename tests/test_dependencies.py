@@ -42,7 +42,7 @@ def names(requirements: list[str]) -> set[str]:
     [
         ("src/pacbandits", ["learn", "trials", "service", "openfeature"]),
         ("benchmarks", ["test"]),
-        ("docs/tools", ["docs", "service"]),
+        ("docs/tools", ["docs", "test"]),
     ],
 )
 def test_what_is_imported_is_declared(folder, extras):
