@@ -359,8 +359,8 @@ PAST = (
     Mutant(
         "the model sees its own round",
         "rewards/prediction.py",
-        "log.known_by(int(number))",
-        "log.known_by(int(number) + 1)",
+        "now, before = log.rounds == number, log.known_by(int(number))",
+        "now, before = log.rounds == number, log.known_by(int(number) + 1)",
         f"{VILLE}_of_certify_grows_rich_by_models_of_earlier_blocks",
     ),
     Mutant(
@@ -1253,6 +1253,13 @@ PLANNING = (
 )
 
 LATE = (
+    Mutant(
+        "the model of late rewards knows what came after its round began",
+        "rewards/prediction.py",
+        "seen = np.flatnonzero(log.rounds == number), log.known_by(int(number))",
+        "seen = np.flatnonzero(log.rounds == number), log.known_by(int(number) + 1)",
+        "trials/test_late.py::test_predictions_are_of_what_was_known_before_the_round",
+    ),
     Mutant(
         "a reward that is not in counts as the best for the leader",
         "certificate/rows.py",
