@@ -29,10 +29,15 @@ $(VENV)/.core: pyproject.toml | $(BIN)/python
 	@$(PIP) --editable .
 	@touch $@
 
-$(VENV)/.test: pyproject.toml | $(BIN)/python
-	@echo "installing pacbandits with its test tools into $(VENV) (once)"
-	@$(PIP) --editable '.[test]'
+$(VENV)/.lint: pyproject.toml | $(BIN)/python
+	@echo "installing pacbandits with its linters into $(VENV) (once)"
+	@$(PIP) --editable '.[lint]'
 	@touch $(VENV)/.core $(VENV)/.service $@
+
+$(VENV)/.test: pyproject.toml $(VENV)/.lint
+	@echo "installing what else its tests need into $(VENV) (once)"
+	@$(PIP) --editable '.[test]'
+	@touch $@
 
 $(VENV)/.service: pyproject.toml | $(BIN)/python
 	@echo "installing pacbandits with its service into $(VENV) (once)"
@@ -63,17 +68,19 @@ demo: $(VENV)/.core
 # An experiment in out/demo.db with made-up visitors, until interrupted; PORT=8001 for another port.
 serve: $(VENV)/.service
 	@mkdir -p out
-	$(BIN)/pacbandits serve --demo --database out/demo.db --port $(or $(PORT),8000)
+	$(BIN)/pacbandits serve --demo --database out/demo.db --port $(or $(PORT),8000) 2> out/serve.log
 
-lint: $(VENV)/.test
+lint: $(VENV)/.lint
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/pyright
 	$(BIN)/lint-imports
 
-# While the linters leave a core idle, what most tests need is compiled there.
-test: $(VENV)/.test
-	@$(BIN)/python tests/warm_up.py & warm=$$!; $(MAKE) --no-print-directory lint || { kill $$warm; exit 1; }; wait $$warm
+# While the linters leave a core idle, what most tests need is compiled there, and the rest is fetched.
+test: $(VENV)/.lint
+	@$(BIN)/python tests/warm_up.py & warm=$$!; \
+	  { $(MAKE) --no-print-directory $(VENV)/.test && $(BIN)/python tests/warm_up.py --tests; } & fetch=$$!; \
+	  $(MAKE) --no-print-directory lint || { kill $$warm $$fetch; exit 1; }; wait $$fetch && wait $$warm
 	$(PYTEST) --dist worksteal -m 'not slow'
 
 test-slow: $(VENV)/.test

@@ -17,6 +17,7 @@ from time import monotonic, time_ns
 from typing import Literal
 
 from pacbandits.errors import InputError, plain
+from pacbandits.experiment import tables
 from pacbandits.experiment.database import Database
 from pacbandits.experiment.extra import sqlalchemy as sa
 
@@ -29,18 +30,7 @@ REFRESH_SECONDS = 2.0  # after which a key that another server made or withdrew 
 _LEAST_SECONDS_BETWEEN_LOOKS = 0.5  # however many unknown keys come
 _ID_BYTES, _SECRET_BYTES = 6, 32
 
-metadata = sa.MetaData()
-# experiment: '' for the admin's, who may do everything everywhere. withdrawn: 1 when it opens nothing any more.
-keys = sa.Table(
-    "service_keys",
-    metadata,
-    sa.Column("id", sa.Text, primary_key=True),
-    sa.Column("experiment", sa.Text, nullable=False),
-    sa.Column("scope", sa.Text, nullable=False),
-    sa.Column("digest", sa.LargeBinary, nullable=False),
-    sa.Column("created", sa.BigInteger, nullable=False),
-    sa.Column("withdrawn", sa.Integer, nullable=False),
-)
+keys = tables.service_keys
 
 
 @dataclass(frozen=True)
@@ -82,7 +72,6 @@ class Keys:
         self._known: dict[str, tuple[Grant, bytes]] = {}
         self._looked = -REFRESH_SECONDS
         self._lock = threading.Lock()
-        metadata.create_all(database.engine)
         self.refresh()
 
     def make(self, experiment: str, scope: Scope) -> tuple[str, Grant]:

@@ -32,7 +32,7 @@ from pacbandits.service.dashboard.session import COOKIE, EVERYTHING, SESSION_SEC
 from pacbandits.service.dashboard.words import news
 
 PREFIX = "/dashboard"
-KEEP_SECONDS = 2.0  # a status
+KEEP_SECONDS, EASY_SECONDS = 2.0, 0.1  # a status is kept, and longer in proportion if it took more than this
 MAX_FORM_BYTES = 16_384
 MAX_LISTED = 200
 WRONG_KEY = "This key opens no experiment. Check that all of it was copied, and that it was not revoked."
@@ -128,8 +128,12 @@ class Recent:
         """Where an experiment stands, or stood a moment ago."""
         with self._locks[name]:
             kept = self._kept.get(name)
-            if kept is None or monotonic() - kept[0] >= self._keep_seconds:
-                kept = self._kept[name] = monotonic(), self._ask(name)
+            if kept is None or monotonic() >= kept[0]:
+                begun = monotonic()
+                status, ended = self._ask(name), monotonic()
+                # What takes long is asked for less often: whoever watches must not slow down whoever is assigned.
+                keep = self._keep_seconds * max(1.0, (ended - begun) / EASY_SECONDS)
+                kept = self._kept[name] = ended + keep, status
             return kept[1]
 
 
