@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
 
 import uvicorn
 
 from tests.service.cases import ADMIN
 
-STARTING_SECONDS = 60
+STARTING_SECONDS, ENDING_SECONDS = 60, 30
+ROOT = Path(__file__).parents[2]
 
 
 @contextmanager
@@ -34,45 +39,80 @@ def listening(app):
     bound.close()
 
 
+@cache
+def zygote():
+    """The one process of this test run that becomes servers; it ends when this one does, as its input then ends."""
+    started = subprocess.Popen(
+        [sys.executable, "-m", "tests.service.zygote"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=ROOT,
+    )
+    assert started.stdout.readline() == "ready\n"
+    return started
+
+
 class Server:
     """`pacbandits serve` in a process of its own.
 
-    address: where it answers. lines: what it said before that.
+    address: where it answers. lines: what it said before that. pid: of its process.
     """
 
     def __init__(self, database, *options, port=0, admin=ADMIN):
-        environment = os.environ | {"PACBANDITS_ADMIN_KEY": admin or ""}
-        command = [sys.executable, "-m", "pacbandits", "serve", "--database", str(database), "--port", str(port)]
-        self.process = subprocess.Popen(
-            [*command, *options], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environment
-        )
-        self.lines = []
-        for line in self.process.stdout:
-            self.lines.append(line.strip())
-            if line.startswith("serving on "):
-                break
-        else:
-            raise AssertionError(f"the server did not start: {self.process.wait()}")
+        with tempfile.NamedTemporaryFile(prefix="pacbandits-serve-", delete=False) as file:
+            output = Path(file.name)
+        asked = {
+            "arguments": ["--database", str(database), "--port", str(port), *options],
+            "environment": {"PACBANDITS_ADMIN_KEY": admin or ""},
+            "output": str(output),
+        }
+        source = zygote()
+        source.stdin.write(json.dumps(asked) + "\n")
+        source.stdin.flush()
+        self.pid = int(source.stdout.readline())
+        try:
+            self.lines = self._starting(output)
+        finally:
+            output.unlink()
         self.address = self.lines[-1].removeprefix("serving on ")
+
+    def _starting(self, output):
+        until = time.monotonic() + STARTING_SECONDS
+        while time.monotonic() < until and self.alive:
+            lines = output.read_text().splitlines()
+            if lines and lines[-1].startswith("serving on "):
+                return lines
+            time.sleep(0.005)
+        raise AssertionError(f"the server did not start: {output.read_text()}")
+
+    @property
+    def alive(self):
+        try:
+            os.kill(self.pid, 0)
+        except ProcessLookupError:
+            return False
+        return True
 
     def kill(self):
         """As when the power fails."""
-        self.process.send_signal(signal.SIGKILL)
+        os.kill(self.pid, signal.SIGKILL)
         self.wait()
 
     def stop(self):
-        """As an operator does it; the exit code."""
-        self.process.send_signal(signal.SIGTERM)
-        return self.wait()
+        """As an operator does it."""
+        os.kill(self.pid, signal.SIGTERM)
+        self.wait()
 
     def wait(self):
-        code = self.process.wait(timeout=30)
-        self.process.stdout.close()
-        return code
+        until = time.monotonic() + ENDING_SECONDS
+        while self.alive:
+            assert time.monotonic() < until, "the server did not end"
+            time.sleep(0.005)
 
     def __enter__(self):
         return self
 
     def __exit__(self, *_):
-        if self.process.poll() is None:
+        if self.alive:
             self.kill()

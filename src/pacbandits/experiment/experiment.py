@@ -18,7 +18,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import IO, Any, Self, cast
 
-from pacbandits.checks import instance
+from pacbandits.checks import instance, path_of, whole_number
 from pacbandits.errors import InputError, plain
 from pacbandits.experiment import tables
 from pacbandits.experiment.advancing import Advancer
@@ -47,6 +47,7 @@ from pacbandits.records import Design, likeliest
 
 Json = dict[str, Any]
 Clock = Callable[[], datetime]
+MAX_LOOKS = 2**31 - 1  # that a database can number
 
 
 class Experiment:
@@ -254,6 +255,10 @@ class Experiment:
         look: as of which look at the data; by default that of the result, so that its certificate is of this file.
             0 for all that there is now.
         """
+        if look is not None:
+            whole_number(look, name="look", least=0, most=MAX_LOOKS)
+        if isinstance(target, str | Path) or not hasattr(target, "write"):
+            target = path_of(target)
         write_export(target, self.database, self._fixed, look=look, at=self._now())
 
     def close(self) -> None:
