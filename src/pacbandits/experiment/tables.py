@@ -126,3 +126,11 @@ service_keys = sa.Table(
     sa.Column("created", sa.BigInteger, nullable=False),
     sa.Column("withdrawn", sa.Integer, nullable=False),
 )
+
+# What signs the sessions of the dashboard, whichever server they are at.
+service_signing = sa.Table(
+    "service_signing",
+    metadata,
+    sa.Column("only", sa.Integer, primary_key=True),
+    sa.Column("secret", sa.LargeBinary, nullable=False),
+)
