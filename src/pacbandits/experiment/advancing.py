@@ -26,9 +26,10 @@ from pacbandits.experiment.history import History, Snapshot
 from pacbandits.experiment.live_design import Deployed, live, without
 from pacbandits.experiment.looks import Look, look_at
 from pacbandits.experiment.opened_rounds import Rounds, open_round
-from pacbandits.experiment.rounds import ENDLESS, Round
+from pacbandits.experiment.rounds import ENDLESS, LOOK, Round
 from pacbandits.policies.registry import class_to_json
-from pacbandits.trials.trial import TrialPlan
+from pacbandits.records import Policy
+from pacbandits.trials.trial import TrialPlan, TrialState
 
 Json = dict[str, Any]
 LEASE_SECONDS = 600.0
@@ -82,12 +83,11 @@ class Advancer:
     def _lease(self, at: int) -> Standing | None:
         """Where the experiment stands, if it is to be worked on, and nobody else does."""
         with self._database.writing(self._fixed.name) as (connection, standing):
-            if standing.state not in TAKING_IN or standing.design_until > at:
+            if standing.design_until > at:
                 return None
             changes = {
                 "designer": self._who,
                 "design_until": at + round(LEASE_SECONDS * 1e6),
-                "seen_until": max(at, standing.seen_until),
             }
             connection.execute(_experiment(self._fixed.name).values(changes))
             return standing
@@ -101,13 +101,14 @@ class Advancer:
         """Look at the data, if enough is new, and open the next round, if one is due."""
         snapshot = self.snapshot(at=max(at, int(standing.seen_until)))
         paused = self._watch_guardrail(snapshot, at)
-        due = self._due(snapshot)
+        due = standing.state == COLLECTING and self._due(snapshot)
         if paused or not (due or at_once or self._worth_a_look(snapshot)):
             return paused
+        snapshot = self.snapshot(at=self._sealed_time(at))
         found = find_out(self._fixed, snapshot, tuple(json.loads(standing.withdrawn)))
         self._looked = _counts(snapshot)
         look = self._store_look(found, at)
-        if standing.state == CERTIFIED or found.state is None:
+        if standing.state != COLLECTING or found.state is None:
             return True
         certificate = found.state.certificate
         if certificate is not None and certificate.certified:
@@ -115,6 +116,16 @@ class Advancer:
         elif due and (plan := found.trial.design(found.state)) is not None:
             self._open(found, plan, at)
         return True
+
+    def _sealed_time(self, at: int) -> int:
+        """The time of a look; an entry where it tells which windows are over, so that nobody can choose it later."""
+        if self._fixed.window is None:
+            return at
+        with self._database.writing(self._fixed.name) as (connection, standing):
+            book = Book(connection, standing, at=at)
+            book.enter(LOOK, {})
+            book.close()
+        return book.at
 
     def _due(self, snapshot: Snapshot) -> bool:
         """Whether the next round is to be designed: the last one's people have come, and enough is known of them."""
@@ -176,7 +187,7 @@ class Advancer:
                 scale=plan.scale,
                 price=explored.price,
                 since=explored.since,
-                leader=state.leader,
+                leader=_sealed_leader(state),
                 design=now.number + 1,
                 snapshot=snapshot.sequence,
                 snapshot_at=snapshot.at,
@@ -192,8 +203,8 @@ class Advancer:
         assert state is not None
         assert state.certificate is not None
         with self._database.writing(self._fixed.name) as (connection, standing):
-            if standing.state != COLLECTING:
-                return
+            if standing.state != COLLECTING or json.loads(standing.withdrawn) != list(found.withdrawn):
+                return  # what is proven may take an action that was withdrawn meanwhile
             last = self._rounds.read(connection)[standing.round]
             book = Book(connection, standing, at=at)
             described = state.certificate.to_json()
@@ -239,6 +250,13 @@ class Advancer:
             connection.execute(sa.insert(tables.looks), values)
             connection.execute(_experiment(self._fixed.name).values(look=number))
         return look
+
+
+def _sealed_leader(state: TrialState) -> Policy | None:
+    """Who leads the next round: of those who led before, one that acts alike on all known contexts, if there is one."""
+    if state.leaders is None or state.leader is None:
+        return state.leader
+    return state.leaders.followed_by(state.leader, state.contexts, size=1).last
 
 
 def _usable(snapshot: Snapshot) -> int:

@@ -254,7 +254,7 @@ class Experiment:
         look: as of which look at the data; by default that of the result, so that its certificate is of this file.
             0 for all that there is now.
         """
-        write_export(target, self.database, self._fixed, look=look, at=self._now())
+        write_export(target, self.database, self._fixed, look=look)
 
     def close(self) -> None:
         """Give back what is held of the database."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import replace
 
 from pacbandits.experiment import tables
@@ -18,18 +19,20 @@ class Rounds:
     def __init__(self, name: str, policies: PolicyClass) -> None:
         self._name, self._policies = name, policies
         self.all: list[Round] = []
+        self._lock = threading.Lock()
 
     def read(self, connection: Connection) -> list[Round]:
         """All rounds; those that were read before are not read again."""
         t = tables.entries.c
-        last = self.all[-1].sequence if self.all else -1
-        query = sa.select(t.sequence, t.at, t.body).where(
-            t.experiment == self._name, t.kind == ROUND, t.sequence > last
-        )
-        for row in connection.execute(query.order_by(t.sequence)):
-            made = round_from_json(body_of(row), self.all, self._policies, opened=row.at, sequence=row.sequence)
-            self.all.append(made)
-        return self.all
+        with self._lock:  # a server reads in several threads, and each round must stand there once
+            last = self.all[-1].sequence if self.all else -1
+            query = sa.select(t.sequence, t.at, t.body).where(
+                t.experiment == self._name, t.kind == ROUND, t.sequence > last
+            )
+            for row in connection.execute(query.order_by(t.sequence)):
+                made = round_from_json(body_of(row), self.all, self._policies, opened=row.at, sequence=row.sequence)
+                self.all.append(made)
+            return self.all
 
 
 def open_round(book: Book, new: Round) -> Round:
