@@ -24,8 +24,8 @@ experiments = sa.Table(
 # Where it stands: the only rows that change, and short, as they do so with every record.
 # rows: how many were assigned. rewards: how many came, in time. sequence: how many records there are. head: of the
 # chain. round: the open one, from 0. round_rows: assigned in it, the holdout aside. designer, design_until: who
-# designs, and how long nobody else may. seen_until: the time of the last snapshot: windows that were over then stay
-# over. look: the last one's number. withdrawn: names of actions, in JSON.
+# designs, and how long nobody else may. seen_until: the time of the last record, before which none is made any more:
+# windows that were over then stay over. look: the last one's number. withdrawn: names of actions, in JSON.
 standings = sa.Table(
     "standings",
     metadata,
@@ -125,4 +125,12 @@ service_keys = sa.Table(
     sa.Column("digest", sa.LargeBinary, nullable=False),
     sa.Column("created", sa.BigInteger, nullable=False),
     sa.Column("withdrawn", sa.Integer, nullable=False),
+)
+
+# What signs the sessions of the dashboard, whichever server they are at.
+service_signing = sa.Table(
+    "service_signing",
+    metadata,
+    sa.Column("only", sa.Integer, primary_key=True),
+    sa.Column("secret", sa.LargeBinary, nullable=False),
 )

@@ -17,12 +17,8 @@ from time import monotonic, time_ns
 from typing import Literal
 
 from pacbandits.errors import InputError, plain
-<<<<<<< HEAD
 from pacbandits.experiment import tables
-from pacbandits.experiment.database import Database
-=======
 from pacbandits.experiment.database import Connection, Database
->>>>>>> h-service
 from pacbandits.experiment.extra import sqlalchemy as sa
 
 Scope = Literal["read", "write", "admin"]
@@ -33,31 +29,9 @@ MAX_KEY_CHARACTERS = 200
 REFRESH_SECONDS = 2.0  # after which a key that another server made or withdrew is known
 _LEAST_SECONDS_BETWEEN_LOOKS = 0.5  # however many unknown keys come
 _ID_BYTES, _SECRET_BYTES = 6, 32
-_ADVISORY_LOCK = 0x7061_6362_6B65  # of PostgreSQL, so that two servers that start together do not both make tables
+_ADVISORY_LOCK = 0x7061_6362_6B65  # of PostgreSQL, so that two servers that start together do not both draw a secret
 
-<<<<<<< HEAD
-keys = tables.service_keys
-=======
-metadata = sa.MetaData()
-# experiment: '' for the admin's, who may do everything everywhere. withdrawn: 1 when it opens nothing any more.
-keys = sa.Table(
-    "service_keys",
-    metadata,
-    sa.Column("id", sa.Text, primary_key=True),
-    sa.Column("experiment", sa.Text, nullable=False),
-    sa.Column("scope", sa.Text, nullable=False),
-    sa.Column("digest", sa.LargeBinary, nullable=False),
-    sa.Column("created", sa.BigInteger, nullable=False),
-    sa.Column("withdrawn", sa.Integer, nullable=False),
-)
-# secret: signs the sessions of the dashboard, whichever server they are at.
-signing = sa.Table(
-    "service_signing",
-    metadata,
-    sa.Column("only", sa.Integer, primary_key=True),
-    sa.Column("secret", sa.LargeBinary, nullable=False),
-)
->>>>>>> h-service
+keys, signing = tables.service_keys, tables.service_signing
 
 
 @dataclass(frozen=True)
@@ -99,10 +73,6 @@ class Keys:
         self._known: dict[str, tuple[Grant, bytes]] = {}
         self._looked = -REFRESH_SECONDS
         self._lock = threading.Lock()
-<<<<<<< HEAD
-=======
-        _make_tables(database)
->>>>>>> h-service
         self.refresh()
 
     def make(self, experiment: str, scope: Scope) -> tuple[str, Grant]:
@@ -175,7 +145,6 @@ class Keys:
 
 def shared_secret(database: Database) -> bytes:
     """What all servers over a database sign with; drawn by the first of them."""
-    _make_tables(database)
     with database.engine.begin() as connection:
         _lock(connection)
         found = connection.execute(sa.select(signing.c.secret)).scalar_one_or_none()
@@ -183,12 +152,6 @@ def shared_secret(database: Database) -> bytes:
             found = secrets.token_bytes(_SECRET_BYTES)
             connection.execute(signing.insert(), {"only": 1, "secret": found})
     return bytes(found)
-
-
-def _make_tables(database: Database) -> None:
-    with database.engine.begin() as connection:
-        _lock(connection)
-        metadata.create_all(connection)
 
 
 def _lock(connection: Connection) -> None:
