@@ -254,6 +254,7 @@ def test_a_trial_goes_on_without_an_action_that_was_withdrawn(spec):
     start = priced.start(narrow, problem.population)
     again = leaders_again(priced, narrow, problem.population, fixed, log)
     assert all(one.leader is None or narrow.has(one.leader) for one in again)
+    assert all(narrow.has(policy) for one in again for policy in one.exploration.pool)
     state = catch_up(priced, start, again, log)
     plan = priced.design(replace(state, finished=False))
     p = plan.sampler.propensities(problem.population)
