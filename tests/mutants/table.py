@@ -1285,9 +1285,8 @@ LATE = (
     Mutant(
         "a trial leaves out what is not in",
         "trials/late.py",
-        "    _check_rounds(state, rounds, log)\n    predictions = predict_by_round(log, state.model)\n    there",
-        "    _check_rounds(state, rounds, log)\n    log = log.rows_in() or log\n"
-        "    predictions = predict_by_round(log, state.model)\n    there",
+        "    _check_earlier(trial, state)\n",
+        "    _check_earlier(trial, state)\n    log = log.rows_in() or log\n",
         "certificate/test_late_ville.py::"
         "test_trials_err_no_more_often_than_delta_says_and_would_if_they_left_out_what_is_not_in",
     ),
