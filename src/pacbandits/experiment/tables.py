@@ -24,8 +24,8 @@ experiments = sa.Table(
 # Where it stands: the only rows that change, and short, as they do so with every record.
 # rows: how many were assigned. rewards: how many came, in time. sequence: how many records there are. head: of the
 # chain. round: the open one, from 0. round_rows: assigned in it, the holdout aside. designer, design_until: who
-# designs, and how long nobody else may. seen_until: the time of the last snapshot: windows that were over then stay
-# over. look: the last one's number. withdrawn: names of actions, in JSON.
+# designs, and how long nobody else may. seen_until: the time of the last record, before which none is made any more:
+# windows that were over then stay over. look: the last one's number. withdrawn: names of actions, in JSON.
 standings = sa.Table(
     "standings",
     metadata,
