@@ -88,6 +88,9 @@ def test_from_a_file_to_a_certified_policy(run, at):
     code, out, err = run("verify", "proof.json", "record.parquet")
     assert (code, err) == (0, "")
     assert out.startswith("good: ")
+    run("experiment", "withdraw", "checkout", "free shipping", "--reason", "sold-out")
+    run("experiment", "export", "checkout", "record.parquet", "--certificate", "proof.json")
+    assert run("verify", "proof.json", "record.parquet")[0] == 0  # what was proven before stays so
 
 
 def test_an_experiment_is_steered(run, at):
