@@ -1355,6 +1355,30 @@ LATE = (
     ),
 )
 
+EXPERIMENTS = (
+    Mutant(
+        "a trial of an experiment has all of δ, whatever may be withdrawn",
+        "experiment/protocol.py",
+        "self.delta * withdrawal_part(self.n_actions, len(gone))",
+        "self.delta",
+        "experiment/test_protocol.py::test_the_class_is_that_of_the_contexts_and_the_trial_has_its_part_of_delta",
+    ),
+    Mutant(
+        "every test of a guardrail has the whole level",
+        "experiment/guardrail.py",
+        "math.log(len(actions) + 1) - math.log(rule.false_alarms)",
+        "-math.log(rule.false_alarms)",
+        "experiment/test_guardrail.py::test_the_action_that_does_harm_is_named_and_good_ones_are_not",
+    ),
+    Mutant(
+        "a guardrail counts those alone who reported",
+        "experiment/guardrail.py",
+        "log_evidence(np.cumsum(n), ",
+        "log_evidence(np.cumsum(inside), ",
+        "experiment/test_guardrail.py::test_values_that_come_late_by_what_they_are_raise_no_more_false_alarms",
+    ),
+)
+
 MUTANTS: tuple[Mutant, ...] = (
     *THRESHOLDS,
     *SCORES,
@@ -1367,4 +1391,5 @@ MUTANTS: tuple[Mutant, ...] = (
     *DESIGN,
     *LINEAR,
     *PLANNING,
+    *EXPERIMENTS,
 )
