@@ -29,9 +29,10 @@ from pacbandits.experiment.history import History, Snapshot
 from pacbandits.experiment.live_design import Deployed, live, without
 from pacbandits.experiment.looks import Look, look_at
 from pacbandits.experiment.opened_rounds import Rounds, open_round
-from pacbandits.experiment.rounds import ENDLESS, Round
+from pacbandits.experiment.rounds import ENDLESS, LOOK, Round
 from pacbandits.policies.registry import class_to_json
-from pacbandits.trials.trial import TrialPlan
+from pacbandits.records import Policy
+from pacbandits.trials.trial import TrialPlan, TrialState
 
 Json = dict[str, Any]
 LEASE_SECONDS = 30.0  # for which nobody else does the same, after the last sign of life
@@ -108,14 +109,13 @@ class Advancer:
         return True
 
     def _lease(self, at: int) -> Standing | None:
-        """Where the experiment stands, if nobody else works on it; from then on windows that are over stay over."""
+        """Where the experiment stands, if nobody else works on it."""
         with self._database.writing(self._fixed.name) as (connection, standing):
             if standing.design_until > at and standing.designer != self._who:
                 return None
-            seen = max(at, standing.seen_until)
-            changes = {"designer": self._who, "design_until": at + _LEASE, "seen_until": seen}
+            changes = {"designer": self._who, "design_until": at + _LEASE}
             connection.execute(_experiment(self._fixed.name).values(changes))
-            return standing._replace(seen_until=seen)
+            return standing
 
     @contextmanager
     def _renewing(self) -> Generator[None]:
@@ -141,11 +141,12 @@ class Advancer:
 
     def _work(self, standing: Standing, *, at: int, at_once: bool) -> bool:
         """Look at the data, if enough is new, and open the next round, if one is due."""
-        snapshot = self.snapshot(at=standing.seen_until)
+        snapshot = self.snapshot(at=max(at, standing.seen_until))
         paused = self._watch_guardrail(snapshot, at)
         due = self._due(snapshot, standing)
         if paused or not (due or at_once or self._worth_a_look(snapshot)):
             return paused
+        snapshot = self.snapshot(at=self._sealed_time(at))
         found = find_out(self._fixed, snapshot, tuple(json.loads(standing.withdrawn)))
         self._looked = _counts(snapshot)
         look = self._store_look(found, at)
@@ -157,6 +158,16 @@ class Advancer:
         elif due and (plan := found.trial.design(found.state)) is not None:
             self._open(found, plan, at)
         return True
+
+    def _sealed_time(self, at: int) -> int:
+        """The time of a look; an entry where it tells which windows are over, so that nobody can choose it later."""
+        if self._fixed.window is None:
+            return at
+        with self._database.writing(self._fixed.name) as (connection, standing):
+            book = Book(connection, standing, at=at)
+            book.enter(LOOK, {})
+            book.close()
+        return book.at
 
     def _due(self, snapshot: Snapshot, standing: Standing) -> bool:
         """Whether the next round is to be designed: the last one's people have come, and enough is known of them."""
@@ -219,7 +230,7 @@ class Advancer:
                 scale=plan.scale,
                 price=explored.price,
                 since=explored.since,
-                leader=state.leader,
+                leader=_sealed_leader(state),
                 design=now.number + 1,
                 snapshot=snapshot.sequence,
                 snapshot_at=snapshot.at,
@@ -235,8 +246,8 @@ class Advancer:
         assert state is not None
         assert state.certificate is not None
         with self._database.writing(self._fixed.name) as (connection, standing):
-            if standing.state != COLLECTING:
-                return
+            if standing.state != COLLECTING or json.loads(standing.withdrawn) != list(found.withdrawn):
+                return  # what is proven may take an action that was withdrawn meanwhile
             last = self._rounds.read(connection)[standing.round]
             book = Book(connection, standing, at=at)
             described = state.certificate.to_json()
@@ -282,6 +293,13 @@ class Advancer:
             connection.execute(sa.insert(tables.looks), values)
             connection.execute(_experiment(self._fixed.name).values(look=number))
         return look
+
+
+def _sealed_leader(state: TrialState) -> Policy | None:
+    """Who leads the next round: of those who led before, one that acts alike on all known contexts, if there is one."""
+    if state.leaders is None or state.leader is None:
+        return state.leader
+    return state.leaders.followed_by(state.leader, state.contexts, size=1).last
 
 
 def _usable(snapshot: Snapshot) -> int:

@@ -7,12 +7,12 @@ makes no difference which server decides, or in what batches people come.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from pacbandits.arrays import FloatArray, IntArray
+from pacbandits.arrays import BoolArray, FloatArray, IntArray
 from pacbandits.errors import InputError, plain
 from pacbandits.experiment import tables
 from pacbandits.experiment.book import Book
@@ -118,7 +118,7 @@ class Assigner:
                 visits.append(visit)
         if fresh:
             book = Book(connection, standing, at=at)
-            drawn = self._draw(connection, standing, book, fresh, visits, units, features)
+            drawn = self._draw(connection, standing, book, fresh, visits, units, features, known)
             for number, made in zip(fresh, drawn, strict=True):
                 out[number] = self._answer(units[number], made, new=True)
                 known[units[number]] = made
@@ -135,13 +135,14 @@ class Assigner:
         visits: list[int],
         units: list[str],
         features: FloatArray,
+        known: Mapping[str, _Known],
     ) -> list[_Known]:
         """Assignments for those who have none, one after the other; rounds that are full make way for the next."""
         fixed, count, first = self._fixed, len(fresh), int(standing.rows)
         now = self._round(connection, standing)
         some = np.ascontiguousarray(features[fresh])
         drawn = draws(fixed.protocol.drawn_seed, first=first, count=count)
-        held = drawn[:, HOLDOUT] < fixed.protocol.holdout
+        held = _stay_held(drawn[:, HOLDOUT] < fixed.protocol.holdout, [units[number] for number in fresh], known)
         like, d = fixed.protocol.contexts, fixed.protocol.contexts.n_features
         ids = None if like.ids is None else some[:, d].astype(np.int64)
         contexts = Contexts(some[:, :d], like.names, like.categories, ids, np.full(count, 1.0 / count))
@@ -207,6 +208,12 @@ def choose(propensities: FloatArray, drawn: FloatArray) -> IntArray:
     bounds = np.cumsum(propensities, axis=1)
     bounds /= bounds[:, -1:]
     return (bounds <= drawn[:, None]).sum(axis=1).astype(np.int64)
+
+
+def _stay_held(drawn: BoolArray, units: list[str], known: Mapping[str, _Known]) -> BoolArray:
+    """Who of these is of the holdout (n,): whoever was at their first visit; drawn (n,): what new ones are."""
+    stays = {unit: one.holdout for unit, one in known.items()}
+    return np.array([stays.setdefault(unit, bool(own)) for unit, own in zip(units, drawn, strict=True)])
 
 
 def refused(name: str, standing: Standing) -> NotCollecting:

@@ -4,32 +4,36 @@ What is found out:
 
 - the chain holds: every assignment, outcome and entry is hashed into the heads that the record tells;
 - the protocol is the one whose digest the first entry tells;
-- every round's design, stakes, model and leader stand in the chain before its first row, and its rows were drawn with
-  the probabilities that this design gives;
-- which rewards each design knew, and what each reward is, follow from the order of records and the rule for late ones;
-- a certificate stakes, predicts and leads as the rounds say, at the protocol's ε and its part of δ.
+- every round's design, stakes, model and leader stand in the chain before its first row, and the probabilities of its
+  rows are those that this design gives;
+- times never go back, and which rewards came too late, which were known to each design and what each is follow from
+  them, from the order of records and from the rule for late ones: windows that a design or the export takes for over
+  were over by the time of a record before it;
+- the log is of all first visits outside of the holdout, with the protocol's actions, range and remarks;
+- a certificate stakes, predicts and leads as the rounds say, at the protocol's ε and its part of δ. Where an action was
+  withdrawn, leaders were chosen again by what had been known before each round, and that they were is left to assume.
 
 So that names and stakes were fixed before a round is no assumption any more, *as of the time when somebody noted down a
 head*: a chain that nobody noted down could have been made all at once afterwards, and proves no more than that it fits
-together. What a chain cannot show: that the contexts, rewards and times that were recorded are true.
+together. What a chain cannot show: that the contexts, rewards and times that were recorded are true, and that actions
+were drawn with the probabilities that stand there, and not chosen.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import comb
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from pacbandits.arrays import BoolArray, IntArray, as_read
+from pacbandits.arrays import BoolArray
 from pacbandits.certificate.certificate import BETS_FIXED, LED, ROUNDS, Certificate
 from pacbandits.certificate.claim import FIXED
 from pacbandits.certificate.verify import Verdict
-from pacbandits.checks import instance, text, texts
+from pacbandits.checks import instance, text
 from pacbandits.errors import InputError, count_of
+from pacbandits.experiment.auditing_certificates import wrong_certificate
 from pacbandits.experiment.chain import (
     ASSIGNMENT,
     BEGINNING,
@@ -41,19 +45,14 @@ from pacbandits.experiment.chain import (
     outcome_bytes,
 )
 from pacbandits.experiment.exported import KINDS, Record
-from pacbandits.experiment.protocol import digest_published
-from pacbandits.experiment.rounds import ROUND, Round, round_from_json
-from pacbandits.fields import Fields
-from pacbandits.policies.base import PolicyClass
-from pacbandits.policies.registry import class_from_json, digest_class
-from pacbandits.policies.without import without
+from pacbandits.experiment.sealed_terms import Terms, contexts_of
 from pacbandits.records import Contexts
 from pacbandits.records.late import KNOWN_REMARK, NOT_IN
 
 Json = dict[str, Any]
 PROPENSITY_ROUNDING = 1e-9
-# What claims of trials assume that a record shows.
-SHOWN = (FIXED, ROUNDS, BETS_FIXED, LED, KNOWN_REMARK)
+# What claims assume that a record shows; and what it shows of a trial alone, not of claims made afterwards by a rule.
+SHOWN_OF_ALL, SHOWN_OF_TRIALS = (ROUNDS, KNOWN_REMARK), (FIXED, BETS_FIXED)
 NOTED = "records were made when they say; those up to the head that was noted down, no later than that was noted"
 NOBODY_NOTED = (
     "the record was made while the experiment ran, and not afterwards (a head that somebody noted down meanwhile would "
@@ -71,6 +70,7 @@ class Audit:
     records: how many it is of.
     checked: what was found to hold, in words.
     noted: where a head that somebody noted down stands: after how many records; None if none was given.
+    shown: what claims assume that the record shows.
     """
 
     faults: tuple[str, ...]
@@ -78,6 +78,7 @@ class Audit:
     records: int
     checked: tuple[str, ...]
     noted: int | None = None
+    shown: tuple[str, ...] = ()
 
     @property
     def good(self) -> bool:
@@ -93,7 +94,7 @@ class Audit:
         """What a certificate assumes, without what the record shows; and what that rests on."""
         if not self.good:
             return tuple(assumptions)
-        left = tuple(words for words in assumptions if words not in SHOWN)
+        left = tuple(words for words in assumptions if words not in self.shown)
         return (*left, NOBODY_NOTED if self.noted is None else NOTED)
 
 
@@ -125,66 +126,28 @@ def audit(record: Record, certificate: Certificate | None = None, *, head: str |
     try:
         terms = Terms.of(record)
         found += _wrong_rounds(record, terms)
+        found += _wrong_times(record, terms)
+        found += _wrong_people(record, terms)
         found += _wrong_rows(record, terms)
-        if certificate is not None and not found:
-            found += _wrong_certificate(record, terms, certificate)
+        found += _wrong_log(record, terms)
+        of_trial = certificate is not None and not certificate.by_rule
+        if certificate is not None and of_trial and not found:
+            found += wrong_certificate(certificate.of(record.log), terms, certificate)
     except InputError as error:
         return Audit((f"the record cannot be read: {error}",), last, count, ())
     checked.append(f"the protocol is the one with the digest {terms.digest}")
     checked.append(
         f"designs, stakes, models and leaders of {count_of(len(terms.rounds), 'round')} were written down before their "
-        "rows, which were drawn with the probabilities that these give"
+        "rows, whose probabilities are those that these give"
     )
-    checked.append("rewards, and which of them each design knew, follow from the order of records")
-    if certificate is not None:
+    checked.append("rewards, and which of them each design knew, follow from the order of records and their times")
+    shown = SHOWN_OF_ALL
+    if of_trial:
+        shown += SHOWN_OF_TRIALS if terms.withdrawn else (*SHOWN_OF_TRIALS, LED)
         checked.append(
             "the certificate bets and leads as the rounds say, at the protocol's epsilon and its part of delta"
         )
-    return Audit(tuple(found), last, count, () if found else tuple(checked), noted)
-
-
-@dataclass(frozen=True, eq=False)
-class Terms:
-    """What the entries of a record say.
-
-    protocol: as it was published.
-    digest: of it.
-    policies: the class.
-    rounds: all of them.
-    withdrawn: the numbers of actions that were.
-    """
-
-    protocol: Fields
-    digest: str
-    policies: PolicyClass
-    rounds: tuple[Round, ...]
-    withdrawn: tuple[int, ...]
-
-    @classmethod
-    def of(cls, record: Record) -> Terms:
-        """What they say, if they can be read."""
-        if not record.entries or record.entries[0][2] != "created":
-            raise InputError("its first entry is not the creation of an experiment")
-        first = Fields.read(json.loads(record.entries[0][3]), of="first entry")
-        protocol, digest = first.json_object("protocol"), first.text("digest")
-        if digest_published(protocol) != digest:
-            raise InputError("the protocol is not the one whose digest was written down")
-        given = Fields.read(protocol, of="protocol")
-        policies = class_from_json(given.fields("policies", of="class of the protocol")["class"])
-        rounds: list[Round] = []
-        names, gone = list(given.texts("actions")), list[int]()
-        for sequence, at, kind, body, _ in record.entries:
-            if kind == ROUND:
-                rounds.append(round_from_json(json.loads(body), rounds, policies, opened=at, sequence=sequence))
-            elif kind == "withdrawn":
-                gone.append(names.index(Fields.read(json.loads(body), of="withdrawal").one_of("action", names)))
-        return cls(given, digest, policies, tuple(rounds), tuple(sorted(gone)))
-
-    @property
-    def window(self) -> int | None:
-        """How long a reward is waited for, in microseconds; None where it may come at any time."""
-        seconds = self.protocol.fields("late", of="rule for late rewards").number_or_null("window_seconds")
-        return None if seconds is None else round(seconds * 1e6)
+    return Audit(tuple(found), last, count, () if found else tuple(checked), noted, shown)
 
 
 class Link(NamedTuple):
@@ -254,31 +217,84 @@ def _wrong_rounds(record: Record, terms: Terms) -> list[str]:
         faults.append("a row belongs to another round than the one that was open when it was assigned")
     if any(one.snapshot > one.sequence for one in rounds):
         faults.append("a design knew of records that came after it")
-    standard = np.eye(record.propensities.shape[1])[_standard(terms)]
+    standard = np.eye(record.propensities.shape[1])[terms.standard]
     for one in rounds:
         rows = np.flatnonzero(record.rounds == one.number)
         if not len(rows):
             continue
-        expected = one.sampler.propensities(_contexts(record, terms, rows))
+        expected = one.sampler.propensities(contexts_of(record, terms, rows))
         expected = np.where(record.columns["holdout"][rows, None] > 0, standard, expected)
         if not np.allclose(record.propensities[rows], expected, rtol=0, atol=PROPENSITY_ROUNDING):
             faults.append(f"rows of round {one.number} were drawn with other probabilities than its design gives")
     return faults
 
 
-def _standard(terms: Terms) -> int:
-    return terms.protocol.texts("actions").index(terms.protocol.text("standard"))
+def _wrong_times(record: Record, terms: Terms) -> list[str]:
+    """Whether times go back, or somebody took a time for past before there was a record of it."""
+    count, window = int(record.about["sequence"]), terms.window
+    times, faults = np.zeros(count, dtype=np.int64), list[str]()
+    times[record.columns["sequence"]] = record.columns["at"]
+    for came in record.outcomes.values():
+        there = came.sequence < NEVER
+        times[came.sequence[there]] = came.at[there]
+    for number, at, *_ in record.entries:
+        times[number] = at
+    if (np.diff(times) < 0).any():
+        faults.append("times of records go back")
+    reward, guardrail = record.outcomes["reward"], record.outcomes["guardrail"]
+    over = np.zeros(len(record), dtype=np.bool_) if window is None else reward.at > record.columns["at"] + window
+    if ((reward.late > 0) != (over & (reward.sequence < NEVER))).any() or guardrail.late.any():
+        faults.append("a reward counts that came after its window, or one is taken for late that came within it")
+    if window is None:
+        return faults
+    if any(one.snapshot_at > times[max(one.snapshot - 1, 0)] for one in terms.rounds):
+        faults.append("a design took windows for over that may not have been, by the records before it")
+    if int(record.about["at"]) > times[-1]:
+        faults.append("windows are taken for over that may not have been, by the last record")
+    return faults
 
 
-def _contexts(record: Record, terms: Terms, rows: IntArray) -> Contexts:
-    """The contexts of some rows, coded as the protocol has them."""
-    about = terms.protocol.fields("contexts", of="contexts of the protocol")
-    names, d = about.texts("names"), len(about.texts("names"))
-    listed = about.items("categories")
-    categories = tuple(None if one is None else texts(one, name="labels of a category") for one in listed)
-    features = record.features[rows]
-    ids = features[:, d].astype(np.int64) if features.shape[1] > d else None
-    return Contexts(features[:, :d], names, categories, ids, np.full(len(rows), 1.0 / len(rows)))
+def _wrong_people(record: Record, terms: Terms) -> list[str]:
+    """Whether visits are counted in their order, and people are of the holdout as the protocol says."""
+    c, faults = record.columns, list[str]()
+    units = np.ascontiguousarray(record.marks.astype(np.uint8)).view(f"V{record.marks.shape[1]}").reshape(-1)
+    _, first, who, visits = np.unique(units, return_index=True, return_inverse=True, return_counts=True)
+    order = np.argsort(who, kind="stable")
+    expected = np.empty(len(record), dtype=np.int64)
+    expected[order] = np.arange(len(record)) - np.repeat(np.cumsum(visits) - visits, visits)
+    sticky = terms.protocol.text("visits") == "sticky"
+    if (c["visit"] != expected).any() or (sticky and expected.any()):
+        faults.append("somebody was taken in twice as a new person, or a new one as somebody who had come before")
+    held = c["holdout"] > 0
+    if (held != held[first][who]).any() or (held.any() and terms.protocol.number("holdout") == 0.0):
+        faults.append("people are of the holdout who cannot be by the protocol, or only at some of their visits")
+    if (record.actions[held] != terms.standard).any():
+        faults.append("somebody of the holdout got another action than the standard one")
+    return faults
+
+
+def _wrong_log(record: Record, terms: Terms) -> list[str]:
+    """Whether the log in the file is that of the record: what is counted, as often, and as what."""
+    log, counted, faults = record.log, np.flatnonzero(record.columns["counted"] > 0), list[str]()
+    if log.units is not None or log.least is not None or log.known is None or log.repeats.max() > 1:
+        return ["the log counts rows otherwise than one by one, with all propensities, as they were recorded"]
+    same = (
+        (log.actions, record.actions),
+        (log.rounds, record.rounds),
+        (log.propensities, record.propensities),
+        (log.rewards, record.rewards),
+        (log.known, record.known),
+    )
+    alike = len(log) == len(counted) and all(
+        np.allclose(mine, theirs[counted], rtol=0, atol=PROPENSITY_ROUNDING, equal_nan=True) for mine, theirs in same
+    )
+    if not alike or not _alike(contexts_of(record, terms, counted), log.contexts):
+        faults.append("the log is not what was recorded")
+    if log.action_names != terms.protocol.texts("actions") or log.reward_range != terms.reward_range:
+        faults.append("actions are called otherwise in the log than in the protocol, or rewards have another range")
+    if terms.late.describe() not in log.remarks:
+        faults.append("the log does not say what a reward means that is not in")
+    return faults
 
 
 def _came(record: Record, terms: Terms, sequence: int, at: int) -> BoolArray:
@@ -294,8 +310,7 @@ def _wrong_rows(record: Record, terms: Terms) -> list[str]:
     sequence, at, n = int(record.about["sequence"]), int(record.about["at"]), len(record)
     reward, numbers = record.outcomes["reward"], np.arange(n)
     now = _came(record, terms, sequence, at)
-    low, high = terms.protocol.numbers("reward_range", shortest=2, longest=2)
-    missing = terms.protocol.fields("late", of="rule for late rewards").number_or_null("missing")
+    (low, high), missing = terms.reward_range, terms.late.missing
     there = (reward.sequence < sequence) & (reward.late == 0)
     raw = np.where(there, reward.values, low if missing is None else missing)
     rewards = np.where(now, (raw - low) / (high - low), np.nan)
@@ -311,17 +326,6 @@ def _wrong_rows(record: Record, terms: Terms) -> list[str]:
     counted = (c["holdout"] == 0) & (c["visit"] == 0) & trial[record.rounds] & (numbers < int(record.about["mature"]))
     if (counted != (c["counted"] > 0)).any():
         faults.append("rows were left out of the log, or added to it, that are or are not part of the trial")
-    if terms.window is not None:
-        over = c["at"] + terms.window
-        if ((reward.sequence < NEVER) & (reward.late == 0) & (reward.at > over)).any():
-            faults.append("a reward counts that came after its window")
-    units = np.ascontiguousarray(record.marks.astype(np.uint8)).view(f"V{record.marks.shape[1]}").reshape(-1)
-    first = units[c["visit"] == 0]
-    if len(np.unique(first)) < len(first):
-        faults.append("somebody was taken in twice as a new person")
-    coded = _contexts(record, terms, np.flatnonzero(c["counted"] > 0))
-    if not _alike(coded, record.log.contexts):
-        faults.append("contexts of the log are not those that were recorded")
     return faults
 
 
@@ -339,43 +343,3 @@ def _alike(one: Contexts, other: Contexts) -> bool:
         elif [mine[int(code)] for code in a] != [theirs[int(code)] for code in b]:
             return False
     return True
-
-
-def _wrong_certificate(record: Record, terms: Terms, certificate: Certificate) -> list[str]:
-    """Whether a certificate bets and leads as the rounds say."""
-    c, faults = certificate, list[str]()
-    n, k = terms.policies.n_actions, len(terms.withdrawn)
-    part = 0.9 if k == 0 else 0.1 * 0.5**k / comb(n, k)
-    low, high = terms.protocol.numbers("reward_range", shortest=2, longest=2)
-    if abs(c.delta - part * terms.protocol.number("delta")) > 1e-12:
-        faults.append(
-            f"the certificate is at delta {c.delta:g}, and {part:g} of the protocol's is what there is for it"
-        )
-    if abs(c.unit_epsilon - terms.protocol.number("epsilon") / (high - low)) > 1e-12:
-        faults.append("the certificate is at another epsilon than the protocol's")
-    policies = without(terms.policies, terms.withdrawn) if k else terms.policies
-    if digest_class(policies) != c.class_digest:
-        faults.append("the certificate is of another policy class than the protocol's")
-    there = [int(number) for number in np.unique(record.log.rounds)]
-    played = [terms.rounds[number] for number in there]
-    if tuple(one.scale for one in played) != c.bets.scales:
-        faults.append("the certificate stakes other than was written down")
-    if played and as_read(c.model) != as_read(played[-1].model):
-        faults.append("the certificate predicts by another model than was written down")
-    if c.leaders is None:
-        return faults
-    if tuple(one.planned for one in played) != c.leaders.sizes:
-        faults.append("rounds were planned for others than the certificate says")
-    leaders = [one.leader for one in played]
-    if k:
-        return faults
-    for one, turn in zip(leaders, c.leaders.turns, strict=True):
-        if (one is None) != (turn < 0):
-            faults.append("a round is led in the certificate by somebody else than was written down")
-            break
-        if one is not None:
-            same = np.array_equal(one(record.log.contexts), c.leaders.policies[turn](record.log.contexts))
-            if not same:
-                faults.append("a round is led in the certificate by somebody else than was written down")
-                break
-    return faults

@@ -24,10 +24,13 @@ REWARD, GUARDRAIL = 0, 1  # kinds of outcomes
 
 
 class Book:
-    """What one transaction adds to an experiment; `close` stores it."""
+    """What one transaction adds to an experiment; `close` stores it.
+
+    at: when, in microseconds; no earlier than any record before.
+    """
 
     def __init__(self, connection: Connection, standing: Standing, *, at: int) -> None:
-        self.at = at
+        self.at = max(at, int(standing.seen_until))  # servers' clocks differ; in the record time never goes back
         self.name: str = standing.name
         self.sequence = int(standing.sequence)
         self.head = bytes(standing.head)
@@ -88,7 +91,7 @@ class Book:
             insert_many(self._connection, tables.outcomes, self._outcomes)
         if self._entries:
             self._connection.execute(sa.insert(tables.entries), self._entries)
-        changes = self.changes | {"sequence": self.sequence, "head": self.head}
+        changes = self.changes | {"sequence": self.sequence, "head": self.head, "seen_until": self.at}
         query = sa.update(tables.standings).where(tables.standings.c.name == self.name)
         self._connection.execute(query.values(changes))
 

@@ -259,7 +259,7 @@ class Experiment:
             whole_number(look, name="look", least=0, most=MAX_LOOKS)
         if isinstance(target, str | Path) or not hasattr(target, "write"):
             target = path_of(target)
-        write_export(target, self.database, self._fixed, look=look, at=self._now())
+        write_export(target, self.database, self._fixed, look=look)
 
     def close(self) -> None:
         """Give back what is held of the database."""

@@ -38,12 +38,10 @@ class _Outcomes:
     late: IntArray
 
 
-def write_export(
-    target: str | Path | IO[bytes], database: Database, fixed: Fixed, *, look: int | None, at: int
-) -> None:
+def write_export(target: str | Path | IO[bytes], database: Database, fixed: Fixed, *, look: int | None) -> None:
     """Write the record, as of a look; by default of the one that proved most, 0 for now."""
     with database.reading() as connection:
-        sequence, moment, number = _as_of(connection, fixed, look, at)
+        sequence, moment, number = _as_of(connection, fixed, look)
         rounds = [
             one for one in Rounds(fixed.name, fixed.protocol.policy_class).read(connection) if one.sequence < sequence
         ]
@@ -99,10 +97,10 @@ def write_export(
     parquet.write(target, columns, remarks=whole.remarks, about=about)
 
 
-def _as_of(connection: Connection, fixed: Fixed, look: int | None, at: int) -> tuple[int, int, int]:
-    """How many records there were, when, and the number of the look; 0 for now."""
+def _as_of(connection: Connection, fixed: Fixed, look: int | None) -> tuple[int, int, int]:
+    """How many records there were, when, and the number of the look; 0 for now: the time of the last record."""
     t, e = tables.looks.c, tables.standings.c
-    now = int(connection.execute(sa.select(e.sequence).where(e.name == fixed.name)).scalar_one())
+    now, at = map(int, connection.execute(sa.select(e.sequence, e.seen_until).where(e.name == fixed.name)).one())
     query = sa.select(t.number, t.at, t.sequence, t.body).where(t.experiment == fixed.name)
     if look == 0:
         return now, at, 0

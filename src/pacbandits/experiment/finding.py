@@ -37,6 +37,7 @@ def find_out(fixed: Fixed, snapshot: Snapshot, withdrawn: tuple[str, ...]) -> Fo
     if log is None:
         return Found(snapshot, trial, policies, None, withdrawn)
     contexts = fixed.protocol.contexts
+    # Those that were deployed as well, of which no row counts: rounds are told apart by their numbers.
     rounds: Sequence[PlayedRound] = [one.played() for one in snapshot.rounds]
     start = trial.start(policies, contexts)
     if withdrawn:

@@ -55,12 +55,12 @@ class Recorder:
             for report, row in zip(reports, rows, strict=True):
                 if row not in assigned:
                     raise unknown_assignment(report.id)
-                over = window is not None and max(at, standing.seen_until) > assigned[row] + window
+                over = window is not None and book.at > assigned[row] + window
                 outcome: Outcome = "repeated"
                 for kind, value in ((REWARD, report.reward), (GUARDRAIL, report.guardrail)):
                     if value is None:
                         continue
-                    value = float(value)
+                    value = float(value) + 0.0  # -0.0 is 0: not all databases keep its sign, which would be hashed
                     before = known.get((row, kind))
                     if before is not None:
                         if before != value:

@@ -28,6 +28,7 @@ Json = dict[str, Any]
 Kind = Literal["design", "continued", "deployed"]
 KINDS: tuple[Kind, ...] = ("design", "continued", "deployed")
 ROUND = "round"  # the kind of entry
+LOOK = "look"  # that of a look at the data, whose time tells which windows are over
 ENDLESS = 2**52  # planned, of a round that no count ends
 
 

@@ -16,7 +16,7 @@ from pacbandits.experiment.fixed import Fixed
 from pacbandits.experiment.live_design import LiveDesign, without
 from pacbandits.experiment.opened_rounds import Rounds, open_round
 from pacbandits.experiment.refusals import NotCollecting
-from pacbandits.experiment.rounds import Round
+from pacbandits.experiment.rounds import LOOK, Round
 from pacbandits.experiment.times import spell
 
 MAX_REASON_CHARACTERS = 1000
@@ -112,7 +112,7 @@ def _reason(given: str) -> str:
 def events_in(connection: Connection, name: str, *, most: int) -> list[dict[str, object]]:
     """The last entries of an experiment's record in words, oldest first."""
     t = tables.entries.c
-    query = sa.select(t.sequence, t.at, t.kind, t.body).where(t.experiment == name)
+    query = sa.select(t.sequence, t.at, t.kind, t.body).where(t.experiment == name, t.kind != LOOK)
     rows = connection.execute(query.order_by(t.sequence.desc()).limit(most)).all()
     return [
         {
