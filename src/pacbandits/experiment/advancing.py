@@ -144,13 +144,13 @@ class Advancer:
         snapshot = self.snapshot(at=max(at, standing.seen_until))
         paused = self._watch_guardrail(snapshot, at)
         due = self._due(snapshot, standing)
-        if paused or not (due or at_once or self._worth_a_look(snapshot)):
-            return paused
+        if not (paused or due or at_once or self._worth_a_look(snapshot)):
+            return False
         snapshot = self.snapshot(at=self._sealed_time(at))
         found = find_out(self._fixed, snapshot, tuple(json.loads(standing.withdrawn)))
         self._looked = _counts(snapshot)
         look = self._store_look(found, at)
-        if standing.state != COLLECTING or found.state is None:
+        if paused or standing.state != COLLECTING or found.state is None:
             return True
         certificate = found.state.certificate
         if certificate is not None and certificate.certified:

@@ -39,7 +39,7 @@ from pacbandits.experiment.recording import Recorder
 from pacbandits.experiment.refusals import AlreadyThere
 from pacbandits.experiment.rounds import Round
 from pacbandits.experiment.sealing import Seal, read_seal
-from pacbandits.experiment.status import Result, Status, read_result, read_status
+from pacbandits.experiment.status import Missed, Result, Status, read_result, read_status
 from pacbandits.experiment.steering import Steerer
 from pacbandits.experiment.times import microseconds, utc_now
 from pacbandits.logs.frames import arrow_table
@@ -60,6 +60,7 @@ class Experiment:
         rounds = Rounds(fixed.name, fixed.protocol.policy_class)
         self.database, self._fixed, self._clock, self._rounds = database, fixed, clock, rounds
         self._assigner, self._recorder = Assigner(database, fixed, rounds), Recorder(database, fixed)
+        self._missed = Missed(fixed)
         self._steerer = Steerer(database, fixed, rounds)
         self._advancer = Advancer(database, fixed, rounds)
 
@@ -226,7 +227,7 @@ class Experiment:
 
     def status(self) -> Status:
         """Where it stands, as of the last look and with what has come since."""
-        return read_status(self.database, self._fixed, self._rounds, at=self._now())
+        return read_status(self.database, self._fixed, self._rounds, self._missed, at=self._now())
 
     def result(self) -> Result:
         """What is proven so far, and of which policy."""
