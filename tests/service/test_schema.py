@@ -26,6 +26,7 @@ CHECKS = [
     checks.negative_data_rejection,
 ]
 NEVER = ("/experiments/{name}/stop",)  # it would end what the others ask of
+QUICK = ("assignments", "rewards", "pause", "keys", "{name}")  # what the last words of a few addresses are
 MODES = {"within": schemathesis.GenerationMode.POSITIVE, "beyond": schemathesis.GenerationMode.NEGATIVE}
 
 
@@ -38,13 +39,13 @@ def served(tmp_path_factory):
         yield app, address
 
 
-def ask_everything(app, address, *, examples, mode):
+def ask_everything(app, address, *, examples, mode, only=None):
     """Ask every operation so many times; which of them were answered how."""
     seen = set()
     with requests.Session() as session:
         for found in schemathesis.openapi.from_dict(app.openapi()).get_all_operations():
             operation = found.ok()
-            if operation.path not in NEVER:
+            if operation.path not in NEVER and (only is None or operation.path.rpartition("/")[2] in only):
                 seen |= ask_often(operation, session, address, examples=examples, mode=mode)
     return seen
 
@@ -68,8 +69,8 @@ def ask_often(operation, session, address, *, examples, mode):
 
 @pytest.mark.parametrize("mode", MODES)
 def test_every_answer_is_described(served, mode):
-    seen = ask_everything(*served, examples=2, mode=MODES[mode])
-    assert len({label for label, _ in seen}) >= 12
+    seen = ask_everything(*served, examples=2, mode=MODES[mode], only=QUICK)
+    assert {label.split("/")[-1] for label, _ in seen} == set(QUICK)
 
 
 @pytest.mark.slow

@@ -102,34 +102,39 @@ def _health(service: Service) -> APIRouter:
     router = APIRouter(tags=["health"])
     well = {"status": "ok", "version": __version__}
 
-    @router.get("/healthz", summary="Is it alive?", responses={200: {"model": HealthAnswer}}, response_model=None)
-    async def healthy() -> Response:  # pyright: ignore[reportUnusedFunction]
+    async def healthy() -> Response:
         """That the server runs."""
         return JSONResponse(well)
 
-    @router.get(
-        "/readyz",
-        summary="Is it ready?",
-        responses={200: {"model": HealthAnswer}, **errors(503)},
-        response_model=None,
+    router.get("/healthz", summary="Is it alive?", responses={200: {"model": HealthAnswer}}, response_model=None)(
+        healthy
     )
-    async def ready() -> Response:  # pyright: ignore[reportUnusedFunction]
+
+    async def ready() -> Response:
         """That the server takes requests, and its database answers."""
         if service.stopping:
             raise Refusal(503, "the server is being shut down")
         await run_in_threadpool(service.shelf.names)
         return JSONResponse(well)
 
-    @router.get(
+    router.get(
+        "/readyz",
+        summary="Is it ready?",
+        responses={200: {"model": HealthAnswer}, **errors(503)},
+        response_model=None,
+    )(ready)
+
+    async def metrics() -> Response:
+        """Counts and times for Prometheus; they name no experiment."""
+        return Response(service.meters.text(), media_type="text/plain; version=0.0.4")
+
+    router.get(
         "/metrics",
         summary="Metrics",
         responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}},
         response_class=Response,
         response_model=None,
-    )
-    async def metrics() -> Response:  # pyright: ignore[reportUnusedFunction]
-        """Counts and times for Prometheus; they name no experiment."""
-        return Response(service.meters.text(), media_type="text/plain; version=0.0.4")
+    )(metrics)
 
     return router
 

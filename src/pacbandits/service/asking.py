@@ -84,14 +84,7 @@ def router_for(people: People) -> APIRouter:
     """The same two as routes: to be described, and for whoever puts the service below another address."""
     router = APIRouter(tags=["people"])
 
-    @router.post(
-        "/experiments/{name}/assignments",
-        summary="Assign",
-        responses={200: {"model": AssignmentAnswer | AssignmentsAnswer}, **STEERING},
-        openapi_extra=body(AssignmentAsk, AssignmentBatch),
-        response_model=None,
-    )
-    async def assign(name: str, request: Request) -> Response:  # pyright: ignore[reportUnusedFunction]
+    async def assign(name: str, request: Request) -> Response:
         """Draw an action for somebody, or for several under "assignments".
 
         Asking again for the same unit gives the same answer (where visits are sticky), so asking again is safe. What is
@@ -100,14 +93,15 @@ def router_for(people: People) -> APIRouter:
         """
         return _response(await people.assign(request.scope, name, await request.body()))
 
-    @router.post(
-        "/experiments/{name}/rewards",
-        summary="Report rewards",
-        responses={200: {"model": RewardAnswer | RewardsAnswer}, **STEERING, **errors(410)},
-        openapi_extra=body(RewardAsk, RewardBatch),
+    router.post(
+        "/experiments/{name}/assignments",
+        summary="Assign",
+        responses={200: {"model": AssignmentAnswer | AssignmentsAnswer}, **STEERING},
+        openapi_extra=body(AssignmentAsk, AssignmentBatch),
         response_model=None,
-    )
-    async def record(name: str, request: Request) -> Response:  # pyright: ignore[reportUnusedFunction]
+    )(assign)
+
+    async def record(name: str, request: Request) -> Response:
         """Report what came of an assignment, or of several under "rewards": then all are stored, or none.
 
         Reporting the same again changes nothing, so asking again is safe; a different reward is a contradiction (409).
@@ -115,6 +109,14 @@ def router_for(people: People) -> APIRouter:
         it stands as "late" among the others.
         """
         return _response(await people.record(request.scope, name, await request.body()))
+
+    router.post(
+        "/experiments/{name}/rewards",
+        summary="Report rewards",
+        responses={200: {"model": RewardAnswer | RewardsAnswer}, **STEERING, **errors(410)},
+        openapi_extra=body(RewardAsk, RewardBatch),
+        response_model=None,
+    )(record)
 
     return router
 

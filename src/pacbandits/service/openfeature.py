@@ -43,7 +43,7 @@ Json = dict[str, Any]
 Result = TypeVar("Result")
 _TRUE, _FALSE = ("true", "on", "yes", "1"), ("false", "off", "no", "0")
 # What a refusal is called there; all others are general.
-_KINDS: dict[int, type[OpenFeatureError]] = {
+_KINDS: dict[int, Callable[[str], OpenFeatureError]] = {
     0: ProviderNotReadyError,
     403: FlagNotFoundError,
     404: FlagNotFoundError,

@@ -12,6 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
+from types import FrameType
 
 import uvicorn
 
@@ -86,7 +87,7 @@ def _serve(asked: Serving, listening: socket.socket) -> None:
     print(f"serving on {url}", flush=True)
     visitors = _demonstrate(asked.database, url) if asked.demo else None
     # The server takes signals while it runs, and raises them once more when it is done: by then all is in order.
-    signal.signal(signal.SIGTERM, lambda *_: None)
+    signal.signal(signal.SIGTERM, _ignore)
     try:
         with suppress(KeyboardInterrupt):
             uvicorn.Server(config).run(sockets=[listening])
@@ -106,6 +107,10 @@ def _demonstrate(database: str | Path, url: str) -> subprocess.Popen[bytes]:
     print(f"watch the experiment '{NAME}': {url}{PREFIX}/, and sign in with the key {key}", flush=True)
     print("made-up visitors come until you interrupt (Ctrl-C)", flush=True)
     return drive(url, key, database)
+
+
+def _ignore(_number: int, _frame: FrameType | None) -> None:
+    """What to do at a signal that was heeded already."""
 
 
 def _listen(host: str, port: int) -> socket.socket:

@@ -53,16 +53,7 @@ def router_for(service: Service) -> APIRouter:
 
 
 def _add_creating(router: APIRouter, service: Service) -> None:
-    @router.post(
-        "/experiments",
-        status_code=201,
-        summary="Create an experiment",
-        tags=["experiments"],
-        responses={201: {"model": CreatedAnswer}, **STEERING},
-        openapi_extra=body(ExperimentAsk),
-        response_model=None,
-    )
-    async def create(request: Request) -> Response:  # pyright: ignore[reportUnusedFunction]
+    async def create(request: Request) -> Response:
         """Create an experiment. It takes the admin's key; the answer holds two keys of its own, shown only now."""
         service.spend(await service.admit_admin(request.scope), 1)
         asked = parse(await request.body(), _EXPERIMENT)
@@ -75,19 +66,30 @@ def _add_creating(router: APIRouter, service: Service) -> None:
 
         return _answer(await run_in_threadpool(make), status=201)
 
-    @router.get(
+    router.post(
         "/experiments",
-        summary="List experiments",
+        status_code=201,
+        summary="Create an experiment",
         tags=["experiments"],
-        responses={200: {"model": NamesAnswer}, **errors(401, 429, 503)},
+        responses={201: {"model": CreatedAnswer}, **STEERING},
+        openapi_extra=body(ExperimentAsk),
         response_model=None,
-    )
-    async def names(request: Request) -> Response:  # pyright: ignore[reportUnusedFunction]
+    )(create)
+
+    async def names(request: Request) -> Response:
         """The experiments that the key opens."""
         grant = await service.holder(request.scope)
         service.spend(grant, 1)
         found = await run_in_threadpool(service.shelf.names)
         return _answer({"experiments": [name for name in found if grant.opens(name, "read")]})
+
+    router.get(
+        "/experiments",
+        summary="List experiments",
+        tags=["experiments"],
+        responses={200: {"model": NamesAnswer}, **errors(401, 429, 503)},
+        response_model=None,
+    )(names)
 
 
 def _add_looking(router: APIRouter, service: Service) -> None:
@@ -115,15 +117,7 @@ def _add_looking(router: APIRouter, service: Service) -> None:
     words = "The design that is played now, or the final policy, for a client that evaluates it by itself."
     add(f"{at}/design", "Design", words, Json, lambda e: e.payload())
 
-    @router.get(
-        at + "/export",
-        summary="Export",
-        tags=["experiments"],
-        responses={200: {"content": {PARQUET: {}}, "description": "The log in Parquet."}, **READING, **errors(409)},
-        response_class=FileResponse,
-        response_model=None,
-    )
-    async def export(name: str, request: Request) -> Response:  # pyright: ignore[reportUnusedFunction]
+    async def export(name: str, request: Request) -> Response:
         """The whole record as a Parquet file that `pacbandits certify` and `pacbandits verify` read."""
         service.spend(await service.admit(request.scope, name, "read"), 1)
 
@@ -141,6 +135,15 @@ def _add_looking(router: APIRouter, service: Service) -> None:
         return FileResponse(
             path, media_type=PARQUET, filename="experiment.parquet", background=BackgroundTask(path.unlink)
         )
+
+    router.get(
+        at + "/export",
+        summary="Export",
+        tags=["experiments"],
+        responses={200: {"content": {PARQUET: {}}, "description": "The log in Parquet."}, **READING, **errors(409)},
+        response_class=FileResponse,
+        response_model=None,
+    )(export)
 
 
 def _add_steering(router: APIRouter, service: Service) -> None:
@@ -186,7 +189,13 @@ def _add_keys(router: APIRouter, service: Service) -> None:
         service.spend(await service.admit_admin(request.scope), 1)
         await service.shelf.ask(name, lambda _: None)  # raises where there is no such experiment
 
-    @router.post(
+    async def make(name: str, request: Request) -> Response:
+        """A new key for an experiment, shown only now. It takes the admin's key."""
+        await admit(request, name)
+        asked = parse(await request.body(), _KEY)
+        return _answer(_with_secret(*await run_in_threadpool(service.keys.make, name, asked.scope)), status=201)
+
+    router.post(
         at,
         status_code=201,
         summary="Make a key",
@@ -194,33 +203,22 @@ def _add_keys(router: APIRouter, service: Service) -> None:
         responses={201: {"model": KeyAnswer}, **STEERING},
         openapi_extra=body(KeyAsk),
         response_model=None,
-    )
-    async def make(name: str, request: Request) -> Response:  # pyright: ignore[reportUnusedFunction]
-        """A new key for an experiment, shown only now. It takes the admin's key."""
-        await admit(request, name)
-        asked = parse(await request.body(), _KEY)
-        return _answer(_with_secret(*await run_in_threadpool(service.keys.make, name, asked.scope)), status=201)
+    )(make)
 
-    @router.get(
+    async def keys(name: str, request: Request) -> Response:
+        """The keys of an experiment, without their secrets. It takes the admin's key."""
+        await admit(request, name)
+        return _answer({"keys": [_without_secret(grant) for grant in service.keys.of(name)]})
+
+    router.get(
         at,
         summary="List keys",
         tags=["keys"],
         responses={200: {"model": KeysAnswer}, **READING},
         response_model=None,
-    )
-    async def keys(name: str, request: Request) -> Response:  # pyright: ignore[reportUnusedFunction]
-        """The keys of an experiment, without their secrets. It takes the admin's key."""
-        await admit(request, name)
-        return _answer({"keys": [_without_secret(grant) for grant in service.keys.of(name)]})
+    )(keys)
 
-    @router.delete(
-        at + "/{identity}",
-        summary="Withdraw a key",
-        tags=["keys"],
-        responses={200: {"model": ShownKey}, **READING},
-        response_model=None,
-    )
-    async def withdraw(name: str, identity: str, request: Request) -> Response:  # pyright: ignore[reportUnusedFunction]
+    async def withdraw(name: str, identity: str, request: Request) -> Response:
         """A key opens nothing any more: at once here, within seconds on other servers. It takes the admin's key."""
         await admit(request, name)
         if not identity.isalnum():
@@ -230,6 +228,14 @@ def _add_keys(router: APIRouter, service: Service) -> None:
         except InputError as error:
             raise Refusal(404, str(error)) from None
         return _answer(_without_secret(grant))
+
+    router.delete(
+        at + "/{identity}",
+        summary="Withdraw a key",
+        tags=["keys"],
+        responses={200: {"model": ShownKey}, **READING},
+        response_model=None,
+    )(withdraw)
 
 
 def _with_secret(key: str, grant: Grant) -> Json:
