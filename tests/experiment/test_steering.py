@@ -38,6 +38,7 @@ def test_what_is_withdrawn_after_the_certificate_makes_another_one_without_it(tm
     assert "discount" in before.words
     played.experiment.withdraw("discount", "sold out")
     assert played.experiment.status().state == "collecting"
+    assert played.experiment.result().policy is None  # what is proven takes what nobody may get any more
     for _ in range(10):
         played.day(400)
         if played.advance()["state"] == "certified":
