@@ -11,10 +11,11 @@ unexport PYTHONDONTWRITEBYTECODE
 # As many processes as cores test at once; threads of theirs would only wait for one another.
 PYTEST := OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n auto
 
-.PHONY: setup demo test test-slow test-lowest mutants lint docs docs-serve benchmarks clean help
+.PHONY: setup demo serve test test-slow test-lowest mutants lint docs docs-serve benchmarks clean help
 
 help:
 	@sed -n '1,3p' Makefile
+	@echo "#   make serve   the service with a demonstration: an experiment, visitors, and a dashboard to watch"
 	@echo "#   make docs, docs-serve, test-slow, test-lowest, mutants, benchmarks, lint, clean"
 
 # The environment is rebuilt when the project's dependencies change.
@@ -28,9 +29,19 @@ $(VENV)/.core: pyproject.toml | $(BIN)/python
 	@$(PIP) --editable .
 	@touch $@
 
-$(VENV)/.test: pyproject.toml | $(BIN)/python
-	@echo "installing pacbandits with its test tools into $(VENV) (once)"
+$(VENV)/.lint: pyproject.toml | $(BIN)/python
+	@echo "installing pacbandits with its linters into $(VENV) (once)"
+	@$(PIP) --editable '.[lint]'
+	@touch $(VENV)/.core $(VENV)/.service $@
+
+$(VENV)/.test: pyproject.toml $(VENV)/.lint
+	@echo "installing what else its tests need into $(VENV) (once)"
 	@$(PIP) --editable '.[test]'
+	@touch $@
+
+$(VENV)/.service: pyproject.toml | $(BIN)/python
+	@echo "installing pacbandits with its service into $(VENV) (once)"
+	@$(PIP) --editable '.[service]'
 	@touch $(VENV)/.core $@
 
 $(VENV)/.docs: pyproject.toml | $(BIN)/python
@@ -54,15 +65,22 @@ demo: $(VENV)/.core
 	@echo "A design matters where there are many actions, few of them compete, and ε is small. It does not with two actions,"
 	@echo "or where every action is best for somebody: coda then plays nearly evenly, and stops when the plain trial does."
 
-lint: $(VENV)/.test
+# An experiment in out/demo.db with made-up visitors, until interrupted; PORT=8001 for another port.
+serve: $(VENV)/.service
+	@mkdir -p out
+	$(BIN)/pacbandits serve --demo --database out/demo.db --port $(or $(PORT),8000) 2> out/serve.log
+
+lint: $(VENV)/.lint
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/pyright
 	$(BIN)/lint-imports
 
-# While the linters leave a core idle, what most tests need is compiled there.
-test: $(VENV)/.test
-	@$(BIN)/python tests/warm_up.py & warm=$$!; $(MAKE) --no-print-directory lint || { kill $$warm; exit 1; }; wait $$warm
+# While the linters leave a core idle, what most tests need is compiled there, and the rest is fetched.
+test: $(VENV)/.lint
+	@$(BIN)/python tests/warm_up.py & warm=$$!; \
+	  { $(MAKE) --no-print-directory $(VENV)/.test && $(BIN)/python tests/warm_up.py --tests; } & fetch=$$!; \
+	  $(MAKE) --no-print-directory lint || { kill $$warm $$fetch; exit 1; }; wait $$fetch && wait $$warm
 	$(PYTEST) --dist worksteal -m 'not slow'
 
 test-slow: $(VENV)/.test

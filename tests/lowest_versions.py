@@ -22,11 +22,12 @@ QUIET = ("-p", "no:cacheprovider", "-W", "ignore::DeprecationWarning")
 
 
 def lowest(requirement: str) -> str:
-    """The requirement `name[extras]>=version,…` as `name==version`.
+    """The requirement `name[extras]>=version,…; marker` as `name==version`.
 
     Raises ValueError for one that names no lowest version.
     """
-    found = re.fullmatch(r"([\w.-]+)(?:\[[\w,-]+\])?>=([\w.]+)(?:,[<>!=].*)?", requirement.replace(" ", ""))
+    bare = requirement.partition(";")[0].replace(" ", "")
+    found = re.fullmatch(r"([\w.-]+)(?:\[[\w,-]+\])?>=([\w.]+)(?:,[<>!=].*)?", bare)
     if found is None:
         raise ValueError(f"'{requirement}' must be declared as name>=version")
     return f"{found[1]}=={found[2]}"
@@ -34,7 +35,18 @@ def lowest(requirement: str) -> str:
 
 def declared(project: dict) -> list[str]:
     """What the project needs to run and to be tested."""
-    return [*project["dependencies"], *project["optional-dependencies"][EXTRA]]
+    return [*project["dependencies"], *needed_by(EXTRA, project["optional-dependencies"])]
+
+
+def needed_by(extra: str, optional: dict[str, list[str]]) -> list[str]:
+    """The requirements of an extra, and of those of our own that it is made of: `pacbandits[service,…]`."""
+    out: list[str] = []
+    for requirement in optional[extra]:
+        own = re.fullmatch(r"pacbandits\[([\w,]+)\]", requirement)
+        out.extend(
+            [requirement] if own is None else [one for part in own[1].split(",") for one in needed_by(part, optional)]
+        )
+    return out
 
 
 def interpreter(project: dict) -> str:

@@ -10,12 +10,18 @@ from pathlib import Path
 
 import pytest
 
-from tests.lowest_versions import lowest
+from tests.lowest_versions import lowest, needed_by
 
 ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-PACKAGE_OF = {"griffe": "griffelib", "sklearn": "scikit-learn"}
-EVERY = [*PROJECT["dependencies"], *chain.from_iterable(PROJECT["optional-dependencies"].values())]
+PACKAGE_OF = {
+    "griffe": "griffelib",
+    "openfeature": "openfeature-sdk",
+    "prometheus_client": "prometheus-client",
+    "sklearn": "scikit-learn",
+}
+OPTIONAL = PROJECT["optional-dependencies"]
+EVERY = sorted({*PROJECT["dependencies"], *chain.from_iterable(needed_by(extra, OPTIONAL) for extra in OPTIONAL)})
 IMPORT = re.compile(r"^ *(?:from (\w+)[\w.]* import |import (\w+)[\w.]*(?: as \w+)?$)", re.MULTILINE)
 
 
@@ -33,11 +39,15 @@ def names(requirements: list[str]) -> set[str]:
 
 @pytest.mark.parametrize(
     ("folder", "extras"),
-    [("src/pacbandits", ["learn", "trials"]), ("benchmarks", ["test"]), ("docs/tools", ["docs"])],
+    [
+        ("src/pacbandits", ["learn", "trials", "service", "openfeature"]),
+        ("benchmarks", ["test"]),
+        ("docs/tools", ["docs", "test"]),
+    ],
 )
 def test_what_is_imported_is_declared(folder, extras):
-    optional = PROJECT["optional-dependencies"]
-    assert imported(folder) <= names(PROJECT["dependencies"]).union(*(names(optional[extra]) for extra in extras))
+    declared = (names(needed_by(extra, OPTIONAL)) for extra in extras)
+    assert imported(folder) <= names(PROJECT["dependencies"]).union(*declared)
 
 
 def test_what_is_declared_is_imported():
@@ -54,6 +64,7 @@ def test_every_dependency_has_a_lowest_version(requirement):
     [
         ("numpy>=1.26", "numpy==1.26"),
         ("a-b[c,d] >= 2.0, <3", "a-b==2.0"),
+        ("u>=0.2; sys_platform != 'win32'", "u==0.2"),
         ("x>=1!=1.5", None),
         ("x", None),
         ("x<2", None),

@@ -27,6 +27,7 @@ RUN = [
     DOCS / "planning.md",
     ROOT / "CONTRIBUTING.md",
 ]
+LONG = [DOCS / "tutorials" / "production.md"]  # hundreds of people come, each stored before the next
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 
@@ -52,7 +53,9 @@ def links(path):
     return re.findall(r"\]\(([^)\s]+)\)", without_code(path.read_text(encoding="utf-8")))
 
 
-@pytest.mark.parametrize("path", RUN, ids=named)
+@pytest.mark.parametrize(
+    "path", [pytest.param(path, marks=[pytest.mark.slow] if path in LONG else []) for path in RUN], ids=map(named, RUN)
+)
 def test_blocks_of_a_page_run_in_order(path, tmp_path, monkeypatch, capsys, command):
     """Python blocks share their names, as in one file; commands find the files that were written before them.
 

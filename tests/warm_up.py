@@ -7,11 +7,11 @@ making the same.
 from __future__ import annotations
 
 import io
+import sys
 from contextlib import redirect_stdout
 from dataclasses import replace
 
 import numpy as np
-import pytest
 
 import pacbandits as pb
 
@@ -44,9 +44,15 @@ def main() -> None:
         policies = pb.load_policies(spec, problem.population, n_actions=problem.n_actions)
         policies.argmax(problem.population, problem.mean_rewards)
     pb.evaluate(log, problem.policies.argmax(problem.population, problem.mean_rewards))
+
+
+def rewrite() -> None:
+    """Let pytest rewrite the tests, which needs all that they import."""
+    import pytest
+
     with redirect_stdout(io.StringIO()):  # what cannot be collected is told when the tests are run
         pytest.main(["--collect-only", "-qq", "-p", "no:cacheprovider"])
 
 
 if __name__ == "__main__":
-    main()
+    rewrite() if sys.argv[1:] == ["--tests"] else main()

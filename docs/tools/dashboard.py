@@ -2,7 +2,7 @@
 
     python docs/tools/dashboard.py docs/figures
 
-Needs `pacbandits[service]`, playwright and Chromium. People come over four weeks that pass in a minute; what they like
+Needs `pacbandits[service]`, playwright and Chromium. People come over a week that passes in a minute; what they like
 is made up here, and the experiment finds it out.
 """
 
@@ -34,7 +34,7 @@ ACTIONS = ("standard", "discount", "free shipping", "gift", "points", "bundle", 
 COUNTRIES, DEVICES = ("AT", "DE", "FR"), ("desktop", "phone")
 KEY = "picture"
 START = datetime(2026, 3, 2, 8, tzinfo=UTC)
-PEOPLE_A_DAY, DAYS = 1500, 14
+PEOPLE_A_DAY, DAYS = 1500, 8
 WINDOW_SECONDS = 2 * 86_400.0
 NO_REWARD_SHARE = 0.02  # of people of whom nothing is ever heard
 
@@ -69,7 +69,7 @@ def chance_of_buying(person: dict[str, object], action: str) -> float:
 
 
 def play(database: Path) -> tuple[Experiment, Clock]:
-    """An experiment after two weeks of traffic."""
+    """An experiment after a week of traffic."""
     rng, clock = np.random.default_rng(5), Clock()
     before = draw_people(2000, rng)
     codes = [

@@ -116,7 +116,7 @@ def test_whatever_comes_in_proves_no_less():
 
 
 def test_leaders_know_what_was_known():
-    policies, whole = trees(), draw(1_500, seed=4)
+    policies, whole = trees(), draw(1_000, seed=4)
     log = late(whole, 0.05, delay=2)
     model = first_model(log)
 
@@ -157,8 +157,8 @@ def test_a_log_of_a_single_round_has_no_order_in_which_rewards_were_known():
 
 
 def test_where_the_last_rounds_are_out_the_first_ones_prove_more():
-    policies, whole = trees(), draw(1_200, seed=14)
-    out = (whole.rounds == ROUNDS - 1) & (np.random.default_rng(0).random(1_200) < 0.5)
+    policies, whole = trees(), draw(800, seed=14)
+    out = (whole.rounds == ROUNDS - 1) & (np.random.default_rng(0).random(800) < 0.5)
     log = replace(whole, rewards=np.where(out, np.nan, whole.rewards), known=np.where(out, NOT_IN, whole.rounds + 1))
     made = certify(log, policies, epsilon=0.5)
     before = certify(log.as_of(ROUNDS - 1), policies, epsilon=0.5)
@@ -169,13 +169,13 @@ def test_where_the_last_rounds_are_out_the_first_ones_prove_more():
     assert verdict.good
     assert any("the log has gone on since" in words for words in verdict.checked)
     # A single straggler in the first round is no reason to leave out all the others.
-    early = np.arange(1_200) == 7
+    early = np.arange(800) == 7
     few = replace(whole, rewards=np.where(early, np.nan, whole.rewards), known=np.where(early, NOT_IN, ROUNDS))
-    assert certify(few, policies, epsilon=0.5).rows == 1_200
+    assert certify(few, policies, epsilon=0.5).rows == 800
 
 
 def test_a_claim_stays_one_of_the_log_as_it_stood():
-    policies, log = trees(), late(draw(1_200, seed=15), 0.01, delay=2)
+    policies, log = trees(), late(draw(700, seed=15), 0.01, delay=2)
     then = log.as_of(4)
     made = certify(then, policies, epsilon=0.5)
     assert made.is_of(log)
@@ -290,7 +290,7 @@ def test_means_of_actions_are_of_what_is_in():
 
 
 def test_readers_read_what_was_written(tmp_path):
-    log = replace(late(draw(500, seed=12), 0.1), reward_range=(-10.0, 40.0))
+    log = replace(late(draw(300, seed=12), 0.1), reward_range=(-10.0, 40.0))
     log.write(tmp_path / "log.parquet")
     back = read_log(tmp_path / "log.parquet")[0]
     assert np.array_equal(back.rewards, log.rewards, equal_nan=True)

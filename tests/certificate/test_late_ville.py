@@ -27,7 +27,7 @@ from tests.certificate import plain
 from tests.certificate.boundary import Pair, most
 from tests.certificate.test_ville import check, stopped
 
-RUNS, FEW_RUNS, MANY_RUNS = 800, 250, 10_000
+RUNS, FEW_RUNS, MANY_RUNS = 500, 250, 10_000
 ROUNDS, ROUND_ROWS, LONGEST = 6, 25, 3  # LONGEST: the most rounds that a reward which ever comes is late
 STAKE, SHARE = 0.3, 0.9
 NEVER = 99

@@ -359,15 +359,15 @@ PAST = (
     Mutant(
         "the model sees its own round",
         "rewards/prediction.py",
-        "log.known_by(int(number))",
-        "log.known_by(int(number) + 1)",
+        "now, before = log.rounds == number, log.known_by(int(number))",
+        "now, before = log.rounds == number, log.known_by(int(number) + 1)",
         f"{VILLE}_of_certify_grows_rich_by_models_of_earlier_blocks",
     ),
     Mutant(
         "the model of a trial sees its own round",
         "trials/trial.py",
         "new = predict_once(state.fitted,",
-        "new = predict_once(replace(state, log=seen).fitted,",
+        "new = predict_once(replace(state, log=seen, round_number=plan.round_number).fitted,",
         "trials/test_trials.py::test_a_round_is_predicted_bet_on_and_led_without_it",
     ),
     Mutant(
@@ -1253,6 +1253,13 @@ PLANNING = (
 )
 
 LATE = (
+    Mutant(
+        "the model of late rewards knows what came after its round began",
+        "rewards/prediction.py",
+        "seen = np.flatnonzero(log.rounds == number), log.known_by(int(number))",
+        "seen = np.flatnonzero(log.rounds == number), log.known_by(int(number) + 1)",
+        "trials/test_late.py::test_predictions_are_of_what_was_known_before_the_round",
+    ),
     Mutant(
         "a reward that is not in counts as the best for the leader",
         "certificate/rows.py",

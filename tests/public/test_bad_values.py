@@ -10,14 +10,16 @@ import pytest
 import pacbandits as pb
 from tests.public.algorithm_calls import ALGORITHM_CALLS
 from tests.public.class_calls import CLASS_CALLS
+from tests.public.experiment_calls import EXPERIMENT_CALLS
 from tests.public.planning_calls import PLANNING_CALLS
 from tests.public.record_calls import RECORD_CALLS
 
-CALLS = {**ALGORITHM_CALLS, **CLASS_CALLS, **PLANNING_CALLS, **RECORD_CALLS}
+CALLS = {**ALGORITHM_CALLS, **CLASS_CALLS, **EXPERIMENT_CALLS, **PLANNING_CALLS, **RECORD_CALLS}
 # What is handed out and never handed in, protocols, and what takes nothing.
 RESULTS = {
     *("Answer", "AsymptoticCertificate", "Certificate", "Claim", "Complexity", "Learning", "LearntClass"),
     *("Affordable", "DeployedPolicy", "Interval", "Outlook", "Proof", "Quantiles", "Worth"),
+    *("Assignment", "Audit", "Record", "Recorded", "Result", "Seal", "Status"),
     *("RealizableCertificate", "RealizableComplexity", "Run", "Solution", "Verdict"),
 }
 PROTOCOLS = {"Algorithm", "Policy", "PolicyClass"}

@@ -7,9 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from pacbandits import read_log
 from pacbandits.certificate import Ledger
 from pacbandits.errors import InputError
-from pacbandits.records import Contexts, Log
+from pacbandits.records import Contexts, Log, parquet
 from pacbandits.records.digest import digest_log
 
 NAN = np.nan
@@ -108,6 +109,30 @@ def test_a_feature_of_that_name_is_one_in_the_files_of_others(tmp_path):
     assert Log.read(tmp_path / "log.parquet").contexts.names == ("known",)
     with pytest.raises(InputError, match="has the name of a log column"):
         replace(log, known=np.array([1, 1])).write(tmp_path / "log.parquet")
+
+
+@pytest.mark.parametrize(
+    ("column", "values", "words"),
+    [
+        ("known", [1.5, -1.0], "must hold rounds, or -1"),
+        ("known", [np.nan, 1.0], "must hold rounds, or -1"),
+        ("known", [0.0, -1.0], "cannot have been known before round 0 began"),
+        ("known", [1.0, 1.0], "has no reward"),
+        ("knowm", [1.0, -1.0], "and has no such column"),
+    ],
+)
+def test_a_file_that_makes_no_sense_is_refused(tmp_path, column, values, words):
+    columns = {
+        "age": np.array([1.0, 2.0]),
+        "action": np.array([0, 1]),
+        "reward": np.array([1.0, NAN]),
+        "propensities": np.full((2, 2), 0.5),
+        column: np.array(values),
+    }
+    parquet.write(tmp_path / "log.parquet", columns, remarks=(), about={"known": "known"})
+    for reads in (Log.read, read_log):
+        with pytest.raises(InputError, match=words):
+            reads(tmp_path / "log.parquet")
 
 
 def test_the_digest_is_of_it():

@@ -15,7 +15,7 @@ from pacbandits.policies import class_from_json, class_to_json
 from pacbandits.policies.without import without
 from pacbandits.problems import load_problem
 from pacbandits.records import Log, parts_of
-from pacbandits.rewards import predict_by_round
+from pacbandits.rewards import CellMeans, predict_by_round
 from pacbandits.trials.coda import Coda
 from pacbandits.trials.late import PlayedRound, catch_up, leaders_again
 from pacbandits.trials.trial import TrialState
@@ -50,7 +50,18 @@ def late(log, *, share, seed=0, delay=1):
 
 @pytest.mark.parametrize(("kind", "spec"), CASES)
 def test_where_all_rewards_are_in_it_is_what_round_by_round_comes_to(kind, spec):
-    problem, trial = load_problem(spec), kind(0.02, 0.1)
+    check_the_same(kind(0.02, 0.1, model=CellMeans()), spec)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("kind", "spec"), CASES)
+def test_it_is_so_of_a_model_of_features_and_a_single_policy_too(kind, spec):
+    check_the_same(kind(0.02, 0.1, single=True), spec)
+
+
+def check_the_same(trial, spec):
+    """Raise unless rounds that are caught up with come to the same, to the last bit, as those that are absorbed."""
+    problem = load_problem(spec)
     states, fixed = played(trial, problem)
     assert len(fixed) == ROUNDS
     assert (states[0].leaders is not None) == (spec == LED)
@@ -78,7 +89,7 @@ def test_where_all_rewards_are_in_it_is_what_round_by_round_comes_to(kind, spec)
 
 @pytest.mark.parametrize("spec", [LED, LISTED])
 def test_leaders_chosen_again_are_those_that_led(spec):
-    problem, trial = load_problem(spec), Uniform(0.02, 0.1)
+    problem, trial = load_problem(spec), Uniform(0.02, 0.1, model=CellMeans())
     states, fixed = played(trial, problem)
     again = leaders_again(trial, problem.policies, problem.population, fixed, states[-1].log)
     assert again[0].leader is None
@@ -96,8 +107,8 @@ def test_leaders_chosen_again_are_those_that_led(spec):
 
 @pytest.mark.parametrize(("kind", "spec"), CASES)
 def test_rewards_that_are_not_in_prove_less_and_nothing_breaks(kind, spec):
-    problem, trial = load_problem(spec), kind(0.3, 0.1)
-    states, fixed = played(kind(0.02, 0.1), problem)
+    problem, trial = load_problem(spec), kind(0.3, 0.1, model=CellMeans())
+    states, fixed = played(kind(0.02, 0.1, model=CellMeans()), problem)
     full = states[-1].log
     values = []
     for share in (0.0, 0.02, 0.3):
@@ -119,7 +130,7 @@ def test_rewards_that_are_not_in_prove_less_and_nothing_breaks(kind, spec):
 
 @pytest.mark.parametrize(("kind", "spec"), CASES)
 def test_before_any_reward_is_in_rounds_are_like_the_first(kind, spec):
-    problem, trial = load_problem(spec), kind(0.1, 0.1)
+    problem, trial = load_problem(spec), kind(0.1, 0.1, model=CellMeans())
     states, fixed = played(trial, problem, rounds=1)
     nothing = late(states[1].log, share=1.0)
     state = catch_up(trial, states[0], fixed, nothing)
@@ -144,8 +155,8 @@ def test_before_any_reward_is_in_rounds_are_like_the_first(kind, spec):
 
 @pytest.mark.parametrize("spec", [LED, LISTED])
 def test_where_the_last_round_is_out_the_first_ones_prove_more(spec):
-    problem, trial = load_problem(spec), Uniform(0.1, 0.1)
-    states, fixed = played(Uniform(0.02, 0.1), problem)
+    problem, trial = load_problem(spec), Uniform(0.1, 0.1, model=CellMeans())
+    states, fixed = played(Uniform(0.02, 0.1, model=CellMeans()), problem)
     log = states[-1].log
     out = log.rounds == ROUNDS - 1
     log = replace(log, rewards=np.where(out, np.nan, log.rewards), known=np.where(out, -1, log.rounds + 1))
@@ -171,7 +182,7 @@ def test_what_is_chosen_is_chosen_by_what_may_be_used_by_now():
 
 
 def test_rounds_may_have_other_sizes_than_planned_or_no_rows_yet():
-    problem, trial = load_problem(LED), Uniform(0.05, 0.1)
+    problem, trial = load_problem(LED), Uniform(0.05, 0.1, model=CellMeans())
     states, fixed = played(trial, problem)
     full = states[-1].log
     keep = np.ones(len(full), dtype=bool)
@@ -219,6 +230,8 @@ def test_what_cannot_be_is_said():
         catch_up(trial, states[0], [], log)
     with pytest.raises(InputError, match="rows of round 1, but 1 rounds were played"):
         catch_up(trial, states[0], fixed[:1], log)
+    with pytest.raises(InputError, match="rows must stand by round"):
+        catch_up(trial, states[0], fixed, log.take(np.arange(len(log))[::-1]))
     with pytest.raises(InputError, match="one interaction of another person"):
         catch_up(trial, states[0], fixed, replace(log, units=np.arange(len(log))))
     with pytest.raises(InputError, match="rounds"):
@@ -229,7 +242,7 @@ def test_what_cannot_be_is_said():
 
 @pytest.mark.parametrize("spec", [LED, LISTED])
 def test_a_trial_goes_on_without_an_action_that_was_withdrawn(spec):
-    problem, trial = load_problem(spec), Coda(0.05, 0.1)
+    problem, trial = load_problem(spec), Coda(0.05, 0.1, model=CellMeans())
     states, fixed = played(trial, problem)
     log, gone, n_actions = late(states[-1].log, share=0.02), 1, problem.policies.n_actions
     narrow = without(problem.policies, [gone])
@@ -269,3 +282,32 @@ def test_absorbing_takes_no_rewards_that_are_late():
     log = replace(log.take(np.repeat(np.arange(len(log)), log.repeats)), repeats=np.ones(plan.samples, dtype=np.int64))
     with pytest.raises(InputError, match="a round is absorbed once they are all in"):
         trial.absorb(start, plan, replace(log, known=np.ones(len(log), dtype=np.int64)))
+
+
+def test_what_was_predicted_before_is_not_predicted_again():
+    problem, trial = load_problem(LISTED), Uniform(0.05, 0.1)
+    states, _ = played(trial, problem)
+    log = late(states[-1].log, share=0.1, delay=0)
+
+    class Counting:
+        fits = 0
+
+        def fit(self, log):
+            Counting.fits += 1
+            return states[0].model.fit(log)
+
+        def to_json(self):
+            return {"kind": "counting"}
+
+    model = Counting()
+    first = predict_by_round(log.as_of(ROUNDS - 1), model)
+    assert Counting.fits == ROUNDS - 2
+    # One more round, and more rewards of the first ones: what was known before them is what it was.
+    again = predict_by_round(log, model)
+    assert Counting.fits == ROUNDS - 1
+    assert np.array_equal(first, again[: len(first)])
+    assert np.array_equal(again, predict_by_round(log, states[0].model))
+    # A reward that is another, or was known sooner, changes what follows from it.
+    other = replace(log, rewards=np.where(np.arange(len(log)) == int(np.argmin(log.awaited)), 0.5, log.rewards))
+    predict_by_round(other, model)
+    assert Counting.fits == 2 * (ROUNDS - 1)

@@ -117,18 +117,24 @@ def certify(
         shuffled=shuffled,
         single=flag(single, name="single"),
     )
-    certificate = replace(_made(evidence, by), epsilon=asked, rows=len(log))
-    for _ in range(MAX_TRIED_DISTANCES if epsilon is None else 0):
-        nearest = rounded_up(certificate.certified_epsilon)
-        if nearest >= unit or (certificate.certified and nearest >= certificate.epsilon):
-            break
-        certificate = replace(_made(replace(evidence, epsilon=nearest / unit), by), epsilon=nearest, rows=len(log))
-    looked = certificate.looked_at(log)
+    looked = _proven(evidence, by, log, asked=asked, nearest=epsilon is None).looked_at(log)
     looked = looked if model is None else looked.with_remarks(MODEL_GIVEN)
     if (part := _first_rounds(log, learnt, epsilon=asked / unit)) is None:
         return looked
     shorter = certify(part, learnt, epsilon=epsilon, delta=delta, model=model, single=single)
     return min(looked, shorter, key=lambda one: one.certified_epsilon)
+
+
+def _proven(evidence: Evidence, by: Ledger | None, log: Log, *, asked: float, nearest: bool) -> Certificate:
+    """What is proven at the distance asked for, or at the nearest that the evidence proves; by: as for `_made`."""
+    unit = log.reward_range[1] - log.reward_range[0]
+    certificate = replace(_made(evidence, by), epsilon=asked, rows=len(log))
+    for _ in range(MAX_TRIED_DISTANCES if nearest else 0):
+        found = rounded_up(certificate.certified_epsilon)
+        if found >= unit or (certificate.certified and found >= certificate.epsilon):
+            break
+        certificate = replace(_made(replace(evidence, epsilon=found / unit), by), epsilon=found, rows=len(log))
+    return certificate
 
 
 def _first_rounds(log: Log, learnt: LearntClass, *, epsilon: float) -> Log | None:

@@ -50,7 +50,7 @@ def drive(
         typer.Option(help="The file that the experiment was created from, where its database is not at hand."),
     ] = None,
     people: Annotated[int, typer.Option(help="How many people come.")] = 1000,
-    rate: Annotated[float, typer.Option(help="How many a second, on average; 0: one after the other at once.")] = 50.0,
+    rate: Annotated[float, typer.Option(help="How many a second, on average; 0: as fast as they are answered.")] = 50.0,
     delay: Annotated[float, typer.Option(help="After how many seconds a reward is reported, on average.")] = 1.0,
     lost: Annotated[float, typer.Option(help="The share of rewards that are never reported.")] = 0.0,
     repeated: Annotated[float, typer.Option(help="The share of rewards that are reported twice.")] = 0.02,

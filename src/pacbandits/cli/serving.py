@@ -36,6 +36,9 @@ def serve_experiments(
     rate: Annotated[
         float, typer.Option(help="Assignments and rewards a second that a key may ask for, on average.", min=1)
     ] = 50_000,
+    demo: Annotated[
+        bool, typer.Option("--demo", help="Make up an experiment, [cyan]checkout[/], and visitors who come to it.")
+    ] = False,
 ) -> None:
     """Serve experiments over HTTP, with a dashboard: assignments and rewards are stored before they are answered.
 
@@ -46,6 +49,7 @@ def serve_experiments(
 
     [dim]Examples:
     pacbandits serve --port 8000
+    pacbandits serve --demo --database demo.db
     pacbandits serve --database postgresql://pacbandits@localhost/experiments --host 0.0.0.0[/]
     """
     from pacbandits.service.extra import SERVER_MODULES, check_installed
@@ -57,4 +61,4 @@ def serve_experiments(
     limits = ServiceLimits(
         max_body_bytes=max_body, max_batch=max_batch, rows_per_second=rate, burst_rows=max(2 * rate, max_batch)
     )
-    serve(Serving(database=database, host=host, port=port, worker=worker, limits=limits))
+    serve(Serving(database=database, host=host, port=port, worker=worker, limits=limits, demo=demo))

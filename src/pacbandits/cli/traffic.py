@@ -24,6 +24,7 @@ MAX_PEOPLE, MAX_SECONDS_BETWEEN = 10_000_000, 86_400.0
 MAX_DELAYS = 5.0  # times the mean delay, after which a reward comes at the latest
 MAX_REFUSALS = 50  # in a row, after which nobody else comes
 LONGEST_NAP_SECONDS = 0.05
+UNHURRIED_RATE = 50.0  # people a second that come where nobody waits, as far as delays are concerned
 _ARRIVALS = 2**32  # the stream of random numbers of when people come; those of people are below
 
 Context = Mapping[str, Any]
@@ -46,7 +47,7 @@ class Behaviour:
     """How people behave.
 
     people: how many come.
-    rate: how many a second, on average; 0 for one after the other without waiting.
+    rate: how many a second, on average; 0 for as fast as they are answered, with delays as if 50 came a second.
     delay: after how many seconds a reward is told, on average.
     lost: the share of rewards that are never told.
     repeated: the share that are told twice.
@@ -148,7 +149,7 @@ class Driver:
         self._lock = threading.Lock()
         self._events: list[tuple[float, int, Callable[[], None]]] = []
         self._order = self._busy = self._refused = 0
-        self._begun = 0.0
+        self._begun = self._virtual = 0.0
         self.done = Driven()
 
     def run(self, tell: Callable[[str], None], *, between: Callable[[], object] | None = None) -> Driven:
@@ -157,35 +158,34 @@ class Driver:
         tell: hears how far it is. between: is called now and then, by the thread that calls this.
         """
         b = self._behaviour
-        arrivals = np.random.default_rng([b.seed, _ARRIVALS])
-        gaps = arrivals.exponential(1.0 / b.rate, b.people) if b.rate else np.zeros(b.people)
-        self._begun = time.monotonic()
+        rate = b.rate or UNHURRIED_RATE
+        due = np.cumsum(np.random.default_rng([b.seed, _ARRIVALS]).exponential(1.0 / rate, b.people))
+        self._begun, coming = time.monotonic(), 0
         with ThreadPoolExecutor(b.workers) as pool:
-            coming = 0
-            due = np.cumsum(gaps)
             while coming < b.people or self._busy or self._events:
-                if coming < b.people and self._room() and (b.rate == 0 or self._now() >= due[coming]):
+                if self._room() and (event := self._next_event()) is not None:
+                    self._submit(pool, event)
+                elif coming < b.people and self._room() and (b.rate == 0 or self._now() >= due[coming]):
                     if self._refused >= MAX_REFUSALS:
                         self.done.counts["left out after too many refusals"] = b.people - coming
                         coming = b.people
                         continue
+                    self._virtual = float(due[coming])
                     self._submit(pool, self._arrival(coming))
                     coming += 1
                     if coming % 50 == 0:
                         tell(f"{coming:,} of {b.people:,} people have come")
                         if between is not None:
                             between()
-                    continue
-                event = self._next_event(at_once=b.rate == 0 and coming == b.people)
-                if event is not None:
-                    self._submit(pool, event)
+                elif b.rate == 0 and coming == b.people and not self._busy:
+                    self._virtual = math.inf  # nobody waits for the last ones
                 else:
                     time.sleep(LONGEST_NAP_SECONDS / 10 if self._busy else self._nap(due, coming))
         self.done.seconds = time.monotonic() - self._begun
         return self.done
 
     def _now(self) -> float:
-        return time.monotonic() - self._begun
+        return time.monotonic() - self._begun if self._behaviour.rate else self._virtual
 
     def _room(self) -> bool:
         """Whether another call may be begun, so that no queue grows."""
@@ -199,10 +199,10 @@ class Driver:
             waits.append(float(due[coming]) - self._now())
         return min(max(min(waits, default=0.0), 0.0005), LONGEST_NAP_SECONDS)
 
-    def _next_event(self, *, at_once: bool) -> Callable[[], None] | None:
-        """What is due next, if anything; at_once: whether nobody waits for delays."""
+    def _next_event(self) -> Callable[[], None] | None:
+        """What is due next, if anything."""
         with self._lock:
-            if not self._events or (not at_once and self._events[0][0] > self._now()):
+            if not self._events or self._events[0][0] > self._now():
                 return None
             return heapq.heappop(self._events)[2]
 
@@ -227,7 +227,10 @@ class Driver:
                 with self._lock:
                     self._busy -= 1
 
-        pool.submit(call)
+        if self._behaviour.workers == 1:
+            call()  # one after the other, so that the same seed gives the same
+        else:
+            pool.submit(call)
 
     def _arrival(self, which: int) -> Callable[[], None]:
         """Somebody comes."""

@@ -10,18 +10,21 @@ import json
 import math
 import os
 import secrets
-from collections.abc import Sequence
+import time
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
+from threading import Event, Thread
 from typing import Any
 
 from pacbandits.experiment import tables
 from pacbandits.experiment.assigning import CERTIFIED, COLLECTING, PAUSED, TAKING_IN
 from pacbandits.experiment.book import Book
-from pacbandits.experiment.database import Database, Standing
+from pacbandits.experiment.database import Database, Standing, read_standing
 from pacbandits.experiment.extra import sqlalchemy as sa
 from pacbandits.experiment.finding import Found, find_out
 from pacbandits.experiment.fixed import Fixed
-from pacbandits.experiment.guardrail import GuardrailTest, guardrail_of
+from pacbandits.experiment.guardrail import GuardrailLook, GuardrailTest, guardrail_of
 from pacbandits.experiment.history import History, Snapshot
 from pacbandits.experiment.live_design import Deployed, live, without
 from pacbandits.experiment.looks import Look, look_at
@@ -32,7 +35,9 @@ from pacbandits.records import Policy
 from pacbandits.trials.trial import TrialPlan, TrialState
 
 Json = dict[str, Any]
-LEASE_SECONDS = 600.0
+LEASE_SECONDS = 30.0  # for which nobody else does the same, after the last sign of life
+_LEASE = round(LEASE_SECONDS * 1e6)
+IDLE_SECONDS = 5.0  # after which windows may be over though nothing was recorded
 MIN_NEW_SHARE = 0.04  # of the rewards that were known, by how many more another design or look is due
 MIN_FIRST_SHARE = 0.5  # of the first round, whose rewards are in when the second is designed
 
@@ -45,24 +50,39 @@ class Advancer:
         self._history = History(fixed)
         self._who = f"{os.getpid()}-{secrets.token_hex(4)}"
         self._looked: tuple[int, int] | None = None  # rows that were in and in all, at the last look
+        self._alarmed = frozenset[str]()  # tests of the guardrail whose alarm was dealt with
+        self._idle_at = (-1, 0)  # records when nothing was due, and when that was
 
     def advance(self, *, at: int, at_once: bool = False) -> bool:
         """Do what is due; whether there was anything. at_once: look at the data now, however little is new."""
         closed = self._close_by_clock(at)
+        if not (at_once or self._anything_due(at)):
+            return closed
         standing = self._lease(at)
         if standing is None:
             return closed
-        try:
+        with self._renewing():
             return self._work(standing, at=at, at_once=at_once) or closed
-        finally:
-            self._release()
+
+    def _anything_due(self, at: int) -> bool:
+        """Whether there is a reason to take the lease; what is asked often, so it only reads."""
+        with self._database.reading() as connection:
+            standing = read_standing(connection, self._fixed.name)
+        if standing.sequence == self._idle_at[0] and at < self._idle_at[1] + IDLE_SECONDS * 1e6:
+            return False
+        snapshot = self.snapshot(at=at)
+        alarmed = standing.state in TAKING_IN and _alarmed(guardrail_of(snapshot)) > self._alarmed
+        due = self._due(snapshot, standing) or self._worth_a_look(snapshot) or alarmed
+        if not due:
+            self._idle_at = (snapshot.sequence, at)
+        return due
 
     def snapshot(self, *, at: int) -> Snapshot:
         """What is known now."""
         with self._database.reading() as connection:
             t = tables.standings.c
             sequence = connection.execute(sa.select(t.sequence).where(t.name == self._fixed.name)).scalar_one()
-            rounds = tuple(self._rounds.read(connection))
+            rounds = tuple(one for one in self._rounds.read(connection) if one.sequence < sequence)
             return Snapshot(self._fixed, self._history.read(connection), rounds, int(sequence), at)
 
     def _close_by_clock(self, at: int) -> bool:
@@ -70,45 +90,67 @@ class Advancer:
         hours = self._fixed.protocol.round_hours
         if hours is None:
             return False
+
+        def over(standing: Standing, rounds: Sequence[Round]) -> bool:
+            now = rounds[standing.round]
+            full = at >= now.opened + hours * 3600e6 and standing.round_rows > 0
+            return standing.state == COLLECTING and now.kind == "design" and full
+
+        with self._database.reading() as connection:
+            if not over(read_standing(connection, self._fixed.name), self._rounds.read(connection)):
+                return False
         with self._database.writing(self._fixed.name) as (connection, standing):
-            now = self._rounds.read(connection)[standing.round]
-            over = now.kind == "design" and at >= now.opened + hours * 3600e6
-            if standing.state != COLLECTING or not over or standing.round_rows == 0:
+            rounds = self._rounds.read(connection)
+            if not over(standing, rounds):
                 return False
             book = Book(connection, standing, at=at)
-            open_round(book, now.continued(rows=int(standing.rows)))
+            open_round(book, rounds[standing.round].continued(rows=standing.rows))
             book.close()
         return True
 
     def _lease(self, at: int) -> Standing | None:
-        """Where the experiment stands, if it is to be worked on, and nobody else does."""
+        """Where the experiment stands, if nobody else works on it."""
         with self._database.writing(self._fixed.name) as (connection, standing):
-            if standing.design_until > at:
+            if standing.design_until > at and standing.designer != self._who:
                 return None
-            changes = {
-                "designer": self._who,
-                "design_until": at + round(LEASE_SECONDS * 1e6),
-            }
+            changes = {"designer": self._who, "design_until": at + _LEASE}
             connection.execute(_experiment(self._fixed.name).values(changes))
             return standing
 
-    def _release(self) -> None:
-        mine = tables.standings.c.designer == self._who
+    @contextmanager
+    def _renewing(self) -> Generator[None]:
+        """Keep the lease while something is done, and give it back; of a process that dies it ends by itself."""
+        over, mine = Event(), tables.standings.c.designer == self._who
+
+        def renew() -> None:
+            while not over.wait(LEASE_SECONDS / 3):
+                self._set_lease(mine, designer=self._who, design_until=time.time_ns() // 1000 + _LEASE)
+
+        keeper = Thread(target=renew, daemon=True)
+        keeper.start()
+        try:
+            yield
+        finally:
+            over.set()
+            keeper.join()
+            self._set_lease(mine, designer="", design_until=0)
+
+    def _set_lease(self, mine: Any, **values: object) -> None:
         with self._database.engine.begin() as connection:
-            connection.execute(_experiment(self._fixed.name).where(mine).values(designer="", design_until=0))
+            connection.execute(_experiment(self._fixed.name).where(mine).values(**values))
 
     def _work(self, standing: Standing, *, at: int, at_once: bool) -> bool:
         """Look at the data, if enough is new, and open the next round, if one is due."""
-        snapshot = self.snapshot(at=max(at, int(standing.seen_until)))
+        snapshot = self.snapshot(at=max(at, standing.seen_until))
         paused = self._watch_guardrail(snapshot, at)
-        due = standing.state == COLLECTING and self._due(snapshot)
-        if paused or not (due or at_once or self._worth_a_look(snapshot)):
-            return paused
+        due = self._due(snapshot, standing)
+        if not (paused or due or at_once or self._worth_a_look(snapshot)):
+            return False
         snapshot = self.snapshot(at=self._sealed_time(at))
         found = find_out(self._fixed, snapshot, tuple(json.loads(standing.withdrawn)))
         self._looked = _counts(snapshot)
         look = self._store_look(found, at)
-        if standing.state != COLLECTING or found.state is None:
+        if paused or standing.state != COLLECTING or found.state is None:
             return True
         certificate = found.state.certificate
         if certificate is not None and certificate.certified:
@@ -127,9 +169,9 @@ class Advancer:
             book.close()
         return book.at
 
-    def _due(self, snapshot: Snapshot) -> bool:
+    def _due(self, snapshot: Snapshot, standing: Standing) -> bool:
         """Whether the next round is to be designed: the last one's people have come, and enough is known of them."""
-        if not snapshot.rounds or snapshot.rounds[-1].kind != "continued":
+        if standing.state != COLLECTING or snapshot.rounds[-1].kind != "continued":
             return False
         usable = _usable(snapshot)
         last = snapshot.rounds[snapshot.rounds[-1].design]
@@ -149,6 +191,7 @@ class Advancer:
     def _watch_guardrail(self, snapshot: Snapshot, at: int) -> bool:
         """Pause if the guardrail's outcome is proven to be too frequent; whether it was."""
         found = guardrail_of(snapshot)
+        self._alarmed = _alarmed(found)
         if found is None or not found.alarms:
             return False
         with self._database.writing(self._fixed.name) as (connection, standing):
@@ -262,6 +305,11 @@ def _sealed_leader(state: TrialState) -> Policy | None:
 def _usable(snapshot: Snapshot) -> int:
     """Of how many rows the rewards can be learnt from."""
     return int((snapshot.in_ & snapshot.counted)[: snapshot.mature].sum())
+
+
+def _alarmed(found: GuardrailLook | None) -> frozenset[str]:
+    """Which tests of the guardrail raise an alarm."""
+    return frozenset[str]() if found is None else frozenset(one.of for one in found.alarms)
 
 
 def _counts(snapshot: Snapshot) -> tuple[int, int]:

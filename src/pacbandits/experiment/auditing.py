@@ -31,6 +31,7 @@ from pacbandits.arrays import BoolArray
 from pacbandits.certificate.certificate import BETS_FIXED, LED, ROUNDS, Certificate
 from pacbandits.certificate.claim import FIXED
 from pacbandits.certificate.verify import Verdict
+from pacbandits.checks import instance, text
 from pacbandits.errors import InputError, count_of
 from pacbandits.experiment.auditing_certificates import wrong_certificate
 from pacbandits.experiment.chain import (
@@ -99,6 +100,11 @@ class Audit:
 
 def audit(record: Record, certificate: Certificate | None = None, *, head: str | None = None) -> Audit:
     """Check a record, and that a certificate is of it; head: one that somebody noted down earlier."""
+    instance(record, Record, name="record", remedy="read one by read_record")
+    if certificate is not None:
+        instance(certificate, Certificate, name="certificate")
+    if head is not None:
+        text(head, name="--head")
     found, heads = _replay(record)
     last, count = (heads[-1] if heads else BEGINNING).hex(), len(heads)
     noted: int | None = None

@@ -18,7 +18,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import IO, Any, Self, cast
 
-from pacbandits.checks import instance
+from pacbandits.checks import instance, path_of, whole_number
 from pacbandits.errors import InputError, plain
 from pacbandits.experiment import tables
 from pacbandits.experiment.advancing import Advancer
@@ -39,7 +39,7 @@ from pacbandits.experiment.recording import Recorder
 from pacbandits.experiment.refusals import AlreadyThere
 from pacbandits.experiment.rounds import Round
 from pacbandits.experiment.sealing import Seal, read_seal
-from pacbandits.experiment.status import Result, Status, read_result, read_status
+from pacbandits.experiment.status import Missed, Result, Status, read_result, read_status
 from pacbandits.experiment.steering import Steerer
 from pacbandits.experiment.times import microseconds, utc_now
 from pacbandits.logs.frames import arrow_table
@@ -47,6 +47,7 @@ from pacbandits.records import Design, likeliest
 
 Json = dict[str, Any]
 Clock = Callable[[], datetime]
+MAX_LOOKS = 2**31 - 1  # that a database can number
 
 
 class Experiment:
@@ -59,6 +60,7 @@ class Experiment:
         rounds = Rounds(fixed.name, fixed.protocol.policy_class)
         self.database, self._fixed, self._clock, self._rounds = database, fixed, clock, rounds
         self._assigner, self._recorder = Assigner(database, fixed, rounds), Recorder(database, fixed)
+        self._missed = Missed(fixed)
         self._steerer = Steerer(database, fixed, rounds)
         self._advancer = Advancer(database, fixed, rounds)
 
@@ -225,7 +227,7 @@ class Experiment:
 
     def status(self) -> Status:
         """Where it stands, as of the last look and with what has come since."""
-        return read_status(self.database, self._fixed, self._rounds, at=self._now())
+        return read_status(self.database, self._fixed, self._rounds, self._missed, at=self._now())
 
     def result(self) -> Result:
         """What is proven so far, and of which policy."""
@@ -254,6 +256,10 @@ class Experiment:
         look: as of which look at the data; by default that of the result, so that its certificate is of this file.
             0 for all that there is now.
         """
+        if look is not None:
+            whole_number(look, name="look", least=0, most=MAX_LOOKS)
+        if isinstance(target, str | Path) or not hasattr(target, "write"):
+            target = path_of(target)
         write_export(target, self.database, self._fixed, look=look)
 
     def close(self) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from pacbandits.arrays import FloatArray, IntArray
+from pacbandits.checks import path_of
 from pacbandits.errors import InputError
 from pacbandits.records import Log, parquet
 from pacbandits.records.arrow import Columns
@@ -75,7 +76,7 @@ def read_record(path: str | Path) -> Record:
     Raises:
         InputError: When the file holds none, or is damaged.
     """
-    with naming(Path(path)):
+    with naming(path_of(path)):
         table, about = parquet.read(Path(path)), parquet.read_about(path)
         if not has_record(about):
             raise InputError("the file carries no record of an experiment; export it from one")

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from pacbandits.checks import text
 from pacbandits.experiment import tables
 from pacbandits.experiment.database import Database, names_in, unknown
 from pacbandits.experiment.encoding import Encoder
@@ -49,6 +50,7 @@ class Fixed:
 
 def read_fixed(database: Database, name: str) -> Fixed:
     """The fixed part of the experiment of that name."""
+    text(name, name="name of the experiment")
     t = tables.experiments.c
     with database.reading() as connection:
         query = sa.select(t.protocol, t.contexts, t.secret, t.created).where(t.name == name)

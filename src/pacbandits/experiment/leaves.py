@@ -73,14 +73,32 @@ def _leaf(where: str, inside: BoolArray, action: int, played: IntArray, actions:
 
 
 def _tree_parts(
-    node: Node, contexts: Contexts, here: BoolArray, said: tuple[str, ...]
+    node: Node, contexts: Contexts, here: BoolArray, answers: tuple[tuple[Test, bool], ...]
 ) -> list[tuple[str, BoolArray, int]]:
-    """Words, people (n,) and the action of each leaf."""
+    """Words, people (n,) and the action of each leaf; answers: to the tests on the way there."""
     if isinstance(node, int):
-        return [(" and ".join(said) or EVERYBODY, here, node)]
+        words = [test.describe() if held else _denied(test) for test, held in answers if _tells(test, held, answers)]
+        return [(" and ".join(dict.fromkeys(words)) or EVERYBODY, here, node)]
     passed = node.test(contexts)
-    then = _tree_parts(node.then, contexts, here & passed, (*said, node.test.describe()))
-    return then + _tree_parts(node.otherwise, contexts, here & ~passed, (*said, _denied(node.test)))
+    then = _tree_parts(node.then, contexts, here & passed, (*answers, (node.test, True)))
+    return then + _tree_parts(node.otherwise, contexts, here & ~passed, (*answers, (node.test, False)))
+
+
+def _tells(test: Test, held: bool, answers: tuple[tuple[Test, bool], ...]) -> bool:
+    """Whether an answer says more than all others together: of two bounds on one side, the tighter does."""
+    if not isinstance(test, AtMost):
+        return not (isinstance(test, Is) and not held and _is_known(test.feature, answers))
+    others = [
+        one.threshold
+        for one, same in answers
+        if isinstance(one, AtMost) and (one.feature, one.missing, same) == (test.feature, test.missing, held)
+    ]
+    return test.threshold == (min(others) if held else max(others))
+
+
+def _is_known(feature: str, answers: tuple[tuple[Test, bool], ...]) -> bool:
+    """Whether the label of a feature is known."""
+    return any(isinstance(test, Is) and test.feature == feature and held for test, held in answers)
 
 
 def _denied(test: Test) -> str:

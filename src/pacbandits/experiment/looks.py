@@ -98,7 +98,10 @@ def look_at(protocol: ExperimentProtocol, found: Found, *, at: int) -> Look:
     table = snapshot.table() if len(snapshot.rows) else None
     drawn = None if table is None or not snapshot.counted.any() else table.only(snapshot.counted)
     checks = () if log is None else look(log)
-    certificate = None if state is None or state.certificate is None else replace(state.certificate, checks=checks)
+    # The class of a name is said to be that, so that whoever verifies can make it again from the contexts.
+    learning = None if found.withdrawn else protocol.learning
+    certificate = None if state is None else state.certificate
+    certificate = None if certificate is None else replace(certificate, checks=checks, learning=learning)
     worth = None
     if certificate is not None and log is not None and not log.awaited.all():
         worth = measure_worth(certificate, log)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import threading
 from dataclasses import replace
+from threading import Lock
 
 from pacbandits.experiment import tables
 from pacbandits.experiment.book import Book, body_of
@@ -14,25 +14,22 @@ from pacbandits.policies.base import PolicyClass
 
 
 class Rounds:
-    """The rounds of an experiment, read as they come."""
+    """The rounds of an experiment, read as they come; for several threads."""
 
     def __init__(self, name: str, policies: PolicyClass) -> None:
-        self._name, self._policies = name, policies
+        self._name, self._policies, self._lock = name, policies, Lock()
         self.all: list[Round] = []
-        self._lock = threading.Lock()
 
     def read(self, connection: Connection) -> list[Round]:
         """All rounds; those that were read before are not read again."""
         t = tables.entries.c
-        with self._lock:  # a server reads in several threads, and each round must stand there once
+        with self._lock:
             last = self.all[-1].sequence if self.all else -1
-            query = sa.select(t.sequence, t.at, t.body).where(
-                t.experiment == self._name, t.kind == ROUND, t.sequence > last
-            )
-            for row in connection.execute(query.order_by(t.sequence)):
+            query = sa.select(t.sequence, t.at, t.body).where(t.experiment == self._name, t.kind == ROUND)
+            for row in connection.execute(query.where(t.sequence > last).order_by(t.sequence)):
                 made = round_from_json(body_of(row), self.all, self._policies, opened=row.at, sequence=row.sequence)
                 self.all.append(made)
-            return self.all
+        return self.all
 
 
 def open_round(book: Book, new: Round) -> Round:

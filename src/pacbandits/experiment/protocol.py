@@ -82,7 +82,7 @@ class ExperimentProtocol:
 
     >>> import pacbandits as pb
     >>> people = pb.Contexts.of([[20], [30], [40], [50]], names=["age"])
-    >>> protocol = ExperimentProtocol(
+    >>> protocol = pb.ExperimentProtocol(
     ...     name="checkout", contexts=people, actions=["standard", "discount"], policies="trees:depth=1", epsilon=0.1
     ... )
     >>> protocol.standard, protocol.late.describe()

@@ -6,9 +6,9 @@ count.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 
+from pacbandits.checks import number, text
 from pacbandits.errors import InputError, plain
 from pacbandits.experiment import tables
 from pacbandits.experiment.book import GUARDRAIL, REWARD, Book
@@ -88,7 +88,7 @@ class Recorder:
         if report.guardrail is not None and protocol.guardrail is None:
             raise InputError("the experiment has no guardrail; report the reward alone")
         _check(report.guardrail, "guardrail", 0.0, 1.0)
-        row = row_of(self._fixed.secret, report.id)
+        row = row_of(self._fixed.secret, text(report.id, name="the id of an assignment"))
         if row is None:
             raise unknown_assignment(report.id)
         return row
@@ -120,9 +120,7 @@ def unknown_assignment(given: object) -> UnknownAssignment:
 def _check(value: float | None, name: str, low: float, high: float) -> None:
     if value is None:
         return
-    if isinstance(value, bool) or not math.isfinite(value):
-        raise InputError(f"a {name} is a number, got {plain(value)}")
-    if not low <= value <= high:
+    if not low <= number(value, name=f"the {name}") <= high:
         raise InputError(
             f"a {name} of {value:g} is outside of what it can be, {low:g} to {high:g}; correct it (the protocol fixed "
             "the range before the experiment began)"

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import dataclass
+from threading import Lock
 from typing import Any
 
 from pacbandits.experiment import tables
+from pacbandits.experiment.book import REWARD
 from pacbandits.experiment.database import Connection, Database, Row, Standing, read_standing
 from pacbandits.experiment.extra import sqlalchemy as sa
 from pacbandits.experiment.fixed import Fixed
@@ -72,7 +74,7 @@ class Result:
         return dict(vars(self))
 
 
-def read_status(database: Database, fixed: Fixed, rounds: Rounds, *, at: int) -> Status:
+def read_status(database: Database, fixed: Fixed, rounds: Rounds, missed: Missed, *, at: int) -> Status:
     """Where an experiment stands."""
     with database.reading() as connection:
         standing = read_standing(connection, fixed.name)
@@ -80,7 +82,7 @@ def read_status(database: Database, fixed: Fixed, rounds: Rounds, *, at: int) ->
         last, best = _last_look(connection, fixed.name), best_look(connection, standing)
         curve = _curve(connection, fixed.name)
         entries = events_in(connection, fixed.name, most=MAX_EVENTS)
-        missed = _missed(connection, fixed, at)
+        missing = missed.count(connection, at, rows=standing.rows)
     claim = None if best is None else json.loads(best.body)["claim"]
     found: Json = {} if last is None else json.loads(last.body)
     p, hours = fixed.protocol, fixed.protocol.round_hours
@@ -115,7 +117,7 @@ def read_status(database: Database, fixed: Fixed, rounds: Rounds, *, at: int) ->
         },
         "assigned": assigned,
         "holdout_assigned": int(standing.held_out),
-        "rewards": {"in": in_, "awaited": assigned - in_ - missed, "missed": missed, "late": int(standing.too_late)},
+        "rewards": {"in": in_, "awaited": assigned - in_ - missing, "missed": missing, "late": int(standing.too_late)},
         "claim": claim,
         "curve": curve,
         **{name: found.get(name) for name in OF_A_LOOK},
@@ -186,17 +188,39 @@ def _curve(connection: Connection, name: str) -> list[Json]:
     return [point for number, point in enumerate(out) if number % step == 0 or number == len(out) - 1]
 
 
-def _missed(connection: Connection, fixed: Fixed, at: int) -> int:
-    """Of how many the window is over, and nothing came in it."""
-    if fixed.window is None:
-        return 0
-    t, o = tables.assignments.c, tables.outcomes.c
-    over = connection.execute(
-        sa.select(sa.func.count()).where(t.experiment == fixed.name, t.at < at - fixed.window)
-    ).scalar_one()
-    came = connection.execute(
-        sa.select(sa.func.count())
-        .select_from(tables.assignments.join(tables.outcomes, (t.experiment == o.experiment) & (t.row == o.row)))
-        .where(t.experiment == fixed.name, t.at < at - fixed.window, o.kind == 0, o.late == 0)
-    ).scalar_one()
-    return int(over) - int(came)
+class Missed:
+    """Of how many the window is over, and nothing came in it; what is over stays so, and is counted once."""
+
+    def __init__(self, fixed: Fixed) -> None:
+        self._fixed, self._lock = fixed, Lock()
+        self._over, self._missed = 0, 0
+
+    def count(self, connection: Connection, at: int, *, rows: int) -> int:
+        """How many these are, of so many rows."""
+        window, name = self._fixed.window, self._fixed.name
+        if window is None:
+            return 0
+        with self._lock:
+            over = max(self._over, _first_row_since(connection, name, at - window, low=self._over, high=rows))
+            o = tables.outcomes.c
+            came = connection.execute(
+                sa.select(sa.func.count()).where(
+                    o.experiment == name, o.row >= self._over, o.row < over, o.kind == REWARD, o.late == 0
+                )
+            ).scalar_one()
+            self._missed += over - self._over - int(came)
+            self._over = over
+            return self._missed
+
+
+def _first_row_since(connection: Connection, name: str, moment: int, *, low: int, high: int) -> int:
+    """The first of the rows from low to high that was assigned at a time or later; high if none was.
+
+    Rows stand in the order of time, so that few are asked.
+    """
+    t = tables.assignments.c
+    while low < high:
+        middle = (low + high) // 2
+        at = connection.execute(sa.select(t.at).where(t.experiment == name, t.row == middle)).scalar_one()
+        low, high = (middle + 1, high) if at < moment else (low, middle)
+    return low

@@ -1,4 +1,4 @@
-"""The tables of experiments. Rows of all but `standings` are written once and never changed or removed.
+"""The tables of experiments. Rows of all but `standings` and `service_keys` are written once, and never change.
 
 Times are whole microseconds since 1970 in UTC. The records of an experiment, whichever table they stand in, are
 numbered in one sequence, in the order in which they were stored, and chained by it (`pacbandits.experiment.chain`).
@@ -112,4 +112,25 @@ looks = sa.Table(
     sa.Column("best", sa.Float(53), nullable=False),
     sa.Column("body", sa.Text, nullable=False),
     sa.Column("certificate", sa.Text),
+)
+
+# Keys of the service (`pacbandits.service.keys`). experiment: '' for the admin's, who may do everything everywhere.
+# withdrawn: 1 when it opens nothing any more.
+service_keys = sa.Table(
+    "service_keys",
+    metadata,
+    sa.Column("id", sa.Text, primary_key=True),
+    sa.Column("experiment", sa.Text, nullable=False),
+    sa.Column("scope", sa.Text, nullable=False),
+    sa.Column("digest", sa.LargeBinary, nullable=False),
+    sa.Column("created", sa.BigInteger, nullable=False),
+    sa.Column("withdrawn", sa.Integer, nullable=False),
+)
+
+# What signs the sessions of the dashboard, whichever server they are at.
+service_signing = sa.Table(
+    "service_signing",
+    metadata,
+    sa.Column("only", sa.Integer, primary_key=True),
+    sa.Column("secret", sa.LargeBinary, nullable=False),
 )

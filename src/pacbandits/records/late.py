@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pacbandits.arrays import BoolArray, FloatArray, IntArray, check_shape, integers
-from pacbandits.errors import ROW, InputError, RowError, count_of
+from pacbandits.errors import ROW, InputError, RowError, count_of, plain
 from pacbandits.fields import Fields
 from pacbandits.records.arrow import Columns
 from pacbandits.records.columns import pop_numbers_or_missing
@@ -76,10 +76,10 @@ def pop_known(table: Columns, column: str | None) -> IntArray | None:
     if column is None:
         return None
     if column not in table:
-        raise InputError(f"the file says that its column '{column}' tells when rewards were known, and there is none")
+        raise InputError(f"the file says that '{plain(column)}' tells when rewards were known, and has no such column")
     numbers = pop_numbers_or_missing(table, column)
     if np.isnan(numbers).any() or (numbers != np.floor(numbers)).any():
-        raise InputError(f"column '{column}' must hold rounds, or -1 where a reward is not in")
+        raise InputError(f"column '{plain(column)}' must hold rounds, or -1 where a reward is not in")
     return np.asarray(numbers, dtype=np.int64)
 
 

@@ -35,7 +35,7 @@ def status_table(figures: Json) -> RenderableType:
     parts += [Text("\nlast events", style="bold"), Text("\n".join(_events(figures["events"][-EVENTS_SHOWN:])))]
     seal = figures["seal"]
     note = "note it down: it proves later that nothing before it was altered"
-    parts.append(Text(f"\nseal {seal['head']}, after {seal['entries']:,} records; {note}", style="dim"))
+    parts.append(Text(f"\nseal {seal['head']} after {seal['entries']:,} records; {note}", style="dim"))
     return Group(*parts)
 
 

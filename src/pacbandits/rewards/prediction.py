@@ -8,7 +8,7 @@ import numpy as np
 
 from pacbandits.arrays import FloatArray, IntArray
 from pacbandits.records import Contexts, Log
-from pacbandits.records.digest import digest_log
+from pacbandits.records.digest import digest_contexts, digest_log
 from pacbandits.rewards.base import Fitted, RewardModel, no_idea
 
 
@@ -55,6 +55,8 @@ def predict_once(fitted: Fitted, contexts: Contexts) -> FloatArray:
 
 
 _last: tuple[str, RewardModel, FloatArray] | None = None  # what `predict_by_round` was asked last, and its answer
+# Of the last log with late rewards: the predictions of each round, by the digests of what they were made from and for.
+_rounds: tuple[RewardModel, dict[tuple[str, str], FloatArray]] | None = None
 
 
 def predict_by_round(log: Log, model: RewardModel) -> FloatArray:
@@ -64,15 +66,34 @@ def predict_by_round(log: Log, model: RewardModel) -> FloatArray:
     in would be another one at each look, and what is bet by it no single bet.
 
     Who certifies a log, measures what its policy is worth and verifies that asks for the same again; the last answer is
-    kept, by the digest of the log and the model itself.
+    kept, by the digest of the log and the model itself. Of rewards that come late it is asked again whenever some have
+    come, and all but the last rounds are as they were: these are kept one by one.
     """
     global _last
     asked, last = digest_log(log), _last
     if last is not None and last[0] == asked and last[1] == model:
         return last[2]
-    out = _predict_by_round(log, model)
+    out = _predict_by_round(log, model) if log.known is None else _predict_late(log, model)
     out.setflags(write=False)
     _last = asked, model, out
+    return out
+
+
+def _predict_late(log: Log, model: RewardModel) -> FloatArray:
+    global _rounds
+    before, kept = _rounds, dict[tuple[str, str], FloatArray]()
+    known = before[1] if before is not None and before[0] == model else {}
+    out = np.empty((len(log), log.n_actions))
+    for number in np.unique(log.rounds):
+        now, seen = np.flatnonzero(log.rounds == number), log.known_by(int(number))
+        if not seen.any():
+            out[now] = no_idea(log.n_actions).predict(log.contexts.take(now))
+            continue
+        part, asked = log.only(seen), log.contexts.take(now)
+        key = digest_log(part), digest_contexts(asked)
+        found = known[key] if key in known else predict_once(model.fit(part), asked)
+        out[now] = kept[key] = found
+    _rounds = model, kept
     return out
 
 

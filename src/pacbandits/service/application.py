@@ -24,7 +24,7 @@ from pacbandits.service.answers import HealthAnswer
 from pacbandits.service.documented import document, errors
 from pacbandits.service.gate import UNFORESEEN, Gate
 from pacbandits.service.journal import Journal
-from pacbandits.service.keys import REFRESH_SECONDS, Keys
+from pacbandits.service.keys import REFRESH_SECONDS, Keys, shared_secret
 from pacbandits.service.limits import ServiceLimits
 from pacbandits.service.meters import Meters
 from pacbandits.service.refusals import Refusal, refusal_of
@@ -83,7 +83,8 @@ def create_app(
     app.include_router(_health(service))
     if find_spec(DASHBOARD) is not None:
         pages: Any = import_module(DASHBOARD)
-        app.include_router(pages.router_for(shelf.open, shelf.names, service.keys.scopes_of))
+        secret = shared_secret(shelf.database)
+        app.include_router(pages.router_for(shelf.open, shelf.names, service.keys.scopes_of, secret=secret))
     _answer_errors(app)
     document(app)
     return app

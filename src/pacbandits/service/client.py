@@ -56,16 +56,13 @@ class Client:
         transport: httpx.BaseTransport | None = None,
     ) -> None:
         self._retries = retries
-        try:
-            self._http = httpx.Client(
-                base_url=url,
-                headers={"Authorization": f"Bearer {key}"},
-                timeout=timeout_seconds,
-                transport=transport,
-                trust_env=False,
-            )
-        except (httpx.InvalidURL, ValueError):
-            raise InputError(f"'{plain(url)}' is no address of a service; write http://host:port") from None
+        self._http = httpx.Client(
+            base_url=_address(url),
+            headers={"Authorization": f"Bearer {key}"},
+            timeout=timeout_seconds,
+            transport=transport,
+            trust_env=False,
+        )
 
     def __enter__(self) -> Self:
         return self
@@ -195,6 +192,16 @@ class RemoteExperiment:
     def steer(self, word: str, *, reason: str = "", **more: str) -> Json:
         """Pause, resume, stop, withdraw (with action=…) or close-round; where it then stands."""
         return self._client.ask("POST", f"{self._path}/{quote(word, safe='')}", {"reason": reason, **more})
+
+
+def _address(url: str) -> httpx.URL:
+    try:
+        made = httpx.URL(url)
+    except (httpx.InvalidURL, TypeError):
+        made = None
+    if made is None or made.scheme not in ("http", "https") or not made.host:
+        raise InputError(f"'{plain(url)}' is no address of a service; write http://host:port")
+    return made
 
 
 def _who(context: Mapping[str, Any], unit: str | None) -> Json:

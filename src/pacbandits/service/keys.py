@@ -17,7 +17,8 @@ from time import monotonic, time_ns
 from typing import Literal
 
 from pacbandits.errors import InputError, plain
-from pacbandits.experiment.database import Database
+from pacbandits.experiment import tables
+from pacbandits.experiment.database import Connection, Database
 from pacbandits.experiment.extra import sqlalchemy as sa
 
 Scope = Literal["read", "write", "admin"]
@@ -28,19 +29,9 @@ MAX_KEY_CHARACTERS = 200
 REFRESH_SECONDS = 2.0  # after which a key that another server made or withdrew is known
 _LEAST_SECONDS_BETWEEN_LOOKS = 0.5  # however many unknown keys come
 _ID_BYTES, _SECRET_BYTES = 6, 32
+_ADVISORY_LOCK = 0x7061_6362_6B65  # of PostgreSQL, so that two servers that start together do not both draw a secret
 
-metadata = sa.MetaData()
-# experiment: '' for the admin's, who may do everything everywhere. withdrawn: 1 when it opens nothing any more.
-keys = sa.Table(
-    "service_keys",
-    metadata,
-    sa.Column("id", sa.Text, primary_key=True),
-    sa.Column("experiment", sa.Text, nullable=False),
-    sa.Column("scope", sa.Text, nullable=False),
-    sa.Column("digest", sa.LargeBinary, nullable=False),
-    sa.Column("created", sa.BigInteger, nullable=False),
-    sa.Column("withdrawn", sa.Integer, nullable=False),
-)
+keys, signing = tables.service_keys, tables.service_signing
 
 
 @dataclass(frozen=True)
@@ -82,7 +73,6 @@ class Keys:
         self._known: dict[str, tuple[Grant, bytes]] = {}
         self._looked = -REFRESH_SECONDS
         self._lock = threading.Lock()
-        metadata.create_all(database.engine)
         self.refresh()
 
     def make(self, experiment: str, scope: Scope) -> tuple[str, Grant]:
@@ -151,6 +141,23 @@ class Keys:
             self._known = {
                 row.id: (Grant(row.id, row.experiment, row.scope, row.created), bytes(row.digest)) for row in rows
             }
+
+
+def shared_secret(database: Database) -> bytes:
+    """What all servers over a database sign with; drawn by the first of them."""
+    with database.engine.begin() as connection:
+        _lock(connection)
+        found = connection.execute(sa.select(signing.c.secret)).scalar_one_or_none()
+        if found is None:
+            found = secrets.token_bytes(_SECRET_BYTES)
+            connection.execute(signing.insert(), {"only": 1, "secret": found})
+    return bytes(found)
+
+
+def _lock(connection: Connection) -> None:
+    """Let no other server do the same; in SQLite, whoever writes is alone anyway."""
+    if connection.dialect.name == "postgresql":
+        connection.execute(sa.text(f"SELECT pg_advisory_xact_lock({_ADVISORY_LOCK})"))
 
 
 def _digest(secret: str) -> bytes:

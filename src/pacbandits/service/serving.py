@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import errno
 import os
+import signal
 import socket
+import subprocess
 import sys
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -14,6 +16,7 @@ from pathlib import Path
 import uvicorn
 
 from pacbandits.errors import InputError, plain
+from pacbandits.service.admission import Service
 from pacbandits.service.application import create_app
 from pacbandits.service.journal import Journal
 from pacbandits.service.keys import ADMIN_KEY_VARIABLE
@@ -35,6 +38,7 @@ class Serving:
     host, port: where it listens; port 0 for any that is free.
     worker: whether to start the process that closes rounds and designs.
     limits: on bodies, batches and rates.
+    demo: whether to make up an experiment and its visitors.
     """
 
     database: str | Path = DEFAULT_DATABASE
@@ -42,6 +46,7 @@ class Serving:
     port: int = DEFAULT_PORT
     worker: bool = True
     limits: ServiceLimits = field(default_factory=ServiceLimits)
+    demo: bool = False
 
 
 def serve(asked: Serving) -> None:
@@ -50,17 +55,20 @@ def serve(asked: Serving) -> None:
     The address goes to standard output, and the admin's key if it is a new one; everything else is journal, on standard
     error.
     """
-    listening = _listen(asked.host, asked.port)
+    with _listen(asked.host, asked.port) as listening:
+        _serve(asked, listening)
+
+
+def _serve(asked: Serving, listening: socket.socket) -> None:
     journal = Journal()
-    app = create_app(
-        asked.database, admin_key=os.environ.get(ADMIN_KEY_VARIABLE) or None, limits=asked.limits, journal=journal
-    )
-    service = app.state.service
+    admin = os.environ.get(ADMIN_KEY_VARIABLE) or None
+    app = create_app(asked.database, admin_key=admin, limits=asked.limits, journal=journal)
+    service: Service = app.state.service
     if not service.keys.has_admin:
         key, _ = service.keys.make("", "admin")
         print(f"the admin's key, shown only now: {key}")
     host = f"[{asked.host}]" if ":" in asked.host else asked.host
-    print(f"serving on http://{host}:{listening.getsockname()[1]}", flush=True)
+    url = f"http://{host}:{listening.getsockname()[1]}"
     sys.setswitchinterval(SWITCH_SECONDS)
     config = uvicorn.Config(
         app,
@@ -75,12 +83,29 @@ def serve(asked: Serving) -> None:
         timeout_graceful_shutdown=GRACE_SECONDS,
     )
     worker = Supervised(service.shelf.database.full_url, journal=journal) if asked.worker else None
+    print(f"serving on {url}", flush=True)
+    visitors = _demonstrate(asked.database, url) if asked.demo else None
+    # The server takes signals while it runs, and raises them once more when it is done: by then all is in order.
+    signal.signal(signal.SIGTERM, lambda *_: None)
     try:
         with suppress(KeyboardInterrupt):
             uvicorn.Server(config).run(sockets=[listening])
     finally:
+        if visitors is not None:
+            visitors.terminate()
         if worker is not None:
             worker.close()
+
+
+def _demonstrate(database: str | Path, url: str) -> subprocess.Popen[bytes]:
+    """Start the visitors of the demonstration, and say where to watch."""
+    from pacbandits.service.dashboard.routes import PREFIX
+    from pacbandits.service.demo import NAME, drive, prepare
+
+    key = prepare(database)
+    print(f"watch the experiment '{NAME}': {url}{PREFIX}/, and sign in with the key {key}", flush=True)
+    print("made-up visitors come until you interrupt (Ctrl-C)", flush=True)
+    return drive(url, key, database)
 
 
 def _listen(host: str, port: int) -> socket.socket:

@@ -155,7 +155,7 @@ def gap_error(state: TrialState) -> float:
     worst: so that is √(price/n).
     """
     assert state.current is not None
-    return float(np.sqrt(state.current.price / state.samples))
+    return float(np.sqrt(state.current.price / state.informed_samples))
 
 
 def even_share(*, error: float, advantage: float) -> float:
@@ -200,8 +200,9 @@ def explore_with(state: TrialState, task: DesignTask, sampler: Sampler) -> Explo
 def still_recent(state: TrialState) -> Exploration | None:
     """What is being played, unless it is the pilot or the data have outgrown it."""
     current = state.current
-    fresh = current is not None and current.since > 0 and state.samples < REDESIGN_GROWTH_FACTOR * current.since
-    return current if fresh else None
+    if current is None or current.since == 0:
+        return None
+    return current if state.informed_samples < REDESIGN_GROWTH_FACTOR * current.since else None
 
 
 def variances(means: FloatArray) -> FloatArray:
@@ -252,4 +253,4 @@ def _priced(state: TrialState, task: DesignTask, sampler: Sampler, propensities:
     means = state.fitted.predict(task.contexts)
     guess = MIN_DESIGN_PRICE if state.current is None else state.current.price
     price, calls = price_for_bets(task, propensities, means, guess=guess)
-    return Exploration(sampler, price, state.samples, oracle_calls=calls)
+    return Exploration(sampler, price, state.informed_samples, oracle_calls=calls)

@@ -4,18 +4,20 @@
 come in after the fifth. So the state is made anew from all rows whenever somebody looks.
 
 Why that proves what it says. Let G_i hold all that had happened when row i was assigned, *and* the rewards of all
-earlier rows, seen or not. Rows are independent of each other, so that given G_i the context of row i is a draw from ν,
-and its action one from the propensities that its row tells. Leader, stake, prediction and weight that moves are fixed
-before its round from rewards that were known then, and never change: so they are in G_i, and the wealth W_n of the
-first n rows *with their true rewards* is a supermartingale, by n, as ever. By Ville's inequality it exceeds 1/δ for
-some n with probability at most δ. A look sees n rows, and counts what is not in at its worst: that is at most W_n,
-whatever the rewards will be and whyever they are out. So a look that sees 1/δ is one at which W_n exceeds it, and no
-look goes wrong otherwise, however often, and at what times, one looks: n may depend on what came in and what did not,
-as the bound is of all n at once. It takes no more of a round than that whether another row follows is in G_i, so that
-rounds may close by count, by clock or by hand.
+earlier rows, seen or not. What a row earns depends on no other row, also on none that comes before it is known, so that
+given G_i the context of row i is a draw from ν, and its action one from the propensities that its row tells. Leader,
+stake, prediction and weight that moves are fixed before its round by rewards that were known then, and never change: so
+they are in G_i, and the wealth W_n of the first n rows *with their true rewards* is a supermartingale, by n, as ever.
+By Ville's inequality it reaches 1/δ for some n with probability at most δ. A look sees n rows, and counts what is not
+in at its worst: that is at most W_n, whatever these rewards will be and whyever they are out. So a look that sees 1/δ
+is one at which W_n has reached it, however often and whenever one looks: the n of a look may depend on anything, also
+on what came in and what did not, as the bound is of all n at once. For that reason a look may also be at the first
+rounds alone, the rewards of which are in. Of the ends of rounds it takes no more than that whether another row follows
+is in G_i: they may close by count, by clock or by hand, by whoever knows even of rewards that nobody reported.
 
 What would break it: a prediction or a leader of a round that is made again once more rewards are in, as then each look
-has bets of its own; rows that are left out as their rewards are; rounds that are counted without those before them.
+has bets of its own; rows that are left out as their rewards are; later rounds counted without earlier ones; rewards
+that depend on who comes while they are out, as where the last one in stock is sold.
 """
 
 from __future__ import annotations
@@ -187,6 +189,12 @@ def _check_rounds(state: TrialState, rounds: Sequence[PlayedRound], log: Log) ->
     if last >= len(rounds):
         raise InputError(
             f"the log has rows of round {last}, but {len(rounds)} rounds were played, which are numbered from 0"
+        )
+    if (back := np.flatnonzero(np.diff(log.rounds) < 0)).size:
+        row = int(back[0]) + 1
+        raise InputError(
+            f"row {row} is of round {log.rounds[row]} and stands after one of round {log.rounds[row - 1]}; rows must "
+            "stand by round, and within a round in the order of assignment"
         )
     if log.n_actions != state.policies.n_actions:
         raise InputError(

@@ -70,7 +70,7 @@ class Exploration:
 
     sampler: with what probability to play each action.
     price: V/d² of the policy that it serves worst; bets are scaled and rounds sized by it.
-    since: after how many samples it was chosen.
+    since: after how many samples whose rewards were in it was chosen.
     pool: policies worth starting the next design from.
     oracle_calls: what it took to choose.
     """
@@ -132,6 +132,11 @@ class TrialState(State):
         if self.log is None or (known := self.log.known_by(self.round_number)).all():
             return self.log
         return self.log.only(known) if known.any() else None
+
+    @property
+    def informed_samples(self) -> int:
+        """How many interactions these are, by which it is told how much is known."""
+        return 0 if self.informed is None else self.informed.samples
 
     @cached_property
     def fitted(self) -> Fitted:

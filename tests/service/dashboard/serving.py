@@ -7,6 +7,7 @@ import copy
 import socket
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import httpx
 import uvicorn
@@ -62,10 +63,15 @@ class Client:
         self.cookies = httpx.Cookies()
 
     def get(self, path, **options):
-        return asyncio.run(self._ask("GET", path, options))
+        return self._run("GET", path, options)
 
     def post(self, path, **options):
-        return asyncio.run(self._ask("POST", path, options))
+        return self._run("POST", path, options)
+
+    def _run(self, *asked):
+        """In a thread of its own, as a browser may occupy the loop of this one."""
+        with ThreadPoolExecutor(1) as pool:
+            return pool.submit(lambda: asyncio.run(self._ask(*asked))).result()
 
     async def _ask(self, method, path, options):
         transport = httpx.ASGITransport(self.app, root_path=self._root_path)

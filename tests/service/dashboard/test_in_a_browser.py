@@ -143,6 +143,8 @@ def check_page(page, name):
         assert pale(page) == [], (face, name)
     page.set_viewport_size({"width": 320, "height": 640})
     assert page.evaluate("document.documentElement.scrollWidth") <= 320, name
+    title, live = (page.locator(one).bounding_box() for one in ("h1", ".live"))
+    assert live["y"] + live["height"] <= title["y"] or title["y"] + title["height"] <= live["y"]
     small = page.eval_on_selector_all(
         "button, summary, input:not([hidden])",
         "all => all.map((one) => [one.textContent, one.getBoundingClientRect().height])",

@@ -38,6 +38,10 @@ def test_nothing_is_shown_without_a_key(client):
     assert there == not_there == 303
 
 
+def test_a_slash_at_the_end_leads_there_as_well(client):
+    assert client.get("/dashboard/").headers["location"] == "/dashboard"
+
+
 def test_a_key_opens_what_it_may_read(client):
     answer = sign_in(client)
     assert (answer.status_code, answer.headers["location"]) == (303, "/dashboard")

@@ -30,7 +30,10 @@ def health_part(status: Given) -> Html:
     if not health:
         rows.append(_row("", "checks", "The split and drift are checked from the first look on.", ""))
     listed = tag("ul", rows, class_="checks")
-    return part("health", "Health of the data", listed, _guardrail(health.part("guardrail")))
+    seen = status.time("updated")
+    as_of = f"Counts of rewards are of now, all else is as of the last look, {moment(seen)}."
+    note = None if seen is None else tag("p", as_of, class_="dim")
+    return part("health", "Health of the data", listed, _guardrail(health.part("guardrail")), note)
 
 
 def _reward_rows(status: Given) -> Iterable[Html]:

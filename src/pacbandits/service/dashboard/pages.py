@@ -132,7 +132,7 @@ def _item(root: str, name: str, status: Given | None) -> Html:
     return tag(
         "li",
         tag("div", link, _state(status), class_="row"),
-        tag("p", headline(status).replace("the rule below", "its rule")),
+        tag("p", headline(status, below=False)),
         tag("p", " · ".join(_facts(status)), class_="dim"),
         tag("p", tag("strong", "Alarm: "), " ".join(alarms(status)), class_="alarm") if alarms(status) else None,
     )

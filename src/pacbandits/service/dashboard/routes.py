@@ -32,10 +32,10 @@ from pacbandits.service.dashboard.session import COOKIE, EVERYTHING, SESSION_SEC
 from pacbandits.service.dashboard.words import news
 
 PREFIX = "/dashboard"
-KEEP_SECONDS = 2.0  # a status
+KEEP_SECONDS, EASY_SECONDS = 2.0, 0.1  # a status is kept, and longer in proportion if it took more than this
 MAX_FORM_BYTES = 16_384
 MAX_LISTED = 200
-WRONG_KEY = "This key opens no experiment. Check that all of it was copied, and that it was not revoked."
+WRONG_KEY = "This key opens no experiment. Was all of it copied, was it withdrawn, or is there no experiment yet?"
 NOT_THERE = "There is no such experiment, or this key may not read it."
 FOREIGN = "Sign in from the dashboard’s own page."
 HEADERS = {
@@ -90,6 +90,7 @@ def router_for(
     router.add_api_route("/sign-in", dashboard.sign_in, methods=["POST"])
     router.add_api_route("/sign-out", dashboard.sign_out, methods=["POST"])
     router.add_api_route("", dashboard.overview, methods=["GET"])
+    router.add_api_route("/", dashboard.enter, methods=["GET"])
     router.add_api_route("/parts", dashboard.overview_again, methods=["GET"])
     router.add_api_route("/experiments/{name:path}", dashboard.one, methods=["GET"])
     router.add_api_route("/parts/{name:path}", dashboard.one_again, methods=["GET"])
@@ -127,8 +128,12 @@ class Recent:
         """Where an experiment stands, or stood a moment ago."""
         with self._locks[name]:
             kept = self._kept.get(name)
-            if kept is None or monotonic() - kept[0] >= self._keep_seconds:
-                kept = self._kept[name] = monotonic(), self._ask(name)
+            if kept is None or monotonic() >= kept[0]:
+                begun = monotonic()
+                status, ended = self._ask(name), monotonic()
+                # What takes long is asked for less often: whoever watches must not slow down whoever is assigned.
+                keep = self._keep_seconds * max(1.0, (ended - begun) / EASY_SECONDS)
+                kept = self._kept[name] = ended + keep, status
             return kept[1]
 
 
@@ -176,6 +181,9 @@ class _Dashboard:
         if not _is_foreign(request):
             answer.delete_cookie(COOKIE, path=root, httponly=True, samesite="strict")
         return answer
+
+    def enter(self, request: Request) -> Response:
+        return RedirectResponse(_root(request), status_code=303, headers=HEADERS)
 
     def overview(self, request: Request) -> Response:
         allowed = self._allowed(request)

@@ -135,12 +135,13 @@ def alarms(status: Given) -> list[str]:
     return found
 
 
-def rule(status: Given) -> str:
-    """What to call the leading rule within a sentence."""
+def rule(status: Given, *, below: bool) -> str:
+    """What to call the leading rule within a sentence; below: whether it is shown below that."""
     words = status.part("claim").text("words")
     if words.startswith("always ") and "\n" not in words:
         return f"“{one_line(words, most=MAX_NAME_CHARACTERS)}”"
-    return "the mix of rules below" if is_mix(status) else "the rule below"
+    kind = "mix of rules" if is_mix(status) else "rule"
+    return f"the {kind} below" if below else f"its {kind}"
 
 
 def is_mix(status: Given) -> bool:
@@ -158,17 +159,17 @@ def time_to_go(status: Given) -> str | None:
     return None if samples is None else f"about {about(samples)} more people"
 
 
-def headline(status: Given) -> str:
-    """The answer in a sentence."""
-    distance, where = proven(status), status.text("state")
+def headline(status: Given, *, below: bool = True) -> str:
+    """The answer in a sentence; below: whether the rule is shown below it."""
+    distance, where, named = proven(status), status.text("state"), rule(status, below=below)
     if distance is not None and is_proven(status):
-        return f"Proven: {rule(status)} is within {bound(distance)} of the best rule."
+        return f"Proven: {named} is within {bound(distance)} of the best rule."
     held = where in ("paused", "stopped")
     ahead = time_to_go(status)
     if distance is None:
         first = "Nothing is proven" if held else "Nothing is proven yet"
         return f"{first}." if held else f"{first}; {ahead or TOO_EARLY}."
-    said = f"{'It' if held else 'So far it'} is proven that {rule(status)} is within {bound(distance)} of the best rule"
+    said = f"{'It' if held else 'So far it'} is proven that {named} is within {bound(distance)} of the best rule"
     return f"{said}." if held else f"{said}; {ahead or TOO_EARLY}."
 
 

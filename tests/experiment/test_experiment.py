@@ -1,0 +1,237 @@
+"""An experiment from its first person to what is served in the end: withdrawals, claims, workers, databases."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+import pacbandits as pb
+from pacbandits.certificate import Certificate
+from pacbandits.certificate.verify import verify
+from pacbandits.confidence import withdrawal_part
+from pacbandits.errors import InputError
+from pacbandits.experiment import tables
+from pacbandits.experiment.auditing import audit
+from pacbandits.experiment.database import Database
+from pacbandits.experiment.experiment import Experiment
+from pacbandits.experiment.exported import read_record
+from pacbandits.experiment.extra import sqlalchemy as sa
+from pacbandits.experiment.live_design import Deployed, LiveDesign, live_from_json
+from pacbandits.experiment.migrations import STEPS, bring_up_to_date
+from pacbandits.records import Design
+from tests.experiment.cases import people, protocol
+from tests.experiment.live import Played
+
+YOUNG = {"age": 25, "country": "DE"}
+
+
+def play_to_the_end(played, *, days=30, people=200):
+    for _ in range(days):
+        played.day(people)
+        if played.advance()["state"] == "certified":
+            return
+    raise AssertionError("it was to be certified")
+
+
+def check_export(played, path):
+    """The certificate of an experiment, after it and its record were rechecked from the export."""
+    played.experiment.export(path)
+    certificate = Certificate.from_json(played.experiment.result().certificate)
+    withdrawn = played.experiment.status().to_json()["withdrawn"]
+    policies = played.experiment.protocol.trial(tuple(withdrawn))[1]
+    assert verify(certificate, pb.Log.read(path), policies).faults == ()
+    assert audit(read_record(path), certificate).faults == ()
+    return certificate
+
+
+def test_what_is_certified_is_served(tmp_path):
+    played = Played(tmp_path / "e.db", {"epsilon": 0.15})
+    play_to_the_end(played)
+    given = played.day(300)
+    assert {one.round for one in given} == {played.experiment.status().to_json()["round"]["number"]}
+    payload = played.experiment.payload()
+    assert payload["kind"] == "deployed"
+    policy = live_from_json(payload["sampler"])
+    assert isinstance(policy, Deployed)
+    young = played.experiment.assign(YOUNG, unit="somebody young")
+    assert young.action == "discount"
+    assert young.propensity == young.propensities["discount"] > 0.5
+    certificate = check_export(played, tmp_path / "x.parquet")
+    assert certificate.certified
+    assert certificate.delta == pytest.approx(0.05 * withdrawal_part(3, 0))
+    before = played.experiment.result().to_json()
+    played.advance()
+    assert played.experiment.result().to_json()["certified"] == before["certified"]
+
+
+def test_an_action_is_withdrawn_at_once_and_the_claim_does_without_it(tmp_path):
+    played = Played(tmp_path / "e.db", {"epsilon": 0.15})
+    played.day(150)
+    played.experiment.withdraw("discount", "sold out")
+    given = played.day(150)
+    assert "discount" not in {one.action for one in given}
+    assert {one.propensities["discount"] for one in given} == {0.0}
+    play_to_the_end(played)
+    certificate = check_export(played, tmp_path / "x.parquet")
+    assert certificate.delta == pytest.approx(0.05 * withdrawal_part(3, 1))
+    everybody = played.experiment.protocol.contexts
+    assert "discount" not in certificate.words
+    assert (certificate.policy(everybody) != 1).all()
+    assert "discount" not in {one.action for one in played.day(100)}
+
+
+def test_withdrawing_after_the_end_begins_again(tmp_path):
+    played = Played(tmp_path / "e.db")
+    play_to_the_end(played)
+    played.experiment.withdraw("discount", "it does harm")
+    assert played.experiment.status().state == "collecting"
+    assert "discount" not in {one.action for one in played.day(200)}
+    play_to_the_end(played)
+    check_export(played, tmp_path / "x.parquet")
+
+
+def test_what_cannot_be_withdrawn_is_said(tmp_path):
+    experiment = Played(tmp_path / "e.db").experiment
+    with pytest.raises(InputError, match="discont"):
+        experiment.withdraw("discont", "typo")
+    with pytest.raises(InputError, match="say why"):
+        experiment.withdraw("discount", "  ")
+    experiment.withdraw("discount", "sold out")
+    experiment.withdraw("discount", "sold out, again")  # no news
+    experiment.withdraw("standard", "sold out, too")
+    assert experiment.assign(YOUNG, unit="u").action == "free shipping"
+    with pytest.raises(InputError, match="withdraw"):
+        experiment.withdraw("free shipping", "nothing is left")
+    kinds = [one["kind"] for one in experiment.seal().to_json()["entries"]]
+    assert kinds == ["created", "round", "withdrawn", "round", "withdrawn", "round"]
+
+
+def test_the_seal_tells_the_protocol_without_its_seed(tmp_path):
+    experiment = Played(tmp_path / "e.db", {"seed": 123456789}).experiment
+    seal = experiment.seal()
+    assert seal.protocol == experiment.protocol.digest
+    assert "123456789" not in json.dumps(seal.to_json())
+    before = seal.head
+    experiment.assign(YOUNG, unit="u")
+    assert experiment.seal().head != before
+
+
+def test_traffic_while_a_design_is_computed_keeps_the_old_one(tmp_path):
+    """People who come between a snapshot and the round that is designed from it belong to the old design."""
+    played = Played(tmp_path / "e.db", {"epsilon": 0.05})
+    played.day(210)
+    experiment, other = played.experiment, Experiment.open(tmp_path / "e.db", "checkout", clock=lambda: played.now)
+    seen = {}
+
+    def come(*given, **options):
+        seen["given"] = other.assign([YOUNG] * 40, units=[f"late{i}" for i in range(40)])
+        return original(*given, **options)
+
+    trial = type(played.experiment.protocol.trial()[0])
+    original = trial.design
+    trial.design = come
+    try:
+        assert experiment.advance()
+    finally:
+        trial.design = original
+    assert {one.round for one in seen["given"]} == {1}
+    status = experiment.status().to_json()
+    assert (status["round"]["number"], status["round"]["kind"]) == (2, "design")
+    after = experiment.assign(YOUNG, unit="after")
+    assert after.round == 2
+    played.day(100)
+    played.advance()
+    check_export(played, tmp_path / "x.parquet")
+
+
+def test_two_who_advance_open_one_round(tmp_path):
+    played = Played(tmp_path / "e.db", {"epsilon": 0.05})
+    played.day(210)
+    one, other = (Experiment.open(tmp_path / "e.db", "checkout", clock=lambda: played.now) for _ in range(2))
+    seen = other._advancer.snapshot  # taken before the first one opens a round, as by a server that was slow
+    before = seen(at=one._now())
+    assert one.advance()
+    other._advancer.snapshot = lambda *, at: before
+    other.advance(at_once=True)
+    rounds = [entry for entry in one.seal().to_json()["entries"] if entry["kind"] == "round"]
+    assert [entry["body"]["number"] for entry in rounds] == [0, 1, 2]
+
+
+@pytest.mark.slow
+def test_a_worker_process_advances_by_itself(tmp_path):
+    experiment = Experiment.create(tmp_path / "e.db", protocol(epsilon=0.05))
+    for one in experiment.assign([YOUNG] * 220, units=[f"u{i}" for i in range(220)]):
+        experiment.record(one.id, reward=float(one.action == "discount"))
+    worker = subprocess.Popen([sys.executable, "-m", "pacbandits.experiment.worker", str(tmp_path / "e.db")])
+    try:
+        until = time.monotonic() + 60
+        while experiment.status().to_json()["round"]["number"] < 2 and time.monotonic() < until:
+            time.sleep(0.1)
+        assert experiment.status().to_json()["round"]["number"] >= 2
+        assert experiment.status().to_json()["curve"]
+    finally:
+        worker.terminate()
+    assert worker.wait(timeout=30) == 0
+
+
+def test_designs_are_the_same_after_json(tmp_path):
+    trees = pb.Trees.learn(people(), n_actions=3, depth=1)
+    rng = np.random.default_rng(0)
+    support = tuple(trees.argmax(people(), rng.normal(size=(len(people()), 3))) for _ in range(6))
+    design = LiveDesign(Design(support, rng.random(6), support[0], floor=0.02), np.array([0.1, 0.2, 0.25]), (1,))
+    again = live_from_json(json.loads(json.dumps(design.to_json())))
+    assert np.array_equal(again.propensities(people()), design.propensities(people()))
+    assert (design.propensities(people())[:, 1] == 0).all()
+    whole = LiveDesign(design.design, design.noise)
+    one_by_one = design.design.propensities(people(), noise=np.broadcast_to(design.noise, (len(people()), 3)))
+    assert np.array_equal(whole.propensities(people()), one_by_one)
+
+
+def test_steps_are_taken_once_and_newer_databases_are_refused(tmp_path):
+    database = Database(tmp_path / "e.db", create=True)
+    assert bring_up_to_date(database.engine) == 0
+
+    def second(connection):
+        connection.execute(sa.text("ALTER TABLE looks ADD COLUMN remark TEXT"))
+
+    assert bring_up_to_date(database.engine, steps=(*STEPS, second)) == 1
+    assert bring_up_to_date(database.engine, steps=(*STEPS, second)) == 0
+    assert "remark" in [column["name"] for column in sa.inspect(database.engine).get_columns("looks")]
+    with pytest.raises(InputError, match="newer version"):
+        bring_up_to_date(database.engine)
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [("", "empty"), ("mysql://x/y", "SQLite or PostgreSQL"), ("://", "must be a file"), (3, "text")],
+)
+def test_databases_are_files_or_urls(given, words):
+    with pytest.raises(InputError, match=words):
+        Database(given)
+
+
+def test_a_file_that_is_no_database_is_said(tmp_path):
+    (tmp_path / "e.db").write_text("this is a letter, and no database at all, whatever it is called")
+    with pytest.raises(InputError, match="cannot open the database"):
+        Database(tmp_path / "e.db")
+
+
+def test_every_table_but_one_is_written_once(tmp_path):
+    """No statement changes or removes a row of any table but `standings`."""
+    played = Played(tmp_path / "e.db")
+    said = []
+    sa.event.listen(played.experiment.database.engine, "before_cursor_execute", lambda *given: said.append(given[2]))
+    played.day(250)
+    played.advance()
+    played.experiment.withdraw("discount", "sold out")
+    played.experiment.pause("lunch")
+    changes = {
+        words.split()[1 if words.startswith("UPDATE") else 2] for words in said if words.startswith(("UPD", "DEL"))
+    }
+    assert changes == {"standings"}
+    assert set(tables.metadata.tables) > {"standings", "assignments", "outcomes", "entries"}

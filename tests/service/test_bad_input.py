@@ -1,0 +1,152 @@
+"""What is wrong is refused with the right status and a sentence, and nothing is stored."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.service.cases import ADMIN, SOMEBODY, protocol, refused
+
+ASSIGN, REWARD, CREATE = "/experiments/checkout/assignments", "/experiments/checkout/rewards", "/experiments"
+GOOD = {"unit": "x", "context": SOMEBODY}
+
+ASSIGNMENTS = [
+    ({**GOOD, "context": {**SOMEBODY, "agee": 3}}, "'agee', which is no column"),
+    ({**GOOD, "context": {"age": 31}}, "lacks 'country'"),
+    ({**GOOD, "context": {"age": 31, "contry": "DE"}}, "'contry' may be meant"),
+    ({**GOOD, "context": {"age": "31", "country": "DE"}}, "'age' must be a number"),
+    ({**GOOD, "context": {"age": True, "country": "DE"}}, "'age' must be a number"),
+    ({**GOOD, "context": {"age": None, "country": "DE"}}, "'age' is null"),
+    ({**GOOD, "context": {"age": 31, "country": "XX"}}, "'country' is 'XX'"),
+    ({**GOOD, "context": {"age": 31, "country": 7}}, "'country' must be text"),
+    ({**GOOD, "context": {"age": [31], "country": "DE"}}, "'context.age' must be text, a finite number"),
+    ({**GOOD, "context": [31, "DE"]}, "'context': input should be"),
+    ({**GOOD, "context": {"age": 31, "country": "D\0E"}}, "'context.country'"),
+    ({**GOOD, "unit": 17}, "'unit': input should be a valid string"),
+    ({**GOOD, "unit": ""}, "'unit'"),
+    ({**GOOD, "unit": "x" * 300}, "'unit'"),
+    ({**GOOD, "unit": "a\0b"}, "'unit' holds a character that cannot be seen"),
+    ({**GOOD, "units": "x"}, "'units' means nothing here"),
+    ({"unit": "x"}, "'context' is missing"),
+    ({"assignments": []}, "'assignments'"),
+    ({"assignments": {}}, "'assignments'"),
+    ({"assignments": [GOOD, {"unit": "y"}]}, "'assignments[1].context' is missing"),
+    ({"assignments": [GOOD], "more": 1}, "'more' means nothing here"),
+    ([GOOD], "the body"),
+    (7, "the body"),
+    (None, "the body"),
+]
+RAW = [
+    (b"", "not JSON"),
+    (b"{", "not JSON"),
+    (b"\xff\xfe", "not JSON"),
+    (b'{"unit": "x", "context": {"age": NaN, "country": "DE"}}', "'context.age' must be text, a finite number"),
+    (b'{"unit": "x", "context": {"age": Infinity, "country": "DE"}}', "'context.age' must be"),
+    (b'{"unit": "x", "context": {"age": 1e999, "country": "DE"}}', "'context.age' must be"),
+    (b'{"unit": "\\ud800", "context": {"age": 31, "country": "DE"}}', "not JSON"),
+    (b"[" * 100_000, "not JSON"),
+    (b'{"unit": "x", "context": {"age": 1' + b"0" * 5_000 + b', "country": "DE"}}', ""),
+]
+
+
+@pytest.mark.parametrize(("body", "words"), ASSIGNMENTS)
+def test_an_assignment_that_cannot_be(service, body, words):
+    before = service.records()
+    assert refused(service.post(ASSIGN, raw=json.dumps(body).encode()), 422, words)
+    assert service.records() == before
+
+
+@pytest.mark.parametrize(("raw", "words"), RAW, ids=range(len(RAW)))
+def test_a_body_that_is_none(service, raw, words):
+    before = service.records()
+    assert refused(service.post(ASSIGN, raw=raw), 422, words)
+    assert service.records() == before
+
+
+def test_a_reward_that_cannot_be(service):
+    id = service.assign("rewarded")["id"]
+    before = service.records()
+    for told, status, words in (
+        ({"assignment": id, "reward": 1.5}, 422, "a reward of 1.5 is outside"),
+        ({"assignment": id, "reward": -0.1}, 422, "outside"),
+        ({"assignment": id, "reward": "1"}, 422, "'reward'"),
+        ({"assignment": id, "reward": True}, 422, "'reward'"),
+        ({"assignment": id}, 422, "says nothing"),
+        ({"assignment": id, "reward": 1, "guardrail": 1}, 422, "no guardrail"),
+        ({"assignment": id, "reward": 1, "rewards": 1}, 422, "'rewards'"),
+        ({"reward": 1}, 422, "'assignment' is missing"),
+        ({"assignment": 3, "reward": 1}, 422, "'assignment'"),
+        ({"assignment": "0-0123456789abcdef0123", "reward": 1}, 404, "no assignment"),
+        ({"assignment": "ffffff-0123456789abcdef0123", "reward": 1}, 404, "no assignment"),
+        ({"assignment": "nonsense", "reward": 1}, 404, "no assignment"),
+        ({"rewards": [{"assignment": id, "reward": 1}, {"assignment": id, "reward": 0}]}, 409, "before, and now"),
+    ):
+        assert refused(service.post(REWARD, told), status, words), told
+    raw = b'{"assignment": "%s", "reward": NaN}' % id.encode()
+    assert refused(service.post(REWARD, raw=raw), 422, "'reward'")
+    assert service.records() == before
+
+
+def test_an_id_of_another_experiment_is_unknown_here(service):
+    service.create(name="foreign")
+    id = service.assign("u", name="foreign")["id"]
+    before = service.records()
+    assert refused(service.post(REWARD, {"assignment": id, "reward": 1}), 404, "no assignment")
+    assert service.records() == before
+
+
+@pytest.mark.parametrize(
+    ("changed", "status", "words"),
+    [
+        ({}, 409, "'checkout' already"),
+        ({"name": "a b"}, 422, "no name for an experiment"),
+        ({"name": "n", "epsilon": 0}, 422, "epsilon"),
+        ({"name": "n", "epsilon": "0.1"}, 422, "'epsilon'"),
+        ({"name": "n", "actions": ["one"]}, 422, "actions"),
+        ({"name": "n", "policies": "tree"}, 422, "did you mean 'trees'"),
+        ({"name": "n", "contexts": []}, 422, "'contexts'"),
+        ({"name": "n", "contexts": "contexts.parquet"}, 422, "'contexts'"),
+        ({"name": "n", "contexts": [{"age": 3}, {"age": "x"}]}, 422, "both text and numbers"),
+        ({"name": "n", "contexts": [{}]}, 422, ""),
+        ({"name": "n", "features": ["agee"]}, 422, "did you mean 'age'"),
+        ({"name": "n", "late": {"rule": "window"}}, 422, "7 days"),
+        ({"name": "n", "late": {"rule": "window", "window": "7 dogs"}}, 422, "no duration"),
+        ({"name": "n", "rounds": {"hours": -1}}, 422, "hours"),
+        ({"name": "n", "guardrail": {"name": "x"}}, 422, "'guardrail.most' is missing"),
+        ({"name": "n", "holdout": 2}, 422, "holdout"),
+        ({"name": "n", "plan": "plan.json"}, 422, "'plan' means nothing here"),
+    ],
+)
+def test_an_experiment_that_cannot_be_created(service, changed, status, words):
+    before = service.get("/experiments").json()
+    assert refused(service.post(CREATE, protocol(**changed)), status, words)
+    assert service.get("/experiments").json() == before
+
+
+def test_steering_says_why(service):
+    for body, words in (({}, "'reason' is missing"), ({"reason": ""}, "'reason'"), ({"reason": "  "}, "say why")):
+        assert refused(service.post("/experiments/checkout/pause", body), 422, words)
+    assert service.get("/experiments/checkout").json()["state"] == "collecting"
+
+
+def test_what_is_not_there_is_told(service):
+    for name in ("nowhere", "a%00b", "x" * 500, "%F0%9F%98%80", ".."):
+        for path in ("", "/seal", "/export", "/keys"):
+            assert service.get(f"/experiments/{name}{path}").status_code == 404
+        answer = service.post(f"/experiments/{name}/assignments", GOOD)
+        assert answer.status_code == 404
+    assert refused(service.get("/nothing"), 404, "/openapi.json says what there is")
+    assert refused(service.get(ASSIGN), 405, "other methods")
+    assert service.get(ASSIGN).headers["allow"] == "POST"
+    assert refused(service.ask("DELETE", "/experiments/checkout"), 405, "other methods")
+
+
+def test_the_journal_says_what_was_done_and_not_to_whom(service):
+    service.assign("somebody-secret", context={"age": 67, "country": "FR"})
+    service.post(ASSIGN, {"unit": "somebody-secret", "context": {"age": "sixty-seven", "country": "FR"}})
+    lines = [json.loads(line) for line in service.journal().splitlines()]
+    assert {"at", "event", "method", "route", "status", "ms", "experiment", "key", "rows"} == set(lines[-2])
+    assert (lines[-2]["status"], lines[-1]["status"]) == (200, 422)
+    for word in ("somebody-secret", "sixty", '"FR"', ADMIN, service.keys["write"]):
+        assert word not in service.journal()
