@@ -124,6 +124,8 @@ def read_status(database: Database, fixed: Fixed, rounds: Rounds, missed: Missed
         "events": entries,
         "seal": {"head": bytes(standing.head).hex(), "entries": int(standing.sequence), "protocol": p.digest},
     }
+    if figures["health"] is not None and assigned:
+        figures["health"]["late_share"] = int(standing.too_late) / assigned
     proven = None if best is None or not math.isfinite(best.best) else float(best.best)
     return Status(fixed.name, standing.state, bool(claim and claim["certified"]), proven, assigned, figures)
 
