@@ -123,6 +123,7 @@ def test_stakes_models_and_moves_cannot_be_chosen_afterwards(export, finished):
     others = {
         "experts": replace(made, bets=replace(made.bets, multipliers=(0.3, 0.9))),
         "weight moves": replace(made, leaders=replace(made.leaders, moving=0.7)),
+        "learnt otherwise": replace(made, learning=replace(made.learning, spec="trees:depth=1")),
         "another model": replace(made, model=made.model | {"kind": "another"}),
         "somebody else": replace(made, leaders=replace(made.leaders, turns=(0,) * len(made.leaders.turns))),
         "planned": replace(
@@ -148,8 +149,8 @@ def test_the_model_is_that_of_all_rounds_and_not_of_the_last_alone(export, tmp_p
 def test_what_is_left_to_assume_is_what_the_record_does_not_show(export, finished):
     made = finished[2]
     left = audit(read_record(export), made).left_to_assume(made.assumptions)
-    assert {FIXED, ROUNDS, BETS_FIXED, LED} <= set(made.assumptions)
-    assert not {FIXED, ROUNDS, BETS_FIXED, LED} & set(left)
+    assert {ROUNDS, BETS_FIXED, LED} <= set(made.assumptions)
+    assert not {ROUNDS, BETS_FIXED, LED} & set(left)
     assert "the logged propensities are those with which actions were drawn" in left
 
 

@@ -36,6 +36,11 @@ def wrong_certificate(log: Log, terms: Terms, certificate: Certificate) -> list[
     policies = without(terms.policies, terms.withdrawn) if k else terms.policies
     if digest_class(policies) != c.class_digest:
         faults.append("the certificate is of another policy class than the protocol's")
+    people = terms.protocol.fields("contexts", of="contexts of the protocol")
+    spec = terms.protocol.fields("policies", of="class of the protocol")["spec"]
+    learnt = (spec, people["size"], people["digest"], 0)
+    if (of := c.learning) is not None and (of.spec, of.contexts, of.digest, of.spared) != learnt:
+        faults.append("the certificate says that its class was learnt otherwise than the protocol says")
     played = [terms.rounds[int(number)] for number in np.unique(log.rounds)]
     multipliers = EXPERT_MULTIPLIERS if c.leaders is None else LEADERS_MULTIPLIERS
     if tuple(one.scale for one in played) != c.bets.scales:
