@@ -62,5 +62,7 @@ def start_worker(database: str) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
         [sys.executable, "-m", WORKER_MODULE, database, "--parent", str(os.getpid())],
         stdin=subprocess.DEVNULL,
-        start_new_session=True,  # an interrupt from the keyboard is for the server, which then ends this
+        # A group of its own: an interrupt from the keyboard is for the server, which then ends this. No session of its
+        # own: Linux shares processors out between sessions first, and that it is nice would then be of no use.
+        process_group=0,
     )
