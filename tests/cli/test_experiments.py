@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 
 import pytest
@@ -12,7 +13,11 @@ from pacbandits.cli.traffic import Behaviour
 from pacbandits.errors import InputError
 from pacbandits.experiment.experiment import Experiment
 from pacbandits.experiment.toml_files import read_protocol
+from pacbandits.service.application import create_app
+from pacbandits.service.journal import Journal
 from tests.experiment.cases import people, protocol
+from tests.service.cases import ADMIN
+from tests.service.servers import listening
 
 PROTOCOL = """
 name = "checkout"
@@ -83,6 +88,9 @@ def test_from_a_file_to_a_certified_policy(run, at):
     code, out, err = run("verify", "proof.json", "record.parquet")
     assert (code, err) == (0, "")
     assert out.startswith("good: ")
+    run("experiment", "withdraw", "checkout", "free shipping", "--reason", "sold-out")
+    run("experiment", "export", "checkout", "record.parquet", "--certificate", "proof.json")
+    assert run("verify", "proof.json", "record.parquet")[0] == 0  # what was proven before stays so
 
 
 def test_an_experiment_is_steered(run, at):
@@ -130,6 +138,23 @@ def test_what_is_wrong_is_one_line(run, created, monkeypatch, arguments, words):
     assert code == 2
     assert err.splitlines()[-1].startswith("pacbandits: ")
     assert any(one in err for one in words.split("|"))
+
+
+def test_people_come_to_a_service_that_runs(run, at):
+    run("experiment", "create", "checkout.toml")
+    app = create_app("pacbandits.db", admin_key=ADMIN, journal=Journal(io.StringIO()))
+    with listening(app) as address:
+        asked = ("--url", address, "--key", ADMIN, "--people", 60, "--rate", 400, "--delay", 0.05, "--workers", 4)
+        code, out, _ = run("experiment", "drive", "checkout", *asked, "--lost", 0.1, "--returning", 0.3, "--json")
+        got = json.loads(out)
+        assert (code, got["errors"], got["counts"]["assigned"]) == (0, {}, 60)
+        assert got["counts"]["came back"] > 5
+        assert "got another action when they came back" not in got["counts"]
+        assert got["status"]["rewards"]["in"] == got["counts"]["rewards recorded"] == 60 - got["counts"]["rewards lost"]
+        code, _, err = run("experiment", "drive", "checkout", *asked[:3], "wrong", "--people", 2, "--json")
+        assert code == 2
+    code, _, err = run("experiment", "drive", "checkout", *asked, "--database", "none.db")
+    assert (code, "--protocol" in err) == (2, True)
 
 
 def test_without_a_database_nothing_is_listed(run, at):

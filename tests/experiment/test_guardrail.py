@@ -79,6 +79,7 @@ def test_the_action_that_does_harm_is_named_and_good_ones_are_not():
     found = look_at_guardrail(rule, ("a", "b"), rows=[[500, 500]], seen=[[400, 380]], totals=[[6, 45]])
     assert [(one.of, one.alarm) for one in found.tests] == [("all", True), ("a", False), ("b", True)]
     assert found.tests[2].mean == pytest.approx(45 / 380)
+    assert [one.needed for one in found.tests] == pytest.approx([math.log(3 / 0.01)] * 3)  # a third of the level each
     assert "complaint exceeds 2 %" in found.words()
     assert "with b" in found.words()
     assert "with a " not in found.words()

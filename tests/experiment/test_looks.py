@@ -97,6 +97,24 @@ def test_the_holdout_is_compared_between_bounds(seen):
     assert compared["holdout"]["low"] < 0.3 < compared["holdout"]["high"]
 
 
+def test_without_an_action_that_was_withdrawn(tmp_path):
+    live = Played(tmp_path / "a.db", {"epsilon": 0.4})
+    live.day(250)
+    live.advance()
+    live.experiment.withdraw("free shipping", "sold out")
+    for _ in range(4):
+        live.day(250)
+        out = live.advance()
+    assert [arm["withdrawn"] for arm in out["arms"]] == [False, False, True]
+    assert out["arms"][2]["assigned"] < 120
+    assert out["claim"]["delta"] == pytest.approx(0.05 * 0.1 * 0.5 / 3)
+    assert "free shipping" not in out["claim"]["words"]
+    assert out["claim"]["certified"]
+    assert 0 < out["to_go"]["plain_trial"] < 5000
+    # Who verifies makes the class again from the contexts, unless it has fewer actions than the protocol says.
+    assert live.experiment.result().certificate["learning"] is None
+
+
 def test_looks_are_written_and_read(tmp_path):
     live = Played(tmp_path / "a.db", {"late": LateRule("window", 3600.0)})
     live.day(50)

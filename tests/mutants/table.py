@@ -1285,9 +1285,8 @@ LATE = (
     Mutant(
         "a trial leaves out what is not in",
         "trials/late.py",
-        "    _check_rounds(state, rounds, log)\n    predictions = predict_by_round(log, state.model)\n    there",
-        "    _check_rounds(state, rounds, log)\n    log = log.rows_in() or log\n"
-        "    predictions = predict_by_round(log, state.model)\n    there",
+        "    _check_earlier(trial, state)\n",
+        "    _check_earlier(trial, state)\n    log = log.rows_in() or log\n",
         "certificate/test_late_ville.py::"
         "test_trials_err_no_more_often_than_delta_says_and_would_if_they_left_out_what_is_not_in",
     ),
@@ -1356,6 +1355,30 @@ LATE = (
     ),
 )
 
+EXPERIMENTS = (
+    Mutant(
+        "a trial of an experiment has all of δ, whatever may be withdrawn",
+        "experiment/protocol.py",
+        "self.delta * withdrawal_part(self.n_actions, len(gone))",
+        "self.delta",
+        "experiment/test_protocol.py::test_the_class_is_that_of_the_contexts_and_the_trial_has_its_part_of_delta",
+    ),
+    Mutant(
+        "every test of a guardrail has the whole level",
+        "experiment/guardrail.py",
+        "math.log(len(actions) + 1) - math.log(rule.false_alarms)",
+        "-math.log(rule.false_alarms)",
+        "experiment/test_guardrail.py::test_the_action_that_does_harm_is_named_and_good_ones_are_not",
+    ),
+    Mutant(
+        "a guardrail counts those alone who reported",
+        "experiment/guardrail.py",
+        "log_evidence(np.cumsum(n), ",
+        "log_evidence(np.cumsum(inside), ",
+        "experiment/test_guardrail.py::test_values_that_come_late_by_what_they_are_raise_no_more_false_alarms",
+    ),
+)
+
 MUTANTS: tuple[Mutant, ...] = (
     *THRESHOLDS,
     *SCORES,
@@ -1368,4 +1391,5 @@ MUTANTS: tuple[Mutant, ...] = (
     *DESIGN,
     *LINEAR,
     *PLANNING,
+    *EXPERIMENTS,
 )

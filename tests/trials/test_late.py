@@ -230,6 +230,10 @@ def test_what_cannot_be_is_said():
         catch_up(trial, states[0], [], log)
     with pytest.raises(InputError, match="rows of round 1, but 1 rounds were played"):
         catch_up(trial, states[0], fixed[:1], log)
+    proven = catch_up(trial, states[0], fixed, log).certificate
+    assert catch_up(trial, replace(states[0], certificate=proven), fixed, log).certificate.to_json() == proven.to_json()
+    with pytest.raises(InputError, match="of another policy class or delta"):
+        catch_up(replace(trial, delta=0.01), replace(states[0], certificate=proven), fixed, log)
     with pytest.raises(InputError, match="rows must stand by round"):
         catch_up(trial, states[0], fixed, log.take(np.arange(len(log))[::-1]))
     with pytest.raises(InputError, match="one interaction of another person"):
@@ -250,6 +254,7 @@ def test_a_trial_goes_on_without_an_action_that_was_withdrawn(spec):
     start = priced.start(narrow, problem.population)
     again = leaders_again(priced, narrow, problem.population, fixed, log)
     assert all(one.leader is None or narrow.has(one.leader) for one in again)
+    assert all(narrow.has(policy) for one in again for policy in one.exploration.pool)
     state = catch_up(priced, start, again, log)
     plan = priced.design(replace(state, finished=False))
     p = plan.sampler.propensities(problem.population)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from pacbandits.experiment.people import Assignment, Recorded
     from pacbandits.experiment.protocol import ExperimentProtocol
     from pacbandits.problems import Problem
-    from pacbandits.service.client import RemoteExperiment
+    from pacbandits.service.client import Client, RemoteExperiment
 
 DEFAULT_BASELINE, DEFAULT_EFFECT = 0.3, 0.15
 KEY_VARIABLE = "PACBANDITS_KEY"
@@ -76,9 +77,10 @@ def drive(
     from pacbandits.experiment.encoding import Encoder
 
     asked = Behaviour(people, rate, delay, lost, repeated, returning, guardrail, seed, workers if url else 1)
-    with status() as tell:
+    with ExitStack() as closing, status() as tell:
         tell("getting ready")
         target, fixed, advance = _target(name, url, key, protocol, database)
+        closing.callback(target.close)
         truth = truth_of(problem, fixed, seed=seed)
         if asked.guardrail is None and fixed.guardrail is not None:
             asked = replace(asked, guardrail=fixed.guardrail.most / 2)
@@ -118,11 +120,15 @@ class _Local:
     def status(self) -> dict[str, Any]:
         return self.experiment.status().to_json() | {"result": self.experiment.result().to_json()}
 
+    def close(self) -> None:
+        self.experiment.close()
+
 
 @dataclass(frozen=True, eq=False)
 class _Remote:
     """An experiment of a service."""
 
+    client: Client
     experiment: RemoteExperiment
 
     def assign(self, context: Mapping[str, Any], unit: str) -> Assignment:
@@ -133,6 +139,9 @@ class _Remote:
 
     def status(self) -> dict[str, Any]:
         return self.experiment.status() | {"result": self.experiment.result()}
+
+    def close(self) -> None:
+        self.client.close()
 
 
 def _target(
@@ -155,7 +164,8 @@ def _target(
     fixed = read_protocol(protocol) if protocol is not None else Experiment.open(database, name).protocol
     from pacbandits.service.client import Client
 
-    return _Remote(Client(url, key).experiment(name)), fixed, None
+    client = Client(url, key)
+    return _Remote(client, client.experiment(name)), fixed, None
 
 
 def truth_of(spec: str, fixed: ExperimentProtocol, *, seed: int) -> Problem:
@@ -164,11 +174,10 @@ def truth_of(spec: str, fixed: ExperimentProtocol, *, seed: int) -> Problem:
 
     from pacbandits.options import parse_spec
     from pacbandits.problems import load_problem
-    from pacbandits.problems.scenarios import KINDS, Outcome, Scenario
+    from pacbandits.problems.scenarios import KINDS, Outcome, Scenario, ScenarioKind
 
     name, given = parse_spec(spec)
-    kind = next((one for one in KINDS if one == name), None)
-    if kind is None:
+    if name not in KINDS:
         found = load_problem(spec)
         same = (found.population.names, found.population.categories) == (
             fixed.contexts.names,
@@ -190,7 +199,7 @@ def truth_of(spec: str, fixed: ExperimentProtocol, *, seed: int) -> Problem:
     outcome = Outcome(options.pop("baseline", low + DEFAULT_BASELINE * (high - low)), low=low, high=high, **about)
     effect = options.pop("effect", 0.0 if name == "none" else DEFAULT_EFFECT * (high - low))
     more: dict[str, Any] = {"matter": int(options.pop("matter"))} if "matter" in options else {}
-    scenario = Scenario(kind, effect=effect, **options, **more)
+    scenario = Scenario(cast(ScenarioKind, name), effect=effect, **options, **more)
     contexts = fixed.contexts
     people = replace(contexts, ids=np.arange(len(contexts))) if contexts.ids is None else contexts
     return scenario.draw(people, fixed.policy_class, outcome=outcome, rng=np.random.default_rng([seed, 1]))

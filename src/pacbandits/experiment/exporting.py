@@ -14,7 +14,7 @@ from pacbandits.errors import InputError
 from pacbandits.experiment import tables
 from pacbandits.experiment.book import GUARDRAIL, REWARD
 from pacbandits.experiment.chain import MARK_BYTES, mark_of
-from pacbandits.experiment.database import Connection, Database
+from pacbandits.experiment.database import Connection, Database, read_standing
 from pacbandits.experiment.extra import sqlalchemy as sa
 from pacbandits.experiment.fixed import Fixed
 from pacbandits.experiment.history import NEVER, History, Snapshot
@@ -99,22 +99,17 @@ def write_export(target: str | Path | IO[bytes], database: Database, fixed: Fixe
 
 def _as_of(connection: Connection, fixed: Fixed, look: int | None) -> tuple[int, int, int]:
     """How many records there were, when, and the number of the look; 0 for now: the time of the last record."""
-    t, e = tables.looks.c, tables.standings.c
-    now, at = map(int, connection.execute(sa.select(e.sequence, e.seen_until).where(e.name == fixed.name)).one())
-    query = sa.select(t.number, t.at, t.sequence, t.body).where(t.experiment == fixed.name)
-    if look == 0:
-        return now, at, 0
-    if look is not None:
-        found = connection.execute(query.where(t.number == look)).one_or_none()
+    t, standing = tables.looks.c, read_standing(connection, fixed.name)
+    found = None
+    if look is None:
+        found = best_look(connection, standing)
+    elif look > 0:
+        query = sa.select(tables.looks).where(t.experiment == fixed.name, t.number == look)
+        found = connection.execute(query).one_or_none()
         if found is None:
             raise InputError(f"there was no look {look} at '{fixed.name}' yet; its status tells the last one")
-    else:
-        best = connection.execute(
-            query.where(t.certificate.is_not(None)).order_by(*best_look(t)).limit(1)
-        ).one_or_none()
-        if best is None:
-            return now, at, 0
-        found = best
+    if found is None:
+        return standing.sequence, standing.seen_until, 0
     return int(found.sequence), int(json.loads(found.body)["snapshot_at"]), int(found.number)
 
 

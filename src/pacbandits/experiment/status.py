@@ -10,7 +10,7 @@ from typing import Any
 
 from pacbandits.experiment import tables
 from pacbandits.experiment.book import REWARD
-from pacbandits.experiment.database import Connection, Database, Row, read_standing
+from pacbandits.experiment.database import Connection, Database, Row, Standing, read_standing
 from pacbandits.experiment.extra import sqlalchemy as sa
 from pacbandits.experiment.fixed import Fixed
 from pacbandits.experiment.opened_rounds import Rounds
@@ -79,7 +79,7 @@ def read_status(database: Database, fixed: Fixed, rounds: Rounds, missed: Missed
     with database.reading() as connection:
         standing = read_standing(connection, fixed.name)
         now = rounds.read(connection)[standing.round]
-        last, best = _look(connection, fixed.name), _look(connection, fixed.name, best=True)
+        last, best = _last_look(connection, fixed.name), best_look(connection, standing)
         curve = _curve(connection, fixed.name)
         entries = events_in(connection, fixed.name, most=MAX_EVENTS)
         missing = missed.count(connection, at, rows=standing.rows)
@@ -132,7 +132,7 @@ def read_result(database: Database, fixed: Fixed) -> Result:
     """What is proven so far."""
     with database.reading() as connection:
         standing = read_standing(connection, fixed.name)
-        best = _look(connection, fixed.name, best=True)
+        best = best_look(connection, standing)
     if best is None:
         return Result(fixed.name, standing.state, False, None, None, None, None, None)
     claim, certificate = json.loads(best.body)["claim"], json.loads(best.certificate)
@@ -148,19 +148,23 @@ def read_result(database: Database, fixed: Fixed) -> Result:
     )
 
 
-def best_look(t: Any) -> Any:
-    """The order in which the look that proved most comes first: of the class without what is withdrawn now."""
-    return t.withdrawn.desc(), t.best.asc(), t.number.asc()
+def best_look(connection: Connection, standing: Standing) -> Row | None:
+    """The look that proved most of the policies that do without what is withdrawn now; None where none did yet.
+
+    What was proven before of policies that take a withdrawn action stays proven, and nobody should play it.
+    """
+    t = tables.looks.c
+    gone = len(json.loads(standing.withdrawn))
+    query = sa.select(tables.looks).where(
+        t.experiment == standing.name, t.certificate.is_not(None), t.withdrawn == gone
+    )
+    return connection.execute(query.order_by(t.best.asc(), t.number.asc()).limit(1)).one_or_none()
 
 
-def _look(connection: Connection, name: str, *, best: bool = False) -> Row | None:
-    """The last look, or the one that proved most."""
+def _last_look(connection: Connection, name: str) -> Row | None:
     t = tables.looks.c
     query = sa.select(tables.looks).where(t.experiment == name)
-    chosen = (
-        query.where(t.certificate.is_not(None)).order_by(*best_look(t)) if best else query.order_by(t.number.desc())
-    )
-    return connection.execute(chosen.limit(1)).one_or_none()
+    return connection.execute(query.order_by(t.number.desc()).limit(1)).one_or_none()
 
 
 def _curve(connection: Connection, name: str) -> list[Json]:

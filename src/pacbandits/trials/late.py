@@ -32,7 +32,8 @@ from pacbandits.certificate import Certificate, Ledger
 from pacbandits.certificate.choosing import end_that_pays
 from pacbandits.checks import instance, positive, settle, whole_number
 from pacbandits.errors import InputError
-from pacbandits.policies.base import PolicyClass
+from pacbandits.policies.base import ClosedClass, PolicyClass
+from pacbandits.policies.registry import digest_class
 from pacbandits.records import Contexts, Log, Policy, Sampler, check_log, check_policy, likeliest
 from pacbandits.rewards import predict_by_round
 from pacbandits.trials.played import check_like
@@ -77,6 +78,7 @@ def catch_up(trial: Trial, state: TrialState, rounds: Sequence[PlayedRound], log
     """
     instance(state, TrialState, name="state")
     _check_rounds(state, rounds, log)
+    _check_earlier(trial, state)
     predictions = predict_by_round(log, state.model)
     there = [number for number in range(len(rounds)) if (log.rounds == number).any()]
     leaders = state.leaders
@@ -109,7 +111,7 @@ def catch_up(trial: Trial, state: TrialState, rounds: Sequence[PlayedRound], log
         seen,
         played=_samplers(rounds, seen.informed),
         policy=best.policy,
-        finished=state.finished or latest.certified,
+        finished=state.finished or latest.certified or best.certified,
         oracle_calls=state.oracle_calls + calls + 1,
         leader=leader,
         missing=max(latest.threshold - latest.value, 0.0),
@@ -136,8 +138,14 @@ def leaders_again(
             part, known = log.take(rows), len(rows)
             seen = replace(state, log=part, leader=leader, round_number=number)
             leader = _choose_leader(trial, seen, rounds, predictions[rows])
-        out.append(replace(one, leader=leader))
+        pool = tuple(policy for policy in one.exploration.pool if _belongs(policy, policies))
+        out.append(replace(one, leader=leader, exploration=replace(one.exploration, pool=pool)))
     return tuple(out)
+
+
+def _belongs(policy: Policy, policies: PolicyClass) -> bool:
+    """Whether a policy may be one of a class, as far as that can say."""
+    return not isinstance(policies, ClosedClass) or policies.has(policy)
 
 
 def _choose_leader(
@@ -177,6 +185,18 @@ def _samplers(rounds: Sequence[PlayedRound], log: Log | None) -> tuple[tuple[Sam
         if count > 0:
             played = merge(played, one.exploration.sampler, int(count))
     return played
+
+
+def _check_earlier(trial: Trial, state: TrialState) -> None:
+    """Raise where what was proven before is of another class, or another δ, as before an action was withdrawn."""
+    earlier = state.certificate
+    if earlier is None:
+        return
+    if earlier.delta != trial.delta or earlier.class_digest != digest_class(state.policies):
+        raise InputError(
+            "the certificate of the state is of another policy class or delta than the trial; what was proven there is "
+            "no claim of this one: leave it out"
+        )
 
 
 def _check_rounds(state: TrialState, rounds: Sequence[PlayedRound], log: Log) -> None:
