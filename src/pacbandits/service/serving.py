@@ -26,7 +26,6 @@ from pacbandits.service.limits import ServiceLimits
 from pacbandits.service.supervising import Supervised
 
 DEFAULT_HOST, DEFAULT_PORT, DEFAULT_DATABASE = "127.0.0.1", 8000, "pacbandits.db"
-DATABASE_VARIABLE = "PACBANDITS_DATABASE"
 GRACE_SECONDS = 20  # in which what was accepted is answered when the server is told to end
 SWITCH_SECONDS = 0.001  # after which the thread that writes lets the one that answers go on, and the other way round
 COLLECTOR_THRESHOLDS = (50_000, 20, 20)  # objects made, and collections of younger ones, before the next collection
