@@ -23,6 +23,7 @@ from pacbandits.policies.base import (
     ClosedClass,
     Cost,
     CostedClass,
+    CostedFrontierClass,
     DescribedClass,
     DetailedClass,
     EnumeratedClass,
@@ -148,6 +149,10 @@ class WithoutAsking(Without):
 
 class WithoutFrontier(Without):
     """The same of a class with a frontier."""
+
+    def frontier_cost(self, n_rows: int) -> Cost:
+        """What a frontier takes on so many contexts."""
+        return cast(CostedFrontierClass, self.policies).frontier_cost(n_rows)
 
     def frontier(self, contexts: Contexts, first: FloatArray, second: FloatArray) -> Frontier:
         """The Pareto frontier of two scores over the policies that are left."""
