@@ -277,14 +277,16 @@ def main(seconds: float = 10.0) -> None:
 
 
 def while_designing(experiment, server: int, port: int, key: str, seconds: float, *, bare: dict) -> None:
-    """Single assignments while the worker looks at what has come and designs the next round."""
+    """Single assignments while the worker looks at what has come and designs the next round.
+
+    So many people have come by then that round after round is full, and it has something to do all the time.
+    """
     draw = random.Random(1)
     rows = people(20_000)
     for at in range(0, len(rows), 5_000):
         made = experiment.assign_many(rows[at : at + 5_000])
         experiment.record_many({one.id: float(draw.random() < 0.3) for one in made})
     before = experiment.status()
-    experiment.steer("close-round", reason="to measure")
     found = measure(server, port, key, rate=RATE, seconds=seconds)
     after = experiment.status()
     told("singles while a round is designed", found, bare=bare)

@@ -19,7 +19,7 @@ _OPTIONS = (
     *("least-propensity", "position", "contexts", "epsilon", "delta", "policies", "smallest-leaf", "cost", "max-cost"),
     *("max-share", "max-treated", "never", "control", "draw", "draws", "dialect", "column", "seed"),
     *("baseline", "spread", "variation", "effect", "share", "scenarios", "traffic", "delay", "budget"),
-    *("database", "head"),
+    *("database", "head", "port"),
 )
 _NAMES = "|".join(sorted((*_OPTIONS, *_SWITCHES), key=len, reverse=True))
 _START = r"(?<![\w'\"-])--"

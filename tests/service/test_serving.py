@@ -39,6 +39,7 @@ def test_a_server_from_its_start_to_its_end(tmp_path):
             remote = client.experiment("checkout")
             made = remote.assign(SOMEBODY, unit="u-1")
             (worker,) = workers_of(server.pid)
+            assert b"x.db" not in Path(f"/proc/{worker}/cmdline").read_bytes()  # it may hold a password
             answered, refused = [], []
 
             def keep_asking(number):

@@ -53,7 +53,7 @@ class _Known:
     round: int
     action: int
     holdout: bool
-    propensities: bytes
+    propensities: list[float]
 
 
 class Assigner:
@@ -149,6 +149,7 @@ class Assigner:
         propensities = np.where(held[:, None], self._standard_row, now.sampler.propensities(contexts))
         actions = choose(propensities, drawn[:, ACTION])
         out: list[_Known] = []
+        listed, chosen = propensities.tolist(), actions.tolist()
         filled, planned = int(standing.round_rows), int(standing.planned)
         for i, number in enumerate(fresh):
             row, holdout = first + i, bool(held[i])
@@ -158,7 +159,7 @@ class Assigner:
                     filled, planned = 0, now.planned
                 filled += 1
             unit, probabilities = units[number], propensities[i].tobytes()
-            made = _Known(row, visits[i], now.number, int(actions[i]), holdout, probabilities)
+            made = _Known(row, visits[i], now.number, chosen[i], holdout, listed[i])
             mark = mark_of(fixed.secret, unit)
             book.assign(
                 row, unit, mark, visits[i], now.number, made.action, int(holdout), some[i].tobytes(), probabilities
@@ -186,11 +187,12 @@ class Assigner:
             asked = {"experiment": self._fixed.name, "units": units[start : start + UNITS_ASKED_AT_ONCE]}
             for unit, row, visit, number, action, holdout, propensities in connection.execute(self._of_units, asked):
                 if unit not in found or visit > found[unit].visit:
-                    found[unit] = _Known(row, visit, number, action, bool(holdout), bytes(propensities))
+                    listed = np.frombuffer(propensities, dtype="<f8").tolist()
+                    found[unit] = _Known(row, visit, number, action, bool(holdout), listed)
         return found
 
     def _answer(self, unit: str, known: _Known, *, new: bool) -> Assignment:
-        probabilities = np.frombuffer(known.propensities, dtype="<f8").tolist()
+        probabilities = known.propensities
         return Assignment(
             id=id_of(self._fixed.secret, known.row),
             unit=unit,

@@ -21,6 +21,7 @@ from pacbandits.experiment.database import Database
 from pacbandits.experiment.experiment import Experiment
 
 PAUSE_SECONDS = 0.5  # between two looks for something to do
+DATABASE_VARIABLE = "PACBANDITS_DATABASE"
 NICENESS = 10  # so that designing leaves the processor to those who wait for an answer
 _log = logging.getLogger("pacbandits.worker")
 
@@ -45,7 +46,9 @@ def work(database: Database, name: str | None, stopped: threading.Event, *, paus
 def main(arguments: list[str] | None = None) -> int:
     """Run until a signal says stop, or whoever started it is gone."""
     parser = argparse.ArgumentParser(prog="python -m pacbandits.experiment.worker", description=__doc__)
-    parser.add_argument("database", help="a file of SQLite, or postgresql://…")
+    told = os.environ.get(DATABASE_VARIABLE)
+    words = f"a file of SQLite, or postgresql://…; by default what {DATABASE_VARIABLE} says, which others cannot read"
+    parser.add_argument("database", nargs="?" if told else None, default=told, help=words)
     parser.add_argument("name", nargs="?", help="of one experiment; all by default")
     parser.add_argument("--parent", type=int, help="the process without which it ends")
     given = parser.parse_args(arguments)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any, cast
 
 from fastapi import APIRouter
 from pydantic import TypeAdapter
+from pydantic_core import to_json
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Scope
@@ -26,7 +26,6 @@ _ASSIGNMENT = cast(TypeAdapter[AssignmentAsk | AssignmentBatch], TypeAdapter(Ass
 _ASSIGNMENTS = cast(TypeAdapter[AssignmentAsk | AssignmentBatch], TypeAdapter(AssignmentBatch))
 _REWARD = cast(TypeAdapter[RewardAsk | RewardBatch], TypeAdapter(RewardAsk))
 _REWARDS = cast(TypeAdapter[RewardAsk | RewardBatch], TypeAdapter(RewardBatch))
-_in_json = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
 
 
 class People:
@@ -50,12 +49,12 @@ class People:
         if isinstance(asked, AssignmentAsk):
             if isinstance(made[0], InputError):
                 raise made[0]
-            return _in_json(_assigned(made[0], writer.seal)).encode()
+            return to_json(_assigned(made[0], writer.seal))
         wrong = [one for one in made if isinstance(one, InputError)]
         if len(wrong) == len(made):
             raise wrong[0]
         told = [{"error": str(m)} if isinstance(m, InputError) else _assigned(m, writer.seal) for m in made]
-        return _in_json({"assignments": told}).encode()
+        return to_json({"assignments": told})
 
     async def record(self, request: Scope, name: str, said: bytes) -> bytes:
         """Answer POST /experiments/NAME/rewards."""
@@ -66,10 +65,10 @@ class People:
         writer = await self._service.shelf.writer(name)
         made = await writer.record([Report(one.assignment, one.reward, one.guardrail) for one in entries])
         if isinstance(asked, RewardBatch):
-            return _in_json({"rewards": [_recorded(one) for one in made]}).encode()
+            return to_json({"rewards": [_recorded(one) for one in made]})
         if made[0].outcome == "late":
             raise Refusal(410, "the reward came after its window: it is noted, and does not count")
-        return _in_json(_recorded(made[0])).encode()
+        return to_json(_recorded(made[0]))
 
     def _count(self, request: Scope, rows: int) -> int:
         """How many rows are asked for; raise where they are too many for one request."""

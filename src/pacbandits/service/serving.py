@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import gc
 import os
 import signal
 import socket
@@ -25,9 +26,9 @@ from pacbandits.service.limits import ServiceLimits
 from pacbandits.service.supervising import Supervised
 
 DEFAULT_HOST, DEFAULT_PORT, DEFAULT_DATABASE = "127.0.0.1", 8000, "pacbandits.db"
-DATABASE_VARIABLE = "PACBANDITS_DATABASE"
 GRACE_SECONDS = 20  # in which what was accepted is answered when the server is told to end
 SWITCH_SECONDS = 0.001  # after which the thread that writes lets the one that answers go on, and the other way round
+COLLECTOR_THRESHOLDS = (50_000, 20, 20)  # objects made, and collections of younger ones, before the next collection
 _BACKLOG = 2048
 
 
@@ -70,7 +71,7 @@ def _serve(asked: Serving, listening: socket.socket) -> None:
         print(f"the admin's key, shown only now: {key}")
     host = f"[{asked.host}]" if ":" in asked.host else asked.host
     url = f"http://{host}:{listening.getsockname()[1]}"
-    sys.setswitchinterval(SWITCH_SECONDS)
+    _prepare()
     config = uvicorn.Config(
         app,
         loop="uvloop" if find_spec("uvloop") else "auto",
@@ -107,6 +108,14 @@ def _demonstrate(database: str | Path, url: str) -> subprocess.Popen[bytes]:
     print(f"watch the experiment '{NAME}': {url}{PREFIX}/, and sign in with the key {key}", flush=True)
     print("made-up visitors come until you interrupt (Ctrl-C)", flush=True)
     return drive(url, key, database)
+
+
+def _prepare() -> None:
+    """Let threads take turns often, and the collector of garbage look seldom, and never at what stays to the end."""
+    sys.setswitchinterval(SWITCH_SECONDS)
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(*COLLECTOR_THRESHOLDS)
 
 
 def _ignore(_number: int, _frame: FrameType | None) -> None:
