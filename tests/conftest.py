@@ -17,7 +17,7 @@ settings.load_profile(os.environ.get("PACBANDITS_HYPOTHESIS", "steady"))
 
 
 def pytest_collection_finish() -> None:
-    """What was collected stays: to look through it for garbage again and again takes a tenth of the time of all tests."""
+    """What was collected stays: to look through it for garbage again and again takes a tenth of the time."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 20, 100)

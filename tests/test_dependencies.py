@@ -18,6 +18,7 @@ PACKAGE_OF = {
     "griffe": "griffelib",
     "openfeature": "openfeature-sdk",
     "prometheus_client": "prometheus-client",
+    "pydantic_core": "pydantic",  # which says itself of which version
     "sklearn": "scikit-learn",
 }
 OPTIONAL = PROJECT["optional-dependencies"]

@@ -22,10 +22,10 @@ def test_python_blocks_run(tmp_path, monkeypatch, capsys):
 
 def test_the_commands_of_the_examples_exist(command):
     """Every command in the README answers to --help and has the options that it is shown with."""
-    lines = re.findall(r"^pacbandits (\w+)(.*?)(?: {3,}#.*)?$", README, re.MULTILINE)
-    assert {name for name, _ in lines} >= {"certify", "verify", "run"}
+    lines = re.findall(r"^pacbandits (experiment \w+|\w+)(.*?)(?: {3,}#.*)?$", README, re.MULTILINE)
+    assert {name for name, _ in lines} >= {"certify", "verify", "run", "experiment create", "serve"}
     for name, rest in lines:
-        code, out, _ = command(name, "--help")
+        code, out, _ = command(*name.split(), "--help")
         assert code == 0
         for option in re.findall(r"--[a-z-]+", rest):
             assert option in out

@@ -173,29 +173,21 @@ def export(
     say(f"the record is in {path}" + ("" if contexts is None else f", the contexts are in {contexts}"))
     if certificate is not None:
         said = f"what is proven is in {certificate}; check it: pacbandits verify {certificate} {path}"
-        say(said if proven else f"nothing is proven yet, so that there is nothing to write to {certificate}")
+        left = " (there is a file of that name, from before)" if certificate.exists() else ""
+        say(said if proven else f"nothing is proven yet, so that there is nothing to write to {certificate}{left}")
 
 
 def _write_certificate(experiment: Experiment, path: Path) -> bool:
     """Write the certificate of an experiment with its class; whether there is one."""
-    from itertools import combinations
-
     from pacbandits.certificate import Certificate
-    from pacbandits.policies.registry import digest_class
     from pacbandits.proofs import save_certificate
 
     found = experiment.result().certificate
     if found is None:
         return False
-    gone: list[str] = experiment.status().to_json()["withdrawn"]
-    # What is proven may be from before some action was withdrawn.
-    for count in range(len(gone), -1, -1):
-        for some in combinations(gone, count):
-            policies = experiment.protocol.trial(some)[1]
-            if digest_class(policies) == found["class_digest"]:
-                save_certificate(path, Certificate.from_json(found, policies), policies)
-                return True
-    raise InputError(f"what is proven of '{plain(experiment.name)}' is of another class than its protocol has")
+    policies = experiment.protocol.trial(tuple(experiment.status().to_json()["withdrawn"]))[1]
+    save_certificate(path, Certificate.from_json(found, policies), policies)
+    return True
 
 
 @experiments.command()
