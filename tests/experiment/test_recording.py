@@ -73,7 +73,7 @@ def test_after_its_window_a_reward_is_kept_and_does_not_count(tmp_path):
     assert played.experiment.record(early.id, reward=1.0).outcome == "recorded"
     played.now += timedelta(minutes=2)
     assert played.experiment.record(late.id, reward=1.0).outcome == "late"
-    assert played.experiment.record(late.id, reward=1.0).outcome == "repeated"
+    assert played.experiment.record(late.id, reward=1.0).outcome == "late"  # it still does not count
     assert rewards(played) == {"in": 1, "awaited": 0, "missed": 2, "late": 1}
     assert never.id != late.id
 

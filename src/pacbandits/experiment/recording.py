@@ -25,7 +25,7 @@ _ROWS = sa.bindparam("rows", expanding=True, type_=sa.BigInteger)
 _EXPERIMENT = sa.bindparam("experiment", type_=sa.Text)
 _A, _O = tables.assignments.c, tables.outcomes.c
 _ASSIGNED = sa.select(_A.row, _A.at).where(_A.experiment == _EXPERIMENT, _A.row.in_(_ROWS))
-_KNOWN = sa.select(_O.row, _O.kind, _O.value).where(_O.experiment == _EXPERIMENT, _O.row.in_(_ROWS))
+_KNOWN = sa.select(_O.row, _O.kind, _O.value, _O.late).where(_O.experiment == _EXPERIMENT, _O.row.in_(_ROWS))
 
 
 class Recorder:
@@ -63,12 +63,13 @@ class Recorder:
                     value = float(value) + 0.0  # -0.0 is 0: not all databases keep its sign, which would be hashed
                     before = known.get((row, kind))
                     if before is not None:
-                        if before != value:
-                            raise _contradiction(report, kind, before, value)
+                        if before[0] != value:
+                            raise _contradiction(report, kind, before[0], value)
+                        outcome = "late" if before[1] else outcome
                         continue
                     past = over and kind == REWARD
                     book.report(row, kind, value, late=past)
-                    known[row, kind] = value
+                    known[row, kind] = value, past
                     outcome = "late" if past or outcome == "late" else "recorded"
                     if kind == REWARD:
                         counted, late = counted + (not past), late + past
@@ -100,11 +101,12 @@ class Recorder:
             found.update((row, at) for row, at in connection.execute(_ASSIGNED, asked))
         return found
 
-    def _known(self, connection: Connection, rows: list[int]) -> dict[tuple[int, int], float]:
-        """What was reported of these rows before."""
-        found: dict[tuple[int, int], float] = {}
+    def _known(self, connection: Connection, rows: list[int]) -> dict[tuple[int, int], tuple[float, bool]]:
+        """What was reported of these rows before, and whether that was too late."""
+        found: dict[tuple[int, int], tuple[float, bool]] = {}
         for asked in self._parts(rows):
-            found.update(((row, kind), value) for row, kind, value in connection.execute(_KNOWN, asked))
+            for row, kind, value, late in connection.execute(_KNOWN, asked):
+                found[row, kind] = float(value), bool(late)
         return found
 
     def _parts(self, rows: list[int]) -> Iterator[dict[str, object]]:
