@@ -1,8 +1,9 @@
 """Designs as a live experiment plays them: small, the same wherever they are read, and quick for one person.
 
 A trial's own designs may weigh actions by what a reward model predicts of the noise in a context, and such a model may
-hold all the data. What is played here weighs each action by one number, its mean over the known contexts. That changes
-how many people it takes, hardly, and never what may be claimed.
+hold all the data. What is played here weighs each action by one number, its mean over the known contexts. Never does
+that change what may be claimed. It may cost people: 1.2 times as many on trees:actions=16,competitive=3 (the geometric
+mean of 14 pairs of runs, of which 10 took more), though designs are priced the same to a percent.
 """
 
 from __future__ import annotations
