@@ -9,6 +9,8 @@ from pacbandits.checks import instance
 from pacbandits.errors import InputError, nearest, plain
 from pacbandits.options import Option, check_options, declared_options, parse_spec, read_options
 from pacbandits.paper.coda import CodaPaper
+from pacbandits.paper.coda_common import CodaCommon
+from pacbandits.paper.coda_oracle import CodaOracle
 from pacbandits.paper.rage import Rage
 from pacbandits.paper.rage_free import RageFree
 from pacbandits.realizable.algorithm import LinearRage
@@ -16,7 +18,16 @@ from pacbandits.trials.coda import Coda
 from pacbandits.trials.protocol import Algorithm, Profile, Registered, Setting
 from pacbandits.trials.uniform import Uniform
 
-_ALL: tuple[type[Registered[Any]], ...] = (Coda, Uniform, LinearRage, Rage, RageFree, CodaPaper)
+_ALL: tuple[type[Registered[Any]], ...] = (
+    Coda,
+    Uniform,
+    LinearRage,
+    Rage,
+    RageFree,
+    CodaPaper,
+    CodaOracle,
+    CodaCommon,
+)
 ALGORITHMS: dict[str, type[Registered[Any]]] = {algorithm.name: algorithm for algorithm in _ALL}
 
 
