@@ -12,6 +12,7 @@ from benchmarks import (
     rage_on_hard,
     realizable,
     savings,
+    small_epsilon,
     trees,
     trials,
 )
@@ -21,6 +22,7 @@ trees.main()
 estimates.main()
 rage_on_hard.main()
 constants.main()
+small_epsilon.main()
 offline.main()
 certify.main()
 trials.main(9)
