@@ -15,7 +15,7 @@ from pacbandits.complexity import measure_gaps
 from pacbandits.problems import load_problem
 from pacbandits.simulation import Run, run
 
-EPSILONS = (0.3, 0.1, 0.03, 0.01, 3e-3, 1e-3, 1e-4, 0.0)
+EPSILONS = (0.3, 0.1, 0.03, 0.01, 1e-3, 1e-4, 1e-5, 0.0)
 DELTA, SEED = 0.1, 1
 LISTED = ("rage", "rage-free", "coda-paper:solver=fw-gd")
 ORACLES = ("coda-oracle", "coda-oracle:solver=fw-gd", "coda-common-gamma")
