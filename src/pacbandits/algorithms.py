@@ -12,11 +12,12 @@ from pacbandits.paper.coda import CodaPaper
 from pacbandits.paper.rage import Rage
 from pacbandits.paper.rage_free import RageFree
 from pacbandits.realizable.algorithm import LinearRage
+from pacbandits.rivals.per_context import PerContext
 from pacbandits.trials.coda import Coda
 from pacbandits.trials.protocol import Algorithm, Profile, Registered, Setting
 from pacbandits.trials.uniform import Uniform
 
-_ALL: tuple[type[Registered[Any]], ...] = (Coda, Uniform, LinearRage, Rage, RageFree, CodaPaper)
+_ALL: tuple[type[Registered[Any]], ...] = (Coda, Uniform, LinearRage, Rage, RageFree, CodaPaper, PerContext)
 ALGORITHMS: dict[str, type[Registered[Any]]] = {algorithm.name: algorithm for algorithm in _ALL}
 
 
