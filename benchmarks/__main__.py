@@ -9,6 +9,7 @@ from benchmarks import (
     estimates,
     linear_oracle,
     offline,
+    per_context,
     rage_on_hard,
     realizable,
     savings,
@@ -22,6 +23,7 @@ estimates.main()
 rage_on_hard.main()
 constants.main()
 offline.main()
+per_context.main()
 certify.main()
 trials.main(9)
 savings.main(3)

@@ -121,9 +121,10 @@ def undominated(bounds: Bounds, leaders: IntArray) -> BoolArray:
 
 def leading_two(bounds: Bounds, leaders: IntArray) -> BoolArray:
     """(C, A): the leader and its challenger, which LUCB plays."""
-    every = np.arange(bounds.means.shape[1])
-    challengers, _ = bounds.challengers(leaders)
-    return (every == leaders[:, None]) | (every == challengers[:, None])
+    rows = np.arange(len(leaders))
+    both = np.zeros_like(bounds.means, dtype=np.bool_)
+    both[rows, leaders] = both[rows, bounds.challengers(leaders)[0]] = True
+    return both
 
 
 WORTH_PLAYING: dict[str, Callable[[Bounds, IntArray], BoolArray]] = {
