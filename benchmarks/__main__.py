@@ -9,6 +9,7 @@ from benchmarks import (
     estimates,
     linear_oracle,
     offline,
+    per_context,
     rage_on_hard,
     realizable,
     savings,
@@ -24,6 +25,7 @@ rage_on_hard.main()
 constants.main()
 small_epsilon.main()
 offline.main()
+per_context.main()
 certify.main()
 trials.main(9)
 savings.main(3)

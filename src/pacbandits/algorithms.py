@@ -14,6 +14,7 @@ from pacbandits.paper.coda_oracle import CodaOracle
 from pacbandits.paper.rage import Rage
 from pacbandits.paper.rage_free import RageFree
 from pacbandits.realizable.algorithm import LinearRage
+from pacbandits.rivals.per_context import PerContext
 from pacbandits.trials.coda import Coda
 from pacbandits.trials.protocol import Algorithm, Profile, Registered, Setting
 from pacbandits.trials.uniform import Uniform
@@ -27,6 +28,7 @@ _ALL: tuple[type[Registered[Any]], ...] = (
     CodaPaper,
     CodaOracle,
     CodaCommon,
+    PerContext,
 )
 ALGORITHMS: dict[str, type[Registered[Any]]] = {algorithm.name: algorithm for algorithm in _ALL}
 

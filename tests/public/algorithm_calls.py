@@ -10,6 +10,7 @@ from pacbandits.paper.coda_common import CodaCommon
 from pacbandits.paper.coda_oracle import CodaOracle
 from pacbandits.paper.rage import Rage
 from pacbandits.paper.rage_free import RageFree
+from pacbandits.rivals.per_context import PerContext
 from pacbandits.simulation import repeat
 from tests.public.calls import ASKED, ASKED_BEYOND, ASKED_KINDS, Call
 from tests.public.things import (
@@ -186,6 +187,13 @@ ALGORITHM_CALLS: dict[str, Callable[[], Call]] = {
         {**ASKED_KINDS, "pilot": "whole", "sampled_contexts": "whole", "rewards": "record"},
         optional=("pilot", "sampled_contexts"),
         beyond={**ASKED_BEYOND, "epsilon": (0, 1e-10), "pilot": (0, -1), "sampled_contexts": (0, -1)},
+    ),
+    "PerContext": lambda: Call(
+        PerContext,
+        {**ASKED, "rule": "lucb", "growth": 0.5, "sampled_contexts": 5, "rewards": pb.RewardBounds()},
+        {**ASKED_KINDS, "rule": "text", "growth": "number", "sampled_contexts": "whole", "rewards": "record"},
+        optional=("sampled_contexts",),
+        beyond={**ASKED_BEYOND, "rule": ("luck",), "growth": (0, -1), "sampled_contexts": (0, -1)},
     ),
     "Rage": lambda: of_the_paper(Rage),
     "RageFree": lambda: of_the_paper(RageFree),
