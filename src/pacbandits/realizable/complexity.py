@@ -15,6 +15,7 @@ from pacbandits.arrays import FloatArray, IntArray
 from pacbandits.checks import positive
 from pacbandits.complexity import bounds
 from pacbandits.complexity.gaps import Truth, check_truth
+from pacbandits.complexity.laws import Law, law_of
 from pacbandits.confidence import check_delta, check_epsilon
 from pacbandits.policies.base import EnumeratedClass, EveryMap, PolicyClass, check_class
 from pacbandits.progress import Progress, listener
@@ -54,7 +55,7 @@ class RealizableComplexity:
 
     Numbers of samples:
 
-    lower_bound: what any algorithm needs, for ε = 0.
+    lower_bound: what any algorithm needs, for ε = 0 and Gaussian noise.
     minimax_bound: what suffices for every problem of this rank, up to a constant.
     confidence_price: 2ρ_σ log(1/2.4δ), what confidence alone costs.
     union_price: 2ρ_σ(min(log cover, log|Π|) + log(1/δ)), with the best design.
@@ -152,9 +153,10 @@ def measure_realizable(
         tell("ρ_σ")
         sigma = rho(noise, known=plain.points)
     notes = _notes(instance, plain, sigma, noise)
-    lower = bounds.lower_bound(sigma.lower, delta=delta) if epsilon == 0 else None
+    lower = bounds.lower_bound(sigma.lower, delta=delta) if epsilon == 0 and law_of(truth) is Law.GAUSSIAN else None
     if lower is None:
-        notes["lower_bound"] = "a theorem for ε = 0 only"
+        where = "ε = 0" if epsilon > 0 else "Gaussian noise"
+        notes["lower_bound"] = f"a theorem for {where} only"
     log_size = _log_size(instance, policies)
     cover = log_cover(instance.own.rank, epsilon=epsilon)
     union = min(cover, log_size)
