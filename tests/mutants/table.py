@@ -1055,8 +1055,8 @@ COMPLEXITY = (
     Mutant(
         "the lower bound is as printed",
         "complexity/bounds.py",
-        "_times(2.0 * rho_sigma, least_divergence(delta))\n\n\ndef paper",
-        "_times(rho_sigma, least_divergence(delta))\n\n\ndef paper",
+        "_times(2.0 * rho_sigma, least_divergence(delta))\n\n\ndef coin",
+        "_times(rho_sigma, least_divergence(delta))\n\n\ndef coin",
         "complexity/test_measure.py::test_lower_bound_needs_a_single_right_answer",
     ),
     Mutant(

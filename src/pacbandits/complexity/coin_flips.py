@@ -205,9 +205,10 @@ def _best_weights(weights: FloatArray, divergences: FloatArray) -> tuple[FloatAr
     minimise Σ_c ν_c y_c subject to y_c ≥ Σ_k λ_k d_k(c, a), Σ λ = 1; the design is read off the multipliers.
     """
     k, n, n_actions = divergences.shape
-    even = np.full((n, n_actions), 1.0 / n_actions)
+    even: FloatArray = np.full((n, n_actions), 1.0 / n_actions)
+    alike: FloatArray = np.full((k,), 1.0 / k)
     if k == 1:
-        return np.ones(1), even
+        return alike, even
     # Scaled to the size of one: solvers have absolute tolerances.
     scale = float(np.einsum("kna,n->k", divergences, weights).min()) or 1.0
     rows = divergences.reshape(k, n * n_actions).T / scale
@@ -222,8 +223,8 @@ def _best_weights(weights: FloatArray, divergences: FloatArray) -> tuple[FloatAr
         method="highs",
     )
     if found.x is None:
-        return np.full(k, 1.0 / k), even
-    shares = np.maximum(found.x[:k], 0.0)
-    design = np.maximum(-found.ineqlin.marginals.reshape(n, n_actions), 0.0)
+        return alike, even
+    shares: FloatArray = np.maximum(np.asarray(found.x[:k], dtype=np.float64), 0.0)
+    design = np.maximum(-np.asarray(found.ineqlin.marginals, dtype=np.float64).reshape(n, n_actions), 0.0)
     total = design.sum(axis=1, keepdims=True)
-    return shares / shares.sum(), np.where(total > 0, design / np.where(total > 0, total, 1.0), even)
+    return shares / float(shares.sum()), np.where(total > 0, design / np.where(total > 0, total, 1.0), even)
