@@ -47,7 +47,7 @@ def nearest(problem, row, best, propensities, epsilon):
 def test_means_are_moved_by_their_equation(means, strength):
     r, m = np.array([means]), np.array([strength])
     up, down = raise_means(r, m), lower_means(r, m)
-    assert (0 <= down).all() and (down <= r).all() and (r <= up).all() and (up <= 1).all()
+    assert 0 <= down[0] <= r[0] <= up[0] <= 1
     assert up - r == pytest.approx(m * up * (1 - up), rel=1e-5, abs=1e-7 * max(strength, 1))
     assert r - down == pytest.approx(m * down * (1 - down), rel=1e-5, abs=1e-7 * max(strength, 1))
 
