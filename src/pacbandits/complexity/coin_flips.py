@@ -39,13 +39,13 @@ special: Any = scipy.special
 
 # Of the table of rivals, policies × contexts: all of a class up to the first, never more than the second.
 _MAX_LISTED_ENTRIES = 10_000
-_MAX_ENTRIES = 1_000_000
+_MAX_ENTRIES = 200_000
 # Of a linear programme, alternatives × contexts × actions.
-_MAX_PROGRAMME_ENTRIES = 300_000
-_MAX_ROUNDS = 12
+_MAX_PROGRAMME_ENTRIES = 200_000
+_MAX_ROUNDS = 6
 _TOLERANCE = 0.01  # of the divergence, relative
-_LEAST_PROGRESS = 0.002  # of a round, relative
-_BISECTIONS = 60
+_LEAST_PROGRESS = 0.005  # of a round, relative
+_BISECTIONS = 40
 _EVEN_SHARE = 0.05  # of the first design, so that no action is out of sight
 
 
@@ -109,7 +109,7 @@ class _CoinFlips:
         up, down = self.means[rows, self.table], np.broadcast_to(self.means[rows, self.best], self.table.shape)
         p_up = propensities[rows, self.table]
         p_down = np.broadcast_to(propensities[rows, self.best], self.table.shape)
-        low, high = np.full(len(self.table), -60.0), np.full(len(self.table), 60.0)  # of log μ
+        low, high = np.full(len(self.table), -40.0), np.full(len(self.table), 40.0)  # of log μ
         for _ in range(_BISECTIONS):
             middle = (low + high) / 2
             factor = np.exp(middle)[:, None]
@@ -220,7 +220,7 @@ def _best_weights(weights: FloatArray, divergences: FloatArray) -> tuple[FloatAr
         A_eq=np.concatenate([np.ones(k), np.zeros(n)])[None, :],
         b_eq=[1.0],
         bounds=(0, None),
-        method="highs",
+        method="highs-ipm",
     )
     if found.x is None:
         return alike, even
