@@ -72,7 +72,7 @@ def test_no_design_tells_the_answers_apart_sooner(seed, share):
     ]
     reached = [min(nearest(problem, row, gaps.best_actions, p, epsilon) for row in rivals) for p in tried]
     assert max(reached) <= least * (1 + 1e-5)
-    assert max(reached) > 0.75 * least
+    assert max(reached) > 0.6 * least
 
 
 def test_sure_coins_ties_and_lone_policies():
