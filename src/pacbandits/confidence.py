@@ -87,8 +87,9 @@ def check_noise(variance: object, *, name: str = "noise") -> float:
 def round_confidence(delta: float, *, round_number: int, log_size: float) -> float:
     """log(1/δ_l) with `δ_l = 3δ/(π² l² |Π|²)`, for a two-sided event on every pair of policies in round l = 1, 2, ….
 
-    As Σ 1/l² = π²/6, all those events together fail with probability at most Σ_l 2 |Π|² δ_l = δ. The paper's δ/(2l²|Π|)
-    leaves out pairs and both sides (corrections, row 6).
+    As Σ 1/l² = π²/6, all those events together fail with probability at most Σ_l 2 |Π|² δ_l = δ. Of the paper's, the
+    δ/(2l²|Π|) of Algorithms 1 and 2 counts one side (and in the second one policy for a pair), and the δ/(l²|Π|²) of
+    CODA one side and a series that exceeds 1 (corrections, row 6).
     """
     return math.log(math.pi**2 * round_number**2 / 3.0) - math.log(delta) + 2.0 * log_size
 

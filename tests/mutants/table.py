@@ -1111,9 +1111,23 @@ COMPLEXITY = (
     Mutant(
         "the lower bound is as printed",
         "complexity/bounds.py",
-        "_times(2.0 * rho_sigma, least_divergence(delta))\n\n\ndef paper",
-        "_times(rho_sigma, least_divergence(delta))\n\n\ndef paper",
+        "_times(2.0 * rho_sigma, least_divergence(delta))\n\n\ndef coin",
+        "_times(rho_sigma, least_divergence(delta))\n\n\ndef coin",
         "complexity/test_measure.py::test_lower_bound_needs_a_single_right_answer",
+    ),
+    Mutant(
+        "the paper's lower bounds whatever the noise",
+        "complexity/measure.py",
+        "return self.epsilon == 0 and has_unit_noise(self.truth)",
+        "return self.epsilon == 0",
+        "complexity/test_coin_flips.py::test_printed_bounds_are_shown_for_the_papers_noise_alone",
+    ),
+    Mutant(
+        "coin flips seen from the least telling action",
+        "complexity/coin_flips.py",
+        'np.einsum("k,kna->na", shares, kept).max(axis=1)',
+        'np.einsum("k,kna->na", shares, kept).min(axis=1)',
+        "complexity/test_coin_flips.py::test_no_design_tells_the_answers_apart_sooner",
     ),
     Mutant(
         "a divergence that is too large",
