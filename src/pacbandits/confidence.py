@@ -103,6 +103,16 @@ def catoni_scale(variance: FloatArray, *, samples: int, confidence: float) -> Fl
     return np.where(variance > 0, alpha, 0.0)
 
 
+def has_catoni_radius(samples: int, *, confidence: float, scale: float) -> bool:
+    """Whether a round is long enough, `n ≥ 4cL`, for its means to be taken for estimates; `scale` c = 1 for the proof.
+
+    A shorter one has `s²V < ε_l²` in `rage-features` and `s²V < (ε_l + Δ̂/4)²/392` in `rage-free-features`. As a gap
+    is at most √V there (Cauchy and Schwarz: ⟨x, θ*⟩² ≤ ‖x‖²_{A⁻¹} · θ*ᵀAθ*, and θ*ᵀAθ* = E r(c, a)² ≤ 1), an estimate
+    of 0 errs by no more than Catoni's radius is to be in a longer one: ε_l, and (√2/28)(ε_l + Δ̂/4).
+    """
+    return samples >= 4.0 * scale * confidence
+
+
 def regularised_radius(gamma: FloatArray, variance: FloatArray, *, samples: int, confidence: float) -> FloatArray:
     """`2(γV + L/(γn))`: the regularised estimate of a gap errs by more with probability at most 2e^{−L} (Lemma `EE`).
 
