@@ -9,6 +9,8 @@ from pacbandits.checks import instance
 from pacbandits.errors import InputError, nearest, plain
 from pacbandits.options import Option, check_options, declared_options, parse_spec, read_options
 from pacbandits.paper.coda import CodaPaper
+from pacbandits.paper.coda_common import CodaCommon
+from pacbandits.paper.coda_oracle import CodaOracle
 from pacbandits.paper.rage import Rage
 from pacbandits.paper.rage_features import RageFeatures
 from pacbandits.paper.rage_free import RageFree
@@ -25,6 +27,8 @@ _ALL: tuple[type[Registered[Any]], ...] = (
     Rage,
     RageFree,
     CodaPaper,
+    CodaOracle,
+    CodaCommon,
     RageFeatures,
     RageFreeFeatures,
 )

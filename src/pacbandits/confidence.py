@@ -28,9 +28,21 @@ RAGE_FREE_FACTOR = 1568.0
 CODA_SLOPE = 1.0 / 8.0
 CODA_WIDTH_WEIGHT = 8.0
 CODA_FACTOR = (2.0 * CODA_WIDTH_WEIGHT) ** 2
+# In CODA through oracles, gaps are estimated from above and the same width is asked of −Δ̂/2, in the place of −Δ̂/8
+# (docs/algorithms.md, coda-oracle): a, and the β of γ = βL/(n ε_l), one γ for the estimates of a round.
+CODA_ORACLE_SLOPE = 1.0 / 2.0
+CODA_ORACLE_GAMMA_WEIGHT = 8.0
 # The same with one γ for every policy: 8L/(γn) = ε_l/2 fixes γ, and what is left asks for n ≥ 256 LV/(ε_l(ε_l + Δ̂/4)).
 COMMON_GAMMA_SLOPE = 2.0 * CODA_SLOPE
 
+# On the good event no best policy (Δ = 0) has an estimated gap Δ̂_l of more than so many ε_l: where all others have, it is
+# the only best one, and the rounds end (docs/algorithms.md, "Rounds that end").
+#   rage-free    Δ̂_l ≤ w_π + w_π̂ − Δ(π̂_l) with w = (√2/28)(2ε_l + 5Δ/16): 4·√2/28
+#   coda-paper   Δ̂_l ≤ 2u_π + 2u_π̂ − Δ(π̂_l) with u = tε_l + 5Δ/256, t ≤ 11/48: 4·11/48
+#   coda-oracle  Δ̂_l ≤ 4u_π − Δ(π̂_l) with u ≤ ε_l/4
+RAGE_FREE_BEST_GAP = math.sqrt(2.0) / 7.0
+CODA_BEST_GAP = 11.0 / 12.0
+CODA_ORACLE_BEST_GAP = 1.0
 
 # Of noise, so that its square and inverse are numbers.
 MIN_NOISE, MAX_NOISE = 1e-100, 1e100
@@ -79,6 +91,14 @@ def round_confidence(delta: float, *, round_number: int, log_size: float) -> flo
     leaves out pairs and both sides (corrections, row 6).
     """
     return math.log(math.pi**2 * round_number**2 / 3.0) - math.log(delta) + 2.0 * log_size
+
+
+def oracle_confidence(delta: float, *, round_number: int, log_size: float) -> float:
+    """log(1/δ_l) with `δ_l = 3δ/(π² l² |Π|)`, for a two-sided event on every policy against q in round l = 1, 2, ….
+
+    q is fixed before the round, so no pairs are needed (corrections, row 29): Σ_l 2 |Π| δ_l = δ.
+    """
+    return round_confidence(delta, round_number=round_number, log_size=log_size / 2.0)
 
 
 def catoni_radius(variance: FloatArray, *, samples: int, confidence: float) -> FloatArray:
@@ -135,6 +155,11 @@ def common_gamma(epsilon: float, *, samples: int, confidence: float) -> float:
     return 2.0 * CODA_WIDTH_WEIGHT * confidence / (samples * epsilon)
 
 
+def round_gamma(epsilon: float, *, samples: int, confidence: float) -> float:
+    """The γ of a round of CODA through oracles: `L/(γn) = ε_l/8`."""
+    return CODA_ORACLE_GAMMA_WEIGHT * confidence / (samples * epsilon)
+
+
 def elimination_samples(rho: float, *, epsilon: float, confidence: float, second_moment: float, scale: float) -> int:
     """`n_l = ⌈c · 4 s² ε_l⁻² ρ(Π_l) L⌉`, at least 1; `scale` c = 1 for the guarantee."""
     return whole_samples(scale * ELIMINATION_FACTOR * second_moment * rho * confidence / epsilon**2)
@@ -150,9 +175,12 @@ def ratio_samples(value: float, *, factor: float, confidence: float, second_mome
 #   rage        4 · 4 · 16, as Π_l has gaps of at most 4ε_l and V_{π,π'} ≤ 4 max V_{π,π*}
 #   rage-free   1568 · max_x 2(max(x, 1)² + 4)/max(1, 3x/16)²,            largest at x = 16/3
 #   coda-paper   256 · max_x 2(max(x, 1)² + 4)/max(1, 1/2 + 3x/32)²,      largest as x → ∞
+# and by V_{π,q} ≤ V_{π,π*} + V_{q,π*} with Δ̂ ≥ max(0, Δ − 2ε_l):
+#   coda-oracle  256 · max_x (max(x, 1)² + 4)/max(1, x/2)²,               largest at x = 2
 RAGE_THEOREM_FACTOR = 256.0
 RAGE_FREE_THEOREM_FACTOR = RAGE_FREE_FACTOR * 2.0 * ((16.0 / 3.0) ** 2 + 4.0)
 CODA_THEOREM_FACTOR = CODA_FACTOR * 2.0 * (32.0 / 3.0) ** 2
+CODA_ORACLE_THEOREM_FACTOR = CODA_FACTOR * 8.0
 # With a common γ the same holds of the linear price ρ' = min_p max_π V_π/(ε_l max(Δ, ε_l)), as V_{π,q} ≤
 # 2ρ'ε_l(max(Δ, ε_l) + 2ε_l): 256 · max_x 2(max(x, 1) + 2)/max(1, 3x/16).
 COMMON_GAMMA_THEOREM_FACTOR = CODA_FACTOR * 2.0 * (16.0 / 3.0 + 2.0)

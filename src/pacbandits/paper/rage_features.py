@@ -68,7 +68,7 @@ class RageFeatures(FeatureRage):
             listing,
             contexts,
             listing.policy(int(alive[0])),
-            finished=bool(alone or self.epsilon >= 1),
+            finished=bool(alone or self.any_will_do),
             listing=listing,
             population=population,
             alive=alive,
@@ -102,7 +102,7 @@ class RageFeatures(FeatureRage):
         stays = beaten <= max(plan.epsilon, beaten[best])
         left = alive[stays]
         alone = not apart(state.points[left], reference=state.points[alive[best]]).any()
-        late = plan.epsilon <= self.epsilon / 2
+        late = self.fine_enough(plan.round_number - 1)
         return state.after(
             plan,
             log,

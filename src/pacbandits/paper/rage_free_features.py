@@ -6,7 +6,7 @@
         Δ̂_l(π, q) = Cat{⟨φ_q − φ_π, A(p)⁻¹ φ(c_i, a_i) r_i⟩}, or 0 where n_l < 4 log(1/δ_l)  (corrections, row 3)
         π̂_l = argmin_π Δ̂_l(π, q)                                                  (corrections, row 4)
         Δ̂_l(π) = Δ̂_l(π, q) − Δ̂_l(π̂_l, q) ≥ 0                                      (corrections, row 14)
-        stop as soon as every π with another φ_π than π̂_l's has Δ̂_l(π) > 2ε_l: then π̂_l is the best
+        stop with π̂_l also when Δ̂_l(π) > (√2/7) ε_l for every π of another φ_π: no best policy has that much
 
 The proof is in docs/realizable.md.
 """
@@ -19,7 +19,7 @@ from typing import ClassVar
 import numpy as np
 
 from pacbandits.arrays import FloatArray
-from pacbandits.confidence import RAGE_FREE_FACTOR, RAGE_FREE_SLOPE, ratio_samples, round_epsilon
+from pacbandits.confidence import RAGE_FREE_BEST_GAP, RAGE_FREE_FACTOR, RAGE_FREE_SLOPE, ratio_samples, round_epsilon
 from pacbandits.paper.given_features import FeatureRage, FeatureState, apart
 from pacbandits.policies.base import PolicyClass
 from pacbandits.progress import Progress
@@ -61,7 +61,7 @@ class RageFreeFeatures(FeatureRage):
             listing,
             contexts,
             listing.policy(0),
-            finished=bool(alone or self.epsilon >= 1),
+            finished=bool(alone or self.any_will_do),
             listing=listing,
             population=population,
             best=0,
@@ -88,12 +88,13 @@ class RageFreeFeatures(FeatureRage):
         gaps = self.estimate(state, plan, log, directions=state.points[state.best] - state.points)
         best = int(gaps.argmin())
         gaps = gaps - gaps[best]
-        others = apart(state.points, reference=state.points[best])
+        near = state.points[gaps <= RAGE_FREE_BEST_GAP * plan.epsilon]
+        alone = not apart(near, reference=state.points[best]).any()
         return state.after(
             plan,
             log,
             policy=state.listing.policy(best),
-            finished=bool(plan.epsilon <= self.epsilon or (gaps[others] > 2.0 * plan.epsilon).all()),
+            finished=bool(alone or self.fine_enough(plan.round_number)),
             best=best,
             gaps=gaps,
         )
