@@ -8,7 +8,9 @@ import pacbandits as pb
 from pacbandits.paper.coda import CodaPaper
 from pacbandits.paper.coda_common import CodaCommon
 from pacbandits.paper.rage import Rage
+from pacbandits.paper.rage_features import RageFeatures
 from pacbandits.paper.rage_free import RageFree
+from pacbandits.paper.rage_free_features import RageFreeFeatures
 from pacbandits.simulation import repeat
 from tests.public.calls import ASKED, ASKED_BEYOND, ASKED_KINDS, Call
 from tests.public.things import (
@@ -188,6 +190,8 @@ ALGORITHM_CALLS: dict[str, Callable[[], Call]] = {
     ),
     "Rage": lambda: of_the_paper(Rage),
     "RageFree": lambda: of_the_paper(RageFree),
+    "RageFeatures": lambda: of_the_paper(RageFeatures),
+    "RageFreeFeatures": lambda: of_the_paper(RageFreeFeatures),
     "CodaCommon": lambda: of_the_paper(CodaCommon),
     "CodaPaper": lambda: of_the_paper(CodaPaper),
     "CodaPaper by FW-GD": lambda: Call(
