@@ -271,6 +271,18 @@ def self_normalised_bound(information: FloatArray, prior: FloatArray, *, noise: 
     return 2.0 * noise * (grown / 2.0 - math.log(delta))
 
 
+def fixed_design_bound(rank: int, *, noise: float, delta: float) -> float:
+    """`R²(r + 2√(rL) + 2L)` with L = log(1/δ): what `‖Σ φ η‖²_{V⁻¹}` exceeds with probability at most δ.
+
+    For V = Σ φφᵀ of rank r and independent R²-sub-Gaussian noise η, given contexts and actions that were chosen without
+    a look at rewards. With a standard normal g ∈ R^r and Z = V^{−½} Σ φη, `E exp(s‖Z‖²) = E exp(√(2s)⟨g, Z⟩) ≤
+    E exp(sR²‖g‖²) = (1 − 2sR²)^(−r/2)`, as for R² times a χ² of r degrees, and of that the bound is Laurent and
+    Massart's (2000, Lemma 1).
+    """
+    confidence = -math.log(delta)
+    return noise * (rank + 2.0 * math.sqrt(rank * confidence) + 2.0 * confidence)
+
+
 def residual_bound(samples: int, *, noise: float, alpha: float) -> float:
     """`R²(n + 2√(nL) + 2L)` with L = log(n(n + 1)/α): what Σ η² exceeds, for any n ever, with probability at most α.
 

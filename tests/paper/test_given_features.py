@@ -181,7 +181,7 @@ def test_no_gap_is_larger_than_the_root_of_its_variance(seed):
 
 
 def test_two_facts_of_one_hot_features_that_fail_for_others():
-    """One context, three actions of features 0, 1, 2: V is 4 where 1 + 1 and, at p on the last, 4P is larger than V."""
+    """One context, actions of features 0, 1, 2, p on the last: V is 1 for the outer ones, and 1/4 for neighbours."""
     phi = np.array([[[0.0], [1.0], [2.0]]])
     inverse = np.linalg.inv(information(phi, np.ones(1), np.array([[0.0, 0.0, 1.0]])))[0, 0]
     near, far = 1.0 * inverse, 4.0 * inverse

@@ -11,6 +11,7 @@ from pacbandits.paper.rage import Rage
 from pacbandits.paper.rage_features import RageFeatures
 from pacbandits.paper.rage_free import RageFree
 from pacbandits.paper.rage_free_features import RageFreeFeatures
+from pacbandits.rivals.planner_sampler import PlannerSampler
 from pacbandits.simulation import repeat
 from tests.public.calls import ASKED, ASKED_BEYOND, ASKED_KINDS, Call
 from tests.public.things import (
@@ -187,6 +188,13 @@ ALGORITHM_CALLS: dict[str, Callable[[], Call]] = {
         {**ASKED_KINDS, "pilot": "whole", "sampled_contexts": "whole", "rewards": "record"},
         optional=("pilot", "sampled_contexts"),
         beyond={**ASKED_BEYOND, "epsilon": (0, 1e-10), "pilot": (0, -1), "sampled_contexts": (0, -1)},
+    ),
+    "PlannerSampler": lambda: Call(
+        PlannerSampler,
+        {**ASKED, "regularisation": 0.5, "sampled_contexts": 5, "rewards": pb.RewardBounds()},
+        {**ASKED_KINDS, "regularisation": "number", "sampled_contexts": "whole", "rewards": "record"},
+        optional=("sampled_contexts",),
+        beyond={**ASKED_BEYOND, "epsilon": (0, 1e-10), "regularisation": (0, -1), "sampled_contexts": (0, -1)},
     ),
     "Rage": lambda: of_the_paper(Rage),
     "RageFree": lambda: of_the_paper(RageFree),
