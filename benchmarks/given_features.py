@@ -1,4 +1,4 @@
-"""RAGE for given features beside RAGE for one-hot ones, and beside what the product would take.
+"""RAGE for given features, and planner and sampler, beside linear-rage and beside what assumes nothing of rewards.
 
 python -m benchmarks.given_features [runs]
 """
@@ -11,6 +11,8 @@ import sys
 import pacbandits as pb
 from benchmarks.measuring import print_table
 from pacbandits.complexity import measure_gaps, measure_rho
+from pacbandits.confidence import fixed_design_bound
+from pacbandits.policies.trivial import Trivial
 from pacbandits.realizable.complexity import measure_realizable
 
 EPSILON, DELTA = 0.05, 0.05
@@ -24,6 +26,8 @@ REALIZABLE = ("linear-rage", "planner-sampler", "rage-features", "rage-free-feat
 AGNOSTIC = ("coda", "rage", "rage-free")
 ACTIONS = (2, 4, 8, 16, 32)
 GROWING = "linear:dimension=4,actions={},policies=60,seed=1"
+DIMENSIONS = (2, 4, 8)
+WIDENING = "linear:dimension={},actions=16,contexts=100,seed=1"
 
 
 def play(spec: str, algorithm: str, *, runs: int, epsilon: float = EPSILON) -> tuple[float, int]:
@@ -74,9 +78,29 @@ def by_actions(runs: int) -> None:
     print_table(f"`{GROWING.format('…')}`, ε = δ = {EPSILON}, medians of {runs} runs", head, rows)
 
 
+def by_dimension(runs: int) -> None:
+    """Over all policies: what is planned for every direction alike, and what asks for gaps."""
+    rows: list[list[str]] = []
+    for dimension in DIMENSIONS:
+        spec = WIDENING.format(dimension)
+        problem = pb.load_problem(spec)
+        every = Trivial(len(problem.population), problem.n_actions)
+        cells: list[float] = []
+        for name in ("planner-sampler", "linear-rage"):
+            done = [
+                pb.run(problem, every, algorithm=name, epsilon=EPSILON, delta=DELTA, rng=seed) for seed in range(runs)
+            ]
+            cells.append(statistics.median(run.samples for run in done))
+        most = 4 * dimension * fixed_design_bound(dimension, noise=0.25, delta=DELTA) / EPSILON**2
+        rows.append([str(dimension), f"{most:,.0f}", *(f"{cell:,.0f}" for cell in cells)])
+    head = ["d", "4dB/ε²", "planner-sampler", "linear-rage"]
+    print_table(f"`{WIDENING.format('…')}`, all policies, ε = δ = {EPSILON}, medians of {runs} runs", head, rows)
+
+
 def main(runs: int = 5) -> None:
     side_by_side(runs)
     by_actions(runs)
+    by_dimension(min(runs, 3))
 
 
 if __name__ == "__main__":

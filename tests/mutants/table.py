@@ -1015,6 +1015,20 @@ PAPER = (
         "paper/test_given_features.py::test_contexts_without_names_are_played_and_priced_by_gain",
     ),
     Mutant(
+        "the noise of a fixed design is bounded with half of log(1/δ)",
+        "confidence.py",
+        "2.0 * math.sqrt(rank * confidence) + 2.0 * confidence)",
+        "2.0 * math.sqrt(rank * confidence) + confidence)",
+        "rivals/test_planner_sampler.py::test_the_bound_on_the_noise_holds_and_is_not_idle",
+    ),
+    Mutant(
+        "the sampler stops by one action's uncertainty, not by differences",
+        "rivals/planner_sampler.py",
+        "apart = squares[:, :, None] + squares[:, None, :] - 2.0 * own @ own.transpose(0, 2, 1)",
+        "apart = np.maximum(squares[:, :, None], squares[:, None, :])",
+        "rivals/test_planner_sampler.py::test_uncertainty_is_its_definition",
+    ),
+    Mutant(
         "rage-features stops when survivors are 2ε-good",
         "paper/rage_features.py",
         "beaten[best] + plan.epsilon <= self.epsilon",

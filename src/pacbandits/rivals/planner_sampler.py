@@ -37,7 +37,7 @@ from pacbandits.checks import instance, positive, settle
 from pacbandits.confidence import check_delta, check_positive_epsilon, fixed_design_bound, whole_samples
 from pacbandits.errors import InputError
 from pacbandits.options import About
-from pacbandits.policies.base import EnumeratedClass, GreedyClass, PolicyClass, check_class
+from pacbandits.policies.base import EnumeratedClass, FiniteSetClass, GreedyClass, PolicyClass, check_class
 from pacbandits.policies.features import FeatureMap, map_for
 from pacbandits.policies.greedy import GreedyPolicy
 from pacbandits.progress import Progress
@@ -262,6 +262,8 @@ class PlannerSampler:
         check_played(state, plan, log, rewards=self.rewards)
         if not isinstance(plan.sampler, MixtureSampler):
             raise InputError(f"{self.name} absorbs plans of its own, not one of a {type(plan.sampler).__name__}")
+        if isinstance(state.policies, FiniteSetClass):
+            log.contexts.require_ids(below=state.policies.n_contexts)
         population = state.population
         own = played_coordinates(log, population.features, population.span)
         weighted = own * log.repeats[:, None]
