@@ -35,8 +35,8 @@ CODA_ORACLE_GAMMA_WEIGHT = 8.0
 # The same with one γ for every policy: 8L/(γn) = ε_l/2 fixes γ, and what is left asks for n ≥ 256 LV/(ε_l(ε_l + Δ̂/4)).
 COMMON_GAMMA_SLOPE = 2.0 * CODA_SLOPE
 
-# On the good event no best policy (Δ = 0) has an estimated gap Δ̂_l of more than so many ε_l: where all others have, it is
-# the only best one, and the rounds end (docs/algorithms.md, "Rounds that end").
+# On the good event no best policy (Δ = 0) has an estimated gap Δ̂_l of more than so many ε_l: where all others have,
+# π̂_l is the only best one, and the rounds end (docs/algorithms.md, "Rounds that end").
 #   rage-free    Δ̂_l ≤ w_π + w_π̂ − Δ(π̂_l) with w = (√2/28)(2ε_l + 5Δ/16): 4·√2/28
 #   coda-paper   Δ̂_l ≤ 2u_π + 2u_π̂ − Δ(π̂_l) with u = tε_l + 5Δ/256, t ≤ 11/48: 4·11/48
 #   coda-oracle  Δ̂_l ≤ 4u_π − Δ(π̂_l) with u ≤ ε_l/4

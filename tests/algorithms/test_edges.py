@@ -70,7 +70,7 @@ def test_options_that_are_not_declared_or_not_permitted_are_refused(name):
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        *(({"epsilon": epsilon}, "needs an epsilon above 0") for epsilon in (0.0, -0.1, float("nan"), float("inf"))),
+        *(({"epsilon": epsilon}, "epsilon") for epsilon in (-0.1, float("nan"), float("inf"))),
         *(({"delta": delta}, "delta must lie strictly between 0 and 1") for delta in (0.0, 1.0, -0.1, float("nan"))),
     ],
 )
@@ -78,6 +78,14 @@ def test_epsilon_and_delta_must_make_sense(name, wrong, message):
     problem = problem_of(next(spec for other, spec in CASES if other == name))
     with pytest.raises(InputError, match=message) as caught:
         make(name, problem, **wrong)
+    assert one_line(caught)
+
+
+@pytest.mark.parametrize("name", ["linear-rage", "planner-sampler"])
+def test_who_cannot_do_without_an_epsilon_says_so(name):
+    problem = problem_of(next(spec for other, spec in CASES if other == name))
+    with pytest.raises(InputError, match="needs an epsilon above 0") as caught:
+        make(name, problem, epsilon=0.0)
     assert one_line(caught)
 
 

@@ -362,7 +362,7 @@ def test_errors_are_as_rare_as_delta_says(name, spec):
 def test_errors_are_as_rare_as_delta_says_over_many_runs(name, spec):
     for delta in (0.3, 1e-3):
         assert errors(name, spec, runs=80, delta=delta) <= binom.ppf(0.99, 80, delta)
-    # With constants that only just suffice, in the place of those of the proof: still right.
+    # Also with what the constants give away: the factor for n ≥ 4L, and the slack of the induction.
     scale = {"rage-features": 0.5, "rage-free-features": 0.0475}[name]
     assert errors(name, spec, runs=80, delta=0.3, scale=scale) <= binom.ppf(0.99, 80, 0.3)
 

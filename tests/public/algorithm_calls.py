@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pacbandits as pb
 from pacbandits.paper.coda import CodaPaper
 from pacbandits.paper.coda_common import CodaCommon
+from pacbandits.paper.coda_oracle import CodaOracle
 from pacbandits.paper.rage import Rage
 from pacbandits.paper.rage_features import RageFeatures
 from pacbandits.paper.rage_free import RageFree
@@ -53,7 +54,7 @@ def of_the_paper(kind: Callable[..., object]) -> Call:
         optional=("sampled_contexts",),
         beyond={
             **ASKED_BEYOND,
-            "epsilon": (0, -0.1, 1e-200),
+            "epsilon": (-0.1, 1e-200),
             "scale": (0, -1),
             "floor": (-0.1, 1),
             "precision": (0, -1),
@@ -202,6 +203,13 @@ ALGORITHM_CALLS: dict[str, Callable[[], Call]] = {
     "RageFreeFeatures": lambda: of_the_paper(RageFreeFeatures),
     "CodaCommon": lambda: of_the_paper(CodaCommon),
     "CodaPaper": lambda: of_the_paper(CodaPaper),
+    "CodaOracle": lambda: of_the_paper(CodaOracle),
+    "CodaOracle by FW-GD": lambda: Call(
+        CodaOracle,
+        {**ASKED, "smoothing": 0.1, "solver": "fw-gd"},
+        {"smoothing": "number", "solver": "text"},
+        beyond={"smoothing": (0, -1), "solver": ("simplex",)},
+    ),
     "CodaPaper by FW-GD": lambda: Call(
         CodaPaper,
         {**ASKED, "smoothing": 0.1, "solver": "fw-gd"},

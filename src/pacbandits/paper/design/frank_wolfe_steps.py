@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pacbandits.arrays import FloatArray
+from pacbandits.arrays import IntArray
 from pacbandits.checks import instance
 from pacbandits.confidence import CODA_WIDTH_WEIGHT
 from pacbandits.design import DesignTask, Shifted
@@ -92,7 +92,7 @@ class _Steps:
         self.target = tolerance * self.scale.epsilon
         self.samples = 1
         self.policies: list[Policy] = []
-        self.rows: list[FloatArray] = []
+        self.rows: list[IntArray] = []
         self.gaps: list[float] = []
         self.weights = np.empty(0)
         self.steps = 0
@@ -101,7 +101,7 @@ class _Steps:
 
     def run(self, max_steps: int, progress: Progress | None) -> SteppedDesign:
         self._join(self._step().policy)
-        share, primal = _SETTLED_SHARE, np.inf
+        share, primal, best = _SETTLED_SHARE, np.inf, self.task.uniform_design()
         while True:
             ascent = self._settle(share)
             if ascent.dual > self.scale.epsilon and self.samples < _MAX_SAMPLES:

@@ -2,7 +2,8 @@
 
 The paper's Algorithm `c_csc` asks a constrained oracle and can go round for ever when two policies to be avoided
 have equal values; see row 24 of the corrections. `best_outside` is what the steps of `reductions` use, `some_outside`
-what ends the rounds of CODA; `best_outside_as_printed` is the paper's loop, for small classes, which only the tests of that correction run.
+what ends the rounds of CODA; `best_outside_as_printed` is the paper's loop, for small classes, which only the tests of
+that correction run.
 """
 
 from __future__ import annotations
