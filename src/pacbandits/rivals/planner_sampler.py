@@ -299,7 +299,7 @@ class PlannerSampler:
         words = (
             f"except with probability {self.delta:g} the policy is within {self.epsilon:g} of the best of its class; "
             f"assumes that mean rewards are linear in the given features, that interactions are independent, that "
-            f"{self.rewards.describe()}, and that "
+            f"{self.rewards.describe()}, that their noise is sub-Gaussian with proxy {self.rewards.proxy:g}, and that "
         )
         if self.sampled_contexts is None:
             words += "the distribution of contexts is known"
