@@ -261,6 +261,25 @@ def alarm_threshold(false_alarms: float) -> float:
     return math.log(2.0) - math.log(false_alarms)
 
 
+def arm_confidence(delta: float, *, n_contexts: int, n_actions: int) -> float:
+    """`log(|C||A|/δ)`: a best-arm identification in each of |C| contexts, with confidence for each of its |A| arms."""
+    return math.log(n_contexts) + math.log(n_actions) - math.log(delta)
+
+
+def arm_radius(plays: FloatArray, *, noise: float, confidence: float) -> FloatArray:
+    """`√(2R² (n + L)(L + log(1 + n/L)/2))/n`: the mean of an arm's n rewards errs by more, ever, w.p. at most e^(−L).
+
+    It is `self_normalised_bound` in one dimension, |Σ η|²/(n + Λ) ≤ 2R² log(√(1 + n/Λ) e^L), with Λ = L: for all n
+    together, two-sided, and whichever arms are played for whatever reason, as long as noise is R²-sub-Gaussian given
+    all that came before. Any Λ that is fixed beforehand will do. Gaps of 1 need n ≈ 8R²L plays, fewer prove nothing: so
+    n + Λ is hardly more than n, and a logarithm of n/L is all that a proof at all times costs. Infinite where n is 0.
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        spread = (plays + confidence) * (confidence + np.log1p(plays / confidence) / 2.0)
+        radius = np.sqrt(2.0 * noise * spread) / plays
+    return np.where(plays > 0, radius, np.inf)
+
+
 def self_normalised_bound(information: FloatArray, prior: FloatArray, *, noise: float, delta: float) -> float:
     """`2R² log(√(det(V + Λ)/det Λ)/δ)`: what `‖Σ φ η‖²_{(V + Λ)⁻¹}` exceeds, ever, with probability at most δ.
 

@@ -1428,6 +1428,30 @@ EXPERIMENTS = (
     ),
 )
 
+RIVALS = (
+    Mutant(
+        "every context has all of δ",
+        "confidence.py",
+        "return math.log(n_contexts) + math.log(n_actions) - math.log(delta)",
+        "return math.log(n_actions) - math.log(delta)",
+        "rivals/test_per_context.py::test_every_context_and_action_has_its_part_of_delta",
+    ),
+    Mutant(
+        "the mean of an arm has a radius for one time alone",
+        "confidence.py",
+        "(confidence + np.log1p(plays / confidence) / 2.0)",
+        "confidence",
+        "rivals/test_per_context.py::test_the_radius_holds_at_all_times_and_a_narrower_one_does_not",
+    ),
+    Mutant(
+        "a context is decided by the upper end of its leader",
+        "rivals/per_context.py",
+        "best_others <= bounds.lower[",
+        "best_others <= bounds.upper[",
+        "rivals/test_per_context.py::test_errors_are_as_rare_as_delta_says_and_a_narrower_radius_errs",
+    ),
+)
+
 MUTANTS: tuple[Mutant, ...] = (
     *THRESHOLDS,
     *SCORES,
@@ -1441,4 +1465,5 @@ MUTANTS: tuple[Mutant, ...] = (
     *LINEAR,
     *PLANNING,
     *EXPERIMENTS,
+    *RIVALS,
 )

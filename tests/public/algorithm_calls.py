@@ -12,6 +12,7 @@ from pacbandits.paper.rage import Rage
 from pacbandits.paper.rage_features import RageFeatures
 from pacbandits.paper.rage_free import RageFree
 from pacbandits.paper.rage_free_features import RageFreeFeatures
+from pacbandits.rivals.per_context import PerContext
 from pacbandits.rivals.planner_sampler import PlannerSampler
 from pacbandits.simulation import repeat
 from tests.public.calls import ASKED, ASKED_BEYOND, ASKED_KINDS, Call
@@ -196,6 +197,13 @@ ALGORITHM_CALLS: dict[str, Callable[[], Call]] = {
         {**ASKED_KINDS, "regularisation": "number", "sampled_contexts": "whole", "rewards": "record"},
         optional=("sampled_contexts",),
         beyond={**ASKED_BEYOND, "epsilon": (0, 1e-10), "regularisation": (0, -1), "sampled_contexts": (0, -1)},
+    ),
+    "PerContext": lambda: Call(
+        PerContext,
+        {**ASKED, "rule": "lucb", "growth": 0.5, "sampled_contexts": 5, "rewards": pb.RewardBounds()},
+        {**ASKED_KINDS, "rule": "text", "growth": "number", "sampled_contexts": "whole", "rewards": "record"},
+        optional=("sampled_contexts",),
+        beyond={**ASKED_BEYOND, "rule": ("luck",), "growth": (0, -1), "sampled_contexts": (0, -1)},
     ),
     "Rage": lambda: of_the_paper(Rage),
     "RageFree": lambda: of_the_paper(RageFree),
