@@ -12,9 +12,12 @@ from pacbandits.paper.coda import CodaPaper
 from pacbandits.paper.coda_common import CodaCommon
 from pacbandits.paper.coda_oracle import CodaOracle
 from pacbandits.paper.rage import Rage
+from pacbandits.paper.rage_features import RageFeatures
 from pacbandits.paper.rage_free import RageFree
+from pacbandits.paper.rage_free_features import RageFreeFeatures
 from pacbandits.realizable.algorithm import LinearRage
 from pacbandits.rivals.per_context import PerContext
+from pacbandits.rivals.planner_sampler import PlannerSampler
 from pacbandits.trials.coda import Coda
 from pacbandits.trials.protocol import Algorithm, Profile, Registered, Setting
 from pacbandits.trials.uniform import Uniform
@@ -28,6 +31,9 @@ _ALL: tuple[type[Registered[Any]], ...] = (
     CodaPaper,
     CodaOracle,
     CodaCommon,
+    RageFeatures,
+    RageFreeFeatures,
+    PlannerSampler,
     PerContext,
 )
 ALGORITHMS: dict[str, type[Registered[Any]]] = {algorithm.name: algorithm for algorithm in _ALL}

@@ -124,6 +124,16 @@ def catoni_scale(variance: FloatArray, *, samples: int, confidence: float) -> Fl
     return np.where(variance > 0, alpha, 0.0)
 
 
+def has_catoni_radius(samples: int, *, confidence: float, scale: float) -> bool:
+    """Whether a round is long enough, `n ≥ 4cL`, for its means to be taken for estimates; `scale` c = 1 for the proof.
+
+    A shorter one has `s²V < ε_l²` in `rage-features` and `s²V < (ε_l + Δ̂/4)²/392` in `rage-free-features`. As a gap
+    is at most √V there (Cauchy and Schwarz: ⟨x, θ*⟩² ≤ ‖x‖²_{A⁻¹} · θ*ᵀAθ*, and θ*ᵀAθ* = E r(c, a)² ≤ 1), an estimate
+    of 0 errs by no more than Catoni's radius is to be in a longer one: ε_l, and (√2/28)(ε_l + Δ̂/4).
+    """
+    return samples >= 4.0 * scale * confidence
+
+
 def regularised_radius(gamma: FloatArray, variance: FloatArray, *, samples: int, confidence: float) -> FloatArray:
     """`2(γV + L/(γn))`: the regularised estimate of a gap errs by more with probability at most 2e^{−L} (Lemma `EE`).
 
@@ -279,6 +289,18 @@ def self_normalised_bound(information: FloatArray, prior: FloatArray, *, noise: 
     """
     grown = float(np.linalg.slogdet(information + prior)[1] - np.linalg.slogdet(prior)[1])
     return 2.0 * noise * (grown / 2.0 - math.log(delta))
+
+
+def fixed_design_bound(rank: int, *, noise: float, delta: float) -> float:
+    """`R²(r + 2√(rL) + 2L)` with L = log(1/δ): what `‖Σ φ η‖²_{V⁻¹}` exceeds with probability at most δ.
+
+    For V = Σ φφᵀ of rank r and independent R²-sub-Gaussian noise η, given contexts and actions that were chosen without
+    a look at rewards. With a standard normal g ∈ R^r and Z = V^{−½} Σ φη, `E exp(s‖Z‖²) = E exp(√(2s)⟨g, Z⟩) ≤
+    E exp(sR²‖g‖²) = (1 − 2sR²)^(−r/2)`, as for R² times a χ² of r degrees, and of that the bound is Laurent and
+    Massart's (2000, Lemma 1).
+    """
+    confidence = -math.log(delta)
+    return noise * (rank + 2.0 * math.sqrt(rank * confidence) + 2.0 * confidence)
 
 
 def residual_bound(samples: int, *, noise: float, alpha: float) -> float:

@@ -23,7 +23,7 @@ from tests.algorithms.cases import (
 )
 from tests.algorithms.test_conformance import one_line
 
-REFUSES_ZERO = ("coda", "uniform", "linear-rage")
+REFUSES_ZERO = ("coda", "uniform", "linear-rage", "planner-sampler")
 
 
 @pytest.mark.parametrize("name", ALGORITHMS)
