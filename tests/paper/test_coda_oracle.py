@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -280,3 +281,37 @@ def test_what_it_refuses():
     for solver in ("simplex", 3):
         with pytest.raises(InputError, match="solver"):
             CodaOracle(0.1, 0.1, solver=solver)
+
+
+class Forgetful:
+    """A class whose argmax misses every other policy, which it does not deny."""
+
+    n_actions, exact = 3, False
+
+    def __init__(self, policies):
+        self.policies, self.log_size = policies, policies.log_size
+
+    def argmax(self, contexts, scores):
+        return Finite(self.policies.table[::2], n_actions=3).argmax(contexts, scores)
+
+
+@pytest.mark.parametrize("name", ["coda-oracle", "coda-common-gamma"])
+def test_epsilon_0_is_refused_where_nobody_can_say_that_no_other_is_left(name):
+    problem = near(0.3)
+    with pytest.raises(InputError, match=f"{name} with epsilon 0 .* Forgetful, which is not exact, cannot tell; take"):
+        run(problem, Forgetful(problem.policies), algorithm=name, epsilon=0, delta=0.1, rng=0)
+
+
+def test_an_inexact_search_is_corrected_by_what_it_met():
+    """Sizes are at least what the design's own support asks for, and the choice at least as good as who was met."""
+    whole = load_problem("random:policies=30,contexts=8,actions=3,seed=4")
+    problem = replace(whole, policies=Forgetful(whole.policies))
+    done = play(make("coda-oracle", problem, epsilon=0.2), problem, seed=1)
+    rows = np.arange(8)
+    for plan, before, after in zip(done.plans, done.states, done.states[1:], strict=False):
+        p, own = plan.sampler.propensities(problem.population), before.policy(problem.population)
+        table = np.array([policy(problem.population) for policy in plan.sampler.support])
+        spread = (problem.population.weights * (1 / p[rows, table] + 1 / p[rows, own]) * (table != own)).sum(axis=1)
+        gaps = before.gaps[rows, table].sum(axis=1)
+        assert plan.details["ratio"] >= (spread / (plan.epsilon + np.maximum(gaps, 0) / 2) ** 2).max() * (1 - 1e-9)
+        assert (after.gaps[rows, table].sum(axis=1) >= -1e-12).all()

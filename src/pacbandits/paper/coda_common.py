@@ -30,7 +30,7 @@ from pacbandits.confidence import (
 )
 from pacbandits.design import DesignTask, Product, solve_design
 from pacbandits.paper.base import PaperAlgorithm, check_bounded
-from pacbandits.paper.coda_oracle import first_policy, is_alone
+from pacbandits.paper.coda_oracle import check_can_end, first_policy, is_alone
 from pacbandits.paper.estimators.importance import regularised_scores
 from pacbandits.policies.base import PolicyClass
 from pacbandits.policies.counting import counting
@@ -73,6 +73,7 @@ class CodaCommon(PaperAlgorithm):
         check_bounded(self)
 
     def start(self, policies: PolicyClass, contexts: Contexts) -> ScoreState:
+        check_can_end(self, policies)
         first, only = first_policy(policies, contexts)
         nothing = np.zeros((len(contexts), policies.n_actions))
         finished = only or self.any_will_do

@@ -53,13 +53,15 @@ from pacbandits.paper.design.frank_wolfe_steps import solve_by_steps
 from pacbandits.paper.estimators.importance import regularised_scores
 from pacbandits.paper.listed import all_alike
 from pacbandits.paper.oracles.excluding import some_outside
-from pacbandits.policies.base import PolicyClass
+from pacbandits.policies.base import PolicyClass, total
 from pacbandits.policies.counting import counting
 from pacbandits.policies.finite import sum_by_id
 from pacbandits.progress import Progress
-from pacbandits.records import Contexts, Log, Policy
+from pacbandits.records import Contexts, Design, Log, Policy
 from pacbandits.trials.protocol import Algorithm, Plan, Profile, Setting, State, check_played
 
+# Sums that differ by less than this share of all their terms may be taken for equal by an argmax.
+_SUM_ROUNDING = 1e-12
 # The least probability of an action, as a share of uniform exploration: it costs a hundredth of the samples, and keeps
 # the radii of all policies finite.
 _FLOOR_SHARE = 0.01
@@ -125,6 +127,7 @@ class CodaOracle(PaperAlgorithm):
         return oracle_confidence(self.delta, round_number=round_number, log_size=policies.log_size)
 
     def start(self, policies: PolicyClass, contexts: Contexts) -> OracleState:
+        check_can_end(self, policies)
         first, only = first_policy(policies, contexts)
         nothing = np.zeros((len(contexts), policies.n_actions))
         finished = only or self.any_will_do
@@ -147,7 +150,7 @@ class CodaOracle(PaperAlgorithm):
         if self.solver == "ratio":
             pricing = best_pricing(counted)
             solution = solve_by_pricing(task, pricing=pricing, tolerance=self.precision, progress=progress)
-            design, ratio = solution.design, solution.upper
+            design, ratio = solution.design, max(solution.upper, solution.lower)
             details = {"bracket": solution.gap}
         else:
             smoothing = self.smoothing * round_epsilon(number) ** 2 / state.policies.n_actions**4
@@ -155,6 +158,8 @@ class CodaOracle(PaperAlgorithm):
             # The solver's n is not taken: n is what its design really needs.
             design, ratio = found.design, price_propensities(task, found.design.propensities(task.contexts)).upper
             details = {"steps": found.steps, "solver_gap": found.gap}
+        if not state.policies.exact:
+            ratio = max(ratio, _ratio_of_support(task, design))
         samples = ratio_samples(ratio, factor=CODA_FACTOR, confidence=confidence, second_moment=1.0, scale=self.scale)
         details |= {"ratio": ratio, "support": len(design.support)}
         return self.plan(state, sampler=design, samples=samples, oracle_calls=counted.calls, details=details)
@@ -164,6 +169,10 @@ class CodaOracle(PaperAlgorithm):
         seen, bounds = self._bounds(state, plan, log)
         counted = counting(state.policies)
         best = counted.argmax(seen, -bounds)
+        if not state.policies.exact:
+            # What the search may have missed it may have met before.
+            met = (best, state.policy, *getattr(plan.sampler, "support", ()))
+            best = min(met, key=lambda policy: total(bounds, policy(seen)))
         # U_l(π) − U_l(π̂_l), context by context.
         gaps = bounds - bounds[np.arange(len(seen)), best(seen)][:, None]
         alone = is_alone(best, seen, gaps, policies=counted, most=CODA_ORACLE_BEST_GAP * plan.epsilon)
@@ -193,6 +202,24 @@ class CodaOracle(PaperAlgorithm):
         return seen, values[np.arange(len(seen)), own][:, None] - values + 2.0 * gamma * costs
 
 
+def check_can_end(algorithm: PaperAlgorithm, policies: PolicyClass) -> None:
+    """Raise where ε = 0 is asked of a class of which nobody can say that no other policy is left."""
+    if algorithm.epsilon == 0 and not policies.exact:
+        raise InputError(
+            f"{algorithm.name} with epsilon 0 ends when no other policy is left, and the search of "
+            f"{type(policies).__name__}, which is not exact, cannot tell; take an epsilon above 0"
+        )
+
+
+def _ratio_of_support(task: DesignTask, design: Design) -> float:
+    """The largest V/(ε_l + Δ̂/2)² among the policies of a design: what a search that is not exact may have missed."""
+    here = task.possible
+    costs = here.objective.costs(np.ascontiguousarray(design.propensities(here.contexts)))
+    actions = [policy(here.contexts) for policy in design.support]
+    gaps = np.array([total(here.gaps, one) for one in actions])
+    return float((np.array([total(costs, one) for one in actions]) / task.scale(gaps) ** 2).max(initial=0.0))
+
+
 def first_policy(policies: PolicyClass, contexts: Contexts) -> tuple[Policy, bool]:
     """A policy to begin with, in two calls, and whether all policies act like it on the contexts that can occur."""
     first = policies.argmax(contexts, np.zeros((len(contexts), policies.n_actions)))
@@ -211,7 +238,8 @@ def is_alone(policy: Policy, contexts: Contexts, gaps: FloatArray, *, policies: 
     if not policies.exact:
         return False
     matters = (contexts.weights > 0) | (gaps != 0).any(axis=1)
-    # A gap of exactly `most` may be that of a best policy: it counts as not larger, whatever sums were rounded to.
-    above = -most - 1e-12 * float(np.abs(gaps).sum())
+    # A gap of exactly `most` may be that of a best policy: it counts as not larger, whatever sums were rounded to, with
+    # the penalties of up to twice all that is at stake in each context by which the search excludes.
+    above = -most - _SUM_ROUNDING * (1 + 2 * len(contexts)) * float(np.abs(gaps).sum())
     scores = np.ascontiguousarray(-gaps[matters])
     return some_outside(policies, contexts.only(matters), scores, excluded=(policy,), above=above) is None
