@@ -29,11 +29,10 @@ def problems() -> None:
 
 def arms() -> None:
     trial = load_trial(fall=0.2)
-    rows = [
-        [arm, f"{len(model.outcomes)}", f"{model.outcomes.mean():.3f}", f"{model.penalty:.0f}"]
-        + [f"{model.log_loss:.4f}", f"{model.log_loss_of_share:.4f}"]
-        for arm, model in zip(ARMS, fit_arms(trial, regressors(trial.patients)), strict=True)
-    ]
+    rows: list[list[str]] = []
+    for arm, model in zip(ARMS, fit_arms(trial, regressors(trial.patients)), strict=True):
+        losses = f"{model.log_loss:.4f}", f"{model.log_loss_of_share:.4f}"
+        rows.append([arm, f"{len(model.outcomes)}", f"{model.outcomes.mean():.3f}", f"{model.penalty:.0f}", *losses])
     head = ["arm", "patients", "good outcomes", "penalty", "log-loss, cross-validated", "of the share alone"]
     print_table("the model of `actg175`", head, rows)
 

@@ -57,11 +57,11 @@ def remake(figure: Figure) -> None:
     figure.page.write_text(fill(text, here, printed), encoding="utf-8")
 
 
-def check(figure: Figure) -> list[str]:
+def check(figure: Figure, *, timeout: float | None = None) -> list[str]:
     """What differs from the page now; nothing for pictures, whose pixels are the drawing library's affair."""
     if figure.kind == "picture":
         return []
-    return compare(figure, figure.page.read_text(encoding="utf-8"), printed_by(figure.command))
+    return compare(figure, figure.page.read_text(encoding="utf-8"), printed_by(figure.command, timeout))
 
 
 def main() -> int:

@@ -158,7 +158,12 @@ def draw(found: dict[int, dict[str, list[float]]]) -> None:
 
 
 # What can be asked for, and how many runs it takes.
-PARTS = {"yardstick": (against_yardstick, 9), "misfit": (when_not_linear, 36), "large": (large, 1), "actions": (by_actions, 5)}
+PARTS = {
+    "yardstick": (against_yardstick, 9),
+    "misfit": (when_not_linear, 36),
+    "large": (large, 1),
+    "actions": (by_actions, 5),
+}
 
 
 def main(names: list[str] | None = None, runs: int | None = None) -> None:
