@@ -9,9 +9,11 @@ from benchmarks import (
     estimates,
     linear_oracle,
     offline,
+    per_context,
     rage_on_hard,
     realizable,
     savings,
+    small_epsilon,
     trees,
     trials,
 )
@@ -21,7 +23,9 @@ trees.main()
 estimates.main()
 rage_on_hard.main()
 constants.main()
+small_epsilon.main()
 offline.main()
+per_context.main()
 certify.main()
 trials.main(9)
 savings.main(3)

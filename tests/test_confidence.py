@@ -11,13 +11,19 @@ from hypothesis import strategies as st
 from scipy.stats import binom, chi2
 
 from pacbandits.confidence import (
+    CODA_BEST_GAP,
     CODA_FACTOR,
+    CODA_ORACLE_BEST_GAP,
+    CODA_ORACLE_GAMMA_WEIGHT,
+    CODA_ORACLE_SLOPE,
+    CODA_ORACLE_THEOREM_FACTOR,
     CODA_SLOPE,
     CODA_THEOREM_FACTOR,
     CODA_WIDTH_WEIGHT,
     COMMON_GAMMA_SLOPE,
     COMMON_GAMMA_THEOREM_FACTOR,
     ELIMINATION_FACTOR,
+    RAGE_FREE_BEST_GAP,
     RAGE_FREE_FACTOR,
     RAGE_FREE_SLOPE,
     RAGE_FREE_THEOREM_FACTOR,
@@ -35,6 +41,7 @@ from pacbandits.confidence import (
     residual_bound,
     round_confidence,
     round_epsilon,
+    round_gamma,
     rounds_needed,
     self_normalised_bound,
     theorem_samples,
@@ -162,11 +169,20 @@ def test_runs_use_these_sample_sizes(algorithm, scale, noise):
 
 def test_the_one_gamma_sizes_in_a_run():
     problem = load_problem("trivial:contexts=3,actions=3,seed=2")
-    done = run(problem, algorithm="coda-paper", epsilon=0.3, delta=0.07, rng=1)
+    done = run(problem, algorithm="coda-common-gamma", epsilon=0.3, delta=0.07, rng=1)
     for number, figures in enumerate(done.history, start=1):
         confidence = math.log(math.pi**2 * number**2 * 27**2 / (3 * 0.07))
         assert figures["samples"] == pytest.approx(256 * figures["ratio"] * confidence, abs=1, rel=1e-9)
         assert figures["gamma"] == pytest.approx(16 * confidence / (figures["samples"] * 0.5**number))
+
+
+def test_the_sizes_through_oracles_in_a_run():
+    problem = load_problem("trivial:contexts=3,actions=3,seed=2")
+    done = run(problem, algorithm="coda-oracle", epsilon=0.3, delta=0.07, rng=1)
+    for number, figures in enumerate(done.history, start=1):
+        confidence = math.log(math.pi**2 * number**2 * 27 / (3 * 0.07))
+        assert figures["samples"] == pytest.approx(256 * figures["ratio"] * confidence, abs=1, rel=1e-9)
+        assert figures["gamma"] == pytest.approx(8 * confidence / (figures["samples"] * 0.5**number))
 
 
 def test_the_split_of_delta():
@@ -190,6 +206,9 @@ def test_theorem_constants_are_what_the_lemmas_give():
     assert coda <= CODA_THEOREM_FACTOR * (1 + 1e-12)
     common = CODA_FACTOR * (2 * (np.maximum(X, 1) + 2) / (1 + COMMON_GAMMA_SLOPE * least)).max()
     assert common == pytest.approx(COMMON_GAMMA_THEOREM_FACTOR, rel=1e-4)
+    # Through oracles: V_{π,q} ≤ V_{π,π*} + V_{q,π*}, and Δ̂ ≥ Δ − ε_{l−1}.
+    oracle = CODA_FACTOR * ((np.maximum(X, 1) ** 2 + 4) / (1 + CODA_ORACLE_SLOPE * np.maximum(0, X - 2)) ** 2).max()
+    assert oracle == pytest.approx(CODA_ORACLE_THEOREM_FACTOR, rel=1e-9)
     # Elimination: gaps of at most 2ε_{l−1} = 4ε_l, and V_{π,π'} ≤ 2V_{π,π*} + 2V_{π',π*}.
     alive = X[X <= 4]
     assert ELIMINATION_FACTOR * (4 * np.maximum(alive, 1) ** 2).max() == pytest.approx(RAGE_THEOREM_FACTOR)
@@ -212,6 +231,31 @@ def test_the_induction_of_the_lemmas_closes(algorithm):
     assert possible.max() <= 1
     worst = error[possible.argmax()]
     assert (error + worst + possible.max() <= 2 + X / 4).all()
+
+
+def test_the_induction_through_oracles_closes():
+    """If a best policy has Δ̂_{l−1} ≤ ε_{l−1} = 2ε_l, then 4u ≤ ε_l: π̂_l is ε_l-good, and Δ̂_l ≤ ε_l of that policy."""
+    variance = (1 + CODA_ORACLE_SLOPE * 2 * CODA_ORACLE_BEST_GAP) ** 2 / CODA_FACTOR  # V L/(n ε_l²)
+    width = CODA_ORACLE_GAMMA_WEIGHT * variance + 1 / CODA_ORACLE_GAMMA_WEIGHT
+    assert 4 * width == pytest.approx(1.0)
+    assert 4 * width <= CODA_ORACLE_BEST_GAP
+    gamma = round_gamma(0.25, samples=1000, confidence=7.0)
+    assert 7.0 / (gamma * 1000) == pytest.approx(0.25 / CODA_ORACLE_GAMMA_WEIGHT)
+
+
+@pytest.mark.parametrize("algorithm", ["rage-free", "coda", "common"])
+def test_no_best_policy_has_a_larger_gap_than_the_rule_allows(algorithm):
+    """Δ̂_l of a best policy is its own error and that of π̂_l, less Δ(π̂_l), for every Δ(π̂_l) ≤ ε_l."""
+    chosen = X[X <= 1]
+    upper = 1.25 * chosen + 4
+    if algorithm == "rage-free":
+        error, most = math.sqrt(4 / RAGE_FREE_FACTOR) * (1 + RAGE_FREE_SLOPE * upper), RAGE_FREE_BEST_GAP
+    else:
+        guard = 4 / 3 if algorithm == "coda" else 1.0  # FW-GD's designs deliver 4ε_l/3 + Δ̂/8
+        error, most = 2 * (guard + CODA_SLOPE * upper) / CODA_WIDTH_WEIGHT, CODA_BEST_GAP
+    assert (error[0] + error - chosen).max() <= most * (1 + 1e-9)
+    if algorithm != "common":
+        assert (error[0] + error - chosen).max() == pytest.approx(most)
 
 
 def test_theorem_samples_adds_up_rounds():

@@ -28,9 +28,21 @@ RAGE_FREE_FACTOR = 1568.0
 CODA_SLOPE = 1.0 / 8.0
 CODA_WIDTH_WEIGHT = 8.0
 CODA_FACTOR = (2.0 * CODA_WIDTH_WEIGHT) ** 2
+# In CODA through oracles, gaps are estimated from above and the same width is asked of −Δ̂/2, in the place of −Δ̂/8
+# (docs/algorithms.md, coda-oracle): a, and the β of γ = βL/(n ε_l), one γ for the estimates of a round.
+CODA_ORACLE_SLOPE = 1.0 / 2.0
+CODA_ORACLE_GAMMA_WEIGHT = 8.0
 # The same with one γ for every policy: 8L/(γn) = ε_l/2 fixes γ, and what is left asks for n ≥ 256 LV/(ε_l(ε_l + Δ̂/4)).
 COMMON_GAMMA_SLOPE = 2.0 * CODA_SLOPE
 
+# On the good event no best policy (Δ = 0) has an estimated gap Δ̂_l of more than so many ε_l: where all others have,
+# π̂_l is the only best one, and the rounds end (docs/algorithms.md, "Rounds that end").
+#   rage-free    Δ̂_l ≤ w_π + w_π̂ − Δ(π̂_l) with w = (√2/28)(2ε_l + 5Δ/16): 4·√2/28
+#   coda-paper   Δ̂_l ≤ 2u_π + 2u_π̂ − Δ(π̂_l) with u = tε_l + 5Δ/256, t ≤ 11/48: 4·11/48
+#   coda-oracle  Δ̂_l ≤ 4u_π − Δ(π̂_l) with u ≤ ε_l/4
+RAGE_FREE_BEST_GAP = math.sqrt(2.0) / 7.0
+CODA_BEST_GAP = 11.0 / 12.0
+CODA_ORACLE_BEST_GAP = 1.0
 
 # Of noise, so that its square and inverse are numbers.
 MIN_NOISE, MAX_NOISE = 1e-100, 1e100
@@ -75,10 +87,19 @@ def check_noise(variance: object, *, name: str = "noise") -> float:
 def round_confidence(delta: float, *, round_number: int, log_size: float) -> float:
     """log(1/δ_l) with `δ_l = 3δ/(π² l² |Π|²)`, for a two-sided event on every pair of policies in round l = 1, 2, ….
 
-    As Σ 1/l² = π²/6, all those events together fail with probability at most Σ_l 2 |Π|² δ_l = δ. The paper's δ/(2l²|Π|)
-    leaves out pairs and both sides (corrections, row 6).
+    As Σ 1/l² = π²/6, all those events together fail with probability at most Σ_l 2 |Π|² δ_l = δ. Of the paper's, the
+    δ/(2l²|Π|) of Algorithms 1 and 2 counts one side (and in the second one policy for a pair), and the δ/(l²|Π|²) of
+    CODA one side and a series that exceeds 1 (corrections, row 6).
     """
     return math.log(math.pi**2 * round_number**2 / 3.0) - math.log(delta) + 2.0 * log_size
+
+
+def oracle_confidence(delta: float, *, round_number: int, log_size: float) -> float:
+    """log(1/δ_l) with `δ_l = 3δ/(π² l² |Π|)`, for a two-sided event on every policy against q in round l = 1, 2, ….
+
+    q is fixed before the round, so no pairs are needed (corrections, row 29): Σ_l 2 |Π| δ_l = δ.
+    """
+    return round_confidence(delta, round_number=round_number, log_size=log_size / 2.0)
 
 
 def catoni_radius(variance: FloatArray, *, samples: int, confidence: float) -> FloatArray:
@@ -103,6 +124,16 @@ def catoni_scale(variance: FloatArray, *, samples: int, confidence: float) -> Fl
     return np.where(variance > 0, alpha, 0.0)
 
 
+def has_catoni_radius(samples: int, *, confidence: float, scale: float) -> bool:
+    """Whether a round is long enough, `n ≥ 4cL`, for its means to be taken for estimates; `scale` c = 1 for the proof.
+
+    A shorter one has `s²V < ε_l²` in `rage-features` and `s²V < (ε_l + Δ̂/4)²/392` in `rage-free-features`. As a gap
+    is at most √V there (Cauchy and Schwarz: ⟨x, θ*⟩² ≤ ‖x‖²_{A⁻¹} · θ*ᵀAθ*, and θ*ᵀAθ* = E r(c, a)² ≤ 1), an estimate
+    of 0 errs by no more than Catoni's radius is to be in a longer one: ε_l, and (√2/28)(ε_l + Δ̂/4).
+    """
+    return samples >= 4.0 * scale * confidence
+
+
 def regularised_radius(gamma: FloatArray, variance: FloatArray, *, samples: int, confidence: float) -> FloatArray:
     """`2(γV + L/(γn))`: the regularised estimate of a gap errs by more with probability at most 2e^{−L} (Lemma `EE`).
 
@@ -125,6 +156,11 @@ def common_gamma(epsilon: float, *, samples: int, confidence: float) -> float:
     return 2.0 * CODA_WIDTH_WEIGHT * confidence / (samples * epsilon)
 
 
+def round_gamma(epsilon: float, *, samples: int, confidence: float) -> float:
+    """The γ of a round of CODA through oracles: `L/(γn) = ε_l/8`."""
+    return CODA_ORACLE_GAMMA_WEIGHT * confidence / (samples * epsilon)
+
+
 def elimination_samples(rho: float, *, epsilon: float, confidence: float, second_moment: float, scale: float) -> int:
     """`n_l = ⌈c · 4 s² ε_l⁻² ρ(Π_l) L⌉`, at least 1; `scale` c = 1 for the guarantee."""
     return whole_samples(scale * ELIMINATION_FACTOR * second_moment * rho * confidence / epsilon**2)
@@ -140,9 +176,12 @@ def ratio_samples(value: float, *, factor: float, confidence: float, second_mome
 #   rage        4 · 4 · 16, as Π_l has gaps of at most 4ε_l and V_{π,π'} ≤ 4 max V_{π,π*}
 #   rage-free   1568 · max_x 2(max(x, 1)² + 4)/max(1, 3x/16)²,            largest at x = 16/3
 #   coda-paper   256 · max_x 2(max(x, 1)² + 4)/max(1, 1/2 + 3x/32)²,      largest as x → ∞
+# and by V_{π,q} ≤ V_{π,π*} + V_{q,π*} with Δ̂ ≥ max(0, Δ − 2ε_l):
+#   coda-oracle  256 · max_x (max(x, 1)² + 4)/max(1, x/2)²,               largest at x = 2
 RAGE_THEOREM_FACTOR = 256.0
 RAGE_FREE_THEOREM_FACTOR = RAGE_FREE_FACTOR * 2.0 * ((16.0 / 3.0) ** 2 + 4.0)
 CODA_THEOREM_FACTOR = CODA_FACTOR * 2.0 * (32.0 / 3.0) ** 2
+CODA_ORACLE_THEOREM_FACTOR = CODA_FACTOR * 8.0
 # With a common γ the same holds of the linear price ρ' = min_p max_π V_π/(ε_l max(Δ, ε_l)), as V_{π,q} ≤
 # 2ρ'ε_l(max(Δ, ε_l) + 2ε_l): 256 · max_x 2(max(x, 1) + 2)/max(1, 3x/16).
 COMMON_GAMMA_THEOREM_FACTOR = CODA_FACTOR * 2.0 * (16.0 / 3.0 + 2.0)
@@ -223,6 +262,25 @@ def alarm_threshold(false_alarms: float) -> float:
     return math.log(2.0) - math.log(false_alarms)
 
 
+def arm_confidence(delta: float, *, n_contexts: int, n_actions: int) -> float:
+    """`log(|C||A|/δ)`: a best-arm identification in each of |C| contexts, with confidence for each of its |A| arms."""
+    return math.log(n_contexts) + math.log(n_actions) - math.log(delta)
+
+
+def arm_radius(plays: FloatArray, *, noise: float, confidence: float) -> FloatArray:
+    """`√(2R² (n + L)(L + log(1 + n/L)/2))/n`: the mean of an arm's n rewards errs by more, ever, w.p. at most e^(−L).
+
+    It is `self_normalised_bound` in one dimension, |Σ η|²/(n + Λ) ≤ 2R² log(√(1 + n/Λ) e^L), with Λ = L: for all n
+    together, two-sided, and whichever arms are played for whatever reason, as long as noise is R²-sub-Gaussian given
+    all that came before. Any Λ that is fixed beforehand will do. Gaps of 1 need n ≈ 8R²L plays, fewer prove nothing: so
+    n + Λ is hardly more than n, and a logarithm of n/L is all that a proof at all times costs. Infinite where n is 0.
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        spread = (plays + confidence) * (confidence + np.log1p(plays / confidence) / 2.0)
+        radius = np.sqrt(2.0 * noise * spread) / plays
+    return np.where(plays > 0, radius, np.inf)
+
+
 def self_normalised_bound(information: FloatArray, prior: FloatArray, *, noise: float, delta: float) -> float:
     """`2R² log(√(det(V + Λ)/det Λ)/δ)`: what `‖Σ φ η‖²_{(V + Λ)⁻¹}` exceeds, ever, with probability at most δ.
 
@@ -231,6 +289,18 @@ def self_normalised_bound(information: FloatArray, prior: FloatArray, *, noise: 
     """
     grown = float(np.linalg.slogdet(information + prior)[1] - np.linalg.slogdet(prior)[1])
     return 2.0 * noise * (grown / 2.0 - math.log(delta))
+
+
+def fixed_design_bound(rank: int, *, noise: float, delta: float) -> float:
+    """`R²(r + 2√(rL) + 2L)` with L = log(1/δ): what `‖Σ φ η‖²_{V⁻¹}` exceeds with probability at most δ.
+
+    For V = Σ φφᵀ of rank r and independent R²-sub-Gaussian noise η, given contexts and actions that were chosen without
+    a look at rewards. With a standard normal g ∈ R^r and Z = V^{−½} Σ φη, `E exp(s‖Z‖²) = E exp(√(2s)⟨g, Z⟩) ≤
+    E exp(sR²‖g‖²) = (1 − 2sR²)^(−r/2)`, as for R² times a χ² of r degrees, and of that the bound is Laurent and
+    Massart's (2000, Lemma 1).
+    """
+    confidence = -math.log(delta)
+    return noise * (rank + 2.0 * math.sqrt(rank * confidence) + 2.0 * confidence)
 
 
 def residual_bound(samples: int, *, noise: float, alpha: float) -> float:

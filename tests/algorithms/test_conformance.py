@@ -26,6 +26,7 @@ from tests.algorithms.cases import (
     first_round,
     image,
     make,
+    play,
     played,
     problem_of,
     refusal,
@@ -306,6 +307,12 @@ def test_an_epsilon_of_1_needs_no_samples(name, spec, epsilon):
     assert done.guarantee.isprintable()
 
 
+def known(state):
+    """What an algorithm has learned, in full: the history tells less, as the first round may end it."""
+    arrays = [getattr(state, field.name) for field in fields(state)]
+    return str(state.history), *(array.tobytes() for array in arrays if isinstance(array, np.ndarray))
+
+
 @pytest.mark.parametrize(("name", "spec"), CASES)
 def test_the_same_seed_gives_the_same_run_and_another_seed_another(name, spec):
     problem = problem_of(spec)
@@ -313,8 +320,7 @@ def test_the_same_seed_gives_the_same_run_and_another_seed_another(name, spec):
     one = run(problem, algorithm=name, rng=5, **options)
     by_hand = run(problem, algorithm=make(name, problem, **options), rng=np.random.default_rng(5))
     assert without_time(by_hand) == without_time(one) | {"seed": None}
-    others = (run(problem, algorithm=name, rng=seed, **options) for seed in range(6, 14))
-    assert any(other.history != one.history for other in others)
+    assert len({known(play(make(name, problem, **options), problem, seed=seed).last) for seed in range(5, 14)}) > 1
 
 
 @pytest.mark.parametrize(("name", "spec"), CASES)
@@ -344,7 +350,7 @@ def test_who_keeps_its_state_goes_on_as_if_it_had_never_stopped(name, spec, tmp_
     done = played(name, spec)
     algorithm, problem, at = done.algorithm, done.problem, len(done.states) - 2
     if not profile_of(name).keeps_state:
-        with pytest.raises(InputError, match=f"the state of {name} cannot be kept") as caught:
+        with pytest.raises(InputError, match=f"the state of {algorithm.name} cannot be kept") as caught:
             run(problem, algorithm=name, epsilon=0.3, delta=DELTA, rng=0, state=tmp_path / "kept")
         assert one_line(caught)
         assert list(tmp_path.iterdir()) == []

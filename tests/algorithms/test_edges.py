@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from pacbandits.algorithms import ALGORITHMS, options_of
 from pacbandits.errors import InputError
 from pacbandits.policies.finite import Finite
+from pacbandits.policies.trivial import Trivial
 from pacbandits.problems import Bernoulli, Problem
 from pacbandits.records import Contexts
 from pacbandits.simulation import run
@@ -16,8 +19,11 @@ from tests.algorithms.cases import (
     DELTA,
     make,
     problem_of,
+    refusal,
 )
 from tests.algorithms.test_conformance import one_line
+
+REFUSES_ZERO = ("coda", "uniform", "linear-rage", "planner-sampler")
 
 
 @pytest.mark.parametrize("name", ALGORITHMS)
@@ -70,7 +76,7 @@ def test_options_that_are_not_declared_or_not_permitted_are_refused(name):
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        *(({"epsilon": epsilon}, "needs an epsilon above 0") for epsilon in (0.0, -0.1, float("nan"), float("inf"))),
+        *(({"epsilon": epsilon}, "epsilon") for epsilon in (-0.1, float("nan"), float("inf"))),
         *(({"delta": delta}, "delta must lie strictly between 0 and 1") for delta in (0.0, 1.0, -0.1, float("nan"))),
     ],
 )
@@ -79,6 +85,17 @@ def test_epsilon_and_delta_must_make_sense(name, wrong, message):
     with pytest.raises(InputError, match=message) as caught:
         make(name, problem, **wrong)
     assert one_line(caught)
+
+
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_an_epsilon_of_0_is_taken_or_refused(name):
+    problem = problem_of(next(spec for other, spec in CASES if other == name))
+    if name in REFUSES_ZERO:
+        with pytest.raises(InputError, match="needs an epsilon above 0") as caught:
+            make(name, problem, epsilon=0.0)
+        assert one_line(caught)
+    else:
+        assert make(name, problem, epsilon=0.0).epsilon == 0
 
 
 def small(means, table, *, weights=None):
@@ -103,6 +120,8 @@ AWKWARD = {
 @pytest.mark.parametrize("problem", AWKWARD.values(), ids=list(AWKWARD))
 @pytest.mark.parametrize("name", ALGORITHMS)
 def test_awkward_problems_come_to_an_end(name, problem):
+    if refusal(name, problem):  # by an algorithm for every map alone
+        problem = replace(problem, policies=Trivial(len(problem.population), problem.n_actions))
     done = run(problem, algorithm=name, epsilon=0.1, delta=0.05, rng=0)
     assert done.stopped == "done"
     assert done.correct
@@ -115,6 +134,11 @@ def test_a_policy_class_of_the_callers_own(name, spec):
     problem = problem_of(spec)
     n = len(problem.population)
     constant = Finite([[action] * n for action in range(problem.n_actions)], n_actions=problem.n_actions)
+    if words := refusal(name, replace(problem, policies=constant)):
+        with pytest.raises(InputError) as caught:
+            run(problem, constant, algorithm=name, epsilon=0.3, delta=DELTA, rng=1)
+        assert str(caught.value) == words
+        return
     done = run(problem, constant, algorithm=name, epsilon=0.3, delta=DELTA, rng=1)
     values = [problem.value(constant.policy(action)) for action in range(problem.n_actions)]
     assert done.stopped == "done"

@@ -78,7 +78,7 @@ def test_runs_on_trees_and_files(run, problem_file):
     code, out, _ = run("run", spec, "--algorithm", "coda-paper", "--epsilon", 0.4, "--offline", 40, "--json")
     assert code == 0
     got = json.loads(out)
-    assert got["algorithm"] == "coda-paper"
+    assert got["algorithm"] == "coda-oracle"  # what coda-paper is where a class cannot be listed
     assert got["oracle_calls"] > 0
     assert "40 contexts stand well enough" in got["guarantee"]
     code, out, _ = run("run", problem_file, "--algorithm", "rage", "--epsilon", 0.3, "--json")
@@ -164,8 +164,8 @@ def test_scale_voids_the_guarantee(run):
 def test_algorithms_are_listed(run):
     code, out, _ = run("algorithms")
     assert code == 0
-    for words in ("rage", "rage-free", "coda-paper", "assumes", "guarantees", "(ε, δ)-PAC", "any: one γ a policy"):
-        assert words in out
+    for words in ("rage", "rage-free", "coda-paper", "assumes", "guarantees", "(ε, δ)-PAC", "else coda-oracle"):
+        assert words in " ".join(out.split())
     code, out, _ = run("algorithms", "--json")
     assert code == 0
     got = json.loads(out)
@@ -201,10 +201,6 @@ def test_algorithms_are_listed(run):
         ([SMALL, "--certificate", "x.json", "--repeat", "2"], "leave out --repeat"),
         ([SMALL, "--algorithm", "coda-paper", "--solver", "bogus"], "solver must be ratio or fw-gd, got 'bogus'"),
         ([SMALL, "--algorithm", "rage", "--solver", "fw-gd"], "rage has no option 'solver'"),
-        (
-            ["trees", "--algorithm", "coda-paper", "--solver", "fw-gd"],
-            "needs a class that can be listed, and Trees cannot",
-        ),
         ([SMALL, "--offline", "0"], "offline must be 1 or more, got 0"),
         (["hrad"], "did you mean 'hard'"),
         ([SMALL, "--policies", "tree"], "did you mean 'trees'"),

@@ -980,6 +980,62 @@ PAPER = (
         "paper/test_algorithms.py::test_sizes_are_by_the_safe_end_of_the_design",
     ),
     Mutant(
+        "coda-oracle leaves the radius out of its gaps",
+        "paper/coda_oracle.py",
+        "+ 2.0 * gamma * costs",
+        "+ 0.0 * gamma * costs",
+        "paper/test_coda_oracle.py::test_the_width_is_in_the_gaps",
+    ),
+    Mutant(
+        "coda-oracle ends rounds too soon",
+        "confidence.py",
+        "CODA_ORACLE_BEST_GAP = 1.0",
+        "CODA_ORACLE_BEST_GAP = 0.5",
+        "test_confidence.py::test_the_induction_through_oracles_closes",
+    ),
+    Mutant(
+        "rage-free ends rounds too soon",
+        "confidence.py",
+        "RAGE_FREE_BEST_GAP = math.sqrt(2.0) / 7.0",
+        "RAGE_FREE_BEST_GAP = math.sqrt(2.0) / 14.0",
+        "test_confidence.py::test_no_best_policy_has_a_larger_gap_than_the_rule_allows",
+    ),
+    Mutant(
+        "coda-paper ends rounds too soon",
+        "confidence.py",
+        "CODA_BEST_GAP = 11.0 / 12.0",
+        "CODA_BEST_GAP = 9.0 / 12.0",
+        "test_confidence.py::test_no_best_policy_has_a_larger_gap_than_the_rule_allows",
+    ),
+    Mutant(
+        "through oracles no union over policies",
+        "confidence.py",
+        "log_size=log_size / 2.0)",
+        "log_size=0.0)",
+        "test_confidence.py::test_the_sizes_through_oracles_in_a_run",
+    ),
+    Mutant(
+        "a rough argmax says that one policy is alone",
+        "paper/coda_oracle.py",
+        "    if not policies.exact:\n        return False\n",
+        "",
+        "paper/test_coda_oracle.py::test_an_argmax_that_may_miss_never_says_that_one_is_alone",
+    ),
+    Mutant(
+        "the rule that ends rounds looks at gaps below its limit alone",
+        "paper/listed.py",
+        "table[gaps <= most]",
+        "table[gaps < most]",
+        "paper/test_coda_oracle.py::test_standing_alone_by_exclusion_and_by_the_list",
+    ),
+    Mutant(
+        "coda-oracle's design promises its lower end",
+        "paper/coda_oracle.py",
+        "design, ratio = solution.design, solution.upper",
+        "design, ratio = solution.design, solution.lower",
+        "paper/test_algorithms.py::test_sizes_are_by_the_safe_end_of_the_design",
+    ),
+    Mutant(
         "rage's design promises its lower end",
         "paper/rage.py",
         "            solution.upper,\n            epsilon",
@@ -992,6 +1048,55 @@ PAPER = (
         "            solution.upper,\n            factor",
         "            solution.lower,\n            factor",
         "paper/test_algorithms.py::test_sizes_are_by_the_safe_end_of_the_design",
+    ),
+    Mutant(
+        "a round long enough for Catoni's radius counts as too short",
+        "confidence.py",
+        "return samples >= 4.0 * scale * confidence",
+        "return samples >= 8.0 * scale * confidence",
+        "paper/test_given_features.py::test_a_round_too_short_for_catoni_may_take_every_gap_for_nothing",
+    ),
+    Mutant(
+        "RAGE for given features pays for the lower end of its design",
+        "paper/given_features.py",
+        "return FeatureDesign(sampler, solved.lower, value(table))",
+        "return FeatureDesign(sampler, solved.lower, solved.lower)",
+        "paper/test_given_features.py::test_sizes_are_by_what_the_design_attains",
+    ),
+    Mutant(
+        "contexts without names are priced by a table that is not played",
+        "paper/given_features.py",
+        "return FeatureDesign(sampler, solved.lower, value(table))",
+        "return FeatureDesign(sampler, solved.lower, value(solved.propensities))",
+        "paper/test_given_features.py::test_contexts_without_names_are_played_and_priced_by_gain",
+    ),
+    Mutant(
+        "the noise of a fixed design is bounded with half of log(1/δ)",
+        "confidence.py",
+        "2.0 * math.sqrt(rank * confidence) + 2.0 * confidence)",
+        "2.0 * math.sqrt(rank * confidence) + confidence)",
+        "rivals/test_planner_sampler.py::test_the_bound_on_the_noise_holds_and_is_not_idle",
+    ),
+    Mutant(
+        "the sampler stops by one action's uncertainty, not by differences",
+        "rivals/planner_sampler.py",
+        "apart = squares[:, :, None] + squares[:, None, :] - 2.0 * own @ own.transpose(0, 2, 1)",
+        "apart = np.maximum(squares[:, :, None], squares[:, None, :])",
+        "rivals/test_planner_sampler.py::test_uncertainty_is_its_definition",
+    ),
+    Mutant(
+        "rage-features stops when survivors are 2ε-good",
+        "paper/rage_features.py",
+        "beaten[best] + plan.epsilon <= self.epsilon",
+        "beaten[best] <= self.epsilon",
+        "paper/test_given_features.py::test_elimination_ends_with_one_policy_or_a_small_lead",
+    ),
+    Mutant(
+        "rage-free-features stops when one policy looks best",
+        "paper/rage_free_features.py",
+        "gaps <= RAGE_FREE_BEST_GAP * plan.epsilon",
+        "gaps <= 0.5 * RAGE_FREE_BEST_GAP * plan.epsilon",
+        "paper/test_given_features.py::test_without_elimination_it_ends_when_no_other_can_be_the_best",
     ),
     Mutant(
         "rage stops when survivors are 2ε-good",
@@ -1055,9 +1160,23 @@ COMPLEXITY = (
     Mutant(
         "the lower bound is as printed",
         "complexity/bounds.py",
-        "_times(2.0 * rho_sigma, least_divergence(delta))\n\n\ndef paper",
-        "_times(rho_sigma, least_divergence(delta))\n\n\ndef paper",
+        "_times(2.0 * rho_sigma, least_divergence(delta))\n\n\ndef coin",
+        "_times(rho_sigma, least_divergence(delta))\n\n\ndef coin",
         "complexity/test_measure.py::test_lower_bound_needs_a_single_right_answer",
+    ),
+    Mutant(
+        "the paper's lower bounds whatever the noise",
+        "complexity/measure.py",
+        "return self.epsilon == 0 and has_unit_noise(self.truth)",
+        "return self.epsilon == 0",
+        "complexity/test_coin_flips.py::test_printed_bounds_are_shown_for_the_papers_noise_alone",
+    ),
+    Mutant(
+        "coin flips seen from the least telling action",
+        "complexity/coin_flips.py",
+        'np.einsum("k,kna->na", shares, kept).max(axis=1)',
+        'np.einsum("k,kna->na", shares, kept).min(axis=1)',
+        "complexity/test_coin_flips.py::test_no_design_tells_the_answers_apart_sooner",
     ),
     Mutant(
         "a divergence that is too large",
@@ -1379,6 +1498,30 @@ EXPERIMENTS = (
     ),
 )
 
+RIVALS = (
+    Mutant(
+        "every context has all of δ",
+        "confidence.py",
+        "return math.log(n_contexts) + math.log(n_actions) - math.log(delta)",
+        "return math.log(n_actions) - math.log(delta)",
+        "rivals/test_per_context.py::test_every_context_and_action_has_its_part_of_delta",
+    ),
+    Mutant(
+        "the mean of an arm has a radius for one time alone",
+        "confidence.py",
+        "(confidence + np.log1p(plays / confidence) / 2.0)",
+        "confidence",
+        "rivals/test_per_context.py::test_the_radius_holds_at_all_times_and_a_narrower_one_does_not",
+    ),
+    Mutant(
+        "a context is decided by the upper end of its leader",
+        "rivals/per_context.py",
+        "best_others <= bounds.lower[",
+        "best_others <= bounds.upper[",
+        "rivals/test_per_context.py::test_errors_are_as_rare_as_delta_says_and_a_narrower_radius_errs",
+    ),
+)
+
 MUTANTS: tuple[Mutant, ...] = (
     *THRESHOLDS,
     *SCORES,
@@ -1392,4 +1535,5 @@ MUTANTS: tuple[Mutant, ...] = (
     *LINEAR,
     *PLANNING,
     *EXPERIMENTS,
+    *RIVALS,
 )

@@ -9,7 +9,15 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from pacbandits.confidence import best_gamma, catoni_radius, catoni_scale, regularised_radius
+from pacbandits.confidence import (
+    RAGE_FREE_FACTOR,
+    RAGE_FREE_SLOPE,
+    best_gamma,
+    catoni_radius,
+    catoni_scale,
+    regularised_radius,
+    round_confidence,
+)
 from pacbandits.design import Objective
 from pacbandits.paper.coda import CodaPaper
 from pacbandits.paper.estimators.catoni import catoni_gaps, catoni_leads, catoni_means
@@ -85,7 +93,7 @@ def test_row_2_the_printed_sample_size_of_elimination_errs_too_often():
 
 
 def test_row_3_the_printed_sign_picks_the_worst_policy():
-    """argmin of Cat(⟨φ_π − φ_q, O⟩) is the policy of least value; of Cat(⟨φ_q − φ_π, O⟩) the best."""
+    """Algorithm 2: argmin of Cat(⟨φ_π − φ_q, O⟩) is the policy of least value; of Cat(⟨φ_q − φ_π, O⟩) the best."""
     problem = bandit([0.5, 0.1, 0.9, 0.6])
     algorithm = RageFree(0.5, 0.1)
     state = algorithm.start(problem.policies, problem.population)
@@ -230,3 +238,28 @@ def test_row_26_survivors_of_the_last_printed_round_are_only_twice_as_good(gaps,
     if ends_with is not None:
         assert after.policy.to_json() == problem.policies.policy(ends_with).to_json()
         assert gaps[ends_with] <= epsilon
+
+
+def test_row_41_rounds_after_the_last_rival_is_gone_cost_as_much_as_the_others():
+    """Two policies a half apart, gaps known exactly. Theorem `contextual_rage` counts log₂(1/max(Δ, ε)) rounds, one or
+    two here; Algorithm 2 plays ⌈log₂(1/ε)⌉, and each further one asks for as many samples as those that were needed,
+    so that the total grows with log(1/ε) for ever."""
+    gap, variance = 0.5, 4.0
+
+    def total(rounds):
+        return sum(
+            RAGE_FREE_FACTOR
+            * round_confidence(0.1, round_number=number, log_size=math.log(2))
+            * variance
+            / (2.0**-number + RAGE_FREE_SLOPE * gap) ** 2
+            for number in range(1, rounds + 1)
+        )
+
+    counted = math.ceil(math.log2(1 / gap)) + 1  # Δ̂ > 2ε_l there: no other policy can be the best one
+    printed = [math.ceil(math.log2(1 / epsilon)) for epsilon in (0.1, 1e-2, 1e-4, 1e-8)]
+    assert counted == 2
+    assert printed == [4, 7, 14, 27]
+    totals = [total(rounds) for rounds in printed]
+    assert totals[0] > 2 * total(counted)
+    slopes = np.diff(totals) / np.diff(printed)
+    assert (slopes > total(counted) / counted).all()  # no round is ever cheaper than those that were needed

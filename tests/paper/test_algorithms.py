@@ -13,6 +13,7 @@ from pacbandits.algorithms import ALGORITHMS, make_algorithm
 from pacbandits.errors import InputError
 from pacbandits.paper.coda import CodaPaper
 from pacbandits.paper.coda_common import CodaCommon
+from pacbandits.paper.coda_oracle import CodaOracle
 from pacbandits.paper.design.frank_wolfe import solve_frank_wolfe
 from pacbandits.paper.rage import Rage
 from pacbandits.paper.rage_free import RageFree
@@ -30,7 +31,7 @@ def test_accuracies_halve_from_round_to_round(name, spec):
     assert [figures["epsilon"] for figures in done.last.history] == [0.5**plan.round_number for plan in done.plans]
     assert [plan.epsilon for plan in done.plans] == [0.5**number for number in range(1, len(done.plans) + 1)]
     assert len(done.plans) <= done.algorithm.rounds + 1
-    assert (done.last.oracle_calls > 0) is isinstance(done.algorithm, CodaCommon)
+    assert (done.last.oracle_calls > 0) is isinstance(done.algorithm, CodaCommon | CodaOracle)
 
 
 @pytest.mark.parametrize("name", ["rage", "rage-free"])
@@ -95,8 +96,9 @@ def test_one_policy_or_all_alike(name, copies):
     assert done.guarantee.startswith("except with probability 0.05")
 
 
+@pytest.mark.parametrize("name", ["coda-paper", "coda-oracle", "coda-common-gamma"])
 @pytest.mark.parametrize("copies", [1, 5])
-def test_one_policy_or_all_alike_through_an_oracle(copies):
+def test_one_policy_or_all_alike_through_an_oracle(name, copies):
     class Hidden:
         """A class known through its argmax alone; it says whether that can be trusted."""
 
@@ -116,12 +118,12 @@ def test_one_policy_or_all_alike_through_an_oracle(copies):
         noise=Bernoulli(),
         policies=Finite([[0, 1]], n_actions=2),
     )
-    done = run(problem, Hidden(exact=True), algorithm="coda-paper", epsilon=0.1, delta=0.05, rng=0)
+    done = run(problem, Hidden(exact=True), algorithm=name, epsilon=0.1, delta=0.05, rng=0)
     assert done.stopped == "done"
     assert done.samples == done.rounds == 0
     assert done.oracle_calls == 2
     # An oracle that may overlook a policy cannot say that there is none.
-    assert run(problem, Hidden(exact=False), algorithm="coda-paper", epsilon=0.1, delta=0.05, rng=0).rounds > 0
+    assert run(problem, Hidden(exact=False), algorithm=name, epsilon=0.1, delta=0.05, rng=0).rounds > 0
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -196,16 +198,17 @@ def test_gaussian_rewards_pay_for_their_second_moment(name):
 def test_coda_refuses_gaussian_rewards():
     with pytest.raises(InputError, match=r"coda-paper needs rewards in \[0, 1\].*use rage or rage-free"):
         run(load_problem("hard"), algorithm="coda-paper", epsilon=0.3, delta=0.1, rng=0)
-    for kind in (CodaPaper, CodaCommon):
+    for kind in (CodaPaper, CodaCommon, CodaOracle):
         with pytest.raises(InputError, match="needs rewards in"):
             kind(0.1, 0.1, rewards=RewardBounds(2.0, in_unit=False))
 
 
-@pytest.mark.parametrize("kind", [Rage, RageFree, CodaPaper, CodaCommon])
+@pytest.mark.parametrize("kind", [Rage, RageFree, CodaPaper, CodaOracle, CodaCommon])
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"epsilon": 0.0}, "needs an epsilon above 0"),
+        ({"epsilon": -0.1}, "epsilon must be 0 or more, got -0.1"),
+        ({"epsilon": 1e-200}, "epsilon must be 0 or between 1e-100 and 1e\\+100, got 1e-200"),
         ({"delta": 0.0}, "delta must lie strictly between 0 and 1"),
         ({"scale": 0.0}, "scale must be positive"),
         ({"scale": float("nan")}, "scale must be positive"),
@@ -224,13 +227,14 @@ def test_the_registry():
     assert isinstance(make("rage", listed), Rage)
     assert isinstance(make("rage-free", listed), RageFree)
     assert isinstance(make("coda-paper", listed), CodaPaper)
-    assert isinstance(make("coda-paper", large), CodaCommon)
+    assert isinstance(make("coda-paper", large), CodaOracle)
+    assert make("coda-paper", large, solver="fw-gd").solver == "fw-gd"
+    assert isinstance(make("coda-common-gamma", large), CodaCommon)
     assert make("coda-paper", listed, solver="fw-gd").solver == "fw-gd"
     small, many = load_problem("trivial:contexts=3,actions=3"), load_problem("trivial:contexts=40,actions=3")
-    assert isinstance(make("coda-paper", small), CodaCommon)
-    assert make("coda-paper", small, solver="fw-gd").solver == "fw-gd"
-    with pytest.raises(InputError, match="needs a class that can be listed, and Trivial cannot"):
-        make("coda-paper", many, solver="fw-gd")
+    assert isinstance(make("coda-paper", small), CodaOracle)
+    assert isinstance(make("coda-paper", small, solver="fw-gd"), CodaPaper)
+    assert isinstance(make("coda-paper", many, solver="fw-gd"), CodaOracle)
     with pytest.raises(InputError, match="solver must be ratio or fw-gd, got 'bogus'"):
         make("coda-paper", small, solver="bogus")
     assert make("coda-paper", listed).floor == 0.0
@@ -239,8 +243,6 @@ def test_the_registry():
         make("rage-fre", listed)
     with pytest.raises(InputError, match="rage has no option 'solver'"):
         make("rage", listed, solver="fw-gd")
-    with pytest.raises(InputError, match="needs a class that can be listed, and Trees cannot"):
-        make("coda-paper", large, solver="fw-gd")
     with pytest.raises(InputError, match="solver must be ratio or fw-gd, got 'bogus'"):
         make("coda-paper", listed, solver="bogus")
 
@@ -309,7 +311,7 @@ def test_sizes_are_by_the_safe_end_of_the_design(name):
 
     others = table if name == "rage" else table[:1]
     worst = max(spread(one, two) for one in table for two in others)
-    factor = {"rage": 4, "rage-free": 2 * 28**2, "coda-paper": 16**2}[name]
+    factor = {"rage": 4, "rage-free": 2 * 28**2, "coda-paper": 16**2, "coda-oracle": 16**2}[name]
     needed = factor * algorithm.confidence(problem.policies, 1) * worst / plan.epsilon**2
     assert plan.samples >= needed * (1 - 1e-9)
     assert plan.samples <= 1.5 * needed

@@ -123,7 +123,7 @@ def test_the_width_decides_in_coda():
 
 
 def test_coda_with_one_gamma():
-    done = Round("coda-paper", "trivial:contexts=3,actions=3,gap=0.1,seed=4")
+    done = Round("coda-common-gamma", "trivial:contexts=3,actions=3,gap=0.1,seed=4")
     n = done.log.samples
     gamma = 16 * done.confidence / (n * 0.5)
     nobody = np.full(3, -1)

@@ -214,6 +214,31 @@ def test_row_18_no_gamma_stands_before_the_expectation():
     assert 3 * gamma * expectation(3 * gamma) == pytest.approx(9 * glossary)
 
 
+def test_row_40_a_gap_of_epsilon_is_not_enough_for_the_widths():
+    """Theorem `FW_gap` promises |P − h| ≤ ε; Lemma `control_of_UCB` takes ε/3 from it. With h ≤ ε and a gap between the
+    two, widths exceed the lemma's ε/6 + Δ̂/64; at ε/3, where ours stops, they do not."""
+    problem, _ = sixty()
+    ours = solve_frank_wolfe(problem, epsilon=EPSILON)
+    n = ours.samples
+
+    def excess(propensities):
+        widths = 2 * np.sqrt(problem.variances(propensities) * problem.confidence / n)
+        return (widths / (EPSILON / 6 + problem.gaps / 64)).max()
+
+    assert ours.gap <= EPSILON / 3
+    assert excess(ours.propensities) <= 1.0
+    heavy = at(60, int(ours.weights.argmax()))  # towards one policy the saddle value falls and the gap grows
+    for share in np.linspace(0.0, 1.0, 41)[:-1]:
+        weights = (1 - share) * ours.weights + share * heavy
+        found = descend(problem, weights, samples=n, precision=1e-6)
+        primal = problem.primal(found.propensities, samples=n)
+        if primal > 4 / 3 * EPSILON:
+            break
+    assert found.value <= EPSILON
+    assert EPSILON / 3 < primal - found.value <= EPSILON  # so that Theorem `FW_gap` holds as printed
+    assert excess(found.propensities) > 1.0
+
+
 def test_the_printed_algorithm_needs_smoothing():
     problem, best = sixty(smoothing=0.0)
     with pytest.raises(InputError, match="needs a smoothing above 0"):

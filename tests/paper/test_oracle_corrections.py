@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
+from pacbandits.paper.oracles.estimates import Estimates, SupportGammas
 from pacbandits.paper.oracles.excluding import best_outside, best_outside_as_printed
+from pacbandits.paper.oracles.reductions import choose_policy, frank_wolfe_step
 from pacbandits.policies import Finite
 from pacbandits.policies.counting import counting
 from pacbandits.records import Contexts
@@ -29,3 +32,47 @@ def test_row_24_the_exclusion_algorithm_cycles_on_ties():
 
     broken = scores + np.array([[1e-9, 0.0], [0.0, 0.0]])
     assert best_outside_as_printed(policies, contexts, broken, excluded=excluded, max_steps=1000).visited == (0, 1, 2)
+
+
+def one_context(*, means, shares, gamma, samples):
+    """A policy for each action of one context, the first the reference: scores of gaps, scores of costs, γ for all."""
+    means, shares = np.array([means]), np.array([shares])
+    costs = 1 / shares + 1 / shares[:, :1]
+    costs[0, 0] = 0.0
+    return (
+        Finite(np.arange(means.size)[:, None], n_actions=means.size),
+        Contexts.finite(1),
+        Estimates(means[:, :1] - means, costs, confidence=5.0, samples=samples),
+        SupportGammas(support=[], gammas=np.empty(0), common_gamma=gamma),
+    )
+
+
+def test_row_38_an_argmin_becomes_an_argmax_when_signs_change():
+    """Lemma `csc_2` turns every sign of what is to be least and keeps the argmin: that is the policy of the largest
+    Δ̂ + γV. Its cost vector is right for the argmax oracle, which is what ours asks."""
+    policies, contexts, known, gammas = one_context(
+        means=[0.5, 0.9, 0.1], shares=[0.3, 0.4, 0.3], gamma=0.01, samples=1000
+    )
+    objective = (known.gaps + 0.01 * known.costs)[0]
+    vector = -objective  # L(a), as printed
+    assert int(vector.argmin()) == int(objective.argmax()) == 2  # the last line as printed: the worst policy
+    chosen = choose_policy(policies, contexts, known, gammas)
+    assert int(chosen.policy(contexts)[0]) == int(vector.argmax()) == 1
+
+
+def test_row_39_sums_over_samples_and_contexts_are_means():
+    """The cost vectors of Lemma `csc` add n rows of r/(p + γ) and |D| rows of γ/p + γ/p without 1/n and 1/|D|: with a
+    thousand samples and ten contexts of history the gaps drown the widths, and another policy is found."""
+    n, history, gamma, p = 1000, 10, 0.1, 1 / 3
+    means, shares = [0.4, 0.6, 0.5], [0.4, 0.5, 0.1]
+    policies, contexts, known, gammas = one_context(means=means, shares=shares, gamma=gamma, samples=n)
+    # Exact proportions: n/3 rows of each action, whose rewards add up to n r/3, over p + γ in place of p.
+    rows = np.array([n * p * mean / (p + gamma) for mean in means])
+    widths = history * gamma * known.costs[0]
+    printed = rows + widths
+    scaled = rows / n + widths / history
+    assert int(printed.argmax()) == 1
+    assert int(scaled.argmax()) == 2
+    found = frank_wolfe_step(policies, contexts, known, gammas, gap_weight=1.0, width_weight=1.0)
+    assert int(found.policy(contexts)[0]) == 2
+    assert rows[1] / n == pytest.approx(means[1] * p / (p + gamma))

@@ -192,3 +192,24 @@ def test_trivial_class_between_its_bounds(seed):
 def test_sums_of_deviations_are_easier_than_the_worst(a, b):
     """The inequality behind the trivial class: (a₁ + a₂)/(b₁ + b₂)² ≤ max(a₁/b₁², a₂/b₂²)."""
     assert sum(a) / sum(b) ** 2 <= max(a[0] / b[0] ** 2, a[1] / b[1] ** 2) * (1 + 1e-12)
+
+
+@given(seed=seeds, epsilon=epsilons)
+@settings(max_examples=30, deadline=None)
+def test_smoothing_adds_at_most_epsilon(seed, epsilon):
+    """Lemma `E_9`: with η = ε²/|A|⁴, n ≥ log(1/δ)/ε and every γ_π below its bounds there, η adds at most ε to
+    E(Σ_a √((λ ⊙ γ)ᵀ(t_a + η)))². Its proof gives that up to a constant; it is seen with constant 1."""
+    rng = np.random.default_rng(seed)
+    instance = make_instance(seed)
+    table, weights, a = instance.policies.table.astype(int), instance.population.weights, instance.policies.n_actions
+    q, smoothing, per_sample = table[0], epsilon**2 / a**4, epsilon  # log(1/δ)/n
+    differ = (table != q) @ weights
+    with np.errstate(divide="ignore"):
+        gamma = np.minimum(np.sqrt(per_sample / (2 * differ)), math.sqrt(per_sample / (a**2 * smoothing)))
+    mass = rng.dirichlet(np.full(len(table), rng.choice([0.1, 1.0]))) * gamma * rng.uniform(0.5, 1.0, len(table))
+    actions = np.arange(a)
+    t = ((table[:, :, None] == actions) != (q[:, None] == actions)).astype(float)
+    plain, smoothed = (
+        weights @ np.sqrt(np.einsum("k,kca->ca", mass, t + eta)).sum(axis=1) ** 2 for eta in (0, smoothing)
+    )
+    assert 0 <= smoothed - plain <= epsilon

@@ -7,8 +7,13 @@ from collections.abc import Callable
 import pacbandits as pb
 from pacbandits.paper.coda import CodaPaper
 from pacbandits.paper.coda_common import CodaCommon
+from pacbandits.paper.coda_oracle import CodaOracle
 from pacbandits.paper.rage import Rage
+from pacbandits.paper.rage_features import RageFeatures
 from pacbandits.paper.rage_free import RageFree
+from pacbandits.paper.rage_free_features import RageFreeFeatures
+from pacbandits.rivals.per_context import PerContext
+from pacbandits.rivals.planner_sampler import PlannerSampler
 from pacbandits.simulation import repeat
 from tests.public.calls import ASKED, ASKED_BEYOND, ASKED_KINDS, Call
 from tests.public.things import (
@@ -50,7 +55,7 @@ def of_the_paper(kind: Callable[..., object]) -> Call:
         optional=("sampled_contexts",),
         beyond={
             **ASKED_BEYOND,
-            "epsilon": (0, -0.1, 1e-200),
+            "epsilon": (-0.1, 1e-200),
             "scale": (0, -1),
             "floor": (-0.1, 1),
             "precision": (0, -1),
@@ -186,10 +191,33 @@ ALGORITHM_CALLS: dict[str, Callable[[], Call]] = {
         optional=("pilot", "sampled_contexts"),
         beyond={**ASKED_BEYOND, "epsilon": (0, 1e-10), "pilot": (0, -1), "sampled_contexts": (0, -1)},
     ),
+    "PlannerSampler": lambda: Call(
+        PlannerSampler,
+        {**ASKED, "regularisation": 0.5, "sampled_contexts": 5, "rewards": pb.RewardBounds()},
+        {**ASKED_KINDS, "regularisation": "number", "sampled_contexts": "whole", "rewards": "record"},
+        optional=("sampled_contexts",),
+        beyond={**ASKED_BEYOND, "epsilon": (0, 1e-10), "regularisation": (0, -1), "sampled_contexts": (0, -1)},
+    ),
+    "PerContext": lambda: Call(
+        PerContext,
+        {**ASKED, "rule": "lucb", "growth": 0.5, "sampled_contexts": 5, "rewards": pb.RewardBounds()},
+        {**ASKED_KINDS, "rule": "text", "growth": "number", "sampled_contexts": "whole", "rewards": "record"},
+        optional=("sampled_contexts",),
+        beyond={**ASKED_BEYOND, "rule": ("luck",), "growth": (0, -1), "sampled_contexts": (0, -1)},
+    ),
     "Rage": lambda: of_the_paper(Rage),
     "RageFree": lambda: of_the_paper(RageFree),
+    "RageFeatures": lambda: of_the_paper(RageFeatures),
+    "RageFreeFeatures": lambda: of_the_paper(RageFreeFeatures),
     "CodaCommon": lambda: of_the_paper(CodaCommon),
     "CodaPaper": lambda: of_the_paper(CodaPaper),
+    "CodaOracle": lambda: of_the_paper(CodaOracle),
+    "CodaOracle by FW-GD": lambda: Call(
+        CodaOracle,
+        {**ASKED, "smoothing": 0.1, "solver": "fw-gd"},
+        {"smoothing": "number", "solver": "text"},
+        beyond={"smoothing": (0, -1), "solver": ("simplex",)},
+    ),
     "CodaPaper by FW-GD": lambda: Call(
         CodaPaper,
         {**ASKED, "smoothing": 0.1, "solver": "fw-gd"},

@@ -349,6 +349,12 @@ def test_command(command, tmp_path, policies):
 def test_command_at_zero(command):
     code, out, _ = command("complexity", SPEC, "--realizable", "--policies", "linear", "--epsilon", 0)
     assert code == 0
+    assert "Gaussian noise of this size" not in " ".join(out.split())  # these rewards are coin flips
+    assert "a theorem for Gaussian noise only" in " ".join(out.split())
+    code, out, _ = command(
+        "complexity", f"{SPEC},noise=gaussian", "--realizable", "--policies", "linear", "--epsilon", 0
+    )
+    assert code == 0
     assert "Gaussian noise of this size" in " ".join(out.split())
 
 

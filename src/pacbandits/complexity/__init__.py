@@ -3,6 +3,7 @@
 from pacbandits.complexity.disagreement import Disagreement, measure_disagreement
 from pacbandits.complexity.gaps import Gaps, Truth, measure_gaps
 from pacbandits.complexity.groups import DisagreementBounds, Instance, Rho, SampleBounds, TrivialBounds
+from pacbandits.complexity.laws import Law
 from pacbandits.complexity.measure import measure
 from pacbandits.complexity.record import Complexity
 from pacbandits.complexity.rho import measure_lower_rho, measure_rho, measure_uniform_rho
@@ -13,6 +14,7 @@ __all__ = [
     "DisagreementBounds",
     "Gaps",
     "Instance",
+    "Law",
     "Rho",
     "SampleBounds",
     "TrivialBounds",

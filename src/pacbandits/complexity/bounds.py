@@ -28,12 +28,26 @@ def lower_bound(rho_sigma: float, *, delta: float) -> float:
     With a tie at ε = 0 it says ∞ for δ < 1/2.4, which is right for δ < 1/2: were E τ finite, instances near enough,
     on which one or the other is the only best policy, could not be told apart, and both would have to be the answer
     with probability 1 − δ.
+
+    It is about algorithms that are right whatever the means are: one that relies on means within [0, 1] need not be so
+    on the nearest instance, where that leaves [0, 1].
     """
     return _times(2.0 * rho_sigma, least_divergence(delta))
 
 
+def coin_lower_bound(divergence: float, *, delta: float) -> float:
+    """`E τ ≥ log(1/2.4δ)/D` for Bernoulli rewards, D no less than the divergence a sample can give (`coin_flips`)."""
+    least = least_divergence(delta)
+    if least == 0:
+        return 0.0
+    return least / divergence if divergence > 0 else np.inf
+
+
 def paper_lower_bound(rho: float, *, delta: float) -> float:
-    """`E τ ≥ ρ_{Π,0} log(1/2.4δ)`, Theorem `lower_bound` as printed (unit noise, ε = 0)."""
+    """`E τ ≥ ρ_{Π,0} log(1/2.4δ)`, Theorem `lower_bound` as printed: Gaussian noise of variance 1, and ε = 0.
+
+    For other noise it is no theorem: rewards in [0, 1] have a variance of at most 1/4, and fewer samples can do.
+    """
     return _times(rho, least_divergence(delta))
 
 
@@ -110,7 +124,7 @@ def trivial_upper_bound(
 
 
 def trivial_lower_bound(trivial: float, *, delta: float) -> float:
-    """`E τ ≥ max_c (1/ν_c) Σ_a Δ_{c,a}⁻² log(1/2.4δ)` for ε = 0 and unit noise (Theorem `trivial-class-lower`)."""
+    """`E τ ≥ max_c (1/ν_c) Σ_a Δ_{c,a}⁻² log(1/2.4δ)`, ε = 0, unit Gaussian noise (Theorem `trivial-class-lower`)."""
     return _times(trivial, least_divergence(delta))
 
 

@@ -64,7 +64,7 @@ class SampleBounds:
     """Numbers of samples; each is explained at the function of its name in `pacbandits.complexity.bounds`.
 
     lower_bound: no algorithm takes fewer; None where that is no theorem.
-    lower_bound_paper: the same as the paper has it; None for ε > 0.
+    lower_bound_paper: the same as the paper has it; None unless ε = 0 and noise is Gaussian of variance 1.
     upper_bound: the main theorem with constant 1.
     minimax_bound: the minimax theorem with constant 1.
     confidence_price: a yardstick, confidence alone.
@@ -87,7 +87,7 @@ class SampleBounds:
 class TrivialBounds:
     """Numbers of samples for the trivial class.
 
-    lower: no algorithm takes fewer; None for ε > 0.
+    lower: no algorithm takes fewer; None unless ε = 0 and noise is Gaussian of variance 1.
     upper: the paper's corollary with constant 1.
     minimax: what some instance needs, constant 1.
     """

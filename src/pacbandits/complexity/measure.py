@@ -11,9 +11,11 @@ import numpy as np
 from pacbandits.arrays import FloatArray
 from pacbandits.checks import positive
 from pacbandits.complexity import bounds
+from pacbandits.complexity.coin_flips import least_coin_divergence
 from pacbandits.complexity.disagreement import measure_disagreement
 from pacbandits.complexity.gaps import Gaps, Truth, check_truth, measure_gaps
 from pacbandits.complexity.groups import DisagreementBounds, Instance, Rho, SampleBounds, TrivialBounds
+from pacbandits.complexity.laws import Law, has_unit_noise, law_of
 from pacbandits.complexity.record import Complexity
 from pacbandits.complexity.rho import measure_lower_rho, measure_rho, measure_uniform_rho
 from pacbandits.complexity.trivial import require_distinct
@@ -65,6 +67,7 @@ def measure(
     return Complexity(
         instance=_describe_instance(question),
         gaps=question.gaps,
+        law=law_of(truth),
         rho=rho,
         rho_sigma=rho_sigma,
         samples=_bound_samples(question, rho, rho_sigma),
@@ -96,6 +99,11 @@ class _Question:
     @property
     def contexts(self) -> Contexts:
         return self.truth.population
+
+    @property
+    def as_in_the_paper(self) -> bool:
+        """Whether its lower bounds are theorems here as they are printed: ε = 0, Gaussian noise of variance 1."""
+        return self.epsilon == 0 and has_unit_noise(self.truth)
 
 
 def _describe_instance(asked: _Question) -> Instance:
@@ -129,8 +137,8 @@ def _measure_rho(asked: _Question, noise: FloatArray | None, tell: Progress) -> 
 def _bound_samples(asked: _Question, rho: Rho, rho_sigma: Rho) -> SampleBounds:
     log_size, delta, epsilon = asked.policies.log_size, asked.delta, asked.epsilon
     return SampleBounds(
-        lower_bound=_lower_bound(asked, rho_sigma),
-        lower_bound_paper=bounds.paper_lower_bound(rho.lower, delta=delta) if epsilon == 0 else None,
+        lower_bound=_lower_bound(asked, rho, rho_sigma),
+        lower_bound_paper=bounds.paper_lower_bound(rho.lower, delta=delta) if asked.as_in_the_paper else None,
         upper_bound=bounds.upper_bound(rho.upper, log_size=log_size, delta=delta, gap_floor=asked.gaps.floor(epsilon)),
         minimax_bound=bounds.minimax_bound(
             n_actions=asked.policies.n_actions, log_size=log_size, delta=delta, epsilon=epsilon
@@ -142,12 +150,22 @@ def _bound_samples(asked: _Question, rho: Rho, rho_sigma: Rho) -> SampleBounds:
     )
 
 
-def _lower_bound(asked: _Question, rho_sigma: Rho) -> float | None:
-    """The lower bound where it is a theorem: for ε = 0, and for ε > 0 where π* is known to be alone within ε."""
+def _lower_bound(asked: _Question, rho: Rho, rho_sigma: Rho) -> float | None:
+    """The lower bound where it is a theorem: rewards are Gaussian or coin flips, and π* is known to be alone within ε.
+
+    At ε = 0 it is so in any case: a tie makes the bound infinite.
+    """
+    law = law_of(asked.truth)
+    if law is Law.OTHER:
+        return None
+    if asked.epsilon > 0 and (asked.gaps.minimum is None or asked.gaps.minimum <= asked.epsilon):
+        return None
+    if law is Law.BERNOULLI:
+        designs = (rho.solution.design, rho_sigma.solution.design)
+        found = least_coin_divergence(asked.truth, asked.policies, asked.gaps, epsilon=asked.epsilon, designs=designs)
+        return None if found is None else bounds.coin_lower_bound(found, delta=asked.delta)
     if asked.epsilon == 0:
         return bounds.lower_bound(rho_sigma.lower, delta=asked.delta)
-    if asked.gaps.minimum is None or asked.gaps.minimum <= asked.epsilon:
-        return None
     solution = measure_lower_rho(
         asked.policies,
         asked.contexts,
@@ -170,7 +188,7 @@ def _bound_trivial(asked: _Question) -> TrivialBounds | None:
     total = bounds.trivial_sum(by_action, weights)
     sizes = {"n_contexts": policies.n_contexts, "n_actions": policies.n_actions}
     return TrivialBounds(
-        lower=bounds.trivial_lower_bound(total, delta=delta) if epsilon == 0 else None,
+        lower=bounds.trivial_lower_bound(total, delta=delta) if asked.as_in_the_paper else None,
         upper=bounds.trivial_upper_bound(
             total, **sizes, epsilon=epsilon, delta=delta, gap_floor=asked.gaps.floor(epsilon)
         ),
@@ -210,7 +228,7 @@ def _low_regret_bound(asked: _Question) -> float | None:
         and (table.sum(axis=1, dtype=np.int64) == 1).all()
         and 0 < gap <= 1
         and np.allclose(truth.mean_rewards, gap * (np.arange(2) == asked.gaps.best_actions[:, None]))
-        and np.allclose(truth.noise_variance, 1.0)
+        and has_unit_noise(truth)
     )
     return bounds.low_regret_bound(m, gap=gap, delta=asked.delta) if hard else None
 

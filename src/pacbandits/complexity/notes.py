@@ -9,6 +9,7 @@ import math
 
 from pacbandits.complexity.gaps import Gaps
 from pacbandits.complexity.groups import DisagreementBounds, Instance, Rho, SampleBounds, TrivialBounds
+from pacbandits.complexity.laws import Law
 
 Notes = dict[str, str]
 
@@ -38,23 +39,34 @@ def explain_gap(gaps: Gaps) -> Notes:
     return {}
 
 
-def explain_lower_bounds(samples: SampleBounds, instance: Instance) -> Notes:
+def explain_lower_bounds(samples: SampleBounds, instance: Instance, law: Law) -> Notes:
     """On lower bounds that are no theorem here."""
     notes: Notes = {}
     if samples.lower_bound_paper is None:
-        notes["lower_bound_paper"] = "a theorem for ε = 0 only"
-    if samples.lower_bound is None:
+        notes["lower_bound_paper"] = _where_printed_bounds_hold(instance)
+    if samples.lower_bound is not None:
+        return notes
+    if law is Law.OTHER:
+        notes["lower_bound"] = "no theorem: known for Gaussian and Bernoulli rewards alone"
+    elif instance.epsilon == 0:
+        notes["lower_bound"] = "unknown: the best design is too large to write out"
+    else:
         known = "" if instance.min_gap is not None else " for all we know"
         notes["lower_bound"] = f"no theorem: more than one policy is ε-optimal{known}"
     return notes
 
 
-def explain_trivial_bounds(trivial: TrivialBounds | None) -> Notes:
-    """On the bounds of the trivial class, for other classes and for ε > 0."""
+def _where_printed_bounds_hold(instance: Instance) -> str:
+    """Why a lower bound of the paper is not shown."""
+    return "a theorem for ε = 0 only" if instance.epsilon > 0 else "a theorem for Gaussian noise of variance 1 only"
+
+
+def explain_trivial_bounds(trivial: TrivialBounds | None, instance: Instance) -> Notes:
+    """On the bounds of the trivial class, for other classes, for ε > 0 and for other noise than the paper's."""
     if trivial is None:
         names = ("trivial_lower_bound", "trivial_upper_bound", "trivial_minimax_bound")
         return dict.fromkeys(names, "for the trivial class only")
-    return {"trivial_lower_bound": "a theorem for ε = 0 only"} if trivial.lower is None else {}
+    return {"trivial_lower_bound": _where_printed_bounds_hold(instance)} if trivial.lower is None else {}
 
 
 def explain_disagreement(disagreement: DisagreementBounds | None, instance: Instance) -> Notes:

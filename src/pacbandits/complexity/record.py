@@ -10,6 +10,7 @@ from typing import Any, Generic, TypeVar, overload
 
 from pacbandits.complexity.gaps import Gaps
 from pacbandits.complexity.groups import DisagreementBounds, Instance, Rho, SampleBounds, TrivialBounds
+from pacbandits.complexity.laws import Law
 from pacbandits.complexity.notes import (
     explain_disagreement,
     explain_gap,
@@ -43,6 +44,7 @@ class Complexity:
 
     instance: the problem, the class and the question, in numbers.
     gaps: the best policy and the gaps of the others.
+    law: what rewards look like about their means.
     rho: ρ_{Π,ε}.
     rho_sigma: ρ_{σ,ε}; the same object as `rho` where all noise has variance 1.
     samples: bounds and yardsticks, in samples.
@@ -55,6 +57,7 @@ class Complexity:
 
     instance: Instance
     gaps: Gaps
+    law: Law
     rho: Rho
     rho_sigma: Rho
     samples: SampleBounds
@@ -116,8 +119,8 @@ class Complexity:
         return {
             **explain_rhos(self.rho, self.rho_sigma),
             **explain_gap(self.gaps),
-            **explain_lower_bounds(self.samples, self.instance),
-            **explain_trivial_bounds(self.trivial),
+            **explain_lower_bounds(self.samples, self.instance, self.law),
+            **explain_trivial_bounds(self.trivial, self.instance),
             **explain_disagreement(self.disagreement, self.instance),
             **explain_low_regret_bound(self.samples),
         }

@@ -1,7 +1,9 @@
 """What was published, as corrected: algorithms with constants that are proven, their designs, estimators and oracles.
 
-- `rage`, `rage_free`, `coda`: one algorithm each; `coda_common` is the form of CODA that needs no list of the class;
-  `base` and `listed` have what they share.
+- `rage`, `rage_free`, `coda`: one algorithm each; `coda_oracle` needs no list of the class, `coda_common` shows what
+  one γ for everything costs; `base` and `listed` have what they share.
+- `rage_features`, `rage_free_features`: RAGE for rewards that are linear in given features; `given_features` has what
+  they share.
 - `design`: FW-GD, and the design for all pairs of policies that `rage` needs.
 - `estimators`: importance weighting and Catoni's mean, on a log sorted into cells.
 - `oracles`: the paper's reductions, which tests alone reach.

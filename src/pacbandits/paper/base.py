@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar
 
 from pacbandits.checks import instance, number, positive, settle
-from pacbandits.confidence import check_delta, check_positive_epsilon, round_confidence, round_epsilon, rounds_needed
+from pacbandits.confidence import check_delta, check_epsilon, round_confidence, round_epsilon, rounds_needed
 from pacbandits.errors import InputError
 from pacbandits.options import About
 from pacbandits.policies.base import PolicyClass
@@ -24,7 +24,7 @@ SampleScale = Annotated[float, About("multiplies every sample size; below 1 the 
 class PaperAlgorithm:
     """What the paper's algorithms have in common: dyadic accuracies, a split of δ, and the words of the guarantee.
 
-    epsilon: ε.
+    epsilon: ε; with 0 only the best policy of the class will do, and a round that leaves no other ends it.
     delta: δ.
     scale: multiplies every sample size; below 1 the guarantee is void.
     rewards: what is assumed of rewards.
@@ -45,8 +45,7 @@ class PaperAlgorithm:
     precision: float = field(default=1e-3, kw_only=True)
 
     def __post_init__(self) -> None:
-        why = ", as it takes log₂(1/epsilon) rounds"
-        settle(self, epsilon=check_positive_epsilon(self.epsilon, asker=self.name, why=why))
+        settle(self, epsilon=check_epsilon(self.epsilon))
         settle(self, delta=check_delta(self.delta), scale=positive(self.scale, name="scale"))
         settle(self, floor=number(self.floor, name="floor, a share of uniform exploration,", least=0, below=1))
         settle(self, sampled_contexts=check_sampled_contexts(self.sampled_contexts))
@@ -61,8 +60,17 @@ class PaperAlgorithm:
 
     @property
     def rounds(self) -> int:
-        """⌈log₂(1/ε)⌉."""
-        return rounds_needed(self.epsilon)
+        """⌈log₂(1/ε)⌉ at the most; with ε = 0 that is not known."""
+        return rounds_needed(self.epsilon) if self.epsilon > 0 else 0
+
+    @property
+    def any_will_do(self) -> bool:
+        """Whether no gap can be larger than ε, as mean rewards lie in [0, 1]."""
+        return self.epsilon >= 1
+
+    def fine_enough(self, round_number: int) -> bool:
+        """Whether ε_l ≤ ε, so that what is ε_l-good will do."""
+        return self.epsilon > 0 and round_number >= self.rounds
 
     def confidence(self, policies: PolicyClass, round_number: int) -> float:
         """log(1/δ_l)."""
@@ -83,11 +91,13 @@ class PaperAlgorithm:
     def guarantee(self, state: State) -> str:
         """What is promised of the policy of `state`, and under which assumptions; or why nothing is."""
         if not state.finished:
-            return f"none: stopped after {state.round_number} of about {self.rounds} rounds"
+            of_all = f" of about {self.rounds}" if self.rounds else ""
+            return f"none: stopped after {state.round_number}{of_all} rounds"
         if self.scale < 1:
             return f"void: sample sizes were multiplied by {self.scale:g}, and the proof needs 1"
+        promise = f"within {self.epsilon:g} of the best of its class" if self.epsilon else "the best of its class"
         words = (
-            f"except with probability {self.delta:g} the policy is within {self.epsilon:g} of the best of its class; "
+            f"except with probability {self.delta:g} the policy is {promise}; "
             f"assumes that contexts are independent, that {self.rewards.describe()}"
         )
         if self.sampled_contexts is None:

@@ -7,6 +7,7 @@
         Δ̂_l(π, q) = (1/n_l) Σ_i r_i/(p_i + γ_π) (1{q(c_i) = a_i} − 1{π(c_i) = a_i})  (corrections, row 1)
         π̂_l = argmin_π Δ̂_l(π, q) + γ_π V_π + log(1/δ_l)/(γ_π n_l)
         Δ̂_l(π) = max(0, Δ̂_l(π, q) − Δ̂_l(π̂_l, q))                                  (corrections, row 14)
+        stop with π̂_l also when Δ̂_l(π) > (11/12) ε_l for every π that acts unlike it: no best policy has that much
 
 The design comes from FW-GD, with η_l and dyadic n as in the paper, or from the ratio form, which is the same problem
 with the least n as its value and needs neither: n_l = 256 log(1/δ_l) min_p max_π V_π/(ε_l + Δ̂_{l−1}(π)/8)². Either way
@@ -16,12 +17,13 @@ with the least n as its value and needs neither: n_l = 256 log(1/δ_l) min_p max
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 
-from pacbandits.checks import positive, settle, shown, text
+from pacbandits.checks import positive, settle
 from pacbandits.confidence import (
+    CODA_BEST_GAP,
     CODA_FACTOR,
     CODA_SLOPE,
     CODA_WIDTH_WEIGHT,
@@ -32,23 +34,18 @@ from pacbandits.confidence import (
     whole_samples,
 )
 from pacbandits.design import Shifted, solve_listed
-from pacbandits.errors import InputError
-from pacbandits.options import About
 from pacbandits.paper.base import PaperAlgorithm, SampleScale, check_bounded, options_for
-from pacbandits.paper.coda_common import CodaCommon
+from pacbandits.paper.coda_oracle import CodaOracle, Solver, SolverName, check_solver
 from pacbandits.paper.design.frank_wolfe import solve_frank_wolfe
 from pacbandits.paper.design.saddle import SaddleProblem
 from pacbandits.paper.estimators.cells import Cells
 from pacbandits.paper.estimators.importance import regularised_gaps
-from pacbandits.paper.listed import can_be_listed, listed, variances
+from pacbandits.paper.listed import can_be_listed, listed, stands_alone, variances
 from pacbandits.paper.rage_free import GapState, start_without_gaps
 from pacbandits.policies.base import EnumeratedClass, PolicyClass
 from pacbandits.progress import Progress
 from pacbandits.records import Contexts, Design, Log
 from pacbandits.trials.protocol import Algorithm, Details, Plan, Profile, Setting, check_played
-
-Solver = Literal["ratio", "fw-gd"]
-SolverName = Annotated[Solver, About("where designs come from: the ratio form, or the paper's FW-GD")]
 
 
 @dataclass(frozen=True)
@@ -63,10 +60,10 @@ class CodaPaper(PaperAlgorithm):
     profile: ClassVar[Profile] = Profile(
         name="coda-paper",
         source="CODA in full: the design by its dual (ratio form or FW-GD), regularised importance weighting",
-        classes="any: one γ a policy where the class can be listed, else one γ for all through the argmax oracle",
+        classes="any: estimates of every policy where the class can be listed, else coda-oracle",
         assumes="rewards in [0, 1], the distribution of contexts (or many contexts drawn from it)",
         guarantees="(ε, δ)-PAC",
-        samples="n_l = 256 log(1/δ_l) min_p max_π V/(ε_l + Δ̂/8)²; through the oracle V/(ε_l(ε_l + Δ̂/4))",
+        samples="n_l = 256 log(1/δ_l) min_p max_π V/(ε_l + Δ̂/8)²; for classes that cannot be listed see coda-oracle",
     )
 
     solver: Solver = "ratio"
@@ -75,27 +72,20 @@ class CodaPaper(PaperAlgorithm):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_bounded(self)
-        settle(self, smoothing=positive(self.smoothing, name="smoothing"))
-        if text(self.solver, name="solver") not in ("ratio", "fw-gd"):
-            raise InputError(f"solver must be ratio or fw-gd, got {shown(self.solver)}")
+        settle(self, smoothing=positive(self.smoothing, name="smoothing"), solver=check_solver(self.solver))
 
     @classmethod
     def made_for(cls, setting: Setting, *, scale: SampleScale = 1.0, solver: SolverName = "ratio") -> Algorithm[Any]:
-        """One γ a policy where the class can be listed, else one γ for all through the argmax oracle."""
+        """Estimates of every policy where the class can be listed, else through its oracles."""
         policies = setting.policies
         options: dict[str, Any] = options_for(setting) | {"scale": scale}
         if isinstance(policies, EnumeratedClass) or (solver != "ratio" and can_be_listed(policies)):
             return cls(setting.epsilon, setting.delta, solver=solver, **options)
-        if solver != "ratio":
-            raise InputError(
-                f"the solver {solver} needs a class that can be listed, and {type(policies).__name__} cannot; "
-                "use solver=ratio"
-            )
-        return CodaCommon(setting.epsilon, setting.delta, **options)
+        return CodaOracle(setting.epsilon, setting.delta, solver=solver, **options)
 
     def start(self, policies: PolicyClass, contexts: Contexts) -> GapState:
         listing = listed(policies, algorithm=self.name)
-        return start_without_gaps(listing, contexts, rounds=self.rounds)
+        return start_without_gaps(listing, contexts, any_will_do=self.any_will_do)
 
     def design(self, state: GapState, *, progress: Progress | None = None) -> Plan | None:
         if state.finished:
@@ -121,12 +111,16 @@ class CodaPaper(PaperAlgorithm):
         )
         widths = regularised_radius(gamma, spread, samples=log.samples, confidence=confidence) / 2.0
         best = int((gaps + widths).argmin())
+        gaps = np.maximum(gaps - gaps[best], 0.0)
+        alone = stands_alone(
+            best, gaps, listing=state.listing, contexts=state.contexts, most=CODA_BEST_GAP * plan.epsilon
+        )
         return state.after(
             plan,
             log,
             policy=state.listing.policy(best),
-            finished=plan.round_number >= self.rounds,
-            gaps=np.maximum(gaps - gaps[best], 0.0),
+            finished=alone or self.fine_enough(plan.round_number),
+            gaps=gaps,
         )
 
     def _by_ratio(self, state: GapState) -> Plan:

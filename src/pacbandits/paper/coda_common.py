@@ -1,14 +1,14 @@
-"""CODA with one γ common to all policies: what `coda-paper` plays where the class is known by its argmax oracle alone.
+"""CODA with one γ common to all policies, for designs and estimates alike: the simplest form through an argmax oracle.
 
-The paper's CODA gives every policy its own γ_π. `pacbandits.paper.coda` does so where the class can be listed; no
-oracle can look γ_π up for 10¹² policies. With a common γ the regularised estimate is linear in a policy's choices, so
-gaps, widths and the best policy are all sums of scores that an argmax can maximise. Fixing γ by `8 log(1/δ_l)/(γn) =
-ε_l/2`, what the proof needs of every policy, 8γV_π + 8 log(1/δ_l)/(γn) ≤ ε_l + Δ̂/8, holds as soon as
+The paper's CODA gives every policy its own γ_π: so does `pacbandits.paper.coda` where the class can be listed, and
+the designs of `pacbandits.paper.coda_oracle` where it cannot. With a common γ estimates and widths are linear in a
+policy's choices, sums of scores that an argmax can maximise. Fixing γ by `8 log(1/δ_l)/(γn) = ε_l/2`,
+what the proof needs of every policy, 8γV_π + 8 log(1/δ_l)/(γn) ≤ ε_l + Δ̂/8, holds as soon as
 
     n_l = 256 log(1/δ_l) · min_p max_π V_π(p; q)/(ε_l(ε_l + Δ̂_{l−1}(π)/4))
 
 which is linear in V over linear in Δ̂: its worst policy is found exactly by argmax calls. The price is that a policy of
-gap Δ pays V/(εΔ) instead of V/Δ², so this form is not instance-optimal. π̂_l maximises V̂^γ, which keeps every
+gap Δ pays V/(εΔ) instead of V/Δ²: it is kept to show what that costs. π̂_l maximises V̂^γ, which keeps every
 Δ̂_l(π) = V̂^γ(π̂_l) − V̂^γ(π) nonnegative without a cut; the proof has room for that too (docs/algorithms.md).
 """
 
@@ -20,17 +20,24 @@ from typing import ClassVar
 import numpy as np
 
 from pacbandits.arrays import FloatArray
-from pacbandits.confidence import CODA_FACTOR, COMMON_GAMMA_SLOPE, common_gamma, ratio_samples, round_epsilon
+from pacbandits.confidence import (
+    CODA_BEST_GAP,
+    CODA_FACTOR,
+    COMMON_GAMMA_SLOPE,
+    common_gamma,
+    ratio_samples,
+    round_epsilon,
+)
 from pacbandits.design import DesignTask, Product, solve_design
 from pacbandits.paper.base import PaperAlgorithm, check_bounded
+from pacbandits.paper.coda_oracle import first_policy, is_alone
 from pacbandits.paper.estimators.importance import regularised_scores
-from pacbandits.paper.listed import all_alike
 from pacbandits.policies.base import PolicyClass
 from pacbandits.policies.counting import counting
 from pacbandits.policies.finite import sum_by_id
 from pacbandits.progress import Progress
 from pacbandits.records import Contexts, Log, Policy
-from pacbandits.trials.protocol import Plan, State, check_played
+from pacbandits.trials.protocol import Plan, Profile, State, check_played
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,12 +55,17 @@ class ScoreState(State):
 
 @dataclass(frozen=True)
 class CodaCommon(PaperAlgorithm):
-    """CODA with one γ common to all policies, through the argmax oracle of any class.
+    """CODA with one γ common to all policies, through the argmax oracle of any class."""
 
-    `CodaPaper.made_for` chooses it for classes that it does not list, and so it goes by the same name in runs.
-    """
-
-    name: ClassVar[str] = "coda-paper"
+    name: ClassVar[str] = "coda-common-gamma"
+    profile: ClassVar[Profile] = Profile(
+        name="coda-common-gamma",
+        source="CODA with one γ for all policies: every step is a plain argmax, and bad policies cost too much",
+        classes="any, through its argmax",
+        assumes="rewards in [0, 1], the distribution of contexts (or many contexts drawn from it)",
+        guarantees="(ε, δ)-PAC, but not instance-optimal",
+        samples="n_l = 256 log(1/δ_l) min_p max_π V/(ε_l(ε_l + Δ̂/4))",
+    )
     precision: float = field(default=0.05, kw_only=True)
 
     def __post_init__(self) -> None:
@@ -61,16 +73,10 @@ class CodaCommon(PaperAlgorithm):
         check_bounded(self)
 
     def start(self, policies: PolicyClass, contexts: Contexts) -> ScoreState:
+        first, only = first_policy(policies, contexts)
         nothing = np.zeros((len(contexts), policies.n_actions))
-        first = policies.argmax(contexts, nothing)
-        # The policy that differs most from the first: when it does not differ at all, nothing is left to do.
-        elsewhere = np.repeat(contexts.weights[:, None], policies.n_actions, axis=1)
-        elsewhere[np.arange(len(contexts)), first(contexts)] = 0.0
-        other = policies.argmax(contexts, elsewhere)
-        alike = policies.exact and all_alike(np.stack([first(contexts), other(contexts)]), contexts)
-        return ScoreState(
-            policies, contexts, first, oracle_calls=2, finished=alike or self.rounds == 0, seen=contexts, values=nothing
-        )
+        finished = only or self.any_will_do
+        return ScoreState(policies, contexts, first, oracle_calls=2, finished=finished, seen=contexts, values=nothing)
 
     def design(self, state: ScoreState, *, progress: Progress | None = None) -> Plan | None:
         number = state.round_number + 1
@@ -108,13 +114,17 @@ class CodaCommon(PaperAlgorithm):
         gamma = common_gamma(plan.epsilon, samples=log.samples, confidence=confidence)
         seen, where = state.contexts.joined(log.contexts)
         values = sum_by_id(where, regularised_scores(log, gamma=gamma), n=len(seen))
+        counted = counting(state.policies)
+        best = counted.argmax(seen, values)
+        own = values[np.arange(len(seen)), best(seen)]
+        alone = is_alone(best, seen, own[:, None] - values, policies=counted, most=CODA_BEST_GAP * plan.epsilon)
         return state.after(
             plan,
             log,
-            policy=state.policies.argmax(seen, values),
-            finished=plan.round_number >= self.rounds,
+            policy=best,
+            finished=alone or self.fine_enough(plan.round_number),
             details={"gamma": gamma},
-            oracle_calls=1,
+            oracle_calls=counted.calls,
             seen=seen,
             values=values,
         )

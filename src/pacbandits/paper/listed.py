@@ -46,6 +46,18 @@ def all_alike(actions: np.ndarray[Any, Any], contexts: Contexts) -> bool:
     return bool((actions == actions[0])[:, contexts.weights > 0].all())
 
 
+def stands_alone(best: int, gaps: FloatArray, *, listing: EnumeratedClass, contexts: Contexts, most: float) -> bool:
+    """Whether every policy that acts unlike the one of number `best`, on contexts that can occur, has a larger gap.
+
+    gaps (|Π|,): estimated. most: what the estimated gap of a best policy never exceeds on the good event. Then no other
+    policy is a best one, so this one is.
+    """
+    possible = contexts.weights > 0
+    table = np.asarray(listing.actions(contexts))[:, possible]
+    near = table[gaps <= most]
+    return bool((near == table[best]).all())
+
+
 def variances(
     actions: np.ndarray[Any, Any], *, reference: IntArray, contexts: Contexts, sampler: Sampler
 ) -> FloatArray:

@@ -72,7 +72,7 @@ class Rage(PaperAlgorithm):
                 f"(at most {MAX_COMPARED_POLICIES}); use rage-free or coda-paper"
             )
         alive = np.sort(first)
-        finished = len(alive) == 1 or self.rounds == 0
+        finished = len(alive) == 1 or self.any_will_do
         return RageState(
             listing, contexts, listing.policy(int(alive[0])), finished=finished, listing=listing, alive=alive
         )
@@ -135,7 +135,7 @@ class Rage(PaperAlgorithm):
         beaten = np.clip(leads, -apart, apart).max(axis=0)  # by how much each is led by another, at least 0
         best = int(beaten.argmin())
         stays = beaten <= max(plan.epsilon, beaten[best])
-        late = plan.round_number > self.rounds
+        late = self.fine_enough(plan.round_number - 1)
         return state.after(
             plan,
             log,

@@ -7,6 +7,7 @@
         Δ̂_l(π, q) = Cat{r_i/p_i (1{q(c_i) = a_i} − 1{π(c_i) = a_i})}                (corrections, row 3)
         π̂_l = argmin_π Δ̂_l(π, q)                                                  (corrections, row 4)
         Δ̂_l(π) = Δ̂_l(π, q) − Δ̂_l(π̂_l, q) ≥ 0                                      (corrections, row 14)
+        stop with π̂_l also when Δ̂_l(π) > (√2/7) ε_l for every π that acts unlike it: no best policy has that much
 
 Gaps are cut to ± P(π ≠ q), which the truth never exceeds, so that a round may be as short as the formula says.
 """
@@ -19,12 +20,19 @@ from typing import ClassVar
 import numpy as np
 
 from pacbandits.arrays import FloatArray
-from pacbandits.confidence import RAGE_FREE_FACTOR, RAGE_FREE_SLOPE, catoni_scale, ratio_samples, round_epsilon
+from pacbandits.confidence import (
+    RAGE_FREE_BEST_GAP,
+    RAGE_FREE_FACTOR,
+    RAGE_FREE_SLOPE,
+    catoni_scale,
+    ratio_samples,
+    round_epsilon,
+)
 from pacbandits.design import Shifted, solve_listed
 from pacbandits.paper.base import PaperAlgorithm
 from pacbandits.paper.estimators.catoni import catoni_gaps
 from pacbandits.paper.estimators.cells import Cells
-from pacbandits.paper.listed import all_alike, disagreements, listed, variances
+from pacbandits.paper.listed import all_alike, disagreements, listed, stands_alone, variances
 from pacbandits.policies.base import EnumeratedClass, PolicyClass
 from pacbandits.progress import Progress
 from pacbandits.records import Contexts, Log, Policy
@@ -44,9 +52,9 @@ class GapState(State):
     gaps: FloatArray = field(kw_only=True)
 
 
-def start_without_gaps(listing: EnumeratedClass, contexts: Contexts, *, rounds: int) -> GapState:
+def start_without_gaps(listing: EnumeratedClass, contexts: Contexts, *, any_will_do: bool) -> GapState:
     """Δ̂_0 ≡ 0 against the first policy of the list; nothing is left to do when all act alike."""
-    finished = rounds == 0 or all_alike(np.asarray(listing.actions(contexts)), contexts)
+    finished = any_will_do or all_alike(np.asarray(listing.actions(contexts)), contexts)
     return GapState(
         listing, contexts, listing.policy(0), finished=finished, listing=listing, gaps=np.zeros(len(listing))
     )
@@ -68,7 +76,7 @@ class RageFree(PaperAlgorithm):
 
     def start(self, policies: PolicyClass, contexts: Contexts) -> GapState:
         listing = listed(policies, algorithm=self.name)
-        return start_without_gaps(listing, contexts, rounds=self.rounds)
+        return start_without_gaps(listing, contexts, any_will_do=self.any_will_do)
 
     def design(self, state: GapState, *, progress: Progress | None = None) -> Plan | None:
         number = state.round_number + 1
@@ -95,12 +103,16 @@ class RageFree(PaperAlgorithm):
         check_played(state, plan, log, rewards=self.rewards)
         gaps = self._estimate(state, plan, log, reference=state.policy)
         best = int(gaps.argmin())
+        gaps = gaps - gaps[best]
+        alone = stands_alone(
+            best, gaps, listing=state.listing, contexts=state.contexts, most=RAGE_FREE_BEST_GAP * plan.epsilon
+        )
         return state.after(
             plan,
             log,
             policy=state.listing.policy(best),
-            finished=plan.round_number >= self.rounds,
-            gaps=gaps - gaps[best],
+            finished=alone or self.fine_enough(plan.round_number),
+            gaps=gaps,
         )
 
     def _estimate(self, state: GapState, plan: Plan, log: Log, *, reference: Policy) -> FloatArray:

@@ -25,8 +25,10 @@ from scipy.special import ndtr
 
 from pacbandits.arrays import FloatArray
 from pacbandits.certificate import worth_leading
-from pacbandits.complexity.bounds import lower_bound
+from pacbandits.complexity.bounds import coin_lower_bound
+from pacbandits.complexity.coin_flips import least_coin_divergence
 from pacbandits.complexity.gaps import measure_gaps
+from pacbandits.complexity.laws import Law, law_of
 from pacbandits.complexity.rho import measure_lower_rho
 from pacbandits.design import DesignTask, Shifted, price_propensities, solve_design
 from pacbandits.planning.assumptions import Assumptions
@@ -224,7 +226,9 @@ def _advantage(problem: Problem, best: Policy, epsilon: float, price: float) -> 
 
 
 def _lower_bound(problem: Problem, epsilon: float, delta: float) -> float | None:
-    """The paper's lower bound where it is a theorem: one policy alone is within ε of the best, and that is known."""
+    """The lower bound where it is a theorem: of coin flips, where one policy alone is within ε of the best."""
+    if law_of(problem) is not Law.BERNOULLI:
+        return None  # scenarios have no other noise that a bound is known for
     if not isinstance(problem.policies, EnumeratedClass | EveryMap):
         return None  # of many trees some hardly differ from the best one, and to look for the nearest takes long
     gaps = measure_gaps(problem, problem.policies)
@@ -232,7 +236,8 @@ def _lower_bound(problem: Problem, epsilon: float, delta: float) -> float | None
         return None
     noise = problem.noise_variance
     rho = measure_lower_rho(problem.policies, problem.population, gaps, epsilon=epsilon, noise=noise)
-    return lower_bound(rho.lower, delta=delta)
+    found = least_coin_divergence(problem, problem.policies, gaps, epsilon=epsilon, designs=(rho.design,))
+    return None if found is None else coin_lower_bound(found, delta=delta)
 
 
 def chance_by(estimates: tuple[Estimate, ...], shares: tuple[float, ...], algorithm: str, people: float) -> float:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from pacbandits.arrays import FloatArray, IntArray, floats
 from pacbandits.checks import number
+from pacbandits.complexity.laws import Law
 from pacbandits.confidence import check_noise
 from pacbandits.errors import InputError
 from pacbandits.records import RewardBounds
@@ -25,6 +26,8 @@ class Noise(Protocol):
 
     name: what rewards are called by it.
     counted: whether equal rewards come so often that they are counted, not stored one by one.
+
+    Noise that also has a `law` is one of those that lower bounds are known for.
     """
 
     @property
@@ -73,6 +76,7 @@ class Bernoulli:
 
     name = "Bernoulli"
     counted = True
+    law = Law.BERNOULLI
 
     def check(self, means: FloatArray) -> None:
         """Raise unless the means (N, A) are probabilities."""
@@ -123,6 +127,7 @@ class Gaussian:
 
     name = "Gaussian"
     counted = False
+    law = Law.GAUSSIAN
 
     def __post_init__(self) -> None:
         variance = floats(self.variance, name="noise_variance")

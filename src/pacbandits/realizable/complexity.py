@@ -15,6 +15,7 @@ from pacbandits.arrays import FloatArray, IntArray
 from pacbandits.checks import positive
 from pacbandits.complexity import bounds
 from pacbandits.complexity.gaps import Truth, check_truth
+from pacbandits.complexity.laws import Law, law_of
 from pacbandits.confidence import check_delta, check_epsilon
 from pacbandits.policies.base import EnumeratedClass, EveryMap, PolicyClass, check_class
 from pacbandits.progress import Progress, listener
@@ -54,7 +55,7 @@ class RealizableComplexity:
 
     Numbers of samples:
 
-    lower_bound: what any algorithm needs, for ε = 0.
+    lower_bound: what any algorithm needs, for ε = 0 and Gaussian noise.
     minimax_bound: what suffices for every problem of this rank, up to a constant.
     confidence_price: 2ρ_σ log(1/2.4δ), what confidence alone costs.
     union_price: 2ρ_σ(min(log cover, log|Π|) + log(1/δ)), with the best design.
@@ -152,9 +153,8 @@ def measure_realizable(
         tell("ρ_σ")
         sigma = rho(noise, known=plain.points)
     notes = _notes(instance, plain, sigma, noise)
-    lower = bounds.lower_bound(sigma.lower, delta=delta) if epsilon == 0 else None
-    if lower is None:
-        notes["lower_bound"] = "a theorem for ε = 0 only"
+    if doubt := _doubt_lower_bound(truth, epsilon):
+        notes["lower_bound"] = doubt
     log_size = _log_size(instance, policies)
     cover = log_cover(instance.own.rank, epsilon=epsilon)
     union = min(cover, log_size)
@@ -180,7 +180,7 @@ def measure_realizable(
         rho_sigma_proven=sigma.proven,
         rho_sigma_uniform=sigma.uniform,
         exact=plain.points is None,
-        lower_bound=lower,
+        lower_bound=None if doubt else bounds.lower_bound(sigma.lower, delta=delta),
         minimax_bound=minimax_bound(instance.own.rank, epsilon=epsilon, delta=delta),
         confidence_price=bounds.confidence_price(sigma.upper, delta=delta),
         union_price=bounds.union_price(sigma.upper, log_size=union, delta=delta),
@@ -212,6 +212,13 @@ def minimax_bound(rank: int, *, epsilon: float, delta: float) -> float:
         return np.inf
     rounds = max(-math.log(epsilon), math.log(2.0))
     return rank * (rank * rounds - math.log(delta)) * rounds / epsilon**2
+
+
+def _doubt_lower_bound(truth: Truth, epsilon: float) -> str:
+    """Why the lower bound is no theorem here; nothing where it is."""
+    if epsilon > 0:
+        return "a theorem for ε = 0 only"
+    return "" if law_of(truth) is Law.GAUSSIAN else "a theorem for Gaussian noise only"
 
 
 def _log_size(instance: Instance, policies: PolicyClass | None) -> float:

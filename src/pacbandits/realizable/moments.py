@@ -67,7 +67,8 @@ class Moments:
         return np.einsum("kij,kj->ki", inverse, self.totals[whole]), inverse
 
 
-def _moments(log: Log, features: FeatureMap, span: Span) -> tuple[FloatArray, FloatArray, int]:
+def played_coordinates(log: Log, features: FeatureMap, span: Span) -> FloatArray:
+    """φ(c_i, a_i) of the rows of a log, in the coordinates of the span (n, r); a sentence where it lies outside."""
     phi = features.played(log.contexts, log.actions)
     own = span.coordinates(phi)
     missed = np.abs(phi - own @ span.back).max(axis=0, initial=0.0)
@@ -75,5 +76,10 @@ def _moments(log: Log, features: FeatureMap, span: Span) -> tuple[FloatArray, Fl
         raise InputError(
             "the log has features outside the span of those of the given contexts; give contexts that stand for the log"
         )
+    return own
+
+
+def _moments(log: Log, features: FeatureMap, span: Span) -> tuple[FloatArray, FloatArray, int]:
+    own = played_coordinates(log, features, span)
     weighted = own * log.repeats[:, None]
     return weighted.T @ own, weighted.T @ log.rewards, log.samples

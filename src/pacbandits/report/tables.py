@@ -10,7 +10,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from pacbandits.complexity import Complexity
+from pacbandits.complexity import Complexity, Law
 from pacbandits.design import Solution
 from pacbandits.errors import one_line, visible_lines
 from pacbandits.options import Option
@@ -107,7 +107,7 @@ def _sample_rows(m: Complexity) -> list[Row]:
 def _yardsticks(m: Complexity) -> list[tuple[str, float | None, str]]:
     silent = "; no yardstick here, as rewards carry no noise" if m.rho_sigma_upper == 0 < m.rho_upper else ""
     return [
-        ("lower bound", m.lower_bound, m.notes.get("lower_bound", _lower_formula(m.epsilon))),
+        ("lower bound", m.lower_bound, m.notes.get("lower_bound", _lower_formula(m))),
         (CONFIDENCE_LABEL, m.confidence_price, CONFIDENCE_FORMULA + (silent or "; a yardstick, not a bound")),
         (UNION_LABEL, m.union_price, f"{UNION_FORMULA}, best design" + (silent or "; a yardstick")),
     ]
@@ -135,8 +135,10 @@ def _disagreement_rows(m: Complexity) -> list[Row]:
     ]
 
 
-def _lower_formula(epsilon: float) -> str:
-    formula = CONFIDENCE_FORMULA if epsilon == 0 else "with (Δ + ε)² in ρ_σ, as one policy alone is ε-optimal"
+def _lower_formula(m: Complexity) -> str:
+    if m.law is Law.BERNOULLI:
+        return "log(1/2.4δ)/D, D the divergence of coin flips to the nearest other answer"
+    formula = CONFIDENCE_FORMULA if m.epsilon == 0 else "with (Δ + ε)² in ρ_σ, as one policy alone is ε-optimal"
     return f"{formula}; Gaussian noise of this size"
 
 

@@ -113,7 +113,7 @@ def solve_frank_wolfe(
         )
     samples, left, undecided = 1, max_iterations, 0
     while True:
-        ascent = _Ascent(problem, samples=samples, epsilon=epsilon, target=tolerance * epsilon)
+        ascent = Ascent(problem, samples=samples, epsilon=epsilon, target=tolerance * epsilon)
         decided = ascent.run(min(left, _MAX_STEPS_AN_N))
         left -= ascent.steps
         if (decided and ascent.dual <= epsilon) or left <= 0 or samples >= _MAX_SAMPLES:
@@ -140,10 +140,15 @@ def solve_frank_wolfe(
     )
 
 
-class _Ascent:
-    """Frank–Wolfe for one n; remembers the best dual and the best primal seen, which need not be of the same λ."""
+class Ascent:
+    """Frank–Wolfe for one n; remembers the best dual and the best primal seen, which need not be of the same λ.
 
-    def __init__(self, problem: SaddleProblem, *, samples: int, epsilon: float, target: float) -> None:
+    start (K,): the λ to begin with, by default the one policy of the largest slope at the uniform design.
+    """
+
+    def __init__(
+        self, problem: SaddleProblem, *, samples: int, epsilon: float, target: float, start: FloatArray | None = None
+    ) -> None:
         self.problem = problem
         self.samples = samples
         self.epsilon = epsilon
@@ -159,9 +164,12 @@ class _Ascent:
         self.gaps_part = -problem.gap_weight * problem.gaps
         self.rounding = SUM_ROUNDING * float(np.abs(self.gaps_part).max())
         self.propensities = problem.uniform()
-        slopes = problem.slopes(self.propensities, samples=samples)
         self.weights = np.zeros(len(problem))
-        self.weights[int(np.where(quiet, -np.inf, slopes).argmax() if not quiet.all() else 0)] = 1.0
+        if start is None:
+            slopes = problem.slopes(self.propensities, samples=samples)
+            self.weights[int(np.where(quiet, -np.inf, slopes).argmax() if not quiet.all() else 0)] = 1.0
+        else:
+            self.weights[:] = start / start.sum()
         self.gamma = problem.best_gamma(self.propensities, samples=samples)
 
     def run(self, max_steps: int) -> bool:

@@ -1,7 +1,7 @@
 """The paper's reductions to oracles: constraints, excluding a set, the steps of CODA and FW-GD, on any argmax oracle.
 
-They stand here as statements of the paper that tests check: no algorithm of this package calls them, as `coda-paper`
-either visits every policy or shares one γ among all (`pacbandits.paper.coda_common`).
+`pacbandits.paper.coda_oracle` is made of `free` and `excluding`; the steps as printed stand here as statements of the
+paper that tests check.
 
 - `constrained`: C-AMO, exact or relaxed; the relaxed form walks the `hull`.
 - `excluding`: the best policy outside a set, for the steps of `reductions`.

@@ -1,8 +1,9 @@
 """The best policy outside a given set, by argmax calls alone.
 
 The paper's Algorithm `c_csc` asks a constrained oracle and can go round for ever when two policies to be avoided
-have equal values; see row 24 of the corrections. `best_outside` is what the steps of `reductions` use;
-`best_outside_as_printed` is the paper's loop, for small classes, which only the tests of that correction run.
+have equal values; see row 24 of the corrections. `best_outside` is what the steps of `reductions` use, `some_outside`
+what ends the rounds of CODA; `best_outside_as_printed` is the paper's loop, for small classes, which only the tests of
+that correction run.
 """
 
 from __future__ import annotations
@@ -40,6 +41,29 @@ def best_outside(
     calls for |B| excluded behaviours and |D| distinct contexts; fewer, because a piece is asked about only when its
     upper bound comes first. None when no policy is left, or none of value larger than `above`. scores (n, A).
     """
+    return _outside(policies, contexts, scores, excluded=excluded, above=above, enough=math.inf)
+
+
+def some_outside(
+    policies: PolicyClass, contexts: Contexts, scores: FloatArray, *, excluded: Sequence[Policy], above: float
+) -> Choice | None:
+    """Any policy of value larger than `above` that acts like no policy of `excluded`; None when there is none.
+
+    The same search, which ends with the first one that it meets. scores (n, A).
+    """
+    return _outside(policies, contexts, scores, excluded=excluded, above=above, enough=above)
+
+
+def _outside(
+    policies: PolicyClass,
+    contexts: Contexts,
+    scores: FloatArray,
+    *,
+    excluded: Sequence[Policy],
+    above: float,
+    enough: float,
+) -> Choice | None:
+    """`best_outside`, or the first policy met whose value is larger than `enough`."""
     scores = check_scores(scores, contexts=contexts, n_actions=policies.n_actions)
     distinct, kind = _distinct(contexts)
     losses = sum_by_id(kind, scores, n=len(distinct))
@@ -60,6 +84,9 @@ def best_outside(
             policy = policies.argmax(distinct, piece.penalised(losses))
             actions = _behaviour(policy, distinct)
             if piece.holds(actions):
+                value = total(scores, policy(contexts))
+                if value > enough and actions.tobytes() not in avoid:
+                    return Choice(policy, value, bound=most, calls=calls)
                 heapq.heappush(queue, (-total(losses, actions), False, next(number), piece, policy))
             continue
         actions = _behaviour(policy, distinct)

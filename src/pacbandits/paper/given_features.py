@@ -1,0 +1,147 @@
+"""What both RAGE algorithms for given features share: mean rewards r(c, a) = ⟨φ(c, a), θ*⟩ and a list of policies.
+
+    φ_π = E_c φ(c, π(c)),   A(p) = E_c Σ_a p(a|c) φ(c, a)φ(c, a)ᵀ,   V_{π,π'} = ‖φ_π − φ_π'‖²_{A(p)⁻¹}
+
+One-hot features give the agnostic V of `rage` and `rage-free`. For others two facts of docs/algorithms.md fail, and
+docs/realizable.md has what stands in their place:
+
+- √V has a triangle inequality, V has none (corrections, row of Lemma `1.8`);
+- Δ(π, π')² ≤ V_{π,π'}, by Cauchy and Schwarz, as θ*ᵀA(p)θ* = E r(c, a)² ≤ 1. A round too short for Catoni's radius,
+  n < 4L, is one whose design makes V so small that an estimate of 0 is as accurate as the round has to be.
+
+Everything is computed in the space that features span, where uniform exploration has the identity for its A. There
+⟨x, θ*⟩ ≤ ‖x‖, so that policies whose φ_π agree to 10⁻¹¹ are of one value; they count as one policy.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from pacbandits.arrays import BoolArray, FloatArray, IntArray
+from pacbandits.confidence import catoni_scale, has_catoni_radius
+from pacbandits.paper.base import PaperAlgorithm
+from pacbandits.paper.estimators.directions import catoni_along
+from pacbandits.paper.listed import listed
+from pacbandits.policies.base import EnumeratedClass, PolicyClass
+from pacbandits.policies.features import map_for
+from pacbandits.realizable.moments import played_coordinates
+from pacbandits.realizable.pool_design import ROUNDING_SHARE, PoolOptions, solve_pool
+from pacbandits.realizable.population import Population
+from pacbandits.realizable.quadratic_forms import information_of, pseudo_inverse, squared_lengths
+from pacbandits.realizable.sampler import GAIN_POWERS, GainSampler, mix_with_uniform, shares_by_gain
+from pacbandits.records import Contexts, Log, Policy, check_contexts
+from pacbandits.trials.protocol import Plan, State
+
+# Mean features that differ by no more than this in any coordinate are the same.
+_SAME_POINT = 1e-11
+
+
+@dataclass(frozen=True, eq=False)
+class FeatureState(State):
+    """A list of policies as points.
+
+    listing: Π as a list.
+    population: the contexts that can occur, with φ and the points φ_π.
+    """
+
+    policy: Policy
+    listing: EnumeratedClass = field(kw_only=True)
+    population: Population = field(kw_only=True)
+
+    @property
+    def points(self) -> FloatArray:
+        """φ_π (|Π|, r)."""
+        assert self.population.points is not None
+        return self.population.points
+
+
+@dataclass(frozen=True, eq=False)
+class FeatureDesign:
+    """A design for given directions.
+
+    sampler: plays it.
+    lower: no design has a smaller largest ‖x_k‖²_{A⁻¹}/d_k².
+    value: that of this design.
+    """
+
+    sampler: GainSampler
+    lower: float
+    value: float
+
+
+@dataclass(frozen=True)
+class FeatureRage(PaperAlgorithm):
+    """What both have in common; precision: the relative gap to which designs are solved, 1 % where one-hot ones have
+    0.1 %. Sizes are by the value that a design attains."""
+
+    precision: float = field(default=0.01, kw_only=True)
+
+    def locate(self, policies: PolicyClass, contexts: Contexts) -> tuple[EnumeratedClass, Population]:
+        """The class as a list, and its policies as points."""
+        check_contexts(contexts)
+        listing = listed(policies, algorithm=self.name)
+        possible = contexts.only(contexts.weights > 0)
+        features = map_for(possible, n_actions=listing.n_actions, relative=False)
+        return listing, Population.of(listing, contexts, features)
+
+    def solve(self, population: Population, directions: FloatArray, accuracies: FloatArray) -> FeatureDesign:
+        """`min_p max_k ‖x_k‖²_{A(p)⁻¹}/d_k²` for directions x_k (K, r) and accuracies d_k (K,)."""
+        phi, weights = population.phi, population.contexts.weights
+        floor = self.floor / phi.shape[1]
+        options = PoolOptions(floor=floor, tolerance=self.precision)
+        solved = solve_pool(phi, weights, directions, accuracies, options=options)
+        targets = directions / accuracies[:, None]
+
+        def value(table: FloatArray) -> float:
+            inverse = pseudo_inverse(information_of(phi, weights, table))
+            return float(squared_lengths(targets, inverse).max()) * (1.0 + ROUNDING_SHARE)
+
+        inverse = pseudo_inverse(information_of(phi, weights, solved.propensities))
+        own = inverse @ ((targets * solved.multipliers[:, None]).T @ targets) @ inverse
+        basis = population.span.basis
+        table, power = solved.propensities / solved.propensities.sum(axis=1, keepdims=True), GAIN_POWERS[1]
+        if population.contexts.ids is None:
+            # Contexts without names are not found in a table again: they are played by what they gain, and priced so.
+            tables = {power: mix_with_uniform(shares_by_gain(phi, own, power=power)) for power in GAIN_POWERS}
+            power = min(GAIN_POWERS, key=lambda one: value(tables[one]))
+            table = tables[power]
+        sampler = GainSampler(population.contexts, table, population.features, basis @ own @ basis.T, power)
+        return FeatureDesign(sampler, solved.lower, value(table))
+
+    def estimate(self, state: FeatureState, plan: Plan, log: Log, *, directions: FloatArray) -> FloatArray:
+        """Catoni's mean (K,) of ⟨x, O_i⟩ for directions x (K, r); 0 where the round is too short for its radius."""
+        population = state.population
+        confidence = self.confidence(state.listing, plan.round_number)
+        if not has_catoni_radius(log.samples, confidence=confidence, scale=self.scale):
+            return np.zeros(len(directions))
+        table = plan.sampler.propensities(population.contexts)
+        inverse = pseudo_inverse(information_of(population.phi, population.contexts.weights, table))
+        played = played_coordinates(log, population.features, population.span)
+        return catoni_along(
+            (played * log.rewards[:, None]) @ inverse,
+            directions,
+            alpha=catoni_scale(
+                self.rewards.second_moment * squared_lengths(directions, inverse),
+                samples=log.samples,
+                confidence=confidence,
+            ),
+            repeats=log.repeats.astype(np.float64),
+        )
+
+    def guarantee(self, state: State) -> str:
+        """That of the paper's algorithms, and what is assumed besides."""
+        words = super().guarantee(state)
+        return words.replace("assumes that", "assumes that mean rewards are linear in the given features, that", 1)
+
+
+def apart(points: FloatArray, *, reference: FloatArray) -> BoolArray:
+    """Which of the points (K, r) are not the reference (r,), to rounding."""
+    return np.abs(points - reference).max(axis=1, initial=0.0) > _SAME_POINT
+
+
+def first_of_each(points: FloatArray) -> IntArray:
+    """The first of each set of points (K, r) that are the same; rarely, for rounding, more of them."""
+    coarse = np.round(points / (10.0 * _SAME_POINT)) + 0.0  # so that −0 is 0
+    return np.sort(np.unique(coarse, axis=0, return_index=True)[1])
