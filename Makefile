@@ -11,11 +11,12 @@ unexport PYTHONDONTWRITEBYTECODE
 # As many processes as cores test at once; threads of theirs would only wait for one another.
 PYTEST := OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n auto
 
-.PHONY: setup demo serve test test-slow test-lowest mutants lint docs docs-serve benchmarks clean help
+.PHONY: setup demo serve test test-slow test-lowest mutants lint docs docs-serve figures benchmarks clean help
 
 help:
 	@sed -n '1,3p' Makefile
 	@echo "#   make serve   the service with a demonstration: an experiment, visitors, and a dashboard to watch"
+	@echo "#   make figures the tables and pictures of docs/, each by its own command: hours; ONLY=word for some of them"
 	@echo "#   make docs, docs-serve, test-slow, test-lowest, mutants, benchmarks, lint, clean"
 
 # The environment is rebuilt when the project's dependencies change.
@@ -101,6 +102,10 @@ docs: $(VENV)/.docs
 
 docs-serve: $(VENV)/.docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs serve --watch CONTRIBUTING.md --watch CHANGELOG.md --watch src
+
+# Every table and picture in the pages, remade in place; pages say which command makes what (benchmarks/markers.py).
+figures: $(VENV)/.test
+	$(BIN)/python -m benchmarks.figures $(if $(ONLY),--only '$(ONLY)')
 
 benchmarks: $(VENV)/.test
 	$(BIN)/python -m benchmarks

@@ -1,6 +1,10 @@
 """The approximate certificate: how often it errs, what it saves against the proof, and what peeking does to it.
 
-python -m benchmarks.asymptotic [runs]
+python -m benchmarks.asymptotic                  everything
+python -m benchmarks.asymptotic compare 400      against the proof, on small problems
+python -m benchmarks.asymptotic large            the same on two large ones
+python -m benchmarks.asymptotic rules 400        with parts of the rule left out
+python -m benchmarks.asymptotic peeking 200      when it is looked at again and again
 
 Logs are of one round of uniform exploration. "Wrong" is the share of runs in which the policy is further from the best
 than the certified distance; δ = 0.05 everywhere. Sample sizes are those at which about half of the logs certify ε.
@@ -181,7 +185,7 @@ def peeking(runs: int, *, choices: tuple[int, ...] = (1, 10, 40)) -> None:
     print_table(f"{case.name}: up to 400 samples, {runs} runs each, δ = {DELTA:g}", head, rows)
 
 
-def large() -> None:
+def large(_: int) -> None:
     """Sample sizes alone, from three logs each."""
     rows: list[list[str]] = []
     for spec, epsilon, start in LARGE:
@@ -194,15 +198,18 @@ def large() -> None:
     )
 
 
-def main(runs: int = 400) -> None:
+# What can be asked for, and how many runs it takes.
+PARTS = {"compare": (compare, 400), "large": (large, 1), "rules": (rules, 400), "peeking": (peeking, 200)}
+
+
+def main(names: list[str] | None = None, runs: int | None = None) -> None:
     if hasattr(os, "sched_setaffinity"):
-        os.sched_setaffinity(
-            0, {min(os.sched_getaffinity(0))}
-        )  # many small problems: threads would only get in the way
-    compare(runs)
-    rules(runs)
-    peeking(runs)
+        # Many small problems: threads would only get in the way.
+        os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+    for name in names or PARTS:
+        part, usual = PARTS[name]
+        part(runs or usual)
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 400)
+    main(sys.argv[1:2], int(sys.argv[2]) if len(sys.argv) > 2 else None)

@@ -14,7 +14,7 @@ from functools import cache
 
 import numpy as np
 
-from benchmarks.measuring import print_table
+from benchmarks.measuring import power, print_table
 from pacbandits.arrays import FloatArray
 from pacbandits.complexity import Complexity, measure, measure_gaps
 from pacbandits.complexity.rho import measure_rho
@@ -139,7 +139,7 @@ def cost() -> None:
                     f"{tau:,.0f}",
                     f"{measured.union_price:,.0f}",
                     f"{tau / measured.union_price:,.0f}",
-                    f"{promised:.1e}",
+                    power(promised),
                     f"{sum(run.correct for run in runs)} of {RUNS}",
                     f"{median(run.oracle_calls for run in runs):.0f}" if name in THROUGH_ORACLES else "none",
                     f"{median(run.seconds for run in runs):.1f}",

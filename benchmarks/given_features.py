@@ -1,6 +1,9 @@
 """RAGE for given features, and planner and sampler, beside linear-rage and beside what assumes nothing of rewards.
 
-python -m benchmarks.given_features [runs]
+python -m benchmarks.given_features                      everything
+python -m benchmarks.given_features problems [runs]      all algorithms on three problems
+python -m benchmarks.given_features actions [runs]       as actions grow
+python -m benchmarks.given_features dimensions [runs]    over all policies, as features grow
 """
 
 from __future__ import annotations
@@ -97,11 +100,15 @@ def by_dimension(runs: int) -> None:
     print_table(f"`{WIDENING.format('…')}`, all policies, ε = δ = {EPSILON}, medians of {runs} runs", head, rows)
 
 
-def main(runs: int = 5) -> None:
-    side_by_side(runs)
-    by_actions(runs)
-    by_dimension(min(runs, 3))
+# What can be asked for, and how many runs it takes.
+PARTS = {"problems": (side_by_side, 5), "actions": (by_actions, 5), "dimensions": (by_dimension, 3)}
+
+
+def main(names: list[str] | None = None, runs: int | None = None) -> None:
+    for name in names or PARTS:
+        part, usual = PARTS[name]
+        part(runs or usual)
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 5)
+    main(sys.argv[1:2], int(sys.argv[2]) if len(sys.argv) > 2 else None)

@@ -7,6 +7,8 @@ import resource
 from collections.abc import Callable, Sequence
 from typing import Any
 
+SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
 
 def in_subprocess(function: Callable[..., Any], *arguments: object) -> tuple[Any, float]:
     """The function's result and the peak memory of its process in MB."""
@@ -21,6 +23,12 @@ def print_table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) 
     print("|" + "---|" * len(head))
     for row in rows:
         print("| " + " | ".join(row) + " |", flush=True)
+
+
+def power(number: float, *, digits: int = 1) -> str:
+    """A large number as 1.3·10⁷."""
+    mantissa, _, exponent = f"{number:.{digits}e}".partition("e")
+    return f"{mantissa}·10{str(int(exponent)).translate(SUPERSCRIPTS)}"
 
 
 def _measured(function: Callable[..., Any], arguments: tuple[object, ...]) -> tuple[Any, float]:

@@ -122,7 +122,7 @@ def main(problems: int = 40, trials: int = 5, first: int = 1000, fresh: int = 0)
         rows.append(row)
         print(*row, flush=True, file=sys.stderr)
     head = ["seed", "problem", "actions", "log size"]
-    head += [f"{name} {what}" for name in RIVALS for what in ("foretold", "simulated", "ratio")]
+    head += [words for kind in ("adaptive", "plain") for words in (f"{kind}: foretold", "simulated", "ratio")]
     print_table(f"Medians of {trials} trials of each problem", head, rows)
     for name in RIVALS:
         near = np.mean([1 / FACTOR <= ratio <= FACTOR for ratio in ratios[name]])

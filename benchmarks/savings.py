@@ -1,6 +1,7 @@
-"""How what coda saves grows with the number of actions and as ε shrinks: two tables and a picture.
+"""How what coda saves grows with the number of actions and as ε shrinks: four tables and a picture.
 
-python -m benchmarks.savings [runs]       writes docs/figures/savings.png
+python -m benchmarks.savings [runs]              writes docs/figures/savings.png
+python -m benchmarks.savings epsilon [runs]      what a smaller ε costs, on `trees` with 16 actions
 """
 
 from __future__ import annotations
@@ -104,5 +105,18 @@ def draw(sweeps: dict[tuple[str, str], Samples]) -> None:
     save_figure(figure, FIGURE)
 
 
+def by_epsilon(runs: int) -> None:
+    """The samples of coda alone."""
+    problem = pb.load_problem(FAMILIES["trees"](16))
+    shown = (0.2, 0.1, 0.05, 0.035)
+    done = [[pb.run(problem, epsilon=e, delta=DELTA, rng=seed).samples for seed in range(runs)] for e in shown]
+    print_table(
+        f"coda on `trees` with 16 actions, δ = {DELTA}, medians of {runs} runs",
+        ["ε", *(f"{e:g}" for e in shown)],
+        [["samples", *(f"{statistics.median(samples):,.0f}" for samples in done)]],
+    )
+
+
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 3)
+    words = [word for word in sys.argv[1:] if word != "epsilon"]
+    (by_epsilon if "epsilon" in sys.argv else main)(int(words[0]) if words else 3)

@@ -19,6 +19,7 @@ import time
 from collections import deque
 from pathlib import Path
 
+from benchmarks.measuring import print_table
 from pacbandits.service.client import Client
 
 RATE = 1_000  # single assignments a second
@@ -229,8 +230,14 @@ def told(what: str, found: dict, *, bare: dict | None = None) -> None:
     print(
         f"{what:34} {found['rows_per_second']:9,.0f} rows/s   p50 {found['p50']:6.1f}  p95 {found['p95']:6.1f}  "
         f"p99 {found['p99']:6.1f}  p99.9 {found['p99.9']:6.1f} ms   {found['cores']:.2f} cores{beside}{unanswered}",
+        file=sys.stderr,
         flush=True,
     )
+
+
+def row(what: str, found: dict, *, unit: str = "") -> list[str]:
+    """A line of the table in the documentation."""
+    return [what, f"{found['rows_per_second']:,.0f}{unit}", *(f"{found[q]:.1f} ms" for q in ("p50", "p99", "p99.9"))]
 
 
 def main(seconds: float = 10.0) -> None:
@@ -258,8 +265,10 @@ def main(seconds: float = 10.0) -> None:
                 client.create(PROTOCOL)
                 experiment = client.experiment("bench")
                 measure(server.pid, port, admin, rate=RATE, seconds=2)
-                told("singles", measure(server.pid, port, admin, rate=RATE, seconds=seconds), bare=plain)
-                told("singles, as fast as it can", measure(server.pid, port, admin, rate=0, seconds=min(5, seconds)))
+                singles = measure(server.pid, port, admin, rate=RATE, seconds=seconds)
+                told("singles", singles, bare=plain)
+                most = measure(server.pid, port, admin, rate=0, seconds=min(5, seconds))
+                told("singles, as fast as it can", most)
                 batches = measure(
                     server.pid,
                     port,
@@ -270,13 +279,24 @@ def main(seconds: float = 10.0) -> None:
                     connections=BATCH_CONNECTIONS,
                 )
                 told(f"batches of {BATCH_ROWS:,}", batches)
-                while_designing(experiment, server.pid, port, admin, seconds, bare=plain)
+                designing = while_designing(experiment, server.pid, port, admin, seconds, bare=plain)
         finally:
             server.terminate()
             server.wait(30)
+    print_table(
+        f"{seconds:.0f} seconds each",
+        ["", "a second", "median", "99 % within", "99.9 % within"],
+        [
+            row("bare FastAPI, one by one", plain),
+            row("assignments one by one", singles),
+            row("the same while rounds are designed", designing),
+            row("one by one, as fast as it can", most),
+            row(f"batches of {BATCH_ROWS:,}", batches, unit=" people"),
+        ],
+    )
 
 
-def while_designing(experiment, server: int, port: int, key: str, seconds: float, *, bare: dict) -> None:
+def while_designing(experiment, server: int, port: int, key: str, seconds: float, *, bare: dict) -> dict:
     """Single assignments while the worker looks at what has come and designs the next round.
 
     So many people have come by then that round after round is full, and it has something to do all the time.
@@ -291,8 +311,10 @@ def while_designing(experiment, server: int, port: int, key: str, seconds: float
     after = experiment.status()
     told("singles while a round is designed", found, bare=bare)
     print(
-        f"rounds before and after: {before['round']['number']}, {after['round']['number']}; looked: {after['updated']}"
+        f"rounds before and after: {before['round']['number']}, {after['round']['number']}; looked: {after['updated']}",
+        file=sys.stderr,
     )
+    return found
 
 
 if __name__ == "__main__":
