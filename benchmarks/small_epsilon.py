@@ -5,6 +5,7 @@ python -m benchmarks.small_epsilon        prints a table, writes docs/figures/sm
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -94,7 +95,7 @@ def draw(drawn: list[tuple[str, float, dict[str, list[Run]]]]) -> None:
         axis.spines[["top", "right"]].set_visible(False)
     axes[0].set_ylabel("samples")
     figure.savefig(FIGURE, dpi=150)
-    print(f"\nwritten: docs/figures/{FIGURE.name}")
+    print(f"written: docs/figures/{FIGURE.name}", file=sys.stderr)
 
 
 if __name__ == "__main__":
