@@ -214,6 +214,32 @@ def union_threshold(*, log_size: float, experts: int, delta: float) -> float:
     return certificate_threshold(log_size=log_size, delta=delta) + math.log(experts)
 
 
+# Of δ, where q is to be the best of its class: for best policies that act like it on every context of the log.
+UNSEEN_PART = 0.1
+
+
+def best_threshold(*, delta: float, log_size: float) -> float:
+    """`log(|Π|/(0.9 δ))`: the log-wealth at ε = 0 at which all who act unlike q on the log must have been refuted.
+
+    Fix q, and of the best policies π* the one that acts unlike q most often. The wealth against "V(π*) ≥ V(q)" is a
+    nonnegative supermartingale that starts at 1. If π* acts unlike q on some context of the log, certifying q means
+    refuting it, which has probability 0.9 δ/|Π| at most (Ville); a union over q gives 0.9 δ. There is no union over π*,
+    which is fixed. Nothing refutes a policy that acts like q on the whole log: for that see `unseen_share`.
+    """
+    return certificate_threshold(log_size=log_size, delta=(1.0 - UNSEEN_PART) * delta)
+
+
+def unseen_share(samples: float, *, delta: float, log_size: float) -> float:
+    """`1 − (0.1 δ/|Π|)^(1/n)`: on how many contexts at most π* acts unlike q, if it does so on none of the n logged.
+
+    With D that share of contexts, `1{alike on the first n}/(1 − D)^n` is a martingale that starts at 1, and ever
+    reaches |Π|/(0.1 δ) with probability 0.1 δ/|Π| at most (Ville); a union over q gives 0.1 δ. Together with
+    `best_threshold`, except with probability δ and at all times: whichever q is certified, each best policy acts like
+    it on all but this share of contexts, so that V* − V(q), of rewards in [0, 1], is no more than that.
+    """
+    return -math.expm1(-certificate_threshold(log_size=log_size, delta=UNSEEN_PART * delta) / samples)
+
+
 # `certify` has two proofs for a large class, by whether its log has an order: leaders, or a union over all policies.
 # What is looked at without an order today may have one tomorrow, and both together may err no more often than δ.
 LEADERS_PART, UNION_PART = 0.8, 0.2

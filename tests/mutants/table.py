@@ -47,12 +47,55 @@ SIZES = "test_confidence.py::test_sample_sizes_give_the_widths_that_the_proofs_n
 BOUNDS = "complexity/test_bounds.py::test_"
 UNITS = "certificate/test_units.py::test_"
 WAITING = "certificate/test_late.py::test_"
+BEST = "certificate/test_best.py::test_"
 
 THRESHOLDS = (
     Mutant("log K is dropped", "certificate/search.py", "axis=0).min()) - math.log(count)", "axis=0).min())", UNION),
     Mutant("log|Π| is dropped", "confidence.py", "return log_size - math.log(delta)", "return -math.log(delta)", UNION),
     Mutant(
         "δ is spent twice", "confidence.py", "log_size - math.log(delta)", "log_size - math.log(2.0 * delta)", THRESHOLD
+    ),
+    Mutant(
+        "the best itself pays for no names",
+        "confidence.py",
+        "certificate_threshold(log_size=log_size, delta=(1.0 - UNSEEN_PART) * delta)",
+        "certificate_threshold(log_size=0.0, delta=(1.0 - UNSEEN_PART) * delta)",
+        f"{BEST}ties_are_taken_for_the_best_no_more_often_than_delta_says",
+    ),
+    Mutant(
+        "what is unseen costs nothing of δ",
+        "confidence.py",
+        "delta=(1.0 - UNSEEN_PART) * delta)",
+        "delta=delta)",
+        f"{BEST}the_parts_of_delta_are_one_whole",
+    ),
+    Mutant(
+        "who acts nearly alike is no rival",
+        "policies/rivals.py",
+        "!= self._reference).any(axis=1)",
+        "!= self._reference).mean(axis=1) > 0.1",
+        f"{BEST}who_is_nearly_the_best_is_not_taken_for_it",
+    ),
+    Mutant(
+        "the first rival that is found is the best",
+        "policies/rivals.py",
+        "if bounds[kind] <= most:",
+        "if best is not None:",
+        "policies/test_rivals.py::test_the_best_rival_is_that_of_a_list",
+    ),
+    Mutant(
+        "every log has seen all",
+        "certificate/unseen.py",
+        "np.array_equal(np.unique(log.contexts.ids), np.arange(policies.n_contexts))",
+        "len(log.contexts.ids) > 0",
+        f"{BEST}what_was_not_seen_is_told",
+    ),
+    Mutant(
+        "verify believes that a log has seen all",
+        "certificate/rivals_again.py",
+        "set(range(policies.n_contexts)) <= ids",
+        "len(ids) > 0",
+        f"{BEST}verify_refuses_a_best_that_is_none",
     ),
     Mutant("either proof of certify has all of δ", "confidence.py", "= 0.8, 0.2", "= 1.0, 1.0", PARTS),
     Mutant(
@@ -644,7 +687,7 @@ RECHECK = (
     Mutant(
         "verify ignores who is drawn by a lottery",
         "certificate/verify.py",
-        "_same(one, c.leaders.policies[j])",
+        "same_policy(one, c.leaders.policies[j])",
         "True",
         f"{LEADERS}verify_takes_no_other_policies_in_a_lottery",
     ),
@@ -658,7 +701,7 @@ RECHECK = (
     Mutant(
         "verify lets a trial do without leaders",
         "certificate/verify.py",
-        "if c.leaders is None and worth_leading(policies) and not c.by_rule:",
+        "if c.epsilon > 0 and c.leaders is None and worth_leading(policies) and not c.by_rule:",
         "if False:",
         FORGERY,
     ),
@@ -694,13 +737,13 @@ RECHECK = (
     Mutant(
         "verify takes a policy that is not of the class",
         "certificate/verify.py",
-        "if not all(_belongs(policy, log.contexts, policies) for policy in parts_of(certificate.policy)):",
+        "if not all(belongs(policy, log.contexts, policies) for policy in parts_of(certificate.policy)):",
         "if False:",
         "certificate/test_certify.py::test_another_policy_is_refused",
     ),
     Mutant(
         "verify takes a policy that acts like one of the class on the log",
-        "certificate/verify.py",
+        "certificate/membership.py",
         "return policies.has(policy)",
         "pass",
         "certificate/test_certify.py::test_a_policy_that_only_acts_like_one_of_the_class_is_refused",

@@ -40,7 +40,7 @@ def trial(kind: type[pb.Trial], **own: tuple[float, tuple[object, ...]]) -> Call
         {**ASKED_KINDS, "rewards": "record", "pilot": "whole", "growth": "number", "model": "record"}
         | dict.fromkeys(own, "number"),
         optional=("pilot", "model"),
-        beyond={**ASKED_BEYOND, "epsilon": (0, -0.1, 1e-200), "pilot": (0, -1), "growth": (0, -1)}
+        beyond={**ASKED_BEYOND, "epsilon": (-0.1, 1e-200), "pilot": (0, -1), "growth": (0, -1)}
         | {name: one[1] for name, one in own.items()},
     )
 
@@ -96,7 +96,7 @@ ALGORITHM_CALLS: dict[str, Callable[[], Call]] = {
         {"log": log(), "policies": stumps(), **ASKED, "ordered": False},
         {**ASKED_KINDS, **dict.fromkeys(("log", "model", "restrictions"), "record"), "ordered": "flag"},
         optional=("model", "epsilon", "restrictions"),
-        beyond={**ASKED_BEYOND, "epsilon": (0, -0.1, 1e-200)},
+        beyond={**ASKED_BEYOND, "epsilon": (-0.1, 1e-200)},
     ),
     "evaluate": lambda: Call(
         pb.evaluate,

@@ -60,8 +60,8 @@ def test_the_checks_of_options_are_those_of_every_trial():
     for options, words in (({"growth": -1.0}, "growth must be"), ({"pilot": 0}, "pilot must be")):
         with pytest.raises(pb.InputError, match=words):
             Timid(0.1, 0.05, **options)
-    with pytest.raises(pb.InputError, match="Timid needs an epsilon above 0"):
-        Timid(0.0, 0.05)
+    with pytest.raises(pb.InputError, match="epsilon must be"):
+        Timid(-0.1, 0.05)
 
 
 def play(trial, problem, state, rng, *, rounds):

@@ -20,6 +20,7 @@ from pacbandits.certificate.claim import (
     check_follows,
     read_common,
     reading,
+    rounded_up,
 )
 from pacbandits.certificate.conventions import rearrange
 from pacbandits.certificate.leaders import MAX_SLACK, NOBODY, Leaders
@@ -69,6 +70,9 @@ INEXACT = "the argmax oracle, which is not exact, found the least refuted policy
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Certificate(Claim):
     """What betting has proven of a policy: a `Claim`, certified when every policy is refuted at ε, and
+
+    (Where ε is 0, when all are that act otherwise on a context of the log. What others may be ahead by is
+    `certified_epsilon` then, 0 where the log has all contexts that there are: `pacbandits.confidence.unseen_share`.)
 
     value: the log-wealth against the least refuted policy.
     threshold: what that must reach; infinite where a union over a class without a size is asked for.
@@ -130,6 +134,19 @@ class Certificate(Claim):
     @property
     def certified(self) -> bool:
         return bool(self.value >= self.threshold) and self.slack <= MAX_SLACK
+
+    def describe(self) -> str:
+        """The claim in a sentence."""
+        if self.epsilon > 0 or not self.certified:
+            return super().describe()
+        sentence = f"{self.proviso}except with probability {self.delta:g} the policy is {self.best}"
+        if self.certified_epsilon == 0:
+            return f"{sentence}, and no other is as good"
+        share, near = (f"{rounded_up(one):.3g}" for one in (self.unit_certified_epsilon, self.certified_epsilon))
+        return (
+            f"{sentence}, as far as the log can tell: those who are best act as it does on all but a share of {share} "
+            f"of contexts, so that it is within {near} of them"
+        )
 
     @property
     def best(self) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 from pacbandits.certificate.bets import Bets
 from pacbandits.certificate.certificate import MODEL_GIVEN, Certificate
 from pacbandits.certificate.choosing import end_that_pays, find_favourite, informed_ledger, lead_log
-from pacbandits.certificate.claim import check_asked, check_distance, rounded_up
+from pacbandits.certificate.claim import check_asked, check_distance_or_best, rounded_up
 from pacbandits.certificate.conventions import (
     EXPERT_STAKES,
     arrange,
@@ -61,7 +61,7 @@ def certify(
 
     log: what was seen and done, with propensities; or a data frame of it.
     policies: the class to search, fixed before the log was seen, or what `learn_class` made; or the name of a class.
-    epsilon: how near to the best, in the units of rewards; without it, as near as the log proves.
+    epsilon: how near to the best, in the units of rewards, 0 for the best; without it, as near as the log proves.
     delta: with what probability of being wrong.
     contexts: from before the experiment, to learn a class from that is given by its name.
     restrictions: what policies must keep to, of a class that is given by its name: budgets, barred actions.
@@ -160,7 +160,7 @@ def check_asked_early(log: Log, epsilon: float | None, delta: float) -> None:
     """Raise, before a class is learnt, where ε or δ cannot be asked for."""
     check_delta(delta)
     if epsilon is not None:
-        check_distance(log, epsilon)
+        check_distance_or_best(log, epsilon)
 
 
 def _restricted(
@@ -197,7 +197,7 @@ def _lay_out(
     ledger = Ledger.of(cut, predictions)
     check_memory(policies, len(ledger.contexts))
     leaders = None
-    if worth_leading(policies) and has_order(blocks):
+    if epsilon > 0 and worth_leading(policies) and has_order(blocks):
         sizes = sizes_beforehand(blocks, in_order=ordered, shuffled=shuffled)
         settled = settling_round(blocks, spared) if shuffled else None
         leaders = lead_log(
@@ -227,5 +227,5 @@ def _made(evidence: Evidence, by: Ledger | None) -> Certificate:
     if by is None:
         favourite = policies.argmax(contexts, np.zeros((len(contexts), policies.n_actions)))
     else:
-        favourite = find_favourite(by, policies, epsilon=evidence.epsilon, all_propensities=complete)
+        favourite = find_favourite(by, policies, epsilon=evidence.epsilon or None, all_propensities=complete)
     return make_certificate(evidence, favourite)[0]

@@ -33,12 +33,16 @@ DOUBT_STANDARD_ERRORS = 1.5  # by which a favourite must seem better than a simp
 MIN_CLEAR_ADVANTAGE_EPSILONS, MIN_CLEAR_ADVANTAGE_STANDARD_ERRORS = 0.2, 0.5
 
 
-def find_favourite(ledger: Ledger, policies: PolicyClass, *, epsilon: float, all_propensities: bool) -> Policy:
+def find_favourite(ledger: Ledger, policies: PolicyClass, *, epsilon: float | None, all_propensities: bool) -> Policy:
     """The favourite by a ledger.
 
-    epsilon: what errors are counted by. all_propensities: whether the ledger has the propensities of all actions, or of
-    played ones alone.
+    epsilon: what errors are counted by; None for about their own size. all_propensities: whether the ledger has the
+    propensities of all actions, or of played ones alone.
     """
+    if epsilon is None:
+        return policies.argmax(
+            ledger.contexts, favourite_scores(ledger, policies, all_propensities=all_propensities)[0]
+        )
     gaps, squares = _gaps_to_first(ledger, policies, all_propensities=all_propensities)
     return policies.argmax(ledger.contexts, marked_down(gaps, squares, epsilon=epsilon))
 
@@ -179,13 +183,14 @@ def end_that_pays(log: Log, *, epsilon: float) -> int | None:
     A row at its worst costs as much as some 2A/ε others gain: about 1/p of the stake, where a row gains ε/2 of it. It
     is free to look at the first rows alone, as certificates hold at all times together.
 
-    epsilon: of rewards in [0, 1]. The rows must stand in the order of their rounds, or all are counted.
+    epsilon: of rewards in [0, 1]; 0 where it is not known what must be told apart. The rows must stand in the order of
+    their rounds, or all are counted.
     """
     out = log.awaited
     if not out.any() or (np.diff(log.rounds) < 0).any():
         return None
     numbers, which = np.unique(log.rounds, return_inverse=True)
-    lost = ROWS_LOST_PER_AWAITED * log.n_actions / epsilon
+    lost = ROWS_LOST_PER_AWAITED * log.n_actions / (epsilon or MAX_CHOOSING_EPSILON)
     worth = np.cumsum(np.bincount(which, weights=np.where(out, -lost, 1.0)))
     best = int(worth.argmax())
     return None if best == len(numbers) - 1 or worth[best] <= 0 else int(numbers[best]) + 1

@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from pacbandits.certificate.watching import Check, alarm_words, look
-from pacbandits.confidence import check_delta, check_positive_epsilon
+from pacbandits.confidence import check_delta, check_epsilon, check_positive_epsilon
 from pacbandits.errors import InputError, one_line
 from pacbandits.fields import Fields, json_object
 from pacbandits.policies import chosen_from_json, policy_from_json
@@ -44,7 +44,7 @@ class Claim(ABC):
     """That except with probability δ a policy is within ε of the best, and all that this rests on.
 
     policy: q, of which it is claimed; or a lottery between policies.
-    epsilon: the distance that was asked for, in the units of rewards.
+    epsilon: the distance that was asked for, in the units of rewards; 0 for the best policy itself.
     delta: the probability of being wrong.
     certified_epsilon: the distance that is claimed, which bounds V* − V(q); that between the ends of `reward_range`, by
         default 1, if none below.
@@ -142,10 +142,11 @@ class Claim(ABC):
         sentence = f"{self.proviso}except with probability {self.delta:g} the {what} is within"
         if self.certified:
             return f"{sentence} {self.epsilon:g} of {self.best}"
+        lacking = f"not certified at {self.epsilon:g}" if self.epsilon > 0 else "not certified as the best itself"
         if self.certified_epsilon < self.unit:
             near = f"{rounded_up(self.certified_epsilon):.3g}"
-            return f"not certified at {self.epsilon:g}; {sentence} {near} of {self.best}"
-        return f"not certified at {self.epsilon:g}, nor at any smaller distance than {self.unit:g}"
+            return f"{lacking}; {sentence} {near} of {self.best}"
+        return f"{lacking}, nor at any smaller distance than {self.unit:g}"
 
     def promise(self) -> str:
         """The claim and its assumptions in a sentence, after what speaks against them."""
@@ -195,21 +196,30 @@ class Claim(ABC):
 
 
 def check_distance(log: Log, epsilon: float) -> float:
-    """ε, if it is less than what rewards can differ by."""
-    asked, (low, high) = check_positive_epsilon(epsilon), log.reward_range
+    """ε > 0, if it is less than what rewards can differ by."""
+    return _check_below_range(log, check_positive_epsilon(epsilon))
+
+
+def check_distance_or_best(log: Log, epsilon: float) -> float:
+    """The same, or an ε of 0, which asks for the best policy itself."""
+    return _check_below_range(log, check_epsilon(epsilon))
+
+
+def _check_below_range(log: Log, epsilon: float) -> float:
+    low, high = log.reward_range
     if epsilon >= high - low:
         raise InputError(
             f"an epsilon of {epsilon:g} is no less than all that rewards can differ by, from {low:g} to {high:g}, so "
             f"that every policy is that near to the best; ask for less, as in --epsilon {(high - low) / 100:g}"
         )
-    return asked
+    return epsilon
 
 
 def check_asked(log: Log, policies: PolicyClass, *, epsilon: float, delta: float) -> tuple[float, float]:
     """ε and δ, if a log may be asked for a claim about a class at these."""
     check_log(log)
     check_class(policies)
-    asked = check_distance(log, epsilon), check_delta(delta)
+    asked = check_distance_or_best(log, epsilon), check_delta(delta)
     if log.n_actions != policies.n_actions:
         raise InputError(f"the log has {log.n_actions} actions, but the policies have {policies.n_actions}")
     return asked

@@ -17,10 +17,14 @@ from pacbandits.certificate.ledger import Ledger
 from pacbandits.certificate.moving import against_one, choose, move_weight
 from pacbandits.certificate.rows import Against
 from pacbandits.certificate.search import Least, least_again, least_wealth
-from pacbandits.confidence import certificate_threshold, check_delta, check_epsilon
+from pacbandits.certificate.unseen import unseen_distance
+from pacbandits.confidence import UNSEEN_PART, best_threshold, certificate_threshold, check_delta, check_epsilon
+from pacbandits.errors import InputError
 from pacbandits.policies.base import EnumeratedClass, PolicyClass
+from pacbandits.policies.counting import Counting
 from pacbandits.policies.registry import digest_class
 from pacbandits.policies.remembering import remembering
+from pacbandits.policies.rivals import check_rivals, rivals_of
 from pacbandits.records import Chosen, Log, Policy
 from pacbandits.records.digest import digest_log
 
@@ -29,6 +33,8 @@ EPSILON_GRID_STEPS = 2**10  # of equal ratio, from there to 1
 MAX_EPSILON_GUESSES = 5  # before bisection
 NEAR_SHARE = 0.8  # of the asked ε; where a smaller one is proven, experts are chosen by what they prove
 MAX_TRIED_EPSILON = 0.5  # at which experts are chosen where the asked one is out of reach
+# At which it is looked first for what is proven beside, where the best policy itself is asked for; and how often.
+FIRST_BESIDE, MAX_TIMES_BESIDE = 0.05, 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +45,7 @@ class Evidence:
     ledger: the same with its predictions, laid out.
     policies: the class.
     bets: what each expert stakes in each round.
-    epsilon: how near to the best a policy is to be certified, of rewards in [0, 1].
+    epsilon: how near to the best a policy is to be certified, of rewards in [0, 1]; 0 for the best one itself.
     delta: with what probability of being wrong.
     model: the reward model that predicted, in JSON.
     leaders: of the rounds; None where the proof is a union over all policies.
@@ -67,10 +73,14 @@ class Evidence:
     def __post_init__(self) -> None:
         check_epsilon(self.epsilon)
         check_delta(self.delta)
+        if self.epsilon == 0 and self.leaders is not None:
+            raise InputError("that a policy is the best of its class is proven by a union over all, without leaders")
 
     @property
     def needed(self) -> float:
         """The log-wealth that refutes a policy."""
+        if self.epsilon == 0:
+            return best_threshold(log_size=self.policies.log_size, delta=self.part * self.delta)
         log_size = self.policies.log_size if self.leaders is None else 0.0
         part = self.part if self.leaders is None else self.part * self.leaders.part(self.ledger.round_sizes)
         return certificate_threshold(log_size=log_size, delta=part * self.delta)
@@ -115,6 +125,8 @@ def make_certificate(evidence: Evidence, favourite: Policy) -> tuple[Certificate
     claim only the last is tried, to tell how far the rest has come.)
     """
     leaders = evidence.leaders
+    if evidence.epsilon == 0:
+        return _make_best(evidence, favourite)
     if leaders is None or not leaders.single:
         return _make(evidence, favourite)
     best, calls = None, 0
@@ -132,9 +144,65 @@ def _rank(certificate: Certificate) -> tuple[float, float]:
     return certificate.certified_epsilon, certificate.threshold - certificate.value
 
 
-def _make(evidence: Evidence, favourite: Policy) -> tuple[Certificate, int]:
-    """What the data say by the leaders from their start on, or of the favourite; and oracle calls."""
-    asked = replace(evidence, policies=remembering(evidence.policies, evidence.ledger.contexts))
+def _make_best(evidence: Evidence, favourite: Policy) -> tuple[Certificate, int]:
+    """Whether the data say that the favourite is the best of its class, else how near it is; and oracle calls.
+
+    At ε = 0 a policy that acts like the favourite wins and loses nothing, so the least is that of its rivals: those who
+    act otherwise on some context of the log (`pacbandits.confidence.best_threshold`).
+    """
+    contexts, policies, unit = evidence.ledger.contexts, evidence.policies, _unit(evidence.log)
+    check_rivals(policies, contexts)
+    made, calls = _make_beside(evidence, favourite)
+    actions = np.asarray(favourite(contexts), dtype=np.int64)
+    rivals, against = rivals_of(policies, contexts, actions), against_one(actions, rounds=evidence.ledger.n_rounds)
+    if rivals is None:
+        found, calls = [replace(made, value=made.threshold)], calls + 1
+    else:
+        scores = [evidence.wealth(k, against=against, epsilon=0.0) for k in range(len(evidence.bets))]
+        least = least_wealth(rivals, contexts, scores, needed=evidence.needed)
+        found = [replace(made, value=least.value, experts=least.experts, share=least.share)]
+        if (made.experts, made.share) != (least.experts, least.share):  # those who prove most of what is proven beside
+            named = replace(least, experts=made.experts, share=made.share)
+            again = least_again(rivals, contexts, [scores[k] for k in made.experts], named)
+            found.append(replace(made, value=again))
+        calls += rivals.calls
+    best = next((one for one in found if one.value >= evidence.needed), None)
+    if best is None:
+        return replace(found[-1], epsilon=0.0), calls
+    distance = unseen_distance(
+        evidence.log, policies, spared=evidence.bets.spared, delta=evidence.part * evidence.delta
+    )
+    return replace(best, epsilon=0.0, certified_epsilon=distance * unit), calls
+
+
+def _make_beside(evidence: Evidence, favourite: Policy) -> tuple[Certificate, int]:
+    """How near to the best the favourite is proven to be, by the part of δ that the best itself has; and oracle calls.
+
+    Without a frontier, as the policy that the rest is about would hide others there.
+    """
+    part, policies = (1.0 - UNSEEN_PART) * evidence.part, evidence.policies
+    listed = isinstance(policies, EnumeratedClass)
+    plain, near, best, calls = policies if listed else Counting(policies), FIRST_BESIDE, None, 0
+    for _ in range(1 if listed else MAX_TIMES_BESIDE):
+        made, more = _make(replace(evidence, epsilon=near, part=part), favourite, searched=plain)
+        best = made if best is None else min(best, made, key=_rank)
+        near, calls = min(best.unit_certified_epsilon, MAX_TRIED_EPSILON), calls + more
+    assert best is not None
+    return best, calls
+
+
+def _unit(log: Log) -> float:
+    """What a distance of 1 between rewards in [0, 1] stands for."""
+    return log.reward_range[1] - log.reward_range[0]
+
+
+def _make(evidence: Evidence, favourite: Policy, *, searched: PolicyClass | None = None) -> tuple[Certificate, int]:
+    """What the data say by the leaders from their start on, or of the favourite; and oracle calls.
+
+    searched: what to look for the least refuted policy with, if not the class itself.
+    """
+    remembered = remembering(evidence.policies, evidence.ledger.contexts) if searched is None else searched
+    asked = replace(evidence, policies=remembered)
     chosen, against, slack = evidence.chosen(favourite)
     # With too much slack nothing is claimed; the wealth then tells how far the rest has come.
     claimable = slack <= MAX_SLACK
@@ -146,7 +214,7 @@ def _make(evidence: Evidence, favourite: Policy) -> tuple[Certificate, int]:
         least, reach, calls = _reach_further(asked, least, reach, against, slack=slack)
         more += calls
     log, policies, threshold = evidence.log, evidence.policies, evidence.needed
-    unit, nearest = log.reward_range[1] - log.reward_range[0], reach
+    unit, nearest = _unit(log), reach
     if claimable and least.value >= threshold:
         nearest = min(reach, evidence.epsilon)
     certificate = Certificate(

@@ -95,7 +95,7 @@ def _wrong_leaders(
     Where the rows before a round cannot tell two policies apart, another machine may break the tie otherwise.
     """
     told = c.leaders
-    if (told is not None) != (worth_leading(policies) and has_order(blocks)):
+    if (told is not None) != (c.epsilon > 0 and worth_leading(policies) and has_order(blocks)):
         return ["leaders are for large classes on logs with rounds, and for these always"], []
     if told is None:
         return [], []

@@ -13,17 +13,25 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pacbandits.arrays import FloatArray, IntArray, as_read
+from pacbandits.arrays import FloatArray, IntArray
 from pacbandits.certificate.certificate import Certificate
 from pacbandits.certificate.conventions import delta_part, rearrange, worth_leading
 from pacbandits.certificate.leaders import MAX_SLACK, MIN_LOTTERY_WEIGHT, NOBODY, START_GROWTH_FACTOR, Leaders
+from pacbandits.certificate.membership import belongs, same_policy
 from pacbandits.certificate.rescoring import ScoredRows, score
+from pacbandits.certificate.rivals_again import faults_of_best, least_refuted_rival, unseen_again
 from pacbandits.checks import instance
-from pacbandits.confidence import start_part
+from pacbandits.confidence import UNSEEN_PART, start_part
 from pacbandits.errors import count_of
-from pacbandits.policies.base import ClosedClass, EnumeratedClass, FrontierClass, PolicyClass, check_class
+from pacbandits.policies.base import (
+    ClosedClass,
+    EnumeratedClass,
+    FrontierClass,
+    PolicyClass,
+    check_class,
+)
 from pacbandits.policies.registry import digest_class
-from pacbandits.records import Contexts, Log, Lottery, Policy, check_log, parts_of
+from pacbandits.records import Log, Lottery, check_log, parts_of
 from pacbandits.records.digest import digest_log
 from pacbandits.rewards import RewardModel, check_model, model_from_json, predict_by_round
 
@@ -77,7 +85,7 @@ def verify(certificate: Certificate, log: Log, policies: PolicyClass, *, model: 
         return Verdict(("the reward model predicts what is not in [0, 1]",), None)
     if not policies.exact and not isinstance(policies, ClosedClass):
         return Verdict(("the class cannot say whether the certified policy is one of its own",), None)
-    if not all(_belongs(policy, log.contexts, policies) for policy in parts_of(certificate.policy)):
+    if not all(belongs(policy, log.contexts, policies) for policy in parts_of(certificate.policy)):
         return Verdict(("the certified policy is not one of the class",), None)
     needed = _needed(certificate, policies, cut)
     book = _keep_book(certificate, cut)
@@ -89,14 +97,26 @@ def verify(certificate: Certificate, log: Log, policies: PolicyClass, *, model: 
     if faults:
         return Verdict(tuple(faults), None)
     audit = Audit(certificate, cut, policies, predictions, book)
-    value = audit.least(certificate.unit_epsilon - (certificate.slack if certificate.slack <= MAX_SLACK else 0.0))
+    if certificate.epsilon == 0:
+        value = audit.least_of_rivals()
+        value = value if value < np.inf else needed  # nobody acts otherwise
+    else:
+        value = audit.least(certificate.unit_epsilon - (certificate.slack if certificate.slack <= MAX_SLACK else 0.0))
     # An oracle that is not exact may find a little more or less, asked about rows in another form.
     off = value - certificate.value if certificate.exact else min(value - certificate.value, 0.0)
     if not abs(off) <= WEALTH_ROUNDING * max(1.0, abs(value)):
         faults.append(f"the least log-wealth is {value:.6g}, not {certificate.value:.6g}")
     if certificate.certified and not value >= needed:
         faults.append(f"a log-wealth of {value:.6g} does not reach {needed:.6g}: nothing is certified")
-    if certificate.unit_certified_epsilon != 1.0:
+    if certificate.epsilon == 0 and certificate.certified:
+        _, rounds = np.unique(cut.rounds, return_inverse=True)
+        counted = float(_counted(cut, rounds)[certificate.bets.spared :].sum())
+        part = delta_part(policies, led=False) if certificate.by_rule else 1.0
+        unseen = unseen_again(cut.contexts, policies, counted=counted, delta=part * certificate.delta)
+        if not _near(certificate.unit_certified_epsilon, unseen):
+            told = certificate.unit_certified_epsilon
+            faults.append(f"what the log has not seen may cost {unseen:.6g}, not {told:.6g}")
+    elif certificate.unit_certified_epsilon != 1.0:
         if certificate.slack > MAX_SLACK:
             faults.append(f"nothing is claimed with a slack of {certificate.slack:.6g}")
             return Verdict(tuple(faults), value)
@@ -134,7 +154,8 @@ def _faults_on_sight(certificate: Certificate, log: Log, policies: PolicyClass, 
         faults.append("the certificate and the policy class disagree on whether the oracle is exact")
     if (log.rewards < 0).any() or (log.rewards > 1).any():
         faults.append("rewards must lie in [0, 1]")
-    if not 0 < c.delta < 1 or not 0 <= c.epsilon < np.inf or not 0 < c.unit_certified_epsilon <= 1:
+    reach, best = c.unit_certified_epsilon, c.epsilon == 0 and c.certified
+    if not 0 < c.delta < 1 or not 0 <= c.epsilon < np.inf or not (0 < reach <= 1 or (best and reach == 0)):
         faults.append(f"epsilon {c.epsilon} (or {c.certified_epsilon}) and delta {c.delta} are no confidence statement")
     elif c.leaders is not None and not _part_of_start(c.leaders, log) > 0:
         faults.append(f"the proof may not start in round {c.leaders.start + 1}: its leader is not a new one")
@@ -143,7 +164,9 @@ def _faults_on_sight(certificate: Certificate, log: Log, policies: PolicyClass, 
         faults.append(f"the threshold {c.threshold:.6g} is not {needed:.6g}, as δ, the class and its leaders have it")
     if c.leaders is not None and not worth_leading(policies):
         faults.append("leaders are for large classes, and this one is proven by a union over all its policies")
-    if c.leaders is None and worth_leading(policies) and not c.by_rule:
+    if c.epsilon == 0:
+        faults.extend(faults_of_best(policies, led=c.leaders is not None))
+    if c.epsilon > 0 and c.leaders is None and worth_leading(policies) and not c.by_rule:
         faults.append("a trial of a class as large as this one has leaders, and the certificate tells of none")
     faults.extend(f"the certificate does not say that it assumes: {w}" for w in log.assumed if w not in c.remarks)
     rounds = len(np.unique(log.rounds))
@@ -167,9 +190,13 @@ def _faults_on_sight(certificate: Certificate, log: Log, policies: PolicyClass, 
 
 
 def _needed(certificate: Certificate, policies: PolicyClass, log: Log) -> float:
-    """log(|Π|/δ), or log(1/δ) where leaders were fixed before each round; of δ the part that there is for it."""
+    """log(|Π|/δ), or log(1/δ) where leaders were fixed before each round; of δ the part that there is for it.
+
+    Where ε is 0, a tenth of that is for what the log has not seen.
+    """
     led = certificate.leaders is not None
     part = delta_part(policies, led=led) if certificate.by_rule else 1.0
+    part *= 1.0 - UNSEEN_PART if certificate.epsilon == 0 else 1.0
     if certificate.leaders is not None:
         part *= _part_of_start(certificate.leaders, log)
     return (0.0 if led else policies.log_size) - float(np.log(part * certificate.delta))
@@ -273,30 +300,15 @@ def _wrong_lottery(c: Certificate, book: _Book) -> list[str]:
     weights = c.policy.weights if isinstance(c.policy, Lottery) else (1.0,)
     drawn, owed = parts_of(c.policy), book.shares[kept] / book.shares[kept].sum()
     right = len(drawn) == len(kept) and all(
-        _same(one, c.leaders.policies[j]) for one, j in zip(drawn, kept, strict=True)
+        same_policy(one, c.leaders.policies[j]) for one, j in zip(drawn, kept, strict=True)
     )
     if not right or not np.allclose(weights, owed, rtol=0, atol=1e-9):
         faults.append("what is certified is not the lottery that the leaders of the rounds came to")
     return faults
 
 
-def _same(one: Policy, other: Policy) -> bool:
-    """Whether two policies are one, or describe themselves alike."""
-    return one is other or as_read(one.to_json()) == as_read(other.to_json())
-
-
 def _near(one: float, two: float) -> bool:
     return one == two or abs(one - two) <= 1e-9 * max(1.0, abs(two))
-
-
-def _belongs(policy: Policy, contexts: Contexts, policies: PolicyClass) -> bool:
-    """Whether the policy is one of the class, or acts like one on every context of the log if the class cannot say."""
-    if isinstance(policies, ClosedClass):
-        return policies.has(policy)
-    actions = policy(contexts)
-    agree = np.zeros((len(contexts), policies.n_actions))
-    agree[np.arange(len(contexts)), actions] = 1.0
-    return bool(np.array_equal(policies.argmax(contexts, agree)(contexts), actions))
 
 
 @dataclass(frozen=True, eq=False)
@@ -333,6 +345,14 @@ class Audit:
         mixed = weight * scores[0] + (1.0 - weight) * scores[-1]
         spread = -sum(part * np.log(part) for part in (weight, 1.0 - weight) if part > 0)
         return float(mixed[rows, policies.argmax(contexts, -mixed)(contexts)].sum()) + float(spread) - begun
+
+    def least_of_rivals(self) -> float:
+        """The least log-wealth at ε = 0 of those who act unlike the policy on some row; infinite if nobody does."""
+        c, contexts = self.certificate, self.log.contexts
+        scores = [self.wealth(expert, 0.0) for expert in c.experts]
+        own = np.asarray(parts_of(c.policy)[0](contexts))
+        least = least_refuted_rival(self.policies, contexts, scores, own=own, share=c.share)
+        return least - float(np.log(len(c.bets)))
 
     def wealth(self, expert: int, epsilon: float) -> FloatArray:
         """w log(1 + λ(ε − X)), with leaders w (log(1 − λZ) + λε), for every row of weight w and action (n, A)."""

@@ -69,8 +69,8 @@ def certify_log(
     epsilon: Annotated[
         float | None,
         typer.Option(
-            help="How far from the best policy is good enough, above 0, in the units of rewards. Without it: as near "
-            "as the log proves."
+            help="How far from the best policy is good enough, in the units of rewards; 0 for the best itself. Without "
+            "it: as near as the log proves."
         ),
     ] = None,
     delta: Annotated[float, typer.Option(help="The probability of being wrong, between 0 and 1.")] = 0.05,
@@ -247,7 +247,8 @@ def certify_log(
             tell("measuring how good the policy is")
             worth = measure_worth(made, read)
             tell("estimating how many more interactions would do")
-            target, ahead = look_ahead(made, read, learnt.policies)
+            best = made.epsilon == 0 and made.certified
+            target, ahead = (None, None) if best else look_ahead(made, read, learnt.policies)
             summary = summarise(
                 made,
                 read,

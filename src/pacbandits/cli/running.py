@@ -47,7 +47,9 @@ def run(
     ] = "coda",
     epsilon: Annotated[
         float | None,
-        typer.Option(help="How far from the best policy is good enough, above 0 (0.1, or that of the plan)."),
+        typer.Option(
+            help="How far from the best policy is good enough (0.1, or that of the plan); 0 for the best itself."
+        ),
     ] = None,
     delta: Annotated[
         float | None,
@@ -269,6 +271,8 @@ def _share(stage: Stage, epsilon: float) -> float:
     if stage.certified_epsilon is None:
         return max(stage.round_number - 1, 0) / max(stage.rounds, 1)
     if epsilon >= 1:
+        return 0.0
+    if epsilon == 0:  # how long it takes to find the best itself, nobody knows
         return 0.0
     done = stage.certified_epsilon <= epsilon
     return 1.0 if done else logarithm(stage.certified_epsilon) / logarithm(epsilon)

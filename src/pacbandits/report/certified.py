@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -53,9 +53,12 @@ def draw_certified(comparison: Comparison, *, path: Path) -> None:
     figure, axis = plt.subplots(figsize=(_WIDTH_DOTS / DOTS_AN_INCH, 5.4), layout="constrained")
     curves = [curve for curve in (_Curve(run, *certified_steps(run)) for run in comparison.runs) if curve.samples]
     if curves:
-        marks = _yardstick_marks(comparison)
-        _frame(axis, curves, marks, asked=comparison.run.epsilon)
-        _draw_asked(axis, comparison.run.epsilon)
+        marks, asked = _yardstick_marks(comparison), comparison.run.epsilon
+        bottom = _lowest_drawn(curves) if asked == 0 else asked  # an axis of logarithms has no 0
+        if asked == 0:
+            curves = [replace(one, certified=[max(epsilon, bottom) for epsilon in one.certified]) for one in curves]
+        _frame(axis, curves, marks, asked=bottom)
+        _draw_asked(axis, bottom, words="asked: the best itself" if asked == 0 else f"asked: ε = {asked:g}")
         _draw_yardsticks(axis, marks)
         _draw_curves(axis, curves)
         _dress(axis)
@@ -75,10 +78,15 @@ def _frame(axis: Any, curves: list[_Curve], marks: list[tuple[float, str]], *, a
     axis.set_ylim(lowest / 1.9, 1.12)
 
 
-def _draw_asked(axis: Any, epsilon: float) -> None:
+def _lowest_drawn(curves: list[_Curve]) -> float:
+    """Where a certified ε of 0 is drawn: at half of the least that is above it."""
+    return 0.5 * min([EMPTY_EPSILON, *(one for curve in curves for one in curve.certified if one > 0)])
+
+
+def _draw_asked(axis: Any, epsilon: float, *, words: str) -> None:
     axis.axhline(epsilon, color="black", linewidth=0.9)
     axis.annotate(
-        f"asked: ε = {epsilon:g}",
+        words,
         (0, epsilon),
         xycoords=("axes fraction", "data"),
         xytext=(6, -5),

@@ -236,6 +236,8 @@ def _confidence(s: Summary) -> str:
 
 
 def _more(s: Summary) -> str:
+    if s.certificate.epsilon == 0 and s.certificate.certified:
+        return "That the policy is the best of its class is proven; more data of the same kind could add nothing to it."
     if s.ahead is None or s.target is None:
         return "The distance that was asked for is proven; more data would bring it down further."
     if not math.isfinite(s.ahead.same):

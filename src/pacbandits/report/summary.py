@@ -241,10 +241,14 @@ class Summary:
 
     def _how_sure(self, percent: float) -> str:
         c = self.certificate
+        kept = " that keeps the restrictions" if self.restricted else ""
+        sure = f"With {percent:g} % confidence{self.whenever}"
+        if c.epsilon == 0 and c.certified:
+            unseen = f" by more than {self.show_difference(c.certified_epsilon)}, or acts very differently"
+            words = " at all" if c.certified_epsilon == 0 else unseen
+            return f"{sure} it is the best rule of this kind: none{kept} is better{words}."
         if c.certified_epsilon < c.unit:
             near = self.show_difference(c.certified_epsilon)
-            kept = " that keeps the restrictions" if self.restricted else ""
-            sure = f"With {percent:g} % confidence{self.whenever}"
             return f"{sure} no rule of this kind{kept} is better by more than {near}."
         return "The data do not yet rule out that another rule of this kind is much better."
 

@@ -63,7 +63,7 @@ MAX_POOLED_POLICIES = 200  # the heaviest of one design, to start the next from
 class Coda(Trial):
     """CODA with a betting certificate: explores by optimal designs, stops when the answer is proven.
 
-    epsilon, delta: how near to the best, and with what probability of being wrong.
+    epsilon, delta: how near to the best, 0 for the best itself, and with what probability of being wrong.
     rewards: must be known to lie in [0, 1].
     model: the reward model; by default one that fits the contexts.
     pilot: the size of the first round, by default 50 an action, or 200.
@@ -123,7 +123,7 @@ class Coda(Trial):
         if (recent := still_recent(state)) is not None:
             return recent
         fitted = state.fitted
-        findings, options = find_gaps(state, fitted), {"epsilon": self.epsilon, "floor": self.floor}
+        findings, options = find_gaps(state, fitted), {"epsilon": self.accuracy(state), "floor": self.floor}
         cautious = gap_task(findings, state.policies, **options)
         task, led, error = cautious, state.leaders is not None, gap_error(state)
         looser = min(LOOSENED_ERROR_SHARE * error, MAX_LOOSENED) if led else 0.0

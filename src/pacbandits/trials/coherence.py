@@ -19,7 +19,7 @@ from pacbandits.certificate import Bets, Certificate, Leaders, worth_leading
 from pacbandits.certificate.bets import MIN_BET_FACTOR
 from pacbandits.certificate.certificate import leaders_to_json
 from pacbandits.certificate.leaders import LOTTERY_MOVING, NOBODY, SINGLE_MOVING
-from pacbandits.confidence import certificate_threshold, start_part
+from pacbandits.confidence import best_threshold, certificate_threshold, start_part
 from pacbandits.errors import InputError, count_of, plain
 from pacbandits.fields import number, text
 from pacbandits.policies.base import ClosedClass, EnumeratedClass
@@ -27,7 +27,7 @@ from pacbandits.policies.registry import digest_class
 from pacbandits.records import Design, Log, Policy, Sampler, parts_of
 from pacbandits.records.digest import digest_log
 from pacbandits.trials.exploration import NoisyDesign
-from pacbandits.trials.trial import Trial, TrialState, multipliers_of
+from pacbandits.trials.trial import Trial, TrialState
 
 MAX_FIGURE_ROUNDING = 1e-9  # relative, of logarithms on two machines
 MAX_REPLAY_ROUNDING = 1e-6  # of propensities computed again
@@ -146,10 +146,14 @@ def _check_figures(algorithm: Trial, state: TrialState) -> None:
             for name in ("price", "wealth", "needed", "certified_epsilon")
         )
         text(figures["policy"], name=f"the policy in {where}", most=MAX_DESCRIPTION_CHARACTERS)
-        _check(price > 0 and scale == 1.0 / (price * algorithm.epsilon), f"{where} and the scale of its bets differ")
-        _check(0 < reach <= max(1.0, algorithm.epsilon), f"the certified_epsilon in {where} is {reach:.6g}")
+        _check(price > 0, f"the price in {where} is {price:.6g}")
+        if algorithm.epsilon > 0:
+            _check(scale == 1.0 / (price * algorithm.epsilon), f"{where} and the scale of its bets differ")
         last = entry == len(state.history) - 1
-        over = wealth >= needed and not algorithm.single
+        best = algorithm.epsilon == 0 and last and wealth >= needed
+        _check(0 <= reach <= max(1.0, algorithm.epsilon), f"the certified_epsilon in {where} is {reach:.6g}")
+        _check(reach > 0 or best, f"the certified_epsilon in {where} is {reach:.6g}")
+        over = wealth >= needed and not (algorithm.single and algorithm.epsilon > 0)
         _check(last or not over, f"{where} says that the trial was over, but it went on")
 
 
@@ -210,7 +214,8 @@ def _check_played(state: TrialState, *, built_in: bool) -> None:
 def _check_leaders(algorithm: Trial, state: TrialState) -> None:
     """Raise unless every round had a leader, but for the first, and those were planned as they were played."""
     leaders = state.leaders
-    _check((leaders is not None) == worth_leading(state.policies), "it has leaders, or has none, against its class")
+    led = algorithm.epsilon > 0 and worth_leading(state.policies)
+    _check((leaders is not None) == led, "it has leaders, or has none, against its class")
     if leaders is None:
         return
     moving = SINGLE_MOVING if algorithm.single else LOTTERY_MOVING
@@ -256,7 +261,8 @@ def _check_certificate(algorithm: Trial, state: TrialState, certificate: Certifi
     )
     for name, given, own in told:
         _check(given == own, f"the {name} of its certificate is not that of the state")
-    needed = certificate_threshold(log_size=policies.log_size, delta=algorithm.delta)
+    threshold = certificate_threshold if algorithm.epsilon > 0 else best_threshold
+    needed = threshold(log_size=policies.log_size, delta=algorithm.delta)
     if led is not None:
         needed = certificate_threshold(delta=led.part(counts) * algorithm.delta)
     for name, given, own in (
@@ -265,7 +271,7 @@ def _check_certificate(algorithm: Trial, state: TrialState, certificate: Certifi
     ):
         close = math.isclose(given, own, rel_tol=MAX_FIGURE_ROUNDING, abs_tol=MAX_FIGURE_ROUNDING)
         _check(close, f"the {name} of its certificate is {given:.6g}, but its class has {own:.6g}")
-    bets, experts = Bets(multipliers_of(state), state.scales[:rounds]), certificate.experts
+    bets, experts = Bets(algorithm.multipliers(state), state.scales[:rounds]), certificate.experts
     _check(certificate.bets == bets, "the bets of its certificate are not those of the state")
     among = all(0 <= k < len(bets) for k in experts) and 1 <= len(set(experts)) == len(experts)
     few = len(experts) <= 2 or isinstance(policies, EnumeratedClass)
@@ -282,7 +288,8 @@ def _leaders_json(leaders: Leaders | None) -> object:
 def _check_answer(state: TrialState, certificate: Certificate) -> None:
     """Raise unless the answer of a built-in trial is what its certificate says."""
     reach, last = certificate.certified_epsilon, state.history[-1]
-    _check(not certificate.certified or reach <= certificate.epsilon, "its certificate claims less than it has proven")
+    less = certificate.certified and reach > certificate.epsilon > 0
+    _check(not less, "its certificate claims less than it has proven")
     told, own = (last["certified_epsilon"], last["policy"]), (reach, state.policy.describe())
     _check(told == own, "the last entry of its history is not what its certificate says")
     reaches = [float(figures["certified_epsilon"]) for figures in state.history]

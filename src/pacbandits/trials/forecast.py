@@ -20,6 +20,7 @@ from pacbandits.certificate import Certificate, Ledger
 from pacbandits.certificate.leaders import MAX_SLACK
 from pacbandits.checks import instance
 from pacbandits.design import Shifted, price_propensities, solve_design
+from pacbandits.errors import InputError
 from pacbandits.policies.base import PolicyClass, check_class
 from pacbandits.records import Log, check_log, likeliest
 from pacbandits.rewards import RewardModel, check_model, model_from_json
@@ -50,7 +51,7 @@ class Outlook:
 
 
 def outlook(certificate: Certificate, log: Log, policies: PolicyClass, *, model: RewardModel | None = None) -> Outlook:
-    """What is still missing to a certificate at its ε.
+    """What is still missing to a certificate at its ε, above 0.
 
     model: for certificates whose own cannot be made from its description.
     """
@@ -61,6 +62,11 @@ def outlook(certificate: Certificate, log: Log, policies: PolicyClass, *, model:
         check_model(model)
     if certificate.certified:
         return Outlook(0.0, 0.0)
+    if certificate.epsilon == 0:
+        raise InputError(
+            "how many more interactions would prove the best policy itself depends on gaps that may be as small as can "
+            "be; ask about an epsilon above 0"
+        )
     # Experts that prove a larger ε may have lost at this one what others, who stake next to nothing, would have kept.
     begun = -np.log(len(certificate.bets))
     missing = max(certificate.threshold - max(certificate.value, begun), 0.0)
@@ -91,11 +97,12 @@ def outlook(certificate: Certificate, log: Log, policies: PolicyClass, *, model:
 def look_ahead(certificate: Certificate, log: Log, policies: PolicyClass) -> tuple[float, Outlook]:
     """The distance to prove next, and how many more interactions that would take.
 
-    The distance that was asked for, if it is not proven; else the next round number below what is. Where the log proves
-    some distance, how that shrinks with rows tells more than prices do: leaders get better, and rivals are outlasted at
-    a rate that no price knows. Prices then tell how much better the best design would do.
+    The distance that was asked for, if it is not proven; else, or where that is 0, the next round number below what is.
+    Where the log proves some distance, how that shrinks with rows tells more than prices do: leaders get better, and
+    rivals are outlasted at a rate that no price knows. Prices then tell how much better the best design would do.
     """
-    target = certificate.epsilon if not certificate.certified else round_below(certificate.certified_epsilon)
+    lacking = certificate.epsilon > 0 and not certificate.certified
+    target = certificate.epsilon if lacking else round_below(certificate.certified_epsilon)
     priced = outlook(at_distance(certificate, target), log, policies)
     if not target < certificate.certified_epsilon < certificate.unit:
         return target, priced if certificate.certified_epsilon < certificate.unit else Outlook(np.inf, np.inf)

@@ -106,7 +106,7 @@ def catch_up(trial: Trial, state: TrialState, rounds: Sequence[PlayedRound], log
         latest, calls = min(latest, shorter, key=_rank), calls + more
     best = latest
     if state.certificate is not None and state.certificate.certified_epsilon < latest.certified_epsilon:
-        best = state.certificate
+        best = latest if trial.epsilon == 0 and latest.certified else state.certificate
     return replace(
         seen,
         played=_samplers(rounds, seen.informed),

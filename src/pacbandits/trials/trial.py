@@ -23,11 +23,12 @@ from pacbandits.certificate import Bets, Certificate, Evidence, Leaders, Ledger,
 from pacbandits.certificate.choosing import makes_way
 from pacbandits.certificate.leaders import LOTTERY_MOVING, SINGLE_MOVING
 from pacbandits.checks import flag, instance, positive, settle, whole_number
-from pacbandits.confidence import check_delta, check_positive_epsilon
+from pacbandits.confidence import check_delta, check_epsilon
 from pacbandits.errors import InputError
 from pacbandits.options import About
 from pacbandits.policies.base import PolicyClass, WithdrawnClass, check_class
 from pacbandits.policies.costs import check_memory
+from pacbandits.policies.rivals import check_rivals
 from pacbandits.progress import Progress
 from pacbandits.records import (
     Contexts,
@@ -42,6 +43,7 @@ from pacbandits.records import (
     spare,
 )
 from pacbandits.rewards import Fitted, Remembering, RewardModel, check_model, default_model, no_idea, predict_once
+from pacbandits.trials.hardest import Hardest, find_hardest, nominal_hardest, nominal_variance
 from pacbandits.trials.protocol import Answer, Plan, Setting, State, check_played
 
 # Of the stake that the scale of a round asks for. Large stakes refute near-optimal policies, small ones those that are
@@ -55,6 +57,9 @@ LEADERS_MULTIPLIERS = (0.4, 0.8)
 # By which policies are marked down when the leader is chosen: those on rare actions often look best by luck. A standard
 # error √v is no sum over contexts, but at most (v/ε + ε)/2, which is one.
 LEADER_MARKDOWN_STANDARD_ERRORS = 1.0
+# The same where the best policy itself is asked for, of the stake that suits its hardest rival by what was seen.
+BEST_MULTIPLIERS = (0.25, 0.5, 1.0, 2.0)
+BEST_PRICE_FACTOR = 2.5  # there a rival is refuted by its gap alone, not by ε and that: V/Δ² is so many prices V/d²
 DEFAULT_GROWTH = 0.3
 MIN_PILOT_SAMPLES, PILOT_SAMPLES_PER_ACTION = 200, 50
 
@@ -151,7 +156,7 @@ class Trial(ABC):
 
     name: what reports call it; by default the name of the class.
 
-    epsilon: how near to the best the policy is to be.
+    epsilon: how near to the best the policy is to be; 0 for the best one itself.
     delta: the probability of being wrong.
     rewards: must be known to lie in [0, 1].
     model: the reward model; by default one that fits the contexts.
@@ -175,7 +180,7 @@ class Trial(ABC):
             cls.name = cls.__name__
 
     def __post_init__(self) -> None:
-        settle(self, epsilon=check_positive_epsilon(self.epsilon, asker=self.name), delta=check_delta(self.delta))
+        settle(self, epsilon=check_epsilon(self.epsilon), delta=check_delta(self.delta))
         settle(self, growth=positive(self.growth, name="growth"), single=flag(self.single, name="single"))
         if self.pilot is not None:
             settle(self, pilot=whole_number(self.pilot, name="pilot", least=1))
@@ -201,9 +206,12 @@ class Trial(ABC):
         """Nothing seen."""
         check_class(policies)
         check_memory(policies, len(check_contexts(contexts)))
+        if self.epsilon == 0:
+            check_rivals(policies, contexts)
         first = policies.argmax(contexts, np.zeros((len(contexts), policies.n_actions)))
         model = default_model(contexts) if self.model is None else self.model
-        leaders = Leaders(moving=SINGLE_MOVING if self.single else LOTTERY_MOVING) if worth_leading(policies) else None
+        led = self.epsilon > 0 and worth_leading(policies)
+        leaders = Leaders(moving=SINGLE_MOVING if self.single else LOTTERY_MOVING) if led else None
         return TrialState(
             policies, contexts, first, oracle_calls=1, finished=self.epsilon >= 1, model=model, leaders=leaders
         )
@@ -215,8 +223,8 @@ class Trial(ABC):
             return None
         if state.informed is None:
             n_actions = state.policies.n_actions
-            # A policy that differs everywhere has V = 2A under uniform exploration; rewards vary by 1/4 at most.
-            start = Exploration(Design.uniform(likeliest(state.policy)), 0.5 * n_actions / self.epsilon**2, 0)
+            price = nominal_variance(n_actions) / self.accuracy(state) ** 2
+            start = Exploration(Design.uniform(likeliest(state.policy)), price, 0)
             return self._plan(state, start, self.first_round_size(n_actions))
         explored = self.explore(state, progress=progress)
         return self._plan(state, explored, self._round_size(state, explored))
@@ -232,7 +240,7 @@ class Trial(ABC):
         latest, calls = self.certify(seen, ledger, leader)
         best = latest
         if state.certificate is not None and state.certificate.certified_epsilon < latest.certified_epsilon:
-            best = state.certificate
+            best = latest if self.epsilon == 0 and latest.certified else state.certificate
         return seen.after(
             plan,
             log,
@@ -258,6 +266,20 @@ class Trial(ABC):
         looked = state.certificate.looked_at(state.certificate.of(state.log))
         return Answer(state.policy, state.finished, looked.promise(), looked)
 
+    def accuracy(self, state: TrialState) -> float:
+        """What must be told apart: ε, or where that is 0 what the data so far can."""
+        return self.epsilon or self._hardest(state).resolution
+
+    def _hardest(self, state: TrialState) -> Hardest:
+        """The hardest rival of the leader by the data so far, or what would be it before there are any."""
+        policies, found = state.policies, None
+        if state.informed is not None and state.leader is not None:
+            ledger = Ledger.of(state.informed, predict_once(state.fitted, state.informed.contexts))
+            mixed, reference = mixture(state.played, ledger.contexts), state.leader(ledger.contexts)
+            found = find_hardest(policies, ledger, mixed, reference, delta=self.delta)
+        samples = state.informed_samples or self.first_round_size(policies.n_actions)
+        return nominal_hardest(policies, samples, delta=self.delta) if found is None else found
+
     @abstractmethod
     def explore(self, state: TrialState, *, progress: Progress | None = None) -> Exploration:
         """How to play next, given that something was seen."""
@@ -277,7 +299,7 @@ class Trial(ABC):
             oracle_calls=explored.oracle_calls,
             details={"price": explored.price},
             exploration=replace(explored, oracle_calls=0),
-            scale=1.0 / (explored.price * self.epsilon),
+            scale=1.0 / (explored.price * self.epsilon) if self.epsilon > 0 else self._hardest(state).stake,
         )
 
     def first_round_size(self, n_actions: int) -> int:
@@ -292,7 +314,7 @@ class Trial(ABC):
 
     def _round_size(self, state: TrialState, explored: Exploration) -> int:
         """A third of what seems to be missing, but within the growth and no less than 1/25 of what was seen."""
-        missing = state.missing * 2.0 * explored.price
+        missing = state.missing * 2.0 * explored.price * (BEST_PRICE_FACTOR if self.epsilon == 0 else 1.0)
         return max(1, int(np.clip(missing / 3, *self.round_size_limits(state.samples))))
 
     def choose_leader(self, state: TrialState, ledger: Ledger) -> Policy:
@@ -303,12 +325,17 @@ class Trial(ABC):
         mixed = mixture(state.played, ledger.contexts)
         before = likeliest(state.policy) if state.leader is None else state.leader
         gaps, squares = ledger.gaps(mixed, reference=before(ledger.contexts))
-        markdown = LEADER_MARKDOWN_STANDARD_ERRORS / (2.0 * self.epsilon) * squares
+        near = self.epsilon or nominal_hardest(state.policies, ledger.samples, delta=self.delta).resolution
+        markdown = LEADER_MARKDOWN_STANDARD_ERRORS / (2.0 * near) * squares
         best = state.policies.argmax(ledger.contexts, -gaps - markdown)
         if state.leaders is None or state.leader is None:
             return best
         follows = makes_way(before, best, ledger, mixed, epsilon=self.epsilon, single=self.single)
         return best if follows else before
+
+    def multipliers(self, state: TrialState) -> tuple[float, ...]:
+        """What the experts stake, of what the scale of a round asks for."""
+        return BEST_MULTIPLIERS if self.epsilon == 0 else multipliers_of(state)
 
     def certify(self, state: TrialState, ledger: Ledger, leader: Policy) -> tuple[Certificate, int]:
         """The certificate on all data, and oracle calls; leader: the best policy by all data."""
@@ -317,7 +344,7 @@ class Trial(ABC):
             state.log,
             ledger,
             state.policies,
-            Bets(multipliers_of(state), state.scales),
+            Bets(self.multipliers(state), state.scales),
             self.epsilon,
             self.delta,
             model=state.model.to_json(),
@@ -327,7 +354,7 @@ class Trial(ABC):
 
 
 def multipliers_of(state: TrialState) -> tuple[float, ...]:
-    """What the experts of a trial stake, of what the scale of a round asks for."""
+    """What the experts of a trial stake where ε is above 0, of what the scale of a round asks for."""
     return EXPERT_MULTIPLIERS if state.leaders is None else LEADERS_MULTIPLIERS
 
 

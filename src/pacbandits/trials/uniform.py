@@ -15,7 +15,7 @@ from pacbandits.trials.trial import DEFAULT_GROWTH, Exploration, Growth, Pilot, 
 class Uniform(Trial):
     """The plain randomised trial with the same certificate: every action equally likely, all the time.
 
-    epsilon, delta: how near to the best, and with what probability of being wrong.
+    epsilon, delta: how near to the best, 0 for the best itself, and with what probability of being wrong.
     rewards: must be known to lie in [0, 1].
     model: the reward model; by default one that fits the contexts.
     pilot: the size of the first round, by default 50 an action, or 200.
@@ -52,5 +52,5 @@ class Uniform(Trial):
         """Uniform exploration; only the scale of the bets is found anew."""
         if (recent := still_recent(state)) is not None:
             return recent
-        task = design_task(state, state.fitted, epsilon=self.epsilon, floor=0.0)
+        task = design_task(state, state.fitted, epsilon=self.accuracy(state), floor=0.0)
         return explore_uniformly(state, task)
