@@ -27,7 +27,7 @@ def main(runs: int, problems: tuple[str, ...]) -> None:
     for spec in problems:
         problem = pb.load_problem(spec)
         measured = pb.measure(problem, problem.policies, epsilon=0.0, delta=DELTA)
-        row = [spec, f"{measured.gap_epsilon:.4f}"]
+        row = [f"`{spec}`", f"{measured.gap_epsilon:.4f}"]
         for algorithm in ("coda", "uniform"):
             for epsilon in (0.0, measured.gap_epsilon / 2):
                 done = [
@@ -36,8 +36,9 @@ def main(runs: int, problems: tuple[str, ...]) -> None:
                 wrong += sum(not one.correct for one in done)
                 row.append(f"{np.median([one.samples for one in done]):,.0f}")
         rows.append([*row, f"{measured.union_price:,.0f}"])
-    head = ["problem", "least gap", "coda, 0", "coda, half", "uniform, 0", "uniform, half", "2ρ_σ log(|Π|/δ)"]
-    print_table(f"the best itself, δ = {DELTA:g}, medians of {runs} runs", head, rows)
+    both = [f"`{name}`, ε = {epsilon}" for name in ("coda", "uniform") for epsilon in ("0", "half of it")]
+    head = [f"δ = {DELTA:g}, medians of {runs} runs", "least gap", *both, "2ρ_σ log(\\|Π\\|/δ)"]
+    print_table("The best itself", head, rows)
     print(f"wrong: {wrong}")
 
 

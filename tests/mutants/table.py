@@ -1074,7 +1074,7 @@ PAPER = (
     Mutant(
         "coda-oracle's design promises its lower end",
         "paper/coda_oracle.py",
-        "design, ratio = solution.design, solution.upper",
+        "design, ratio = solution.design, max(solution.upper, solution.lower)",
         "design, ratio = solution.design, solution.lower",
         "paper/test_algorithms.py::test_sizes_are_by_the_safe_end_of_the_design",
     ),

@@ -143,7 +143,7 @@ def test_the_command_stops_by_its_budget_and_goes_on(name, command, tmp_path):
     for more, words in (
         (("--repeat", 2), "a folder keeps the state of one run; leave out --repeat or --state"),
         (("--delta", 0.2), "its delta was 0.05, and is 0.2 now; take another folder, or the same options as before"),
-        (("--algorithm", "coda-paper"), "the state of coda-paper cannot be kept"),
+        (("--algorithm", "coda-paper"), "the state of coda-oracle cannot be kept"),
     ):
         code, out, err = command(*kept, *more)
         assert (code, out) == (2, "")
