@@ -21,8 +21,8 @@ from pacbandits.paper.oracles.choice import Choice
 from pacbandits.paper.oracles.constrained import sum_list
 from pacbandits.policies.base import EnumeratedClass, PolicyClass, check_scores, total
 from pacbandits.policies.finite import sum_by_id
+from pacbandits.policies.rivals import kinds_of
 from pacbandits.records import Contexts, Policy
-from pacbandits.records.missing import comparable
 
 
 def best_outside(
@@ -157,15 +157,11 @@ class _Piece:
 
 def _distinct(contexts: Contexts) -> tuple[Contexts, IntArray]:
     """One context of each kind that a policy can tell apart, and which of them (n,) every context is like."""
-    known = comparable(contexts.features)
-    if contexts.ids is not None:
-        known = np.column_stack([contexts.ids, known])
-    if contexts.phi is not None:
-        known = np.column_stack([known, contexts.phi.codes])
-    _, first, kind = np.unique(known, axis=0, return_index=True, return_inverse=True)
+    kind = kinds_of(contexts)
+    first = np.unique(kind, return_index=True)[1]
     if len(first) == len(contexts):
         return contexts, np.arange(len(contexts))
-    return contexts.take(first), kind.reshape(-1)
+    return contexts.take(first), kind
 
 
 def _behaviour(policy: Policy, contexts: Contexts) -> IntArray:
