@@ -91,8 +91,8 @@ def test_errors_are_as_rare_as_delta_says_over_many_runs(name, spec):
 @pytest.mark.parametrize("name", NAMES)
 def test_with_too_few_samples_errors_do_occur(name, spec):
     """Or the tests above could not fail."""
-    few = 1e-4 if name == "rage" else 1e-6
-    assert errors(spec, name, runs=20, delta=DELTA, scale=few) > binom.ppf(1 - RARE, 20, DELTA)
+    few, runs = 1e-4 if name == "rage" else 1e-6, 80
+    assert errors(spec, name, runs=runs, delta=DELTA, scale=few) > binom.ppf(1 - RARE, runs, DELTA)
 
 
 @pytest.mark.parametrize("noise", ["gaussian,variance=0.25", "gaussian,variance=1"])
