@@ -48,6 +48,11 @@ def heard_by(tell: Progress, *, every_seconds: float = SECONDS_BETWEEN_WORDS) ->
         _hearer.reset(before)
 
 
+def hearer() -> tuple[Progress, float] | None:
+    """Who overhears searches, and how many seconds there should be between words; nobody by default."""
+    return _hearer.get()
+
+
 def count_aloud(what: str, count: int) -> Callable[[], None]:
     """To be called whenever one of `count` pieces is done, from any thread; now and then it says how many are."""
     hearer = _hearer.get()
