@@ -75,7 +75,7 @@ def certify_surveyed(
     if asked == 0:
         raise InputError("that a policy is the best itself (epsilon 0) is proven in memory; leave the engine out")
     given = None if model is None else check_model(model)
-    laid = lay_out(surveyed, learnt, engine=engine, model=given, single=single, led=True)
+    laid = lay_out(surveyed, learnt, engine=engine, model=given, single=single)
     evidence = _evidence(surveyed, learnt, laid, epsilon=asked / unit, delta=delta)
     favourite = _favourite(surveyed, learnt.policies, laid, epsilon=evidence.epsilon)
     certificate = replace(make_certificate(evidence, favourite)[0], epsilon=asked)

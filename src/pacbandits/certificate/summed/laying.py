@@ -17,7 +17,7 @@ from pacbandits.certificate.learning import LearntClass, fewest_to_teach, learn_
 from pacbandits.certificate.summed.arrangement import Arrangement, Shuffled
 from pacbandits.certificate.summed.facts import Facts, arrange_rows, facts_of
 from pacbandits.certificate.summed.gathering import EarlyPlaces, EverySo, Gathered
-from pacbandits.certificate.summed.leading import Leading
+from pacbandits.certificate.summed.leading import Leading, Settle
 from pacbandits.certificate.summed.ledger import SummedLedger
 from pacbandits.certificate.summed.setting import Setting, make_setting
 from pacbandits.engines import Engine, Source
@@ -138,12 +138,12 @@ def lay_out(
     engine: Engine,
     model: RewardModel | None,
     single: bool,
-    led: bool,
+    settle: Settle | None = None,
 ) -> LaidOut:
     """The model of every round, what is asked for sums, and the leaders.
 
-    model: if not the one that suits the first round. single: whether a lottery will not do. led: whether there are
-    leaders, of a class for which they are worth their while.
+    model: if not the one that suits the first round. single: whether a lottery will not do. settle: as for
+    `Leading.lead`.
     """
     early, spared = surveyed.early, 0 if learnt.learning is None else learnt.learning.spared
     used = first_model(early) if model is None else model
@@ -151,11 +151,11 @@ def lay_out(
     ledger = SummedLedger(surveyed.source, engine, setting, summing(learnt.policies), surveyed.facts.samples)
     predictions = predict_early(setting, early)
     leaders = None
-    if led and worth_leading(learnt.policies) and surveyed.has_order:
+    if worth_leading(learnt.policies) and surveyed.has_order:
         settled = surveyed.settling_round(spared)
         one = single and not surveyed.shuffled
         chooser = Leading(early, predictions, ledger, learnt.policies, single=one, settled=settled)
-        leaders = chooser.lead(sizes=surveyed.sizes, spared=spared)
+        leaders = chooser.lead(sizes=surveyed.sizes, spared=spared, settle=settle)
     return LaidOut(ledger, used, predictions, leaders)
 
 
