@@ -31,8 +31,7 @@ actions.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -42,71 +41,16 @@ from pacbandits.certificate.certificate import ORDERED, ROUNDS, SHUFFLED, UNITS_
 from pacbandits.certificate.conventions import EXPERT_STAKES, arrange, has_rounds, rearrange
 from pacbandits.certificate.leaders import NOBODY
 from pacbandits.certificate.moving import move_weight
+from pacbandits.certificate.worth import Confidence, Kind, Worth, compose_worth
 from pacbandits.checks import flag, instance
 from pacbandits.compiled import kernel, over_cores
-from pacbandits.confidence import check_delta, union_threshold
+from pacbandits.confidence import check_delta
 from pacbandits.errors import InputError
 from pacbandits.records import Chosen, Log, Lottery, check_log, parts_of
 from pacbandits.records.lottery import check_chosen
 from pacbandits.rewards import RewardModel, check_model, first_model, model_from_json, predict_by_round
 
 ROWS_AT_A_TIME = 2**14  # by one core
-
-
-@dataclass(frozen=True)
-class Interval:
-    """What is known of a number, in the units of rewards.
-
-    low, high: between which it lies, except with probability δ; at all times together, unless rows were shuffled, or
-        are of people who come back.
-    estimate: what it is likely to be.
-    """
-
-    low: float
-    estimate: float
-    high: float
-
-    def to_json(self) -> dict[str, float]:
-        return {"low": self.low, "estimate": self.estimate, "high": self.high}
-
-
-@dataclass(frozen=True)
-class Worth:
-    """How good a policy is, as far as a log tells; each interval holds except with probability δ.
-
-    value: the mean reward where the policy decides.
-    over_each (A,): its lead over always taking one action.
-    over_best: its lead over the best single action, whichever that is.
-    singles (A,): the mean reward of each single action.
-    delta: with what probability each interval may be wrong.
-    shuffled: whether the rows were, so that intervals are for one look at a log whose end did not depend on rewards.
-    samples: interactions that were counted.
-    units: how many people they are of; None where each is of another.
-    assumptions: all that the intervals rest on, in words.
-    """
-
-    value: Interval
-    over_each: tuple[Interval, ...]
-    over_best: Interval
-    singles: tuple[Interval, ...]
-    delta: float
-    shuffled: bool
-    samples: int
-    units: int | None
-    assumptions: tuple[str, ...]
-
-    def to_json(self) -> dict[str, Any]:
-        """As what JSON knows."""
-        return {
-            "value": self.value.to_json(),
-            "over_best_single_action": self.over_best.to_json(),
-            "over_each_action": [one.to_json() for one in self.over_each],
-            "single_actions": [one.to_json() for one in self.singles],
-            "delta": self.delta,
-            "shuffled": self.shuffled,
-            "samples": self.samples,
-            "units": self.units,
-        }
 
 
 def evaluate(
@@ -144,7 +88,8 @@ def evaluate(
     order = (mixing,) if mixed else (ROUNDS,) if has_rounds(log) else (ORDERED,) if in_order else ()
     low, high = log.reward_range
     assumed = (*basis, f"rewards lie in [{low:g}, {high:g}]", *order, *blocks.assumed)
-    return _worth(rows, delta=check_delta(delta), log_size=0.0, slack=0.0, shuffled=mixed, assumptions=assumed)
+    claim = Confidence(check_delta(delta), shuffled=mixed, assumptions=assumed)
+    return compose_worth(rows, log, claim, n_actions=log.n_actions, experts=len(bets))
 
 
 def measure_worth(
@@ -178,11 +123,11 @@ def measure_worth(
         np.add.at(weights, (rows[led], own[led]), 1.0 + moved[led].sum(axis=1))
         for j in range(len(c.leaders.policies)):
             np.subtract.at(weights, (rows[led], against.actions[j, rows[led]]), moved[led, j])
-        part, slack = c.leaders.part(counts), _slack(c.policy, c.leaders.policies, ends / ends.sum())
+        part, slack = c.leaders.part(counts), slack_of(c.policy, c.leaders.policies, ends / ends.sum())
     found = _Rows(cut, predict_by_round(blocks, used), weights, c.bets, counted)
     wrong = c.delta if delta is None else check_delta(delta)
-    said = c.assumptions
-    return _worth(found, delta=wrong, log_size=log_size, slack=slack, part=part, shuffled=c.shuffled, assumptions=said)
+    claim = Confidence(wrong, log_size, slack, part, shuffled=c.shuffled, assumptions=c.assumptions)
+    return compose_worth(found, cut, claim, n_actions=cut.n_actions, experts=len(c.bets))
 
 
 class _Rows(NamedTuple):
@@ -201,50 +146,16 @@ class _Rows(NamedTuple):
     bets: Bets
     counted: BoolArray
 
+    def below(self, kind: Kind, *, needed: float, sign: float = 1.0) -> float:
+        """As `Weighing` has it."""
+        return bound_below(self._of(kind), needed=needed, sign=sign)
 
-def _worth(
-    rows: _Rows,
-    *,
-    delta: float,
-    log_size: float,
-    slack: float,
-    shuffled: bool,
-    assumptions: tuple[str, ...],
-    part: float = 1.0,
-) -> Worth:
-    """All intervals, in the units of rewards."""
-    log, n_actions = rows.log, rows.log.n_actions
-    low, high = log.reward_range
-    one_side = part * delta / 2.0
+    def estimate(self, kind: Kind) -> float:
+        """As `Weighing` has it."""
+        return _estimate(self._of(kind))
 
-    def interval(weights: FloatArray, *, union: int = 1, of_policy: bool = True) -> tuple[float, float, float]:
-        size, loose = (log_size, slack) if of_policy else (0.0, 0.0)
-        mine = rows._replace(weights=weights)
-        least = bound_below(mine, needed=_needed(mine, one_side, size)) - loose
-        most = -bound_below(mine, needed=_needed(mine, one_side / union, size), sign=-1.0) + loose
-        return least, _estimate(mine), most
-
-    def lead(action: int) -> FloatArray:
-        weights = rows.weights.copy()
-        weights[rows.counted, action] -= 1.0
-        return weights
-
-    unit = high - low
-    leads = [interval(lead(action), union=n_actions) for action in range(n_actions)]
-    value = interval(rows.weights)
-    singles = [interval(_always(rows, action), of_policy=False) for action in range(n_actions)]
-    best = tuple(min(one[k] for one in leads) for k in range(3))
-    return Worth(
-        value=Interval(*(low + unit * min(max(x, 0.0), 1.0) for x in value)),
-        over_each=tuple(Interval(*(unit * min(max(x, -1.0), 1.0) for x in one)) for one in leads),
-        over_best=Interval(*(unit * min(max(x, -1.0), 1.0) for x in best)),
-        singles=tuple(Interval(*(low + unit * min(max(x, 0.0), 1.0) for x in one)) for one in singles),
-        delta=delta,
-        shuffled=shuffled,
-        samples=log.samples,
-        units=None if log.units is None else log.n_units,
-        assumptions=assumptions,
-    )
+    def _of(self, kind: Kind) -> _Rows:
+        return self._replace(weights=kind.weights(self.weights, self.counted))
 
 
 def bound_below(rows: _Rows, *, needed: float, sign: float = 1.0) -> float:
@@ -263,7 +174,7 @@ def bound_below(rows: _Rows, *, needed: float, sign: float = 1.0) -> float:
     def add(first: int, last: int) -> None:
         for part in range(first, last):
             here = slice(part * ROWS_AT_A_TIME, (part + 1) * ROWS_AT_A_TIME)
-            _add_log_wealth(
+            add_log_wealth(
                 log.actions[here],
                 log.rewards[here],
                 repeats[here],
@@ -285,7 +196,7 @@ def bound_below(rows: _Rows, *, needed: float, sign: float = 1.0) -> float:
 
 
 @kernel
-def _add_log_wealth(
+def add_log_wealth(
     actions: IntArray,
     rewards: FloatArray,
     repeats: FloatArray,
@@ -363,21 +274,10 @@ def _estimate(rows: _Rows) -> float:
     return float((stakes * _plain_scores(rows, rows.weights)).sum() / stakes.sum())
 
 
-def _needed(rows: _Rows, alpha: float, log_size: float) -> float:
-    return union_threshold(log_size=log_size, experts=len(rows.bets), delta=alpha)
-
-
 def _bet_on(log: Log, bets: Bets) -> BoolArray:
     """The rows (n,) of a log that are not spared."""
     _, rounds = np.unique(log.rounds, return_inverse=True)
     return bets.units[rounds] > 0
-
-
-def _always(rows: _Rows, action: int) -> FloatArray:
-    """The coefficients (n, A) of one action, in the rows that count."""
-    weights = np.zeros_like(rows.weights)
-    weights[rows.counted, action] = 1.0
-    return weights
 
 
 def _probabilities(policy: Chosen, log: Log) -> FloatArray:
@@ -389,7 +289,7 @@ def _probabilities(policy: Chosen, log: Log) -> FloatArray:
     return out
 
 
-def _slack(policy: Chosen, leaders: tuple[object, ...], shares: FloatArray) -> float:
+def slack_of(policy: Chosen, leaders: tuple[object, ...], shares: FloatArray) -> float:
     """By how much the value of what is certified may differ from θ, as weight was dropped (see `moving.choose`)."""
     kept = [j for j, leader in enumerate(leaders) if any(leader is one for one in parts_of(policy))]
     if not kept:  # read from a file: by what they are

@@ -23,7 +23,7 @@ from pacbandits.certificate.bookkeeping import (
     stakes_too_much,
     wrong_lottery,
 )
-from pacbandits.certificate.certificate import MODEL_GIVEN, Certificate
+from pacbandits.certificate.certificate import MODEL_GIVEN, Certificate, leaders_to_json
 from pacbandits.certificate.conventions import EXPERT_STAKES, worth_leading
 from pacbandits.certificate.leaders import LOTTERY_MOVING, NOBODY, SINGLE_MOVING
 from pacbandits.certificate.learning import LearntClass
@@ -234,19 +234,11 @@ def _follow_rule(
         learnt = LearntClass(policies, c.learning)
         single = c.leaders.moving == SINGLE_MOVING
         mine = lay_out(surveyed, learnt, engine=engine, model=used, single=single).leaders
-        told = c.leaders
-        same = mine is not None and (mine.turns, mine.sizes) == (told.turns, told.sizes)
-        alike = mine is not None and [one.to_json() for one in mine.policies] == [
-            one.to_json() for one in told.policies
-        ]
-        if not (same and alike):
+        if mine is None or leaders_to_json(mine) != leaders_to_json(replace(c.leaders, start=0)):
             faults.append("the leaders of rounds are not the policies that the rows before them favour")
     trusted = ["the reward model was chosen before the log was seen"] if given else []
-    return (
-        faults,
-        [f"{'' if given else 'the reward model, '}stakes and leaders follow from the log by the rule"],
-        trusted,
-    )
+    model_too = "" if given else "the reward model, "
+    return faults, [f"{model_too}stakes and leaders follow from the log by the rule of certify"], trusted
 
 
 def _wrong_by_rule(c: Certificate, surveyed: Surveyed, policies: PolicyClass, *, given: bool) -> Iterator[str]:
