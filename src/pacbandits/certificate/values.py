@@ -31,22 +31,29 @@ actions.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 
 from pacbandits.arrays import BoolArray, FloatArray, IntArray
 from pacbandits.certificate.bets import CAP_SHARE, Bets
+from pacbandits.certificate.bounding import add_log_wealth, slack_of
 from pacbandits.certificate.certificate import ORDERED, ROUNDS, SHUFFLED, UNITS_SHUFFLED, Certificate, basic_assumptions
 from pacbandits.certificate.conventions import EXPERT_STAKES, arrange, has_rounds, rearrange
 from pacbandits.certificate.leaders import NOBODY
 from pacbandits.certificate.moving import move_weight
+from pacbandits.certificate.summed.front import Files, are_files, as_engine_reads, is_large, open_files
+from pacbandits.certificate.summed.laying import survey
+from pacbandits.certificate.summed.verify import survey_again
+from pacbandits.certificate.summed.worth import evaluate_surveyed, measure_surveyed
 from pacbandits.certificate.worth import Confidence, Kind, Worth, compose_worth
 from pacbandits.checks import flag, instance
-from pacbandits.compiled import kernel, over_cores
+from pacbandits.compiled import over_cores
 from pacbandits.confidence import check_delta
+from pacbandits.engines import Engine, Local, LogSource, Source
+from pacbandits.engines.registry import STREAM, THREADS, using_engine
 from pacbandits.errors import InputError
-from pacbandits.records import Chosen, Log, Lottery, check_log, parts_of
+from pacbandits.records import Chosen, Log, Lottery, check_log
 from pacbandits.records.lottery import check_chosen
 from pacbandits.rewards import RewardModel, check_model, first_model, model_from_json, predict_by_round
 
@@ -54,17 +61,19 @@ ROWS_AT_A_TIME = 2**14  # by one core
 
 
 def evaluate(
-    log: Log,
+    log: Log | Files | Source,
     policy: Chosen,
     *,
     delta: float = 0.05,
     ordered: bool = False,
     shuffle: bool = False,
     model: RewardModel | None = None,
+    engine: Engine | str | None = None,
 ) -> Worth:
     """How good a policy is that was not chosen by looking at this log.
 
-    policy: any, or a lottery between some. ordered, shuffle, model: as for `certify`.
+    log: what was seen and done; or files of it, that may be larger than memory.
+    policy: any, or a lottery between some. ordered, shuffle, model, engine: as for `certify`.
 
     >>> import pacbandits as pb
     >>> problem = pb.load_problem("two-of-many:actions=6,policies=40")
@@ -75,6 +84,13 @@ def evaluate(
     """
     check_chosen(policy)
     in_order, any_order = flag(ordered, name="ordered"), flag(shuffle, name="shuffle")
+    if engine is not None or not isinstance(log, Log) or is_large(log):
+        source = open_files(log, {}) if are_files(log) else LogSource(log) if isinstance(log, Log) else log
+        usual = THREADS if isinstance(log, Log) else STREAM
+        with using_engine(usual if engine is None else engine) as who:
+            read = as_engine_reads(cast(Source, source), who.name)
+            surveyed = survey(read, engine=who, spec=None, ordered=in_order, shuffle=any_order, digested=False)
+            return evaluate_surveyed(surveyed, policy, engine=who, delta=delta, model=model)
     blocks, mixed = arrange(check_log(log), ordered=in_order, shuffle=any_order)
     if policy.n_actions != log.n_actions:
         raise InputError(f"the policy is for {policy.n_actions} actions, and the log has {log.n_actions}")
@@ -100,6 +116,10 @@ def measure_worth(
     log: as it was read. delta: with what probability each interval may be wrong, by default that of the certificate.
     """
     c = instance(certificate, Certificate, name="certificate")
+    if c.summed:
+        who = Local(THREADS)
+        surveyed = survey_again(c, LogSource(c.of(check_log(log))), engine=who)
+        return measure_surveyed(c, surveyed, engine=who, delta=delta, model=model)
     blocks = rearrange(c.of(check_log(log)), ordered=c.ordered, shuffle=c.shuffled)
     cut = blocks if c.learning is None else c.learning.set_apart(blocks)
     used = model_from_json(c.model) if model is None else check_model(model)
@@ -195,54 +215,6 @@ def bound_below(rows: _Rows, *, needed: float, sign: float = 1.0) -> float:
     return float(bounds.max())
 
 
-@kernel
-def add_log_wealth(
-    actions: IntArray,
-    rewards: FloatArray,
-    repeats: FloatArray,
-    played: FloatArray,
-    known: FloatArray,
-    predictions: FloatArray,
-    weights: FloatArray,
-    counted: BoolArray,
-    rounds: IntArray,
-    stakes: FloatArray,
-    centres: FloatArray,
-    share: float,
-    out: FloatArray,
-) -> None:
-    """Add Σ log(1 + λ(S − m)) over rows to what each expert has (K,); −∞ where no prediction keeps factors positive.
-
-    A reward that is not in counts as what makes S least: nothing where u > 0, and all where u < 0.
-    """
-    for i in range(actions.shape[0]):
-        if not counted[i]:
-            continue
-        centre, below = centres[rounds[i]], 0.0
-        for a in range(weights.shape[1]):
-            below += max(-weights[i, a], 0.0)
-        for k in range(stakes.shape[0]):
-            stake = stakes[k, rounds[i]]
-            room = share / stake - max(centre, 0.0) - below
-            if room <= 0.0:
-                out[k] = -np.inf
-                continue
-            score = 0.0
-            for a in range(weights.shape[1]):
-                u = weights[i, a]
-                if u == 0.0:
-                    continue
-                f, most = predictions[i, a], room * known[i, a] / abs(u)
-                f = min(f, most) if u > 0 else max(f, 1.0 - most)
-                score += u * f
-                if a == actions[i]:
-                    reward = rewards[i]
-                    if math.isnan(reward):
-                        reward = 0.0 if u > 0 else 1.0
-                    score += u * (reward - f) / played[i]
-            out[k] += repeats[i] * math.log1p(stake * (score - centre))
-
-
 def _centres(rows: _Rows, weights: FloatArray, rounds: IntArray) -> FloatArray:
     """m (rounds,): the mean of S over the rounds before, and 0 in the first that counts; between −1 and 1.
 
@@ -287,14 +259,3 @@ def _probabilities(policy: Chosen, log: Log) -> FloatArray:
     out = np.zeros((len(log), log.n_actions))
     out[np.arange(len(log)), policy(log.contexts)] = 1.0
     return out
-
-
-def slack_of(policy: Chosen, leaders: tuple[object, ...], shares: FloatArray) -> float:
-    """By how much the value of what is certified may differ from θ, as weight was dropped (see `moving.choose`)."""
-    kept = [j for j, leader in enumerate(leaders) if any(leader is one for one in parts_of(policy))]
-    if not kept:  # read from a file: by what they are
-        written = [one.to_json() for one in parts_of(policy)]
-        kept = [j for j, leader in enumerate(leaders) if leader.to_json() in written]  # pyright: ignore
-    dropped = np.abs(np.delete(shares, kept)).sum()
-    off = float(dropped + abs(1.0 - shares[kept].sum()))
-    return off if off > 1e-9 else 0.0

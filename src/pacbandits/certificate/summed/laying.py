@@ -11,6 +11,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from pacbandits.arrays import FloatArray
+from pacbandits.certificate.certificate import Certificate
+from pacbandits.certificate.claim import Claim
 from pacbandits.certificate.conventions import settling_row, worth_leading
 from pacbandits.certificate.leaders import Leaders
 from pacbandits.certificate.learning import LearntClass, fewest_to_teach, learn_from_blocks
@@ -99,6 +101,29 @@ def survey(
     digest = whole_digest(found[1][0], n_rows=facts.rows) if digested else ""  # pyright: ignore
     in_order = (ordered or shuffled) and not facts.has_rounds
     return Surveyed(source, facts, arrangement, shuffled, in_order, early, watched, digest, fewest)
+
+
+def watched_rows(certificate: Claim, log: Log) -> Log:
+    """The rows of a log in which signs against a certificate's assumptions are looked for: all, or one of so many."""
+    step = -(-len(log) // MAX_WATCHED_ROWS)
+    summed = isinstance(certificate, Certificate) and certificate.summed
+    return log.take(np.arange(0, len(log), step)) if summed and step > 1 else log
+
+
+def survey_for(
+    source: Source,
+    policies: PolicyClass | LearntClass | str,
+    *,
+    engine: Engine,
+    contexts: Contexts | None,
+    ordered: bool,
+    shuffle: bool,
+) -> Surveyed:
+    """The same for a class, or its name; contexts: what it is learnt from, if not the first rows."""
+    spec = policies if isinstance(policies, str) and contexts is None else None
+    if isinstance(policies, LearntClass) and policies.learning is not None and policies.learning.spared:
+        spec = policies.learning.spec
+    return survey(source, engine=engine, spec=spec, ordered=ordered, shuffle=shuffle)
 
 
 def learn_policies(

@@ -13,6 +13,7 @@ import numpy as np
 
 from pacbandits.arrays import BoolArray, FloatArray, IntArray
 from pacbandits.certificate.bets import CAP_SHARE, Bets
+from pacbandits.certificate.bounding import add_log_wealth, slack_of
 from pacbandits.certificate.certificate import ORDERED, ROUNDS, SHUFFLED, Certificate, basic_assumptions
 from pacbandits.certificate.conventions import EXPERT_STAKES
 from pacbandits.certificate.leaders import NOBODY
@@ -20,7 +21,6 @@ from pacbandits.certificate.moving import plan_moves
 from pacbandits.certificate.summed.laying import Surveyed
 from pacbandits.certificate.summed.questions import wealth_bits
 from pacbandits.certificate.summed.setting import Setting, make_setting
-from pacbandits.certificate.values import add_log_wealth, slack_of
 from pacbandits.certificate.worth import Confidence, Kind, Worth, compose_worth, kinds_of
 from pacbandits.confidence import check_delta
 from pacbandits.engines import Engine, Sums
