@@ -6,6 +6,7 @@ import json
 import zlib
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
 from typing import IO, Any, cast
@@ -29,13 +30,16 @@ from pacbandits.records.files import (
     naming,
     why,
 )
-from pacbandits.records.pages import count_unpacked_bytes
+from pacbandits.records.pages import check_pages, count_unpacked_bytes
 
 __all__ = [
     "DELIMITERS",
+    "Described",
     "cells_of",
     "coded_columns",
     "columns_of",
+    "describe",
+    "open_pages",
     "pop_matrix",
     "read",
     "read_about",
@@ -141,6 +145,42 @@ def _read_parquet(path: Path) -> tuple[Any, set[str]]:
             f"it has {count_of(table.num_rows, 'row')}, and says that it has {described.metadata.num_rows}"
         )
     return table, texts
+
+
+@dataclass(frozen=True)
+class Described:
+    """What a Parquet file says of itself.
+
+    kinds: the types of its columns (pyarrow's), by name.
+    groups: how many rows each of its row groups has.
+    about: what `write` was told about the table.
+    remarks: what it was told in words.
+    """
+
+    kinds: dict[str, Any]
+    groups: tuple[int, ...]
+    about: Fields
+    remarks: tuple[str, ...]
+
+
+def describe(path: Path, *, name: str) -> Described:
+    """What a Parquet file says of itself, when its pages can be read one by one; name: what to call it."""
+    with path.open("rb") as file:
+        check_pages(file, size=check_file(path))
+    file = _open(path)
+    check_columns(file.metadata.num_columns)
+    fields: list[Any] = list(file.schema_arrow)
+    for field in fields:
+        if not _is_readable(field.type):
+            raise InputError(f"column '{plain(field.name)}' must be numbers or text, got {plain(field.type)}")
+    _check_names(name, [field.name for field in fields], n=1, in_text=False)
+    groups = tuple(int(file.metadata.row_group(k).num_rows) for k in range(file.metadata.num_row_groups))
+    return Described({field.name: field.type for field in fields}, groups, read_about(path), read_remarks(path))
+
+
+def open_pages(path: Path, *, texts: Sequence[str], buffer_bytes: int) -> Any:
+    """A Parquet file that is read page by page, each with its checksum; texts: columns that come as codes."""
+    return _open(path, read_dictionary=list(texts), page_checksum_verification=True, buffer_size=buffer_bytes)
 
 
 def _described(path: Path) -> Any:
