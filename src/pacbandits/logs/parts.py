@@ -111,6 +111,8 @@ class Parts:
                 place += batch.num_rows
                 if place >= stop:
                     return
+            if place >= part.first + part.n_rows:
+                return
             raise InputError(f"it ends after {place - part.first:,} rows, and says that it has {part.n_rows:,}")
 
     def _columns(self, batch: Any, columns: Sequence[str], part: Part) -> Columns:

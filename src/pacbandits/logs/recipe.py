@@ -70,15 +70,11 @@ class Recipe:
             for name, labels in categories.items()
             if labels is not None
         }
-        if (
-            own.action in parts.kinds
-            and log.action_names is not None
-            and _is_named(parts.kinds[own.action], own, parts)
-        ):
-            codes[own.action] = {label: k for k, label in enumerate(log.action_names)}
+        called = _called(parts.kinds[own.action], own, survey, options)
+        if called is not None:
+            codes[own.action] = {label: k for k, label in enumerate(called)}
         told = own.listed is not None or bool(own.each)
         fixed = not told and log.least is None and not (log.propensities != log.propensities[0]).any()
-        called = log.action_names if own.action in codes else tuple(str(k) for k in range(log.n_actions))
         read = {*(dates[name].column if name in dates else name for name in features), own.action, own.reward}
         read |= {own.played} if not told and not fixed else set()
         read |= {own.listed, *own.each, "least_propensity", "round", "repeats", ID_COLUMN}
@@ -91,7 +87,7 @@ class Recipe:
             codes=codes,
             numbers=numbers,
             shares=log.propensities[0].copy() if fixed else None,
-            each=tuple(f"{PROPENSITY_PREFIX}{name}" for name in called or ()) if own.each else (),
+            each=tuple(f"{PROPENSITY_PREFIX}{name}" for name in called or range(log.n_actions)) if own.each else (),
         )
 
     def make(self, table: Columns, cells: Cells) -> Log:
@@ -224,9 +220,14 @@ class Recipe:
         return Contexts(array, names, categories, ids, np.full(n, 1.0 / n))
 
 
-def _is_named(kind: Any, own: Own, parts: Parts) -> bool:
-    """Whether actions are told by names, and not by the numbers that a file has names for beside its columns."""
-    return is_text(kind) or "actions" not in parts.about
+def _called(kind: Any, own: Own, survey: Survey, options: ReadingOptions) -> tuple[str, ...] | None:
+    """What stands in the column of actions for each of them; None where it is their numbers."""
+    names = survey.witnesses.action_names
+    if is_text(kind):
+        return names if names is not None else survey.spelt[own.action]
+    if options.split is None or pa.types.is_boolean(kind) or names is None:
+        return None
+    return names if all(name.isdecimal() for name in names) else None
 
 
 def _stacked(table: Columns, each: tuple[str, ...], n: int, cells: Cells) -> FloatArray:

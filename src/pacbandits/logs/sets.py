@@ -77,7 +77,8 @@ class FileSet:
     def stripes(self, *, most_blocks: int) -> Sequence[range]:
         """All blocks in runs of at most so many, or as many as a row group has; most begin where one does."""
         last = -(-self.n_rows // self.block_rows)
-        cuts = sorted({start // self.block_rows for start in self.parts.group_starts()} | {last})
+        starts = (start // self.block_rows for start in self.parts.group_starts() if start < self.n_rows)
+        cuts = sorted({*starts, last})
         out: list[range] = []
         first = 0
         for before, cut in zip(cuts[:-1], cuts[1:], strict=True):

@@ -93,10 +93,23 @@ class Own:
 
 def survey(parts: Parts, options: ReadingOptions) -> Survey:
     """Look at all rows once."""
+    _check_there(parts, options)
     _check_possible(parts, options)
     looking = _Looking(parts, options)
     looking.look()
     return looking.told()
+
+
+def _check_there(parts: Parts, options: ReadingOptions) -> None:
+    """Raise where a column is missing, in the words that there are for a table."""
+    own = Own.of(parts, options)
+    told = (options.propensity, options.time, *(options.features or ()), *options.without)
+    if all(name in parts.kinds for name in (own.action, own.reward, *told) if name is not None):
+        return
+    first = next(parts.read_rows(0, 1, list(parts.kinds), most=1))
+    for name in [name for name, column in first.items() if is_text(column.type)]:
+        first[name] = parquet.sort_labels(first[name])
+    log_of_columns(first, options, remarks=(), about=parts.about, line=parts.line, coded=parts.coded)
 
 
 def _check_possible(parts: Parts, options: ReadingOptions) -> None:
