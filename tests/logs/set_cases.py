@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -43,7 +44,7 @@ def write_parts(folder, table, seed):
     cuts = np.unique(rng.integers(1, len(table), size=int(rng.integers(0, 5))))
     bounds = [0, *(int(cut) for cut in cuts), len(table)]
     paths = []
-    for k, (start, stop) in enumerate(zip(bounds[:-1], bounds[1:], strict=True)):
+    for k, (start, stop) in enumerate(pairwise(bounds)):
         paths.append(folder / f"part-{seed}-{k}.parquet")
         pq.write_table(table.slice(start, stop - start), paths[-1], row_group_size=int(rng.integers(1, 40)))
     return paths
@@ -176,9 +177,9 @@ def case(kind, rng):
     return {**base, **lists}, {}
 
 
-KINDS = """features, dates, kept, chosen features, renamed, clipped, columns, named columns, told twice, named told twice,
- least, least columns, least lists, uniform, two actions, constant, split, split of numbers, truths, rounds, time,
- time in text, bare, fixed lists"""
+KINDS = """features, dates, kept, chosen features, renamed, clipped, columns, named columns, told twice,
+ named told twice, least, least columns, least lists, uniform, two actions, constant, split, split of numbers, truths,
+ rounds, time, time in text, bare, fixed lists"""
 KINDS = [" ".join(kind.split()) for kind in KINDS.split(",")]
 
 

@@ -157,7 +157,7 @@ def list_parts(paths: Sequence[Path], *, names: Sequence[str]) -> Parts:
     first = 0
     for path, name in zip(paths, names, strict=True):
         with parquet.reading(path):
-            found = describe(path, name=name)
+            found = describe(path, name=name, in_text=name != str(path))
             state = path.stat()
             files.append(Part(path, name, state.st_size, state.st_mtime_ns, first, found.groups))
             first += files[-1].n_rows

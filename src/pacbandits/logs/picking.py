@@ -50,8 +50,8 @@ def pick_columns(
 ) -> Picked:
     """Rename the columns of a table as the options say, and leave out those that cannot be features.
 
-    unit: the column that tells whose row it is. cells: where its rows stand. known_clocks: the columns of dates in whose
-    order the rows stand, where not all rows are here.
+    unit: the column that tells whose row it is. cells: where its rows stand. known_clocks: the columns of dates in
+    whose order the rows stand, where not all rows are here.
     """
     chosen = {name: given for name in _OWN_COLUMNS if (given := getattr(options, name)) is not None}
     for given in (*chosen.values(), *(name for name in (options.time, unit) if name is not None)):

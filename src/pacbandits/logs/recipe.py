@@ -18,12 +18,20 @@ from pacbandits.logs.surveying import Own, Survey
 from pacbandits.logs.tables import PROPENSITY_PREFIX
 from pacbandits.logs.whole import Whole
 from pacbandits.records.arrow import Columns, is_list, is_text, pa
-from pacbandits.records.columns import ID_COLUMN, Cells, pop_features, pop_floats, pop_integers, pop_matrix
+from pacbandits.records.columns import (
+    ID_COLUMN,
+    Cells,
+    pop_floats,
+    pop_integers,
+    pop_matrix,
+    pop_numbers_or_missing,
+)
 from pacbandits.records.contexts import Contexts
 from pacbandits.records.dates import DatePart, date_features, date_parts
 from pacbandits.records.log import Log
 from pacbandits.records.written import numbers_in
 
+_NEAR_ROWS = 2**12
 _UNCOUNTED = Whole(rows=0, counted={}, clocks=frozenset(), clipped=(0, 0))
 
 
@@ -207,14 +215,18 @@ class Recipe:
     def _contexts(self, table: Columns, ids: IntArray | None, n: int, cells: Cells) -> Contexts:
         names, categories = self.form.contexts.names, self.form.contexts.categories
         made: dict[str, Columns] = {}
-        features: Columns = {}
+        columns: list[FloatArray] = []
         for name in names:
             part = self.dates.get(name)
             if part is not None and part.column not in made:
                 made[part.column] = date_features(part.column, table[part.column])
             column: Any = table[name] if part is None else made[part.column][name]
-            features[name] = pa.array(_coded(column, self.codes[name], name)) if name in self.codes else column
-        array, _, _ = pop_features(features, n=n, cells=cells)
+            columns.append(
+                _coded(column, self.codes[name], name)
+                if name in self.codes
+                else pop_numbers_or_missing({name: column}, name, cells)
+            )
+        array = _side_by_side(columns, n)
         if not names and ids is None:
             ids = np.zeros(n, dtype=np.int64)
         return Contexts(array, names, categories, ids, np.full(n, 1.0 / n))
@@ -232,11 +244,17 @@ def _called(kind: Any, own: Own, survey: Survey, options: ReadingOptions) -> tup
 
 def _stacked(table: Columns, each: tuple[str, ...], n: int, cells: Cells) -> FloatArray:
     """The columns of one action each, side by side (n, A)."""
-    out = np.empty((n, len(each)))
-    for j, name in enumerate(each):
-        column = pop_floats(table, name, cells)
-        assert column is not None
-        out[:, j] = column
+    columns = [pop_floats(table, name, cells) for name in each]
+    return _side_by_side([column for column in columns if column is not None], n)
+
+
+def _side_by_side(columns: list[FloatArray], n: int) -> FloatArray:
+    """Columns (n,) as one array (n, d), a few rows at a time, so that these stay near while all columns are written."""
+    out = np.empty((n, len(columns)))
+    for start in range(0, n, _NEAR_ROWS):
+        rows = slice(start, start + _NEAR_ROWS)
+        for j, column in enumerate(columns):
+            out[rows, j] = column[rows]
     out.setflags(write=False)
     return out
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +13,13 @@ import numpy as np
 
 from pacbandits.engines.base import ROWS_PER_BLOCK
 from pacbandits.errors import InputError
+from pacbandits.logs.converting import Folder, convert
 from pacbandits.logs.parts import Parts, list_parts
 from pacbandits.logs.reading import ReadingOptions
 from pacbandits.logs.recipe import Recipe
 from pacbandits.logs.surveying import Survey, survey
 from pacbandits.progress import Progress, heard_by, listener
+from pacbandits.records import parquet
 from pacbandits.records.arrow import Columns, is_text, pa
 from pacbandits.records.columns import Cells
 from pacbandits.records.files import naming
@@ -31,12 +34,23 @@ class FileSet:
     recipe: how rows become a log.
     seen: what holds of all rows.
     block_rows: how many rows a block has.
+    folder: that has to be removed in the end, if the files had to be made of text.
     """
 
     parts: Parts
     recipe: Recipe
     seen: Survey
     block_rows: int = ROWS_PER_BLOCK
+    folder: Folder | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without what only whoever opened the set may remove."""
+        return {**self.__dict__, "folder": None}
+
+    def close(self) -> None:
+        """Remove what was made of text; the set cannot be read any more."""
+        if self.folder is not None:
+            self.folder.close()
 
     @property
     def n_rows(self) -> int:
@@ -81,7 +95,7 @@ class FileSet:
         cuts = sorted({*starts, last})
         out: list[range] = []
         first = 0
-        for before, cut in zip(cuts[:-1], cuts[1:], strict=True):
+        for before, cut in pairwise(cuts):
             if cut - first > most_blocks and before > first:
                 out.append(range(first, before))
                 first = before
@@ -167,13 +181,27 @@ def open_set(
     if not files:
         raise InputError("a set of files has at least one; name it")
     with heard_by(listener(progress)):
-        parts = list_parts(files, names=[str(path) for path in files])
+        parts, folder = _parts(files, asked)
         if len(files) == 1:
             with naming(files[0]):
                 seen = survey(parts, asked)
         else:
             seen = survey(parts, asked)
-        return FileSet(parts, Recipe.of(parts, seen, asked), seen, block_rows)
+        return FileSet(parts, Recipe.of(parts, seen, asked), seen, block_rows, folder)
+
+
+def _parts(paths: list[Path], options: ReadingOptions) -> tuple[Parts, Folder | None]:
+    """The files as one table; and where they are kept, if they had to be made of text."""
+    names = [str(path) for path in paths]
+    text = [parquet.suffix(path) in parquet.DELIMITERS for path in paths]
+    if not any(text):
+        return list_parts(paths, names=names), None
+    if not all(text):
+        one, other = names[text.index(True)], names[text.index(False)]
+        raise InputError(f"{one} is text and {other} is not; the files of a set are of one kind")
+    made = convert(paths, action=options.action or "action")
+    parts = list_parts(made.paths, names=names)
+    return replace(parts, remarks=made.remarks, text=paths[0] if len(paths) == 1 else None), made.folder
 
 
 def _joined(columns: list[Any]) -> Any:

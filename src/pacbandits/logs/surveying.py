@@ -1,8 +1,8 @@
 """One look at all rows of a set of files, with little memory: what holds of all of them, and a few witnesses of it.
 
 The witnesses are rows that show everything on which names, categories and remarks of the log rest: every label, every
-action, the least and the largest of everything. What they become in memory, by the reader of tables, has the form of the
-log of all rows; where it depends on how many rows there are, these are counted here.
+action, the least and the largest of everything. What they become in memory, by the reader of tables, has the form of
+the log of all rows; where it depends on how many rows there are, these are counted here.
 """
 
 from __future__ import annotations
@@ -225,8 +225,8 @@ class _Looking:
             raise InputError(f"there are more than {MAX_ROUNDS:,} rounds; {IN_MEMORY}")
         if self.order is not None and not self.order.kept:
             raise InputError(
-                f"the rows do not stand in the order of '{plain(self.order.name)}', and to bring them into it takes all at "
-                f"once; sort the files before, or {IN_MEMORY}"
+                f"the rows do not stand in the order of '{plain(self.order.name)}', and to bring them into it takes "
+                f"all at once; sort the files before, or {IN_MEMORY}"
             )
 
     def told(self) -> Survey:
@@ -254,8 +254,8 @@ class _Looking:
         for name, labels in self.texts.items():
             if labels.overflowed and name in log.contexts.names:
                 raise InputError(
-                    f"column '{plain(name)}' has more than {MAX_LABELS:,} different texts, too many for categories of a "
-                    f"stream; leave it out (--without {plain(name)}), or {IN_MEMORY}"
+                    f"column '{plain(name)}' has more than {MAX_LABELS:,} different texts, too many for categories of "
+                    f"a stream; leave it out (--without {plain(name)}), or {IN_MEMORY}"
                 )
         same = log.least is None and not (log.propensities != log.propensities[0]).any()
         return Survey(
@@ -288,7 +288,7 @@ class _Looking:
         return pa.DictionaryArray.from_arrays(codes, pa.array(labels, type=pa.string()))
 
     def _stand_in(self, name: str, kind: Any, count: int) -> Any:
-        """What stands in the place of a column that was not looked at, or not to the end: nothing rests on its values."""
+        """What stands in for a column that was not looked at, or not to the end: nothing rests on its values."""
         if self.propensities is not None and name in (*self.own.each, self.own.listed):
             share = 1.0 / max(self.propensities.width, 1)
             even: Any = pa.array(np.full(count * (1 if name in self.own.each else self.propensities.width), share))
@@ -302,6 +302,6 @@ class _Looking:
 
 def _estimate_words(name: str) -> str:
     return (
-        f"whether the column '{plain(name)}' holds identifiers was judged by the first {EARLY_ROWS:,} rows, as it has more "
-        f"than {MAX_DISTINCT:,} different values"
+        f"whether the column '{plain(name)}' holds identifiers was judged by the first {EARLY_ROWS:,} rows, as it has "
+        f"more than {MAX_DISTINCT:,} different values"
     )

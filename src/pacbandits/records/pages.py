@@ -69,8 +69,8 @@ def check_pages(file: BinaryIO, *, size: int) -> None:
     for unpacked in _unpacked_pages(file, size=size):
         if unpacked > MAX_PAGE_BYTES:
             raise InputError(
-                f"a page of it unpacks to {spell_bytes(unpacked)}, and at most {spell_bytes(MAX_PAGE_BYTES)} are read at "
-                "once; write it with smaller ones (data_page_size=2**20)"
+                f"a page of it unpacks to {spell_bytes(unpacked)}, and at most {spell_bytes(MAX_PAGE_BYTES)} are read "
+                "at once; write it with smaller ones (data_page_size=2**20)"
             )
 
 

@@ -36,6 +36,7 @@ __all__ = [
     "DELIMITERS",
     "Described",
     "cells_of",
+    "check_names",
     "coded_columns",
     "columns_of",
     "describe",
@@ -108,7 +109,7 @@ def _split_up(table: Any, texts: set[str], *, name: str, in_text: bool) -> Colum
     """The columns of a table, those of text as codes."""
     names: list[str] = table.column_names
     n: int = table.num_rows
-    _check_names(name, names, n=n, in_text=in_text)
+    check_names(name, names, n=n, in_text=in_text)
     columns: list[Any] = table.columns[::-1]
     del table
     out: Columns = {}
@@ -163,8 +164,11 @@ class Described:
     remarks: tuple[str, ...]
 
 
-def describe(path: Path, *, name: str) -> Described:
-    """What a Parquet file says of itself, when its pages can be read one by one; name: what to call it."""
+def describe(path: Path, *, name: str, in_text: bool) -> Described:
+    """What a Parquet file says of itself, when its pages can be read one by one; name: what to call it.
+
+    in_text: whether it was made of text.
+    """
     with path.open("rb") as file:
         check_pages(file, size=check_file(path))
     file = _open(path)
@@ -173,7 +177,7 @@ def describe(path: Path, *, name: str) -> Described:
     for field in fields:
         if not _is_readable(field.type):
             raise InputError(f"column '{plain(field.name)}' must be numbers or text, got {plain(field.type)}")
-    _check_names(name, [field.name for field in fields], n=1, in_text=False)
+    check_names(name, [field.name for field in fields], n=1, in_text=in_text)
     groups = tuple(int(file.metadata.row_group(k).num_rows) for k in range(file.metadata.num_row_groups))
     return Described({field.name: field.type for field in fields}, groups, read_about(path), read_remarks(path))
 
@@ -213,7 +217,11 @@ def _is_readable(kind: Any) -> bool:
     return is_number(kind) or is_text(kind) or is_temporal(kind) or bool(pa.types.is_null(kind))
 
 
-def _check_names(path: str, names: list[str], *, n: int, in_text: bool) -> None:
+def check_names(path: str, names: list[str], *, n: int, in_text: bool) -> None:
+    """Raise where a table has no rows, no columns, or columns without a name of their own; path: what to call it.
+
+    in_text: whether it was text, of which the first column may have no name.
+    """
     if n == 0:
         raise InputError(f"{path} has no rows")
     if not names:
