@@ -11,6 +11,7 @@ import pytest
 
 from logs.set_cases import KINDS, N, same, table_of, write_parts, write_whole
 from pacbandits import InputError, read_log
+from pacbandits.logs import counting, surveying
 from pacbandits.logs.reading import ReadingOptions
 from pacbandits.logs.sets import open_set
 
@@ -151,3 +152,57 @@ def test_damaged_pages_are_noticed(tmp_path):
     refused("is not a readable Parquet file", [path])
     with pytest.raises(InputError):
         next(found.blocks(0, 1))
+
+
+def test_bad_rows_of_several_files_are_named_with_their_file(tmp_path):
+    table, _ = table_of("bare", 0)
+    lists = [list(row) for row in table["propensities"].to_pylist()]
+    lists[99] = [0.5, 0.1, 0.2]
+    bad = table.set_column(2, "propensities", pa.array(lists))
+    pq.write_table(bad.slice(0, 60), tmp_path / "a.parquet")
+    pq.write_table(bad.slice(60), tmp_path / "b.parquet")
+    found = opened([tmp_path / "a.parquet", tmp_path / "b.parquet"])
+    with pytest.raises(InputError, match=r"row 39 \(counted from 0\) of .*b\.parquet sum to 0\.8"):
+        list(found.blocks(0, 18))
+    one = table.set_column(1, "reward", pa.array(np.arange(N, dtype=np.float64)))
+    pq.write_table(one.slice(60), tmp_path / "b.parquet")
+    refused(
+        "a.parquet and 1 more file, as one table: the reward of row", [tmp_path / "a.parquet", tmp_path / "b.parquet"]
+    )
+
+
+@pytest.mark.parametrize("kind", [pa.large_string(), pa.string_view(), pa.dictionary(pa.int8(), pa.large_string())])
+def test_text_of_any_type(kind, tmp_path):
+    table, _ = table_of("columns", 3)
+    place = table.column_names.index("place")
+    table = table.set_column(
+        place,
+        "place",
+        table["place"].cast(pa.large_string()).combine_chunks().dictionary_encode().cast(kind)
+        if pa.types.is_dictionary(kind)
+        else table["place"].cast(kind),
+    )
+    log, _ = read_log(write_whole(tmp_path / "whole.parquet", table))
+    for k, block in enumerate(opened(write_parts(tmp_path, table, 3)).blocks(0, 18)):
+        same(block, log.take(np.arange(BLOCK * k, min(BLOCK * (k + 1), N))))
+
+
+def test_values_beyond_what_can_be_counted_are_judged_by_the_first_rows(tmp_path, monkeypatch):
+    monkeypatch.setattr(counting, "MAX_LABELS", 10)
+    monkeypatch.setattr(counting, "EARLY_ROWS", 105)
+    monkeypatch.setattr(surveying, "EARLY_ROWS", 105)
+    table, _ = table_of("bare", 0)
+    many = table.append_column("note", pa.array([f"note {i}" for i in range(N)]))
+    many = many.append_column("user_id", pa.array(np.arange(N) // 2)).append_column("place", pa.array(["a", "b"] * 60))
+    log, _ = read_log(write_whole(tmp_path / "a.parquet", many))
+    found = opened([tmp_path / "a.parquet"])
+    assert found.remarks == log.remarks  # labels are too many to be kept, and not to be counted
+    monkeypatch.setattr(counting, "MAX_DISTINCT", 40)
+    found = opened(write_parts(tmp_path, many, 4))
+    assert found.form.contexts.names == log.contexts.names == ("place",)
+    said = "\n".join(found.remarks)
+    assert "of which 105 rows have 53" in said
+    assert "judged by the first 105 rows" in said
+    assert len(found.remarks) == len(log.remarks) + 2
+    kept = many.append_column("city", pa.array([f"city {i % 12}" for i in range(N)]))
+    refused("column 'city' has more than", [write_whole(tmp_path / "a.parquet", kept)])

@@ -175,7 +175,8 @@ def _not_text(name: str) -> InputError:
 
 def _fits(value: str, kind: Any) -> bool:
     """Whether a text is read as a value of a type."""
-    lines = pa.BufferReader(f'x,y\n"{value}",1\n'.encode())
+    quoted = value.replace('"', '""')
+    lines = pa.BufferReader(f'x,y\n"{quoted}",1\n'.encode())
     try:
         csv.read_csv(lines, convert_options=csv.ConvertOptions(column_types={"x": kind}))
     except pa.ArrowInvalid:
@@ -196,7 +197,7 @@ def _write(path: Path, delimiter: str, kinds: dict[str, Any], place: Path, comma
                 waiting.append(batch)
                 rows += batch.num_rows
                 if rows >= _GROUP_ROWS:
-                    _check_room(place.parent, rows)
+                    _check_room(place.parent, sum(one.nbytes for one in waiting))
                     writer.write_table(pa.Table.from_batches(waiting, schema=reader.schema), row_group_size=rows)
                     waiting, rows = [], 0
             if rows:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +12,7 @@ from pacbandits.errors import InputError, plain
 from pacbandits.fields import Fields
 from pacbandits.records import parquet
 from pacbandits.records.arrow import Columns, is_plain_text, is_text, pa
+from pacbandits.records.columns import Cells
 from pacbandits.records.delimited import line_of
 from pacbandits.records.parquet import Described, describe
 
@@ -139,8 +140,29 @@ def _as_kind(column: Any, kind: Any, name: str, part: Part) -> Any:
         raise InputError(f"column '{plain(name)}' of {part.name} is {plain(column.type)}, elsewhere {kind}") from None
 
 
+@dataclass(frozen=True)
+class SetCells(Cells):
+    """Where the values of a set of several files stand: in which file, and where in it.
+
+    parts: the files.
+    """
+
+    parts: Parts | None = None
+
+    def row(self, row: int) -> str:
+        place = row if self.order is None else int(self.order[row])
+        if self.parts is None or len(self.parts.files) == 1:
+            return super().row(row)
+        part = self.parts.file_of(place)
+        within = place - part.first
+        text = Path(part.name)
+        if text != part.path:
+            return f"line {line_of(text, within)} of {part.name}"
+        return f"row {within} (counted from 0) of {part.name}"
+
+
 @contextmanager
-def opened(part: Part, *, texts: Sequence[str]) -> Iterator[Any]:
+def opened(part: Part, *, texts: Sequence[str]) -> Generator[Any]:
     """A file, if it is the one that was looked at; texts: columns whose values come as codes."""
     with parquet.reading(part.path):
         found = part.path.stat()

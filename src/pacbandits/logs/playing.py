@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pacbandits.arrays import BoolArray, FloatArray, IntArray
+from pacbandits.arrays import FloatArray, IntArray
 from pacbandits.logs.counting import Labels
 from pacbandits.logs.raw import MAX_ACTIONS
 from pacbandits.logs.splits import MAX_SHARE_ROUNDING, MIN_PLAYS
@@ -114,14 +114,15 @@ class Propensities:
         if full is None:
             return [0]
         self.width = full.shape[1]
-        if self._first is None:
-            self._first = full[0].copy()
+        first = full[0].copy() if self._first is None else self._first
+        self._first = first
         found: list[int] = []
         if self.same:
-            differs = (full != self._first[None, :]).any(axis=1) if full.shape[1] == len(self._first) else _all(full)
-            if differs.any():
+            alike = full.shape[1] == len(first)
+            differs = np.flatnonzero((full != first).any(axis=1)) if alike else np.array([0])
+            if len(differs):
                 self.same = False
-                found.append(int(differs.argmax()))
+                found.append(int(differs[0]))
         return found if self.played is None else found + self._compare(full, columns)
 
     def _matrix(self, columns: Columns) -> FloatArray | None:
@@ -157,7 +158,3 @@ class Propensities:
             return [] if np.isfinite(relative).all() else [int((~np.isfinite(relative)).argmax())]
         self._worst = float(relative[row])
         return [row]
-
-
-def _all(full: FloatArray) -> BoolArray:
-    return np.ones(len(full), dtype=np.bool_)

@@ -12,16 +12,15 @@ from typing import Any
 import numpy as np
 
 from pacbandits.engines.base import ROWS_PER_BLOCK
-from pacbandits.errors import InputError
+from pacbandits.errors import InputError, count_of
 from pacbandits.logs.converting import Folder, convert
-from pacbandits.logs.parts import Parts, list_parts
+from pacbandits.logs.parts import Parts, SetCells, list_parts
 from pacbandits.logs.reading import ReadingOptions
 from pacbandits.logs.recipe import Recipe
 from pacbandits.logs.surveying import Survey, survey
 from pacbandits.progress import Progress, heard_by, listener
 from pacbandits.records import parquet
 from pacbandits.records.arrow import Columns, is_text, pa
-from pacbandits.records.columns import Cells
 from pacbandits.records.files import naming
 from pacbandits.records.log import Log
 
@@ -45,7 +44,7 @@ class FileSet:
 
     def __getstate__(self) -> dict[str, Any]:
         """Without what only whoever opened the set may remove."""
-        return {**self.__dict__, "folder": None}
+        return {name: value for name, value in self.__dict__.items() if name != "head"} | {"folder": None}
 
     def close(self) -> None:
         """Remove what was made of text; the set cannot be read any more."""
@@ -82,10 +81,7 @@ class FileSet:
         table = pieces[0] if len(pieces) == 1 else {name: _joined([piece[name] for piece in pieces]) for name in names}
         own = self.recipe.own
         called = {"action": own.action, "reward": own.reward, "propensity": own.played or "propensity"}
-        cells = Cells(self.parts.line, called, np.arange(start, start + count))
-        if len(self.parts.files) > 1:
-            with naming(Path(self.parts.file_of(start).name)):
-                return self.recipe.make(table, cells)
+        cells = SetCells(self.parts.line, called, np.arange(start, start + count), self.parts)
         return self.recipe.make(table, cells)
 
     def stripes(self, *, most_blocks: int) -> Sequence[range]:
@@ -135,7 +131,7 @@ class FileSet:
     @property
     def assumed(self) -> tuple[str, ...]:
         """The remarks, and what was declared of propensities that the files do not tell."""
-        return self.seen.witnesses.assumed
+        return self.seen.assumed
 
     @property
     def fixed_split(self) -> bool:
@@ -182,12 +178,21 @@ def open_set(
         raise InputError("a set of files has at least one; name it")
     with heard_by(listener(progress)):
         parts, folder = _parts(files, asked)
-        if len(files) == 1:
-            with naming(files[0]):
+        try:
+            with naming(Path(_all_names(files))):
                 seen = survey(parts, asked)
-        else:
-            seen = survey(parts, asked)
-        return FileSet(parts, Recipe.of(parts, seen, asked), seen, block_rows, folder)
+        except BaseException:
+            if folder is not None:
+                folder.close()
+            raise
+        recipe = Recipe.of(parts, seen, asked)
+        seen = replace(seen, witnesses=recipe.form, spelt={})  # which is little, and can be sent elsewhere
+        return FileSet(parts, recipe, seen, block_rows, folder)
+
+
+def _all_names(files: Sequence[Path]) -> str:
+    """What to call all files."""
+    return str(files[0]) if len(files) == 1 else f"{files[0]} and {count_of(len(files) - 1, 'more file')}, as one table"
 
 
 def _parts(paths: list[Path], options: ReadingOptions) -> tuple[Parts, Folder | None]:

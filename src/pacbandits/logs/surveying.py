@@ -44,6 +44,7 @@ class Survey:
     """What holds of all rows.
 
     witnesses: a log of some rows that has the form of the log of all of them.
+    assumed: what is assumed of the log, in words.
     spelt: the labels of each column of text, in order.
     fixed_split: whether the propensities of all actions are the same in all rows.
     round_counts: how many interactions each round has.
@@ -52,6 +53,7 @@ class Survey:
     """
 
     witnesses: Log
+    assumed: tuple[str, ...]
     spelt: dict[str, tuple[str, ...]]
     fixed_split: bool
     round_counts: dict[int, int]
@@ -196,7 +198,8 @@ class _Looking:
         for start, stop in pairwise(bounds):
             first = start
             for columns in self.parts.read_rows(start, stop, self.needed(), most=ROWS_PER_BLOCK):
-                rows = {row for watch in watches for row in watch.see(columns)} | ({0} if first == 0 else set())
+                rows = {row for watch in watches for row in watch.see(columns)}
+                rows |= {0} if first == 0 else set[int]()
                 if rows:
                     self._keep(columns, np.array(sorted(rows), dtype=np.int64), first)
                 self._check_bounded()
@@ -221,6 +224,8 @@ class _Looking:
                 raise InputError(
                     f"column '{plain(watch.name)}' has more than {MAX_LABELS:,} different texts; number them"
                 )
+        if self.tally.samples >= 2**63:
+            raise InputError(f"repeats sum to {self.tally.samples:.6g} or more; fewer than 2^63 can be counted")
         if len(self.tally.rounds) > MAX_ROUNDS:
             raise InputError(f"there are more than {MAX_ROUNDS:,} rounds; {IN_MEMORY}")
         if self.order is not None and not self.order.kept:
@@ -255,11 +260,12 @@ class _Looking:
             if labels.overflowed and name in log.contexts.names:
                 raise InputError(
                     f"column '{plain(name)}' has more than {MAX_LABELS:,} different texts, too many for categories of "
-                    f"a stream; leave it out (--without {plain(name)}), or {IN_MEMORY}"
+                    f"a stream; leave it out (--without '{plain(name)}'), or {IN_MEMORY}"
                 )
         same = log.least is None and not (log.propensities != log.propensities[0]).any()
         return Survey(
             log,
+            log.assumed,
             spelt={name: tuple(sorted(labels.codes)) for name, labels in self.texts.items() if not labels.overflowed},
             fixed_split=same and (self.propensities is None or self.propensities.same),
             round_counts=dict(sorted(self.tally.rounds.items())),

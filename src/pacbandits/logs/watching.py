@@ -168,7 +168,7 @@ class Tally:
             if numbers is not None and not np.isfinite(numbers).all():
                 return []
         counts = np.ones(n, dtype=np.int64) if repeats is None else repeats.astype(np.int64)
-        self.samples += int(counts.sum())
+        self.samples += int(counts.sum(dtype=np.float64) if counts.max() > 2**40 else counts.sum())
         self.most = max(self.most, int(counts.max()))
         if rounds is None:
             self.rounds[0] = self.rounds.get(0, 0) + int(counts.sum())
