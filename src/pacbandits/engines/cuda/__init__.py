@@ -1,0 +1,1 @@
+"""Sums made by a card: what CUDA adds up."""
