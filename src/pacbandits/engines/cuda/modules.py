@@ -9,19 +9,23 @@ from typing import Any
 from pacbandits.engines.cuda.card import cupy
 
 SOURCES = Path(__file__).parent / "kernels"
+USUAL_SHARED_BYTES = 48 * 1024  # of a block; more has to be asked for
 
 
 @cache
-def module(name: str, **told: int) -> Any:
-    """The kernels in `kernels/NAME.cu`, compiled with these names defined; products are never fused with sums."""
+def function(name: str, kernel: str, **told: int) -> Any:
+    """A kernel of `kernels/NAME.cu`, compiled with these names defined; products are never fused with sums."""
+    cp = cupy()
     options = ("-std=c++17", "--fmad=false", *(f"-D{key}={value}" for key, value in sorted(told.items())))
-    return cupy().RawModule(code=(SOURCES / f"{name}.cu").read_text(encoding="utf-8"), options=options)
+    source = (SOURCES / f"{name}.cu").read_text(encoding="utf-8")
+    found = cp.RawModule(code=source, options=options).get_function(kernel)
+    most = cp.cuda.Device().attributes["MaxSharedMemoryPerBlockOptin"] - found.shared_size_bytes
+    if most > USUAL_SHARED_BYTES:
+        found.max_dynamic_shared_size_bytes = most
+    return found
 
 
 @cache
-def function(name: str, kernel: str, shared_bytes: int = 0, **told: int) -> Any:
-    """One of them, allowed so much shared memory."""
-    found = module(name, **told).get_function(kernel)
-    if shared_bytes > 48 * 1024:
-        found.max_dynamic_shared_size_bytes = shared_bytes
-    return found
+def multiprocessors() -> int:
+    """How many the card has."""
+    return int(cupy().cuda.Device().attributes["MultiProcessorCount"])

@@ -1,15 +1,16 @@
 """Which blocks of a card add up what: the orders that rows are walked in, and who adds what in each of them.
 
-Features come in neighbours (0, 1), (2, 3), … A pass walks the rows by the bins of x and of its neighbour y, and adds each
-row's scores to the sums by the bins of every feature k < x. While the bins of x and y stay the same, those sums belong
-to (k, x), to (k, y) and, added up, to (x, y), so that a row is added once for three pairs. Where x and y have so many bins
-together that few rows share them, they get a pass each.
+Features come in neighbours (0, 1), (2, 3), … A pass walks the rows by the bins of x and of its neighbour y, and adds
+each row's scores to the sums by the bins of every feature k < x. While the bins of x and y stay the same, those sums
+belong to (k, x), to (k, y) and, added up, to (x, y), so that a row is added once for three pairs. Where x and y have so
+many bins together that few rows share them, they get a pass each.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -107,7 +108,7 @@ def plan_jobs(
         most = max(bins[: 2 * one.pairs])
         at_once = max(lanes(most) // slab, 1)
         parts = np.linspace(0, one.pairs, -(-one.pairs // at_once) + 1).round().astype(int)
-        for at, end in zip(parts[:-1].tolist(), parts[1:].tolist(), strict=True):
+        for at, end in pairwise(parts.tolist()):
             most = max(bins[2 * at : 2 * end])
             groups = max(lanes(most) // ((end - at) * slab), 1)
             used = -(-groups * (end - at) * slab // LANES_STEP) * LANES_STEP
@@ -118,9 +119,7 @@ def plan_jobs(
     return slab, out
 
 
-def job_table(
-    jobs: Sequence[Job], passes: Sequence[Pass], starts: IntArray, *, chunks: int
-) -> tuple[np.ndarray, int]:
+def job_table(jobs: Sequence[Job], passes: Sequence[Pass], starts: IntArray, *, chunks: int) -> tuple[np.ndarray, int]:
     """The jobs (jobs, 17) as the kernel takes them, and the words of codes that one copies at most."""
     runs_at = np.cumsum([0] + [chunks * (one.keys + 1) for one in passes])
     out, most = np.zeros((len(jobs), JOB_FIELDS), dtype=np.int32), 1
@@ -148,5 +147,5 @@ def plan_items(jobs: Sequence[Job], n_rows: int, *, chunk_rows: int, blocks: int
         for number, job in enumerate(jobs):
             pieces = max(min(round(rows * job.pairs * job.actions / share), rows), 1)
             edges = np.linspace(0, rows, pieces + 1).astype(np.int64).tolist()
-            out += [(number, chunk, first, last) for first, last in zip(edges[:-1], edges[1:], strict=True)]
+            out += [(number, chunk, first, last) for first, last in pairwise(edges)]
     return np.array(out, dtype=np.uint32).reshape(-1, 4)

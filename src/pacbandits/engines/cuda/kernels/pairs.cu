@@ -80,7 +80,7 @@ extern "C" __global__ void add_pairs(
     const u8* __restrict__ codes, int stride, const i64* __restrict__ scores, int width, i64 n, i64 chunk_rows,
     const u32* __restrict__ orders, const u32* __restrict__ starts, const Job* __restrict__ jobs,
     const Item* __restrict__ items, const int* __restrict__ bin_starts, int all_bins, int code_words, int table_cells,
-    i64* __restrict__ out) {
+    i64* __restrict__ out, int out_width, int out_at) {
     extern __shared__ __align__(16) char memory[];
     i64* table = reinterpret_cast<i64*>(memory);              // [bin][half][lane]
     i64* score_tiles = table + table_cells;                   // [2][ROWS][WIDTH]
@@ -156,7 +156,6 @@ extern "C" __global__ void add_pairs(
             i64* second = first + job.lanes;
             const int code_step = 4 * code_words;
             int r = group;
-#if TWO_ROWS
             for (; r + job.groups < now.rows; r += 2 * job.groups) {
                 const int r2 = r + job.groups;
                 const u32 c = *(const u16*)(code + r * code_step), c2 = *(const u16*)(code + r2 * code_step);
@@ -173,7 +172,6 @@ extern "C" __global__ void add_pairs(
                 first[i2] = v2;
                 second[j2] = w2;
             }
-#endif
             for (; r < now.rows; r += job.groups) {
                 const u32 c = *(const u16*)(code + r * code_step);
                 const i64 s = score[r * WIDTH];
@@ -196,14 +194,14 @@ extern "C" __global__ void add_pairs(
                     cell[g * columns] = 0;
                 }
                 if (value == 0) continue;
-                const int k = 2 * (job.pairs_at + col / WIDTH) + half, a = job.action_at + col % WIDTH;
+                const int k = 2 * (job.pairs_at + col / WIDTH) + half, a = out_at + job.action_at + col % WIDTH;
                 if (k < job.x) {
                     const i64 kb = (i64)(bin_starts[k] + c) * all_bins;
-                    add_global(out + (kb + xb) * width + a, value);
-                    if (job.y_start >= 0) add_global(out + (kb + yb) * width + a, value);
+                    add_global(out + (kb + xb) * out_width + a, value);
+                    if (job.y_start >= 0) add_global(out + (kb + yb) * out_width + a, value);
                 }
                 if (job.own && half == 0 && col < WIDTH)
-                    add_global(out + ((i64)xb * all_bins + (job.own == 1 ? yb : xb)) * width + a, value);
+                    add_global(out + ((i64)xb * all_bins + (job.own == 1 ? yb : xb)) * out_width + a, value);
             }
         }
         now = next;
