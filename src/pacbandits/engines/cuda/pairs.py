@@ -99,8 +99,16 @@ class Arranged:
             items = plan_items(jobs, len(self), chunk_rows=self.chunk_rows, blocks=blocks)
             cells = max(job.bins * 2 * job.lanes for job in jobs)
             rows = tile_rows(shared, cells=cells, slab=slab, words=words)
-            given = (cp.asarray(x) for x in (table, items, self.starts.astype(np.int32)))
-            self.plans[width, tuning] = Plan(slab, *given, words, cells, rows, -(-threads // 32) * 32)
+            self.plans[width, tuning] = Plan(
+                slab=slab,
+                jobs=cp.asarray(table),
+                items=cp.asarray(items),
+                starts=cp.asarray(self.starts.astype(np.int32)),
+                words=words,
+                cells=cells,
+                rows=rows,
+                threads=-(-threads // 32) * 32,
+            )
         return self.plans[width, tuning]
 
 
