@@ -13,8 +13,8 @@ import pytest
 from logs.set_cases import N, same, table_of, write_parts, write_whole
 from pacbandits import InputError, read_log
 from pacbandits.engines import Local, LogSource
+from pacbandits.engines.digesting import digest_source
 from pacbandits.logs import converting
-from pacbandits.logs.digesting import digest_rows
 from pacbandits.logs.finding import expand
 from pacbandits.logs.reading import ReadingOptions
 from pacbandits.logs.sets import open_set
@@ -184,10 +184,10 @@ def test_a_digest_does_not_depend_on_how_files_are_cut_and_does_on_every_row(tmp
     table, reading = table_of("features", 0)
     for seed in range(3):
         found = open_set(write_parts(tmp_path, table, seed), ReadingOptions(**reading))
-        names.add(digest_rows(found, engine, form=found.form))
+        names.add(digest_source(found, engine=engine))
     log, _ = read_log(write_whole(tmp_path / "w.parquet", table), **reading)
-    names.add(digest_rows(LogSource(log), engine, form=log))
+    names.add(digest_source(LogSource(log), engine=engine))
     assert len(names) == 1
     for changed in (log.take(np.arange(N)[::-1]), log.take(np.arange(N - 1)), replace(log, rewards=1.0 - log.rewards)):
-        names.add(digest_rows(LogSource(changed), engine, form=changed))
+        names.add(digest_source(LogSource(changed), engine=engine))
     assert len(names) == 4
