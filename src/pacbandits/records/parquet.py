@@ -39,6 +39,7 @@ __all__ = [
     "check_names",
     "coded_columns",
     "columns_of",
+    "count_rows",
     "describe",
     "open_pages",
     "pop_matrix",
@@ -247,6 +248,14 @@ def sort_labels(column: Any) -> Any:
     places = np.array([place.get(label, 0) for label in labels], dtype=np.int32)
     indices: Any = pa.array(places[codes], mask=missing)
     return pa.DictionaryArray.from_arrays(indices, pa.array(kept, type=pa.string()))
+
+
+def count_rows(path: Path) -> int:
+    """How many rows a Parquet file says that it has; 0 for one that cannot be read."""
+    try:
+        return int(_open(path).metadata.num_rows)
+    except (pa.ArrowException, OSError):
+        return 0
 
 
 def coded_columns(path: str | Path) -> frozenset[str]:
