@@ -290,7 +290,8 @@ def _lay_out(
 
 def _made(evidence: Evidence, by: Ledger | None) -> Certificate:
     """The certificate of the policy that the evidence favours; by: its rows whose rewards are in, if any is."""
-    policies, complete, contexts = evidence.policies, evidence.log.least is None, evidence.ledger.contexts
+    log, policies, contexts = evidence.log, evidence.policies, evidence.ledger.contexts
+    complete = not isinstance(log, Log) or log.least is None
     if by is None:
         favourite = policies.argmax(contexts, np.zeros((len(contexts), policies.n_actions)))
     else:
