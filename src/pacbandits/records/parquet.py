@@ -184,7 +184,13 @@ def describe(path: Path, *, name: str, in_text: bool) -> Described:
 
 def open_pages(path: Path, *, texts: Sequence[str], buffer_bytes: int) -> Any:
     """A Parquet file that is read page by page, each with its checksum; texts: columns that come as codes."""
-    return _open(path, read_dictionary=list(texts), page_checksum_verification=True, buffer_size=buffer_bytes)
+    return _open(
+        path,
+        read_dictionary=list(texts),
+        page_checksum_verification=True,
+        buffer_size=buffer_bytes,
+        pre_buffer=False,  # or all of a row group is fetched before its first row is read
+    )
 
 
 def _described(path: Path) -> Any:
