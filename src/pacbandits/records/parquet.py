@@ -7,6 +7,7 @@ import zlib
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 from io import BytesIO
 from pathlib import Path
 from typing import IO, Any, cast
@@ -183,9 +184,25 @@ def describe(path: Path, *, name: str, in_text: bool) -> Described:
     return Described({field.name: field.type for field in fields}, groups, read_about(path), read_remarks(path))
 
 
-def open_pages(path: Path, *, texts: Sequence[str], buffer_bytes: int) -> Any:
-    """A Parquet file that is read page by page, each with its checksum; texts: columns that come as codes."""
-    return _open(path, read_dictionary=list(texts), page_checksum_verification=True, buffer_size=buffer_bytes)
+def open_pages(path: Path, *, texts: Sequence[str], buffer_bytes: int, changed_ns: int) -> Any:
+    """A Parquet file that is read page by page, each with its checksum; texts: columns that come as codes.
+
+    changed_ns: when it was last written, as what it says of itself is kept for the next time.
+    """
+    return _open(
+        path,
+        metadata=_kept_metadata(path, changed_ns),
+        read_dictionary=list(texts),
+        page_checksum_verification=True,
+        buffer_size=buffer_bytes,
+        pre_buffer=False,  # or all of a row group is fetched before its first row is read
+    )
+
+
+@lru_cache(maxsize=64)
+def _kept_metadata(path: Path, changed_ns: int) -> Any:
+    """What a file says of its columns, which may be long."""
+    return _open(path).metadata
 
 
 def _described(path: Path) -> Any:
