@@ -87,7 +87,10 @@ class Stored:
 
 def log_of(features, actions, rewards):
     return pb.Log.of(
-        pb.Contexts.of(features[:, None]), actions=actions, rewards=rewards, propensities=np.full((len(actions), 4), 0.25)
+        pb.Contexts.of(features[:, None]),
+        actions=actions,
+        rewards=rewards,
+        propensities=np.full((len(actions), 4), 0.25),
     )
 
 

@@ -97,8 +97,8 @@ def do(told: Told, task: Callable[[Any, Any], object], shared: object, packed: b
         return Refusal(str(error))
     except FileNotFoundError as error:
         return Refusal(
-            f"the worker {_address()} does not see {error.filename or error}: all workers must see the same files under "
-            "the same names, on a disk that they share"
+            f"the worker {_address()} does not see {error.filename or error}: all workers must see the same files "
+            "under the same names, on a disk that they share"
         )
     except OSError as error:
         what = error.filename or "a file"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
+import pickle
 from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import CancelledError, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
@@ -106,14 +107,18 @@ class Crew:
 
     @contextmanager
     def reaching(self) -> Generator[None]:
-        """Within this, a scheduler that is gone is missed in a sentence."""
+        """Within this, a scheduler that is gone is missed in a sentence, and called no more."""
+        words = (
+            f"the Dask scheduler at {self.scheduler} is gone, and what was not done yet is lost; start this again when "
+            "there is one"
+        )
+        if self.client.status in ("closing", "closed"):
+            raise InputError(words)
         try:
             yield
         except _GONE:
-            raise InputError(
-                f"the Dask scheduler at {self.scheduler} is gone, and what was not done yet is lost; start this again "
-                "when there is one"
-            ) from None
+            self.close()
+            raise InputError(words) from None
 
     def close(self) -> None:
         """Let go of workers, and end those that were started for this."""
@@ -219,7 +224,10 @@ def _check_workers(crew: Crew) -> None:
 
 def pack(thing: object) -> bytes:
     """As bytes that a worker can unpack, also of a class that a script defines itself."""
-    return bytes(import_module("cloudpickle").dumps(thing))
+    try:
+        return bytes(import_module("cloudpickle").dumps(thing))
+    except (pickle.PicklingError, AttributeError, TypeError) as error:
+        raise InputError(f"what workers have to know cannot be sent to them: {plain(error)}") from None
 
 
 def _link(client: Any) -> str | None:
