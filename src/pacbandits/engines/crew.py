@@ -8,7 +8,7 @@ import math
 import pickle
 from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import CancelledError, ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from importlib import import_module
 from time import monotonic
@@ -33,6 +33,8 @@ _SETTINGS = {
     "distributed.admin.large-graph-warning-threshold": "1 TB",  # rows of a log that lies in memory travel with tasks
     "distributed.comm.timeouts.connect": f"{CONNECT_SECONDS} s",
 }
+# A cluster of our own would give up a worker that has died twice within a while, though it is about to come back.
+_PATIENCE = {"distributed.deploy.lost-worker-timeout": "100 days"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,15 +42,15 @@ class Crew:
     """Workers, and the line to them.
 
     client: of distributed.
-    cluster: the one that was started for this; None for somebody else's.
     scheduler: its address.
     dashboard: where it can be watched, if anywhere.
+    own: what was started for this, and ends with it; nothing of somebody else's cluster.
     """
 
     client: Any
-    cluster: Any
     scheduler: str
     dashboard: str | None
+    own: ExitStack
 
     def slots(self) -> int:
         """How many tasks can be done at once."""
@@ -57,7 +59,7 @@ class Crew:
 
     def hand_out(self, function: Callable[..., object], *arguments: object, name: str) -> Any:
         """Have a function called by some worker; a future."""
-        with self.reaching(), _configured():
+        with self.reaching(), _configured(_SETTINGS):
             return self.client.submit(function, *arguments, key=f"{name}-{uuid4().hex}", pure=False)
 
     def first_done(self, tasks: Iterable[Any], *, until: float = math.inf) -> list[Any]:
@@ -124,17 +126,17 @@ class Crew:
         """Let go of workers, and end those that were started for this."""
         with suppress(Exception, asyncio.CancelledError):
             self.client.close(timeout=CLOSE_SECONDS)
-        if self.cluster is not None:
-            with suppress(Exception, asyncio.CancelledError):
-                self.cluster.close(timeout=CLOSE_SECONDS)
+        with suppress(Exception, asyncio.CancelledError):
+            self.own.close()
 
 
 def start(workers: int) -> Crew:
     """Processes of this machine, as many as that, each with one thread."""
-    distributed = _distributed()
+    distributed, own = _distributed(), ExitStack()
+    own.enter_context(_configured(_PATIENCE))
     single = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
     try:
-        with _configured():
+        with _configured(_SETTINGS):
             cluster = distributed.LocalCluster(
                 n_workers=workers,
                 threads_per_worker=1,
@@ -146,17 +148,19 @@ def start(workers: int) -> Crew:
                 env=single,
             )
     except (RuntimeError, *_GONE) as error:
+        own.close()
         raise InputError(
             f"{count_of(workers, 'worker process', 'worker processes')} cannot be started on this machine "
             f"({plain(error)}); in a script, start them below if __name__ == '__main__'"
         ) from None
+    own.callback(cluster.close, timeout=CLOSE_SECONDS)
     try:
-        with _configured():
+        with _configured(_SETTINGS):
             client = distributed.Client(cluster, set_as_default=False)
     except BaseException:
-        cluster.close(timeout=CLOSE_SECONDS)
+        own.close()
         raise
-    return Crew(client, cluster, str(cluster.scheduler_address), _link(client))
+    return Crew(client, str(cluster.scheduler_address), _link(client), own)
 
 
 def call(scheduler: str) -> Crew:
@@ -164,7 +168,7 @@ def call(scheduler: str) -> Crew:
     distributed = _distributed()
     try:
         _greet(scheduler)
-        with _configured():
+        with _configured(_SETTINGS):
             client = distributed.Client(scheduler, set_as_default=False, timeout=CONNECT_SECONDS)
     except (ValueError, TypeError) as error:
         raise InputError(
@@ -175,7 +179,7 @@ def call(scheduler: str) -> Crew:
             f"no Dask scheduler answers at {plain(scheduler)} within {CONNECT_SECONDS:.0f} s; is it running ('dask "
             "scheduler' starts one), and can this machine reach it?"
         ) from None
-    crew = Crew(client, None, str(client.scheduler.address), _link(client))
+    crew = Crew(client, str(client.scheduler.address), _link(client), ExitStack())
     try:
         _check_workers(crew)
     except BaseException:
@@ -188,7 +192,7 @@ def _greet(scheduler: str) -> None:
     """Raise unless a scheduler answers there: a client that finds none is long in going."""
 
     async def ask() -> None:
-        with _configured():
+        with _configured(_SETTINGS):
             async with _distributed().rpc(scheduler, timeout=CONNECT_SECONDS) as line:
                 await line.identity()
 
@@ -238,8 +242,9 @@ def _link(client: Any) -> str | None:
         return None
 
 
-def _configured() -> Any:
-    return import_module("dask").config.set(_SETTINGS)
+def _configured(settings: dict[str, str]) -> Any:
+    """Within this, Dask has these settings."""
+    return import_module("dask").config.set(settings)
 
 
 def _distributed() -> Any:
