@@ -188,7 +188,8 @@ def test_a_scheduler_that_is_killed_is_missed_in_a_sentence(log, tmp_path):
     words = (
         "import time\nfrom distributed import LocalCluster\n"
         "options = dict(n_workers=1, processes=False, protocol='tcp', dashboard_address=None)\n"
-        "with LocalCluster(**options) as cluster:\n    print(cluster.scheduler_address, flush=True)\n    time.sleep(99)\n"
+        "with LocalCluster(**options) as cluster:\n"
+        "    print(cluster.scheduler_address, flush=True)\n    time.sleep(99)\n"
     )
     with process("-c", words, stdout=subprocess.PIPE) as head:
         address = head.stdout.readline().decode().strip()

@@ -144,7 +144,8 @@ class DaskEngine:
 
     def _slots(self) -> int:
         """How many tasks are done at once; some worker may be on its way back."""
-        return max(1, min(self._crew.slots(), self._most or math.inf))
+        found = max(1, self._crew.slots())
+        return found if self._most is None else min(found, self._most)
 
     def _listen(self, heard: _Counted | None) -> None:
         """Hear how far workers are, or no longer."""
