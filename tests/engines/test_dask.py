@@ -109,6 +109,14 @@ def test_rows_in_memory_give_the_same_bits(engine, log, wanted, workers, tasks_p
         assert same(made.ask(LogSource(log), Sums(), what="adding"), wanted)
 
 
+def test_workers_may_add_up_among_themselves(engine, log, wanted, tmp_path, monkeypatch):
+    monkeypatch.setattr("pacbandits.engines.dask.MANY_SLOTS", 1)
+    monkeypatch.setattr("pacbandits.engines.dask.TASKS_ADDED_UP", 4)
+    assert same(engine.ask(LogSource(log), Sums(), what="adding"), wanted)
+    with pytest.raises(InputError, match="block 0 cannot be read"):
+        engine.ask(LogSource(log), Refused(), what="adding")
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("workers", [1, 3])
 def test_other_clusters_give_the_same_bits(log, wanted, workers, tmp_path):

@@ -16,7 +16,7 @@ from time import monotonic
 from typing import Any
 
 from pacbandits.compiled import using_cores
-from pacbandits.engines.base import ROWS_PER_BLOCK, Question, Source, Sums
+from pacbandits.engines.base import ROWS_PER_BLOCK, Question, Source, Sums, add_to
 from pacbandits.engines.memory import LogSource
 from pacbandits.errors import InputError
 from pacbandits.flags import speaking_flags
@@ -54,20 +54,18 @@ class Part:
     """Rows that one task adds up.
 
     number: of the task, from 0.
-    stripes: its runs of blocks.
-    log: their rows, where these lie in no file; one run of blocks then.
+    stripes: its runs of blocks; one where the rows lie in no file, and workers were sent them.
     """
 
     number: int
     stripes: tuple[range, ...]
-    log: Log | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class Summing:
     """What all tasks of a sum share.
 
-    source: where rows come from; None where each task brings its own.
+    source: where rows come from; None where workers were sent them.
     question: what is asked of them.
     heard_as: by which name workers say how far they are; None where nobody listens.
     """
@@ -78,21 +76,22 @@ class Summing:
 
 
 def unpack(told: Told, packed: bytes) -> object:
-    """What all tasks share, once for each worker; it is a task itself, so that a worker which died is no loss."""
+    """What was sent to workers, for one task or for all; a task itself, so that a worker which died is no loss."""
     refused = _other_version(told)
     return pickle.loads(packed) if refused is None else refused  # from whoever may run anything here anyway
 
 
-def do(told: Told, task: Callable[[Any, Any], object], shared: object, packed: bytes) -> object:
-    """One task, with what all share and with what is its own."""
+def do(told: Told, task: Callable[..., object], shared: object, packed: bytes, *sent: object) -> object:
+    """One task, with what all share, with what is its own, and with what was sent for it before."""
     refused = _other_version(told)
     if refused is not None:
         return refused
-    if isinstance(shared, Refusal):
-        return shared
+    for one in (shared, *sent):
+        if isinstance(one, Refusal):
+            return one
     try:
         with using_cores(1), speaking_flags() if told.flags else nullcontext():
-            return task(shared, pickle.loads(packed))
+            return task(shared, pickle.loads(packed), *sent)
     except InputError as error:
         return Refusal(str(error))
     except FileNotFoundError as error:
@@ -107,13 +106,13 @@ def do(told: Told, task: Callable[[Any, Any], object], shared: object, packed: b
         return Refusal(f"the worker {_address()} is out of memory; start fewer workers on a machine, or larger ones")
 
 
-def fold(summing: Summing, part: Part) -> Sums:
-    """The sums of a question over some of the rows."""
+def fold(summing: Summing, part: Part, log: Log | None = None) -> Sums:
+    """The sums of a question over some of the rows; log: these, where they lie in no file."""
     sums, rows, last = summing.question.begin(), 0, monotonic()
-    source = summing.source if part.log is None else LogSource(part.log)
+    source = summing.source if log is None else LogSource(log)
     assert source is not None
     for stripe in part.stripes:
-        before = stripe.start if part.log is not None else 0  # blocks that rows of its own leave out
+        before = 0 if log is None else stripe.start  # blocks that were not sent
         for number, block in zip(stripe, source.blocks(stripe.start - before, stripe.stop - before), strict=True):
             summing.question.add(number, block, sums)
             rows += len(block)
@@ -121,6 +120,20 @@ def fold(summing: Summing, part: Part) -> Sums:
                 last = monotonic()
                 _say(summing.heard_as, part.number, rows)
     return sums
+
+
+def add_up(*several: Sums | Refusal) -> Sums | Refusal:
+    """The sums of several tasks together, so that whoever asked is sent less."""
+    total: Sums | None = None
+    for one in several:
+        if isinstance(one, Refusal):
+            return one
+        if total is None:
+            total = tuple(array.copy() for array in one)  # what a task gave belongs to Dask
+        else:
+            add_to(total, one)
+    assert total is not None
+    return total
 
 
 def rows_of(stripe: range, n_rows: int) -> range:

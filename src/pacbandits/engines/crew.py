@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
+import os
 import pickle
 from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import CancelledError, ThreadPoolExecutor
@@ -29,12 +30,17 @@ CLOSE_SECONDS = 5.0
 _VERSION = "__import__('pacbandits.version', fromlist=['version']).__version__"
 # What distributed raises when whoever it talks to is gone; some of it is no Exception.
 _GONE = (CancelledError, asyncio.CancelledError, OSError, TimeoutError)
-_SETTINGS = {
+_SETTINGS: dict[str, object] = {
     "distributed.admin.large-graph-warning-threshold": "1 TB",  # rows of a log that lies in memory travel with tasks
     "distributed.comm.timeouts.connect": f"{CONNECT_SECONDS} s",
 }
-# A cluster of our own would give up a worker that has died twice within a while, though it is about to come back.
-_PATIENCE = {"distributed.deploy.lost-worker-timeout": "100 days"}
+# Of each process that we start. Dask's own list also has memory given back at once, which takes longer than to compute.
+_SINGLE = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
+_OF_OUR_OWN: dict[str, object] = {
+    "distributed.nanny.pre-spawn-environ": _SINGLE,
+    # Else a worker that has died twice within a while would be given up, though it is about to come back.
+    "distributed.deploy.lost-worker-timeout": "100 days",
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,8 +139,8 @@ class Crew:
 def start(workers: int) -> Crew:
     """Processes of this machine, as many as that, each with one thread."""
     distributed, own = _distributed(), ExitStack()
-    own.enter_context(_configured(_PATIENCE))
-    single = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
+    own.enter_context(_configured(_OF_OUR_OWN))
+    own.callback(_restore, {name: os.environ.get(name) for name in (*_SINGLE, "PYTHONHASHSEED")})
     try:
         with _configured(_SETTINGS):
             cluster = distributed.LocalCluster(
@@ -145,7 +151,6 @@ def start(workers: int) -> Crew:
                 dashboard_address="127.0.0.1:0",
                 silence_logs=logging.CRITICAL,
                 preload=["pacbandits.engines.at_workers"],
-                env=single,
             )
     except (RuntimeError, *_GONE) as error:
         own.close()
@@ -156,7 +161,7 @@ def start(workers: int) -> Crew:
     own.callback(cluster.close, timeout=CLOSE_SECONDS)
     try:
         with _configured(_SETTINGS):
-            client = distributed.Client(cluster, set_as_default=False)
+            client = distributed.Client(cluster, set_as_default=False, direct_to_workers=True)
     except BaseException:
         own.close()
         raise
@@ -242,7 +247,16 @@ def _link(client: Any) -> str | None:
         return None
 
 
-def _configured(settings: dict[str, str]) -> Any:
+def _restore(before: dict[str, str | None]) -> None:
+    """Variables of this process as they were: Dask sets in it what the processes that it starts should have."""
+    for name, value in before.items():
+        if value is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = value
+
+
+def _configured(settings: dict[str, object]) -> Any:
     """Within this, Dask has these settings."""
     return import_module("dask").config.set(settings)
 

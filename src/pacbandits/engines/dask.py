@@ -10,29 +10,34 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from threading import Lock
 from time import monotonic
 from types import TracebackType
 from typing import Any, TypeVar
 from uuid import uuid4
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from pacbandits.checks import text, whole_number
 from pacbandits.compiled import cores
-from pacbandits.engines.at_workers import TOPIC, Part, Summing, Told, do, fold, rows_of, unpack
+from pacbandits.engines.at_workers import TOPIC, Part, Summing, Told, add_up, do, fold, rows_of, unpack
 from pacbandits.engines.base import Question, Source, Sums, add_to, count_blocks
 from pacbandits.engines.crew import Crew, call, pack, start
 from pacbandits.engines.memory import LogSource
 from pacbandits.engines.progress import count_rows_aloud
 from pacbandits.flags import in_command
 from pacbandits.progress import hearer
+from pacbandits.records import Log
 from pacbandits.version import __version__
 
 TASKS_PER_WORKER = 4  # so that a slow worker, or one that died, holds up the others little
 IN_HAND_PER_SLOT = 2  # so that nobody waits for the next task
-MOST_BLOCKS_SENT = 4  # in one task, of rows that travel with it: 50 MB or so
+MANY_SLOTS = 16  # from which on workers add up among themselves, so many tasks at a time
+TASKS_ADDED_UP = 8
+MOST_BLOCKS_SENT = 4  # at a time, of rows that lie in memory: 50 MB or so
 
 Shared = TypeVar("Shared")
 Job = TypeVar("Job")
@@ -72,24 +77,32 @@ class DaskEngine:
         else:
             self._crew = call(text(scheduler, name="--scheduler"))
         self.scheduler, self.dashboard = self._crew.scheduler, self._crew.dashboard
+        self._held_rows: WeakKeyDictionary[Log, _Rows] = WeakKeyDictionary()
         heard = hearer()
         if heard is not None and self.dashboard is not None:
             heard[0](f"dashboard: {self.dashboard}")
 
     def ask(self, source: Source, question: Question, *, what: str) -> Sums:
         slots = self._slots()
-        parts = _parts(source, tasks=self._tasks_per_worker * slots)
+        rows = self._rows_of(source, tasks=self._tasks_per_worker * slots)
         total = question.begin()
         heard_as = None if hearer() is None else uuid4().hex
-        shared = Summing(None if isinstance(source, LogSource) else source, question, heard_as)
+        shared = Summing(None if rows.log is not None else source, question, heard_as)
         done = _Counted(count_rows_aloud(what, source.n_rows, started=monotonic()), heard_as)
-        rows = [sum(len(rows_of(one, source.n_rows)) for one in part) for part in parts]
+        together = 1 if slots < MANY_SLOTS else TASKS_ADDED_UP
+        count = len(rows.parts)
+        groups = (range(first, min(first + together, count)) for first in range(0, count, together))
+
+        def begin(held: Any, group: range) -> Any:
+            tasks = [self._begin(fold, held, Part(i, rows.parts[i]), *self._sent(rows, i)) for i in group]
+            return tasks[0] if together == 1 else self._crew.hand_out(add_up, *tasks, name="pacbandits-add_up")
+
         self._listen(done)
         try:
-            jobs = (_with_rows(number, part, source) for number, part in enumerate(parts))
-            for number, sums in self._each(fold, shared, jobs, slots=slots):
+            for group, sums in self._each(begin, shared, groups, most=-(-self._in_hand(slots) // together)):
                 add_to(total, sums)
-                done.reach(number, rows[number])
+                for number in group:
+                    done.reach(number, rows.count(number))
         finally:
             self._listen(None)
         return total
@@ -107,40 +120,76 @@ class DaskEngine:
         task: a function of a module, called with what is shared and one job.
         until: when, by `time.monotonic`, jobs are no longer waited for.
         """
-        for _, made in self._each(task, shared, iter(jobs), slots=self._slots(), until=until):
+
+        def begin(held: Any, job: Job) -> Any:
+            return self._begin(task, held, job)
+
+        for _, made in self._each(begin, shared, iter(jobs), most=self._in_hand(self._slots()), until=until):
             yield made
+
+    def _begin(self, task: Callable[..., object], held: Any, job: object, *sent: Any) -> Any:
+        """Have a task done; a future. What is held and was sent are futures, too."""
+        told, name = Told(__version__, in_command()), f"pacbandits-{task.__name__}"
+        return self._crew.hand_out(do, told, task, held, pack(job), *sent, name=name)
+
+    def _send(self, thing: object) -> Any:
+        """Have workers hold something; a future."""
+        return self._crew.hand_out(unpack, Told(__version__, in_command()), pack(thing), name="pacbandits-sent")
+
+    def _rows_of(self, source: Source, *, tasks: int) -> _Rows:
+        """Rows cut into parts; those in memory as they were when they were first asked for, as workers hold them."""
+        if not isinstance(source, LogSource):
+            return _Rows(_cut(source, tasks=tasks), source.n_rows)
+        if source.log not in self._held_rows:
+            parts = _cut(source, tasks=max(tasks, -(-count_blocks(source.n_rows) // MOST_BLOCKS_SENT)))
+            self._held_rows[source.log] = _Rows(parts, source.n_rows)
+        return replace(self._held_rows[source.log], log=source.log)
+
+    def _sent(self, rows: _Rows, number: int) -> list[Any]:
+        """What a part's rows are held as, if they lie in memory: they are sent once, and many questions asked."""
+        if rows.log is None:
+            return []
+        if number not in rows.held:
+            (stripe,) = rows.parts[number]
+            which = rows_of(stripe, rows.n_rows)
+            rows.held[number] = self._send(rows.log.take(np.arange(which.start, which.stop)))
+        return [rows.held[number]]
 
     def _each(
         self,
-        task: Callable[[Any, Any], Made],
+        begin: Callable[[Any, Job], Any],
         shared: object,
-        jobs: Iterator[object],
+        jobs: Iterator[Job],
         *,
-        slots: int,
+        most: int,
         until: float = math.inf,
-    ) -> Generator[tuple[int, Made]]:
-        """What comes of each job, with its number."""
-        crew, told = self._crew, Told(__version__, in_command())
-        most = self._most or IN_HAND_PER_SLOT * slots
-        numbered = enumerate(jobs)
-        in_hand: dict[Any, int] = {}
-        held = crew.hand_out(unpack, told, pack(shared), name="pacbandits-shared")
+    ) -> Generator[tuple[Job, Any]]:
+        """Each job with what comes of it, at most so many of them in hand at once.
+
+        begin: makes a future of what workers hold, a future too, and of a job.
+        """
+        crew, in_hand = self._crew, dict[Any, Job]()
+        held = self._send(shared)
         try:
             while True:
-                for number, job in islice(numbered, most - len(in_hand)):
-                    in_hand[crew.hand_out(do, told, task, held, pack(job), name=f"pacbandits-{task.__name__}")] = number
+                for job in islice(jobs, most - len(in_hand)):
+                    in_hand[begin(held, job)] = job
                 if not in_hand:
                     return
                 done = crew.first_done(in_hand, until=until)
                 if not done:
                     return
                 for one in done:
-                    made: Made = crew.result(one)
-                    number = in_hand.pop(one)
+                    made = crew.result(one)
+                    job = in_hand.pop(one)
                     one.release()
-                    yield number, made
+                    yield job, made
         finally:
             crew.forget([*in_hand, held])
+
+    def _in_hand(self, slots: int) -> int:
+        """How many tasks workers are given at once."""
+        return self._most or IN_HAND_PER_SLOT * slots
 
     def _slots(self) -> int:
         """How many tasks are done at once; some worker may be on its way back."""
@@ -158,6 +207,7 @@ class DaskEngine:
 
     def close(self) -> None:
         """Let the workers go; those that were started for this end."""
+        self._held_rows.clear()
         self._crew.close()
 
     def __enter__(self) -> DaskEngine:
@@ -192,26 +242,35 @@ class _Counted:
             self.reach(said["task"], said["rows"])
 
 
-def _parts(source: Source, *, tasks: int) -> list[list[range]]:
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """Rows cut into parts.
+
+    parts: runs of blocks, for each task.
+    n_rows: of all.
+    log: where they lie in memory.
+    held: futures of what workers were sent of that, by part.
+    """
+
+    parts: list[tuple[range, ...]]
+    n_rows: int
+    log: Log | None = None
+    held: dict[int, Any] = field(default_factory=dict[int, Any])
+
+    def count(self, number: int) -> int:
+        """The rows of a part."""
+        return sum(len(rows_of(stripe, self.n_rows)) for stripe in self.parts[number])
+
+
+def _cut(source: Source, *, tasks: int) -> list[tuple[range, ...]]:
     """Runs of blocks for each task, about as many blocks in each."""
     most = max(1, -(-count_blocks(source.n_rows) // tasks))
-    if isinstance(source, LogSource):
-        return [[one] for one in source.stripes(most_blocks=min(most, MOST_BLOCKS_SENT))]
-    parts: list[list[range]] = []
+    parts: list[tuple[range, ...]] = []
     room = 0
     for stripe in source.stripes(most_blocks=most):
         if len(stripe) > room:
-            parts.append([])
+            parts.append(())
             room = most
-        parts[-1].append(stripe)
+        parts[-1] = (*parts[-1], stripe)
         room -= len(stripe)
     return parts
-
-
-def _with_rows(number: int, stripes: list[range], source: Source) -> Part:
-    """What a task is told: which blocks, and their rows where these lie in memory."""
-    if not isinstance(source, LogSource):
-        return Part(number, tuple(stripes))
-    (stripe,) = stripes
-    rows = rows_of(stripe, source.n_rows)
-    return Part(number, (stripe,), source.log.take(np.arange(rows.start, rows.stop)))
