@@ -113,8 +113,10 @@ def test_workers_may_add_up_among_themselves(engine, log, wanted, tmp_path, monk
     monkeypatch.setattr("pacbandits.engines.dask.MANY_SLOTS", 1)
     monkeypatch.setattr("pacbandits.engines.dask.TASKS_ADDED_UP", 4)
     assert same(engine.ask(LogSource(log), Sums(), what="adding"), wanted)
-    with pytest.raises(InputError, match="block 0 cannot be read"):
-        engine.ask(LogSource(log), Refused(), what="adding")
+    for _ in range(2):
+        with pytest.raises(InputError, match="block 0 cannot be read"):
+            engine.ask(LogSource(log), Refused(), what="adding")
+    assert same(engine.ask(LogSource(log), Sums(), what="adding"), wanted)
 
 
 @pytest.mark.slow
@@ -150,9 +152,10 @@ def test_a_worker_that_is_killed_changes_nothing(engine, log, wanted, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_question_that_no_worker_survives_is_given_up(engine, log):
-    with pytest.raises(InputError, match="workers died one after the other over the same task; is memory short"):
-        engine.ask(LogSource(log), Deadly(), what="adding")
+def test_a_question_that_no_worker_survives_is_given_up(log):
+    with DaskEngine(workers=1) as alone:
+        with pytest.raises(InputError, match="workers died one after the other over the same task; is memory short"):
+            alone.ask(LogSource(log), Deadly(), what="adding")
 
 
 def test_rows_are_counted_while_they_are_added(engine, log, tmp_path):
@@ -223,7 +226,7 @@ def test_workers_of_another_version_are_refused(engine, log, monkeypatch):
 
 @pytest.mark.slow
 def test_workers_without_the_package_are_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(crew, "CONNECT_SECONDS", 4.0)
+    monkeypatch.setattr(crew, "CONNECT_SECONDS", 30.0)
     old = tmp_path / "pacbandits"
     old.mkdir()
     (old / "__init__.py").touch()

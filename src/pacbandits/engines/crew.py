@@ -110,8 +110,9 @@ class Crew:
 
     def forget(self, tasks: Iterable[Any]) -> None:
         """No longer want what comes of tasks; those that nobody has begun are not."""
-        with suppress(Exception, asyncio.CancelledError):
-            self.client.cancel(list(tasks), asynchronous=False)
+        for one in tasks:  # to cancel them is a scheduler's undoing, where others depend on them that nobody wants
+            with suppress(Exception, asyncio.CancelledError):
+                one.release()
 
     @contextmanager
     def reaching(self) -> Generator[None]:
