@@ -24,7 +24,7 @@ from pacbandits.planning import Limits
 from pacbandits.planning.simulating import simulate
 from pacbandits.progress import heard_by
 from pacbandits.simulation import repeat
-from tests.engines.clusters import Deadly, Refused, Slow, Stored, Sums, made_log, store
+from tests.engines.clusters import Deadly, Refused, Slow, Stored, Sums, look_up, made_log, store
 from tests.planning.cases import question, supposed
 
 SMALL = "two-of-many:actions=4,policies=10,contexts=5"
@@ -32,8 +32,13 @@ SMALL = "two-of-many:actions=4,policies=10,contexts=5"
 
 @pytest.fixture(scope="module")
 def engine():
-    with DaskEngine(workers=2) as made:
-        yield made
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OPENBLAS_NUM_THREADS", "2")
+        patch.delenv("PYTHONHASHSEED", raising=False)
+        with DaskEngine(workers=2) as made:
+            yield made
+        assert os.environ["OPENBLAS_NUM_THREADS"] == "2"
+        assert "PYTHONHASHSEED" not in os.environ
 
 
 @pytest.fixture(scope="module")
@@ -127,6 +132,13 @@ def test_other_clusters_give_the_same_bits(log, wanted, workers, tmp_path):
         assert same(made.ask(store(log, tmp_path), Sums(), what="adding"), wanted)
 
 
+def test_workers_have_one_thread_each(engine):
+    """Also where this process has more, which is as it was when workers are gone."""
+    assert set(engine.each(look_up, "OPENBLAS_NUM_THREADS", range(4))) == {"1"}
+    assert set(engine.each(look_up, "MALLOC_TRIM_THRESHOLD_", range(4))) == {None}
+    assert engine.dashboard.startswith("http://127.0.0.1:")
+
+
 def test_rows_in_files_are_read_by_workers(engine, log, wanted, tmp_path):
     stored = store(log, tmp_path)
     assert same(engine.ask(stored, Sums(), what="adding"), wanted)
@@ -153,9 +165,9 @@ def test_a_worker_that_is_killed_changes_nothing(engine, log, wanted, tmp_path):
 
 @pytest.mark.slow
 def test_a_question_that_no_worker_survives_is_given_up(log):
-    with DaskEngine(workers=1) as alone:
-        with pytest.raises(InputError, match="workers died one after the other over the same task; is memory short"):
-            alone.ask(LogSource(log), Deadly(), what="adding")
+    words = "workers died one after the other over the same task; is memory short"
+    with DaskEngine(workers=1) as alone, pytest.raises(InputError, match=words):
+        alone.ask(LogSource(log), Deadly(), what="adding")
 
 
 def test_rows_are_counted_while_they_are_added(engine, log, tmp_path):

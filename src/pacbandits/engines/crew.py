@@ -142,6 +142,7 @@ def start(workers: int) -> Crew:
     distributed, own = _distributed(), ExitStack()
     own.enter_context(_configured(_OF_OUR_OWN))
     own.callback(_restore, {name: os.environ.get(name) for name in (*_SINGLE, "PYTHONHASHSEED")})
+    os.environ.update(_SINGLE)  # or what this process was given would go before
     try:
         with _configured(_SETTINGS):
             cluster = distributed.LocalCluster(
@@ -249,7 +250,7 @@ def _link(client: Any) -> str | None:
 
 
 def _restore(before: dict[str, str | None]) -> None:
-    """Variables of this process as they were: Dask sets in it what the processes that it starts should have."""
+    """Variables of this process as they were: what processes that it starts should have is set in it meanwhile."""
     for name, value in before.items():
         if value is None:
             os.environ.pop(name, None)
