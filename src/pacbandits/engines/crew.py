@@ -35,7 +35,8 @@ _SETTINGS: dict[str, object] = {
     "distributed.comm.timeouts.connect": f"{CONNECT_SECONDS} s",
 }
 # Of each process that we start. Dask's own list also has memory given back at once, which takes longer than to compute.
-_SINGLE = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
+_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
+_SINGLE: dict[str, str] = dict.fromkeys(_THREADS, "1")
 _OF_OUR_OWN: dict[str, object] = {
     "distributed.nanny.pre-spawn-environ": _SINGLE,
     # Else a worker that has died twice within a while would be given up, though it is about to come back.

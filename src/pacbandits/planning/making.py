@@ -87,8 +87,7 @@ def plan(
 ) -> StudyPlan:
     """What a trial will cost, before it starts: how many people, for how long, and what it gains.
 
-    contexts: of people as they come, from the past; or the log of a pilot, from which effects are drawn with all their
-        uncertainty.
+    contexts: of people as they come, from the past; or the log of a pilot, whose uncertain effects are drawn.
     n_actions: how many actions there are to choose from.
     policies: the class to search, or its name.
     epsilon: how near to the best the answer must be, in the units of rewards; without it, what the budget affords.
@@ -137,8 +136,7 @@ def plan(
         seed=seed,
     )
     _check_simulation(simulated, limits, folder, engine, watch)
-    source = contexts if isinstance(contexts, Contexts | Log) else _contexts_of(contexts)
-    made = _quick(suppose(source, asked, progress=progress), budget=budget, progress=progress)
+    made = _quick(suppose(_contexts_of(contexts), asked, progress=progress), budget=budget, progress=progress)
     if not simulated:
         return made
     return refine(made, limits=limits, folder=folder, engine=engine, progress=progress, watch=watch)
@@ -278,8 +276,8 @@ def _n_actions(asked: Asked, pilot: PilotEffects | None) -> int:
     return whole_number(known, name="--actions", least=2)
 
 
-def _contexts_of(frame: object) -> Contexts:
-    """People from a data frame."""
+def _contexts_of(given: object) -> Contexts | Log:
+    """People, a pilot, or people from a data frame."""
     from pacbandits.logs.frames import contexts_of
 
-    return contexts_of(frame)
+    return given if isinstance(given, Contexts | Log) else contexts_of(given)
