@@ -88,7 +88,8 @@ ALGORITHM_CALLS: dict[str, Callable[[], Call]] = {
     "repeat": lambda: Call(
         repeat,
         {"problem": problem(), "algorithm": "uniform", **ASKED, "runs": 1, "seed": 0, "max_samples": 100},
-        {**ASKED_KINDS, "problem": "record", "runs": "whole", "seed": "whole"},
+        {**ASKED_KINDS, **dict.fromkeys(("problem", "engine"), "record"), "runs": "whole", "seed": "whole"},
+        optional=("engine",),
         beyond={"runs": (0, -1), "seed": (-1,)},
     ),
     "certify": lambda: Call(
