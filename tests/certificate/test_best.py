@@ -52,7 +52,7 @@ def growth(policies, rival, reference, *, best):
     evidence = evidence_of(policies, np.ones(policies.n_contexts, dtype=int), delta=0.5, best=best)
     against = against_one(policies.policy(reference)(evidence.ledger.contexts), rounds=1)
     actions = policies.policy(rival)(evidence.ledger.contexts)
-    return evidence.wealth(0, against=against, epsilon=0.0)[np.arange(len(actions)), actions]
+    return evidence.wealths((0,), against=against, epsilon=0.0)[0][np.arange(len(actions)), actions]
 
 
 # Two contexts, two policies: each earns in one of the contexts, and they are worth the same.

@@ -78,7 +78,7 @@ class Errors:
         """What a row of each context adds to the log-wealth of an expert against each policy (m, m)."""
         evidence = self.evidence(np.ones((1, self.m), dtype=int), delta=0.5, stakes=stakes)
         against = against_one(self.policies.policy(reference)(evidence.ledger.contexts), rounds=1)
-        wealth = evidence.wealth(expert, against=against, epsilon=self.epsilon)
+        (wealth,) = evidence.wealths((expert,), against=against, epsilon=self.epsilon)
         return wealth[np.arange(self.m)[:, None], self.policies.table.T.astype(int)]
 
 

@@ -25,6 +25,8 @@ from pacbandits.certificate.claim import (
 from pacbandits.certificate.conventions import rearrange
 from pacbandits.certificate.leaders import MAX_SLACK, NOBODY, Leaders
 from pacbandits.certificate.learning import Learning
+from pacbandits.engines.digesting import digest_source
+from pacbandits.engines.memory import LogSource
 from pacbandits.errors import InputError
 from pacbandits.fields import Fields
 from pacbandits.policies import policy_from_json
@@ -90,6 +92,7 @@ class Certificate(Claim):
         derive them again; else they were fixed by whoever ran the trial.
     learning: how the policy class was learnt, if it was asked for by its name.
     units: how many people the interactions are of, by which evidence is counted; None where each is of another.
+    summed: whether all is sums of whole numbers over rows, by the rule of `pacbandits.certificate.summed`.
     """
 
     kind: ClassVar[str] = "pacbandits certificate"
@@ -109,6 +112,7 @@ class Certificate(Claim):
     by_rule: bool = False
     learning: Learning | None = None
     units: int | None = None
+    summed: bool = False
 
     @property
     def independent(self) -> int:
@@ -189,6 +193,8 @@ class Certificate(Claim):
 
     def _is_of(self, log: Log) -> bool:
         """Whether these are the very rows it was made from."""
+        if self.summed:
+            return digest_source(LogSource(log)) == self.digest
         if self.ordered and log.known is not None:  # of a file that was altered: late rewards have no such order
             return False
         cut = rearrange(log, ordered=self.ordered, shuffle=self.shuffled)
@@ -215,6 +221,7 @@ class Certificate(Claim):
             "ordered": self.ordered,
             "shuffled": self.shuffled,
             "units": self.units,
+            **({"summed": True} if self.summed else {}),
         }
 
     @classmethod
@@ -245,6 +252,7 @@ class Certificate(Claim):
                 by_rule=fields.flag("by_rule"),
                 learning=None if fields["learning"] is None else Learning.from_json(fields["learning"]),
                 units=None if given.get("units") is None else fields.whole_number("units", least=1),
+                summed="summed" in given and fields.flag("summed"),
             )
             if made.shuffled and not made.ordered:
                 raise InputError("rows were shuffled, but the certificate does not go by their order")

@@ -148,6 +148,13 @@ def lead_round(
     simple: whether the simplest of those may lead that the rows before cannot tell from the favourite.
     """
     part, ledger = part_before(log, predictions, round_number)
+    return lead_after(part, ledger, policies, leader, single=single, simple=simple)
+
+
+def lead_after(
+    part: Log, ledger: Ledger, policies: PolicyClass, leader: Policy | None, *, single: bool, simple: bool
+) -> Policy:
+    """Who leads after these rows; ledger: the same laid out. leader, single, simple: as for `lead_round`."""
     complete = part.least is None
     scores, epsilon = favourite_scores(ledger, policies, all_propensities=complete)
     mixture = mixed_propensities(ledger, all_propensities=complete)

@@ -29,16 +29,18 @@ is f, which makes the variance least; for large ones it moves to where a single 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from pacbandits.arrays import FloatArray, IntArray
 from pacbandits.certificate.leaders import NOBODY
+from pacbandits.certificate.moving import AnyAgainst
 from pacbandits.certificate.rows import Against, Rows, add_gaps, add_log_wealth, add_values
 from pacbandits.compiled import over_cores
 from pacbandits.errors import InputError
-from pacbandits.records import Contexts, Log
+from pacbandits.records import Contexts, Log, Policy
 from pacbandits.records.missing import unlike
 
 
@@ -133,6 +135,19 @@ class Ledger:
             chunks_per_core=16,
         )
         return out
+
+    def against(self, policies: Sequence[Policy], turns: IntArray, moves: FloatArray) -> Against:
+        """What policies are scored against: these, who lead in turns (rounds,) and give up moves (rounds, L)."""
+        shape = len(policies), len(self.contexts)
+        actions = np.array([policy(self.contexts) for policy in policies], dtype=np.int64).reshape(shape)
+        return Against(actions, turns, moves)
+
+    def log_wealths(
+        self, against: AnyAgainst, *, stakes: Sequence[FloatArray], share: float, epsilon: float
+    ) -> list[FloatArray]:
+        """The same as `log_wealth` of several experts, by their bets (rounds,) each."""
+        assert isinstance(against, Against)
+        return [self.log_wealth(against, bets=bets, share=share, epsilon=epsilon) for bets in stakes]
 
     def gaps(self, mixture: FloatArray, *, reference: IntArray) -> tuple[FloatArray, FloatArray]:
         """Scores (m, A) that sum to a policy's estimated gap against the reference (m,), and to its squared error.

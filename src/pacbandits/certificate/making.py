@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 import numpy as np
 
-from pacbandits.arrays import FloatArray
+from pacbandits.arrays import FloatArray, IntArray
 from pacbandits.certificate.bets import Bets
 from pacbandits.certificate.certificate import Certificate
 from pacbandits.certificate.claim import Json
 from pacbandits.certificate.leaders import MAX_SLACK, NOBODY, Leaders
 from pacbandits.certificate.learning import Learning
-from pacbandits.certificate.ledger import Ledger
-from pacbandits.certificate.moving import against_one, choose, move_weight
-from pacbandits.certificate.rows import Against
+from pacbandits.certificate.moving import AnyAgainst, alone, choose, plan_moves
 from pacbandits.certificate.search import Least, least_again, least_wealth
 from pacbandits.certificate.unseen import unseen_distance
 from pacbandits.confidence import UNSEEN_PART, best_threshold, certificate_threshold, check_delta, check_epsilon
@@ -25,7 +24,7 @@ from pacbandits.policies.counting import Counting
 from pacbandits.policies.registry import digest_class
 from pacbandits.policies.remembering import remembering
 from pacbandits.policies.rivals import check_rivals, rivals_of
-from pacbandits.records import Chosen, Log, Policy
+from pacbandits.records import Chosen, Contexts, Log, Policy
 from pacbandits.records.digest import digest_log
 
 MIN_CERTIFIED_EPSILON = 1e-6  # unless a smaller one is asked for
@@ -37,12 +36,53 @@ MAX_TRIED_EPSILON = 0.5  # at which experts are chosen where the asked one is ou
 FIRST_BESIDE, MAX_TIMES_BESIDE = 0.05, 2
 
 
+class ToldOfLog(Protocol):
+    """What a certificate tells of the log it was made from: a `Log`, or what stands for one in files."""
+
+    def __len__(self) -> int: ...
+    @property
+    def samples(self) -> int: ...
+    @property
+    def n_units(self) -> int: ...
+    @property
+    def assumed(self) -> tuple[str, ...]: ...
+    @property
+    def action_names(self) -> tuple[str, ...] | None: ...
+    @property
+    def reward_range(self) -> tuple[float, float]: ...
+    @property
+    def dates(self) -> tuple[str, ...]: ...
+    @property
+    def units(self) -> IntArray | None: ...
+
+
+class AnyLedger(Protocol):
+    """What the wealth of policies is asked of: rows in memory, or sums over rows wherever they are."""
+
+    @property
+    def contexts(self) -> Contexts: ...
+    @property
+    def n_rounds(self) -> int: ...
+    @property
+    def round_sizes(self) -> FloatArray: ...
+
+    def against(self, policies: Sequence[Policy], turns: IntArray, moves: FloatArray) -> AnyAgainst:
+        """What policies are scored against: these, who lead in turns (rounds,) and give up moves (rounds, L)."""
+        ...
+
+    def log_wealths(
+        self, against: AnyAgainst, *, stakes: Sequence[FloatArray], share: float, epsilon: float
+    ) -> list[FloatArray]:
+        """Scores that sum to the log-wealth of experts with these stakes (rounds,) each."""
+        ...
+
+
 @dataclass(frozen=True, eq=False)
 class Evidence:
     """What a certificate of any policy of a class is made from.
 
-    log: what was seen.
-    ledger: the same with its predictions, laid out.
+    log: what was seen, or what is told of it where its rows are in files.
+    ledger: the same with its predictions, laid out; or what asks for sums over them.
     policies: the class.
     bets: what each expert stakes in each round.
     epsilon: how near to the best a policy is to be certified, of rewards in [0, 1]; 0 for the best one itself.
@@ -56,8 +96,8 @@ class Evidence:
     learning: how the class was learnt, if it was asked for by its name.
     """
 
-    log: Log
-    ledger: Ledger
+    log: ToldOfLog
+    ledger: AnyLedger
     policies: PolicyClass
     bets: Bets
     epsilon: float
@@ -77,6 +117,22 @@ class Evidence:
             raise InputError("that a policy is the best of its class is proven by a union over all, without leaders")
 
     @property
+    def digest(self) -> str:
+        """Of the log."""
+        assert isinstance(self.log, Log)
+        return digest_log(self.log)
+
+    @property
+    def summed(self) -> bool:
+        """Whether all is sums of whole numbers over rows."""
+        return False
+
+    @property
+    def searched(self) -> PolicyClass:
+        """What is asked for the least refuted policy."""
+        return remembering(self.policies, self.ledger.contexts)
+
+    @property
     def needed(self) -> float:
         """The log-wealth that refutes a policy."""
         if self.epsilon == 0:
@@ -85,27 +141,29 @@ class Evidence:
         part = self.part if self.leaders is None else self.part * self.leaders.part(self.ledger.round_sizes)
         return certificate_threshold(log_size=log_size, delta=part * self.delta)
 
-    def chosen(self, favourite: Policy) -> tuple[Chosen, Against, float]:
+    def chosen(self, favourite: Policy) -> tuple[Chosen, AnyAgainst, float]:
         """What can be certified, what policies are scored against for that, and the slack it costs.
 
         favourite: the best policy by all data.
         """
-        contexts, rounds = self.ledger.contexts, self.ledger.n_rounds
+        rounds = self.ledger.n_rounds
         if self.leaders is None:
-            return favourite, against_one(favourite(contexts), rounds=rounds), 0.0
-        sizes = self.ledger.round_sizes
-        against, weights = move_weight(self.leaders, contexts, units=self.bets.units, counts=sizes)
+            return favourite, self.ledger.against((favourite,), *alone(rounds)), 0.0
+        moves, weights = plan_moves(self.leaders, units=self.bets.units, counts=self.ledger.round_sizes)
+        turns = np.array(self.leaders.counted, dtype=np.int64)
+        against = self.ledger.against(self.leaders.policies, turns, moves)
         if not weights.any():
             return favourite, against, 0.0
         chosen, slack = choose(self.leaders, weights)
         return chosen, against, slack
 
-    def wealth(self, expert: int, *, against: Against, epsilon: float) -> FloatArray:
-        """The log-wealth scores (m, A) of one expert; those of leaders are without ε, which stands beside them."""
+    def wealths(self, experts: Sequence[int], *, against: AnyAgainst, epsilon: float) -> list[FloatArray]:
+        """The log-wealth scores (m, A) of each of these; those of leaders are without ε, which stands beside them."""
         inside = epsilon if self.leaders is None else 0.0
-        return self.ledger.log_wealth(against, bets=self.bets.stakes(expert), share=self.bets.share, epsilon=inside)
+        stakes = [self.bets.stakes(expert) for expert in experts]
+        return self.ledger.log_wealths(against, stakes=stakes, share=self.bets.share, epsilon=inside)
 
-    def beside(self, *, against: Against, epsilon: float) -> list[float]:
+    def beside(self, *, against: AnyAgainst, epsilon: float) -> list[float]:
         """What each expert has for ε alone where leaders are bet on: ε Σ_t λ_t, over the rows that had one."""
         if self.leaders is None:
             return [0.0] * len(self.bets)
@@ -154,11 +212,12 @@ def _make_best(evidence: Evidence, favourite: Policy) -> tuple[Certificate, int]
     check_rivals(policies, contexts)
     made, calls = _make_beside(evidence, favourite)
     actions = np.asarray(favourite(contexts), dtype=np.int64)
-    rivals, against = rivals_of(policies, contexts, actions), against_one(actions, rounds=evidence.ledger.n_rounds)
+    rivals = rivals_of(policies, contexts, actions)
+    against = evidence.ledger.against((favourite,), *alone(evidence.ledger.n_rounds))
     if rivals is None:
         found, calls = [replace(made, value=made.threshold)], calls + 1
     else:
-        scores = [evidence.wealth(k, against=against, epsilon=0.0) for k in range(len(evidence.bets))]
+        scores = evidence.wealths(range(len(evidence.bets)), against=against, epsilon=0.0)
         least = least_wealth(rivals, contexts, scores, needed=evidence.needed)
         found = [replace(made, value=least.value, experts=least.experts, share=least.share)]
         if (made.experts, made.share) != (least.experts, least.share):  # those who prove most of what is proven beside
@@ -169,6 +228,7 @@ def _make_best(evidence: Evidence, favourite: Policy) -> tuple[Certificate, int]
     best = next((one for one in found if one.value >= evidence.needed), None)
     if best is None:
         return replace(found[-1], epsilon=0.0), calls
+    assert isinstance(evidence.log, Log)
     distance = unseen_distance(
         evidence.log, policies, spared=evidence.bets.spared, delta=evidence.part * evidence.delta
     )
@@ -191,7 +251,7 @@ def _make_beside(evidence: Evidence, favourite: Policy) -> tuple[Certificate, in
     return best, calls
 
 
-def _unit(log: Log) -> float:
+def _unit(log: ToldOfLog) -> float:
     """What a distance of 1 between rewards in [0, 1] stands for."""
     return log.reward_range[1] - log.reward_range[0]
 
@@ -201,8 +261,7 @@ def _make(evidence: Evidence, favourite: Policy, *, searched: PolicyClass | None
 
     searched: what to look for the least refuted policy with, if not the class itself.
     """
-    remembered = remembering(evidence.policies, evidence.ledger.contexts) if searched is None else searched
-    asked = replace(evidence, policies=remembered)
+    asked = replace(evidence, policies=evidence.searched if searched is None else searched)
     chosen, against, slack = evidence.chosen(favourite)
     # With too much slack nothing is claimed; the wealth then tells how far the rest has come.
     claimable = slack <= MAX_SLACK
@@ -237,24 +296,25 @@ def _make(evidence: Evidence, favourite: Policy, *, searched: PolicyClass | None
         experts=least.experts,
         share=least.share,
         model=evidence.model,
-        digest=digest_log(log),
+        digest=evidence.digest,
         class_digest=digest_class(policies),
         exact=policies.exact,
         ordered=evidence.ordered,
         shuffled=evidence.shuffled,
         by_rule=evidence.by_rule,
+        summed=evidence.summed,
         learning=evidence.learning,
         remarks=log.assumed,
     )
     return certificate, least.oracle_calls + more
 
 
-def _least_at(evidence: Evidence, against: Against, *, epsilon: float, known: Least | None = None) -> Least:
+def _least_at(evidence: Evidence, against: AnyAgainst, *, epsilon: float, known: Least | None = None) -> Least:
     """The wealth of the least refuted policy at this ε, of the experts who are best there.
 
     known: what was found at another ε, which with leaders is not inside the scores.
     """
-    scores = [evidence.wealth(k, against=against, epsilon=epsilon) for k in range(len(evidence.bets))]
+    scores = evidence.wealths(range(len(evidence.bets)), against=against, epsilon=epsilon)
     return least_wealth(
         evidence.policies,
         evidence.ledger.contexts,
@@ -266,7 +326,7 @@ def _least_at(evidence: Evidence, against: Against, *, epsilon: float, known: Le
 
 
 def _reach_further(
-    evidence: Evidence, least: Least, reach: float, against: Against, *, slack: float
+    evidence: Evidence, least: Least, reach: float, against: AnyAgainst, *, slack: float
 ) -> tuple[Least, float, int]:
     """Experts who prove a smaller ε than those who are best at the one that is asked for; that ε, and oracle calls.
 
@@ -286,7 +346,7 @@ def _reach_further(
     return least, reach, calls
 
 
-def _certified_epsilon(evidence: Evidence, least: Least, against: Against, *, slack: float) -> tuple[float, int]:
+def _certified_epsilon(evidence: Evidence, least: Least, against: AnyAgainst, *, slack: float) -> tuple[float, int]:
     """The smallest ε on a grid at which the same experts refute every policy, to about 1 % above; and oracle calls.
 
     Wealth rises with ε, almost along a line: at first it is guessed where that crosses the threshold.
@@ -316,10 +376,10 @@ def _certified_epsilon(evidence: Evidence, least: Least, against: Against, *, sl
     return float(grid[high]), more
 
 
-def _found_again(evidence: Evidence, least: Least, against: Against, *, epsilon: float) -> tuple[float, int]:
+def _found_again(evidence: Evidence, least: Least, against: AnyAgainst, *, epsilon: float) -> tuple[float, int]:
     """The wealth at another ε, and oracle calls: none where all that ε changes is the same for every policy."""
     if evidence.leaders is not None:
         return least.with_beside(evidence.beside(against=against, epsilon=epsilon)), 0
-    scores = [evidence.wealth(expert, against=against, epsilon=epsilon) for expert in least.experts]
+    scores = evidence.wealths(least.experts, against=against, epsilon=epsilon)
     found = least_again(evidence.policies, evidence.ledger.contexts, scores, least)
     return found, 0 if isinstance(evidence.policies, EnumeratedClass) else 1

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
 import numpy as np
 
 from pacbandits.arrays import FloatArray, IntArray
@@ -12,10 +14,34 @@ from pacbandits.records import Chosen, Contexts, Lottery
 MAX_WEIGHT_ROUNDING = 1e-12  # of all weights together
 
 
+class AnyAgainst(Protocol):
+    """What policies are scored against, whichever way their actions are known.
+
+    turns (rounds,): which of the leaders leads in each round; -1 where nobody does.
+    moves (rounds, L): the weight that a row takes from each, as a share of its stake.
+    """
+
+    @property
+    def turns(self) -> IntArray: ...
+    @property
+    def moves(self) -> FloatArray: ...
+
+
 def move_weight(
     leaders: Leaders, contexts: Contexts, *, units: FloatArray, counts: FloatArray
 ) -> tuple[Against, FloatArray]:
     """What policies are scored against on these contexts, and the weight u_j (L,) of every leader in the end.
+
+    units, counts: as for `plan_moves`.
+    """
+    moves, weights = plan_moves(leaders, units=units, counts=counts)
+    n = len(leaders.policies)
+    actions = np.array([policy(contexts) for policy in leaders.policies], dtype=np.int64).reshape(n, len(contexts))
+    return Against(actions, np.array(leaders.counted, dtype=np.int64), moves), weights
+
+
+def plan_moves(leaders: Leaders, *, units: FloatArray, counts: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Which share of its stake a row of each round moves from each leader (rounds, L), and all weights (L,) in the end.
 
     Weight is taken from those who have not led for longest, or evenly from all where the leader has settled. How much
     is fixed before a round, by its planned size and what earlier rounds came to.
@@ -23,8 +49,7 @@ def move_weight(
     units (rounds,): stakes, up to a factor. counts (rounds,): how many interactions each round had.
     """
     if leaders.settled is not None:
-        moves, weights = _move_evenly(leaders, leaders.settled, units=units, counts=counts)
-        return _against(leaders, contexts, moves), weights
+        return _move_evenly(leaders, leaders.settled, units=units, counts=counts)
     n = len(leaders.policies)
     weights, last, moves = np.zeros(n), np.full(n, NOBODY), np.zeros((len(leaders.turns), n))
     for t, (turn, size) in enumerate(zip(leaders.counted, leaders.sizes, strict=True)):
@@ -41,13 +66,13 @@ def move_weight(
         earned = units[t] * counts[t]
         weights -= earned * moves[t]
         weights[turn] += earned * (1.0 + moves[t].sum())
-    return _against(leaders, contexts, moves), weights
+    return moves, weights
 
 
 def _move_evenly(
     leaders: Leaders, settled: int, *, units: FloatArray, counts: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Which share of its stake a row of each round moves from each leader (rounds, L), and all weights (L,) in the end.
+    """The same where the leader has settled.
 
     From the settled round on a row moves what it takes for nothing to be left of earlier leaders once as many rows as
     planned have come.
@@ -62,12 +87,6 @@ def _move_evenly(
         weights -= earned[t] * moves[t]
         weights[turn] += earned[t] * (1.0 + moves[t].sum())
     return moves, weights
-
-
-def _against(leaders: Leaders, contexts: Contexts, moves: FloatArray) -> Against:
-    n = len(leaders.policies)
-    actions = np.array([policy(contexts) for policy in leaders.policies], dtype=np.int64).reshape(n, len(contexts))
-    return Against(actions, np.array(leaders.counted, dtype=np.int64), moves)
 
 
 def choose(leaders: Leaders, weights: FloatArray) -> tuple[Chosen, float]:
@@ -87,7 +106,11 @@ def choose(leaders: Leaders, weights: FloatArray) -> tuple[Chosen, float]:
     return Lottery(tuple(leaders.policies[j] for j in kept), drawn), slack
 
 
+def alone(rounds: int) -> tuple[IntArray, FloatArray]:
+    """Turns and moves where a single policy leads in all of so many rounds."""
+    return np.zeros(rounds, dtype=np.int64), np.zeros((rounds, 1))
+
+
 def against_one(actions: IntArray, *, rounds: int) -> Against:
     """A single policy, by its actions (m,), in all rounds."""
-    leader = np.asarray(actions, dtype=np.int64)[None, :]
-    return Against(leader, np.zeros(rounds, dtype=np.int64), np.zeros((rounds, 1)))
+    return Against(np.asarray(actions, dtype=np.int64)[None, :], *alone(rounds))

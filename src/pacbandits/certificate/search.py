@@ -17,8 +17,9 @@ from itertools import combinations
 import numpy as np
 
 from pacbandits.arrays import FloatArray
-from pacbandits.policies.base import EnumeratedClass, FrontierClass, PolicyClass, total
+from pacbandits.policies.base import EnumeratedClass, FrontierClass, PolicyClass
 from pacbandits.policies.finite import sum_scores
+from pacbandits.policies.summing import attained
 from pacbandits.records import Contexts
 
 MAX_PAIRED_EXPERTS = 3  # those who are best alone, whose pairs are looked at
@@ -124,7 +125,7 @@ def sum_all(policies: EnumeratedClass, contexts: Contexts, scores: Sequence[Floa
 
 def sum_one(policies: PolicyClass, contexts: Contexts, score: FloatArray) -> FloatArray:
     """The same (1, 1) for the policy that one expert has hurt least: one argmax call."""
-    return np.array([[total(score, policies.argmax(contexts, -score)(contexts))]])
+    return np.array([[attained(policies, contexts, score, policies.argmax(contexts, -score))]])
 
 
 def sum_two(policies: FrontierClass, contexts: Contexts, one: FloatArray, two: FloatArray) -> FloatArray:
@@ -138,8 +139,8 @@ def sum_mixed(
 ) -> FloatArray:
     """The same (2, 1) for the policy that a combination of two experts has hurt least: one argmax call."""
     mixed = share * one + (1.0 - share) * two
-    actions = policies.argmax(contexts, -mixed)(contexts)
-    return np.array([[total(one, actions)], [total(two, actions)]])
+    found = policies.argmax(contexts, -mixed)
+    return np.array([[attained(policies, contexts, score, found)] for score in (one, two)])
 
 
 def entropy(weight: float) -> float:

@@ -1,9 +1,9 @@
 """Where big sums are made: what is asked of rows, where rows come from, and who adds up.
 
 Rows are numbered as they stand, and cut into blocks of `ROWS_PER_BLOCK`: the same ones however files are cut, whoever
-works, and in whatever order. A question makes partial sums of a block, always whole numbers in 64 bits (a real number is
-rounded to a multiple of a power of two, row by row or block by block). Sums of whole numbers are exact, so that every
-engine gives the same bits, with any number of workers, and after some of them died.
+works, and in whatever order. A question makes partial sums of a block, always whole numbers in 64 bits (a real number
+is rounded to a multiple of a power of two, row by row or block by block). Sums of whole numbers are exact, so that
+every engine gives the same bits, with any number of workers, and after some of them died.
 """
 
 from __future__ import annotations

@@ -94,6 +94,15 @@ class SimplifyingClass(PolicyClass, Protocol):
 
 
 @runtime_checkable
+class PartingClass(SimplifyingClass, Protocol):
+    """A class that says on which parts of all contexts a policy, and any simpler one made from it, acts alike."""
+
+    def parts(self, policy: Policy, contexts: Contexts) -> IntArray:
+        """The part (n,) that each context is in, from 0."""
+        ...
+
+
+@runtime_checkable
 class FiniteSetClass(PolicyClass, Protocol):
     """A policy class over a finite set of contexts, which it knows by their ids.
 

@@ -8,7 +8,7 @@ from pacbandits.rewards.neighbours import Neighbours
 from pacbandits.rewards.per_action import PerAction
 from pacbandits.rewards.prediction import Remembered, Remembering, predict_by_round, predict_once
 from pacbandits.rewards.regions import Regions
-from pacbandits.rewards.registry import can_be_made_again, default_model, first_model, model_from_json
+from pacbandits.rewards.registry import can_be_made_again, default_model, first_model, lighter, model_from_json
 from pacbandits.rewards.stacked import Stacked
 
 __all__ = [
@@ -29,6 +29,7 @@ __all__ = [
     "check_model",
     "default_model",
     "first_model",
+    "lighter",
     "model_from_json",
     "no_idea",
     "predict_by_round",

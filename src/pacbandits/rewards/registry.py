@@ -36,6 +36,14 @@ def first_model(log: Log) -> RewardModel:
     return default_model(log.contexts.take(first).with_labels_seen())
 
 
+def lighter(model: RewardModel) -> RewardModel:
+    """The model without those parts that take long to predict, where there are so many rows that others will do."""
+    if not isinstance(model, Stacked):
+        return model
+    quick = tuple(part for part in model.models if not isinstance(part, Neighbours))
+    return Stacked(quick) if quick and len(quick) < len(model.models) else model
+
+
 def model_from_json(value: object) -> RewardModel:
     """The model that `to_json` described; one of the user's own must be passed instead."""
     given = Fields.read(value, of="reward model")

@@ -6,13 +6,15 @@ import math
 from dataclasses import replace
 from typing import Any
 
-from pacbandits.arrays import FloatArray
+import numpy as np
+
+from pacbandits.arrays import FloatArray, IntArray
 from pacbandits.checks import instance, whole_number
 from pacbandits.policies.base import check_n_actions
 from pacbandits.policies.memory import PerContexts
 from pacbandits.policies.trees.bins import Bins, Codes
 from pacbandits.policies.trees.cost import TreeSizes
-from pacbandits.policies.trees.pruning import simplest_tree
+from pacbandits.policies.trees.pruning import leaf_numbers, simplest_tree
 from pacbandits.policies.trees.tree import Node, TreePolicy, leaves
 from pacbandits.records import Contexts, Policy
 
@@ -89,6 +91,10 @@ class BinnedTrees:
             return policy
         root = simplest_tree(policy.root, contexts, losses, squares, standard_errors=standard_errors)
         return replace(policy, root=root)
+
+    def parts(self, policy: Policy, contexts: Contexts) -> IntArray:
+        """The leaf (n,) of a tree that each context comes to, from 0: a simpler tree made of it acts alike there."""
+        return leaf_numbers(policy.root, contexts) if isinstance(policy, TreePolicy) else np.zeros(0, dtype=np.int64)
 
     def _sizes(self) -> TreeSizes:
         return TreeSizes.of(self.bins, n_actions=self.n_actions)

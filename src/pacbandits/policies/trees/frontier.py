@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pacbandits.arrays import FloatArray, IntArray
+from pacbandits.arrays import BoolArray, FloatArray, IntArray
 from pacbandits.policies.trees.bins import Bins, Codes
 from pacbandits.policies.trees.fronts import SideFronts, root_fronts, stump_front
-from pacbandits.policies.trees.histograms import Histograms, each, sum_one
+from pacbandits.policies.trees.histograms import Histograms, PairSums, each, sum_one
 from pacbandits.policies.trees.leaves import SmallestLeaf
 from pacbandits.policies.trees.limits import TreeLimits
 from pacbandits.policies.trees.near import Sides
@@ -90,11 +90,26 @@ def best_front(
         none = Bins(()) if depth == 0 else bins
         roots = ALL_SPLITS if leaf is None or depth == 0 else leaf.roots
         sums = sum_one(codes[:, : len(none.features)], both, none.layout.starts)
-        f, s, stump = stump_front(sums, both.sum(axis=0), none.layout, ties, roots)
-        origin = np.full((len(f), 7), -1, dtype=np.int64)
-        origin[:, 1:4] = stump
-        return TreeFront(f, s, origin, exact=True)
-    sides, whole = _sides(bins, codes, both, ties, limits, leaf)
+        return front_by_bins(none, sums, both.sum(axis=0), ties=ties, allowed=roots)
+    histograms = Histograms(codes, both, bins.layout, kept_bytes=limits.kept_bytes)
+    return front_by_pairs(bins, histograms, ties=ties, limits=limits, leaf=leaf)
+
+
+def front_by_bins(
+    bins: Bins, sums: FloatArray, total: FloatArray, *, ties: tuple[float, float], allowed: BoolArray
+) -> TreeFront:
+    """The frontier over trees of depth 1 or less, by the sums (all bins, 2A) of both scores, and of all (2A,)."""
+    f, s, stump = stump_front(sums, total, bins.layout, ties, allowed)
+    origin = np.full((len(f), 7), -1, dtype=np.int64)
+    origin[:, 1:4] = stump
+    return TreeFront(f, s, origin, exact=True)
+
+
+def front_by_pairs(
+    bins: Bins, pairs: PairSums, *, ties: tuple[float, float], limits: TreeLimits, leaf: SmallestLeaf | None
+) -> TreeFront:
+    """The frontier over trees of depth 2 or less, by the sums of both scores (2A) in the bins of any two features."""
+    sides, whole = _sides(bins, pairs, ties, limits, leaf)
     f, s, lefts, rights, exact = front_of_pairs(sides.fronts, ties=ties, limits=limits)
     roots = np.searchsorted(sides.fronts.edges, lefts, side="right") // 2
     origin = np.column_stack((roots, sides.stumps[lefts], sides.stumps[rights]))
@@ -102,21 +117,15 @@ def best_front(
 
 
 def _sides(
-    bins: Bins,
-    codes: Codes,
-    both: FloatArray,
-    ties: tuple[float, float],
-    limits: TreeLimits,
-    leaf: SmallestLeaf | None,
+    bins: Bins, pairs: PairSums, ties: tuple[float, float], limits: TreeLimits, leaf: SmallestLeaf | None
 ) -> tuple[Sides, bool]:
-    """The frontiers of the sides of every root, for both scores (n, 2A), and whether none was thinned."""
-    histograms = Histograms(codes, both, bins.layout, kept_bytes=limits.kept_bytes)
+    """The frontiers of the sides of every root, for both scores, and whether none was thinned."""
     cap = limits.points_of_a_side(bins.n_splits)
     found: dict[int, SideFronts] = {}
 
     def sides_of(j: int) -> None:
         allowed = ALL_BELOW if leaf is None else leaf.below(j)
-        found[j] = root_fronts(histograms.of(j), j, bins.layout, ties, cap, allowed)
+        found[j] = root_fronts(pairs.of(j), j, bins.layout, ties, cap, allowed)
 
     each(sides_of, count=len(bins.features))
     parts = [found[j] for j in range(len(bins.features))]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Protocol
 
 import numpy as np
 
@@ -68,6 +69,14 @@ def mirror(sums: FloatArray, starts: IntArray, j: int) -> None:
         for c in range(starts[j]):
             for a in range(sums.shape[2]):
                 sums[b, c, a] = sums[c, b, a]
+
+
+class PairSums(Protocol):
+    """Sums of scores by the bins of two features."""
+
+    def of(self, feature: int) -> FloatArray:
+        """Sums (bins of the feature, all bins, W)."""
+        ...
 
 
 class Histograms:

@@ -19,6 +19,7 @@ from pacbandits.policies.trees.leaves import SmallestLeaf
 from pacbandits.policies.trees.limits import TreeLimits
 from pacbandits.policies.trees.near import large_trees
 from pacbandits.policies.trees.search import best_tree
+from pacbandits.policies.trees.sums import SummingTrees
 from pacbandits.policies.trees.tree import TreePolicy
 from pacbandits.policies.trees.within import best_within
 from pacbandits.records import Contexts, Policy
@@ -122,6 +123,10 @@ class Trees(BinnedTrees):
     def narrowed(self, kept: tuple[int, ...]) -> Trees:
         """The trees that take these actions alone, which are numbered from 0."""
         return Trees(self.bins, n_actions=len(kept), depth=self.depth, limits=self.limits, leaf=self.leaf)
+
+    def summing(self) -> SummingTrees:
+        """How rows are added up for these trees, where they are not all in memory."""
+        return SummingTrees(self)
 
     def know(self, contexts: Contexts) -> KnownContexts:
         """Contexts as far as trees tell them apart."""

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pacbandits.arrays import BoolArray, FloatArray
-from pacbandits.policies.trees.tree import Node, branch
+from pacbandits.arrays import BoolArray, FloatArray, IntArray
+from pacbandits.policies.trees.tree import Node, branch, leaves
 from pacbandits.records import Contexts
 
 
@@ -59,3 +59,11 @@ def _prunings(
             if count not in best or made.loss < best[count].loss:
                 best[count] = made
     return list(best.values())
+
+
+def leaf_numbers(root: Node, contexts: Contexts) -> IntArray:
+    """The leaf (n,) that each context comes to, left to right from 0."""
+    if isinstance(root, int):
+        return np.zeros(len(contexts), dtype=np.int64)
+    then, otherwise = (leaf_numbers(node, contexts) for node in (root.then, root.otherwise))
+    return np.where(root.test(contexts), then, otherwise + len(leaves(root.then)))

@@ -9,7 +9,7 @@ import numpy as np
 from pacbandits.arrays import BoolArray, FloatArray
 from pacbandits.compiled import kernel
 from pacbandits.policies.trees.bins import Bins, Codes, Layout
-from pacbandits.policies.trees.histograms import Histograms, each, sum_one
+from pacbandits.policies.trees.histograms import Histograms, PairSums, each, sum_one
 from pacbandits.policies.trees.leaves import SmallestLeaf
 from pacbandits.policies.trees.limits import TreeLimits
 from pacbandits.policies.trees.sides import bin_moved, next_left, side_totals
@@ -129,28 +129,45 @@ def best_tree(
     if depth == 0 or bins.n_splits == 0:
         total = scores.sum(axis=0)
         return int(np.argmax(total >= total.max() - tie))
-
-    def stump(sums: FloatArray, total: FloatArray, allowed: BoolArray) -> tuple[float, Node]:
-        value, split, left, right = best_stump(sums, total, layout, tie, allowed)
-        return value, left if split < 0 else branch(bins.test(split), left, right)
-
-    roots = ALL_SPLITS if leaf is None else leaf.roots
     if depth == 1:
-        return stump(sum_one(codes, scores, layout.starts), scores.sum(axis=0), roots)[1]
+        roots = ALL_SPLITS if leaf is None else leaf.roots
+        sums = sum_one(codes, scores, layout.starts)
+        return best_by_bins(bins, sums, scores.sum(axis=0), tie=tie, allowed=roots)[1]
+    histograms = Histograms(codes, scores, layout, kept_bytes=kept_bytes)
+    return best_by_pairs(bins, histograms, tie=tie, leaf=leaf)
+
+
+def best_by_pairs(bins: Bins, pairs: PairSums, *, tie: float, leaf: SmallestLeaf | None) -> Node:
+    """The best tree of depth 2 or less by the sums of scores in the bins of any two features; of equals as above.
+
+    tie: what a tree must gain over another to be better.
+    """
+    layout, roots = bins.layout, ALL_SPLITS if leaf is None else leaf.roots
     below: Callable[[int], BoolArray] = (lambda j: ALL_BELOW) if leaf is None else leaf.below
 
-    histograms = Histograms(codes, scores, layout, kept_bytes=kept_bytes)
+    def stump(sums: FloatArray, total: FloatArray, allowed: BoolArray) -> tuple[float, Node]:
+        return best_by_bins(bins, sums, total, tie=tie, allowed=allowed)
+
     values = np.empty(bins.n_splits)
-    each(lambda j: root_values(histograms.of(j), j, layout, tie, below(j), values), count=len(bins.features))
-    value, tree = stump(histograms.of(0).sum(axis=0), scores.sum(axis=0), roots)
+    each(lambda j: root_values(pairs.of(j), j, layout, tie, below(j), values), count=len(bins.features))
+    whole = pairs.of(0).sum(axis=0)
+    value, tree = stump(whole, side_totals(whole, 0, int(layout.starts[1])), roots)
     if values.max() <= value + tie:
         return tree
     root = int(np.argmax(values >= values.max() - tie))
     j, place = bins.locate(root)
     oks = (ALL_SPLITS, ALL_SPLITS) if leaf is None else below(j)[place]
     first, last = layout.starts[j], layout.starts[j + 1]
-    left, right = both_sides(histograms.of(j), bins.sent_left(root))
+    left, right = both_sides(pairs.of(j), bins.sent_left(root))
     then, otherwise = (
         stump(side, side_totals(side, first, last), ok)[1] for side, ok in zip((left, right), oks, strict=True)
     )
     return branch(bins.test(root), then, otherwise)
+
+
+def best_by_bins(
+    bins: Bins, sums: FloatArray, total: FloatArray, *, tie: float, allowed: BoolArray
+) -> tuple[float, Node]:
+    """The best tree of depth 1 or less, and its value, by the sums (all bins, A) of scores in each bin, and of all."""
+    value, split, left, right = best_stump(sums, total, bins.layout, tie, allowed)
+    return value, left if split < 0 else branch(bins.test(split), left, right)

@@ -1,0 +1,134 @@
+"""Who leads in the rounds of a large log.
+
+While all rows so far are early ones, which are in memory, leaders are chosen as in a small log. Later a leader is
+chosen from all rows so far, which takes two passes over them: where it settles, or else when they are twice as many.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from pacbandits.arrays import BoolArray, FloatArray
+from pacbandits.certificate.choosing import (
+    DOUBT_STANDARD_ERRORS,
+    LEADING_GROWTH_FACTOR,
+    MAX_CHOOSING_EPSILON,
+    MIN_ADVANTAGE_EPSILONS,
+    MIN_CHOOSING_EPSILON,
+    MIN_CLEAR_ADVANTAGE_EPSILONS,
+    MIN_CLEAR_ADVANTAGE_STANDARD_ERRORS,
+    lead_after,
+    marked_down,
+)
+from pacbandits.certificate.conventions import FIRST_BLOCK_ROWS
+from pacbandits.certificate.leaders import LOTTERY_MOVING, SINGLE_MOVING, Leaders
+from pacbandits.certificate.ledger import Ledger
+from pacbandits.certificate.summed.ledger import SummedLedger
+from pacbandits.policies.base import PartingClass, PolicyClass
+from pacbandits.policies.summing import attained
+from pacbandits.records import Log, Policy
+
+MAX_PARTS = 64  # leaves of a tree that is made simpler
+LATE_GROWTH_FACTOR = 2.0  # by which the data have grown since the last time when a leader is chosen by passes over them
+
+
+class Leading:
+    """What leaders are chosen by.
+
+    early: the early rows, numbered by round.
+    predictions (n, A): of these.
+    ledger: what is asked for sums over all rows.
+    policies: the class.
+    single: whether all weight has to end at one policy.
+    settled: the round from which on the leader stays, if there is one.
+    """
+
+    def __init__(
+        self,
+        early: Log,
+        predictions: FloatArray,
+        ledger: SummedLedger,
+        policies: PolicyClass,
+        *,
+        single: bool,
+        settled: int | None,
+    ) -> None:
+        self.early, self.predictions, self.ledger, self.policies = early, predictions, ledger, policies
+        self.single, self.settled = single, settled
+
+    def lead(self, *, sizes: Sequence[int], spared: int) -> Leaders:
+        """The leaders of all rounds; sizes (rounds,): what each was planned to have. spared: rounds that only teach."""
+        leaders = Leaders(moving=SINGLE_MOVING if self.single else LOTTERY_MOVING, settled=self.settled)
+        leader, last = None, FIRST_BLOCK_ROWS / LEADING_GROWTH_FACTOR
+        seen = np.concatenate([[0.0], np.cumsum(self.ledger.round_sizes)])
+        for number, size in enumerate(sizes):
+            before = self.early.rounds < number
+            if number > 0 and self._is_time(number, seen=float(seen[number]), last=last, early=before):
+                leader, last = self.choose(leader, number), float(seen[number])
+            known = self.early.contexts.take(np.flatnonzero(before)) if before.any() else self.early.contexts
+            leaders = leaders.followed_by(leader if number >= spared else None, known, size=size)
+            leader = leader if leaders.last is None else leaders.last
+        return leaders
+
+    def _is_time(self, number: int, *, seen: float, last: float, early: BoolArray) -> bool:
+        """Whether a leader is chosen before a round; seen: interactions until then, last: when one was chosen last."""
+        if self.settled is not None and number >= self.settled:
+            return number == self.settled
+        if self._all_early(number, early):
+            return seen >= LEADING_GROWTH_FACTOR * last
+        return self.settled is None and seen >= LATE_GROWTH_FACTOR * last
+
+    def _all_early(self, number: int, early: BoolArray) -> bool:
+        """Whether all rows before a round are early ones."""
+        return bool(self.early.weights[early].sum() == self.ledger.round_sizes[:number].sum())
+
+    def choose(self, leader: Policy | None, number: int) -> Policy:
+        """Who leads from a round on, after who led before."""
+        before = self.early.rounds < number
+        simple = self.settled is not None
+        if leader is None or self._all_early(number, before):
+            rows = np.flatnonzero(before)
+            if not rows.size:  # none of the rows before it is an early one
+                return self.policies.argmax(self.early.contexts, np.zeros((len(self.early), self.policies.n_actions)))
+            part = self.early.take(rows)
+            laid = Ledger.of(part, self.predictions[rows])
+            return lead_after(part, laid, self.policies, leader, single=self.single, simple=simple)
+        return self._choose_late(leader, number, simple=simple)
+
+    def _choose_late(self, leader: Policy, number: int, *, simple: bool) -> Policy:
+        """The same by all rows before the round, wherever they are."""
+        ledger, searched = self.ledger, self.ledger.summing.policies
+        gaps, squares = ledger.gaps(leader, before=number)
+        typical = float(np.sqrt(ledger.summing.totals(squares).mean()))
+        epsilon = min(max(typical, MIN_CHOOSING_EPSILON), MAX_CHOOSING_EPSILON)
+        favourite = searched.argmax(ledger.contexts, marked_down(gaps, squares, epsilon=epsilon))
+        advantage = -attained(searched, ledger.contexts, gaps, favourite)
+        error = float(np.sqrt(max(attained(searched, ledger.contexts, squares, favourite), 0.0)))
+        favourite = self._simplified(favourite, number) if simple else favourite
+        if not self.single:
+            return favourite if advantage > MIN_ADVANTAGE_EPSILONS * epsilon else leader
+        clear = max(MIN_CLEAR_ADVANTAGE_EPSILONS * epsilon, MIN_CLEAR_ADVANTAGE_STANDARD_ERRORS * error)
+        return favourite if advantage > clear else leader
+
+    def _simplified(self, favourite: Policy, number: int) -> Policy:
+        """The simplest policy that the rows before a round cannot tell from the favourite, if there are simpler ones.
+
+        Parts of the contexts that no early row is in stay as they are.
+        """
+        if not isinstance(self.policies, PartingClass):
+            return favourite
+        parts = self.policies.parts(favourite, self.early.contexts)
+        found, first = np.unique(parts, return_index=True)
+        n_parts = int(parts.max(initial=0)) + 1
+        if len(found) < n_parts or n_parts < 2:
+            return favourite
+        losses, squares = self.ledger.part_gaps(self.policies, favourite, before=number, n_parts=MAX_PARTS)
+        return self.policies.simplest(
+            favourite,
+            self.early.contexts.take(first),
+            losses[:n_parts],
+            squares[:n_parts],
+            standard_errors=DOUBT_STANDARD_ERRORS,
+        )

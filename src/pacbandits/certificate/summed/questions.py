@@ -1,0 +1,160 @@
+"""What is asked of the rows of a large log: wealth, gaps, and what a simpler policy would lose.
+
+Each row's log-wealth is rounded *down* to a multiple of 2^−bits and added as a whole number: rounding only lowers
+wealth, so that what it proves stays proven, and the sum is the same in any order. Estimates, which only serve to
+choose, are rounded to the nearest.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from pacbandits.arrays import FloatArray, IntArray
+from pacbandits.certificate.rows import Against, Rows, add_gaps, add_log_wealth
+from pacbandits.certificate.summed.setting import Setting
+from pacbandits.engines import Sums
+from pacbandits.errors import InputError
+from pacbandits.policies.base import PartingClass
+from pacbandits.policies.summing import IntSums, Summing, actions_on
+from pacbandits.records import Log, Policy
+
+MAX_WEALTH_BITS = 36
+ROWS_OF_MAX_BITS = 2**25  # more, and a sum of so many logarithms might not fit into 64 bits
+GAP_BITS, SQUARE_BITS = 24, 16
+MAX_GAP, MAX_SQUARE = 2.0**20, 2.0**40  # of a row; what is larger counts for that much where policies are chosen
+SIZE_SHIFT = 20  # by which numbers are cut whose sizes are added up, to see whether sums have room
+MAX_SIZE_SUM = 2**62 >> SIZE_SHIFT
+
+
+def wealth_bits(n_rows: int) -> int:
+    """To how many bits after the point the log-wealth of each of so many rows is rounded."""
+    return MAX_WEALTH_BITS - max(0, math.ceil(math.log2(n_rows / ROWS_OF_MAX_BITS)))
+
+
+@dataclass(frozen=True, eq=False)
+class WealthSums:
+    """The log-wealth of several experts: `Σ_i ⌊2^bits w_i log(1 + λ(ε − Z_i(π)))⌋`.
+
+    setting: what scores are made from.
+    summing: how a class adds them up.
+    policies, turns, moves: what policies are scored against, as in `rows.Against`.
+    stakes (K, rounds): λ of each expert.
+    share: how near λ(1 + M) comes to 1.
+    epsilon: ε.
+    bits: to which is rounded.
+    """
+
+    setting: Setting
+    summing: Summing
+    policies: tuple[Policy, ...]
+    turns: IntArray
+    moves: FloatArray
+    stakes: FloatArray
+    share: float
+    epsilon: float
+    bits: int
+
+    def begin(self) -> Sums:
+        width = len(self.stakes) * self.summing.policies.n_actions
+        return self.summing.zeros(width), np.zeros(1, dtype=np.int64)
+
+    def add(self, number: int, block: Log, sums: Sums) -> None:
+        rows = self.setting.rows_of(number, block)
+        actions = np.array([actions_on(policy, block.contexts) for policy in self.policies], dtype=np.int64)
+        against = Against(actions, self.turns, self.moves)
+        n, width = rows.propensities.shape
+        scores = np.empty((n, len(self.stakes) * width), dtype=np.int64)
+        wealth = np.empty((n, width))
+        for k, stakes in enumerate(self.stakes):
+            wealth[:] = 0.0
+            add_log_wealth(rows, against, stakes, self.share, self.epsilon, wealth, 0, n)
+            scores[:, k * width : (k + 1) * width] = np.floor(np.ldexp(wealth, self.bits))
+        self.summing.add(block.contexts, scores, sums[0])
+        sums[1][0] += _size_of(scores, width)
+
+
+def _size_of(scores: IntSums, width: int) -> int:
+    """About how much the largest of W scores of these rows comes to, without signs, cut by some bits."""
+    return int((np.abs(scores) >> SIZE_SHIFT).max(axis=1).sum()) if width else 0
+
+
+def check_room(sums: Sums) -> None:
+    """Raise where a sum of whole numbers may not have fitted into 64 bits."""
+    if sums[1][0] >= MAX_SIZE_SUM:
+        raise InputError("the logarithms of this log add up to more than can be counted; cut it into several")
+
+
+@dataclass(frozen=True, eq=False)
+class GapSums:
+    """Doubly robust gaps of policies against one, and their squares, over the rows of the rounds before one.
+
+    setting, summing: as above.
+    reference: the policy that others are compared with.
+    before: the round, counted from 0, whose rows and all later ones do not count.
+    """
+
+    setting: Setting
+    summing: Summing
+    reference: Policy
+    before: int
+
+    def begin(self) -> Sums:
+        return (self.summing.zeros(2 * self.summing.policies.n_actions),)
+
+    def add(self, number: int, block: Log, sums: Sums) -> None:
+        gaps, squares, mine = _row_gaps(self.setting, self.reference, self.before, number, block)
+        if mine.size:
+            scores = np.concatenate([_rounded(gaps, MAX_GAP, GAP_BITS), _rounded(squares, MAX_SQUARE, SQUARE_BITS)], 1)
+            self.summing.add(block.contexts.take(mine), scores, sums[0])
+
+
+@dataclass(frozen=True, eq=False)
+class PartSums:
+    """The same by the parts of all contexts on which a policy and the simpler ones made from it act alike.
+
+    policies: the class, which knows them.
+    n_parts: how many there are.
+    """
+
+    setting: Setting
+    policies: PartingClass
+    reference: Policy
+    before: int
+    n_parts: int
+
+    def begin(self) -> Sums:
+        shape = self.n_parts, self.policies.n_actions
+        return np.zeros(shape, dtype=np.int64), np.zeros(shape, dtype=np.int64)
+
+    def add(self, number: int, block: Log, sums: Sums) -> None:
+        gaps, squares, mine = _row_gaps(self.setting, self.reference, self.before, number, block)
+        if mine.size:
+            parts = self.policies.parts(self.reference, block.contexts.take(mine))
+            np.add.at(sums[0], parts, _rounded(gaps, MAX_GAP, GAP_BITS))
+            np.add.at(sums[1], parts, _rounded(squares, MAX_SQUARE, SQUARE_BITS))
+
+
+def _row_gaps(
+    setting: Setting, reference: Policy, before: int, number: int, block: Log
+) -> tuple[FloatArray, FloatArray, IntArray]:
+    """Gaps and squares (k, A) of the rows (k,) of a block that count, and which these are."""
+    rows = setting.rows_of(number, block)
+    gaps, squares = np.zeros_like(rows.propensities), np.zeros_like(rows.propensities)
+    mixture = np.require(block.propensities, requirements=("C", "W")) if block.least is None else _played_alone(rows)
+    add_gaps(rows, mixture, actions_on(reference, block.contexts), gaps, squares, 0, len(block))
+    mine = np.flatnonzero(rows.rounds < before)
+    return gaps[mine], squares[mine], mine
+
+
+def _played_alone(rows: Rows) -> FloatArray:
+    """Propensities (n, A) of played actions, and 1 for the others, which then count for nothing."""
+    out = np.ones_like(rows.propensities)
+    out[np.arange(len(out)), rows.actions] = rows.played
+    return out
+
+
+def _rounded(values: FloatArray, most: float, bits: int) -> IntSums:
+    return np.rint(np.ldexp(np.clip(values, -most, most), bits)).astype(np.int64)

@@ -1,0 +1,128 @@
+"""Policy classes that are searched by sums over rows: rows need not be in memory, and may be added up anywhere.
+
+A class says what its sums are: of decision trees, sums of scores by the bins of any two features; of policies on a
+finite set of contexts, by the context. Scores of rows are whole numbers (`pacbandits.engines`), so that sums are exact.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pacbandits.arrays import FloatArray, IntArray
+from pacbandits.errors import InputError
+from pacbandits.policies.base import FiniteSetClass, PolicyClass, total
+from pacbandits.records import Contexts, Policy
+
+IntSums = NDArray[np.int64]
+
+
+@runtime_checkable
+class Summing(Protocol):
+    """How the scores of rows are added up for a class, and what is found in their sums.
+
+    policies: asked as the class is, with sums in the place of scores.
+    contexts: what it is asked with.
+    """
+
+    @property
+    def policies(self) -> PolicyClass: ...
+    @property
+    def contexts(self) -> Contexts: ...
+
+    def zeros(self, width: int) -> IntSums:
+        """Nothing yet, for so many scores a row."""
+        ...
+
+    def add(self, contexts: Contexts, scores: IntSums, sums: IntSums) -> None:
+        """Add the scores (n, W) of rows in these contexts to the sums, in place."""
+        ...
+
+    def finish(self, sums: IntSums) -> FloatArray:
+        """The sums of all rows as `policies` takes them: the last axis is of the W scores."""
+        ...
+
+    def totals(self, sums: FloatArray) -> FloatArray:
+        """What each of the W scores (W,) of all rows comes to."""
+        ...
+
+
+@runtime_checkable
+class SummableClass(PolicyClass, Protocol):
+    """A policy class that is searched by sums over rows."""
+
+    def summing(self) -> Summing:
+        """How rows are added up for it."""
+        ...
+
+
+@runtime_checkable
+class Attaining(PolicyClass, Protocol):
+    """A class that is asked with sums in the place of scores, and says itself what a policy attains."""
+
+    def attained(self, scores: FloatArray, policy: Policy) -> float:
+        """What the scores of all rows sum to for a policy."""
+        ...
+
+
+def attained(policies: PolicyClass, contexts: Contexts, scores: FloatArray, policy: Policy) -> float:
+    """`Σ_i scores[i, π(c_i)]`, for scores (n, A) or what a class takes in their place."""
+    if isinstance(policies, Attaining):
+        return policies.attained(scores, policy)
+    return total(scores, policy(contexts))
+
+
+class SummingIds:
+    """Sums by the context of a finite set, of a class that knows them by their ids."""
+
+    def __init__(self, policies: FiniteSetClass) -> None:
+        self._policies, n = policies, policies.n_contexts
+        self._contexts = Contexts.of(np.zeros((n, 0)), ids=np.arange(n))
+
+    @property
+    def policies(self) -> PolicyClass:
+        return self._policies
+
+    @property
+    def contexts(self) -> Contexts:
+        return self._contexts
+
+    def zeros(self, width: int) -> IntSums:
+        return np.zeros((len(self._contexts), width), dtype=np.int64)
+
+    def add(self, contexts: Contexts, scores: IntSums, sums: IntSums) -> None:
+        np.add.at(sums, contexts.require_ids(below=len(self._contexts)), scores)
+
+    def finish(self, sums: IntSums) -> FloatArray:
+        return sums.astype(np.float64)
+
+    def totals(self, sums: FloatArray) -> FloatArray:
+        return sums.sum(axis=0)
+
+
+def summing(policies: PolicyClass) -> Summing:
+    """How rows are added up for a class.
+
+    Raises:
+        InputError: When it needs all rows at once.
+    """
+    if isinstance(policies, SummableClass):
+        return policies.summing()
+    if isinstance(policies, FiniteSetClass):
+        return SummingIds(policies)
+    raise InputError(
+        f"policies of this class ({type(policies).__name__}) are searched with all rows at once, and not by sums over "
+        "them; take trees of depth 2 or less, or a class over contexts with ids, or certify in memory, without --engine"
+    )
+
+
+def can_be_summed(policies: PolicyClass) -> bool:
+    """Whether a class is searched by sums over rows."""
+    return isinstance(policies, SummableClass | FiniteSetClass)
+
+
+def actions_on(policy: Policy, contexts: Contexts) -> IntArray:
+    """What a policy does in these contexts (n,)."""
+    return np.asarray(policy(contexts), dtype=np.int64)
