@@ -7,7 +7,7 @@ Everything is a sum over rows of whole numbers, so that it does not matter who a
 - its value Σ_a x_a/p_a is rounded down.
 
 Bits are chosen such that no sum exceeds 2^52: sums are whole numbers in doubles, too, and so is all that is added and
-subtracted when trees are searched. What rounding may have changed is on the safe side of the bracket (`bracket.py`).
+subtracted when trees are searched. What rounding may have changed is added to the bracket, on the safe side.
 """
 
 from __future__ import annotations
@@ -172,7 +172,7 @@ class Service:
 def score_rows(mass: IntArray, reference: IntArray, noise: FloatArray, floors: FloatArray, scales: FloatArray) -> int:
     """Turn weights (n, A) of those who take each action into costs rounded up, in place; return the value rounded down.
 
-    noise (n, A), or (1, A) for all rows. floors (2,): of the value, and of the design. scales (2,): of costs, of values.
+    noise (n, A), or (1, A) for all rows. floors (2,): of the value, of the design. scales (2,): of costs, of values.
     """
     n, n_actions = mass.shape
     x, p, costs, none = np.empty(n_actions), np.empty(n_actions), np.empty(n_actions), np.zeros(n_actions)

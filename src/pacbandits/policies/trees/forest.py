@@ -1,9 +1,9 @@
 """Many weighted trees asked about the same rows, however many they are.
 
-A tree of depth 2 has four leaves, and whether a row comes to one of them depends on the bins of two features: the root's
-and that of the test below. So the weight of all trees that take an action on a row is a sum over pairs of features of
-what stands in a table for the row's two bins: the histograms by which trees are found, read the other way round. Tables
-are made once, and a row takes as long for a thousand trees as for fifty.
+A tree of depth 2 has four leaves, and whether a row comes to one of them depends on the bins of two features: that of
+the root and that of the test below. So the weight of all trees that take an action on a row is a sum over pairs of
+features of what stands in a table for the row's two bins: the histograms by which trees are found, read the other way
+round. Tables are made once, and a row takes as long for a thousand trees as for fifty.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pacbandits.arrays import BoolArray, IntArray
 from pacbandits.compiled import kernel
 from pacbandits.errors import InputError
 from pacbandits.policies.trees.bins import Bins, Codes
-from pacbandits.policies.trees.tree import Node, TreePolicy
+from pacbandits.policies.trees.tree import Node, Test, TreePolicy
 from pacbandits.records import Policy
 
 ROWS_AT_ONCE = 2048  # whose sums stay in cache while all pairs of features are gone through
@@ -29,8 +29,8 @@ class Forest:
 
     starts (d + 1,): the first bin of each feature among all bins.
     pairs (P, 2): the pairs of features j ≤ k that leaves depend on.
-    table (all bins, all bins, A): for such a pair, the weight of the leaves at each action that two bins lead to; on the
-        diagonal of a feature what depends on it alone.
+    table (all bins, all bins, A): for such a pair, the weight of the leaves at each action that two bins lead to; on
+        the diagonal of a feature what depends on it alone.
     always (A,): the weight of trees that ask nothing.
     """
 
@@ -64,9 +64,9 @@ class Forest:
         _look_up(codes, self.starts, self.pairs, self.table, out)
 
 
-def _asked(bins: Bins, test: object) -> tuple[int, BoolArray]:
+def _asked(bins: Bins, test: Test) -> tuple[int, BoolArray]:
     """The feature of a test, and which of its bins pass."""
-    split = bins.places[test]  # pyright: ignore[reportArgumentType]
+    split = bins.places[test]
     return bins.locate(split)[0], bins.sent_left(split)
 
 
@@ -74,9 +74,8 @@ def _add_side(table: IntArray, bins: Bins, j: int, here: BoolArray, node: Node, 
     """Add one side of a root on feature j, where the root's bins are `here`; return the pair of features it lies in."""
     starts = bins.layout.starts
     k, passing = (j, np.ones_like(here)) if isinstance(node, int) else _asked(bins, node.test)
-    for below, leaf in ((passing, node if isinstance(node, int) else node.then), (~passing, _other(node))):
-        if leaf is None:
-            continue
+    outcomes = (node, node) if isinstance(node, int) else (node.then, node.otherwise)
+    for below, leaf in zip((passing, ~passing), outcomes, strict=True):
         if not isinstance(leaf, int):
             raise InputError("a forest is made of trees of depth 2 or less")
         if j == k:
@@ -87,10 +86,6 @@ def _add_side(table: IntArray, bins: Bins, j: int, here: BoolArray, node: Node, 
             first, second = (mine, theirs) if j < k else (theirs, mine)
             table[first[:, None], second, leaf] += weight
     return min(j, k), max(j, k)
-
-
-def _other(node: Node) -> Node | None:
-    return None if isinstance(node, int) else node.otherwise
 
 
 @kernel
