@@ -118,8 +118,8 @@ def price_by_argmax(policies: PolicyClass, *, max_calls: int = 30, precision: fl
             upper = min(upper, hull.bound()[0])
         order: IntArray = np.argsort(-hull.ratios(), kind="stable")
         ranked = tuple(found[int(i)] for i in order)
-        attained = float(hull.ratios()[order[0]])
-        return Price(upper * (1.0 + _PRICE_ROUNDING), lambda: ranked, lambda: attained, oracle_calls=len(found))
+        best = float(hull.ratios()[order[0]])
+        return Price(upper * (1.0 + _PRICE_ROUNDING), lambda: ranked, lambda: best, oracle_calls=len(found))
 
     return price
 
