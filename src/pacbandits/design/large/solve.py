@@ -31,7 +31,7 @@ from pacbandits.policies.summing import Summing, attained, summing
 from pacbandits.progress import Progress, listener
 from pacbandits.records import Contexts, Design, Policy
 
-SAMPLE_ROWS = 2**16
+SAMPLE_ROWS = 2**14  # the sample's own error is taken back by what is summed over all contexts
 LARGE_TOLERANCE = 0.05
 # Once the sample is corrected, it is solved to this share of the relative gap that is asked for; the rest is left to
 # chance. Before that, to the gap itself: chance is larger then anyhow.
@@ -90,6 +90,8 @@ def solve_large_design(
     max_passes: how often all contexts are gone through at the most.
     """
     instance(task, LargeTask, name="task")
+    if engine is not None:
+        instance(engine, Engine, name="engine", remedy="leave it out for the cores of this machine")
     tolerance = positive(tolerance, name="tolerance")
     most = whole_number(max_passes, name="max_passes", least=2)
     whole = whole_number(sample_rows, name="sample_rows", least=1)
@@ -103,7 +105,8 @@ class _Asking:
     def __init__(self, task: LargeTask, engine: Engine, tolerance: float, *, sample_rows: int, tell: Progress) -> None:
         self.task, self.engine, self.tolerance, self.tell = task, engine, tolerance, tell
         self.summing: Summing = summing(task.policies)
-        self.n = task.source.n_rows
+        self.source = task.rows
+        self.n = self.source.n_rows
         self.rows = sampled_rows(self.n, sample_rows)
         self.passes = 0
         self.lower, self.upper = 0.0, np.inf
@@ -152,7 +155,7 @@ class _Asking:
         """The first pass: what policies earn, the reference, and the sample."""
         task, n_actions = self.task, self.task.policies.n_actions
         bits = bits_below(float(self.n))
-        like = next(iter(task.source.blocks(0, 1))).contexts
+        like = next(iter(self.source.blocks(0, 1))).contexts
         question = Worth(self.summing, task.means, task.reference, n_actions, bits, self.rows, like.n_features)
         sums = self._ask(question, what="adding up what policies earn")
         worth = self.summing.finish(sums[0])
@@ -208,7 +211,7 @@ class _Asking:
 
     def _ask(self, question: Worth | Service, *, what: str) -> Sums:
         self.passes += 1
-        return self.engine.ask(self.task.source, question, what=what)
+        return self.engine.ask(self.source, question, what=what)
 
 
 def sampled_rows(n_rows: int, most: int) -> IntArray:

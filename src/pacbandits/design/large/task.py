@@ -12,9 +12,10 @@ from pacbandits.arrays import FloatArray, floats
 from pacbandits.checks import instance, settle
 from pacbandits.design.scale import Scale
 from pacbandits.engines.base import Source
+from pacbandits.engines.memory import ContextsSource, LogSource
 from pacbandits.errors import InputError
 from pacbandits.policies.base import PolicyClass, check_class
-from pacbandits.records import Contexts, Policy, check_policy
+from pacbandits.records import Contexts, Log, Policy, check_policy
 
 OfContexts = Callable[[Contexts], FloatArray]
 
@@ -24,7 +25,8 @@ class LargeTask:
     """`min_p max_π V_π(p; q)/d(Δ_π)²` over a class, where every row of a source is a context and all count alike.
 
     policies: Π, a class that is searched by sums over rows.
-    source: the contexts; of its rows nothing else is looked at.
+    source: the contexts, or where they come from; of the rows of a log nothing else is looked at, not even how often
+        each of them occurred.
     means: makes mean rewards (n, A) in [0, 1] of any n contexts, such as `predict` of a fitted reward model; the gap of
         a policy is what it earns less than q by these.
     scale: d.
@@ -34,7 +36,7 @@ class LargeTask:
     """
 
     policies: PolicyClass
-    source: Source
+    source: Source | Contexts | Log
     means: OfContexts = field(kw_only=True)
     scale: Scale = field(kw_only=True)
     reference: Policy | None = field(kw_only=True, default=None)
@@ -47,12 +49,21 @@ class LargeTask:
             raise InputError(
                 "over many contexts some policies hardly differ: the scale needs an epsilon above 0, got 0"
             )
+        if not isinstance(self.source, Contexts | Log):
+            instance(self.source, Source, name="source", remedy="Contexts will do")
         if self.reference is not None:
             check_policy(self.reference, name="reference")
         for name, given in (("means", self.means), ("noise", self.noise)):
             if given is not None and not callable(given):
                 raise InputError(f"{name} must be a function of contexts, got {type(given).__name__}")
         settle(self, floor=check_floor(self.floor, n_actions=check_class(self.policies).n_actions))
+
+    @property
+    def rows(self) -> Source:
+        """Where the contexts come from."""
+        if isinstance(self.source, Contexts):
+            return ContextsSource(self.source)
+        return LogSource(self.source) if isinstance(self.source, Log) else self.source
 
 
 def shares(made: OfContexts, contexts: Contexts, *, n_actions: int, name: str) -> FloatArray:
