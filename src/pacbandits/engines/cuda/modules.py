@@ -1,0 +1,31 @@
+"""The kernels of a card: sources beside this file, compiled on first use for the numbers that they are told."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from pacbandits.engines.cuda.card import cupy
+
+SOURCES = Path(__file__).parent / "kernels"
+USUAL_SHARED_BYTES = 48 * 1024  # of a block; more has to be asked for
+
+
+@cache
+def function(name: str, kernel: str, **told: int) -> Any:
+    """A kernel of `kernels/NAME.cu`, compiled with these names defined; products are never fused with sums."""
+    cp = cupy()
+    options = ("-std=c++17", "--fmad=false", *(f"-D{key}={value}" for key, value in sorted(told.items())))
+    source = (SOURCES / f"{name}.cu").read_text(encoding="utf-8")
+    found = cp.RawModule(code=source, options=options).get_function(kernel)
+    most = cp.cuda.Device().attributes["MaxSharedMemoryPerBlockOptin"] - found.shared_size_bytes
+    if most > USUAL_SHARED_BYTES:
+        found.max_dynamic_shared_size_bytes = most
+    return found
+
+
+@cache
+def multiprocessors() -> int:
+    """How many the card has."""
+    return int(cupy().cuda.Device().attributes["MultiProcessorCount"])
