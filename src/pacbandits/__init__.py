@@ -33,6 +33,9 @@ if TYPE_CHECKING:
     from pacbandits.design import Shifted as Shifted
     from pacbandits.design import Solution as Solution
     from pacbandits.design import solve_design as solve_design
+    from pacbandits.design.large import LargeSolution as LargeSolution
+    from pacbandits.design.large import LargeTask as LargeTask
+    from pacbandits.design.large import solve_large_design as solve_large_design
     from pacbandits.errors import InputError as InputError
     from pacbandits.experiment.auditing import Audit as Audit
     from pacbandits.experiment.auditing import audit as audit
@@ -147,6 +150,7 @@ _HOMES: dict[str, tuple[str, ...]] = {
         "Solution",
         "solve_design",
     ),
+    "design.large": ("LargeSolution", "LargeTask", "solve_large_design"),
     "errors": ("InputError",),
     "experiment.auditing": ("Audit", "audit"),
     "experiment.experiment": ("Experiment", "list_experiments"),
@@ -292,6 +296,8 @@ __all__ = [
     "GuardrailRule",
     "InputError",
     "Interval",
+    "LargeSolution",
+    "LargeTask",
     "LateRule",
     "Learned",
     "Learning",
@@ -363,6 +369,7 @@ __all__ = [
     "save_problem",
     "save_state",
     "solve_design",
+    "solve_large_design",
     "to_python",
     "to_rules",
     "to_sql",

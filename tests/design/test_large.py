@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -19,6 +19,7 @@ from pacbandits.engines import ContextsSource, Local
 from pacbandits.engines.base import count_blocks
 from pacbandits.policies.summing import summing
 from pacbandits.policies.trees.forest import Forest
+from pacbandits.policies.trees.limits import TreeLimits
 from pacbandits.policies.trees.tree import Branch, Is, TreePolicy
 
 EPSILON = 0.05
@@ -132,7 +133,7 @@ class Uneven(ContextsSource):
 
 
 def test_few_passes_do_and_every_way_of_adding_up_gives_the_same_bits():
-    contexts = people(200_000, features=2)
+    contexts = people(140_000, features=2)
     policies, means = trees_for(contexts, n_actions=3, bins=8), Means(4, 3)
 
     def solve(source, cores):
@@ -149,7 +150,7 @@ def test_few_passes_do_and_every_way_of_adding_up_gives_the_same_bits():
 
 
 def test_correcting_the_sample_narrows_the_bracket_that_it_left():
-    contexts = people(60_000)
+    contexts = people(30_000)
     task = LargeTask(trees_for(contexts), ContextsSource(contexts), means=Means(5, 4), scale=Clipped(EPSILON))
     first = solve_large_design(task, sample_rows=400, max_passes=2)
     assert not first.converged
@@ -240,6 +241,28 @@ def test_nothing_to_learn_is_said():
     found = solve_large_design(one)
     assert (found.lower, found.upper, found.gap) == (0.0, 0.0, 0.0)
     assert "nothing to learn" in found.note
+
+
+def test_a_rounded_frontier_keeps_the_bracket_true():
+    """With few points a side the frontier is rounded outward, and lines through sums bound what it overstates."""
+    contexts = people(3_000)
+    exact = trees_for(contexts)
+    few = Trees(exact.bins, n_actions=4, limits=TreeLimits(pairs=1, side_points=5))
+    task = LargeTask(few, contexts, means=Means(1, 4), scale=Shifted(EPSILON, 0.5))
+    found = solve_large_design(task, sample_rows=500, max_passes=3)
+    whole = in_memory(replace(task, policies=exact), contexts, reference=found.design.reference)
+    price = price_propensities(whole, found.design.propensities(contexts))
+    assert price.attained <= found.upper
+    gaps = whole.possible.gaps
+    assert not few.frontier(contexts, whole.possible.objective.costs(np.full((3_000, 4), 0.25)), -gaps).exact
+    assert found.lower <= solve_design(whole, tolerance=0.05).upper
+
+
+def test_sums_that_would_not_fit_are_refused_beforehand(monkeypatch):
+    contexts = people(100)
+    monkeypatch.setattr("pacbandits.design.large.solve.free_memory_bytes", lambda: 20_000)
+    with pytest.raises(InputError, match=r"sums over contexts would take .* MB.*take fewer features"):
+        solve_large_design(LargeTask(trees_for(contexts), contexts, means=Means(1, 4), scale=Clipped(EPSILON)))
 
 
 def test_a_sample_is_spread_over_all_rows():

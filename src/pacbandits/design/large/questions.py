@@ -15,16 +15,19 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
 from pacbandits.allocation import fill_row
 from pacbandits.arrays import FloatArray, IntArray
 from pacbandits.compiled import kernel
+from pacbandits.design.large.on_card import serve_on_card
 from pacbandits.design.large.task import OfContexts, shares
 from pacbandits.design.objective import fill_costs
 from pacbandits.engines.base import ROWS_PER_BLOCK, Sums
+from pacbandits.engines.cuda.serving import MOST_ACTIONS
+from pacbandits.engines.cuda.stretch import Stretch
 from pacbandits.policies.summing import IntSums, Summing
 from pacbandits.policies.trees.bins import Bins, Codes
 from pacbandits.policies.trees.forest import Forest
@@ -156,6 +159,17 @@ class Service:
             mass[rows, policy(contexts)] += weight
         sums[1][0] += self._score(contexts, mass)
         summing.add(contexts, mass, sums[0])
+
+    def can_use_card(self) -> bool:
+        """Whether a CUDA card can answer: of trees, with not too many actions."""
+        return self.forest is not None and self.n_actions <= MOST_ACTIONS
+
+    def add_on_card(self, stretch: Stretch, sums: tuple[Any, ...]) -> None:
+        """The same as `add`, for rows on a card."""
+        summing, forest = self.summing, self.forest
+        assert isinstance(summing, CodedSumming)
+        assert forest is not None
+        serve_on_card(self, stretch, sums, bins=summing.bins, forest=forest)
 
     def _score(self, contexts: Contexts, mass: IntArray) -> int:
         """Turn the weights (n, A) of those who take each action into costs, in place; return the value of all rows."""

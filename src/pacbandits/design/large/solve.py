@@ -16,6 +16,7 @@ import numpy as np
 
 from pacbandits.arrays import FloatArray, IntArray
 from pacbandits.checks import instance, positive, whole_number
+from pacbandits.compiled import cores
 from pacbandits.design.columns import solve_columns
 from pacbandits.design.enumerated import relative_gap
 from pacbandits.design.large.questions import Service, Worth, bits_below, whole_weights
@@ -27,7 +28,10 @@ from pacbandits.design.solve import action_seekers, find_stranger
 from pacbandits.design.task import DesignTask
 from pacbandits.engines.base import Engine, Sums
 from pacbandits.engines.local import Local
-from pacbandits.policies.summing import Summing, attained, summing
+from pacbandits.errors import InputError
+from pacbandits.machine import free_memory_bytes
+from pacbandits.policies.base import CostedClass, PolicyClass
+from pacbandits.policies.summing import Summing, attained, can_be_summed, summing
 from pacbandits.progress import Progress, listener
 from pacbandits.records import Contexts, Design, Policy
 
@@ -104,7 +108,7 @@ class _Asking:
 
     def __init__(self, task: LargeTask, engine: Engine, tolerance: float, *, sample_rows: int, tell: Progress) -> None:
         self.task, self.engine, self.tolerance, self.tell = task, engine, tolerance, tell
-        self.summing: Summing = summing(task.policies)
+        self.summing: Summing = summing_of(task.policies)
         self.source = task.rows
         self.n = self.source.n_rows
         self.rows = sampled_rows(self.n, sample_rows)
@@ -212,6 +216,28 @@ class _Asking:
     def _ask(self, question: Worth | Service, *, what: str) -> Sums:
         self.passes += 1
         return self.engine.ask(self.source, question, what=what)
+
+
+def summing_of(policies: PolicyClass) -> Summing:
+    """How rows are added up for a class.
+
+    Raises:
+        InputError: When it needs all rows at once, or its sums would not fit into memory.
+    """
+    if not can_be_summed(policies):
+        raise InputError(
+            f"policies of this class ({type(policies).__name__}) are searched with all rows at once; take trees of "
+            "depth 2 or less, or a class over contexts with ids, or solve_design with contexts in memory"
+        )
+    found = summing(policies)
+    # One for each core, the total, and those that are searched: of gaps, of costs, of both, and the correction.
+    needed, free = found.zeros(policies.n_actions + 1).nbytes * (cores() + 8), free_memory_bytes()
+    if free is not None and needed > free:
+        lighter = policies.lighter if isinstance(policies, CostedClass) else "take a smaller class"
+        raise InputError(
+            f"sums over contexts would take {needed / 1e6:,.0f} MB of the {free / 1e6:,.0f} MB that are free; {lighter}"
+        )
+    return found
 
 
 def sampled_rows(n_rows: int, most: int) -> IntArray:

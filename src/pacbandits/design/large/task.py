@@ -53,9 +53,9 @@ class LargeTask:
             instance(self.source, Source, name="source", remedy="Contexts will do")
         if self.reference is not None:
             check_policy(self.reference, name="reference")
-        for name, given in (("means", self.means), ("noise", self.noise)):
-            if given is not None and not callable(given):
-                raise InputError(f"{name} must be a function of contexts, got {type(given).__name__}")
+        _check_function(self.means, name="means")
+        if self.noise is not None:
+            _check_function(self.noise, name="noise")
         settle(self, floor=check_floor(self.floor, n_actions=check_class(self.policies).n_actions))
 
     @property
@@ -64,6 +64,11 @@ class LargeTask:
         if isinstance(self.source, Contexts):
             return ContextsSource(self.source)
         return LogSource(self.source) if isinstance(self.source, Log) else self.source
+
+
+def _check_function(given: object, *, name: str) -> None:
+    if not callable(given) or isinstance(given, type):
+        raise InputError(f"{name} must be a function of contexts, got {type(given).__name__}")
 
 
 def shares(made: OfContexts, contexts: Contexts, *, n_actions: int, name: str) -> FloatArray:
