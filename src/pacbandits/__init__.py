@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from pacbandits.exports import to_rules as to_rules
     from pacbandits.exports import to_sql as to_sql
     from pacbandits.logs import from_open_bandit as from_open_bandit
+    from pacbandits.logs import open_contexts as open_contexts
     from pacbandits.logs import read_log as read_log
     from pacbandits.options import About as About
     from pacbandits.planning import Affordable as Affordable
@@ -169,6 +170,7 @@ _HOMES: dict[str, tuple[str, ...]] = {
     ),
     "logs": (
         "from_open_bandit",
+        "open_contexts",
         "read_log",
     ),
     "options": ("About",),
@@ -356,6 +358,7 @@ __all__ = [
     "measure",
     "measure_realizable",
     "measure_worth",
+    "open_contexts",
     "outlook",
     "plan",
     "policy_class",

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from instances import make_instance
-from pacbandits import Contexts, InputError, Linear, Trees
+from pacbandits import Contexts, InputError, Linear, Trees, open_contexts
 from pacbandits.compiled import using_cores
 from pacbandits.design import Clipped, DesignTask, Objective, Shifted, price_propensities, solve_design
 from pacbandits.design.large import LargeTask, solve_large_design
@@ -147,6 +147,19 @@ def test_few_passes_do_and_every_way_of_adding_up_gives_the_same_bits():
     assert (one.lower, one.upper, one.passes) == (two.lower, two.upper, two.passes)
     assert one.design.support == two.design.support
     assert np.array_equal(one.design.weights, two.design.weights)
+
+
+def test_files_give_the_same_bits_as_memory(tmp_path):
+    contexts = people(70_000, features=2)
+    contexts.write(tmp_path / "people.parquet")
+    policies, means = trees_for(contexts, n_actions=3), Means(4, 3)
+
+    def solve(source):
+        return solve_large_design(LargeTask(policies, source, means=means, scale=Clipped(0.1)), sample_rows=500)
+
+    here, there = solve(contexts), solve(open_contexts(tmp_path / "people.parquet", features=contexts.names))
+    assert (here.lower, here.upper, here.passes) == (there.lower, there.upper, there.passes)
+    assert here.design.support == there.design.support
 
 
 def test_correcting_the_sample_narrows_the_bracket_that_it_left():
