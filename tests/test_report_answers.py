@@ -9,7 +9,7 @@ import pytest
 
 import pacbandits as pb
 from pacbandits.certificate.learning import Learning
-from pacbandits.certificate.values import Interval
+from pacbandits.certificate.worth import Interval
 from pacbandits.report.summary import summarise
 
 

@@ -16,9 +16,13 @@ from typing import Any, cast
 from pacbandits.arrays import plain_number
 from pacbandits.certificate import AsymptoticCertificate, Certificate, Claim, Verdict, learn_class
 from pacbandits.certificate.rule import follow_rule, learn_again
+from pacbandits.certificate.summed.laying import watched_rows
+from pacbandits.certificate.summed.verify import verify_source
 from pacbandits.certificate.verify import verify as verify_betting
 from pacbandits.certificate.watching import Check, alarm_words, look
 from pacbandits.checks import instance, path_of
+from pacbandits.engines import Engine, Local, LogSource, Source
+from pacbandits.engines.registry import STREAM, THREADS, using_engine
 from pacbandits.errors import InputError, count_of, nearest, one_line, plain
 from pacbandits.exports.deployed import DeployedPolicy
 from pacbandits.json_files import MAX_JSON_BYTES, json_text, parse_json, read_json
@@ -53,6 +57,9 @@ def _betting(
 ) -> Verdict:
     """Every figure computed anew; then class, model, stakes and leaders derived again, as far as they follow."""
     log = c.of(log)
+    if c.summed:
+        source = LogSource(log)
+        return verify_source(c, source, policies, engine=Local(THREADS), contexts=contexts, model=model)[0]
     verdict = verify_betting(c, log, policies, model=model)
     if not verdict.good:
         return verdict
@@ -127,19 +134,21 @@ class Proof:
 
 def verify(
     certificate: Claim,
-    log: Log,
+    log: Log | Source,
     policies: PolicyClass,
     *,
     contexts: Contexts | None = None,
     model: RewardModel | None = None,
+    engine: Engine | str = STREAM,
 ) -> Verdict:
     """Recheck a certificate of any kind against its log, independently of the code that made it.
 
     certificate: what is claimed.
-    log: the log it was made from.
+    log: the log it was made from; or its files, opened by `open_set`, if it was made by sums over rows.
     policies: the class it speaks of.
     contexts: those that a certificate of linear rewards speaks of, or that a class was learnt from before the log.
     model: the reward model, for certificates whose own cannot be made from its description.
+    engine: who adds up over the rows of files.
 
     >>> import pacbandits as pb
     >>> problem = pb.load_problem("two-of-many:actions=6,policies=40")
@@ -160,9 +169,11 @@ def verify(
     if certificate.policy.n_actions != check_class(policies).n_actions:
         words = f"the certified policy is for {count_of(certificate.policy.n_actions, 'action')}, the class for"
         return Verdict((f"{words} {policies.n_actions:,}",), None)
+    if not isinstance(log, Log):
+        return _verify_files(certificate, log, policies, contexts, model, engine)
     check_memory(policies, len(check_log(log)))
     verdict = kind.recheck(certificate, log, policies, contexts, model)
-    verdict = _with_a_look(verdict, certificate, certificate.of(log))
+    verdict = _with_a_look(verdict, certificate, watched_rows(certificate, certificate.of(log)))
     if verdict.good and len(log) > certificate.rows:
         more = (
             f"the log has gone on since, by {count_of(len(log) - certificate.rows, 'row')} that the claim does without"
@@ -172,6 +183,26 @@ def verify(
             verdict = replace(verdict, trusted=(*verdict.trusted, f"{more}: it had been planned to end there"))
         else:
             verdict = replace(verdict, checked=(*verdict.checked, more))
+    return replace(verdict, faults=tuple(one_line(fault) for fault in verdict.faults))
+
+
+def _verify_files(
+    certificate: Claim,
+    source: Source,
+    policies: PolicyClass,
+    contexts: Contexts | None,
+    model: RewardModel | None,
+    engine: Engine | str,
+) -> Verdict:
+    """The same by sums over the rows of files."""
+    if not isinstance(certificate, Certificate) or not certificate.summed:
+        raise InputError(
+            "this certificate was made of rows in memory, and is rechecked with all of them there; read them by "
+            "read_log, or verify without --engine"
+        )
+    with using_engine(engine) as who:
+        verdict, surveyed = verify_source(certificate, source, policies, engine=who, contexts=contexts, model=model)
+    verdict = _with_a_look(verdict, certificate, surveyed.watched)
     return replace(verdict, faults=tuple(one_line(fault) for fault in verdict.faults))
 
 

@@ -12,7 +12,16 @@ from pacbandits.certificate.rows import Against, Rows, add_gaps, add_log_wealth,
 from pacbandits.engines import Local, LogSource
 from pacbandits.engines.cuda import CudaEngine, Stretch, available
 from pacbandits.engines.cuda.card import why_not
-from pacbandits.engines.cuda.plan import PAIR, SELF, plan_items, plan_jobs, plan_passes
+from pacbandits.engines.cuda.plan import (
+    PAIR,
+    SELF,
+    cell_bytes,
+    plan_items,
+    plan_jobs,
+    plan_passes,
+    tile_bytes,
+    tile_rows,
+)
 from pacbandits.engines.cuda.scores import CardRows, block_threads, gaps, log_wealth, values
 from pacbandits.engines.cuda.trees import SmallTree
 from pacbandits.errors import InputError
@@ -112,6 +121,16 @@ def test_few_rows_get_a_pass_for_each_feature() -> None:
     assert len(plan_passes((32,) * 10, rows=10**7)) == 5
     assert len(plan_passes((32,) * 10, rows=10**4)) == 9
     assert len(plan_passes((256,) * 10, rows=10**8)) == 9
+
+
+def test_cells_and_tiles_fill_shared_memory() -> None:
+    shared = 76_800  # a third of an H200's, for a block
+    assert cell_bytes(shared, most_bins=32) == 1 << 16
+    rows = tile_rows(shared, cells=1 << 13, slab=10, words=2)
+    assert rows == 60
+    assert (1 << 16) + tile_bytes(rows, slab=10, words=2) <= shared < (1 << 16) + tile_bytes(64, slab=10, words=2)
+    assert cell_bytes(33_000, most_bins=256) == 1 << 16  # 16 threads, however little there is
+    assert tile_rows(33_000, cells=1 << 13, slab=10, words=2) == 8
 
 
 def test_too_many_actions_are_refused() -> None:
@@ -314,9 +333,9 @@ def drawn_rows(n: int, actions: int, leaders: int) -> tuple[Rows, Against, Any]:
         propensities=propensities,
         predictions=rng.random((n, actions)).round(2),
     )
-    moves = np.where(rng.random((9, leaders)) < 0.5, rng.random((9, leaders)), 0.0)
+    moves = np.where(rng.random((9, leaders)) < 0.5, rng.random((9, leaders)) / leaders, 0.0)
     turns = rng.integers(-1, leaders, 9)
-    stakes = rng.choice([0.0, 1e-9, 1e-3, 0.1, 0.7], size=9)
+    stakes = rng.choice([0.0, 1e-9, 1e-3, 0.1, 0.4], size=9)
     stakes[:2] = 0.3, 0.01
     return rows, Against(rng.integers(0, actions, (leaders, n)), turns, moves), stakes
 
@@ -346,6 +365,7 @@ def test_log_wealth_is_that_of_the_processor_or_a_quantum_less(n: int, actions: 
         rows = rows._replace(predictions=rows.predictions.astype(np.float32).astype(np.float64))
     wealth = np.zeros((n, actions))
     add_log_wealth(rows, against, stakes, 0.9, 0.05, wealth, 0, n)
+    assert np.isfinite(wealth).all()
     want = np.floor(np.ldexp(wealth, 36)).astype(np.int64)
     sizes = cp.zeros(n, dtype=cp.int64)
     found = log_wealth(

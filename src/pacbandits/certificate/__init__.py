@@ -13,8 +13,9 @@ from pacbandits.certificate.leaders import Leaders
 from pacbandits.certificate.learning import Learning, LearntClass, learn_class
 from pacbandits.certificate.ledger import Ledger
 from pacbandits.certificate.making import Evidence, make_certificate
-from pacbandits.certificate.values import Interval, Worth, evaluate, measure_worth
+from pacbandits.certificate.values import evaluate, measure_worth
 from pacbandits.certificate.verify import Verdict, verify
+from pacbandits.certificate.worth import Interval, Worth
 
 __all__ = [
     "AsymptoticCertificate",

@@ -221,7 +221,7 @@ class Certificate(Claim):
             "ordered": self.ordered,
             "shuffled": self.shuffled,
             "units": self.units,
-            **({"summed": True} if self.summed else {}),
+            "summed": self.summed,
         }
 
     @classmethod

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Unpack
+from typing import Unpack, cast
 
 import numpy as np
 
@@ -13,6 +13,8 @@ from pacbandits.certificate.choosing import end_that_pays, find_favourite, infor
 from pacbandits.certificate.claim import check_asked, check_distance_or_best, rounded_up
 from pacbandits.certificate.conventions import (
     EXPERT_STAKES,
+    FIRST_EPSILON,
+    MAX_TRIED_DISTANCES,
     arrange,
     delta_part,
     has_rounds,
@@ -23,28 +25,36 @@ from pacbandits.certificate.conventions import (
 from pacbandits.certificate.learning import LearntClass, has_order, learn_from_blocks
 from pacbandits.certificate.ledger import Ledger
 from pacbandits.certificate.making import Evidence, make_certificate
+from pacbandits.certificate.summed.certify import certify_source, certify_surveyed
+from pacbandits.certificate.summed.front import Files, are_files, as_engine_reads, is_large, open_files
+from pacbandits.certificate.summed.laying import Surveyed, learn_policies, survey_for
 from pacbandits.checks import flag, instance
 from pacbandits.confidence import check_delta
+from pacbandits.engines import Engine, Local, LogSource, Source
+from pacbandits.engines.registry import STREAM, THREADS, using_engine
 from pacbandits.errors import InputError
 from pacbandits.logs.frames import DataFrame, log_of
 from pacbandits.logs.reading import Reading, check_arguments
+from pacbandits.logs.sets import FileSet
 from pacbandits.policies import Restrictions
 from pacbandits.policies.base import PolicyClass
 from pacbandits.policies.costs import Searches, check_memory
+from pacbandits.policies.summing import can_be_summed
 from pacbandits.records import Contexts, Log
 from pacbandits.rewards import RewardModel, check_model, first_model, predict_by_round
 
 DEFAULT_CLASS = "trees:depth=2"
 DEFAULT_DELTA = 0.05
-FIRST_EPSILON = 0.05  # of rewards in [0, 1], from which the smallest that a log proves is looked for
-MAX_TRIED_DISTANCES = 6  # until it is found
 CERTIFICATE_SEARCHES = Searches(argmaxes=20, frontiers=6)  # as counted on logs of trees; up to twice as many
 
-_OWN_ARGUMENTS = ("policies", "epsilon", "delta", "contexts", "restrictions", "model", "ordered", "shuffle", "single")
+_OWN_ARGUMENTS = (
+    *("policies", "epsilon", "delta", "contexts", "restrictions", "model", "ordered", "shuffle", "single"),
+    "engine",
+)
 
 
 def certify(
-    log: Log | DataFrame,
+    log: Log | DataFrame | Files | FileSet,
     policies: PolicyClass | LearntClass | str = DEFAULT_CLASS,
     *,
     epsilon: float | None = None,
@@ -55,11 +65,13 @@ def certify(
     ordered: bool = False,
     shuffle: bool = False,
     single: bool = False,
+    engine: Engine | str | None = None,
     **reading: Unpack[Reading],
 ) -> Certificate:
     """What the log proves of the policy it favours.
 
-    log: what was seen and done, with propensities; or a data frame of it.
+    log: what was seen and done, with propensities; or a data frame of it; or files, by their names or patterns of
+        such, which are read bit by bit and may be larger than memory.
     policies: the class to search, fixed before the log was seen, or what `learn_class` made; or the name of a class.
     epsilon: how near to the best, in the units of rewards, 0 for the best; without it, as near as the log proves.
     delta: with what probability of being wrong.
@@ -69,6 +81,7 @@ def certify(
     ordered: whether the rows stand in the order in which they occurred.
     shuffle: whether neither propensities nor the end of the log depended on earlier rows, so that any order will do.
     single: whether a lottery between policies will not do.
+    engine: who adds up over rows: `threads`, `stream`, `dask`, `cuda`, or one that was made; all give the same answer.
     reading: which columns of a data frame are what, as for `read_log`.
 
     >>> import pacbandits as pb
@@ -89,6 +102,10 @@ def certify(
     Where rewards are late (`Log.known`), those not in count at their worst; a certificate may then be of the first
     rounds alone, whose rewards are in.
 
+    Logs of more than 262,144 rows, and those for which an engine is named, are certified by sums of whole numbers over
+    rows: `pacbandits.certificate.summed` says what is then learnt from which rows. That needs trees of depth 2 at the
+    most, or a class over contexts with ids.
+
     What speaks against the assumptions, signs of drift or of a mismatch of the sample ratio, is looked for, and the
     certificate's `checks` tell what was found. A class that is given by its name is learnt as by `learn_class`, which
     also hands it out: `verify` needs it.
@@ -96,10 +113,38 @@ def certify(
     check_arguments(reading, of="certify", others=_OWN_ARGUMENTS)
     if contexts is not None and not isinstance(policies, str):
         raise InputError("contexts are for a class that is given by its name; leave them out")
-    ordered, log = ordered if reading.get("time") is None else True, _read(log, reading)
+    ordered = ordered if reading.get("time") is None else True
+    in_order, any_order = flag(ordered, name="ordered"), flag(shuffle, name="shuffle")
+    source = _source(log, reading, named=engine is not None)
+    if source is not None:
+        with using_engine(STREAM if engine is None else engine) as who:
+            told = next(iter(source.blocks(0, 1)))
+            check_asked_early(told, epsilon, delta)
+            made = certify_source(
+                as_engine_reads(source, who.name),
+                _restricted(policies, restrictions, told),
+                engine=who,
+                epsilon=epsilon,
+                delta=delta,
+                contexts=contexts,
+                model=model,
+                ordered=in_order,
+                shuffle=any_order,
+                single=flag(single, name="single"),
+            )
+        if isinstance(source, FileSet) and source is not log:
+            source.close()
+        return made
+    log = _read(cast("Log | DataFrame", log), reading)
     check_asked_early(log, epsilon, delta)
     policies = _restricted(policies, restrictions, log)
-    in_order, any_order = flag(ordered, name="ordered"), flag(shuffle, name="shuffle")
+    if is_large(log) and epsilon != 0:
+        found = _by_sums(log, policies, contexts, in_order, any_order)
+        if found is not None:
+            one = flag(single, name="single")
+            return certify_surveyed(
+                *found, engine=Local(THREADS), epsilon=epsilon, delta=delta, model=model, single=one
+            )
     blocks, shuffled = arrange(log, ordered=in_order, shuffle=any_order)
     if isinstance(policies, str):
         policies = learn_from_blocks(policies, blocks, contexts)
@@ -123,6 +168,28 @@ def certify(
         return looked
     shorter = certify(part, learnt, epsilon=epsilon, delta=delta, model=model, single=single)
     return min(looked, shorter, key=lambda one: one.certified_epsilon)
+
+
+def _source(log: object, reading: Reading, *, named: bool) -> Source | None:
+    """Where rows come from that are certified by sums; None where they are in memory, and no engine was named."""
+    if are_files(log):
+        return open_files(log, reading)
+    if isinstance(log, FileSet):
+        if reading:
+            raise InputError(f"{next(iter(reading))} is for files that are yet to be read; leave it out")
+        return log
+    return LogSource(_read(cast("Log | DataFrame", log), reading)) if named else None
+
+
+def _by_sums(
+    log: Log, policies: PolicyClass | LearntClass | str, contexts: Contexts | None, ordered: bool, shuffle: bool
+) -> tuple[Surveyed, LearntClass] | None:
+    """A large log read for the first time, and the class; None for a class that needs all rows at once."""
+    surveyed = survey_for(
+        LogSource(log), policies, engine=Local(THREADS), contexts=contexts, ordered=ordered, shuffle=shuffle
+    )
+    learnt = learn_policies(surveyed, policies, contexts)
+    return (surveyed, learnt) if can_be_summed(learnt.policies) else None
 
 
 def _proven(evidence: Evidence, by: Ledger | None, log: Log, *, asked: float, nearest: bool) -> Certificate:

@@ -16,6 +16,7 @@ from pacbandits.certificate.leaders import MAX_SLACK, NOBODY, Leaders
 from pacbandits.certificate.learning import Learning
 from pacbandits.certificate.moving import AnyAgainst, alone, choose, plan_moves
 from pacbandits.certificate.search import Least, least_again, least_wealth
+from pacbandits.certificate.told import ToldOfLog
 from pacbandits.certificate.unseen import unseen_distance
 from pacbandits.confidence import UNSEEN_PART, best_threshold, certificate_threshold, check_delta, check_epsilon
 from pacbandits.errors import InputError
@@ -34,26 +35,6 @@ NEAR_SHARE = 0.8  # of the asked ε; where a smaller one is proven, experts are 
 MAX_TRIED_EPSILON = 0.5  # at which experts are chosen where the asked one is out of reach
 # At which it is looked first for what is proven beside, where the best policy itself is asked for; and how often.
 FIRST_BESIDE, MAX_TIMES_BESIDE = 0.05, 2
-
-
-class ToldOfLog(Protocol):
-    """What a certificate tells of the log it was made from: a `Log`, or what stands for one in files."""
-
-    def __len__(self) -> int: ...
-    @property
-    def samples(self) -> int: ...
-    @property
-    def n_units(self) -> int: ...
-    @property
-    def assumed(self) -> tuple[str, ...]: ...
-    @property
-    def action_names(self) -> tuple[str, ...] | None: ...
-    @property
-    def reward_range(self) -> tuple[float, float]: ...
-    @property
-    def dates(self) -> tuple[str, ...]: ...
-    @property
-    def units(self) -> IntArray | None: ...
 
 
 class AnyLedger(Protocol):

@@ -7,6 +7,9 @@ from typing import NamedTuple
 import numpy as np
 
 from pacbandits.arrays import FloatArray, IntArray
+from pacbandits.certificate.bookkeeping import Book
+from pacbandits.certificate.certificate import Certificate
+from pacbandits.records import Log
 
 
 class ScoredRows(NamedTuple):
@@ -59,3 +62,43 @@ def _room_above(mean: FloatArray, stake: FloatArray) -> FloatArray:
         left = ((1.0 - stake) + np.sqrt((1.0 - stake) ** 2 + 4.0 * mean * stake)) / 2.0
         best = np.clip((1.0 - left) / stake, 0.0, 1.0 - mean)
     return np.where(stake > 1e6, 0.0, np.where(stake < 1e-6, 1.0 - mean, best))
+
+
+def growth(
+    c: Certificate,
+    book: Book,
+    log: Log,
+    predictions: FloatArray,
+    *,
+    turn: int,
+    moves: dict[int, float],
+    stake: float,
+    epsilon: float,
+) -> FloatArray:
+    """log(1 + λ(ε − X)) of rows of one round for every action (n, A); log(1 − λZ) + λε where they have leaders.
+
+    predictions (n, A): made before the round. turn: who leads in it. moves: the weight taken from earlier leaders, by
+    their numbers. stake: λ.
+    """
+    contexts, numbers = log.contexts, np.arange(len(log))
+    reference = np.asarray(book.leaders.policies[turn](contexts))
+    others = {j: np.asarray(book.leaders.policies[j](contexts)) for j in moves}
+    moved = np.ones(len(log))
+    for j, share in moves.items():
+        moved += share * (others[j] != reference)
+    rows = ScoredRows(
+        predictions=predictions,
+        bounds=log.bounds,
+        actions=log.actions,
+        rewards=log.rewards,
+        played=log.played_propensities,
+        reference=reference,
+        bet=np.full(len(log), stake),
+        cap=np.maximum(c.bets.share / (stake * moved) - 1.0, 0.0),
+    )
+    scores = own = score(rows)
+    for j, share in moves.items():
+        scores = scores + share * own[numbers, others[j]][:, None]
+    if c.leaders is None:
+        return np.log1p(stake * (epsilon - scores))
+    return np.log1p(-stake * scores) + stake * epsilon

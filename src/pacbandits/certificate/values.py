@@ -31,96 +31,49 @@ actions.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 
 from pacbandits.arrays import BoolArray, FloatArray, IntArray
 from pacbandits.certificate.bets import CAP_SHARE, Bets
+from pacbandits.certificate.bounding import add_log_wealth, slack_of
 from pacbandits.certificate.certificate import ORDERED, ROUNDS, SHUFFLED, UNITS_SHUFFLED, Certificate, basic_assumptions
 from pacbandits.certificate.conventions import EXPERT_STAKES, arrange, has_rounds, rearrange
 from pacbandits.certificate.leaders import NOBODY
 from pacbandits.certificate.moving import move_weight
+from pacbandits.certificate.summed.front import Files, are_files, as_engine_reads, is_large, open_files
+from pacbandits.certificate.summed.laying import survey
+from pacbandits.certificate.summed.verify import survey_again
+from pacbandits.certificate.summed.worth import evaluate_surveyed, measure_surveyed
+from pacbandits.certificate.worth import Confidence, Kind, Worth, compose_worth
 from pacbandits.checks import flag, instance
-from pacbandits.compiled import kernel, over_cores
-from pacbandits.confidence import check_delta, union_threshold
+from pacbandits.compiled import over_cores
+from pacbandits.confidence import check_delta
+from pacbandits.engines import Engine, Local, LogSource, Source
+from pacbandits.engines.registry import STREAM, THREADS, using_engine
 from pacbandits.errors import InputError
-from pacbandits.records import Chosen, Log, Lottery, check_log, parts_of
+from pacbandits.records import Chosen, Log, Lottery, check_log
 from pacbandits.records.lottery import check_chosen
 from pacbandits.rewards import RewardModel, check_model, first_model, model_from_json, predict_by_round
 
 ROWS_AT_A_TIME = 2**14  # by one core
 
 
-@dataclass(frozen=True)
-class Interval:
-    """What is known of a number, in the units of rewards.
-
-    low, high: between which it lies, except with probability δ; at all times together, unless rows were shuffled, or
-        are of people who come back.
-    estimate: what it is likely to be.
-    """
-
-    low: float
-    estimate: float
-    high: float
-
-    def to_json(self) -> dict[str, float]:
-        return {"low": self.low, "estimate": self.estimate, "high": self.high}
-
-
-@dataclass(frozen=True)
-class Worth:
-    """How good a policy is, as far as a log tells; each interval holds except with probability δ.
-
-    value: the mean reward where the policy decides.
-    over_each (A,): its lead over always taking one action.
-    over_best: its lead over the best single action, whichever that is.
-    singles (A,): the mean reward of each single action.
-    delta: with what probability each interval may be wrong.
-    shuffled: whether the rows were, so that intervals are for one look at a log whose end did not depend on rewards.
-    samples: interactions that were counted.
-    units: how many people they are of; None where each is of another.
-    assumptions: all that the intervals rest on, in words.
-    """
-
-    value: Interval
-    over_each: tuple[Interval, ...]
-    over_best: Interval
-    singles: tuple[Interval, ...]
-    delta: float
-    shuffled: bool
-    samples: int
-    units: int | None
-    assumptions: tuple[str, ...]
-
-    def to_json(self) -> dict[str, Any]:
-        """As what JSON knows."""
-        return {
-            "value": self.value.to_json(),
-            "over_best_single_action": self.over_best.to_json(),
-            "over_each_action": [one.to_json() for one in self.over_each],
-            "single_actions": [one.to_json() for one in self.singles],
-            "delta": self.delta,
-            "shuffled": self.shuffled,
-            "samples": self.samples,
-            "units": self.units,
-        }
-
-
 def evaluate(
-    log: Log,
+    log: Log | Files | Source,
     policy: Chosen,
     *,
     delta: float = 0.05,
     ordered: bool = False,
     shuffle: bool = False,
     model: RewardModel | None = None,
+    engine: Engine | str | None = None,
 ) -> Worth:
     """How good a policy is that was not chosen by looking at this log.
 
-    policy: any, or a lottery between some. ordered, shuffle, model: as for `certify`.
+    log: what was seen and done; or files of it, that may be larger than memory.
+    policy: any, or a lottery between some. ordered, shuffle, model, engine: as for `certify`.
 
     >>> import pacbandits as pb
     >>> problem = pb.load_problem("two-of-many:actions=6,policies=40")
@@ -131,6 +84,13 @@ def evaluate(
     """
     check_chosen(policy)
     in_order, any_order = flag(ordered, name="ordered"), flag(shuffle, name="shuffle")
+    if engine is not None or not isinstance(log, Log) or is_large(log):
+        source = open_files(log, {}) if are_files(log) else LogSource(log) if isinstance(log, Log) else log
+        usual = THREADS if isinstance(log, Log) else STREAM
+        with using_engine(usual if engine is None else engine) as who:
+            read = as_engine_reads(cast(Source, source), who.name)
+            surveyed = survey(read, engine=who, spec=None, ordered=in_order, shuffle=any_order, digested=False)
+            return evaluate_surveyed(surveyed, policy, engine=who, delta=delta, model=model)
     blocks, mixed = arrange(check_log(log), ordered=in_order, shuffle=any_order)
     if policy.n_actions != log.n_actions:
         raise InputError(f"the policy is for {policy.n_actions} actions, and the log has {log.n_actions}")
@@ -144,7 +104,8 @@ def evaluate(
     order = (mixing,) if mixed else (ROUNDS,) if has_rounds(log) else (ORDERED,) if in_order else ()
     low, high = log.reward_range
     assumed = (*basis, f"rewards lie in [{low:g}, {high:g}]", *order, *blocks.assumed)
-    return _worth(rows, delta=check_delta(delta), log_size=0.0, slack=0.0, shuffled=mixed, assumptions=assumed)
+    claim = Confidence(check_delta(delta), shuffled=mixed, assumptions=assumed)
+    return compose_worth(rows, log, claim, n_actions=log.n_actions, experts=len(bets))
 
 
 def measure_worth(
@@ -155,6 +116,10 @@ def measure_worth(
     log: as it was read. delta: with what probability each interval may be wrong, by default that of the certificate.
     """
     c = instance(certificate, Certificate, name="certificate")
+    if c.summed:
+        who = Local(THREADS)
+        surveyed = survey_again(c, LogSource(c.of(check_log(log))), engine=who)
+        return measure_surveyed(c, surveyed, engine=who, delta=delta, model=model)
     blocks = rearrange(c.of(check_log(log)), ordered=c.ordered, shuffle=c.shuffled)
     cut = blocks if c.learning is None else c.learning.set_apart(blocks)
     used = model_from_json(c.model) if model is None else check_model(model)
@@ -178,11 +143,11 @@ def measure_worth(
         np.add.at(weights, (rows[led], own[led]), 1.0 + moved[led].sum(axis=1))
         for j in range(len(c.leaders.policies)):
             np.subtract.at(weights, (rows[led], against.actions[j, rows[led]]), moved[led, j])
-        part, slack = c.leaders.part(counts), _slack(c.policy, c.leaders.policies, ends / ends.sum())
+        part, slack = c.leaders.part(counts), slack_of(c.policy, c.leaders.policies, ends / ends.sum())
     found = _Rows(cut, predict_by_round(blocks, used), weights, c.bets, counted)
     wrong = c.delta if delta is None else check_delta(delta)
-    said = c.assumptions
-    return _worth(found, delta=wrong, log_size=log_size, slack=slack, part=part, shuffled=c.shuffled, assumptions=said)
+    claim = Confidence(wrong, log_size, slack, part, shuffled=c.shuffled, assumptions=c.assumptions)
+    return compose_worth(found, cut, claim, n_actions=cut.n_actions, experts=len(c.bets))
 
 
 class _Rows(NamedTuple):
@@ -201,50 +166,16 @@ class _Rows(NamedTuple):
     bets: Bets
     counted: BoolArray
 
+    def below(self, kind: Kind, *, needed: float, sign: float = 1.0) -> float:
+        """As `Weighing` has it."""
+        return bound_below(self._of(kind), needed=needed, sign=sign)
 
-def _worth(
-    rows: _Rows,
-    *,
-    delta: float,
-    log_size: float,
-    slack: float,
-    shuffled: bool,
-    assumptions: tuple[str, ...],
-    part: float = 1.0,
-) -> Worth:
-    """All intervals, in the units of rewards."""
-    log, n_actions = rows.log, rows.log.n_actions
-    low, high = log.reward_range
-    one_side = part * delta / 2.0
+    def estimate(self, kind: Kind) -> float:
+        """As `Weighing` has it."""
+        return _estimate(self._of(kind))
 
-    def interval(weights: FloatArray, *, union: int = 1, of_policy: bool = True) -> tuple[float, float, float]:
-        size, loose = (log_size, slack) if of_policy else (0.0, 0.0)
-        mine = rows._replace(weights=weights)
-        least = bound_below(mine, needed=_needed(mine, one_side, size)) - loose
-        most = -bound_below(mine, needed=_needed(mine, one_side / union, size), sign=-1.0) + loose
-        return least, _estimate(mine), most
-
-    def lead(action: int) -> FloatArray:
-        weights = rows.weights.copy()
-        weights[rows.counted, action] -= 1.0
-        return weights
-
-    unit = high - low
-    leads = [interval(lead(action), union=n_actions) for action in range(n_actions)]
-    value = interval(rows.weights)
-    singles = [interval(_always(rows, action), of_policy=False) for action in range(n_actions)]
-    best = tuple(min(one[k] for one in leads) for k in range(3))
-    return Worth(
-        value=Interval(*(low + unit * min(max(x, 0.0), 1.0) for x in value)),
-        over_each=tuple(Interval(*(unit * min(max(x, -1.0), 1.0) for x in one)) for one in leads),
-        over_best=Interval(*(unit * min(max(x, -1.0), 1.0) for x in best)),
-        singles=tuple(Interval(*(low + unit * min(max(x, 0.0), 1.0) for x in one)) for one in singles),
-        delta=delta,
-        shuffled=shuffled,
-        samples=log.samples,
-        units=None if log.units is None else log.n_units,
-        assumptions=assumptions,
-    )
+    def _of(self, kind: Kind) -> _Rows:
+        return self._replace(weights=kind.weights(self.weights, self.counted))
 
 
 def bound_below(rows: _Rows, *, needed: float, sign: float = 1.0) -> float:
@@ -263,7 +194,7 @@ def bound_below(rows: _Rows, *, needed: float, sign: float = 1.0) -> float:
     def add(first: int, last: int) -> None:
         for part in range(first, last):
             here = slice(part * ROWS_AT_A_TIME, (part + 1) * ROWS_AT_A_TIME)
-            _add_log_wealth(
+            add_log_wealth(
                 log.actions[here],
                 log.rewards[here],
                 repeats[here],
@@ -282,54 +213,6 @@ def bound_below(rows: _Rows, *, needed: float, sign: float = 1.0) -> float:
     over_cores(add, count=len(wealth))
     bounds = (wealth.sum(axis=0) + middles - needed) / totals
     return float(bounds.max())
-
-
-@kernel
-def _add_log_wealth(
-    actions: IntArray,
-    rewards: FloatArray,
-    repeats: FloatArray,
-    played: FloatArray,
-    known: FloatArray,
-    predictions: FloatArray,
-    weights: FloatArray,
-    counted: BoolArray,
-    rounds: IntArray,
-    stakes: FloatArray,
-    centres: FloatArray,
-    share: float,
-    out: FloatArray,
-) -> None:
-    """Add Σ log(1 + λ(S − m)) over rows to what each expert has (K,); −∞ where no prediction keeps factors positive.
-
-    A reward that is not in counts as what makes S least: nothing where u > 0, and all where u < 0.
-    """
-    for i in range(actions.shape[0]):
-        if not counted[i]:
-            continue
-        centre, below = centres[rounds[i]], 0.0
-        for a in range(weights.shape[1]):
-            below += max(-weights[i, a], 0.0)
-        for k in range(stakes.shape[0]):
-            stake = stakes[k, rounds[i]]
-            room = share / stake - max(centre, 0.0) - below
-            if room <= 0.0:
-                out[k] = -np.inf
-                continue
-            score = 0.0
-            for a in range(weights.shape[1]):
-                u = weights[i, a]
-                if u == 0.0:
-                    continue
-                f, most = predictions[i, a], room * known[i, a] / abs(u)
-                f = min(f, most) if u > 0 else max(f, 1.0 - most)
-                score += u * f
-                if a == actions[i]:
-                    reward = rewards[i]
-                    if math.isnan(reward):
-                        reward = 0.0 if u > 0 else 1.0
-                    score += u * (reward - f) / played[i]
-            out[k] += repeats[i] * math.log1p(stake * (score - centre))
 
 
 def _centres(rows: _Rows, weights: FloatArray, rounds: IntArray) -> FloatArray:
@@ -363,21 +246,10 @@ def _estimate(rows: _Rows) -> float:
     return float((stakes * _plain_scores(rows, rows.weights)).sum() / stakes.sum())
 
 
-def _needed(rows: _Rows, alpha: float, log_size: float) -> float:
-    return union_threshold(log_size=log_size, experts=len(rows.bets), delta=alpha)
-
-
 def _bet_on(log: Log, bets: Bets) -> BoolArray:
     """The rows (n,) of a log that are not spared."""
     _, rounds = np.unique(log.rounds, return_inverse=True)
     return bets.units[rounds] > 0
-
-
-def _always(rows: _Rows, action: int) -> FloatArray:
-    """The coefficients (n, A) of one action, in the rows that count."""
-    weights = np.zeros_like(rows.weights)
-    weights[rows.counted, action] = 1.0
-    return weights
 
 
 def _probabilities(policy: Chosen, log: Log) -> FloatArray:
@@ -387,14 +259,3 @@ def _probabilities(policy: Chosen, log: Log) -> FloatArray:
     out = np.zeros((len(log), log.n_actions))
     out[np.arange(len(log)), policy(log.contexts)] = 1.0
     return out
-
-
-def _slack(policy: Chosen, leaders: tuple[object, ...], shares: FloatArray) -> float:
-    """By how much the value of what is certified may differ from θ, as weight was dropped (see `moving.choose`)."""
-    kept = [j for j, leader in enumerate(leaders) if any(leader is one for one in parts_of(policy))]
-    if not kept:  # read from a file: by what they are
-        written = [one.to_json() for one in parts_of(policy)]
-        kept = [j for j, leader in enumerate(leaders) if leader.to_json() in written]  # pyright: ignore
-    dropped = np.abs(np.delete(shares, kept)).sum()
-    off = float(dropped + abs(1.0 - shares[kept].sum()))
-    return off if off > 1e-9 else 0.0

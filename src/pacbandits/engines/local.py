@@ -1,14 +1,16 @@
-"""Sums made by the cores of this machine: of rows in memory, or of files that are read a stripe at a time."""
+"""Sums made by the cores of this machine: of rows in memory, or of files that are read as they are needed."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from threading import Lock
 from time import monotonic
 
 from pacbandits.compiled import cores, over_cores, using_cores
-from pacbandits.engines.base import Question, Source, Sums, add_to, count_blocks
+from pacbandits.engines.base import Question, Source, Sums, add_to
 from pacbandits.engines.progress import count_rows_aloud
+from pacbandits.records import Log
 
 BLOCKS_PER_STRIPE = 4  # so that every core has something to do, and little is held at once
 
@@ -23,29 +25,55 @@ class Local:
     name: str
 
     def ask(self, source: Source, question: Question, *, what: str) -> Sums:
-        stripes = source.stripes(most_blocks=BLOCKS_PER_STRIPE)
-        total, lock = question.begin(), Lock()
-        spare: list[Sums] = []  # sums of one core each, used again for its next stripe
-        done = count_rows_aloud(what, source.n_rows, started=monotonic())
+        lanes = [_Lane(source, stripe) for stripe in source.stripes(most_blocks=BLOCKS_PER_STRIPE)]
+        made: list[Sums] = []
+        done, left, lock = count_rows_aloud(what, source.n_rows, started=monotonic()), iter(lanes), Lock()
 
-        def work(start: int, stop: int) -> None:
-            with lock:
-                mine = spare.pop() if spare else None
-            mine = question.begin() if mine is None else mine
-            for stripe in stripes[start:stop]:
-                for number, block in zip(stripe, source.blocks(stripe.start, stripe.stop), strict=True):
-                    with using_cores(1):
+        def work(_first: int, _last: int) -> None:
+            mine = question.begin()
+            with using_cores(1):
+                for lane in _own_and_others(left, lanes, lock):
+                    while (found := lane.next()) is not None:
+                        number, block = found
                         question.add(number, block, mine)
-                    done(len(block))
+                        done(len(block))
             with lock:
-                spare.append(mine)
+                made.append(mine)
 
-        over_cores(work, count=len(stripes), chunks_per_core=max(1, -(-len(stripes) // cores())))
-        for mine in spare:
-            add_to(total, mine)
+        workers = min(cores(), sum(len(lane) for lane in lanes))
+        over_cores(work, count=workers, chunks_per_core=1)
+        total = made[0]
+        for more in made[1:]:
+            add_to(total, more)
         return total
 
 
-def blocks_at_once(n_rows: int) -> int:
-    """How many blocks are in memory at the same time."""
-    return min(cores(), count_blocks(n_rows))
+class _Lane:
+    """A run of blocks that is read from its beginning to its end, whoever takes the next one."""
+
+    def __init__(self, source: Source, stripe: range) -> None:
+        self._source, self._stripe = source, stripe
+        self._blocks: Iterator[tuple[int, Log]] | None = None
+        self._lock = Lock()
+
+    def __len__(self) -> int:
+        return len(self._stripe)
+
+    def next(self) -> tuple[int, Log] | None:
+        """The next block and its number; None where there are no more."""
+        with self._lock:
+            if self._blocks is None:
+                blocks = self._source.blocks(self._stripe.start, self._stripe.stop)
+                self._blocks = iter(zip(self._stripe, blocks, strict=True))
+            return next(self._blocks, None)
+
+
+def _own_and_others(left: Iterator[_Lane], lanes: list[_Lane], lock: Lock) -> Iterator[_Lane]:
+    """Lanes that nobody has begun, as long as there are any; then those of others, to help them."""
+    while True:
+        with lock:
+            own = next(left, None)
+        if own is None:
+            break
+        yield own
+    yield from lanes

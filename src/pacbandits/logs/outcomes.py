@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from pacbandits.arrays import FloatArray, floats, floats_or_missing
 from pacbandits.errors import InputError, count_of, plain
+from pacbandits.logs.whole import Whole
 from pacbandits.records.arrow import Columns, is_text, pa
 from pacbandits.records.beside import UNIT_RANGE, check_range
 from pacbandits.records.columns import Cells, check_present, pop_floats, pop_numbers_or_missing, spells_number
@@ -58,10 +59,12 @@ def unit_rewards(
     clip: bool,
     cells: Cells,
     late: bool = False,
+    whole: Whole | None = None,
 ) -> tuple[FloatArray, tuple[str, ...]]:
     """Rewards (n,) in [0, 1], and what to say of those that were clipped.
 
     clip: whether those beyond the range are cut to it. cells: where they stand. late: whether some may not be in yet.
+    whole: what is known of all, where these are some of them.
     """
     given = (floats_or_missing if late else floats)(rewards, name="rewards", shape=(n,))
     low, high = check_range(reward_range or UNIT_RANGE)
@@ -69,7 +72,8 @@ def unit_rewards(
     if clip:
         name = cells.names.get("reward", "reward")
         cut = (np.clip(given, low, high) - low) / (high - low)
-        return cut, (_words(plain(name), low, high, int(below.sum()), int(above.sum()), n),)
+        counts = (int(below.sum()), int(above.sum())) if whole is None else whole.clipped
+        return cut, (_words(plain(name), low, high, *counts, n if whole is None else whole.rows),)
     if below.any() or above.any():
         _refuse(given, int((below | above).argmax()), low, high, stated=reward_range is not None, cells=cells)
     return (given if reward_range is None else (given - low) / (high - low)), ()

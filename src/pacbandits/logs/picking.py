@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -41,11 +41,17 @@ class Picked(NamedTuple):
 
 
 def pick_columns(
-    table: Columns, options: ReadingOptions, *, unit: str | None = None, cells: Cells = SOMEWHERE
+    table: Columns,
+    options: ReadingOptions,
+    *,
+    unit: str | None = None,
+    cells: Cells = SOMEWHERE,
+    known_clocks: Collection[str] | None = None,
 ) -> Picked:
     """Rename the columns of a table as the options say, and leave out those that cannot be features.
 
-    unit: the column that tells whose row it is. cells: where its rows stand.
+    unit: the column that tells whose row it is. cells: where its rows stand. known_clocks: the columns of dates in
+    whose order the rows stand, where not all rows are here.
     """
     chosen = {name: given for name in _OWN_COLUMNS if (given := getattr(options, name)) is not None}
     for given in (*chosen.values(), *(name for name in (options.time, unit) if name is not None)):
@@ -68,10 +74,15 @@ def pick_columns(
         features = [name for name in features if name not in after]
         remarks += [_left_out(name) for name in after]
     if options.features is None:
-        clocks = [name for name in features if name not in options.keep and _tells_when(table[name])]
+        found = (
+            [name for name in features if _tells_when(table[name])]
+            if known_clocks is None
+            else [name for name in features if name in known_clocks]
+        )
+        clocks = [name for name in found if name not in options.keep]
         features = [name for name in features if name not in clocks]
         remarks += [_left_out_clock(name) for name in clocks]
-    for name in [name for name in table if name not in features and not _is_own(name)]:
+    for name in [name for name in table if name not in features and not is_own(name)]:
         del table[name]
     for name in features:
         if is_text(table[name].type):
@@ -111,16 +122,21 @@ def order_of(column: Any, name: str, cells: Cells = SOMEWHERE) -> IntArray:
         codes = np.asarray(column.indices.to_numpy(zero_copy_only=False), dtype=np.int64)
         return np.argsort(ranks[codes], kind="stable")
     if pa.types.is_temporal(column.type):
-        wide: Any = column.cast(pa.timestamp("us")) if pa.types.is_date(column.type) else column
-        return np.argsort(wide.cast(pa.int64()).to_numpy(zero_copy_only=False), kind="stable")
+        return np.argsort(ticks_of(column), kind="stable")
     numbers = pop_floats({name: column}, name, cells)
     assert numbers is not None
     return np.argsort(numbers, kind="stable")
 
 
+def ticks_of(column: Any) -> IntArray:
+    """Whole numbers (n,) in the order of the dates or times of a column that has all of them."""
+    wide: Any = column.cast(pa.timestamp("us")) if pa.types.is_date(column.type) else column
+    return np.asarray(wide.cast(pa.int64()).to_numpy(zero_copy_only=False), dtype=np.int64)
+
+
 def _features(table: Columns, options: ReadingOptions) -> list[str]:
     """The columns that are features by what the options say."""
-    left = [name for name in table if not _is_own(name)]
+    left = [name for name in table if not is_own(name)]
     uses = {getattr(options, use): use for use in (*_OWN_COLUMNS, "unit") if getattr(options, use) is not None}
     for name in (*(options.features or ()), *options.keep):
         if name in uses and name not in left:
@@ -132,7 +148,7 @@ def _features(table: Columns, options: ReadingOptions) -> list[str]:
     return [name for name in kept if name not in set(options.without)]
 
 
-def _is_own(name: str) -> bool:
+def is_own(name: str) -> bool:
     """Whether a column of this name is one of a log's own."""
     own = ("action", "reward", "propensities", "least_propensity", "round", "repeats", "context_id", "context_weight")
     return name in own or name.startswith("propensity")

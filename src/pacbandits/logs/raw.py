@@ -13,6 +13,7 @@ from pacbandits.errors import ROW, InputError, RowError, count_of
 from pacbandits.logs.outcomes import shortest, unit_rewards
 from pacbandits.logs.reading import ReadingOptions
 from pacbandits.logs.splits import constant_split, parse_split
+from pacbandits.logs.whole import Whole
 from pacbandits.records.beside import UNIT_RANGE
 from pacbandits.records.columns import SOMEWHERE, Cells
 from pacbandits.records.contexts import Contexts
@@ -56,6 +57,7 @@ class RawLog:
     numbered: whether the log's author numbered the actions.
     units (n,): whose row each is, where that is told.
     known (n,): from which round on each reward was known, where that is told; some may then not be in.
+    whole: what is known of all rows, where these are some of them.
     """
 
     contexts: Contexts
@@ -76,6 +78,7 @@ class RawLog:
     numbered: bool = True
     units: IntArray | None = None
     known: IntArray | None = None
+    whole: Whole | None = None
 
 
 def make_log(raw: RawLog, options: ReadingOptions) -> Log:
@@ -90,7 +93,9 @@ def _make_log(raw: RawLog, *, reward_range: tuple[float, float] | None, clip: bo
     n = len(raw.contexts)
     actions = integers(raw.actions, name="actions", shape=(n,))
     late = raw.known is not None
-    rewards, clipped = unit_rewards(raw.rewards, n=n, reward_range=reward_range, clip=clip, cells=raw.cells, late=late)
+    rewards, clipped = unit_rewards(
+        raw.rewards, n=n, reward_range=reward_range, clip=clip, cells=raw.cells, late=late, whole=raw.whole
+    )
     said = [*clipped, *raw.remarks]
 
     def whole(propensities: FloatArray) -> Log:
@@ -120,7 +125,7 @@ def _make_log(raw: RawLog, *, reward_range: tuple[float, float] | None, clip: bo
         said.append(words)
         return whole(np.broadcast_to(shares, (n, count)))
     alone = _played_propensities(raw)
-    if not raw.stated:
+    if not raw.stated and raw.whole is None:
         _check_room(n, count)
     unplayed = () if raw.declared else _unplayed(actions, count, numbered=raw.numbered)
     said.extend(unplayed)

@@ -18,20 +18,21 @@ from pacbandits.logs.picking import NAMES_ELSEWHERE, pick_columns
 from pacbandits.logs.raw import MAX_ACTIONS, RawLog, make_log
 from pacbandits.logs.reading import ReadingOptions
 from pacbandits.logs.splits import check_shown, split_names
+from pacbandits.logs.whole import Whole
 from pacbandits.records import parquet
 from pacbandits.records.arrow import Columns, is_list, is_temporal, is_text, pa
 from pacbandits.records.beside import pop_weights, stored_dates
 from pacbandits.records.columns import Cells, check_present, pop_floats, pop_integers, pop_matrix
 from pacbandits.records.contexts import Contexts
 from pacbandits.records.delimited import read_as_text
-from pacbandits.records.identifiers import leave_out_identifiers, notice_returns
+from pacbandits.records.identifiers import NOTHING_COUNTED, leave_out_identifiers, notice_returns
 from pacbandits.records.late import known_column, pop_known
 from pacbandits.records.log import Log, with_about
 from pacbandits.records.recorded import only_counted
 from pacbandits.records.units import unit_column
 from pacbandits.records.written import hardly_differing, read_written
 
-_PROPENSITY_PREFIX = "propensity_"  # and the action: columns of the propensities of all actions
+PROPENSITY_PREFIX = "propensity_"  # and the action: columns of the propensities of all actions
 
 
 def read_table(path: Path, options: ReadingOptions) -> Log:
@@ -57,30 +58,35 @@ def log_of_columns(
     about: Fields,
     line: Callable[[int], int] | None,
     coded: Collection[str],
+    whole: Whole | None = None,
+    places: IntArray | None = None,
 ) -> Log:
     """A log from the columns of a table, which are taken out of it.
 
     remarks, about: what its file says of it. line: on which line of the file a row stands. coded: columns of text that
-    its author has made categories.
+    its author has made categories. whole: what is known of all rows, where these are some of them; places (n,): which
+    rows these are.
     """
     n = len(next(iter(table.values()))) if table else 0
     own = ("action", "reward", "propensity")
     names = {name: given for name in own if (given := getattr(options, name)) is not None}
-    cells = Cells(line, names)
+    cells = Cells(line, names, places)
+    counted = NOTHING_COUNTED if whole is None else whole.counted
     known = pop_known(table, known_column(about))
     unit = unit_column(about) if options.unit is None else options.unit
     told = (options.action, options.reward, options.propensity, options.time)
-    returns = notice_returns(table, coded=coded, but=told) if unit is None else ()
-    order, units, left_out = pick_columns(table, options, unit=unit, cells=cells)
+    returns = notice_returns(table, coded=coded, but=told, counted=counted) if unit is None else ()
+    clocks = None if whole is None else whole.clocks
+    order, units, left_out = pick_columns(table, options, unit=unit, cells=cells, known_clocks=clocks)
     if order is not None:
-        cells = replace(cells, order=order)
+        cells = replace(cells, order=order if places is None else places[order])
         rows: Any = pa.array(order)
         table = {name: column.take(rows) for name, column in table.items()}
     written = read_written(table, but=("action", *options.without), coded=coded, cells=cells)
-    each = [name for name in table if name.startswith(_PROPENSITY_PREFIX) and len(name) > len(_PROPENSITY_PREFIX)]
+    each = [name for name in table if name.startswith(PROPENSITY_PREFIX) and len(name) > len(PROPENSITY_PREFIX)]
     _check_columns(table, each, split=options.split, cells=cells)
     split = None if options.split is None else str(options.split)
-    actions, labels = _pop_actions(table, split, cells)
+    actions, labels = _pop_actions(table, split, cells, rows=n if whole is None else whole.rows)
     rewards, truths = pop_rewards(table, cells, late=known is not None)
     played = pop_floats(table, "propensity", cells)
     listed = "propensities" in table
@@ -98,7 +104,9 @@ def log_of_columns(
     rounds = pop_integers(table, "round", cells)
     repeats = pop_integers(table, "repeats", cells)
     weighted = pop_weights(table)
-    unnamed = leave_out_identifiers(table, coded=coded, keep=(*(options.features or ()), *options.keep))
+    unnamed = leave_out_identifiers(
+        table, coded=coded, keep=(*(options.features or ()), *options.keep), counted=counted
+    )
     dates = (*stored_dates(about), *(name for name, column in table.items() if is_temporal(column.type)))
     contexts = Contexts.from_columns(table, n=n, cells=cells)
     if contexts.n_features == 0 and contexts.ids is None:
@@ -123,6 +131,7 @@ def log_of_columns(
         numbered=labels is None,
         units=units if units is None or order is None else units[order],
         known=known if known is None or order is None else known[order],
+        whole=whole,
     )
     return replace(_within(make_log(raw, options), about, options), dates=dates)
 
@@ -185,10 +194,13 @@ def _also_called(name: str, table: Columns) -> str | None:
     return words.group(1) if words else None
 
 
-def _pop_actions(table: Columns, split: str | None, cells: Cells) -> tuple[IntArray, tuple[str, ...] | None]:
+def _pop_actions(
+    table: Columns, split: str | None, cells: Cells, *, rows: int
+) -> tuple[IntArray, tuple[str, ...] | None]:
     """The actions (n,), and their labels in the order of their numbers if they were text.
 
     split: what the reader says of propensities: numbers that are not 0, 1, … are labels there, and true and false too.
+    rows: how many there are in all.
     """
     column: Any = table["action"]
     if not is_text(column.type):
@@ -207,7 +219,7 @@ def _pop_actions(table: Columns, split: str | None, cells: Cells) -> tuple[IntAr
     unplayed = split_names(split) if split is not None else set[str]()  # a split may know of more
     shown = {labels[int(code)] for code in np.unique(codes)}
     if split is not None:
-        check_shown(split, shown, rows=len(codes), column=cells.column("action"))
+        check_shown(split, shown, rows=rows, column=cells.column("action"))
     kept = sorted(shown | unplayed)  # a dictionary has another order
     place = {label: k for k, label in enumerate(kept)}
     places = np.array([place.get(label, 0) for label in labels], dtype=np.int64)
@@ -230,14 +242,14 @@ def _pop_each(table: Columns, each: list[str], labels: tuple[str, ...] | None, c
     """Propensities (n, A) from one column an action."""
     wanted = [str(i) for i in range(len(each))] if labels is None else list(labels)
     given = set(each)
-    lacking = [name for name in wanted if f"{_PROPENSITY_PREFIX}{name}" not in given]
+    lacking = [name for name in wanted if f"{PROPENSITY_PREFIX}{name}" not in given]
     if lacking:
-        first = f"{_PROPENSITY_PREFIX}{plain(lacking[0])}"
+        first = f"{PROPENSITY_PREFIX}{plain(lacking[0])}"
         raise InputError(f"column '{first}' is missing; there are: {plain(', '.join(each))}")
     if len(each) > len(wanted):
-        extra = next(name for name in each if name.removeprefix(_PROPENSITY_PREFIX) not in wanted)
+        extra = next(name for name in each if name.removeprefix(PROPENSITY_PREFIX) not in wanted)
         raise InputError(f"column '{plain(extra)}' is of an action that was never played; number the actions from 0")
-    columns = [pop_floats(table, f"{_PROPENSITY_PREFIX}{name}", cells) for name in wanted]
+    columns = [pop_floats(table, f"{PROPENSITY_PREFIX}{name}", cells) for name in wanted]
     return np.column_stack([column for column in columns if column is not None])
 
 

@@ -113,7 +113,7 @@ def _is_day(value: float) -> bool:
 def _features(name: str, column: Any, *, hours: bool = False) -> Columns:
     """What is made of a column of dates or times; hours: whether also of one in which they never vary."""
     missing: BoolArray = column.is_null().to_numpy(zero_copy_only=False)
-    days, clock = _days_and_hours(name, column)
+    days, clock = days_and_hours(name, column)
     out: Columns = {}
     if not pa.types.is_time(column.type):
         codes: Any = pa.array(((days + _FIRST_WEEKDAY) % len(WEEKDAYS)).astype(np.int32), mask=missing)
@@ -125,7 +125,7 @@ def _features(name: str, column: Any, *, hours: bool = False) -> Columns:
     return out
 
 
-def _days_and_hours(name: str, column: Any) -> tuple[IntArray, FloatArray]:
+def days_and_hours(name: str, column: Any) -> tuple[IntArray, FloatArray]:
     """Whole days since 1970 and the hour of the day (n,), by the clock of the column's time zone; 0 where missing."""
     kind = column.type
     if pa.types.is_timestamp(kind) and kind.tz is not None:

@@ -7,7 +7,8 @@ no other column has decimal points.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -55,6 +56,44 @@ def read_delimited(path: Path, delimiter: str) -> Any:
         raise
     _check_encoding(table)
     return table if delimiter == "," else _with_decimal_commas(table)
+
+
+@contextmanager
+def open_delimited(
+    path: Path, delimiter: str, *, kinds: Mapping[str, Any], columns: Sequence[str] | None = None
+) -> Generator[tuple[Any, str]]:
+    """The rows of a file, some at a time, as `read_delimited` has them but for types of columns; and what parts values.
+
+    kinds: the types of columns; of those that are not told, that of the first rows. columns: those to read, if not all.
+    """
+    with open_text(path) as file:
+        apart = _check_header(path, file.read(MAX_HEADER_BYTES), delimiter)
+    source: Any = pa.input_stream(str(path), compression="gzip" if is_zipped(path) else None)
+    try:
+        yield (
+            csv.open_csv(
+                source,
+                read_options=csv.ReadOptions(block_size=_BLOCK_BYTES, use_threads=False),
+                parse_options=csv.ParseOptions(delimiter=apart),
+                convert_options=csv.ConvertOptions(
+                    strings_can_be_null=True,
+                    quoted_strings_can_be_null=False,
+                    column_types=dict(kinds),
+                    include_columns=None if columns is None else list(columns),
+                ),
+            ),
+            apart,
+        )
+    except pa.ArrowInvalid as error:
+        _refuse_uneven(path, str(error))
+        raise
+    finally:
+        source.close()
+
+
+def decimal_comma(column: Any) -> bool:
+    """Whether all text in a column spells numbers, with decimal commas or without."""
+    return bool(pc.all(pc.match_substring_regex(column, _WITH_DECIMAL_COMMA)).as_py())
 
 
 def _refuse_uneven(path: Path, words: str) -> None:
@@ -161,7 +200,7 @@ def _with_decimal_commas(table: Any) -> Any:
         column: Any = table.column(j)
         if not is_plain_text(field.type) or column.null_count == len(column):
             continue
-        if pc.all(pc.match_substring_regex(column, _WITH_DECIMAL_COMMA)).as_py():
+        if decimal_comma(column):
             pointed = pc.replace_substring(pc.utf8_trim_whitespace(column), pattern=",", replacement=".")
             table = table.set_column(j, field.name, pointed.cast(pa.float64()))
     return table

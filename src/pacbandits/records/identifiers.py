@@ -13,8 +13,8 @@ categories whatever they are called.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
-from typing import Any
+from collections.abc import Collection, Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -43,16 +43,37 @@ _NAMES = re.compile(
 )
 
 
+class Counts(NamedTuple):
+    """How many values a column has.
+
+    rows: how many rows.
+    present: how many of these have a value.
+    distinct: how many values are different.
+    """
+
+    rows: int
+    present: int
+    distinct: int
+
+
+NOTHING_COUNTED: Mapping[str, Counts] = {}
+
+
 def leave_out_identifiers(
-    columns: Columns, *, coded: Collection[str] = (), keep: Collection[str] = ()
+    columns: Columns,
+    *,
+    coded: Collection[str] = (),
+    keep: Collection[str] = (),
+    counted: Mapping[str, Counts] = NOTHING_COUNTED,
 ) -> tuple[str, ...]:
     """Take the identifiers out of columns that would be features; and say which, why, and how to keep them.
 
     coded: columns whose author says that they are categories. keep: columns that the reader asks for by name.
+    counted: what columns hold of which only some rows are here.
     """
     remarks: list[str] = []
     for name in [name for name in columns if name not in (*keep, ID_COLUMN, PHI_COLUMN, WEIGHT_COLUMN)]:
-        why = _why(name, columns[name], coded=name in coded)
+        why = _why(name, columns[name], coded=name in coded, counts=counted.get(name))
         if why is not None:
             del columns[name]
             which = f"the column '{plain(name)}'" if name else "the first column, which has no name,"
@@ -66,16 +87,16 @@ def keeping(name: str) -> str:
     return f"--features +{shown} (in Python, keep=['{shown}']) keeps it" if name else "a name of its own keeps it"
 
 
-def _why(name: str, column: Any, *, coded: bool) -> str | None:
+def _why(name: str, column: Any, *, coded: bool, counts: Counts | None) -> str | None:
     """Why a column is an identifier, if it is one."""
     if _ROW_NUMBERS.fullmatch(name):
         return "it is the row numbers that pandas adds"
     text = is_text(column.type)
     if not _may_name(column, coded=coded):
         return None
-    if (counts := _returning(name, column)) is not None:
-        return f"its name is that of people's identifiers, of which {counts[0]:,} rows have {counts[1]:,}"
-    n, distinct = len(column), _count_distinct(column)
+    if (visits := _returning(name, column, counts)) is not None:
+        return f"its name is that of people's identifiers, of which {visits[0]:,} rows have {visits[1]:,}"
+    n, _, distinct = counts or _count(column)
     named = _is_identifiers_name(name)
     if named and distinct == n > 1:
         return "its name is that of an identifier, and no value comes twice"
@@ -90,17 +111,22 @@ def _may_name(column: Any, *, coded: bool) -> bool:
 
 
 def notice_returns(
-    columns: Columns, *, coded: Collection[str] = (), but: Collection[str | None] = ()
+    columns: Columns,
+    *,
+    coded: Collection[str] = (),
+    but: Collection[str | None] = (),
+    counted: Mapping[str, Counts] = NOTHING_COUNTED,
 ) -> tuple[str, ...]:
     """What to say of columns of a log, those `but` for which, that name people of whom some come again.
 
-    coded: columns whose author says that they are categories.
+    coded: columns whose author says that they are categories. counted: what columns hold of which only some rows are
+    here.
     """
     found: list[str] = []
     for name, column in columns.items():
         if name not in but and name != ID_COLUMN and _may_name(column, coded=name in coded):
-            counts = _returning(name, column)
-            found += [] if counts is None else [_say_return(name, *counts)]
+            visits = _returning(name, column, counted.get(name))
+            found += [] if visits is None else [_say_return(name, *visits)]
     return tuple(found)
 
 
@@ -117,13 +143,23 @@ def _say_return(name: str, rows: int, people: int) -> str:
     )
 
 
-def _returning(name: str, column: Any) -> tuple[int, int] | None:
-    """How many rows are of how many people, if a column names people of whom some come again."""
+def is_counted(name: str) -> bool:
+    """Whether a column of that name is an identifier or not by how many different values it has."""
+    return any(_peoples(name)) or _is_identifiers_name(name)
+
+
+def _peoples(name: str) -> tuple[bool, bool]:
+    """Whether identifiers of people are called so, and whether people or any identifiers are."""
     snake = re.sub(r"[\-. ]+", "_", re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name)).lower()
-    theirs, named = _PEOPLES_IDS.fullmatch(snake), _PEOPLES_NAMES.fullmatch(snake)
+    return _PEOPLES_IDS.fullmatch(snake) is not None, _PEOPLES_NAMES.fullmatch(snake) is not None
+
+
+def _returning(name: str, column: Any, counts: Counts | None) -> tuple[int, int] | None:
+    """How many rows are of how many people, if a column names people of whom some come again."""
+    theirs, named = _peoples(name)
     if not theirs and not named:
         return None
-    rows, people = len(column) - column.null_count, _count_distinct(column)
+    _, rows, people = counts or _count(column)
     if people == rows or people < (MIN_PEOPLE if theirs else MIN_PEOPLE_BY_NAME):
         return None
     return (rows, people) if theirs or rows <= MAX_ROWS_OF_AN_ID * people else None
@@ -134,8 +170,10 @@ def _is_identifiers_name(name: str) -> bool:
     return _NAMES.fullmatch(name) is not None or _NAMES.fullmatch(name.lower()) is not None
 
 
-def _count_distinct(column: Any) -> int:
-    """How many values there are that are not missing."""
+def _count(column: Any) -> Counts:
+    """How many values a column has that is all here."""
     if is_text(column.type):
-        return len(np.unique(column.indices.drop_null().to_numpy(zero_copy_only=False)))
-    return int(pc.count_distinct(column, mode="only_valid").as_py())
+        distinct = len(np.unique(column.indices.drop_null().to_numpy(zero_copy_only=False)))
+    else:
+        distinct = int(pc.count_distinct(column, mode="only_valid").as_py())
+    return Counts(len(column), len(column) - column.null_count, distinct)

@@ -17,6 +17,7 @@ from pacbandits.records.thrift import Struct, ThriftError, read_struct
 # What pyarrow makes of the end of a file, where its columns are told, takes up to 300 times its size.
 MAX_FOOTER_BYTES = 2**21
 MAX_PAGES = 1_000_000
+MAX_PAGE_BYTES = 2**27  # of a page, where one is read after the other
 _MAX_PAGE_HEADER_BYTES = 2**20
 _FIRST_HEADER_BYTES = 256
 _MAX_SIZE = 2**31  # of a page, in bytes or values: they are told in 32 bits
@@ -54,17 +55,32 @@ def count_unpacked_bytes(file: BinaryIO, *, size: int, most: int) -> int:
         InputError: When it is no Parquet file, or does not tell where its pages are.
     """
     total = pages = 0
+    for unpacked in _unpacked_pages(file, size=size):
+        total, pages = total + unpacked, pages + 1
+        if total > most:
+            return total
+        if pages > MAX_PAGES:
+            raise InputError(f"it has more than {MAX_PAGES:,} pages; write it with larger ones")
+    return total
+
+
+def check_pages(file: BinaryIO, *, size: int) -> None:
+    """Raise when a page of a file of that size unpacks to too much for one that is read page by page."""
+    for unpacked in _unpacked_pages(file, size=size):
+        if unpacked > MAX_PAGE_BYTES:
+            raise InputError(
+                f"a page of it unpacks to {spell_bytes(unpacked)}, and at most {spell_bytes(MAX_PAGE_BYTES)} are read "
+                "at once; write it with smaller ones (data_page_size=2**20)"
+            )
+
+
+def _unpacked_pages(file: BinaryIO, *, size: int) -> Iterator[int]:
+    """What each page of a file of that size takes once it is read."""
     for chunk in _find_chunks(file, size=size):
         place = chunk.start
         while place < chunk.end:
             unpacked, values, place = _read_page(file, place, chunk.end)
-            total += NUMBER_BYTES * values + unpacked if chunk.text else max(NUMBER_BYTES * values, unpacked)
-            pages += 1
-            if total > most:
-                return total
-            if pages > MAX_PAGES:
-                raise InputError(f"it has more than {MAX_PAGES:,} pages; write it with larger ones")
-    return total
+            yield NUMBER_BYTES * values + unpacked if chunk.text else max(NUMBER_BYTES * values, unpacked)
 
 
 def _find_chunks(file: BinaryIO, *, size: int) -> Iterator[_Chunk]:

@@ -6,6 +6,7 @@ import json
 import zlib
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
 from typing import IO, Any, cast
@@ -29,13 +30,17 @@ from pacbandits.records.files import (
     naming,
     why,
 )
-from pacbandits.records.pages import count_unpacked_bytes
+from pacbandits.records.pages import check_pages, count_unpacked_bytes
 
 __all__ = [
     "DELIMITERS",
+    "Described",
     "cells_of",
+    "check_names",
     "coded_columns",
     "columns_of",
+    "describe",
+    "open_pages",
     "pop_matrix",
     "read",
     "read_about",
@@ -104,7 +109,7 @@ def _split_up(table: Any, texts: set[str], *, name: str, in_text: bool) -> Colum
     """The columns of a table, those of text as codes."""
     names: list[str] = table.column_names
     n: int = table.num_rows
-    _check_names(name, names, n=n, in_text=in_text)
+    check_names(name, names, n=n, in_text=in_text)
     columns: list[Any] = table.columns[::-1]
     del table
     out: Columns = {}
@@ -143,6 +148,45 @@ def _read_parquet(path: Path) -> tuple[Any, set[str]]:
     return table, texts
 
 
+@dataclass(frozen=True)
+class Described:
+    """What a Parquet file says of itself.
+
+    kinds: the types of its columns (pyarrow's), by name.
+    groups: how many rows each of its row groups has.
+    about: what `write` was told about the table.
+    remarks: what it was told in words.
+    """
+
+    kinds: dict[str, Any]
+    groups: tuple[int, ...]
+    about: Fields
+    remarks: tuple[str, ...]
+
+
+def describe(path: Path, *, name: str, in_text: bool) -> Described:
+    """What a Parquet file says of itself, when its pages can be read one by one; name: what to call it.
+
+    in_text: whether it was made of text.
+    """
+    with path.open("rb") as file:
+        check_pages(file, size=check_file(path))
+    file = _open(path)
+    check_columns(file.metadata.num_columns)
+    fields: list[Any] = list(file.schema_arrow)
+    for field in fields:
+        if not _is_readable(field.type):
+            raise InputError(f"column '{plain(field.name)}' must be numbers or text, got {plain(field.type)}")
+    check_names(name, [field.name for field in fields], n=1, in_text=in_text)
+    groups = tuple(int(file.metadata.row_group(k).num_rows) for k in range(file.metadata.num_row_groups))
+    return Described({field.name: field.type for field in fields}, groups, read_about(path), read_remarks(path))
+
+
+def open_pages(path: Path, *, texts: Sequence[str], buffer_bytes: int) -> Any:
+    """A Parquet file that is read page by page, each with its checksum; texts: columns that come as codes."""
+    return _open(path, read_dictionary=list(texts), page_checksum_verification=True, buffer_size=buffer_bytes)
+
+
 def _described(path: Path) -> Any:
     """A Parquet file, opened once it is known that what it unpacks to is not too much."""
     size = check_file(path)
@@ -173,7 +217,11 @@ def _is_readable(kind: Any) -> bool:
     return is_number(kind) or is_text(kind) or is_temporal(kind) or bool(pa.types.is_null(kind))
 
 
-def _check_names(path: str, names: list[str], *, n: int, in_text: bool) -> None:
+def check_names(path: str, names: list[str], *, n: int, in_text: bool) -> None:
+    """Raise where a table has no rows, no columns, or columns without a name of their own; path: what to call it.
+
+    in_text: whether it was text, of which the first column may have no name.
+    """
     if n == 0:
         raise InputError(f"{path} has no rows")
     if not names:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from html import escape
 from textwrap import wrap
 
-from pacbandits.certificate.values import Interval
+from pacbandits.certificate.worth import Interval
 from pacbandits.policies.trees.tree import Branch, Node
 from pacbandits.records.naming import call
 

@@ -9,8 +9,8 @@ import numpy as np
 
 from pacbandits.arrays import BoolArray
 from pacbandits.certificate import Certificate
-from pacbandits.certificate.values import Interval, Worth
 from pacbandits.certificate.watching import by_gravity
+from pacbandits.certificate.worth import Interval, Worth
 from pacbandits.errors import count_of, one_line, plain
 from pacbandits.logs.outcomes import CLIPPED
 from pacbandits.policies.base import PolicyClass, PricedClass

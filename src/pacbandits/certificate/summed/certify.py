@@ -13,12 +13,12 @@ from pacbandits.certificate.bets import Bets
 from pacbandits.certificate.certificate import MODEL_GIVEN, Certificate
 from pacbandits.certificate.choosing import favourite_scores, marked_down
 from pacbandits.certificate.claim import check_distance_or_best, rounded_up
-from pacbandits.certificate.conventions import EXPERT_STAKES, delta_part
+from pacbandits.certificate.conventions import EXPERT_STAKES, FIRST_EPSILON, MAX_TRIED_DISTANCES, delta_part
 from pacbandits.certificate.learning import LearntClass
 from pacbandits.certificate.ledger import Ledger
 from pacbandits.certificate.making import make_certificate
 from pacbandits.certificate.summed.evidence import SummedEvidence
-from pacbandits.certificate.summed.laying import LaidOut, Surveyed, lay_out, learn_policies, survey
+from pacbandits.certificate.summed.laying import LaidOut, Surveyed, lay_out, learn_policies, survey_for
 from pacbandits.certificate.watching import look
 from pacbandits.confidence import check_delta
 from pacbandits.engines import Engine, Source
@@ -26,9 +26,6 @@ from pacbandits.errors import InputError
 from pacbandits.policies.base import PolicyClass, check_class
 from pacbandits.records import Contexts, Policy
 from pacbandits.rewards import RewardModel, check_model
-
-FIRST_EPSILON = 0.05  # of rewards in [0, 1], from which the smallest that a log proves is looked for
-MAX_TRIED_DISTANCES = 6  # until it is found
 
 
 def certify_source(
@@ -48,8 +45,7 @@ def certify_source(
 
     engine: who adds up.
     """
-    spec = policies if isinstance(policies, str) and contexts is None else None
-    surveyed = survey(source, engine=engine, spec=spec, ordered=ordered, shuffle=shuffle)
+    surveyed = survey_for(source, policies, engine=engine, contexts=contexts, ordered=ordered, shuffle=shuffle)
     learnt = learn_policies(surveyed, policies, contexts)
     return certify_surveyed(surveyed, learnt, engine=engine, epsilon=epsilon, delta=delta, model=model, single=single)
 
@@ -75,7 +71,7 @@ def certify_surveyed(
     if asked == 0:
         raise InputError("that a policy is the best itself (epsilon 0) is proven in memory; leave the engine out")
     given = None if model is None else check_model(model)
-    laid = lay_out(surveyed, learnt, engine=engine, model=given, single=single, led=True)
+    laid = lay_out(surveyed, learnt, engine=engine, model=given, single=single)
     evidence = _evidence(surveyed, learnt, laid, epsilon=asked / unit, delta=delta)
     favourite = _favourite(surveyed, learnt.policies, laid, epsilon=evidence.epsilon)
     certificate = replace(make_certificate(evidence, favourite)[0], epsilon=asked)

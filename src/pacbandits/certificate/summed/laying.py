@@ -11,13 +11,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from pacbandits.arrays import FloatArray
+from pacbandits.certificate.certificate import Certificate
+from pacbandits.certificate.claim import Claim
 from pacbandits.certificate.conventions import settling_row, worth_leading
 from pacbandits.certificate.leaders import Leaders
 from pacbandits.certificate.learning import LearntClass, fewest_to_teach, learn_from_blocks
 from pacbandits.certificate.summed.arrangement import Arrangement, Shuffled
 from pacbandits.certificate.summed.facts import Facts, arrange_rows, facts_of
 from pacbandits.certificate.summed.gathering import EarlyPlaces, EverySo, Gathered
-from pacbandits.certificate.summed.leading import Leading
+from pacbandits.certificate.summed.leading import Leading, Settle
 from pacbandits.certificate.summed.ledger import SummedLedger
 from pacbandits.certificate.summed.setting import Setting, make_setting
 from pacbandits.engines import Engine, Source
@@ -101,6 +103,29 @@ def survey(
     return Surveyed(source, facts, arrangement, shuffled, in_order, early, watched, digest, fewest)
 
 
+def watched_rows(certificate: Claim, log: Log) -> Log:
+    """The rows of a log in which signs against a certificate's assumptions are looked for: all, or one of so many."""
+    step = -(-len(log) // MAX_WATCHED_ROWS)
+    summed = isinstance(certificate, Certificate) and certificate.summed
+    return log.take(np.arange(0, len(log), step)) if summed and step > 1 else log
+
+
+def survey_for(
+    source: Source,
+    policies: PolicyClass | LearntClass | str,
+    *,
+    engine: Engine,
+    contexts: Contexts | None,
+    ordered: bool,
+    shuffle: bool,
+) -> Surveyed:
+    """The same for a class, or its name; contexts: what it is learnt from, if not the first rows."""
+    spec = policies if isinstance(policies, str) and contexts is None else None
+    if isinstance(policies, LearntClass) and policies.learning is not None and policies.learning.spared:
+        spec = policies.learning.spec
+    return survey(source, engine=engine, spec=spec, ordered=ordered, shuffle=shuffle)
+
+
 def learn_policies(
     surveyed: Surveyed, policies: PolicyClass | LearntClass | str, contexts: Contexts | None
 ) -> LearntClass:
@@ -138,12 +163,12 @@ def lay_out(
     engine: Engine,
     model: RewardModel | None,
     single: bool,
-    led: bool,
+    settle: Settle | None = None,
 ) -> LaidOut:
     """The model of every round, what is asked for sums, and the leaders.
 
-    model: if not the one that suits the first round. single: whether a lottery will not do. led: whether there are
-    leaders, of a class for which they are worth their while.
+    model: if not the one that suits the first round. single: whether a lottery will not do. settle: as for
+    `Leading.lead`.
     """
     early, spared = surveyed.early, 0 if learnt.learning is None else learnt.learning.spared
     used = first_model(early) if model is None else model
@@ -151,11 +176,11 @@ def lay_out(
     ledger = SummedLedger(surveyed.source, engine, setting, summing(learnt.policies), surveyed.facts.samples)
     predictions = predict_early(setting, early)
     leaders = None
-    if led and worth_leading(learnt.policies) and surveyed.has_order:
+    if worth_leading(learnt.policies) and surveyed.has_order:
         settled = surveyed.settling_round(spared)
         one = single and not surveyed.shuffled
         chooser = Leading(early, predictions, ledger, learnt.policies, single=one, settled=settled)
-        leaders = chooser.lead(sizes=surveyed.sizes, spared=spared)
+        leaders = chooser.lead(sizes=surveyed.sizes, spared=spared, settle=settle)
     return LaidOut(ledger, used, predictions, leaders)
 
 

@@ -6,7 +6,7 @@ chosen from all rows so far, which takes two passes over them: where it settles,
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -34,6 +34,9 @@ MAX_PARTS = 64  # leaves of a tree that is made simpler
 LATE_GROWTH_FACTOR = 2.0  # by which the data have grown since the last time when a leader is chosen by passes over them
 
 
+Settle = Callable[[int, Policy], Policy]
+
+
 class Leading:
     """What leaders are chosen by.
 
@@ -58,8 +61,12 @@ class Leading:
         self.early, self.predictions, self.ledger, self.policies = early, predictions, ledger, policies
         self.single, self.settled = single, settled
 
-    def lead(self, *, sizes: Sequence[int], spared: int) -> Leaders:
-        """The leaders of all rounds; sizes (rounds,): what each was planned to have. spared: rounds that only teach."""
+    def lead(self, *, sizes: Sequence[int], spared: int, settle: Settle | None = None) -> Leaders:
+        """The leaders of all rounds.
+
+        sizes (rounds,): what each was planned to have. spared: rounds that only teach. settle: by the number of a round
+        and who is chosen to lead from there on, who leads instead; for those who verify.
+        """
         leaders = Leaders(moving=SINGLE_MOVING if self.single else LOTTERY_MOVING, settled=self.settled)
         leader, last = None, FIRST_BLOCK_ROWS / LEADING_GROWTH_FACTOR
         seen = np.concatenate([[0.0], np.cumsum(self.ledger.round_sizes)])
@@ -67,6 +74,7 @@ class Leading:
             before = self.early.rounds < number
             if number > 0 and self._is_time(number, seen=float(seen[number]), last=last, early=before):
                 leader, last = self.choose(leader, number), float(seen[number])
+                leader = leader if settle is None else settle(number, leader)
             known = self.early.contexts.take(np.flatnonzero(before)) if before.any() else self.early.contexts
             leaders = leaders.followed_by(leader if number >= spared else None, known, size=size)
             leader = leader if leaders.last is None else leaders.last

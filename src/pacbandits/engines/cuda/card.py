@@ -10,6 +10,7 @@ from typing import Any
 from pacbandits.errors import InputError
 
 MIN_FREE_SHARE = 0.2  # of the card's memory, below which nothing more is kept
+LEAST_ABILITY = 80  # copies to shared memory while threads go on
 REMEDY = "pip install 'pacbandits[gpu]'"
 
 
@@ -29,14 +30,16 @@ def cupy() -> Any:
 def why_not() -> str:
     """Why nothing can be done on a card, in words; nothing where it can."""
     try:
-        runtime = cupy().cuda.runtime
+        cp = cupy()
     except InputError as problem:
         return str(problem)
     try:
-        count = runtime.getDeviceCount()
-    except runtime.CUDARuntimeError:  # what there is in the place of a card, or of its driver
-        count = 0
-    return "" if count > 0 else "no CUDA card was found; check nvidia-smi and the driver"
+        able = int(cp.cuda.Device().compute_capability)
+    except cp.cuda.runtime.CUDARuntimeError:  # what there is in the place of a card, or of its driver
+        return "no CUDA card was found; check nvidia-smi and the driver"
+    if able < LEAST_ABILITY:
+        return f"the card's compute capability is {able / 10}, and {LEAST_ABILITY / 10} is needed; use a newer one"
+    return ""
 
 
 class Card:

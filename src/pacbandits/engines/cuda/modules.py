@@ -26,6 +26,14 @@ def function(name: str, kernel: str, **told: int) -> Any:
 
 
 @cache
+def shared_bytes(blocks: int) -> int:
+    """The shared memory of each of so many blocks on a multiprocessor."""
+    given = cupy().cuda.Device().attributes
+    share = given["MaxSharedMemoryPerMultiprocessor"] // blocks - given["ReservedSharedMemoryPerBlock"]
+    return int(min(share, given["MaxSharedMemoryPerBlockOptin"]))
+
+
+@cache
 def multiprocessors() -> int:
     """How many the card has."""
     return int(cupy().cuda.Device().attributes["MultiProcessorCount"])

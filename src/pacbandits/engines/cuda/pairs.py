@@ -9,8 +9,17 @@ import numpy as np
 
 from pacbandits.arrays import IntArray
 from pacbandits.engines.cuda.card import cupy
-from pacbandits.engines.cuda.modules import function, multiprocessors
-from pacbandits.engines.cuda.plan import Pass, job_table, plan_items, plan_jobs, plan_passes
+from pacbandits.engines.cuda.modules import function, multiprocessors, shared_bytes
+from pacbandits.engines.cuda.plan import (
+    Pass,
+    cell_bytes,
+    job_table,
+    plan_items,
+    plan_jobs,
+    plan_passes,
+    tile_bytes,
+    tile_rows,
+)
 
 KEY_THREADS = 512  # of a block that puts rows in order; as in order.cu
 KEY_ROWS = KEY_THREADS * 16  # its rows
@@ -20,17 +29,15 @@ CHUNK_ROWS = 1 << 24
 
 @dataclass(frozen=True)
 class Tuning:
-    """How blocks are cut. Three of them fit into a multiprocessor of 228 KB.
+    """How the work is cut.
 
-    rows: of a tile.
+    blocks: that share a multiprocessor and its memory.
     threads: of a block.
-    table_bytes: of its cells.
     items: pieces of work for each multiprocessor.
     """
 
-    rows: int = 48
+    blocks: int = 3
     threads: int = 128
-    table_bytes: int = 1 << 16
     items: int = 36
 
 
@@ -42,6 +49,8 @@ class Plan:
     jobs, items, starts: as the kernel takes them, on the card.
     words: of a row's codes that a block copies.
     cells: of a block, in shared memory.
+    rows: of a tile.
+    threads: of a block.
     """
 
     slab: int
@@ -50,6 +59,8 @@ class Plan:
     starts: Any
     words: int
     cells: int
+    rows: int
+    threads: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,17 +90,25 @@ class Arranged:
     def plan(self, width: int, tuning: Tuning) -> Plan:
         """How sums of so many scores a row are made."""
         if (width, tuning) not in self.plans:
-            cp, n = cupy(), len(self)
-            bins = np.diff(self.starts).tolist()
-            threads, cells = tuning.threads, tuning.table_bytes
-            slab, jobs = plan_jobs(bins, self.passes, width, threads=threads, table_bytes=cells)
-            chunks = -(-n // self.chunk_rows)
-            table, words = job_table(jobs, self.passes, self.starts, chunks=chunks)
+            cp, bins = cupy(), np.diff(self.starts).tolist()
+            shared, threads = shared_bytes(tuning.blocks), tuning.threads
+            most = cell_bytes(shared, most_bins=max(bins))
+            slab, jobs = plan_jobs(bins, self.passes, width, threads=threads, table_bytes=most)
+            table, words = job_table(jobs, self.passes, self.starts, chunks=-(-len(self) // self.chunk_rows))
             blocks = multiprocessors() * tuning.items
-            items = plan_items(jobs, n, chunk_rows=self.chunk_rows, blocks=blocks)
-            most = max(job.bins * 2 * job.lanes for job in jobs)
-            starts = self.starts.astype(np.int32)
-            self.plans[width, tuning] = Plan(slab, *(cp.asarray(x) for x in (table, items, starts)), words, most)
+            items = plan_items(jobs, len(self), chunk_rows=self.chunk_rows, blocks=blocks)
+            cells = max(job.bins * 2 * job.lanes for job in jobs)
+            rows = tile_rows(shared, cells=cells, slab=slab, words=words)
+            self.plans[width, tuning] = Plan(
+                slab=slab,
+                jobs=cp.asarray(table),
+                items=cp.asarray(items),
+                starts=cp.asarray(self.starts.astype(np.int32)),
+                words=words,
+                cells=cells,
+                rows=rows,
+                threads=-(-threads // 32) * 32,
+            )
         return self.plans[width, tuning]
 
 
@@ -143,16 +162,16 @@ def add_pair_sums(arranged: Arranged, scores: Any, out: Any, *, at: int = 0, tun
     tuning = Tuning() if tuning is None else tuning
     plan = arranged.plan(width, tuning)
     part = 16 if plan.slab % 2 == 0 and width % 2 == 0 else 8
-    function("pairs", "add_pairs", WIDTH=plan.slab, PART=part, ROWS=tuning.rows)(
+    function("pairs", "add_pairs", WIDTH=plan.slab, PART=part, ROWS=plan.rows)(
         (len(plan.items),),
-        (-(-tuning.threads // 32) * 32,),
+        (plan.threads,),
         (
             *(arranged.codes, np.int32(arranged.codes.shape[1]), scores, np.int32(width), np.int64(n)),
             *(np.int64(arranged.chunk_rows), arranged.orders, arranged.runs, plan.jobs, plan.items, plan.starts),
             *(np.int32(out.shape[0]), np.int32(plan.words), np.int32(plan.cells)),
             *(out, np.int32(out.shape[2]), np.int32(at)),
         ),
-        shared_mem=8 * plan.cells + tuning.rows * 2 * (8 * plan.slab + 4 * plan.words + 4),
+        shared_mem=8 * plan.cells + tile_bytes(plan.rows, slab=plan.slab, words=plan.words),
     )
 
 

@@ -21,6 +21,8 @@ ROWS_PER_CELL = 8  # rows of a key for each bin that is emptied when it ends; wi
 LANES_STEP = 16  # cells of so many threads lie in all banks of shared memory once
 PAIR, SELF = 1, 2  # what a job adds of x itself: its sums with y, or with itself
 JOB_FIELDS = 17
+CELL_SHARE = 6 / 7  # of a block's shared memory, for cells; the rest is for tiles of rows
+LEAST_ROWS, MOST_ROWS, ROWS_STEP = 8, 64, 4  # of a tile
 
 
 @dataclass(frozen=True)
@@ -66,6 +68,22 @@ class Job:
     def table_bytes(self) -> int:
         """Of its cells in shared memory."""
         return self.bins * 2 * self.lanes * 8
+
+
+def cell_bytes(shared_bytes: int, *, most_bins: int) -> int:
+    """The bytes of cells in so much shared memory: at least those of 16 threads."""
+    return max(int(shared_bytes * CELL_SHARE) // 1024 * 1024, 16 * LANES_STEP * most_bins)
+
+
+def tile_rows(shared_bytes: int, *, cells: int, slab: int, words: int) -> int:
+    """The rows of a tile that fit into so much shared memory beside so many cells: two tiles of scores and codes."""
+    rows = (shared_bytes - 8 * cells) // tile_bytes(1, slab=slab, words=words)
+    return min(max(rows // ROWS_STEP * ROWS_STEP, LEAST_ROWS), MOST_ROWS)
+
+
+def tile_bytes(rows: int, *, slab: int, words: int) -> int:
+    """The bytes of two tiles of so many rows: scores, words of codes, and places in the order."""
+    return 2 * rows * (8 * slab + 4 * words + 4)
 
 
 def plan_passes(bins: Sequence[int], *, rows: int) -> list[Pass]:

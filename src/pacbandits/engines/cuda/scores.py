@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from pacbandits.arrays import FloatArray, IntArray
 from pacbandits.engines.cuda.card import cupy
 from pacbandits.engines.cuda.modules import USUAL_SHARED_BYTES, function
+from pacbandits.engines.cuda.stretch import Parts, Wanted
 from pacbandits.errors import InputError
+from pacbandits.records import Log
 
 MOST_THREADS = 128
 MOST_ACTIONS = 190  # of which a row's scores, times 32, fit into the shared memory of a block
@@ -44,6 +47,46 @@ class CardRows:
     @property
     def n_actions(self) -> int:
         return int(self.predictions.shape[1])
+
+
+class RowArrays(Protocol):
+    """Rows of a block as the processor's kernels take them."""
+
+    @property
+    def actions(self) -> IntArray: ...
+    @property
+    def rewards(self) -> FloatArray: ...
+    @property
+    def repeats(self) -> FloatArray: ...
+    @property
+    def rounds(self) -> IntArray: ...
+    @property
+    def played(self) -> FloatArray: ...
+    @property
+    def propensities(self) -> FloatArray: ...
+    @property
+    def predictions(self) -> FloatArray: ...
+
+
+def wanted_rows(owner: object, rows_of: Callable[[int, Log], RowArrays]) -> Wanted:
+    """Rows as a question wants them: `CardRows(**stretch.get(wanted_rows(…))[0])`.
+
+    owner: what they are made with. rows_of: makes them, from the number of a block and the block.
+    """
+
+    def make(number: int, block: Log) -> Parts:
+        rows = rows_of(number, block)
+        return {
+            "actions": rows.actions.astype(np.uint8),
+            "rewards": rows.rewards,
+            "repeats": rows.repeats,
+            "rounds": rows.rounds.astype(np.int32),
+            "played": rows.played,
+            "propensities": rows.propensities,
+            "predictions": rows.predictions,
+        }
+
+    return Wanted("rows", owner, make)
 
 
 def log_wealth(

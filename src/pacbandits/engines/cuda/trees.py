@@ -13,7 +13,7 @@ from pacbandits.engines.cuda.card import cupy
 from pacbandits.engines.cuda.modules import function, multiprocessors
 
 MOST_BINS = 256
-PART_BYTES = 96 * 1024  # of a block's cells
+PART_BYTES = 64 * 1024  # of a block's cells
 
 
 @dataclass(frozen=True, eq=False)

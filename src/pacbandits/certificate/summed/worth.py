@@ -1,0 +1,221 @@
+"""How good a policy is by the rows of a large log: the intervals of `pacbandits.certificate.values`, by sums.
+
+Two passes: the mean score of every round, from which the centres of later ones are made; then the wealth of all
+experts, which is added up within each block, rounded down, and then over blocks as whole numbers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from pacbandits.arrays import BoolArray, FloatArray, IntArray
+from pacbandits.certificate.bets import CAP_SHARE, Bets
+from pacbandits.certificate.bounding import add_log_wealth, slack_of
+from pacbandits.certificate.certificate import ORDERED, ROUNDS, SHUFFLED, Certificate, basic_assumptions
+from pacbandits.certificate.conventions import EXPERT_STAKES
+from pacbandits.certificate.leaders import NOBODY
+from pacbandits.certificate.moving import plan_moves
+from pacbandits.certificate.summed.laying import Surveyed
+from pacbandits.certificate.summed.questions import wealth_bits
+from pacbandits.certificate.summed.setting import Setting, make_setting
+from pacbandits.certificate.worth import Confidence, Kind, Worth, compose_worth, kinds_of
+from pacbandits.confidence import check_delta
+from pacbandits.engines import Engine, Sums
+from pacbandits.errors import InputError
+from pacbandits.policies.summing import actions_on
+from pacbandits.records import Chosen, Log, Lottery, Policy, parts_of
+from pacbandits.rewards import RewardModel, check_model, first_model, model_from_json
+
+SCORE_BITS = 30  # to which the scores of a block are rounded where they only make centres and estimates
+SIGNS = (1.0, -1.0)
+
+
+class Decided(NamedTuple):
+    """What u is made from: who decides in each round, and whose weight moves.
+
+    policies: those who take part.
+    shares (rounds, L): how much each counts for in a row of each round.
+    counted (rounds,): which rounds speak of θ.
+    """
+
+    policies: tuple[Policy, ...]
+    shares: FloatArray
+    counted: BoolArray
+
+    def weights(self, block: Log, rounds: IntArray) -> tuple[FloatArray, BoolArray]:
+        """u (n, A) of the rows of a block, and which (n,) speak of θ."""
+        out, rows = np.zeros((len(block), block.n_actions)), np.arange(len(block))
+        for j, policy in enumerate(self.policies):
+            share = self.shares[rounds, j]
+            if share.any():
+                np.add.at(out, (rows, actions_on(policy, block.contexts)), share)
+        return out, self.counted[rounds]
+
+
+@dataclass(frozen=True, eq=False)
+class ScoreSums:
+    """The sums (kinds, rounds) of plain scores S by round, for every kind of u.
+
+    setting: what scores are made from.
+    decided: what u is made from.
+    n_actions: how many there are.
+    """
+
+    setting: Setting
+    decided: Decided
+    n_actions: int
+
+    def begin(self) -> Sums:
+        return (np.zeros((2 * self.n_actions + 1, self.setting.n_rounds), dtype=np.int64),)
+
+    def add(self, number: int, block: Log, sums: Sums) -> None:
+        rows = self.setting.rows_of(number, block)
+        own, counted = self.decided.weights(block, rows.rounds)
+        f, at = rows.predictions, np.arange(len(block))
+        off = (rows.rewards - f[at, rows.actions]) / rows.played
+        single = f * rows.repeats[:, None]  # the scores of each action alone, all at once
+        single[at, rows.actions] += off * rows.repeats
+        whole = (own * single).sum(axis=1)
+        single[~counted] = 0.0
+        made = np.concatenate([whole[:, None], whole[:, None] - single, single], axis=1)
+        for place in range(made.shape[1]):
+            by_round = np.bincount(rows.rounds, weights=made[:, place], minlength=self.setting.n_rounds)
+            sums[0][place] += np.rint(np.ldexp(by_round, SCORE_BITS)).astype(np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class BoundSums:
+    """Log-wealth (kinds, 2, K) of all experts for θ and −θ, and how often (kinds, 2, K) one had no room to bet.
+
+    centres (kinds, rounds): m, of θ; that of −θ is −m.
+    stakes (K, rounds): λ.
+    bits: to which each block's sum is rounded down.
+    """
+
+    setting: Setting
+    decided: Decided
+    n_actions: int
+    centres: FloatArray
+    stakes: FloatArray
+    bits: int
+
+    def begin(self) -> Sums:
+        shape = len(self.centres), len(SIGNS), len(self.stakes)
+        return np.zeros(shape, dtype=np.int64), np.zeros(shape, dtype=np.int64)
+
+    def add(self, number: int, block: Log, sums: Sums) -> None:
+        rows = self.setting.rows_of(number, block)
+        own, counted = self.decided.weights(block, rows.rounds)
+        for place, kind in enumerate(kinds_of(self.n_actions)):
+            weights = kind.weights(own, counted)
+            for side, sign in enumerate(SIGNS):
+                wealth = np.zeros(len(self.stakes))
+                add_log_wealth(
+                    rows.actions,
+                    rows.rewards,
+                    rows.repeats,
+                    rows.played,
+                    rows.propensities,
+                    rows.predictions,
+                    sign * weights,
+                    counted,
+                    rows.rounds,
+                    self.stakes,
+                    sign * self.centres[place],
+                    CAP_SHARE,
+                    wealth,
+                )
+                lost = ~np.isfinite(wealth)
+                sums[0][place, side] += np.floor(np.ldexp(np.where(lost, 0.0, wealth), self.bits)).astype(np.int64)
+                sums[1][place, side] += lost
+
+
+class SummedWeighing:
+    """Intervals by sums over rows."""
+
+    def __init__(self, surveyed: Surveyed, setting: Setting, decided: Decided, bets: Bets, *, engine: Engine) -> None:
+        facts, counts = surveyed.facts, surveyed.arrangement.counts
+        self._kinds = {kind: place for place, kind in enumerate(kinds_of(facts.n_actions))}
+        (found,) = engine.ask(
+            surveyed.source, ScoreSums(setting, decided, facts.n_actions), what="measuring how good the policy is"
+        )
+        scores, seen = np.ldexp(found.astype(np.float64), -SCORE_BITS), counts * decided.counted
+        before, rows = np.cumsum(scores, axis=1) - scores, np.cumsum(seen) - seen
+        centres = np.divide(before, rows, out=np.zeros_like(scores), where=rows > 0).clip(-1.0, 1.0)
+        self._stakes = np.array([bets.stakes(expert) for expert in range(len(bets))])
+        self._estimates = scores @ bets.units / (bets.units @ seen)
+        bits = wealth_bits(facts.samples)
+        asked = BoundSums(setting, decided, facts.n_actions, centres, self._stakes, bits)
+        sums, lost = engine.ask(surveyed.source, asked, what="bounding how good the policy is")
+        self._wealth = np.where(lost > 0, -np.inf, np.ldexp(sums.astype(np.float64), -bits))
+        self._seen, self._centres = seen, centres
+
+    def below(self, kind: Kind, *, needed: float, sign: float = 1.0) -> float:
+        place, side = self._kinds[kind], SIGNS.index(sign)
+        totals = self._stakes @ self._seen
+        middles = sign * (self._stakes @ (self._seen * self._centres[place]))
+        return float(((self._wealth[place, side] + middles - needed) / totals).max())
+
+    def estimate(self, kind: Kind) -> float:
+        return float(self._estimates[self._kinds[kind]])
+
+
+def measure_surveyed(
+    c: Certificate, surveyed: Surveyed, *, engine: Engine, delta: float | None = None, model: RewardModel | None = None
+) -> Worth | None:
+    """How good the policy of a certificate is, by the rows it was made from; None where that cannot be told."""
+    used = model_from_json(c.model) if model is None else check_model(model)
+    setting = make_setting(surveyed.early, used, surveyed.arrangement, learns=surveyed.has_order)
+    counts, part, log_size, slack = surveyed.arrangement.counts, 1.0, 0.0, 0.0
+    bet_on = c.bets.units > 0
+    if c.leaders is None:
+        if not np.isfinite(c.log_size):
+            return None
+        decided, log_size = _always(c.policy, bet_on), c.log_size
+    else:
+        moves, ends = plan_moves(c.leaders, units=c.bets.units, counts=counts)
+        if not ends.any():
+            return None
+        turns = np.array(c.leaders.counted)
+        shares = -moves
+        led = np.flatnonzero(turns != NOBODY)
+        shares[led, turns[led]] += 1.0 + moves[led].sum(axis=1)
+        shares[turns == NOBODY] = 0.0
+        decided = Decided(c.leaders.policies, shares, bet_on & (turns != NOBODY))
+        part, slack = c.leaders.part(counts), slack_of(c.policy, c.leaders.policies, ends / ends.sum())
+    weighing = SummedWeighing(surveyed, setting, decided, c.bets, engine=engine)
+    wrong = c.delta if delta is None else check_delta(delta)
+    sure = Confidence(wrong, log_size, slack, part, shuffled=c.shuffled, assumptions=c.assumptions)
+    facts = surveyed.facts
+    return compose_worth(weighing, facts, sure, n_actions=facts.n_actions, experts=len(c.bets))
+
+
+def evaluate_surveyed(
+    surveyed: Surveyed, policy: Chosen, *, engine: Engine, delta: float = 0.05, model: RewardModel | None = None
+) -> Worth:
+    """How good a policy is that was not chosen by looking at these rows."""
+    facts = surveyed.facts
+    if policy.n_actions != facts.n_actions:
+        raise InputError(f"the policy is for {policy.n_actions} actions, and the log has {facts.n_actions}")
+    used = first_model(surveyed.early) if model is None else check_model(model)
+    setting = make_setting(surveyed.early, used, surveyed.arrangement, learns=surveyed.has_order)
+    bets = Bets(EXPERT_STAKES, (1.0,) * setting.n_rounds)
+    decided = _always(policy, np.ones(setting.n_rounds, dtype=np.bool_))
+    weighing = SummedWeighing(surveyed, setting, decided, bets, engine=engine)
+    basis = basic_assumptions(units=False, shuffled=surveyed.shuffled, in_order=surveyed.has_order)
+    rounds = (ROUNDS,) if facts.has_rounds else (ORDERED,) if surveyed.in_order else ()
+    low, high = facts.reward_range
+    order = (SHUFFLED,) if surveyed.shuffled else rounds
+    assumed = (*basis, f"rewards lie in [{low:g}, {high:g}]", *order, *facts.assumed)
+    sure = Confidence(check_delta(delta), shuffled=surveyed.shuffled, assumptions=assumed)
+    return compose_worth(weighing, facts, sure, n_actions=facts.n_actions, experts=len(bets))
+
+
+def _always(policy: Chosen, counted: BoolArray) -> Decided:
+    """One policy, or a lottery, in all rounds."""
+    parts = parts_of(policy)
+    drawn = policy.weights if isinstance(policy, Lottery) else (1.0,)
+    return Decided(parts, np.tile(np.array(drawn), (len(counted), 1)), counted)

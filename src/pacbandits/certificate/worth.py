@@ -1,0 +1,162 @@
+"""How good a policy is, in intervals: what they are made of, wherever the rows are.
+
+`pacbandits.certificate.values` says why they hold.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from pacbandits.arrays import BoolArray, FloatArray
+from pacbandits.certificate.told import ToldOfLog
+from pacbandits.confidence import union_threshold
+
+
+@dataclass(frozen=True)
+class Interval:
+    """What is known of a number, in the units of rewards.
+
+    low, high: between which it lies, except with probability δ; at all times together, unless rows were shuffled, or
+        are of people who come back.
+    estimate: what it is likely to be.
+    """
+
+    low: float
+    estimate: float
+    high: float
+
+    def to_json(self) -> dict[str, float]:
+        return {"low": self.low, "estimate": self.estimate, "high": self.high}
+
+
+@dataclass(frozen=True)
+class Worth:
+    """How good a policy is, as far as a log tells; each interval holds except with probability δ.
+
+    value: the mean reward where the policy decides.
+    over_each (A,): its lead over always taking one action.
+    over_best: its lead over the best single action, whichever that is.
+    singles (A,): the mean reward of each single action.
+    delta: with what probability each interval may be wrong.
+    shuffled: whether the rows were, so that intervals are for one look at a log whose end did not depend on rewards.
+    samples: interactions that were counted.
+    units: how many people they are of; None where each is of another.
+    assumptions: all that the intervals rest on, in words.
+    """
+
+    value: Interval
+    over_each: tuple[Interval, ...]
+    over_best: Interval
+    singles: tuple[Interval, ...]
+    delta: float
+    shuffled: bool
+    samples: int
+    units: int | None
+    assumptions: tuple[str, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """As what JSON knows."""
+        return {
+            "value": self.value.to_json(),
+            "over_best_single_action": self.over_best.to_json(),
+            "over_each_action": [one.to_json() for one in self.over_each],
+            "single_actions": [one.to_json() for one in self.singles],
+            "delta": self.delta,
+            "shuffled": self.shuffled,
+            "samples": self.samples,
+            "units": self.units,
+        }
+
+
+class Kind(NamedTuple):
+    """Of coefficients u: those of the policy, these less 1 at an action (its lead), or 1 at an action alone.
+
+    of_policy: whether the policy's count.
+    against: the action that 1 is taken off at.
+    alone: the action that has 1.
+    """
+
+    of_policy: bool = True
+    against: int | None = None
+    alone: int | None = None
+
+    def weights(self, own: FloatArray, counted: BoolArray) -> FloatArray:
+        """u (n, A), by that of the policy; counted (n,): which rows speak of θ."""
+        out = own.copy() if self.of_policy else np.zeros_like(own)
+        if self.against is not None:
+            out[counted, self.against] -= 1.0
+        if self.alone is not None:
+            out[counted, self.alone] = 1.0
+        return out
+
+
+def kinds_of(n_actions: int) -> tuple[Kind, ...]:
+    """All kinds that intervals are made of: of the policy, its lead over each action, and each action alone."""
+    leads = (Kind(against=action) for action in range(n_actions))
+    return (Kind(), *leads, *(Kind(of_policy=False, alone=action) for action in range(n_actions)))
+
+
+class Weighing(Protocol):
+    """What intervals are made from, wherever the rows are."""
+
+    def below(self, kind: Kind, *, needed: float, sign: float = 1.0) -> float:
+        """The largest number that θ (or −θ, with a sign of −1) exceeds by the experts' wealth; −∞ if none."""
+        ...
+
+    def estimate(self, kind: Kind) -> float:
+        """θ, estimated."""
+        ...
+
+
+@dataclass(frozen=True)
+class Confidence:
+    """How sure intervals are, and by what.
+
+    delta: with what probability each may be wrong.
+    log_size: log|Π| where the policy was chosen from a class by the same rows.
+    slack: by how much the value of the policy may differ from what is bounded.
+    part: of δ, that there is for the policy.
+    shuffled: whether rows were.
+    assumptions: all that the intervals rest on, in words.
+    """
+
+    delta: float
+    log_size: float = 0.0
+    slack: float = 0.0
+    part: float = 1.0
+    shuffled: bool = False
+    assumptions: tuple[str, ...] = ()
+
+
+def compose_worth(weighing: Weighing, log: ToldOfLog, sure: Confidence, *, n_actions: int, experts: int) -> Worth:
+    """All intervals, in the units of rewards."""
+    low, high = log.reward_range
+    one_side = sure.part * sure.delta / 2.0
+
+    def interval(kind: Kind, *, union: int = 1) -> tuple[float, float, float]:
+        size, loose = (sure.log_size, sure.slack) if kind.of_policy else (0.0, 0.0)
+        needed = union_threshold(log_size=size, experts=experts, delta=one_side)
+        above = union_threshold(log_size=size, experts=experts, delta=one_side / union)
+        least = weighing.below(kind, needed=needed) - loose
+        most = -weighing.below(kind, needed=above, sign=-1.0) + loose
+        return least, weighing.estimate(kind), most
+
+    unit = high - low
+    leads = [interval(Kind(against=action), union=n_actions) for action in range(n_actions)]
+    value = interval(Kind())
+    singles = [interval(Kind(of_policy=False, alone=action)) for action in range(n_actions)]
+    best = tuple(min(one[k] for one in leads) for k in range(3))
+    return Worth(
+        value=Interval(*(low + unit * min(max(x, 0.0), 1.0) for x in value)),
+        over_each=tuple(Interval(*(unit * min(max(x, -1.0), 1.0) for x in one)) for one in leads),
+        over_best=Interval(*(unit * min(max(x, -1.0), 1.0) for x in best)),
+        singles=tuple(Interval(*(low + unit * min(max(x, 0.0), 1.0) for x in one)) for one in singles),
+        delta=sure.delta,
+        shuffled=sure.shuffled,
+        samples=log.samples,
+        units=None if log.units is None else log.n_units,
+        assumptions=sure.assumptions,
+    )

@@ -1,0 +1,236 @@
+"""Parquet files one after the other as one table, of which any rows can be read, a few at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pacbandits.errors import InputError, plain
+from pacbandits.fields import Fields
+from pacbandits.records import parquet
+from pacbandits.records.arrow import Columns, is_plain_text, is_text, pa
+from pacbandits.records.columns import Cells
+from pacbandits.records.delimited import line_of
+from pacbandits.records.parquet import Described, describe
+
+_BUFFER_BYTES = 2**18  # of a column that is read at once: pages, and not all of a row group
+
+
+@dataclass(frozen=True)
+class Part:
+    """A Parquet file of a set.
+
+    path: of the file.
+    name: what to call it, which is another where it was made of text.
+    size: in bytes, when the set was opened.
+    changed_ns: when it was last written, then.
+    first: the number in the set of its first row.
+    groups: how many rows each of its row groups has.
+    """
+
+    path: Path
+    name: str
+    size: int
+    changed_ns: int
+    first: int
+    groups: tuple[int, ...]
+
+    @property
+    def n_rows(self) -> int:
+        return sum(self.groups)
+
+
+@dataclass(frozen=True)
+class Parts:
+    """The files of a set, and what their columns are.
+
+    files: in order.
+    kinds: the columns by name, each with its type in all files (pyarrow's).
+    coded: the columns of text that their author has made categories.
+    about: what the files say of the log beside their columns.
+    remarks: the same, in words.
+    text: the file of text that these were made of, if it was one.
+    """
+
+    files: tuple[Part, ...]
+    kinds: dict[str, Any]
+    coded: frozenset[str]
+    about: Fields
+    remarks: tuple[str, ...]
+    text: Path | None = None
+
+    @property
+    def n_rows(self) -> int:
+        return self.files[-1].first + self.files[-1].n_rows
+
+    @property
+    def line(self) -> Callable[[int], int] | None:
+        """On which line of the file a row stands, if that is text."""
+        text = self.text
+        return None if text is None else lambda row: line_of(text, row)
+
+    def group_starts(self) -> Iterator[int]:
+        """The number of the first row of every row group, in order, and then that of all rows."""
+        for part in self.files:
+            start = part.first
+            for count in part.groups:
+                yield start
+                start += count
+        yield self.n_rows
+
+    def file_of(self, row: int) -> Part:
+        """The file in which a row stands."""
+        return next(part for part in self.files if row < part.first + part.n_rows)
+
+    def read_rows(self, start: int, stop: int, columns: Sequence[str], *, most: int) -> Iterator[Columns]:
+        """Rows from `start` up to and without `stop`, no more than so many at a time; text comes as codes.
+
+        columns: those that are wanted. What is before `start` in its row group is read, and let go.
+        """
+        for part in self.files:
+            if part.first < stop and start < part.first + part.n_rows:
+                yield from self._read_file(part, start, stop, columns, most=most)
+
+    def _read_file(self, part: Part, start: int, stop: int, columns: Sequence[str], *, most: int) -> Iterator[Columns]:
+        groups: list[int] = []
+        place = row = part.first
+        for number, count in enumerate(part.groups):
+            if row < stop and start < row + count:
+                place = place if groups else row
+                groups.append(number)
+            row += count
+        with opened(part, texts=[name for name in columns if is_plain_text(self.kinds[name])]) as file:
+            for batch in file.iter_batches(
+                batch_size=most, row_groups=groups, columns=list(columns), use_threads=False
+            ):
+                first, last = max(start, place), min(stop, place + batch.num_rows)
+                if first < last:
+                    yield self._columns(batch.slice(first - place, last - first), columns, part)
+                place += batch.num_rows
+                if place >= stop:
+                    return
+            if place >= part.first + part.n_rows:
+                return
+            raise InputError(f"it ends after {place - part.first:,} rows, and says that it has {part.n_rows:,}")
+
+    def _columns(self, batch: Any, columns: Sequence[str], part: Part) -> Columns:
+        """The columns of some rows, in the types that they have in all files."""
+        out: Columns = {}
+        for name in columns:
+            column: Any = batch.column(batch.schema.get_field_index(name))
+            column.validate(full=True)
+            out[name] = _as_kind(column, self.kinds[name], name, part)
+        return out
+
+
+def _as_kind(column: Any, kind: Any, name: str, part: Part) -> Any:
+    """A column in a type that fits it too."""
+    if is_text(kind):
+        if pa.types.is_null(column.type):
+            return pa.DictionaryArray.from_arrays(pa.nulls(len(column), pa.int32()), pa.array([], type=pa.string()))
+        return column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
+    if column.type == kind:
+        return column
+    try:
+        return column.cast(kind, safe=False)
+    except pa.ArrowException:
+        raise InputError(f"column '{plain(name)}' of {part.name} is {plain(column.type)}, elsewhere {kind}") from None
+
+
+@dataclass(frozen=True)
+class SetCells(Cells):
+    """Where the values of a set of several files stand: in which file, and where in it.
+
+    parts: the files.
+    """
+
+    parts: Parts | None = None
+
+    def row(self, row: int) -> str:
+        place = row if self.order is None else int(self.order[row])
+        if self.parts is None or len(self.parts.files) == 1:
+            return super().row(row)
+        part = self.parts.file_of(place)
+        within = place - part.first
+        text = Path(part.name)
+        if text != part.path:
+            return f"line {line_of(text, within)} of {part.name}"
+        return f"row {within} (counted from 0) of {part.name}"
+
+
+@contextmanager
+def opened(part: Part, *, texts: Sequence[str]) -> Generator[Any]:
+    """A file, if it is the one that was looked at; texts: columns whose values come as codes."""
+    with parquet.reading(part.path):
+        found = part.path.stat()
+        if (found.st_size, found.st_mtime_ns) != (part.size, part.changed_ns):
+            raise InputError(f"{part.name} has changed since it was first read; start again, and leave it as it is")
+        with parquet.open_pages(part.path, texts=texts, buffer_bytes=_BUFFER_BYTES) as file:
+            yield file
+
+
+def list_parts(paths: Sequence[Path], *, names: Sequence[str]) -> Parts:
+    """The files as one table, if their columns are the same; names: what to call each."""
+    files: list[Part] = []
+    described: list[Described] = []
+    first = 0
+    for path, name in zip(paths, names, strict=True):
+        with parquet.reading(path):
+            found = describe(path, name=name, in_text=name != str(path))
+            state = path.stat()
+            files.append(Part(path, name, state.st_size, state.st_mtime_ns, first, found.groups))
+            first += files[-1].n_rows
+            described.append(found)
+    files, described = _with_rows(files, described)
+    kinds = dict(described[0].kinds)
+    for part, found in zip(files[1:], described[1:], strict=True):
+        _check_same(found, described[0], part.name, files[0].name)
+        for name, kind in found.kinds.items():
+            kinds[name] = _common_kind(kinds[name], kind, f"column '{plain(name)}' of {part.name}")
+    coded = frozenset(name for name, kind in kinds.items() if pa.types.is_dictionary(kind))
+    remarks = tuple(dict.fromkeys(words for found in described for words in found.remarks))
+    return Parts(tuple(files), kinds, coded, described[0].about, remarks)
+
+
+def _with_rows(files: list[Part], described: list[Described]) -> tuple[list[Part], list[Described]]:
+    """Without the files that have no rows, if any has some."""
+    kept = [number for number, part in enumerate(files) if part.n_rows]
+    if not kept:
+        raise InputError(f"{files[0].name} has no rows" if len(files) == 1 else "the files have no rows")
+    return [files[number] for number in kept], [described[number] for number in kept]
+
+
+def _check_same(mine: Described, first: Described, name: str, first_name: str) -> None:
+    """Raise where two files cannot be parts of one log."""
+    for lacking, there, other in ((mine, first, first_name), (first, mine, name)):
+        gone = next((column for column in there.kinds if column not in lacking.kinds), None)
+        if gone is not None:
+            who = name if lacking is mine else first_name
+            raise InputError(
+                f"{who} has no column '{plain(gone)}', which {other} has; the files of a set have the same columns"
+            )
+    if dict(mine.about.given) != dict(first.about.given):
+        raise InputError(
+            f"{name} and {first_name} say different things of their log (its actions, its range of rewards, …); read "
+            "them one by one"
+        )
+
+
+def _common_kind(one: Any, other: Any, where: str) -> Any:
+    """The type of a column that is of two types in two files."""
+    if one == other or pa.types.is_null(other):
+        return one
+    if pa.types.is_null(one):
+        return other
+    if is_text(one) and is_text(other) and pa.types.is_dictionary(one) == pa.types.is_dictionary(other):
+        return one
+    whole = (bool(pa.types.is_integer(one)), bool(pa.types.is_integer(other)))
+    real = (bool(pa.types.is_floating(one)), bool(pa.types.is_floating(other)))
+    if all(whole):
+        return pa.int64()
+    if all(a or b for a, b in zip(whole, real, strict=True)):
+        return pa.float64()
+    raise InputError(f"{where} is {plain(other)}, and {plain(one)} in files before; write it alike in all of them")
