@@ -2,7 +2,7 @@
 
 python -m benchmarks.scale_designs                          10⁵ and 10⁶ contexts, on the cores of this machine
 python -m benchmarks.scale_designs 10000000                 so many
-python -m benchmarks.scale_designs 1000000 --engine dask    by two worker processes (or cuda, on a card)
+python -m benchmarks.scale_designs 1000000 --engine dask    by worker processes (or cuda, on a card)
 
 Contexts have 10 features of 32 bins each, there are 10 actions, and trees of depth 2. Blocks of contexts are drawn when
 they are asked for, as if read from a file: memory does not grow with their number.
@@ -21,9 +21,10 @@ import numpy as np
 from benchmarks.measuring import in_subprocess, print_table
 from pacbandits.design import Clipped
 from pacbandits.design.large import LargeTask, solve_large_design
-from pacbandits.engines import ROWS_PER_BLOCK, Local
+from pacbandits.engines import ROWS_PER_BLOCK
 from pacbandits.engines.base import even_stripes
 from pacbandits.engines.memory import log_of_contexts
+from pacbandits.engines.registry import ENGINES, using_engine
 from pacbandits.policies import Trees
 from pacbandits.records import Contexts, Log
 
@@ -61,22 +62,8 @@ class Means:
         return np.clip(level + (contexts.features > 0) @ steps, 0.0, 1.0)
 
 
-def engine_named(name: str) -> Any:
-    """An engine by its name; Dask with two processes."""
-    if name == "dask":
-        from pacbandits.engines.dask import DaskEngine
-
-        return DaskEngine(workers=2)
-    if name == "cuda":
-        from pacbandits.engines.cuda import CudaEngine
-
-        return CudaEngine()
-    return Local(name)
-
-
 def solve(n_contexts: int, engine: str, sample_rows: int, aloud: bool) -> dict[str, Any]:
     """Seconds, passes and bracket, after a small problem that has everything compiled."""
-    summing = engine_named(engine)
 
     def tell(words: str) -> None:
         if aloud:
@@ -87,11 +74,12 @@ def solve(n_contexts: int, engine: str, sample_rows: int, aloud: bool) -> dict[s
 
     first = next(Drawn(ROWS_PER_BLOCK).blocks(0, 1)).contexts
     policies = Trees.learn(first, n_actions=ACTIONS, depth=2, bins=BINS)
-    solve_large_design(task(2_000), tolerance=1.0, engine=summing)
-    began = time.perf_counter()
-    found = solve_large_design(
-        task(n_contexts), engine=summing, tolerance=TOLERANCE, sample_rows=sample_rows, progress=tell
-    )
+    with using_engine(engine) as adding:
+        solve_large_design(task(2_000), tolerance=1.0, engine=adding)
+        began = time.perf_counter()
+        found = solve_large_design(
+            task(n_contexts), engine=adding, tolerance=TOLERANCE, sample_rows=sample_rows, progress=tell
+        )
     seconds = time.perf_counter() - began
     return {
         "seconds": seconds,
@@ -107,7 +95,7 @@ def solve(n_contexts: int, engine: str, sample_rows: int, aloud: bool) -> dict[s
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("contexts", nargs="*", type=int, default=[100_000, 1_000_000])
-    parser.add_argument("--engine", default="stream", choices=["threads", "stream", "dask", "cuda"])
+    parser.add_argument("--engine", default="stream", choices=list(ENGINES))
     parser.add_argument("--sample", type=int, default=2**14)
     parser.add_argument("--aloud", action="store_true", help="Say how far it is.")
     given = parser.parse_args()

@@ -140,10 +140,7 @@ _HOMES: dict[str, tuple[str, ...]] = {
         "learn_class",
         "measure_worth",
     ),
-    "complexity": (
-        "Complexity",
-        "measure",
-    ),
+    "complexity": ("Complexity", "measure"),
     "design": (
         "Clipped",
         "DesignTask",
@@ -168,11 +165,7 @@ _HOMES: dict[str, tuple[str, ...]] = {
         "to_rules",
         "to_sql",
     ),
-    "logs": (
-        "from_open_bandit",
-        "open_contexts",
-        "read_log",
-    ),
+    "logs": ("from_open_bandit", "open_contexts", "read_log"),
     "options": ("About",),
     "planning": (
         "Affordable",

@@ -326,7 +326,7 @@ ALGORITHM_CALLS: dict[str, Callable[[], Call]] = {
         pb.solve_large_design,
         {
             "task": pb.LargeTask(stumps(), people(), means=shares_of, scale=pb.Clipped(0.1)),
-            "engine": None,
+            "engine": "threads",
             "tolerance": 0.1,
             "sample_rows": 100,
             "max_passes": 3,
@@ -337,8 +337,8 @@ ALGORITHM_CALLS: dict[str, Callable[[], Call]] = {
             "tolerance": "number",
             "progress": "function",
         },
-        optional=("engine", "progress"),
-        beyond={"tolerance": (0, -1), "sample_rows": (0,), "max_passes": (1,)},
+        optional=("progress",),
+        beyond={"tolerance": (0, -1), "engine": ("gpu",), "sample_rows": (0,), "max_passes": (1,)},
     ),
     "Clipped": lambda: Call(pb.Clipped, {"epsilon": 0.1}, {"epsilon": "number"}, beyond={"epsilon": (-0.1, 1e-200)}),
     "Shifted": lambda: Call(

@@ -27,7 +27,7 @@ from pacbandits.design.pricing import Price
 from pacbandits.design.solve import action_seekers, find_stranger
 from pacbandits.design.task import DesignTask
 from pacbandits.engines.base import Engine, Sums
-from pacbandits.engines.local import Local
+from pacbandits.engines.registry import STREAM, using_engine
 from pacbandits.errors import InputError
 from pacbandits.machine import free_memory_bytes
 from pacbandits.policies.base import CostedClass, PolicyClass
@@ -82,7 +82,7 @@ class LargeSolution:
 def solve_large_design(
     task: LargeTask,
     *,
-    engine: Engine | None = None,
+    engine: Engine | str = STREAM,
     tolerance: float = LARGE_TOLERANCE,
     sample_rows: int = SAMPLE_ROWS,
     max_passes: int = 12,
@@ -90,17 +90,19 @@ def solve_large_design(
 ) -> LargeSolution:
     """The best design over the contexts of a source, and a bracket that holds on all of them.
 
-    engine: who adds up; the cores of this machine if none is named. sample_rows: on how many contexts it is solved.
+    engine: who adds up, or its name: `stream` (the cores of this machine), `dask`, `cuda`.
+    sample_rows: on how many contexts it is solved.
     max_passes: how often all contexts are gone through at the most.
     """
     instance(task, LargeTask, name="task")
-    if engine is not None:
+    if not isinstance(engine, str):
         instance(engine, Engine, name="engine", remedy="leave it out for the cores of this machine")
     tolerance = positive(tolerance, name="tolerance")
     most = whole_number(max_passes, name="max_passes", least=2)
     whole = whole_number(sample_rows, name="sample_rows", least=1)
-    asking = _Asking(task, engine or Local("stream"), tolerance, sample_rows=whole, tell=listener(progress))
-    return asking.solve(max_passes=most)
+    with using_engine(engine) as adding:
+        asking = _Asking(task, adding, tolerance, sample_rows=whole, tell=listener(progress))
+        return asking.solve(max_passes=most)
 
 
 class _Asking:
