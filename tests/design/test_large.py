@@ -150,7 +150,7 @@ def test_few_passes_do_and_every_way_of_adding_up_gives_the_same_bits():
 
 
 def test_files_give_the_same_bits_as_memory(tmp_path):
-    contexts = people(66_000, features=2)
+    contexts = people(10_000, features=2)
     contexts.write(tmp_path / "people.parquet")
     policies, means = trees_for(contexts, n_actions=3), Means(4, 3)
 
