@@ -30,8 +30,9 @@ from pacbandits.certificate.learning import LearntClass
 from pacbandits.certificate.membership import belongs
 from pacbandits.certificate.rescoring import growth
 from pacbandits.certificate.summed.laying import Surveyed, lay_out, learn_policies, survey
+from pacbandits.certificate.summed.limits import LIMITS, Limits
 from pacbandits.certificate.summed.questions import wealth_bits
-from pacbandits.certificate.summed.setting import Setting, make_setting
+from pacbandits.certificate.summed.setting import Setting
 from pacbandits.certificate.verify import Verdict
 from pacbandits.engines import ROWS_PER_BLOCK, Engine, Source, Sums
 from pacbandits.errors import InputError, count_of
@@ -44,11 +45,11 @@ from pacbandits.rewards import RewardModel, check_model, first_model, model_from
 Findings = tuple[list[str], list[str], list[str]]  # faults, what was checked, what is trusted
 
 
-def survey_again(c: Certificate, source: Source, *, engine: Engine) -> Surveyed:
+def survey_again(c: Certificate, source: Source, *, engine: Engine, limits: Limits = LIMITS) -> Surveyed:
     """The rows as the certificate says they count."""
     spec = c.learning.spec if c.learning is not None and c.learning.spared else None
     by_rows = c.ordered and not c.shuffled
-    return survey(source, engine=engine, spec=spec, ordered=by_rows, shuffle=c.shuffled)
+    return survey(source, engine=engine, spec=spec, ordered=by_rows, shuffle=c.shuffled, limits=limits)
 
 
 def verify_source(
@@ -59,10 +60,11 @@ def verify_source(
     engine: Engine,
     contexts: Contexts | None = None,
     model: RewardModel | None = None,
+    limits: Limits = LIMITS,
 ) -> tuple[Verdict, Surveyed]:
     """Recheck every claim of a certificate by sums over its rows; and what was found on the first reading."""
     try:
-        surveyed = survey_again(c, source, engine=engine)
+        surveyed = survey_again(c, source, engine=engine, limits=limits)
     except InputError as error:
         raise InputError(f"the rows cannot be read as the certificate says: {error}") from None
     verdict = _recheck(c, surveyed, policies, engine=engine, model=model)
@@ -101,8 +103,7 @@ def _recheck(
     faults = [*stakes_too_much(c, book), *wrong_lottery(c, book)]
     if faults:
         return Verdict(tuple(faults), None)
-    setting = make_setting(surveyed.early, made, surveyed.arrangement, learns=surveyed.has_order)
-    audit = SummedAudit(c, surveyed, summing(policies), setting, book, engine)
+    audit = SummedAudit(c, surveyed, summing(policies), surveyed.setting(made), book, engine)
     faults, value = judge(c, audit.least, needed=needed)
     return Verdict(tuple(faults), value)
 

@@ -20,7 +20,7 @@ from pacbandits.certificate.leaders import NOBODY
 from pacbandits.certificate.moving import plan_moves
 from pacbandits.certificate.summed.laying import Surveyed
 from pacbandits.certificate.summed.questions import wealth_bits
-from pacbandits.certificate.summed.setting import Setting, make_setting
+from pacbandits.certificate.summed.setting import Setting
 from pacbandits.certificate.worth import Confidence, Kind, Worth, compose_worth, kinds_of
 from pacbandits.confidence import check_delta
 from pacbandits.engines import Engine, Sums
@@ -168,7 +168,7 @@ def measure_surveyed(
 ) -> Worth | None:
     """How good the policy of a certificate is, by the rows it was made from; None where that cannot be told."""
     used = model_from_json(c.model) if model is None else check_model(model)
-    setting = make_setting(surveyed.early, used, surveyed.arrangement, learns=surveyed.has_order)
+    setting = surveyed.setting(used)
     counts, part, log_size, slack = surveyed.arrangement.counts, 1.0, 0.0, 0.0
     bet_on = c.bets.units > 0
     if c.leaders is None:
@@ -201,7 +201,7 @@ def evaluate_surveyed(
     if policy.n_actions != facts.n_actions:
         raise InputError(f"the policy is for {policy.n_actions} actions, and the log has {facts.n_actions}")
     used = first_model(surveyed.early) if model is None else check_model(model)
-    setting = make_setting(surveyed.early, used, surveyed.arrangement, learns=surveyed.has_order)
+    setting = surveyed.setting(used)
     bets = Bets(EXPERT_STAKES, (1.0,) * setting.n_rounds)
     decided = _always(policy, np.ones(setting.n_rounds, dtype=np.bool_))
     weighing = SummedWeighing(surveyed, setting, decided, bets, engine=engine)
