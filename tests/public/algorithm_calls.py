@@ -99,6 +99,7 @@ ALGORITHM_CALLS: dict[str, Callable[[], Call]] = {
         {**ASKED_KINDS, **dict.fromkeys(("log", "model", "restrictions"), "record"), "ordered": "flag"},
         optional=("model", "epsilon", "restrictions"),
         beyond={**ASKED_BEYOND, "epsilon": (-0.1, 1e-200)},
+        called={"log": "log|file"},
     ),
     "evaluate": lambda: Call(
         pb.evaluate,
@@ -106,6 +107,7 @@ ALGORITHM_CALLS: dict[str, Callable[[], Call]] = {
         {**dict.fromkeys(("log", "policy", "model"), "record"), "delta": "number", "ordered": "flag"},
         optional=("model",),
         beyond={"delta": ASKED_BEYOND["delta"]},
+        called={"log": "log|file"},
     ),
     "measure_worth": lambda: Call(
         pb.measure_worth,

@@ -15,6 +15,12 @@ MIN_PRODUCT, MAX_PRODUCT = 1e-100, 1e100
 
 
 @kernel
+def cut_to(f: float, u: float, most: float) -> float:
+    """A prediction made so small (or large, for u < 0) that no reward can ruin an expert."""
+    return min(f, most) if u > 0 else max(f, 1.0 - most)
+
+
+@kernel
 def add_log_wealth(
     actions: IntArray,
     rewards: FloatArray,
@@ -52,7 +58,7 @@ def add_log_wealth(
                 if u == 0.0:
                     continue
                 f, most = predictions[i, a], room * known[i, a] / abs(u)
-                f = min(f, most) if u > 0 else max(f, 1.0 - most)
+                f = cut_to(f, u, most)
                 score += u * f
                 if a == actions[i]:
                     reward = rewards[i]
@@ -122,7 +128,7 @@ def add_bounds(
                     for j in range(used):
                         a, u = which[j], sign * much[j]
                         f, most = rows.predictions[i, a], room * rows.propensities[i, a] / abs(u)
-                        f = min(f, most) if u > 0 else max(f, 1.0 - most)
+                        f = cut_to(f, u, most)
                         score += u * f
                         if a == played:
                             score += u * (rows.rewards[i] - f) / rows.played[i]
