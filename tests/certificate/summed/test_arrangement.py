@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from pacbandits.certificate.conventions import arrange
+from pacbandits.certificate.learning import first_rows
 from pacbandits.certificate.summed.arrangement import NOT_EARLY, scramble, values_at_ranks
 from pacbandits.certificate.summed.facts import arrange_rows, facts_of
 from pacbandits.certificate.summed.laying import learn_policies, survey
@@ -102,6 +103,9 @@ def test_early_rows_are_those_of_the_first_rounds_wherever_they_stand(n, early, 
     of_last = chosen[rounds == last]
     assert of_last[: int(of_last.sum())].all()
     assert found.early <= early
+    # In this order they also teach a class that is learnt from the log in memory.
+    if n > early:
+        np.testing.assert_array_equal(np.argsort(places, kind="stable")[n - found.early :], first_rows(log, most=early))
     if not repeats:
         assert found.early == min(early, n)
 
