@@ -52,7 +52,10 @@ class Setting:
 
     def rows_of(self, number: int, block: Log) -> Rows:
         """The rows of the block of this number as kernels take them, each a context of its own."""
-        rounds = self.arrangement.rounds_of(number * ROWS_PER_BLOCK, block)
+        return self.rows_at(block, self.arrangement.rounds_of(number * ROWS_PER_BLOCK, block))
+
+    def rows_at(self, block: Log, rounds: IntArray) -> Rows:
+        """The same for rows whose rounds (n,) are known."""
         predictions = self.predict(block.contexts, rounds, n_actions=block.n_actions)
         check_rows(block, predictions)
         return Rows(
