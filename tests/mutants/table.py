@@ -231,8 +231,8 @@ THRESHOLDS = (
     Mutant(
         "intervals of values have no cap",
         "certificate/bounding.py",
-        "f = min(f, most) if u > 0 else max(f, 1.0 - most)",
-        "f = f",
+        "room * known[i, a] / abs(u)",
+        "1e300",
         "certificate/test_values.py::test_no_row_can_ruin_an_expert",
     ),
     Mutant(
@@ -1631,6 +1631,13 @@ SUMS = (
         "certificate/summed/arrangement.py",
         "np.array([float(samples)])",
         "np.array([float(n_rows)])",
+        "certificate/summed/test_worth.py::test_a_policy_is_worth_what_it_is_in_memory",
+    ),
+    Mutant(
+        "by sums: intervals of values have no cap",
+        "certificate/bounding.py",
+        "room * rows.propensities[i, a] / abs(u)",
+        "1e300",
         "certificate/summed/test_worth.py::test_a_policy_is_worth_what_it_is_in_memory",
     ),
     Mutant(

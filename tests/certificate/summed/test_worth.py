@@ -94,7 +94,7 @@ def test_centres_are_of_earlier_rounds():
         surveyed = survey(LogSource(changed), engine=THREADS, spec=None, ordered=False, shuffle=False, limits=SMALL)
         decided = _always(policy, np.ones(6, dtype=bool))
         bets = Bets((0.1,), (1.0,) * 6)
-        weighing = SummedWeighing(surveyed, surveyed.setting(QUICK["model"]), decided, bets, engine=THREADS)
+        weighing = SummedWeighing(surveyed, surveyed.setting(QUICK["model"]), decided, bets, engine=THREADS, needed=3.0)
         found.append(weighing._centres)
     np.testing.assert_array_equal(*found)
     assert np.abs(np.diff(found[0][0])).max() > 0.01
