@@ -48,6 +48,10 @@ BOUNDS = "complexity/test_bounds.py::test_"
 UNITS = "certificate/test_units.py::test_"
 WAITING = "certificate/test_late.py::test_"
 BEST = "certificate/test_best.py::test_"
+SUMMED_LEADING = "certificate/summed/test_leading.py::test_"
+SUMMED_ROWS = "certificate/summed/test_arrangement.py::test_"
+SUMMED_PAST = f"{SUMMED_LEADING}leaders_and_models_are_of_earlier_rounds_alone"
+SUMMED_TEACHING = f"{SUMMED_ROWS}rows_that_teach_a_class_do_not_bet"
 
 THRESHOLDS = (
     Mutant("log K is dropped", "certificate/search.py", "axis=0).min()) - math.log(count)", "axis=0).min())", UNION),
@@ -136,8 +140,8 @@ THRESHOLDS = (
     Mutant(
         "the argmax finds the policy refuted most",
         "certificate/search.py",
-        "attained(policies, contexts, score, policies.argmax(contexts, -score))",
-        "attained(policies, contexts, score, policies.argmax(contexts, score))",
+        "score, policies.argmax(contexts, -score))]])",
+        "score, policies.argmax(contexts, score))]])",
         "certificate/test_search.py",
     ),
     Mutant(
@@ -227,8 +231,8 @@ THRESHOLDS = (
     Mutant(
         "intervals of values have no cap",
         "certificate/bounding.py",
-        "return min(f, most) if u > 0 else max(f, 1.0 - most)",
-        "return f",
+        "room * known[i, a] / abs(u)",
+        "1e300",
         "certificate/test_values.py::test_no_row_can_ruin_an_expert",
     ),
     Mutant(
@@ -674,7 +678,7 @@ RECHECK = (
         "verify ignores what it costs to move weight",
         "certificate/rescoring.py",
         "scores = scores + share * own[",
-        "scores = scores + 0.0 * score(rows)[",
+        "scores = scores + 0.0 * own[",
         MADE,
     ),
     Mutant(
@@ -1362,8 +1366,8 @@ LINEAR = (
     ),
     Mutant(
         "the recheck of linear rewards does not look at the log",
-        "certificate/bookkeeping.py",
-        "if digest != c.digest:",
+        "realizable/verify.py",
+        "if digest_log(log) != c.digest:",
         "if False:",
         f"{REALIZABLE}test_what_was_altered_is_refused",
     ),
@@ -1565,6 +1569,100 @@ RIVALS = (
     ),
 )
 
+SUMS = (
+    Mutant(
+        "by sums: wealth is rounded to the nearest",
+        "certificate/summed/questions.py",
+        "np.floor(np.ldexp(wealth, bits))",
+        "np.rint(np.ldexp(wealth, bits))",
+        f"{SUMMED_LEADING}wealth_of_every_row_is_rounded_down",
+    ),
+    Mutant(
+        "by sums: wealth is rounded up",
+        "certificate/summed/questions.py",
+        "np.floor(np.ldexp(wealth, bits))",
+        "np.ceil(np.ldexp(wealth, bits))",
+        f"{SUMMED_LEADING}wealth_of_every_row_is_rounded_down",
+    ),
+    Mutant(
+        "by sums: rows that taught the class bet",
+        "certificate/summed/certify.py",
+        "laid.ledger.n_rounds, spared=spared)",
+        "laid.ledger.n_rounds)",
+        f"{SUMMED_LEADING}a_union_bets_by_the_rows_that_are_not_spared",
+    ),
+    Mutant(
+        "by sums: a class is learnt from the first round that bets",
+        "certificate/learning.py",
+        "np.flatnonzero(log.rounds < spared)",
+        "np.flatnonzero(log.rounds <= spared)",
+        SUMMED_TEACHING,
+    ),
+    Mutant(
+        "by sums: a model has seen the rows of its own round",
+        "certificate/summed/setting.py",
+        "before = early.rounds < number",
+        "before = early.rounds <= number",
+        SUMMED_PAST,
+    ),
+    Mutant(
+        "by sums: a late leader is chosen by the rows that it leads",
+        "certificate/summed/questions.py",
+        "np.flatnonzero(rows.rounds < before)",
+        "np.flatnonzero(rows.rounds <= before)",
+        f"{SUMMED_LEADING}gaps_are_those_of_the_rows_before {SUMMED_PAST}",
+    ),
+    Mutant(
+        "by sums: rows that stand first are early whatever their round",
+        "certificate/summed/facts.py",
+        "facts.rows > early and not facts.rounds_rise",
+        "facts.rows < early and not facts.rounds_rise",
+        f"{SUMMED_ROWS}what_comes_later_has_no_say_in_which_rows_are_early {SUMMED_TEACHING}",
+    ),
+    Mutant(
+        "by sums: shuffled rows are in other blocks than in memory",
+        "certificate/summed/arrangement.py",
+        '_scrambled(start, len(block)), side="right")',
+        '_scrambled(start, len(block)), side="left")',
+        f"{SUMMED_ROWS}shuffled_rows_count_as_in_memory",
+    ),
+    Mutant(
+        "by sums: rows without an order count once however often they occurred",
+        "certificate/summed/arrangement.py",
+        "np.array([float(samples)])",
+        "np.array([float(n_rows)])",
+        "certificate/summed/test_worth.py::test_a_policy_is_worth_what_it_is_in_memory",
+    ),
+    Mutant(
+        "by sums: intervals of values have no cap",
+        "certificate/bounding.py",
+        "room * rows.propensities[i, a] / abs(u)",
+        "1e300",
+        "certificate/summed/test_worth.py::test_a_policy_is_worth_what_it_is_in_memory",
+    ),
+    Mutant(
+        "by sums: an interval is centred by its own round",
+        "certificate/summed/worth.py",
+        "np.cumsum(found, axis=1) - found",
+        "np.cumsum(found, axis=1)",
+        "certificate/summed/test_worth.py::test_centres_are_of_earlier_rounds",
+    ),
+    Mutant(
+        "by sums: whoever verifies takes sums that may have wrapped",
+        "certificate/summed/verify.py",
+        "        check_room(sums)\n",
+        "",
+        "certificate/summed/test_verify.py::test_sums_that_may_have_wrapped_are_no_proof",
+    ),
+    Mutant(
+        "by sums: whoever verifies does not look for the leaders again",
+        "certificate/summed/verify.py",
+        "if mine is None or leaders_to_json(mine) != ",
+        "if False and leaders_to_json(mine) != ",
+        "certificate/summed/test_verify.py::test_leaders_that_the_rows_do_not_favour_are_noticed",
+    ),
+)
+
 MUTANTS: tuple[Mutant, ...] = (
     *THRESHOLDS,
     *SCORES,
@@ -1579,4 +1677,5 @@ MUTANTS: tuple[Mutant, ...] = (
     *PLANNING,
     *EXPERIMENTS,
     *RIVALS,
+    *SUMS,
 )

@@ -18,11 +18,12 @@ from typing import Any, cast
 import numpy as np
 
 from pacbandits.arrays import FloatArray, IntArray
-from pacbandits.certificate.conventions import FIRST_BLOCK_ROWS, arrange, has_rounds
+from pacbandits.certificate.conventions import FIRST_BLOCK_ROWS, MAX_TEACHING_ROWS, arrange, has_rounds
 from pacbandits.checks import flag, text
 from pacbandits.errors import InputError, count_of, plain
 from pacbandits.policies.base import AskingClass, PolicyClass
 from pacbandits.policies.registry import describe_restrictions, goes_by_shares, learns, load_policies
+from pacbandits.policies.summing import can_be_summed
 from pacbandits.records import Contexts, Log, check_contexts, check_log
 from pacbandits.records.digest import digest_contexts
 from pacbandits.records.units import number_units
@@ -141,7 +142,27 @@ def learn_class(
     if contexts is not None:
         check_contexts(contexts)
     blocks, _ = arrange(log, ordered=flag(ordered, name="ordered"), shuffle=flag(shuffle, name="shuffle"))
-    return learn_from_blocks(text(spec, name="spec"), blocks, contexts)
+    learnt = _learn_from_few(text(spec, name="spec"), blocks, contexts)
+    return learn_from_blocks(spec, blocks, contexts) if learnt is None else learnt
+
+
+def _learn_from_few(spec: str, blocks: Log, contexts: Contexts | None) -> LearntClass | None:
+    """The class as it is learnt where a log is certified by sums; None for logs and classes of which that is not so."""
+    if len(blocks) <= MAX_TEACHING_ROWS or not has_order(blocks) or blocks.units is not None:
+        return None
+    part = blocks.take(first_rows(blocks, most=MAX_TEACHING_ROWS))
+    numbered = replace(part, rounds=np.searchsorted(np.unique(blocks.rounds), part.rounds).astype(np.int64), known=None)
+    learnt = learn_from_blocks(spec, numbered, contexts, sizes=blocks.round_sizes)
+    return learnt if can_be_summed(learnt.policies) else None
+
+
+def first_rows(log: Log, *, most: int) -> IntArray:
+    """So many rows (k,) of the first rounds of a log: those of whole rounds, and of the next one which stand first."""
+    if (np.diff(log.rounds) >= 0).all():
+        return np.arange(min(most, len(log)))
+    _, which = np.unique(log.rounds, return_inverse=True)
+    whole = int(np.searchsorted(np.cumsum(log.round_sizes), most, side="right"))
+    return np.concatenate([np.flatnonzero(which < whole), np.flatnonzero(which == whole)])[:most]
 
 
 def learn_from_blocks(

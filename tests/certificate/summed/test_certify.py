@@ -184,3 +184,19 @@ def test_a_log_of_one_block_has_no_order_to_learn_in():
 
 def test_ids_beyond_the_class_are_refused():
     refused("ids", log_with_ids(300, 1), pb.policies.Trivial(3, 3))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mixed", [False, True])
+def test_a_class_learnt_in_memory_is_the_one_that_is_certified(mixed):
+    """Also where the first round is longer than what teaches, as whoever verifies learns it again."""
+    n = 400_000
+    rounds = (np.arange(n) >= 300_000).astype(int)
+    log = log_of_people(n, 4, rounds=np.random.default_rng(0).permutation(rounds) if mixed else rounds)
+    learnt = pb.learn_class("trees:depth=1,bins=3", log)
+    assert learnt.learning is not None
+    assert learnt.learning.contexts == 2**18
+    by_name = pb.certify(log, "trees:depth=1,bins=3", epsilon=0.1)
+    assert by_name.to_json() == pb.certify(log, learnt, epsilon=0.1).to_json()
+    assert by_name.summed
+    assert pb.verify(by_name, log, learnt.policies).faults == ()

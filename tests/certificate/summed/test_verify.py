@@ -11,8 +11,11 @@ import pytest
 import pacbandits as pb
 from pacbandits.certificate.bets import Bets
 from pacbandits.certificate.bookkeeping import keep_book
-from pacbandits.certificate.summed.certify import certify_source
-from pacbandits.certificate.summed.laying import survey
+from pacbandits.certificate.certificate import MODEL_GIVEN
+from pacbandits.certificate.learning import LearntClass
+from pacbandits.certificate.making import make_certificate
+from pacbandits.certificate.summed.certify import _evidence, certify_source
+from pacbandits.certificate.summed.laying import lay_out, survey
 from pacbandits.certificate.summed.questions import MAX_SIZE_SUM, check_room, round_down
 from pacbandits.certificate.summed.verify import SummedAudit
 from pacbandits.engines import LogSource
@@ -29,6 +32,7 @@ from tests.certificate.summed.cases import (
     by_sums,
     in_files,
     log_of_people,
+    means_of,
     rechecked,
     with_row,
 )
@@ -155,6 +159,22 @@ def test_a_changed_row_is_noticed(column):
     other = with_row(log, row, **{column: CHANGED[column]})
     verdict = rechecked(found, LogSource(other), policies, limits=SMALL, **QUICK)
     assert any("digest" in fault for fault in verdict.faults)
+
+
+def test_leaders_that_the_rows_do_not_favour_are_noticed():
+    """All figures are right, but who led was not chosen by the rows before: who knows the end could lead by it."""
+    _, log, policies = disputed()
+    surveyed = survey(LogSource(log), engine=THREADS, spec=None, ordered=False, shuffle=False, limits=SMALL)
+    learnt, model = LearntClass(policies, None), QUICK["model"]
+    known = policies.argmax(log.contexts, means_of(log.contexts, 0.15))
+    for settle, good in ((None, True), (lambda number, leader: known, False)):
+        laid = lay_out(surveyed, learnt, engine=THREADS, model=model, single=False, settle=settle)
+        evidence = _evidence(surveyed, learnt, laid, epsilon=0.2, delta=0.05)
+        made = make_certificate(evidence, known)[0].with_remarks(MODEL_GIVEN)
+        verdict = rechecked(made, LogSource(log), policies, limits=SMALL, **QUICK)
+        assert verdict.value == pytest.approx(made.value)
+        assert verdict.good == good
+        assert good or any("not the policies that the rows before them favour" in fault for fault in verdict.faults)
 
 
 def test_sums_that_do_not_fit_are_noticed_by_whoever_verifies():

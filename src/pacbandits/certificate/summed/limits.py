@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from pacbandits.certificate.conventions import MAX_TEACHING_ROWS
+
 
 @dataclass(frozen=True)
 class Limits:
@@ -18,7 +20,7 @@ class Limits:
     watched: rows in which drift and mismatches are looked for.
     """
 
-    early: int = 2**18
+    early: int = MAX_TEACHING_ROWS
     neighbours: int = 2**14
     watched: int = 2**18
 

@@ -65,7 +65,8 @@ class WealthSums:
     def add(self, number: int, block: Log, sums: Sums) -> None:
         rows = self.setting.rows_of(number, block)
         actions = np.array([actions_on(policy, block.contexts) for policy in self.policies], dtype=np.int64)
-        against = Against(actions, self.turns, self.moves)
+        shaped = actions.reshape(len(self.policies), len(block))  # also where nobody has led yet
+        against = Against(shaped, self.turns, self.moves)
         n, width = rows.propensities.shape
         every, wealth = np.empty((n, len(self.stakes) * width)), np.empty((n, width))
         for k, stakes in enumerate(self.stakes):
