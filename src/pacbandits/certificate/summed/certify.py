@@ -17,6 +17,7 @@ from pacbandits.certificate.conventions import EXPERT_STAKES, FIRST_EPSILON, MAX
 from pacbandits.certificate.learning import LearntClass
 from pacbandits.certificate.ledger import Ledger
 from pacbandits.certificate.making import make_certificate
+from pacbandits.certificate.summed.cost import check_engine_fits, foresee_work
 from pacbandits.certificate.summed.evidence import SummedEvidence
 from pacbandits.certificate.summed.laying import LaidOut, Surveyed, lay_out, learn_policies, survey_for
 from pacbandits.certificate.watching import look
@@ -45,6 +46,9 @@ def certify_source(
 
     engine: who adds up.
     """
+    work = foresee_work(source, policies, contexts=contexts, ordered=ordered)
+    if work is not None:
+        check_engine_fits(work, engine=engine.name)
     surveyed = survey_for(source, policies, engine=engine, contexts=contexts, ordered=ordered, shuffle=shuffle)
     learnt = learn_policies(surveyed, policies, contexts)
     return certify_surveyed(surveyed, learnt, engine=engine, epsilon=epsilon, delta=delta, model=model, single=single)

@@ -27,7 +27,7 @@ from pacbandits.certificate.summed.facts import MAX_EARLY_ROWS
 from pacbandits.certificate.summed.laying import MAX_WATCHED_ROWS
 from pacbandits.certificate.summed.ledger import MAX_SUM_BYTES
 from pacbandits.compiled import cores
-from pacbandits.engines import Source
+from pacbandits.engines import ROWS_PER_BLOCK, Source
 from pacbandits.engines.registry import STREAM, THREADS
 from pacbandits.errors import InputError
 from pacbandits.machine import free_memory_bytes
@@ -52,6 +52,7 @@ SECONDS_PER_EARLY_ROW, SECONDS_PER_EARLY_FEATURE_AND_ACTION = 17e-6, 0.22e-6  # 
 SECONDS_OF_A_CERTIFICATE = 6.0  # imports, searches in sums, signs of drift
 
 BYTES_OF_A_PROCESS = 3.2e8
+BLOCK_COPIES = 4  # of the rows of a block: as they are read, as a log, predicted, rounded
 GATHERED_COPIES = 1.5  # of rows that are held, with what is made from them
 BYTES_PER_NUMBER = 8
 OWN_COLUMNS = 4  # of a row beside its features and propensities: action, reward, round, repeats
@@ -106,6 +107,11 @@ class Work:
     def row_bytes(self) -> int:
         """Of a row in memory."""
         return (self.features + self.actions + OWN_COLUMNS) * BYTES_PER_NUMBER
+
+    @property
+    def block_bytes(self) -> int:
+        """Of a block of rows while it is worked on: its scores, and what they are made from."""
+        return ROWS_PER_BLOCK * (self.at_once * self.actions * BYTES_PER_NUMBER + BLOCK_COPIES * self.row_bytes)
 
     @property
     def passes(self) -> int:
@@ -191,11 +197,11 @@ def estimate_cost(work: Work, *, engine: str, workers: int | None = None, machin
     if engine == DASK:
         groups = IN_HAND_PER_WORKER * w if w < MANY_WORKERS else IN_HAND_PER_WORKER * w // JOINED_BY_WORKERS
         memory = held + (2 + groups) * joined
-        worker_bytes = BYTES_OF_A_PROCESS + 2 * joined
+        worker_bytes = BYTES_OF_A_PROCESS + work.block_bytes + 2 * joined
         memory += worker_bytes * w / machines
         sent = TASKS_PER_WORKER * w * (work.gathered_bytes + _summed_bytes(work))
     else:
-        memory = held + (w + 2) * joined
+        memory = held + (w + 2) * joined + w * work.block_bytes
         card = (2 * work.at_once + 1) * work.sums_bytes if engine == CUDA else 0.0
     if engine == THREADS:
         memory += (w + 2) * work.rows * work.row_bytes
