@@ -7,7 +7,7 @@ class of the user's own is named there, and must be handed in again.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
@@ -16,7 +16,7 @@ from typing import Any, cast
 from pacbandits.arrays import plain_number
 from pacbandits.certificate import AsymptoticCertificate, Certificate, Claim, Verdict, learn_class
 from pacbandits.certificate.rule import follow_rule, learn_again
-from pacbandits.certificate.summed.laying import watched_rows
+from pacbandits.certificate.summed.laying import learn_policies, survey_for, watched_rows
 from pacbandits.certificate.summed.verify import verify_source
 from pacbandits.certificate.verify import verify as verify_betting
 from pacbandits.certificate.watching import Check, alarm_words, look
@@ -27,7 +27,9 @@ from pacbandits.errors import InputError, count_of, nearest, one_line, plain
 from pacbandits.exports.deployed import DeployedPolicy
 from pacbandits.json_files import MAX_JSON_BYTES, json_text, parse_json, read_json
 from pacbandits.logs import read_log
+from pacbandits.logs.finding import expand
 from pacbandits.logs.reading import ReadingOptions
+from pacbandits.logs.sets import FileSet, open_set
 from pacbandits.policies import class_from_json, class_to_json
 from pacbandits.policies.base import PolicyClass, check_class
 from pacbandits.policies.costs import check_memory
@@ -131,6 +133,12 @@ class Proof:
         how["keep"] = (*how.get("keep", ()), *asked)
         return read_log(path, **how)[0]
 
+    def files(self, paths: Sequence[str | Path], *, reading: Mapping[str, Any] | None = None) -> FileSet:
+        """The rows of files, read as they were to certify them, unless the reading says otherwise."""
+        how: Json = {**self.reading, **(reading or {})}
+        how["keep"] = (*how.get("keep", ()), *self.policy.columns)
+        return open_set(expand([str(path) for path in paths]), ReadingOptions(**how))
+
 
 def verify(
     certificate: Claim,
@@ -225,16 +233,30 @@ def _same_find(told: Check, found: Check) -> bool:
     return near and (told.kind, told.needed, told.alarm) == (found.kind, found.needed, found.alarm)
 
 
-def check_expected(verdict: Verdict, proof: Proof, log: Log, spec: str, *, contexts: Contexts | None = None) -> Verdict:
+def check_expected(
+    verdict: Verdict,
+    proof: Proof,
+    log: Log | Source,
+    spec: str,
+    *,
+    contexts: Contexts | None = None,
+    engine: Engine | str = STREAM,
+) -> Verdict:
     """The verdict, and whether the class is the one that a reader expects: of this name, learnt from these contexts.
 
-    contexts: from before the experiment; None for a class that is learnt from the first rows of the log.
+    contexts: from before the experiment; None for a class that is learnt from the first rows of the log. engine: who
+    reads the rows of files.
     """
     made = proof.certificate
     by_rows, shuffle = False, False
     if isinstance(made, Certificate | AsymptoticCertificate):
         by_rows, shuffle = made.ordered and not made.shuffled, made.shuffled
-    expected = learn_class(spec, log, contexts=contexts, ordered=by_rows, shuffle=shuffle)
+    if isinstance(log, Log):
+        expected = learn_class(spec, log, contexts=contexts, ordered=by_rows, shuffle=shuffle)
+    else:
+        with using_engine(engine) as who:
+            surveyed = survey_for(log, spec, engine=who, contexts=contexts, ordered=by_rows, shuffle=shuffle)
+        expected = learn_policies(surveyed, spec, contexts)
     where = "the first rows of the log" if contexts is None else "the contexts given"
     if same_class(expected.policies, proof.policies):
         return replace(verdict, checked=(*verdict.checked, f"the class is {plain(spec)} for {where}, as expected"))

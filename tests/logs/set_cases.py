@@ -41,12 +41,12 @@ def write_whole(path, table, seed=0):
 def write_parts(folder, table, seed):
     """Several files, cut anywhere, in row groups of odd sizes."""
     rng = np.random.default_rng(seed)
-    cuts = np.unique(rng.integers(1, len(table), size=int(rng.integers(0, 5))))
+    cuts = np.unique(rng.integers(1, len(table), size=int(rng.integers(1, 4))))
     bounds = [0, *(int(cut) for cut in cuts), len(table)]
     paths = []
     for k, (start, stop) in enumerate(pairwise(bounds)):
         paths.append(folder / f"part-{seed}-{k}.parquet")
-        pq.write_table(table.slice(start, stop - start), paths[-1], row_group_size=int(rng.integers(1, 40)))
+        pq.write_table(table.slice(start, stop - start), paths[-1], row_group_size=int(rng.integers(3, 60)))
     return paths
 
 

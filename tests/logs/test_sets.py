@@ -14,6 +14,7 @@ from pacbandits import InputError, read_log
 from pacbandits.logs import counting, surveying
 from pacbandits.logs.reading import ReadingOptions
 from pacbandits.logs.sets import open_set
+from pacbandits.progress import heard_by
 
 BLOCK = 7
 
@@ -32,7 +33,7 @@ def refused(words, paths, **reading):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_block_is_that_of_the_log_in_memory_to_the_last_bit(kind, tmp_path):
-    for seed in range(3):
+    for seed in range(2):
         table, reading = table_of(kind, seed)
         log, assumed = read_log(write_whole(tmp_path / "whole.parquet", table, seed), **reading)
         found = opened(write_parts(tmp_path, table, seed), reading)
@@ -206,3 +207,26 @@ def test_values_beyond_what_can_be_counted_are_judged_by_the_first_rows(tmp_path
     assert len(found.remarks) == len(log.remarks) + 2
     kept = many.append_column("city", pa.array([f"city {i % 12}" for i in range(N)]))
     refused("column 'city' has more than", [write_whole(tmp_path / "a.parquet", kept)])
+
+
+@pytest.mark.parametrize("kind", ["renamed", "split", "dates", "least lists", "rounds", "constant"])
+def test_sets_of_files_that_logs_were_written_to(kind, tmp_path):
+    table, reading = table_of(kind, 1)
+    log, _ = read_log(write_whole(tmp_path / "raw.parquet", table), **reading)
+    log.write(tmp_path / "whole.parquet")
+    log, assumed = read_log(tmp_path / "whole.parquet")
+    for k, (start, stop) in enumerate(((0, 50), (50, 51), (51, N))):
+        log.take(np.arange(start, stop)).write(tmp_path / f"part{k}.parquet")
+    pq.write_table(pq.read_table(tmp_path / "part0.parquet").slice(0, 0), tmp_path / "part9.parquet")  # of no rows
+    found = opened([tmp_path / f"part{k}.parquet" for k in (0, 9, 1, 2)])
+    assert found.assumed == assumed
+    for k, block in enumerate(found.blocks(0, 18)):
+        same(block, log.take(np.arange(BLOCK * k, min(BLOCK * (k + 1), N))))
+
+
+def test_who_listens_is_told_how_far_it_has_come(tmp_path):
+    table, _ = table_of("bare", 0)
+    said: list[str] = []
+    with heard_by(said.append, every_seconds=0.0):
+        opened([write_whole(tmp_path / "a.parquet", table)])
+    assert said[-1].startswith("looking at all rows once: 120 of 120 rows")

@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from pacbandits.certificate.told import ToldOfLog
 from pacbandits.certificate.watching import Check, alarm_words, look
 from pacbandits.confidence import check_delta, check_epsilon, check_positive_epsilon
 from pacbandits.errors import InputError, one_line
@@ -195,17 +196,17 @@ class Claim(ABC):
         return replace(self, checks=look(log))
 
 
-def check_distance(log: Log, epsilon: float) -> float:
+def check_distance(log: ToldOfLog, epsilon: float) -> float:
     """ε > 0, if it is less than what rewards can differ by."""
     return _check_below_range(log, check_positive_epsilon(epsilon))
 
 
-def check_distance_or_best(log: Log, epsilon: float) -> float:
+def check_distance_or_best(log: ToldOfLog, epsilon: float) -> float:
     """The same, or an ε of 0, which asks for the best policy itself."""
     return _check_below_range(log, check_epsilon(epsilon))
 
 
-def _check_below_range(log: Log, epsilon: float) -> float:
+def _check_below_range(log: ToldOfLog, epsilon: float) -> float:
     low, high = log.reward_range
     if epsilon >= high - low:
         raise InputError(

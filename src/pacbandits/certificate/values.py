@@ -105,7 +105,7 @@ def evaluate(
     low, high = log.reward_range
     assumed = (*basis, f"rewards lie in [{low:g}, {high:g}]", *order, *blocks.assumed)
     claim = Confidence(check_delta(delta), shuffled=mixed, assumptions=assumed)
-    return compose_worth(rows, log, claim, n_actions=log.n_actions, experts=len(bets))
+    return compose_worth(rows, blocks, claim, n_actions=log.n_actions, experts=len(bets))
 
 
 def measure_worth(

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from pacbandits.cli.engines import Engine, Scheduler, Workers, check_engine, open_engine
 from pacbandits.cli.reading import (
     ActionColumn,
     Actions,
@@ -22,8 +23,6 @@ from pacbandits.cli.reading import (
     Time,
     Unit,
     Without,
-    open_log,
-    read_contexts,
     reading_options,
 )
 from pacbandits.cli.restricting import (
@@ -35,21 +34,19 @@ from pacbandits.cli.restricting import (
     Never,
     SmallestLeaf,
     control_number,
-    restrict,
 )
-from pacbandits.cli.shared import PARTIAL, SINGLE_HELP, app, check_output, print_json, say, say_cost, show, status
-from pacbandits.errors import InputError, count_of
-
-DEFAULT_EPSILON = 0.05  # of --asymptotic
+from pacbandits.cli.shared import PARTIAL, SINGLE_HELP, app, check_output, print_json, say, show, status
+from pacbandits.errors import InputError
 
 
 @app.command("certify")
 def certify_log(
     log: Annotated[
-        Path,
+        list[Path],
         typer.Argument(
-            help="The table of the test, in CSV or Parquet. Columns that no option names are [cyan]action[/], "
-            "[cyan]reward[/], and [cyan]propensity[/] (of the played action) or [cyan]propensities[/] (lists) or "
+            help="The table of the test, in CSV or Parquet; or several, one after the other, which may be larger than "
+            "memory. Columns that no option names are [cyan]action[/], [cyan]reward[/], and [cyan]propensity[/] (of "
+            "the played action) or [cyan]propensities[/] (lists) or "
             "[cyan]propensity_0[/], [cyan]propensity_1[/], … (of all), optionally [cyan]round[/], [cyan]repeats[/], "
             "[cyan]context_id[/]; the others are features. Or Vowpal Wabbit's dsjson lines, or Open Bandit's feedback "
             "in .npz. Or [cyan]actg175[/], a past trial."
@@ -129,6 +126,9 @@ def certify_log(
         int | None, typer.Option(help="Draws of the bootstrap of --asymptotic, 1/δ or more (500 if not given).")
     ] = None,
     seed: Annotated[int | None, typer.Option(help="Seed of the bootstrap of --asymptotic (0 if not given).")] = None,
+    engine: Engine = None,
+    scheduler: Scheduler = None,
+    workers: Workers = None,
     certificate: Annotated[
         Path | None, typer.Option(help="Write the certificate here, for [cyan]pacbandits verify[/].")
     ] = None,
@@ -164,28 +164,29 @@ def certify_log(
     pacbandits certify log.parquet --policies trees:depth=2 --epsilon 0.05 --delta 0.05
     pacbandits certify clicks.csv --least-propensity 0.02 --reward-range 0 10 --ordered
     pacbandits certify test.csv --max-treated 0.3 --control none --never "email: age <= 25" --contexts customers.csv
+    pacbandits certify logs/2026-*/*.parquet --policies trees:depth=2 --epsilon 0.01
+    pacbandits certify s.parquet --engine dask --scheduler tcp://head:8786
     pacbandits certify decisions.dsjson --reward-range -1 0
     pacbandits certify feedback.npz --position 0[/]
     """
-    from pacbandits.certificate import certify, certify_asymptotically, learn_class
-    from pacbandits.certificate.asymptotic import BOOTSTRAP_DRAWS
-    from pacbandits.certificate.certify import check_asked_early
-    from pacbandits.certificate.values import measure_worth
+    from pacbandits.certificate import Certificate
+    from pacbandits.cli.certified import Asked, certify_files, certify_in_memory, is_streamed
     from pacbandits.confidence import check_delta
     from pacbandits.logs.reading import ReadingOptions
     from pacbandits.planning import load_plan
-    from pacbandits.progress import prefixed
     from pacbandits.proofs import save_certificate
     from pacbandits.report import asymptotic_table, certificate_table
     from pacbandits.report.page import check_report, write_report
     from pacbandits.report.planned import happened, happened_table
     from pacbandits.report.summary import summarise
-    from pacbandits.trials.forecast import look_ahead
 
     check_delta(delta)
     _check_bootstrap(asymptotic, draws=draws, seed=seed)
+    check_engine(engine, scheduler=scheduler, workers=workers)
     if asymptotic and report is not None:
         raise InputError("a report is of a proof; leave out --report, or --asymptotic")
+    if asymptotic and engine is not None:
+        raise InputError("--asymptotic takes all rows in memory; leave out --engine")
     check_output(certificate)
     check_output(report)
     check_report(report)
@@ -205,69 +206,55 @@ def certify_log(
         least_propensity=least_propensity,
         position=position,
     )
-    read = open_log(log, reading)
-    check_asked_early(read, epsilon, delta)
-    if contexts is not None and contexts.exists() and log.exists() and contexts.samefile(log):
-        raise InputError(
-            "--contexts is the log itself; contexts are from before the experiment, so leave it out: the first rows of "
-            "the log will do"
-        )
-    before = None if contexts is None else read_contexts(contexts)
-    ordered = ordered or time is not None
-    policies = restrict(
-        policies,
-        read,
-        smallest_leaf=smallest_leaf,
-        cost=cost,
-        max_cost=max_cost,
-        max_share=max_share,
-        max_treated=max_treated,
-        never=never,
-        control=control,
+    _check_contexts(contexts, log)
+    asked = Asked(
+        reading=reading,
+        spec=policies,
+        epsilon=epsilon,
+        delta=delta,
+        ordered=ordered or time is not None,
+        shuffle=shuffle,
+        single=single,
+        contexts=contexts,
+        restricting={
+            "smallest_leaf": smallest_leaf,
+            "cost": cost,
+            "max_cost": max_cost,
+            "max_share": max_share,
+            "max_treated": max_treated,
+            "never": never,
+            "control": control,
+        },
     )
-    learnt = learn_class(policies, read, contexts=before, ordered=ordered, shuffle=shuffle)
-    say_cost(learnt.policies, read.contexts, of="bootstrap" if asymptotic else "certificate")
     with status() as tell:
-        tell(f"{'predicting rewards of' if asymptotic else 'certifying'} {count_of(read.samples, 'interaction')}")
-        if asymptotic:
-            made = certify_asymptotically(
-                read,
-                learnt,
-                epsilon=DEFAULT_EPSILON if epsilon is None else epsilon,
-                delta=delta,
-                rng=0 if seed is None else seed,
-                draws=BOOTSTRAP_DRAWS if draws is None else draws,
-                ordered=ordered,
-                shuffle=shuffle,
-                progress=prefixed(tell, f"bootstrap of {count_of(read.samples, 'interaction')}"),
-            )
-            table, summary = asymptotic_table(made), None
+        if asymptotic or not is_streamed(log, reading, engine=engine, epsilon=epsilon):
+            found = certify_in_memory(log, asked, tell=tell, draws=draws, seed=seed, asymptotic=asymptotic)
         else:
-            made = certify(read, learnt, epsilon=epsilon, delta=delta, ordered=ordered, shuffle=shuffle, single=single)
-            tell("measuring how good the policy is")
-            worth = measure_worth(made, read)
-            tell("estimating how many more interactions would do")
-            best = made.epsilon == 0 and made.certified
-            target, ahead = (None, None) if best else look_ahead(made, read, learnt.policies)
-            summary = summarise(
-                made,
-                read,
-                worth=worth,
-                source=log.name,
-                outcome=ReadingOptions.from_json(reading).outcome,
-                ahead=ahead,
-                target=target,
-                policies=learnt.policies,
-                control=control_number(control, read),
-                proof=None if certificate is None else certificate.name,
-            )
-            if planned is not None:
-                summary = replace(summary, happened=happened(planned, made, read))
-            table = certificate_table(made, summary)
+            with open_engine(engine or "stream", scheduler=scheduler, workers=workers) as who:
+                found = certify_files(log, asked, engine=who, tell=tell)
+    made, summary = found.certificate, None
+    if not isinstance(made, Certificate):
+        table = asymptotic_table(made)
+    else:
+        summary = summarise(
+            made,
+            found.log,
+            worth=found.worth,
+            source=log[0].name if len(log) == 1 else f"{len(log):,} files",
+            outcome=ReadingOptions.from_json(reading).outcome,
+            ahead=found.ahead,
+            target=found.target,
+            policies=found.learnt.policies,
+            control=control_number(control, found.log),
+            proof=None if certificate is None else certificate.name,
+        )
+        if planned is not None:
+            summary = replace(summary, happened=happened(planned, made, found.log))
+        table = certificate_table(made, summary)
     if report is not None and summary is not None:
         write_report(summary, report)
     if certificate is not None:
-        save_certificate(certificate, made, learnt.policies, reading=reading)
+        save_certificate(certificate, made, found.learnt.policies, reading=reading)
     if as_json:
         print_json(made.to_json() | ({} if summary is None else summary.to_json()))
     else:
@@ -278,6 +265,15 @@ def certify_log(
             show(happened_table(summary.happened))
     if not made.certified or made.alarms:
         raise typer.Exit(PARTIAL)
+
+
+def _check_contexts(contexts: Path | None, log: list[Path]) -> None:
+    """Raise where the log itself is given for contexts from before the experiment."""
+    if contexts is not None and contexts.exists() and any(one.exists() and contexts.samefile(one) for one in log):
+        raise InputError(
+            "--contexts is the log itself; contexts are from before the experiment, so leave it out: the first rows of "
+            "the log will do"
+        )
 
 
 def _check_bootstrap(asymptotic: bool, *, draws: int | None, seed: int | None) -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from pacbandits.cli.certified import is_streamed
+from pacbandits.cli.engines import Engine, Scheduler, Workers, check_engine, open_engine
 from pacbandits.cli.reading import (
     ActionColumn,
     Clip,
@@ -25,6 +27,12 @@ from pacbandits.cli.restricting import control_number
 from pacbandits.cli.shared import app, print_json, show, status
 from pacbandits.errors import InputError, close_to, plain
 
+if TYPE_CHECKING:
+    from pacbandits.certificate import Worth
+    from pacbandits.engines import base
+    from pacbandits.proofs import Proof
+    from pacbandits.records import Log
+
 COLUMN = "column:"
 
 
@@ -37,7 +45,10 @@ def evaluate_policy(
             "what that column of the log says it would do."
         ),
     ],
-    log: Annotated[Path, typer.Argument(help="The log of an experiment: the certificate's own, or another.")],
+    log: Annotated[
+        list[Path],
+        typer.Argument(help="The log of an experiment: the certificate's own, or another; or several files of it."),
+    ],
     control: Annotated[
         str | None, typer.Option(help="The action to compare with, by its name; without it the best single one.")
     ] = None,
@@ -51,6 +62,9 @@ def evaluate_policy(
     time: Time = None,
     unit: Unit = None,
     without: Without = None,
+    engine: Engine = None,
+    scheduler: Scheduler = None,
+    workers: Workers = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")] = False,
 ) -> None:
     """What a rule for who gets which variant would have brought, by the table of an A/B test: its mean outcome, and its
@@ -71,6 +85,7 @@ def evaluate_policy(
     from pacbandits.confidence import check_delta
     from pacbandits.logs.reading import ReadingOptions
     from pacbandits.policies.columns import ColumnPolicy
+    from pacbandits.progress import heard_by
     from pacbandits.report.worth import worth_table
 
     check_delta(delta)
@@ -85,18 +100,26 @@ def evaluate_policy(
         unit=unit,
         left_out=without,
     )
+    check_engine(engine, scheduler=scheduler, workers=workers)
     ordered = time is not None
-    with status() as tell:
-        if policy.startswith(COLUMN):
-            read = open_log(log, given)
+    with status() as tell, heard_by(tell):
+        if is_streamed(log, given, engine=engine, epsilon=None) and not policy.startswith(COLUMN):
+            _check_policy(policy)
+            proof = open_proof(Path(policy), log[0])
+            with open_engine(engine or "stream", scheduler=scheduler, workers=workers) as who:
+                read, worth, own = evaluate_files(proof, log, given, engine=who, delta=delta)
+            words, given = proof.certificate.words, {**proof.reading, **given}
+        elif policy.startswith(COLUMN):
+            _check_one(log, engine)
+            read = open_log(log[0], given)
             names = read.action_names or tuple(str(number) for number in range(read.n_actions))
             tell("measuring how good it is")
             theirs = ColumnPolicy(policy.removeprefix(COLUMN), names)
             worth, words, own = evaluate(read, theirs, delta=delta, ordered=ordered), theirs.describe(), False
         else:
             _check_policy(policy)
-            proof = open_proof(Path(policy), log)
-            read, made = open_log(log, given, proof=proof), proof.certificate
+            proof = open_proof(Path(policy), log[0])
+            read, made = open_log(log[0], given, proof=proof), proof.certificate
             _check_actions(made.action_names, read.action_names)
             tell("measuring how good it is")
             own = isinstance(made, Certificate) and len(read) >= made.rows and made.is_of(read)
@@ -116,6 +139,36 @@ def evaluate_policy(
         print_json(worth.to_json() | told)
     else:
         show(worth_table(worth, names, words, own=own, control=compared, log=read, outcome=outcome))
+
+
+def evaluate_files(
+    proof: Proof, paths: list[Path], reading: dict[str, Any], *, engine: base.Engine, delta: float
+) -> tuple[Log, Worth | None, bool]:
+    """Rows for words, how good the policy of a certificate is by all rows of files, and whether these are its own."""
+    from pacbandits.certificate import Certificate
+    from pacbandits.certificate.summed.front import as_engine_reads
+    from pacbandits.certificate.summed.laying import survey
+    from pacbandits.certificate.summed.verify import survey_again
+    from pacbandits.certificate.summed.worth import evaluate_surveyed, measure_surveyed
+
+    made, files = proof.certificate, proof.files(paths, reading=reading)
+    try:
+        source, head = as_engine_reads(files, engine.name), files.head
+        _check_actions(made.action_names, head.action_names)
+        if isinstance(made, Certificate) and made.summed and files.n_rows == made.rows:
+            surveyed = survey_again(made, source, engine=engine)
+            if surveyed.digest == made.digest:
+                return head, measure_surveyed(made, surveyed, engine=engine, delta=delta), True
+        surveyed = survey(source, engine=engine, spec=None, ordered=False, shuffle=False, digested=False)
+        return head, evaluate_surveyed(surveyed, made.policy, engine=engine, delta=delta), False
+    finally:
+        files.close()
+
+
+def _check_one(log: list[Path], engine: str | None) -> None:
+    """Raise where a column of several files is asked for."""
+    if len(log) > 1 or engine is not None:
+        raise InputError("what a column says is told by one table in memory; name one file, and leave out --engine")
 
 
 def _check_policy(policy: str) -> None:

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
+from pacbandits.cli.certified import is_streamed
+from pacbandits.cli.engines import Engine, Scheduler, Workers, check_engine, open_engine
 from pacbandits.cli.reading import (
     Actions,
     Clip,
@@ -25,14 +27,17 @@ from pacbandits.cli.shared import PARTIAL, app, print_json, say, status
 from pacbandits.errors import InputError, one_line, plain
 
 if TYPE_CHECKING:
-    from pacbandits.certificate import Claim
+    from pacbandits.certificate import Claim, Verdict
+    from pacbandits.engines import base
     from pacbandits.experiment.auditing import Audit
+    from pacbandits.proofs import Proof
+    from pacbandits.records import Contexts, Log
 
 
 @app.command("verify")
 def verify_certificate(
     certificate: Annotated[Path, typer.Argument(help="A certificate that run or certify has written.")],
-    log: Annotated[Path, typer.Argument(help="The log it was made from.")],
+    log: Annotated[list[Path], typer.Argument(help="The log it was made from; or its files, one after the other.")],
     actions: Actions = None,
     least_propensity: LeastPropensity = None,
     reward_range: RewardRange = None,
@@ -60,6 +65,9 @@ def verify_certificate(
             "still be as it was then. For the export of an experiment."
         ),
     ] = None,
+    engine: Engine = None,
+    scheduler: Scheduler = None,
+    workers: Workers = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a sentence.")] = False,
 ) -> None:
     """Check somebody's certificate against the table of the test that it was made from: every figure is computed again,
@@ -80,26 +88,34 @@ def verify_certificate(
     [dim]Examples:
     pacbandits verify proof.json log.parquet
     pacbandits verify proof.json log.parquet --policies trees:depth=2 --contexts before.parquet
+    pacbandits verify proof.json logs/2026-*/*.parquet
     pacbandits verify proof.json export.parquet --head 5f2ab1…[/]
     """
     from pacbandits.policies.registry import describe_class, detail_class
+    from pacbandits.progress import heard_by
     from pacbandits.proofs import check_expected, check_is_proof
     from pacbandits.proofs import verify as recheck
 
     reading = reading_options(
         n_actions=actions, least_propensity=least_propensity, reward_range=reward_range, clip=clip, position=position
     )
-    proof = open_proof(certificate, log)
+    check_engine(engine, scheduler=scheduler, workers=workers)
+    proof = open_proof(certificate, log[0])
     made = proof.certificate
     check_is_proof(made)
-    read = open_log(log, reading, proof=proof)
     known = proof.contexts(contexts, read=read_contexts)
-    with status() as tell:
-        tell("computing every score anew")
-        verdict = recheck(made, read, proof.policies, contexts=known)
-        if policies is not None:
-            verdict = check_expected(verdict, proof, read, policies, contexts=known)
-    record = audit_export(log, made, head=head)
+    with status() as tell, heard_by(tell):
+        if is_streamed(log, {**proof.reading, **reading}, engine=engine, epsilon=made.epsilon) and is_summed(made):
+            with open_engine(engine or "stream", scheduler=scheduler, workers=workers) as who:
+                read, verdict = verify_files(proof, log, reading, engine=who, known=known, expected=policies)
+        else:
+            _check_one(log, engine)
+            read = open_log(log[0], reading, proof=proof)
+            tell("computing every score anew")
+            verdict = recheck(made, read, proof.policies, contexts=known)
+            if policies is not None:
+                verdict = check_expected(verdict, proof, read, policies, contexts=known)
+    record = audit_export(log[0], made, head=head)
     if record is not None:
         verdict = record.joined(verdict)
     about = describe_class(proof.policies)
@@ -130,6 +146,48 @@ def verify_certificate(
         say("not good:\n  " + "\n  ".join(one_line(fault) for fault in verdict.faults))
     if not verdict.good or verdict.alarms:
         raise typer.Exit(PARTIAL)
+
+
+def is_summed(made: Claim) -> bool:
+    """Whether a certificate was made by sums over rows, and can be rechecked so."""
+    from pacbandits.certificate import Certificate
+
+    return isinstance(made, Certificate) and made.summed
+
+
+def _check_one(log: list[Path], engine: str | None) -> None:
+    """Raise where a certificate of rows in memory is to be rechecked otherwise."""
+    if len(log) > 1 or engine is not None:
+        what = f"--engine {engine}" if len(log) == 1 else f"{len(log)} files"
+        raise InputError(
+            f"this certificate was made of one table in memory, and is rechecked so; leave out {what}, or certify anew "
+            "with an engine"
+        )
+
+
+def verify_files(
+    proof: Proof,
+    paths: list[Path],
+    reading: dict[str, Any],
+    *,
+    engine: base.Engine,
+    known: Contexts | None,
+    expected: str | None,
+) -> tuple[Log, Verdict]:
+    """Rows of files, for words, and what came of rechecking a certificate by sums over all of them."""
+    from pacbandits.certificate.summed.front import as_engine_reads
+    from pacbandits.proofs import check_expected
+    from pacbandits.proofs import verify as recheck
+
+    files = proof.files(paths, reading=reading)
+    try:
+        source = as_engine_reads(files, engine.name)
+        verdict = recheck(proof.certificate, source, proof.policies, contexts=known, engine=engine)
+        if expected is not None:
+            verdict = check_expected(verdict, proof, source, expected, contexts=known, engine=engine)
+        return files.head, verdict
+    finally:
+        files.close()
 
 
 def audit_export(log: Path, made: Claim, *, head: str | None) -> Audit | None:

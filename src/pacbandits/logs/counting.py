@@ -33,7 +33,7 @@ class Distinct:
         self.rows, self.present = self.rows + rows, self.present + present
         if self.is_full:
             return
-        self._fresh.append(np.unique(values))
+        self._fresh.append(_each_once(np.sort(values)))
         self._waiting += len(self._fresh[-1])
         if self._waiting > max(EARLY_ROWS, len(self._known)) or self.rows == EARLY_ROWS:
             self._merge()
@@ -62,8 +62,14 @@ class Distinct:
 
     def _merge(self) -> None:
         if self._fresh:
-            self._known = np.unique(np.concatenate([self._known, *self._fresh]))
+            # runs that are sorted already, which a stable sort merges
+            self._known = _each_once(np.sort(np.concatenate([self._known, *self._fresh]), kind="stable"))
             self._fresh, self._waiting = [], 0
+
+
+def _each_once(values: IntArray) -> IntArray:
+    """Sorted numbers without those that come again."""
+    return values[np.append(True, values[1:] != values[:-1])] if len(values) else values
 
 
 class Numbers:
@@ -176,6 +182,6 @@ class Labels:
         """Count labels of which there are too many to be kept."""
         values = np.empty(0, dtype=np.int64)
         if not self._hashes.is_full:
-            used: list[str] = self._last.take(pa.array(np.unique(local))).to_pylist()
+            used: list[str] = self._last.take(pa.array(np.flatnonzero(np.bincount(local)))).to_pylist()
             values = np.fromiter(map(hash, used), dtype=np.int64, count=len(used))
         self._hashes.see(values, rows=rows, present=len(local))

@@ -168,7 +168,7 @@ def opened(part: Part, *, texts: Sequence[str]) -> Generator[Any]:
         found = part.path.stat()
         if (found.st_size, found.st_mtime_ns) != (part.size, part.changed_ns):
             raise InputError(f"{part.name} has changed since it was first read; start again, and leave it as it is")
-        with parquet.open_pages(part.path, texts=texts, buffer_bytes=_BUFFER_BYTES) as file:
+        with parquet.open_pages(part.path, texts=texts, buffer_bytes=_BUFFER_BYTES, changed_ns=part.changed_ns) as file:
             yield file
 
 

@@ -26,6 +26,7 @@ class Plays:
     def __init__(self, action: str, *, labels: Labels | None, played: str | None) -> None:
         self.action, self.labels, self.played = action, labels, played
         self._values = np.empty(0)  # numbers of actions, or codes of their labels, in order
+        self._places = np.full(MAX_ACTIONS, -1, dtype=np.int64)  # of small numbers, among these
         self._counts = np.empty(0, dtype=np.int64)
         self._low, self._high = np.empty(0), np.empty(0)
 
@@ -34,9 +35,7 @@ class Plays:
         strange = ~(np.isfinite(values) & (values >= 0))
         if strange.any():  # it is refused with its first row, by whoever makes the log
             return [int(strange.argmax())] if self.labels is None else []
-        if len(self._values) <= MAX_ACTIONS:
-            self._add(values)
-        which = np.minimum(np.searchsorted(self._values, values), len(self._values) - 1)
+        which = self._find(values)
         found: list[int] = []
         counts = np.bincount(which, minlength=len(self._values))
         lacking = np.flatnonzero((self._counts < MIN_PLAYS) & (counts > 0))
@@ -46,13 +45,19 @@ class Plays:
         self._counts += counts
         return found if self.played is None else found + self._extremes(which, numbers_of(columns[self.played]))
 
-    def _add(self, values: FloatArray) -> None:
+    def _find(self, values: FloatArray) -> IntArray:
+        """The places (n,) of actions among those seen, these included."""
+        small = values.max() < len(self._places) and bool((values == np.floor(values)).all())
+        if small and (which := self._places[values.astype(np.int64)]).min() >= 0:
+            return which
+        if len(self._values) <= MAX_ACTIONS:
+            self._add(np.setdiff1d(values, self._values))
+            listed = self._values[(self._values < len(self._places)) & (self._values == np.floor(self._values))]
+            self._places[listed.astype(np.int64)] = np.searchsorted(self._values, listed)
+        return np.minimum(np.searchsorted(self._values, values), len(self._values) - 1)
+
+    def _add(self, new: FloatArray) -> None:
         """Make room for actions that are new."""
-        place = np.searchsorted(self._values, values)
-        known = np.append(self._values, np.nan)[place] == values
-        if known.all():
-            return
-        new = np.unique(values[~known])
         where = np.searchsorted(self._values, new)
         self._values = np.insert(self._values, where, new)
         self._counts = np.insert(self._counts, where, 0)

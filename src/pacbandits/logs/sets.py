@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
@@ -176,7 +177,7 @@ def open_set(
     files = [Path(path) for path in paths]
     if not files:
         raise InputError("a set of files has at least one; name it")
-    with heard_by(listener(progress)):
+    with nullcontext() if progress is None else heard_by(listener(progress)):
         parts, folder = _parts(files, asked)
         try:
             with naming(Path(_all_names(files))):

@@ -8,7 +8,6 @@ the log of all rows; where it depends on how many rows there are, these are coun
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from time import monotonic
 from typing import Any
 
@@ -191,13 +190,13 @@ class _Looking:
         return [name for name in self.parts.kinds if name in names]
 
     def look(self) -> None:
-        """Look at all rows, one row group after the other."""
+        """Look at all rows, one after the other."""
         done = count_rows_aloud("looking at all rows once", self.parts.n_rows, started=monotonic())
-        bounds = sorted({*self.parts.group_starts(), min(EARLY_ROWS, self.parts.n_rows)})
-        watches = self.watches()
-        for start, stop in pairwise(bounds):
-            first = start
-            for columns in self.parts.read_rows(start, stop, self.needed(), most=ROWS_PER_BLOCK):
+        watches, first = self.watches(), 0
+        while first < self.parts.n_rows:
+            stop = EARLY_ROWS if first < EARLY_ROWS < self.parts.n_rows else self.parts.n_rows
+            names = self.needed()
+            for columns in self.parts.read_rows(first, stop, names, most=ROWS_PER_BLOCK):
                 rows = {row for watch in watches for row in watch.see(columns)}
                 rows |= {0} if first == 0 else set[int]()
                 if rows:
@@ -206,6 +205,8 @@ class _Looking:
                 n = len(next(iter(columns.values())))
                 first += n
                 done(n)
+                if self.needed() != names:
+                    break  # fewer columns are to be read from here on
 
     def _keep(self, columns: Columns, rows: IntArray, first: int) -> None:
         """Keep witnesses."""

@@ -89,14 +89,7 @@ def log_of_columns(
     actions, labels = _pop_actions(table, split, cells, rows=n if whole is None else whole.rows)
     rewards, truths = pop_rewards(table, cells, late=known is not None)
     played = pop_floats(table, "propensity", cells)
-    listed = "propensities" in table
-    propensities = pop_matrix(table, "propensities", cells)
-    if listed and each:
-        raise InputError(f"there are both 'propensities' and '{plain(each[0])}'; leave one out")
-    if listed and labels is not None:
-        raise InputError("actions are text and 'propensities' are lists; number the actions from 0, in that order")
-    if each:
-        propensities = _pop_each(table, each, labels, cells)
+    propensities = _pop_propensities(table, each, labels, cells)
     column = _pop_least(table, cells)
     if column is not None and options.least_propensity is not None:
         raise InputError("there is a column 'least_propensity'; leave out --least-propensity")
@@ -236,6 +229,19 @@ def _check_told_apart(column: Any, labels: Sequence[str], cells: Cells) -> None:
             f"{cells.column('action')} holds '{plain(one)}' and '{other}' ({cells.row(row)}), which look like one "
             "action written in two ways; write them the same, or give them names that differ in more"
         )
+
+
+def _pop_propensities(
+    table: Columns, each: list[str], labels: tuple[str, ...] | None, cells: Cells
+) -> FloatArray | None:
+    """Propensities (n, A) from a column of lists, or from one column an action; None where there are neither."""
+    listed = "propensities" in table
+    propensities = pop_matrix(table, "propensities", cells)
+    if listed and each:
+        raise InputError(f"there are both 'propensities' and '{plain(each[0])}'; leave one out")
+    if listed and labels is not None:
+        raise InputError("actions are text and 'propensities' are lists; number the actions from 0, in that order")
+    return _pop_each(table, each, labels, cells) if each else propensities
 
 
 def _pop_each(table: Columns, each: list[str], labels: tuple[str, ...] | None, cells: Cells) -> FloatArray:

@@ -7,6 +7,7 @@ import zlib
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 from io import BytesIO
 from pathlib import Path
 from typing import IO, Any, cast
@@ -39,6 +40,7 @@ __all__ = [
     "check_names",
     "coded_columns",
     "columns_of",
+    "count_rows",
     "describe",
     "open_pages",
     "pop_matrix",
@@ -182,9 +184,25 @@ def describe(path: Path, *, name: str, in_text: bool) -> Described:
     return Described({field.name: field.type for field in fields}, groups, read_about(path), read_remarks(path))
 
 
-def open_pages(path: Path, *, texts: Sequence[str], buffer_bytes: int) -> Any:
-    """A Parquet file that is read page by page, each with its checksum; texts: columns that come as codes."""
-    return _open(path, read_dictionary=list(texts), page_checksum_verification=True, buffer_size=buffer_bytes)
+def open_pages(path: Path, *, texts: Sequence[str], buffer_bytes: int, changed_ns: int) -> Any:
+    """A Parquet file that is read page by page, each with its checksum; texts: columns that come as codes.
+
+    changed_ns: when it was last written, as what it says of itself is kept for the next time.
+    """
+    return _open(
+        path,
+        metadata=_kept_metadata(path, changed_ns),
+        read_dictionary=list(texts),
+        page_checksum_verification=True,
+        buffer_size=buffer_bytes,
+        pre_buffer=False,  # or all of a row group is fetched before its first row is read
+    )
+
+
+@lru_cache(maxsize=64)
+def _kept_metadata(path: Path, changed_ns: int) -> Any:
+    """What a file says of its columns, which may be long."""
+    return _open(path).metadata
 
 
 def _described(path: Path) -> Any:
@@ -247,6 +265,14 @@ def sort_labels(column: Any) -> Any:
     places = np.array([place.get(label, 0) for label in labels], dtype=np.int32)
     indices: Any = pa.array(places[codes], mask=missing)
     return pa.DictionaryArray.from_arrays(indices, pa.array(kept, type=pa.string()))
+
+
+def count_rows(path: Path) -> int:
+    """How many rows a Parquet file says that it has; 0 for one that cannot be read."""
+    try:
+        return int(_open(path).metadata.num_rows)
+    except (pa.ArrowException, OSError):
+        return 0
 
 
 def coded_columns(path: str | Path) -> frozenset[str]:

@@ -160,8 +160,9 @@ class TreesBySums:
         sides, origin = front.sides, front.origin
 
         def search(value: RisingValue, most: int) -> list[TreePolicy]:
-            found = [] if sides is None else large_trees(sides, value, most=most)
-            return [self._policy(tree_of(one, bins)) for one in found]
+            if sides is None:
+                return []
+            return [self._policy(tree_of(one, bins)) for one in large_trees(sides, value, most=most)]
 
         return Frontier(
             front.first,
