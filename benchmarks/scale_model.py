@@ -127,7 +127,7 @@ def print_paper() -> None:
     rows: list[list[str]] = []
     for features, bins, actions in LARGE:
         large = tree_work(LARGE_ROWS, features=features, bins=bins, actions=actions)
-        found = estimate_cost(large, engine=cost.DASK, workers=PAPER_WORKERS, machines=PAPER_WORKERS)
+        found = estimate_cost(large, engine=cost.DASK, workers=PAPER_WORKERS)
         rows.append(
             [
                 f"{features} × {bins} × {actions}",

@@ -27,7 +27,7 @@ from pacbandits.certificate.summed.facts import MAX_EARLY_ROWS
 from pacbandits.certificate.summed.laying import MAX_WATCHED_ROWS
 from pacbandits.certificate.summed.ledger import MAX_SUM_BYTES
 from pacbandits.compiled import cores
-from pacbandits.engines import ROWS_PER_BLOCK, Source
+from pacbandits.engines import ROWS_PER_BLOCK, LogSource, Source
 from pacbandits.engines.registry import STREAM, THREADS
 from pacbandits.errors import InputError
 from pacbandits.machine import free_memory_bytes
@@ -72,6 +72,7 @@ class Work:
     pairs: P, how often each score of a row is added.
     experts: K.
     late_choices: how often a leader is chosen by passes over all rows so far.
+    rows_in_memory: those that are there already.
     """
 
     rows: int
@@ -81,6 +82,12 @@ class Work:
     pairs: int
     experts: int = len(EXPERT_STAKES)
     late_choices: int = 1
+    rows_in_memory: int = 0
+
+    @property
+    def rows_in_files(self) -> int:
+        """Those that are yet to be read."""
+        return self.rows - self.rows_in_memory
 
     @property
     def numbers(self) -> int:
@@ -158,7 +165,8 @@ def foresee_work(
     pairs = {1: 1 if head.contexts.ids is not None else d, 2: d * (d + 1) // 2}[len(shape)]
     beyond = n * (1.0 if ordered else SETTLING_SHARE) / MAX_EARLY_ROWS
     late = 0 if beyond <= 1 else math.ceil(math.log2(beyond)) if ordered else 1
-    return Work(n, d, head.n_actions, math.prod(shape), pairs, late_choices=late)
+    there = n if isinstance(source, LogSource) else 0
+    return Work(n, d, head.n_actions, math.prod(shape), pairs, late_choices=late, rows_in_memory=there)
 
 
 @dataclass(frozen=True)
@@ -167,8 +175,8 @@ class Estimate:
 
     seconds: from beginning to end.
     core_seconds: of all cores together.
-    memory_bytes: of the machine that asks, at the most.
-    worker_bytes: of each worker that is a process of its own; 0 where there are none.
+    memory_bytes: of the process that asks, at the most.
+    worker_bytes: of each worker that is another process; 0 where there are none.
     card_bytes: of a card, at the least.
     read_bytes: numbers that are read from files, as they are in memory.
     sent_bytes: partial sums that travel between processes.
@@ -183,11 +191,8 @@ class Estimate:
     sent_bytes: float = 0.0
 
 
-def estimate_cost(work: Work, *, engine: str, workers: int | None = None, machines: int = 1) -> Estimate:
-    """What a certificate takes.
-
-    workers: cores that add up, those of this machine by default. machines: on how many these are; the first one asks.
-    """
+def estimate_cost(work: Work, *, engine: str, workers: int | None = None) -> Estimate:
+    """What a certificate takes; workers: cores that add up, those of this machine by default."""
     w = cores() if workers is None else workers
     alone = looking_seconds(work) + early_seconds(work) + SECONDS_OF_A_CERTIFICATE
     shared = passes_seconds(work, on_card=engine == CUDA)
@@ -198,13 +203,12 @@ def estimate_cost(work: Work, *, engine: str, workers: int | None = None, machin
         groups = IN_HAND_PER_WORKER * w if w < MANY_WORKERS else IN_HAND_PER_WORKER * w // JOINED_BY_WORKERS
         memory = held + (2 + groups) * joined
         worker_bytes = BYTES_OF_A_PROCESS + work.block_bytes + 2 * joined
-        memory += worker_bytes * w / machines
         sent = TASKS_PER_WORKER * w * (work.gathered_bytes + _summed_bytes(work))
     else:
         memory = held + (w + 2) * joined + w * work.block_bytes
         card = (2 * work.at_once + 1) * work.sums_bytes if engine == CUDA else 0.0
     if engine == THREADS:
-        memory += (w + 2) * work.rows * work.row_bytes
+        memory += _loading_bytes(work.rows_in_files, work.row_bytes, w)
     return Estimate(
         alone + shared / w,
         alone + shared,
@@ -279,6 +283,24 @@ def check_engine_fits(
         f"{work.words} by {engine} would take about {spell_bytes(needed)} {where}, and {spell_bytes(room)} are free; "
         f"{_remedy(work, engine, free=math.inf if free is None else free)}"
     )
+
+
+def check_rows_fit(source: Source, *, free_bytes: int | None = None) -> None:
+    """Raise when the rows of files are too many to be read into memory; free_bytes: as above."""
+    head = next(iter(source.blocks(0, 1)))
+    row_bytes = (head.contexts.n_features + head.n_actions + OWN_COLUMNS) * BYTES_PER_NUMBER
+    needed = _loading_bytes(source.n_rows, row_bytes, cores())
+    free = free_memory_bytes() if free_bytes is None else free_bytes
+    if free is not None and needed > free:
+        raise InputError(
+            f"{source.n_rows:,} rows would take about {spell_bytes(needed)} of memory while they are read, and "
+            f"{spell_bytes(free)} are free; --engine stream reads them as they are needed"
+        )
+
+
+def _loading_bytes(rows: int, row_bytes: int, workers: int) -> float:
+    """Of rows while they are brought into memory: a part of them by each worker, joined, and made a log."""
+    return (workers + 2.0) * rows * row_bytes
 
 
 def _remedy(work: Work, engine: str, *, free: float) -> str:
