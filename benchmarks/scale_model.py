@@ -18,6 +18,7 @@ from pacbandits.certificate.rows import Against, add_log_wealth
 from pacbandits.certificate.summed import cost
 from pacbandits.certificate.summed.cost import Work, estimate_cost, tree_work
 from pacbandits.certificate.summed.laying import first_model, learn_policies, make_setting, survey_for
+from pacbandits.certificate.summed.questions import wealth_bits
 from pacbandits.certificate.summed.setting import Setting
 from pacbandits.engines import Local
 from pacbandits.engines.digesting import BlockDigests
@@ -36,9 +37,11 @@ WIDTHS = 2, 10  # scores for each action that are added up, to tell what a pair 
 PAPER_ROWS, PAPER_WORKERS = 10**10, 100
 DOLLARS_PER_CORE_HOUR = 0.05  # assumed
 STORE_BYTES_PER_SECOND = 1e8  # assumed, of each worker from where files are kept
+LOOKED_AT_BYTES_PER_ROW = 1  # actions, rewards and shares, which are few different numbers
 FILE_BYTES_PER_ROW = 84  # of 10 features without compression to speak of; shares of a split are hardly any
 LARGE = ((10, 32, 10), (30, 32, 20), (60, 32, 20), (100, 32, 20), (200, 8, 64), (200, 32, 64))
 LARGE_ROWS = 10**8
+ROUNDED_ROWS = (10**6, 10**7, 10**8, 10**9, 10**10)
 GIGABYTES_THERE = 64
 
 
@@ -82,7 +85,7 @@ def measure_parts(draw: Draw, d: int, actions: int) -> dict[str, float]:
         adding.append(quickest(lambda s=scores, t=total: sums.add_coded(codes, s, t)) / n / pairs)  # pyright: ignore
     slope = (adding[1] - adding[0]) / ((WIDTHS[1] - WIDTHS[0]) * actions)
     return {
-        "SECONDS_PER_NUMBER_LOOKED_AT": looking / numbers,
+        "SECONDS_PER_NUMBER_LOOKED_AT": looking / (actions + cost.OWN_COLUMNS),
         "SECONDS_PER_NUMBER_READ": reading / n / numbers,
         "SECONDS_PER_NUMBER_NAMED": naming / n / numbers,
         "SECONDS_PER_ROW_ARRANGED": arranging / n,
@@ -124,6 +127,7 @@ def print_paper() -> None:
     """10¹⁰ rows on 100 workers, and sizes at which sums are too large: by the estimates alone."""
     work = tree_work(PAPER_ROWS, features=10, bins=32, actions=10)
     print_steps(work)
+    print_rounding()
     rows: list[list[str]] = []
     for features, bins, actions in LARGE:
         large = tree_work(LARGE_ROWS, features=features, bins=bins, actions=actions)
@@ -144,22 +148,35 @@ def print_paper() -> None:
     print_table(title, [*head, f"fits in {GIGABYTES_THERE} GB"], rows)
 
 
+def print_rounding() -> None:
+    """What rounding the wealth of every row down may lose."""
+    rows: list[list[str]] = []
+    for n in ROUNDED_ROWS:
+        bits = wealth_bits(n)
+        rows.append(
+            [power(n, digits=0), str(bits), power(2.0**-bits), f"{n * 2.0**-bits:.2g}", power(2.0 ** (63 - bits))]
+        )
+    head = ["rows", "bits after the point", "most lost by a row, nats", "by all rows", "room for"]
+    print_table("What is lost by rounding down", head, rows)
+
+
 def print_steps(work: Work) -> None:
     """What each step takes, on one core or shared by all workers."""
     per, w, n = cost.row_seconds(work), PAPER_WORKERS, work.rows
     making = per["reading"] + per["predicting"]
+    row = FILE_BYTES_PER_ROW
     steps = {
-        "look at all rows, by one core": (cost.looking_seconds(work), 1, 1),
-        "gather early rows, name all": (n * (per["reading"] + per["gathering"]), w, 1),
-        "choose a leader": (n * (making + per["comparing"]), w, 1),
-        "look for a simpler one": (n * making, w, 1),
-        "bet by all experts": (n * (making + per["betting"]), w, 1),
-        "models and early leaders": (cost.early_seconds(work) + cost.SECONDS_OF_A_CERTIFICATE, 1, 0),
+        "look at all rows, by one core": (cost.looking_seconds(work), 1, LOOKED_AT_BYTES_PER_ROW),
+        "gather early rows, name all": (n * (per["reading"] + per["gathering"]), w, row),
+        "choose a leader": (n * (making + per["comparing"]), w, row),
+        "look for a simpler one": (n * making, w, row),
+        "bet by all experts": (n * (making + per["betting"]), w, row),
+        "models and early leaders, by one core": (cost.early_seconds(work) + cost.SECONDS_OF_A_CERTIFICATE, 1, 0),
     }
     total = [0.0, 0.0, 0.0]
     rows: list[list[str]] = []
-    for name, (seconds, workers, passes) in steps.items():
-        read = passes * n * FILE_BYTES_PER_ROW
+    for name, (seconds, workers, bytes_) in steps.items():
+        read = n * bytes_
         clock = max(seconds / workers, read / (workers * STORE_BYTES_PER_SECOND))
         total = [total[0] + seconds / 3600, total[1] + clock, total[2] + read]
         rows.append([name, f"{seconds / 3600:.1f}", spell_seconds(clock), spell_bytes(read) if read else "–"])

@@ -3,7 +3,7 @@
 Legend: n rows, d features, A actions, K experts, C cells (all bins squared, for trees of depth 2), P pairs of features,
 w workers. Work on every row, in seconds of one core:
 
-    look        d + A + 2 numbers, once, by whoever opens files
+    look        A + 4 numbers (no feature that is a number), once, by whoever opens files
     reading     d + A + 2 numbers, in every pass; named by a digest in the first
     predicting  a model of d features for A actions, in every pass that makes scores
     betting     K A logarithms, and K A scores added for P pairs
@@ -40,7 +40,7 @@ from pacbandits.records import Contexts
 DASK, CUDA = "dask", "cuda"
 
 # Seconds of one core.
-SECONDS_PER_NUMBER_LOOKED_AT = 18e-9
+SECONDS_PER_NUMBER_LOOKED_AT = 26e-9
 SECONDS_PER_NUMBER_READ = 22e-9
 SECONDS_PER_NUMBER_NAMED = 5.5e-9
 SECONDS_PER_ROW_ARRANGED = 0.25e-6
@@ -215,14 +215,14 @@ def estimate_cost(work: Work, *, engine: str, workers: int | None = None) -> Est
         memory,
         worker_bytes,
         card,
-        work.passes * work.rows * work.numbers * BYTES_PER_NUMBER,
+        (work.passes - 1) * work.rows * work.numbers * BYTES_PER_NUMBER,
         sent,
     )
 
 
 def looking_seconds(work: Work) -> float:
     """Of the look at all rows when files are opened, which one core takes."""
-    return work.rows * work.numbers * SECONDS_PER_NUMBER_LOOKED_AT
+    return work.rows * (work.actions + OWN_COLUMNS) * SECONDS_PER_NUMBER_LOOKED_AT
 
 
 def early_seconds(work: Work) -> float:
