@@ -93,12 +93,18 @@ def test_passes_grow_where_the_sums_of_all_experts_are_too_large_for_one():
 
 def test_what_cannot_be_told_yet_is_left_open():
     log = drawn()
-    assert foresee_work(LogSource(log), "trees:depth=3") is None
     assert foresee_work(LogSource(log), "trees:bins=nonsense") is None
     made = pb.learn_class("trees:depth=1,bins=6", log)
     work = foresee_work(LogSource(log), made)
     assert work is not None
     assert (work.cells, work.pairs) == (18, 3)
+
+
+def test_a_class_that_needs_all_rows_at_once_says_so_before_they_are_read():
+    engine = Counting()
+    with pytest.raises(InputError, match=r"searched with all rows at once"):
+        by_sums.certify_source(LogSource(drawn()), "trees:depth=3", engine=engine, epsilon=0.5)
+    assert engine.asked == 0
 
 
 def test_rows_too_many_for_memory_are_refused_with_the_engine_that_would_do():

@@ -34,7 +34,7 @@ from pacbandits.machine import free_memory_bytes
 from pacbandits.policies.base import PolicyClass
 from pacbandits.policies.costs import PATIENCE_SECONDS, spell_bytes, spell_seconds
 from pacbandits.policies.registry import learns, load_policies
-from pacbandits.policies.summing import can_be_summed, summing
+from pacbandits.policies.summing import summing
 from pacbandits.records import Contexts
 
 DASK, CUDA = "dask", "cuda"
@@ -147,7 +147,11 @@ def foresee_work(
     contexts: Contexts | None = None,
     ordered: bool = False,
 ) -> Work | None:
-    """The work for a class on the rows of a source, by its first block; None where the class cannot be told yet."""
+    """The work for a class on the rows of a source, by its first block; None where the class cannot be told yet.
+
+    Raises:
+        InputError: When the class needs all rows at once.
+    """
     head = next(iter(source.blocks(0, 1)))
     made = policies.policies if isinstance(policies, LearntClass) else policies
     if isinstance(made, str):
@@ -159,7 +163,7 @@ def foresee_work(
         spec, made = made, None
         with suppress(InputError):  # which is raised when the class is learnt, of the rows that teach it
             made = load_policies(spec, given, n_actions=head.n_actions)
-    if made is None or not can_be_summed(made):
+    if made is None:
         return None
     shape, d, n = summing(made).zeros(0).shape[:-1], head.contexts.n_features, source.n_rows
     pairs = {1: 1 if head.contexts.ids is not None else d, 2: d * (d + 1) // 2}[len(shape)]
