@@ -118,7 +118,9 @@ class Work:
     @property
     def block_bytes(self) -> int:
         """Of a block of rows while it is worked on: its scores, and what they are made from."""
-        return ROWS_PER_BLOCK * (self.at_once * self.actions * BYTES_PER_NUMBER + BLOCK_COPIES * self.row_bytes)
+        return min(self.rows, ROWS_PER_BLOCK) * (
+            self.at_once * self.actions * BYTES_PER_NUMBER + BLOCK_COPIES * self.row_bytes
+        )
 
     @property
     def passes(self) -> int:
@@ -279,7 +281,7 @@ def check_engine_fits(
     found = estimate_cost(work, engine=engine, workers=workers)
     if card_bytes is not None and found.card_bytes > CARD_SHARE * card_bytes:
         where, needed, room = "of the card's memory", found.card_bytes, float(card_bytes)
-    elif free is not None and found.memory_bytes > free:
+    elif free is not None and found.memory_bytes - BYTES_OF_A_PROCESS > free:  # which it has by now
         where, needed, room = "of memory", found.memory_bytes, float(free)
     else:
         return
@@ -310,7 +312,7 @@ def _loading_bytes(rows: int, row_bytes: int, workers: int) -> float:
 def _remedy(work: Work, engine: str, *, free: float) -> str:
     """What would do in the place of an engine that does not."""
     instead = estimate_cost(work, engine=STREAM)
-    if engine != STREAM and instead.memory_bytes <= free:
+    if engine != STREAM and instead.memory_bytes - BYTES_OF_A_PROCESS <= free:
         return f"--engine stream would do, with {spell_bytes(instead.memory_bytes)} in {_time(instead)}"
     return (
         f"the sums of all pairs of bins are {spell_bytes(work.sums_bytes)} for each of {work.experts} experts, whoever "
