@@ -23,9 +23,8 @@ import numpy as np
 
 from pacbandits.certificate.conventions import EXPERT_STAKES, SETTLING_SHARE
 from pacbandits.certificate.learning import LearntClass, fewest_to_teach
-from pacbandits.certificate.summed.facts import MAX_EARLY_ROWS
-from pacbandits.certificate.summed.laying import MAX_WATCHED_ROWS
 from pacbandits.certificate.summed.ledger import MAX_SUM_BYTES
+from pacbandits.certificate.summed.limits import LIMITS
 from pacbandits.compiled import cores
 from pacbandits.engines import ROWS_PER_BLOCK, LogSource, Source
 from pacbandits.engines.registry import STREAM, THREADS
@@ -107,7 +106,7 @@ class Work:
     @property
     def gathered_bytes(self) -> int:
         """Of the rows that are brought into memory: early ones, and those that are watched."""
-        rows = min(self.rows, MAX_EARLY_ROWS) + min(self.rows, MAX_WATCHED_ROWS)
+        rows = min(self.rows, LIMITS.early) + min(self.rows, LIMITS.watched)
         return rows * self.row_bytes
 
     @property
@@ -169,7 +168,7 @@ def foresee_work(
         return None
     shape, d, n = summing(made).zeros(0).shape[:-1], head.contexts.n_features, source.n_rows
     pairs = {1: 1 if head.contexts.ids is not None else d, 2: d * (d + 1) // 2}[len(shape)]
-    beyond = n * (1.0 if ordered else SETTLING_SHARE) / MAX_EARLY_ROWS
+    beyond = n * (1.0 if ordered else SETTLING_SHARE) / LIMITS.early
     late = 0 if beyond <= 1 else math.ceil(math.log2(beyond)) if ordered else 1
     there = n if isinstance(source, LogSource) else 0
     return Work(n, d, head.n_actions, math.prod(shape), pairs, late_choices=late, rows_in_memory=there)
@@ -233,7 +232,7 @@ def looking_seconds(work: Work) -> float:
 
 def early_seconds(work: Work) -> float:
     """Of models and leaders that are learnt from early rows."""
-    rows, size = min(work.rows, MAX_EARLY_ROWS), work.features * work.actions
+    rows, size = min(work.rows, LIMITS.early), work.features * work.actions
     return rows * (SECONDS_PER_EARLY_ROW + size * SECONDS_PER_EARLY_FEATURE_AND_ACTION)
 
 

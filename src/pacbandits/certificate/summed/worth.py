@@ -20,7 +20,7 @@ from pacbandits.certificate.leaders import NOBODY
 from pacbandits.certificate.moving import plan_moves
 from pacbandits.certificate.summed.laying import Surveyed
 from pacbandits.certificate.summed.questions import wealth_bits
-from pacbandits.certificate.summed.setting import Setting, make_setting
+from pacbandits.certificate.summed.setting import Setting
 from pacbandits.certificate.worth import Confidence, Kind, Worth, compose_worth, kinds_of
 from pacbandits.confidence import check_delta
 from pacbandits.engines import Engine, Sums
@@ -29,7 +29,9 @@ from pacbandits.policies.summing import actions_on
 from pacbandits.records import Chosen, Log, Lottery, Policy, parts_of
 from pacbandits.rewards import RewardModel, check_model, first_model, model_from_json
 
-SCORE_BITS = 30  # to which the scores of a block are rounded where they only make centres and estimates
+SCORE_BITS = 20  # to which the scores of a block are rounded, which only make centres and estimates
+MAX_SCORE = 2.0**20  # of a row; what is larger counts for that much there
+SPARE_BITS = 8  # of what rows are rounded to: sums over blocks need fewer, and then never run out of room
 SIGNS = (1.0, -1.0)
 
 
@@ -75,11 +77,11 @@ class ScoreSums:
         rows = self.setting.rows_of(number, block)
         own, counted = self.decided.weights(block, rows.rounds)
         f, at = rows.predictions, np.arange(len(block))
-        off = (rows.rewards - f[at, rows.actions]) / rows.played
+        off = np.clip((rows.rewards - f[at, rows.actions]) / rows.played, -MAX_SCORE, MAX_SCORE)
         single = f * rows.repeats[:, None]  # the scores of each action alone, all at once
         single[at, rows.actions] += off * rows.repeats
-        whole = (own * single).sum(axis=1)
         single[~counted] = 0.0
+        whole = (own * single).sum(axis=1)
         made = np.concatenate([whole[:, None], whole[:, None] - single, single], axis=1)
         for place in range(made.shape[1]):
             by_round = np.bincount(rows.rounds, weights=made[:, place], minlength=self.setting.n_rounds)
@@ -142,12 +144,14 @@ class SummedWeighing:
         (found,) = engine.ask(
             surveyed.source, ScoreSums(setting, decided, facts.n_actions), what="measuring how good the policy is"
         )
+        # Earlier rounds as whole numbers: a centre must not know its own round, not even by how it was rounded.
+        earlier = np.ldexp((np.cumsum(found, axis=1) - found).astype(np.float64), -SCORE_BITS)
         scores, seen = np.ldexp(found.astype(np.float64), -SCORE_BITS), counts * decided.counted
-        before, rows = np.cumsum(scores, axis=1) - scores, np.cumsum(seen) - seen
-        centres = np.divide(before, rows, out=np.zeros_like(scores), where=rows > 0).clip(-1.0, 1.0)
+        rows = np.cumsum(seen) - seen
+        centres = np.divide(earlier, rows, out=np.zeros_like(scores), where=rows > 0).clip(-1.0, 1.0)
         self._stakes = np.array([bets.stakes(expert) for expert in range(len(bets))])
         self._estimates = scores @ bets.units / (bets.units @ seen)
-        bits = wealth_bits(facts.samples)
+        bits = wealth_bits(facts.samples) - SPARE_BITS
         asked = BoundSums(setting, decided, facts.n_actions, centres, self._stakes, bits)
         sums, lost = engine.ask(surveyed.source, asked, what="bounding how good the policy is")
         self._wealth = np.where(lost > 0, -np.inf, np.ldexp(sums.astype(np.float64), -bits))
@@ -168,7 +172,7 @@ def measure_surveyed(
 ) -> Worth | None:
     """How good the policy of a certificate is, by the rows it was made from; None where that cannot be told."""
     used = model_from_json(c.model) if model is None else check_model(model)
-    setting = make_setting(surveyed.early, used, surveyed.arrangement, learns=surveyed.has_order)
+    setting = surveyed.setting(used)
     counts, part, log_size, slack = surveyed.arrangement.counts, 1.0, 0.0, 0.0
     bet_on = c.bets.units > 0
     if c.leaders is None:
@@ -201,7 +205,7 @@ def evaluate_surveyed(
     if policy.n_actions != facts.n_actions:
         raise InputError(f"the policy is for {policy.n_actions} actions, and the log has {facts.n_actions}")
     used = first_model(surveyed.early) if model is None else check_model(model)
-    setting = make_setting(surveyed.early, used, surveyed.arrangement, learns=surveyed.has_order)
+    setting = surveyed.setting(used)
     bets = Bets(EXPERT_STAKES, (1.0,) * setting.n_rounds)
     decided = _always(policy, np.ones(setting.n_rounds, dtype=np.bool_))
     weighing = SummedWeighing(surveyed, setting, decided, bets, engine=engine)
