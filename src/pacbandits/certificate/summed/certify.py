@@ -17,6 +17,7 @@ from pacbandits.certificate.conventions import EXPERT_STAKES, FIRST_EPSILON, MAX
 from pacbandits.certificate.learning import LearntClass
 from pacbandits.certificate.ledger import Ledger
 from pacbandits.certificate.making import make_certificate
+from pacbandits.certificate.summed.cost import check_engine_fits, foresee_work
 from pacbandits.certificate.summed.evidence import SummedEvidence
 from pacbandits.certificate.summed.laying import LaidOut, Surveyed, lay_out, learn_policies, survey_for
 from pacbandits.certificate.summed.limits import LIMITS, Limits
@@ -47,6 +48,9 @@ def certify_source(
 
     engine: who adds up. limits: what is learnt from how many rows.
     """
+    work = foresee_work(source, policies, contexts=contexts, ordered=ordered)
+    if work is not None:
+        check_engine_fits(work, engine=engine.name)
     surveyed = survey_for(
         source, policies, engine=engine, contexts=contexts, ordered=ordered, shuffle=shuffle, limits=limits
     )

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TypeGuard, cast
 
+from pacbandits.certificate.summed.cost import check_rows_fit
 from pacbandits.certificate.summed.facts import can_be_streamed
 from pacbandits.certificate.summed.gathering import EverySo, gather
 from pacbandits.certificate.summed.limits import LIMITS
@@ -45,6 +46,8 @@ def in_memory(source: Source) -> Log:
 
 def as_engine_reads(source: Source, engine: str) -> Source:
     """The source, with its rows in memory where the engine works on those."""
+    if engine == THREADS and not isinstance(source, LogSource):
+        check_rows_fit(source)
     return LogSource(in_memory(source)) if engine == THREADS else source
 
 
