@@ -8,6 +8,7 @@ says, as long as it was fixed before the round.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -29,11 +30,17 @@ class Setting:
     arrangement: the round of each row.
     fits: fitted models.
     fit_of (rounds,): which of them predicts the rewards of each round.
+    early: the early rows, numbered by round; None in other processes than that which read them.
     """
 
     arrangement: Arrangement
     fits: tuple[Fitted, ...]
     fit_of: IntArray
+    early: Log | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without early rows, which are many, and of use to a card of this machine alone."""
+        return self.__dict__ | {"early": None}
 
     @property
     def n_rounds(self) -> int:
@@ -93,4 +100,4 @@ def make_setting(early: Log, model: RewardModel, arrangement: Arrangement, *, le
             fits.append(used.fit(early.only(before)))
             last = seen
         fit_of[number] = len(fits) - 1
-    return Setting(arrangement, tuple(fits), fit_of)
+    return Setting(arrangement, tuple(fits), fit_of, early)

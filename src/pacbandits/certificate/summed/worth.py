@@ -7,7 +7,7 @@ experts, which is added up within each block, rounded down, and then over blocks
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,17 +19,21 @@ from pacbandits.certificate.conventions import EXPERT_STAKES
 from pacbandits.certificate.leaders import NOBODY
 from pacbandits.certificate.moving import plan_moves
 from pacbandits.certificate.summed.laying import Surveyed
+from pacbandits.certificate.summed.on_card import actions_of, fits_on_card, rows_on_card, sum_by_round
 from pacbandits.certificate.summed.questions import wealth_bits
 from pacbandits.certificate.summed.setting import Setting, make_setting
 from pacbandits.certificate.worth import Confidence, Kind, Worth, compose_worth, kinds_of
 from pacbandits.confidence import check_delta
 from pacbandits.engines import Engine, Sums
+from pacbandits.engines.cuda import Stretch
+from pacbandits.engines.cuda.worth import CardDecided, add_bounds, plain_scores
 from pacbandits.errors import InputError
 from pacbandits.policies.summing import actions_on
 from pacbandits.records import Chosen, Log, Lottery, Policy, parts_of
 from pacbandits.rewards import RewardModel, check_model, first_model, model_from_json
 
 SCORE_BITS = 30  # to which the scores of a block are rounded where they only make centres and estimates
+MAX_SCORE = 2.0**32  # of a row on a card; what is larger counts for that much in centres and estimates
 SIGNS = (1.0, -1.0)
 
 
@@ -85,6 +89,17 @@ class ScoreSums:
             by_round = np.bincount(rows.rounds, weights=made[:, place], minlength=self.setting.n_rounds)
             sums[0][place] += np.rint(np.ldexp(by_round, SCORE_BITS)).astype(np.int64)
 
+    def can_use_card(self) -> bool:
+        return fits_on_card(self.n_actions, self.decided.policies)
+
+    def add_on_card(self, stretch: Stretch, sums: tuple[Any, ...]) -> None:
+        rows = rows_on_card(stretch, self.setting)
+        scores = plain_scores(rows, _on_card(stretch, self.decided), bits=SCORE_BITS, most=MAX_SCORE)
+        made, actions = sum_by_round(rows, scores, self.setting.n_rounds).T, self.n_actions
+        sums[0][0] += made[-1]
+        sums[0][1 : actions + 1] += made[-1] - made[:-1]
+        sums[0][actions + 1 :] += made[:-1]
+
 
 @dataclass(frozen=True, eq=False)
 class BoundSums:
@@ -131,6 +146,26 @@ class BoundSums:
                 lost = ~np.isfinite(wealth)
                 sums[0][place, side] += np.floor(np.ldexp(np.where(lost, 0.0, wealth), self.bits)).astype(np.int64)
                 sums[1][place, side] += lost
+
+    def can_use_card(self) -> bool:
+        return fits_on_card(self.n_actions, self.decided.policies)
+
+    def add_on_card(self, stretch: Stretch, sums: tuple[Any, ...]) -> None:
+        add_bounds(
+            rows_on_card(stretch, self.setting),
+            _on_card(stretch, self.decided),
+            stakes=self.stakes,
+            centres=self.centres,
+            share=CAP_SHARE,
+            bits=self.bits,
+            wealth=sums[0],
+            lost=sums[1],
+        )
+
+
+def _on_card(stretch: Stretch, decided: Decided) -> CardDecided:
+    """Who decides, as the card takes it."""
+    return CardDecided(actions_of(stretch, decided.policies, None), decided.shares, decided.counted)
 
 
 class SummedWeighing:
