@@ -237,7 +237,7 @@ def test_scores_and_bounds_of_worth_are_those_of_the_processor(actions: int, ear
     kept = want[1] == 0
     less = (want[0] - found[0])[kept]
     assert (less >= -10).all()
-    assert (less <= len(log)).all()
+    assert (less <= len(log) // 4).all()  # a quantum a tile, or less
 
 
 @needs_card
@@ -254,6 +254,6 @@ def test_certificates_of_a_card_are_verified_by_the_processor() -> None:
     worth, same = (evaluate_surveyed(surveyed, TreePolicy(1, 4), engine=one) for one in (engine, CPU))
     engine.close()
     for mine, theirs in zip((worth.value, *worth.over_each), (same.value, *same.over_each), strict=True):
-        assert mine.low == pytest.approx(theirs.low, abs=1e-7)
-        assert mine.high == pytest.approx(theirs.high, abs=1e-7)
+        assert mine.low == pytest.approx(theirs.low, abs=1e-8)
+        assert mine.high == pytest.approx(theirs.high, abs=1e-8)
         assert mine.estimate == pytest.approx(theirs.estimate, abs=1e-9)

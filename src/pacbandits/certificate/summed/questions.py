@@ -186,6 +186,7 @@ class PartSums:
         return isinstance(self.reference, TreePolicy) and fits_on_card(self.policies.n_actions, (self.reference,))
 
     def add_on_card(self, stretch: Stretch, sums: tuple[Any, ...]) -> None:
+        assert isinstance(self.reference, TreePolicy)
         rows = rows_on_card(stretch, self.setting)
         reference, parts = tree_and_parts(stretch, self.reference)
         gaps, width = zeros_on_card(self.n_parts, 2 * rows.n_actions), rows.n_actions

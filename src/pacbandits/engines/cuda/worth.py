@@ -16,9 +16,9 @@ THREADS = 128  # of a block that bets
 MOST_EXPERTS = 10  # that a thread adds up at once
 MOST_TILE_ROWS = 64
 BLOCKS_PER_MULTIPROCESSOR = 12
-# Quanta, and a share of it, by which each row's log-wealth is lowered before it is rounded down: more than what the
-# card's operations may differ from others by.
-SLACK, SLACK_SHARE = 2.0**-8, 2.0**-48
+# By which the log-wealth of each row is lowered: more than what the card's operations, and sums over the rows of a tile,
+# may be off by: each logarithm is below 8, so that 64 of them sum up to 2^−44 for each.
+SLACK = 2.0**-43
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +75,7 @@ def add_bounds(
     tile = tile_rows(width)
     grid = (min(BLOCKS_PER_MULTIPROCESSOR * multiprocessors(), -(-n // tile)), -(-all_sides // sides))
     tables = (cp.asarray(np.ascontiguousarray(stakes)), cp.asarray(np.ascontiguousarray(centres)), np.int32(rounds))
-    scales = (np.float64(share), np.float64(2.0**bits), np.float64(SLACK), np.float64(SLACK_SHARE))
+    scales = (np.float64(share), np.float64(2.0**bits), np.float64(SLACK))
     given = _given(rows, decided)
     for at in range(0, experts, MOST_EXPERTS):
         some = min(MOST_EXPERTS, experts - at)

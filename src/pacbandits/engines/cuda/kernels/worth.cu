@@ -50,13 +50,14 @@ extern "C" __global__ void __launch_bounds__(THREADS) plain_scores(ROWS_GIVEN, d
 #define KINDS (2 * ACTIONS + 1)
 #define SIDES (2 * KINDS)  // each kind, and it with the other sign
 
-// Add to wealth and lost (KINDS, 2, K), K experts in all of which this kernel takes EXPERTS from `at` on: the whole
-// numbers floor(scale log-wealth), lowered a little before, and how often an expert had no room to bet.
+// Add to wealth and lost (KINDS, 2, K), K experts in all of which this kernel takes EXPERTS from `at` on: whole numbers
+// floor(scale log-wealth), of what a thread adds up of a tile, less `slack` times the rows it is of; and whether an
+// expert had no room to bet.
 // stakes (K, rounds); centres (KINDS, rounds). A thread owns a side, and adds up its experts over rows of a tile, which
 // lie in shared memory; (x, y) of the grid: rows, sides.
 extern "C" __global__ void __launch_bounds__(THREADS) bounds(
     ROWS_GIVEN, const double* stakes, const double* centres, int n_rounds, double share, double scale, double slack,
-    double slack_share, int at, int experts, int sides, u64* wealth, u64* lost) {
+    int at, int experts, int sides, u64* wealth, u64* lost) {
     __shared__ double own[ROWS][ACTIONS], predicted[ROWS][ACTIONS], known[ROWS][ACTIONS];
     __shared__ double reward[ROWS], inverse[ROWS], weight[ROWS], above[ROWS], below[ROWS];
     __shared__ int action[ROWS], round[ROWS];
@@ -66,9 +67,9 @@ extern "C" __global__ void __launch_bounds__(THREADS) bounds(
     const double sign = side % 2 ? -1.0 : 1.0;
     const bool alone = kind > ACTIONS, works = group < groups && side < SIDES;
     i64 total[EXPERTS];
-    int without[EXPERTS];
+    unsigned without = 0;  // a bit an expert
 #pragma unroll
-    for (int k = 0; k < EXPERTS; k++) total[k] = 0, without[k] = 0;
+    for (int k = 0; k < EXPERTS; k++) total[k] = 0;
     for (i64 first = (i64)blockIdx.x * ROWS; first < n; first += (i64)gridDim.x * ROWS) {
         const int rows = (int)min((i64)ROWS, n - first);
         __syncthreads();
@@ -90,6 +91,9 @@ extern "C" __global__ void __launch_bounds__(THREADS) bounds(
             action[r] = actions[i], round[r] = counted[t] ? t : -1;
         }
         __syncthreads();
+        double sum[EXPERTS], weighed = 0.0;
+#pragma unroll
+        for (int k = 0; k < EXPERTS; k++) sum[k] = 0.0;
         for (int r = group; works && r < rows; r += groups) {
             const int t = round[r];
             if (t < 0) continue;
@@ -119,21 +123,21 @@ extern "C" __global__ void __launch_bounds__(THREADS) bounds(
             }
 #pragma unroll
             for (int k = 0; k < EXPERTS; k++) {
-                if (room[k] <= 0.0) {
-                    without[k]++;
-                } else {
-                    const double stake = stakes[(i64)(at + k) * n_rounds + t];
-                    const double grown = weight[r] * log1p(stake * (score[k] - centre)) * scale;
-                    total[k] += (i64)floor(grown - (slack + slack_share * fabs(grown)));
-                }
+                if (room[k] <= 0.0) without |= 1u << k;
+                else sum[k] += weight[r] * log1p(stakes[(i64)(at + k) * n_rounds + t] * (score[k] - centre));
             }
+            weighed += weight[r];
+        }
+        if (weighed > 0.0) {
+#pragma unroll
+            for (int k = 0; k < EXPERTS; k++) total[k] += (i64)floor((sum[k] - slack * weighed) * scale);
         }
     }
     if (works) {
 #pragma unroll
         for (int k = 0; k < EXPERTS; k++) {
             if (total[k]) atomicAdd(wealth + (i64)side * experts + at + k, (u64)total[k]);
-            if (without[k]) atomicAdd(lost + (i64)side * experts + at + k, (u64)without[k]);
+            if (without >> k & 1u) atomicAdd(lost + (i64)side * experts + at + k, (u64)1);
         }
     }
 }
