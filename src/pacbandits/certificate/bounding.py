@@ -80,7 +80,7 @@ def slack_of(policy: Chosen, leaders: tuple[object, ...], shares: FloatArray) ->
 
 
 @kernel
-def add_bounds(
+def add_all_bounds(
     rows: Rows,
     own: FloatArray,
     counted: BoolArray,

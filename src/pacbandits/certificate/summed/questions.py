@@ -9,16 +9,32 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from pacbandits.arrays import FloatArray, IntArray
 from pacbandits.certificate.rows import Against, Rows, add_gaps, add_log_wealth
+from pacbandits.certificate.summed.on_card import (
+    actions_of,
+    add_sums,
+    fits_on_card,
+    rows_on_card,
+    sums_on_card,
+    tree_and_parts,
+    wanted_of_class,
+    zeros_on_card,
+)
 from pacbandits.certificate.summed.setting import Setting
 from pacbandits.engines import Sums
+from pacbandits.engines.cuda import Stretch
+from pacbandits.engines.cuda.scores import CardRows, log_wealth
+from pacbandits.engines.cuda.scores import gaps as gaps_on_card
+from pacbandits.engines.cuda.trees import add_by_part
 from pacbandits.errors import InputError
 from pacbandits.policies.base import PartingClass
 from pacbandits.policies.summing import IntSums, Summing, actions_on
+from pacbandits.policies.trees.tree import TreePolicy
 from pacbandits.records import Log, Policy
 
 MAX_WEALTH_BITS = 36
@@ -77,6 +93,28 @@ class WealthSums:
         self.summing.add(block.contexts, scores, sums[0])
         sums[1][0] += size
 
+    def can_use_card(self) -> bool:
+        return sums_on_card(self.summing) and fits_on_card(self.summing.policies.n_actions, self.policies)
+
+    def add_on_card(self, stretch: Stretch, sums: tuple[Any, ...]) -> None:
+        rows = rows_on_card(stretch, self.setting, *wanted_of_class(self.summing))
+        leaders, sizes = actions_of(stretch, self.policies, self.summing), zeros_on_card(len(rows))
+        for k, stakes in enumerate(self.stakes):
+            scores = log_wealth(
+                rows,
+                leaders,
+                turns=self.turns,
+                moves=self.moves,
+                stakes=stakes,
+                share=self.share,
+                epsilon=self.epsilon,
+                bits=self.bits,
+                sizes=sizes,
+                size_shift=SIZE_SHIFT,
+            )
+            add_sums(stretch, self.summing, scores, sums[0], at=k * rows.n_actions)
+        sums[1][0] += sizes.sum()
+
 
 def round_down(wealth: FloatArray, bits: int) -> tuple[IntSums, int]:
     """Log-wealth (n, W) as whole numbers of 2^−bits, and about what it all comes to, without signs.
@@ -119,6 +157,14 @@ class GapSums:
             scores = np.concatenate([_rounded(gaps, MAX_GAP, GAP_BITS), _rounded(squares, MAX_SQUARE, SQUARE_BITS)], 1)
             self.summing.add(block.contexts.take(mine), scores, sums[0])
 
+    def can_use_card(self) -> bool:
+        return sums_on_card(self.summing) and fits_on_card(self.summing.policies.n_actions, (self.reference,))
+
+    def add_on_card(self, stretch: Stretch, sums: tuple[Any, ...]) -> None:
+        rows = rows_on_card(stretch, self.setting, *wanted_of_class(self.summing))
+        reference = actions_of(stretch, (self.reference,), self.summing)[0]
+        add_sums(stretch, self.summing, _gaps_on_card(rows, reference, self.before), sums[0])
+
 
 @dataclass(frozen=True, eq=False)
 class PartSums:
@@ -145,6 +191,18 @@ class PartSums:
             np.add.at(sums[0], parts, _rounded(gaps, MAX_GAP, GAP_BITS))
             np.add.at(sums[1], parts, _rounded(squares, MAX_SQUARE, SQUARE_BITS))
 
+    def can_use_card(self) -> bool:
+        return isinstance(self.reference, TreePolicy) and fits_on_card(self.policies.n_actions, (self.reference,))
+
+    def add_on_card(self, stretch: Stretch, sums: tuple[Any, ...]) -> None:
+        assert isinstance(self.reference, TreePolicy)
+        rows = rows_on_card(stretch, self.setting)
+        reference, parts = tree_and_parts(stretch, self.reference)
+        gaps, width = zeros_on_card(self.n_parts, 2 * rows.n_actions), rows.n_actions
+        add_by_part(parts, _gaps_on_card(rows, reference, self.before), gaps)
+        for mine, column in zip(sums, (0, width), strict=True):
+            mine += gaps[:, column : column + width]
+
 
 def _row_gaps(
     setting: Setting, reference: Policy, before: int, number: int, block: Log
@@ -163,6 +221,11 @@ def _played_alone(rows: Rows) -> FloatArray:
     out = np.ones_like(rows.propensities)
     out[np.arange(len(out)), rows.actions] = rows.played
     return out
+
+
+def _gaps_on_card(rows: CardRows, reference: Any, before: int) -> Any:
+    """Gaps and squares (n, 2A) on the card."""
+    return gaps_on_card(rows, reference, before=before, bits=(GAP_BITS, SQUARE_BITS), most=(MAX_GAP, MAX_SQUARE))
 
 
 def _rounded(values: FloatArray, most: float, bits: int) -> IntSums:

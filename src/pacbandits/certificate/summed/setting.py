@@ -8,6 +8,7 @@ before the round.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -28,11 +29,17 @@ class Setting:
     arrangement: the round of each row.
     fits: fitted models.
     fit_of (rounds,): which of them predicts the rewards of each round.
+    early: the early rows, numbered by round; None in other processes than that which read them.
     """
 
     arrangement: Arrangement
     fits: tuple[Fitted, ...]
     fit_of: IntArray
+    early: Log | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without early rows, which are many, and of use to a card of this machine alone."""
+        return self.__dict__ | {"early": None}
 
     @property
     def n_rounds(self) -> int:
@@ -98,4 +105,4 @@ def make_setting(
             fits.append(used.fit(early.only(before)))
             last = seen
         fit_of[number] = len(fits) - 1
-    return Setting(arrangement, tuple(fits), fit_of)
+    return Setting(arrangement, tuple(fits), fit_of, early)

@@ -7,23 +7,26 @@ experts, which is added up within each block, rounded down, and then over blocks
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from pacbandits.arrays import BoolArray, FloatArray, IntArray
 from pacbandits.certificate.bets import CAP_SHARE, Bets
-from pacbandits.certificate.bounding import add_bounds, slack_of
+from pacbandits.certificate.bounding import add_all_bounds, slack_of
 from pacbandits.certificate.certificate import ORDERED, ROUNDS, SHUFFLED, Certificate, basic_assumptions
 from pacbandits.certificate.conventions import EXPERT_STAKES
 from pacbandits.certificate.leaders import NOBODY
 from pacbandits.certificate.moving import plan_moves
 from pacbandits.certificate.summed.laying import Surveyed
+from pacbandits.certificate.summed.on_card import actions_of, fits_on_card, rows_on_card, sum_by_round
 from pacbandits.certificate.summed.questions import wealth_bits
 from pacbandits.certificate.summed.setting import Setting
 from pacbandits.certificate.worth import Confidence, Kind, Worth, compose_worth, kinds_of
 from pacbandits.confidence import check_delta, union_threshold
 from pacbandits.engines import Engine, Sums
+from pacbandits.engines.cuda import Stretch
+from pacbandits.engines.cuda.worth import CardDecided, add_bounds, plain_scores
 from pacbandits.errors import InputError
 from pacbandits.policies.summing import actions_on
 from pacbandits.records import Chosen, Log, Lottery, Policy, parts_of
@@ -89,6 +92,17 @@ class ScoreSums:
             by_round = np.bincount(rows.rounds, weights=made[:, place], minlength=self.setting.n_rounds)
             sums[0][place] += np.rint(np.ldexp(by_round, SCORE_BITS)).astype(np.int64)
 
+    def can_use_card(self) -> bool:
+        return fits_on_card(self.n_actions, self.decided.policies)
+
+    def add_on_card(self, stretch: Stretch, sums: tuple[Any, ...]) -> None:
+        rows = rows_on_card(stretch, self.setting)
+        scores = plain_scores(rows, _on_card(stretch, self.decided), bits=SCORE_BITS, most=MAX_SCORE)
+        made, actions = sum_by_round(rows, scores, self.setting.n_rounds).T, self.n_actions
+        sums[0][0] += made[-1]
+        sums[0][1 : actions + 1] += made[-1] - made[:-1]
+        sums[0][actions + 1 :] += made[:-1]
+
 
 @dataclass(frozen=True, eq=False)
 class BoundSums:
@@ -114,10 +128,30 @@ class BoundSums:
         rows = self.setting.rows_of(number, block)
         own, counted = self.decided.weights(block, rows.rounds)
         wealth = np.zeros((len(self.centres), len(SIGNS), len(self.stakes)))
-        add_bounds(rows, own, counted, self.stakes, self.centres, CAP_SHARE, wealth)
+        add_all_bounds(rows, own, counted, self.stakes, self.centres, CAP_SHARE, wealth)
         lost = ~np.isfinite(wealth)
         sums[0][:] += np.floor(np.ldexp(np.where(lost, 0.0, wealth), self.bits)).astype(np.int64)
         sums[1][:] += lost
+
+    def can_use_card(self) -> bool:
+        return fits_on_card(self.n_actions, self.decided.policies)
+
+    def add_on_card(self, stretch: Stretch, sums: tuple[Any, ...]) -> None:
+        add_bounds(
+            rows_on_card(stretch, self.setting),
+            _on_card(stretch, self.decided),
+            stakes=self.stakes,
+            centres=self.centres,
+            share=CAP_SHARE,
+            bits=self.bits,
+            wealth=sums[0],
+            lost=sums[1],
+        )
+
+
+def _on_card(stretch: Stretch, decided: Decided) -> CardDecided:
+    """Who decides, as the card takes it."""
+    return CardDecided(actions_of(stretch, decided.policies, None), decided.shares, decided.counted)
 
 
 class SummedWeighing:
@@ -179,7 +213,7 @@ def promising(
         return np.arange(len(stakes))
     wealth = np.zeros((len(means), len(SIGNS), len(stakes)))
     centres = np.repeat(means.clip(-1.0, 1.0)[:, None], setting.n_rounds, axis=1)
-    add_bounds(rows, own, counted, stakes, centres, CAP_SHARE, wealth)
+    add_all_bounds(rows, own, counted, stakes, centres, CAP_SHARE, wealth)
     per_row, stake = wealth / float(rows.repeats[counted].sum()), stakes.max(axis=1)
     best = np.argsort(-(per_row - needed / n) / stake, axis=-1, kind="stable")[..., :2]
     return np.unique(best)

@@ -43,24 +43,30 @@ def why_not() -> str:
 
 
 class Card:
-    """What is kept on the card, by name and by what it was made for.
+    """What is kept on the card, by name, with what it was made for.
 
-    While less than a fifth of the card's memory is free nothing more is kept: what is needed is then made anew in
-    every pass.
+    Under a name there is one thing: what is made for another owner takes its place. While less than a fifth of the
+    card's memory is free nothing more is kept: what is needed is then made anew in every pass.
     """
 
     def __init__(self) -> None:
-        self._kept: dict[tuple[Hashable, int], tuple[object, Any]] = {}
+        self._kept: dict[Hashable, tuple[object, Any]] = {}
 
     def get(self, name: Hashable, owner: object) -> Any | None:
-        """What is kept under a name, made for an owner: an object that says, by being itself, what it was made from."""
-        found = self._kept.get((name, id(owner)))
-        return None if found is None else found[1]
+        """What is kept under a name, made for an owner: what equals it was made from the same."""
+        found = self._kept.get(name)
+        return found[1] if found is not None and (found[0] is owner or found[0] == owner) else None
+
+    def owner(self, name: Hashable) -> object | None:
+        """What that which is kept under a name was made for."""
+        found = self._kept.get(name)
+        return None if found is None else found[0]
 
     def keep(self, name: Hashable, owner: object, made: Any) -> None:
         """Keep something, if there is room."""
+        self._kept.pop(name, None)
         if self.has_room():
-            self._kept[name, id(owner)] = (owner, made)  # with its owner, so that no other comes to have its id
+            self._kept[name] = (owner, made)
 
     def made(self, name: Hashable, owner: object, make: Callable[[], Any]) -> Any:
         """What is kept under a name, or is made now."""

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from pacbandits.arrays import FloatArray, IntArray
 from pacbandits.engines.cuda.card import cupy
 from pacbandits.engines.cuda.modules import USUAL_SHARED_BYTES, function
-from pacbandits.engines.cuda.stretch import Parts, Wanted
 from pacbandits.errors import InputError
-from pacbandits.records import Log
 
 MOST_THREADS = 128
 MOST_ACTIONS = 190  # of which a row's scores, times 32, fit into the shared memory of a block
-SLACK = 1  # by which log-wealth is lowered, as the card's logarithms may differ from others in their last bit
+SLACK = 2.0**-50  # of log-wealth, by which it is lowered: the card's logarithms may differ from others in the last bit
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,46 +46,6 @@ class CardRows:
         return int(self.predictions.shape[1])
 
 
-class RowArrays(Protocol):
-    """Rows of a block as the processor's kernels take them."""
-
-    @property
-    def actions(self) -> IntArray: ...
-    @property
-    def rewards(self) -> FloatArray: ...
-    @property
-    def repeats(self) -> FloatArray: ...
-    @property
-    def rounds(self) -> IntArray: ...
-    @property
-    def played(self) -> FloatArray: ...
-    @property
-    def propensities(self) -> FloatArray: ...
-    @property
-    def predictions(self) -> FloatArray: ...
-
-
-def wanted_rows(owner: object, rows_of: Callable[[int, Log], RowArrays]) -> Wanted:
-    """Rows as a question wants them: `CardRows(**stretch.get(wanted_rows(…))[0])`.
-
-    owner: what they are made with. rows_of: makes them, from the number of a block and the block.
-    """
-
-    def make(number: int, block: Log) -> Parts:
-        rows = rows_of(number, block)
-        return {
-            "actions": rows.actions.astype(np.uint8),
-            "rewards": rows.rewards,
-            "repeats": rows.repeats,
-            "rounds": rows.rounds.astype(np.int32),
-            "played": rows.played,
-            "propensities": rows.propensities,
-            "predictions": rows.predictions,
-        }
-
-    return Wanted("rows", owner, make)
-
-
 def log_wealth(
     rows: CardRows,
     leaders: Any,
@@ -101,9 +58,9 @@ def log_wealth(
     bits: int,
     sizes: Any,
     size_shift: int,
-    slack: int = SLACK,
+    slack: float = SLACK,
 ) -> Any:
-    """`⌊2^bits w log(1 + λ(ε − Z))⌋ − slack`, (n, A) int64 on the card; see `add_log_wealth` there.
+    """`⌊v − slack |v|⌋`, `v = 2^bits w log(1 + λ(ε − Z))`, (n, A) int64 on the card; see `add_log_wealth` there.
 
     leaders (L, n): uint8 on the card, what each leader does; turns (rounds,), moves (rounds, L), stakes (rounds,): on
     the host. sizes (n,): int64 on the card, raised to the largest of a row's numbers without sign, cut by so many bits.
@@ -113,7 +70,7 @@ def log_wealth(
     if n == 0:
         return out
     given = (cp.asarray(turns.astype(np.int32)), cp.asarray(moves.astype(np.float64)), cp.asarray(stakes))
-    more = (np.float64(share), np.float64(epsilon), np.float64(2.0**bits), np.int64(slack), np.int32(size_shift))
+    more = (np.float64(share), np.float64(epsilon), np.float64(2.0**bits), np.float64(slack), np.int32(size_shift))
     _launch("log_wealth", rows, leaders, np.int64(n), np.int32(len(leaders)), *given, *more, out, sizes)
     return out
 

@@ -26,13 +26,15 @@ class Wanted:
     """Arrays that a question needs of every row, to be made from blocks and kept on the card.
 
     name: of the arrays together.
-    owner: what they are made with; the same object means the same arrays.
+    owner: what they are made with; what equals it means the same arrays.
     make: the arrays (n, …) of a block, by their names; it is given the number of the block, and the block.
+    finish: what is kept of the arrays on the card, if not these.
     """
 
     name: str
     owner: object
     make: Callable[[int, Log], Parts]
+    finish: Callable[[dict[str, Any]], dict[str, Any]] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +58,9 @@ class Stretch:
         """The arrays on the card; those that are not kept are made, in one reading of the rows for all of them."""
         found = [self.card.get((one.name, self.number), one.owner) for one in wanted]
         missing = [i for i, one in enumerate(found) if one is None]
-        for i, made in zip(missing, self._read([wanted[i] for i in missing]), strict=True):
+        for i, read in zip(missing, self._read([wanted[i] for i in missing]), strict=True):
+            finish = wanted[i].finish
+            made = read if finish is None else finish(read)
             self.card.keep((wanted[i].name, self.number), wanted[i].owner, made)
             found[i] = made
         return [one for one in found if one is not None]
@@ -64,6 +68,10 @@ class Stretch:
     def made(self, name: str, owner: object, make: Callable[[], Any]) -> Any:
         """Something made on the card from such arrays, and kept with them."""
         return self.card.made((name, self.number), owner, make)
+
+    def kept_owner(self, name: str) -> object | None:
+        """What that which is kept under a name was made for."""
+        return self.card.owner((name, self.number))
 
     def _read(self, wanted: Sequence[Wanted]) -> list[dict[str, Any]]:
         """The arrays of all rows, made from blocks by all cores."""

@@ -1,0 +1,259 @@
+"""Certificates on a CUDA card against the processor; what needs no card is checked everywhere."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pacbandits.certificate.conventions import EXPERT_STAKES
+from pacbandits.certificate.summed.arrangement import in_rows, in_shuffled_rows
+from pacbandits.certificate.summed.certify import certify_surveyed
+from pacbandits.certificate.summed.gathering import EarlyPlaces, gather
+from pacbandits.certificate.summed.laying import learn_policies, survey_for
+from pacbandits.certificate.summed.on_card import predicts_on_card
+from pacbandits.certificate.summed.questions import GapSums, PartSums, WealthSums
+from pacbandits.certificate.summed.setting import Setting, make_setting
+from pacbandits.certificate.summed.verify import verify_source
+from pacbandits.certificate.summed.worth import BoundSums, Decided, ScoreSums, evaluate_surveyed
+from pacbandits.engines import Local, LogSource
+from pacbandits.engines.cuda import CudaEngine, available
+from pacbandits.engines.cuda.card import why_not
+from pacbandits.engines.cuda.predictions import LEAF, REGIONS, SUM, StepModels
+from pacbandits.engines.cuda.worth import tile_rows
+from pacbandits.policies.summing import summing
+from pacbandits.policies.trees.oracle import Trees
+from pacbandits.policies.trees.tree import AtMost, Branch, TreePolicy
+from pacbandits.policies.trivial import Trivial
+from pacbandits.records import Contexts, Log
+from pacbandits.rewards import Additive, Neighbours, Regions, RewardModel, Stacked, default_model, lighter, no_idea
+from pacbandits.rewards.on_card import cuts_of, step_models
+from pacbandits.rewards.steps import codes_of, learn_cuts
+
+needs_card = pytest.mark.skipif(not available(), reason=f"no card: {why_not()}")
+CPU = Local("threads")
+
+
+def drawn_log(n: int, *, actions: int = 4, seed: int = 0, ids: int = 0, split: str = "even") -> Log:
+    """Rows with numbers, some of which are missing, and a category; or with ids alone."""
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(n, 5))
+    x[:, 1] = np.where(rng.random(n) < 0.1, np.nan, x[:, 1])
+    x[:, 2] = rng.integers(0, 4, n)
+    best = np.where(x[:, 0] > 0, np.where(x[:, 3] > 0.3, 1, 0), np.where(x[:, 2] == 1, 2, 3)) % actions
+    contexts = Contexts.of(x, categories=(None, None, ("p", "q", "r", "s"), None, None))
+    if ids:
+        numbers = rng.integers(0, ids, n)
+        contexts, best = Contexts.of(np.empty((n, 0)), ids=numbers), numbers % actions
+    propensities = np.full((n, actions), 1 / actions)
+    if split == "uneven":
+        propensities = 0.7 * rng.dirichlet(np.ones(actions), size=n) + 0.3 / actions
+    played = (propensities.cumsum(axis=1) < rng.random((n, 1))).sum(axis=1).clip(max=actions - 1)
+    rewards = (rng.random(n) < np.where(played == best, 0.7, 0.3)).astype(float)
+    return Log.of(contexts, actions=played, rewards=rewards, propensities=propensities)
+
+
+def set_up(log: Log, *, early: int, shuffled: bool = True, model: RewardModel | None = None) -> Setting:
+    """Rows with so many early ones, and the models of all rounds."""
+    n = len(log)
+    arrangement = in_shuffled_rows(n, early=early) if shuffled else in_rows(n, early=early)
+    source = LogSource(log)
+    head = next(iter(source.blocks(0, 1)))
+    (rows,) = gather(source, (EarlyPlaces(arrangement),), engine=CPU, head=head, what="reading")
+    used = default_model(rows.contexts) if model is None else model
+    return make_setting(rows, used, arrangement, learns=True)
+
+
+# What needs no card.
+
+
+def follow(models: StepModels, codes: Any, rounds: Any) -> Any:
+    """What the kernel in predictions.cu makes of these tables, row by row."""
+    actions = models.means.shape[1]
+    tables, out = models.tables.reshape(-1, actions), np.full((len(codes), actions), 0.5)
+    for i, number in enumerate(models.model_of[rounds]):
+        if number < 0:
+            continue
+        model, means, heard = models.models[number], models.means[number], models.played[number]
+        guess = means.copy()
+        for part in models.parts[model["first"] : model["last"]]:
+            at = part["table"] // actions
+            if part["kind"] == REGIONS:
+                node = models.nodes[part["root"]]
+                while node["feature"] != LEAF:
+                    step = codes[i, node["feature"]]
+                    yes = step == node["value"] if node["label"] else step <= node["value"]
+                    node = models.nodes[node["yes" if yes else "no"]]
+                value = tables[at + node["yes"]].copy()
+            else:
+                assert part["kind"] == SUM
+                value = tables[at] + tables[at + 1 + models.starts + codes[i]].sum(axis=0)
+            off = value.clip(models.low, models.high) - means
+            guess += part["own"] * off
+            guess[heard] += part["shared"] * off[heard].sum() / model["count"]
+        out[i] = guess.clip(model["low"], model["high"])
+    return out
+
+
+def light_models(log: Log) -> Sequence[RewardModel]:
+    contexts = log.contexts
+    return Regions.learn(contexts), Additive.learn(contexts), lighter(default_model(contexts))
+
+
+def test_tables_of_models_predict_as_the_models_do() -> None:
+    log = drawn_log(3000, actions=9)
+    log = log.only(log.actions != 5)  # of which nothing is heard
+    seen, contexts = log.take(np.arange(2000)), log.contexts.take(np.arange(1800, len(log)))
+    fits = [no_idea(9), *(model.fit(seen) for model in light_models(log)), Neighbours().fit(seen)]
+    cuts = learn_cuts(log.contexts)
+    assert [cuts_of(fitted) for fitted in fits] == [set(), {cuts}, {cuts}, {cuts}, None]
+    models = step_models(fits, np.arange(5), cuts, n_actions=9)
+    codes = codes_of(cuts, contexts)
+    assert len(models.nodes) > 8
+    for number, fitted in enumerate(fits[:-1]):
+        found = follow(models, codes, np.full(len(contexts), number))
+        assert np.abs(found - fitted.predict(contexts)).max() < 1e-12
+    assert (follow(models, codes[:5], np.full(5, 4)) == 0.5).all()
+
+
+def test_the_card_predicts_what_steps_tell_and_early_rows() -> None:
+    log = drawn_log(60_000)
+    setting = set_up(log, early=40_000)
+    slow = [cuts_of(fitted) is None for fitted in setting.fits]
+    assert any(slow)  # neighbours, of rows that are all early
+    assert not slow[-1]
+    assert predicts_on_card(setting)
+    assert not predicts_on_card(pickle.loads(pickle.dumps(setting)))  # without early rows
+    assert not predicts_on_card(set_up(log, early=2000))  # whose neighbours are asked about all others
+    other = Stacked((Regions.learn(log.contexts), Additive.learn(log.contexts.take(np.arange(50)))))
+    assert not predicts_on_card(set_up(log, early=2000, model=other))  # cut in two ways
+
+
+def test_questions_that_a_card_cannot_answer_say_so() -> None:
+    log = drawn_log(3000)
+    setting = set_up(log, early=2000)
+    trees = Trees.learn(log.contexts, n_actions=4)
+    reference = TreePolicy(0, 4)
+    assert GapSums(setting, summing(trees), reference, 3).can_use_card()
+    assert PartSums(setting, trees, reference, 3, 4).can_use_card()
+    many = Trees.learn(log.contexts, n_actions=190)
+    assert not GapSums(setting, summing(many), reference, 3).can_use_card()
+    assert not ScoreSums(setting, Decided((reference,), np.ones((1, 1)), np.ones(1, dtype=bool)), 190).can_use_card()
+
+
+def test_tiles_fit_into_shared_memory() -> None:
+    for actions in (2, 10, 64, 189):
+        rows = tile_rows(actions)
+        assert rows >= 10
+        assert rows * (3 * 8 * actions + 5 * 8 + 2 * 4) <= 48 * 1024
+
+
+# What needs one.
+
+
+def both(log: Log, question: Any) -> tuple[Any, Any]:
+    """The sums of a question by a card and by the processor."""
+    engine = CudaEngine()
+    assert engine.fallback == ""
+    assert question.can_use_card()
+    engine.local = None  # pyright: ignore
+    found = engine.ask(LogSource(log), question, what="adding")
+    engine.close()
+    return found, CPU.ask(LogSource(log), question, what="adding")
+
+
+def some_trees(trees: Trees, log: Log) -> tuple[TreePolicy, ...]:
+    rng = np.random.default_rng(1)
+    part = log.contexts.take(np.arange(500))
+    found = [trees.argmax(part, rng.normal(size=(500, log.n_actions))) for _ in range(2)]
+    return (*found, TreePolicy(1, log.n_actions))
+
+
+def close(found: Any, want: Any, *, rows: int) -> bool:
+    """Whether whole numbers are as good as the same: predictions may differ in their last bit, and rounding with it."""
+    return bool(np.abs(found - want).max() <= max(rows // 500, 3))
+
+
+@needs_card
+@pytest.mark.parametrize("depth", [0, 1, 2])
+@pytest.mark.parametrize("split", ["even", "uneven"])
+@pytest.mark.parametrize("early", [30_000, 2000])
+def test_sums_of_trees_are_those_of_the_processor(depth: int, split: str, early: int) -> None:
+    log = drawn_log(70_000, split=split)
+    setting = set_up(log, early=early)
+    trees = Trees.learn(log.contexts, n_actions=4, depth=depth, bins=9)
+    leaders, rounds, n = some_trees(trees, log), setting.n_rounds, len(log)
+    rng = np.random.default_rng(2)
+    turns, moves = rng.integers(-1, 3, rounds), rng.random((rounds, 3)) * 0.1
+    stakes = np.array([[0.1] * rounds, [0.02] * rounds])
+    found, want = both(log, WealthSums(setting, summing(trees), leaders, turns, moves, stakes, 0.9, 0.05, 36))
+    finished = [summing(trees).finish(one) for one in (found[0], want[0])]
+    assert close(*finished, rows=n)
+    assert (finished[0] <= finished[1] + 10).all()
+    assert found[1][0] == pytest.approx(want[1][0], rel=1e-9)
+    found, want = both(log, GapSums(setting, summing(trees), leaders[0], rounds - 2))
+    assert close(*(summing(trees).finish(one[0]) for one in (found, want)), rows=n)
+    found, want = both(log, PartSums(setting, trees, leaders[0], rounds - 2, 64))
+    assert close(found[0], want[0], rows=n)
+    assert close(found[1], want[1], rows=n)
+
+
+@needs_card
+def test_sums_by_ids_are_those_of_the_processor() -> None:
+    log = drawn_log(70_000, ids=7)
+    setting = set_up(log, early=2000)
+    policies = Trivial(n_contexts=7, n_actions=4)
+    leaders = tuple(policies.policy_of((np.arange(7) + k) % 4) for k in range(2))
+    rounds = setting.n_rounds
+    turns, moves, stakes = np.arange(rounds) % 2, np.zeros((rounds, 2)), np.full((3, rounds), 0.05)
+    found, want = both(log, WealthSums(setting, summing(policies), leaders, turns, moves, stakes, 0.9, 0.05, 36))
+    assert close(found[0], want[0], rows=len(log))
+    found, want = both(log, GapSums(setting, summing(policies), leaders[0], rounds))
+    assert close(found[0], want[0], rows=len(log))
+
+
+@needs_card
+@pytest.mark.parametrize(("actions", "early", "split"), [(4, 30_000, "even"), (4, 2000, "uneven"), (30, 2000, "even")])
+def test_scores_and_bounds_of_worth_are_those_of_the_processor(actions: int, early: int, split: str) -> None:
+    log = drawn_log(70_000, actions=actions, split=split)
+    setting = set_up(log, early=early, shuffled=False)
+    rounds, rng = setting.n_rounds, np.random.default_rng(3)
+    root = Branch(AtMost("x0", 0.1), Branch(AtMost("x3", 0.2), Branch(AtMost("x4", 0.0), 1, 2), 0), 1)
+    deep = TreePolicy(root, actions)
+    policies = (deep, TreePolicy(2, actions), TreePolicy(Branch(AtMost("x3", 0.0), 3, 2), actions))
+    shares = np.where(rng.random((rounds, 3)) < 0.7, rng.normal(size=(rounds, 3)), 0.0) * 0.5
+    decided = Decided(policies, shares, rng.random(rounds) < 0.8)
+    found, want = both(log, ScoreSums(setting, decided, actions))
+    assert np.abs(found[0] - want[0]).max() <= len(log)  # half a quantum a row, and a few
+    stakes = np.outer([*EXPERT_STAKES, 1.5, 0.2], np.ones(rounds))
+    centres = rng.normal(size=(2 * actions + 1, rounds)).clip(-0.5, 0.5)
+    found, want = both(log, BoundSums(setting, decided, actions, centres, stakes, 36))
+    assert (want[1] > 0).any()  # who have no room
+    assert (want[1] == 0).any()
+    assert ((found[1] > 0) == (want[1] > 0)).all()
+    kept = want[1] == 0
+    less = (want[0] - found[0])[kept]
+    assert (less >= -10).all()
+    assert (less <= len(log) // 4).all()  # a quantum a tile, or less
+
+
+@needs_card
+def test_certificates_of_a_card_are_verified_by_the_processor() -> None:
+    log = drawn_log(300_000)
+    source, engine = LogSource(log), CudaEngine()
+    surveyed = survey_for(source, "trees:depth=2", engine=CPU, contexts=None, ordered=False, shuffle=False)
+    learnt = learn_policies(surveyed, "trees:depth=2", None)
+    found, want = (certify_surveyed(surveyed, learnt, engine=one, epsilon=0.05, delta=0.05) for one in (engine, CPU))
+    assert verify_source(found, source, learnt.policies, engine=CPU)[0].good
+    assert found.policy == want.policy
+    assert found.value == pytest.approx(want.value, abs=1e-6)
+    assert found.certified_epsilon == want.certified_epsilon
+    worth, same = (evaluate_surveyed(surveyed, TreePolicy(1, 4), engine=one) for one in (engine, CPU))
+    engine.close()
+    for mine, theirs in zip((worth.value, *worth.over_each), (same.value, *same.over_each), strict=True):
+        assert mine.low == pytest.approx(theirs.low, abs=1e-8)
+        assert mine.high == pytest.approx(theirs.high, abs=1e-8)
+        assert mine.estimate == pytest.approx(theirs.estimate, abs=1e-9)
