@@ -16,7 +16,7 @@ THREADS = 128  # of a block that bets
 MOST_EXPERTS = 10  # that a thread adds up at once
 MOST_TILE_ROWS = 64
 BLOCKS_PER_MULTIPROCESSOR = 12
-# By which the log-wealth of each row is lowered: more than what the card's operations, and sums over the rows of a tile,
+# By which the log-wealth of each row is lowered: more than what the card's operations, and sums over rows of a tile,
 # may be off by: each logarithm is below 8, so that 64 of them sum up to 2^−44 for each.
 SLACK = 2.0**-43
 
