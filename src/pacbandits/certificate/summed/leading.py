@@ -19,6 +19,7 @@ from pacbandits.certificate.choosing import (
     MIN_CHOOSING_EPSILON,
     MIN_CLEAR_ADVANTAGE_EPSILONS,
     MIN_CLEAR_ADVANTAGE_STANDARD_ERRORS,
+    favourite_scores,
     lead_after,
     marked_down,
 )
@@ -26,7 +27,7 @@ from pacbandits.certificate.conventions import FIRST_BLOCK_ROWS
 from pacbandits.certificate.leaders import LOTTERY_MOVING, SINGLE_MOVING, Leaders
 from pacbandits.certificate.ledger import Ledger
 from pacbandits.certificate.summed.ledger import SummedLedger
-from pacbandits.policies.base import PartingClass, PolicyClass
+from pacbandits.policies.base import ClosedClass, PartingClass, PolicyClass, total
 from pacbandits.policies.summing import attained
 from pacbandits.records import Log, Policy
 
@@ -34,7 +35,7 @@ MAX_PARTS = 64  # leaves of a tree that is made simpler
 LATE_GROWTH_FACTOR = 2.0  # by which the data have grown since the last time when a leader is chosen by passes over them
 
 
-Settle = Callable[[int, Policy], Policy]
+Settle = Callable[[int, Policy, Callable[[Policy], float]], Policy]
 
 
 class Leading:
@@ -64,8 +65,9 @@ class Leading:
     def lead(self, *, sizes: Sequence[int], spared: int, settle: Settle | None = None) -> Leaders:
         """The leaders of all rounds.
 
-        sizes (rounds,): what each was planned to have. spared: rounds that only teach. settle: by the number of a round
-        and who is chosen to lead from there on, who leads instead; for those who verify.
+        sizes (rounds,): what each was planned to have. spared: rounds that only teach. settle: by the number of a
+        round, who is chosen to lead from there on and what policies seem worth by the rows before it, who leads
+        instead; for those who verify.
         """
         leaders = Leaders(moving=SINGLE_MOVING if self.single else LOTTERY_MOVING, settled=self.settled)
         leader, last = None, FIRST_BLOCK_ROWS / LEADING_GROWTH_FACTOR
@@ -73,8 +75,8 @@ class Leading:
         for number, size in enumerate(sizes):
             before = self.early.rounds < number
             if number > 0 and self._is_time(number, seen=float(seen[number]), last=last, early=before):
-                leader, last = self.choose(leader, number), float(seen[number])
-                leader = leader if settle is None else settle(number, leader)
+                led, leader, last = leader, self.choose(leader, number), float(seen[number])
+                leader = leader if settle is None else settle(number, leader, self._worth(led, number))
             known = self.early.contexts.take(np.flatnonzero(before)) if before.any() else self.early.contexts
             leaders = leaders.followed_by(leader if number >= spared else None, known, size=size)
             leader = leader if leaders.last is None else leaders.last
@@ -105,12 +107,36 @@ class Leading:
             return lead_after(part, laid, self.policies, leader, single=self.single, simple=simple)
         return self._choose_late(leader, number, simple=simple)
 
+    def _worth(self, led: Policy | None, number: int) -> Callable[[Policy], float]:
+        """What leaders are chosen by before a round, of any policy; led: who led until then."""
+        before = self.early.rounds < number
+
+        def worth(policy: Policy) -> float:
+            if isinstance(self.policies, ClosedClass) and not self.policies.has(policy):
+                return -np.inf
+            if led is None or self._all_early(number, before):
+                rows = np.flatnonzero(before)
+                part = self.early.take(rows)
+                laid = Ledger.of(part, self.predictions[rows])
+                scores, _ = favourite_scores(laid, self.policies, all_propensities=part.least is None)
+                return total(scores, policy(laid.contexts))
+            gaps, squares, epsilon = self._compared(led, number)
+            scores = marked_down(gaps, squares, epsilon=epsilon)
+            return attained(self.ledger.summing.policies, self.ledger.contexts, scores, policy)
+
+        return worth
+
+    def _compared(self, leader: Policy, number: int) -> tuple[FloatArray, FloatArray, float]:
+        """Gaps of all policies to the leader, squares of their errors, and by what errors are counted."""
+        ledger = self.ledger
+        gaps, squares = ledger.gaps(leader, before=number)
+        typical = float(np.sqrt(ledger.summing.totals(squares).mean()))
+        return gaps, squares, min(max(typical, MIN_CHOOSING_EPSILON), MAX_CHOOSING_EPSILON)
+
     def _choose_late(self, leader: Policy, number: int, *, simple: bool) -> Policy:
         """The same by all rows before the round, wherever they are."""
         ledger, searched = self.ledger, self.ledger.summing.policies
-        gaps, squares = ledger.gaps(leader, before=number)
-        typical = float(np.sqrt(ledger.summing.totals(squares).mean()))
-        epsilon = min(max(typical, MIN_CHOOSING_EPSILON), MAX_CHOOSING_EPSILON)
+        gaps, squares, epsilon = self._compared(leader, number)
         favourite = searched.argmax(ledger.contexts, marked_down(gaps, squares, epsilon=epsilon))
         advantage = -attained(searched, ledger.contexts, gaps, favourite)
         error = float(np.sqrt(max(attained(searched, ledger.contexts, squares, favourite), 0.0)))

@@ -7,7 +7,7 @@ matters of them is that they came first.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import chain
 
@@ -25,11 +25,13 @@ from pacbandits.certificate.bookkeeping import (
 )
 from pacbandits.certificate.certificate import MODEL_GIVEN, Certificate, leaders_to_json
 from pacbandits.certificate.conventions import EXPERT_STAKES, worth_leading
-from pacbandits.certificate.leaders import LOTTERY_MOVING, NOBODY, SINGLE_MOVING
+from pacbandits.certificate.leaders import LOTTERY_MOVING, NOBODY, SINGLE_MOVING, Leaders
 from pacbandits.certificate.learning import LearntClass
 from pacbandits.certificate.membership import belongs
 from pacbandits.certificate.rescoring import growth
+from pacbandits.certificate.rule import MAX_TIE_ROUNDING, TIED
 from pacbandits.certificate.summed.laying import Surveyed, lay_out, learn_policies, survey
+from pacbandits.certificate.summed.leading import Settle
 from pacbandits.certificate.summed.limits import LIMITS, Limits
 from pacbandits.certificate.summed.questions import check_room, round_down, wealth_bits
 from pacbandits.certificate.summed.setting import Setting, check_rows
@@ -39,7 +41,7 @@ from pacbandits.errors import InputError, count_of
 from pacbandits.policies.base import ClosedClass, EnumeratedClass, FrontierClass, PolicyClass
 from pacbandits.policies.registry import same_class
 from pacbandits.policies.summing import Summing, attained, summing
-from pacbandits.records import Contexts, Log, parts_of
+from pacbandits.records import Contexts, Log, Policy, parts_of
 from pacbandits.rewards import RewardModel, check_model, first_model, model_from_json
 
 Findings = tuple[list[str], list[str], list[str]]  # faults, what was checked, what is trusted
@@ -231,17 +233,39 @@ def _follow_rule(
     if not c.by_rule:
         return [], [], ["bets, predictions and leaders were fixed before their rounds, as whoever made it says"]
     given = MODEL_GIVEN in c.remarks
+    trusted = ["the reward model was chosen before the log was seen"] if given else []
     faults = list(_wrong_by_rule(c, surveyed, policies, given=given))
     if not faults and c.leaders is not None:
         used = model_from_json(c.model) if model is None else model
-        learnt = LearntClass(policies, c.learning)
-        single = c.leaders.moving == SINGLE_MOVING
-        mine = lay_out(surveyed, learnt, engine=engine, model=used, single=single).leaders
+        learnt, ties = LearntClass(policies, c.learning), list[str]()
+        single, settle = c.leaders.moving == SINGLE_MOVING, _settling(c.leaders, ties)
+        mine = lay_out(surveyed, learnt, engine=engine, model=used, single=single, settle=settle).leaders
         if mine is None or leaders_to_json(mine) != leaders_to_json(replace(c.leaders, start=0)):
             faults.append("the leaders of rounds are not the policies that the rows before them favour")
-    trusted = ["the reward model was chosen before the log was seen"] if given else []
+        trusted.extend(ties)
     model_too = "" if given else "the reward model, "
     return faults, [f"{model_too}stakes and leaders follow from the log by the rule of certify"], trusted
+
+
+def _settling(told: Leaders, ties: list[str]) -> Settle:
+    """Who is told to lead, where that is the one chosen, or is not told apart from it by the rows before a round.
+
+    ties: where to say so. Another machine's arithmetic, or a card's, may tell two such apart otherwise.
+    """
+
+    def settle(number: int, chosen: Policy, worth: Callable[[Policy], float]) -> Policy:
+        if told.turns[number] == NOBODY:
+            return chosen
+        theirs = told.policies[told.turns[number]]
+        if theirs.to_json() == chosen.to_json():
+            return theirs
+        best, found = worth(chosen), worth(theirs)
+        if not abs(found - best) <= MAX_TIE_ROUNDING * max(1.0, abs(best)):
+            return chosen  # or one that stands for it, as it acts alike on what is known
+        ties.append(f"{TIED} {number + 1}")
+        return theirs
+
+    return settle
 
 
 def _wrong_by_rule(c: Certificate, surveyed: Surveyed, policies: PolicyClass, *, given: bool) -> Iterator[str]:
