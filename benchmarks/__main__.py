@@ -13,6 +13,7 @@ from benchmarks import (
     rage_on_hard,
     realizable,
     savings,
+    scale,
     small_epsilon,
     trees,
     trials,
@@ -31,3 +32,4 @@ trials.main(9)
 savings.main(3)
 linear_oracle.main()
 realizable.main()
+scale.main([])

@@ -41,7 +41,7 @@ def names(requirements: list[str]) -> set[str]:
 @pytest.mark.parametrize(
     ("folder", "extras"),
     [
-        ("src/pacbandits", ["learn", "trials", "service", "openfeature"]),
+        ("src/pacbandits", ["learn", "trials", "service", "openfeature", "scale"]),
         ("benchmarks", ["test"]),
         ("docs/tools", ["docs", "test"]),
     ],

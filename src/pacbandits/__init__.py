@@ -33,6 +33,9 @@ if TYPE_CHECKING:
     from pacbandits.design import Shifted as Shifted
     from pacbandits.design import Solution as Solution
     from pacbandits.design import solve_design as solve_design
+    from pacbandits.design.large import LargeSolution as LargeSolution
+    from pacbandits.design.large import LargeTask as LargeTask
+    from pacbandits.design.large import solve_large_design as solve_large_design
     from pacbandits.errors import InputError as InputError
     from pacbandits.experiment.auditing import Audit as Audit
     from pacbandits.experiment.auditing import audit as audit
@@ -54,6 +57,7 @@ if TYPE_CHECKING:
     from pacbandits.exports import to_rules as to_rules
     from pacbandits.exports import to_sql as to_sql
     from pacbandits.logs import from_open_bandit as from_open_bandit
+    from pacbandits.logs import open_contexts as open_contexts
     from pacbandits.logs import read_log as read_log
     from pacbandits.options import About as About
     from pacbandits.planning import Affordable as Affordable
@@ -136,10 +140,7 @@ _HOMES: dict[str, tuple[str, ...]] = {
         "learn_class",
         "measure_worth",
     ),
-    "complexity": (
-        "Complexity",
-        "measure",
-    ),
+    "complexity": ("Complexity", "measure"),
     "design": (
         "Clipped",
         "DesignTask",
@@ -147,6 +148,7 @@ _HOMES: dict[str, tuple[str, ...]] = {
         "Solution",
         "solve_design",
     ),
+    "design.large": ("LargeSolution", "LargeTask", "solve_large_design"),
     "errors": ("InputError",),
     "experiment.auditing": ("Audit", "audit"),
     "experiment.experiment": ("Experiment", "list_experiments"),
@@ -163,10 +165,7 @@ _HOMES: dict[str, tuple[str, ...]] = {
         "to_rules",
         "to_sql",
     ),
-    "logs": (
-        "from_open_bandit",
-        "read_log",
-    ),
+    "logs": ("from_open_bandit", "open_contexts", "read_log"),
     "options": ("About",),
     "planning": (
         "Affordable",
@@ -292,6 +291,8 @@ __all__ = [
     "GuardrailRule",
     "InputError",
     "Interval",
+    "LargeSolution",
+    "LargeTask",
     "LateRule",
     "Learned",
     "Learning",
@@ -350,6 +351,7 @@ __all__ = [
     "measure",
     "measure_realizable",
     "measure_worth",
+    "open_contexts",
     "outlook",
     "plan",
     "policy_class",
@@ -363,6 +365,7 @@ __all__ = [
     "save_problem",
     "save_state",
     "solve_design",
+    "solve_large_design",
     "to_python",
     "to_rules",
     "to_sql",

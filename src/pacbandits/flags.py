@@ -19,7 +19,7 @@ _OPTIONS = (
     *("least-propensity", "position", "contexts", "epsilon", "delta", "policies", "smallest-leaf", "cost", "max-cost"),
     *("max-share", "max-treated", "never", "control", "draw", "draws", "dialect", "column", "seed"),
     *("baseline", "spread", "variation", "effect", "share", "scenarios", "traffic", "delay", "budget"),
-    *("database", "head", "port"),
+    *("database", "head", "port", "workers", "scheduler", "engine"),
 )
 _NAMES = "|".join(sorted((*_OPTIONS, *_SWITCHES), key=len, reverse=True))
 _START = r"(?<![\w'\"-])--"
@@ -42,9 +42,14 @@ def speaking_flags() -> Generator[None]:
         _in_command.reset(before)
 
 
+def in_command() -> bool:
+    """Whether messages are for someone at the command line."""
+    return _in_command.get()
+
+
 def spoken(words: str) -> str:
     """A sentence that names options of the command line, as whoever reads it calls them."""
-    return words if _in_command.get() else in_python(words)
+    return words if in_command() else in_python(words)
 
 
 def in_python(words: str) -> str:

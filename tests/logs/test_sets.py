@@ -114,7 +114,7 @@ def test_what_needs_all_rows_at_once_is_refused(tmp_path):
     refused("people who come back ('user_id')", [path], unit="user_id")
     refused("do not stand in the order of 'age'", [path], time="age")
     cube = table.append_column("phi", pa.array([[[1.0], [2.0], [3.0]]] * N))
-    refused("--engine threads", [write_whole(tmp_path / "b.parquet", cube)])
+    refused("engine threads", [write_whole(tmp_path / "b.parquet", cube)])
 
 
 def test_bad_rows_are_named(tmp_path):

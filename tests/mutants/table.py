@@ -48,6 +48,10 @@ BOUNDS = "complexity/test_bounds.py::test_"
 UNITS = "certificate/test_units.py::test_"
 WAITING = "certificate/test_late.py::test_"
 BEST = "certificate/test_best.py::test_"
+SUMMED_LEADING = "certificate/summed/test_leading.py::test_"
+SUMMED_ROWS = "certificate/summed/test_arrangement.py::test_"
+SUMMED_PAST = f"{SUMMED_LEADING}leaders_and_models_are_of_earlier_rounds_alone"
+SUMMED_TEACHING = f"{SUMMED_ROWS}rows_that_teach_a_class_do_not_bet"
 
 THRESHOLDS = (
     Mutant("log K is dropped", "certificate/search.py", "axis=0).min()) - math.log(count)", "axis=0).min())", UNION),
@@ -136,8 +140,8 @@ THRESHOLDS = (
     Mutant(
         "the argmax finds the policy refuted most",
         "certificate/search.py",
-        "total(score, policies.argmax(contexts, -score)(contexts))",
-        "total(score, policies.argmax(contexts, score)(contexts))",
+        "score, policies.argmax(contexts, -score))]])",
+        "score, policies.argmax(contexts, score))]])",
         "certificate/test_search.py",
     ),
     Mutant(
@@ -177,7 +181,7 @@ THRESHOLDS = (
     ),
     Mutant(
         "leaders settle in any log",
-        "certificate/verify.py",
+        "certificate/bookkeeping.py",
         "not (c.shuffled and c.by_rule)",
         "False",
         "certificate/test_arranging.py::test_a_leader_that_settles_otherwise_is_no_proof",
@@ -219,16 +223,16 @@ THRESHOLDS = (
     ),
     Mutant(
         "intervals of values pay for no experts",
-        "certificate/values.py",
-        "return union_threshold(log_size=log_size, experts=len(rows.bets), delta=alpha)",
-        "return union_threshold(log_size=log_size, experts=1, delta=alpha)",
+        "certificate/worth.py",
+        "needed = union_threshold(log_size=size, experts=experts, delta=one_side)",
+        "needed = union_threshold(log_size=size, experts=1, delta=one_side)",
         "certificate/test_values.py::test_each_side_pays_for_its_experts_and_half_of_delta",
     ),
     Mutant(
         "intervals of values have no cap",
-        "certificate/values.py",
-        "f = min(f, most) if u > 0 else max(f, 1.0 - most)",
-        "f = f",
+        "certificate/bounding.py",
+        "room * known[i, a] / abs(u)",
+        "1e300",
         "certificate/test_values.py::test_no_row_can_ruin_an_expert",
     ),
     Mutant(
@@ -519,15 +523,15 @@ PAST = (
     ),
     Mutant(
         "verify takes any start",
-        "certificate/verify.py",
-        "elif c.leaders is not None and not _part_of_start(c.leaders, log) > 0:",
+        "certificate/bookkeeping.py",
+        "elif c.leaders is not None and not part_of_start(c.leaders, counts) > 0:",
         "elif False:",
         f"{STARTS}verify_finds_forged_starts",
     ),
     Mutant(
         "verify asks no price for a start",
-        "certificate/verify.py",
-        "        part *= _part_of_start(certificate.leaders, log)",
+        "certificate/bookkeeping.py",
+        "        part *= part_of_start(certificate.leaders, counts)",
         "        pass",
         f"{STARTS}a_late_start_is_verified",
     ),
@@ -644,14 +648,14 @@ SIZES_OF_CLASSES = (
 RECHECK = (
     Mutant(
         "verify does not look at the threshold",
-        "certificate/verify.py",
-        "elif not _near(c.threshold, _needed(c, policies, log)):",
+        "certificate/bookkeeping.py",
+        "elif not near(c.threshold, needed_wealth(c, policies, counts)):",
         "elif False:",
         f"{ALTERED}",
     ),
     Mutant(
         "verify has all of δ for either proof of certify",
-        "certificate/verify.py",
+        "certificate/bookkeeping.py",
         "part = delta_part(policies, led=led) if certificate.by_rule else 1.0",
         "part = 1.0",
         PARTS,
@@ -665,49 +669,49 @@ RECHECK = (
     ),
     Mutant(
         "verify ignores weight that moves",
-        "certificate/verify.py",
+        "certificate/bookkeeping.py",
         "taken[other] = min(weight / unit, left) / size",
         "taken[other] = 0.0",
         MADE,
     ),
     Mutant(
         "verify ignores what it costs to move weight",
-        "certificate/verify.py",
-        "scores = scores + share * score(rows)[",
-        "scores = scores + 0.0 * score(rows)[",
+        "certificate/rescoring.py",
+        "scores = scores + share * own[",
+        "scores = scores + 0.0 * own[",
         MADE,
     ),
     Mutant(
         "verify ignores the weights of a lottery",
-        "certificate/verify.py",
+        "certificate/bookkeeping.py",
         " or not np.allclose(weights, owed, rtol=0, atol=1e-9)",
         "",
         FORGERY,
     ),
     Mutant(
         "verify ignores who is drawn by a lottery",
-        "certificate/verify.py",
+        "certificate/bookkeeping.py",
         "same_policy(one, c.leaders.policies[j])",
         "True",
         f"{LEADERS}verify_takes_no_other_policies_in_a_lottery",
     ),
     Mutant(
         "verify ignores the slack",
-        "certificate/verify.py",
+        "certificate/bookkeeping.py",
         "if not abs(slack - c.slack) <= 1e-9:",
         "if False:",
         FORGERY,
     ),
     Mutant(
         "verify lets a trial do without leaders",
-        "certificate/verify.py",
+        "certificate/bookkeeping.py",
         "if c.epsilon > 0 and c.leaders is None and worth_leading(policies) and not c.by_rule:",
         "if False:",
         FORGERY,
     ),
     Mutant(
         "verify counts an expert twice",
-        "certificate/verify.py",
+        "certificate/bookkeeping.py",
         "if len(set(c.experts)) < len(c.experts):",
         "if False:",
         FORGERY,
@@ -729,8 +733,8 @@ RECHECK = (
     ),
     Mutant(
         "verify does not look at the digest",
-        "certificate/verify.py",
-        "if digest_log(log) != c.digest:",
+        "certificate/bookkeeping.py",
+        "if digest != c.digest:",
         "if False:",
         "certificate/test_certify.py::test_another_log_is_refused",
     ),
@@ -750,42 +754,42 @@ RECHECK = (
     ),
     Mutant(
         "verify does not compute the value anew",
-        "certificate/verify.py",
+        "certificate/bookkeeping.py",
         "if not abs(off) <= WEALTH_ROUNDING * max(1.0, abs(value)):",
         "if False:",
         ALTERED,
     ),
     Mutant(
         "verify does not ask whether the value suffices",
-        "certificate/verify.py",
-        "if certificate.certified and not value >= needed:",
+        "certificate/bookkeeping.py",
+        "if c.certified and not value >= needed:",
         "if False:",
         ALTERED,
     ),
     Mutant(
         "verify does not look at the smallest ε",
-        "certificate/verify.py",
-        "if not smallest >= needed - WEALTH_ROUNDING:",
+        "certificate/bookkeeping.py",
+        "if not least(c.unit_certified_epsilon - c.slack) >= needed - WEALTH_ROUNDING:",
         "if False:",
         ALTERED,
     ),
     Mutant(
         "verify takes an oracle's word that it is exact",
-        "certificate/verify.py",
+        "certificate/bookkeeping.py",
         "if policies.exact is not c.exact:",
         "if False:",
         ALTERED,
     ),
     Mutant(
         "verify takes the certificate's word for the size of the class",
-        "certificate/verify.py",
-        "if not _near(c.log_size, policies.log_size):",
+        "certificate/bookkeeping.py",
+        "if not near(c.log_size, policies.log_size):",
         "if False:",
         ALTERED,
     ),
     Mutant(
         "verify lets remarks be dropped",
-        "certificate/verify.py",
+        "certificate/bookkeeping.py",
         "for w in log.assumed if w not in c.remarks)",
         "for w in () if w not in c.remarks)",
         "certificate/test_played_only.py::test_remarks_of_a_log_reach_its_certificates",
@@ -820,7 +824,7 @@ RECHECK = (
     ),
     Mutant(
         "verify weighs two experts by any number",
-        "certificate/verify.py",
+        "certificate/bookkeeping.py",
         "if c.share is not None and not (0 <= c.share <= 1 and len(c.experts) == 2):",
         "if False:",
         ALTERED,
@@ -1468,7 +1472,7 @@ LATE = (
     ),
     Mutant(
         "a value counts what is not in at its best",
-        "certificate/values.py",
+        "certificate/bounding.py",
         "reward = 0.0 if u > 0 else 1.0",
         "reward = 1.0 if u > 0 else 0.0",
         f"{WAITING}intervals_are_as_wide_as_what_is_not_in_may_make_them",
@@ -1565,6 +1569,100 @@ RIVALS = (
     ),
 )
 
+SUMS = (
+    Mutant(
+        "by sums: wealth is rounded to the nearest",
+        "certificate/summed/questions.py",
+        "np.floor(np.ldexp(wealth, bits))",
+        "np.rint(np.ldexp(wealth, bits))",
+        f"{SUMMED_LEADING}wealth_of_every_row_is_rounded_down",
+    ),
+    Mutant(
+        "by sums: wealth is rounded up",
+        "certificate/summed/questions.py",
+        "np.floor(np.ldexp(wealth, bits))",
+        "np.ceil(np.ldexp(wealth, bits))",
+        f"{SUMMED_LEADING}wealth_of_every_row_is_rounded_down",
+    ),
+    Mutant(
+        "by sums: rows that taught the class bet",
+        "certificate/summed/certify.py",
+        "laid.ledger.n_rounds, spared=spared)",
+        "laid.ledger.n_rounds)",
+        f"{SUMMED_LEADING}a_union_bets_by_the_rows_that_are_not_spared",
+    ),
+    Mutant(
+        "by sums: a class is learnt from the first round that bets",
+        "certificate/learning.py",
+        "np.flatnonzero(log.rounds < spared)",
+        "np.flatnonzero(log.rounds <= spared)",
+        SUMMED_TEACHING,
+    ),
+    Mutant(
+        "by sums: a model has seen the rows of its own round",
+        "certificate/summed/setting.py",
+        "before = early.rounds < number",
+        "before = early.rounds <= number",
+        SUMMED_PAST,
+    ),
+    Mutant(
+        "by sums: a late leader is chosen by the rows that it leads",
+        "certificate/summed/questions.py",
+        "np.flatnonzero(rows.rounds < before)",
+        "np.flatnonzero(rows.rounds <= before)",
+        f"{SUMMED_LEADING}gaps_are_those_of_the_rows_before {SUMMED_PAST}",
+    ),
+    Mutant(
+        "by sums: rows that stand first are early whatever their round",
+        "certificate/summed/facts.py",
+        "facts.rows > early and not facts.rounds_rise",
+        "facts.rows < early and not facts.rounds_rise",
+        f"{SUMMED_ROWS}what_comes_later_has_no_say_in_which_rows_are_early {SUMMED_TEACHING}",
+    ),
+    Mutant(
+        "by sums: shuffled rows are in other blocks than in memory",
+        "certificate/summed/arrangement.py",
+        '_scrambled(start, len(block)), side="right")',
+        '_scrambled(start, len(block)), side="left")',
+        f"{SUMMED_ROWS}shuffled_rows_count_as_in_memory",
+    ),
+    Mutant(
+        "by sums: rows without an order count once however often they occurred",
+        "certificate/summed/arrangement.py",
+        "np.array([float(samples)])",
+        "np.array([float(n_rows)])",
+        "certificate/summed/test_worth.py::test_a_policy_is_worth_what_it_is_in_memory",
+    ),
+    Mutant(
+        "by sums: intervals of values have no cap",
+        "certificate/bounding.py",
+        "room * rows.propensities[i, a] / abs(u)",
+        "1e300",
+        "certificate/summed/test_worth.py::test_a_policy_is_worth_what_it_is_in_memory",
+    ),
+    Mutant(
+        "by sums: an interval is centred by its own round",
+        "certificate/summed/worth.py",
+        "np.cumsum(found, axis=1) - found",
+        "np.cumsum(found, axis=1)",
+        "certificate/summed/test_worth.py::test_centres_are_of_earlier_rounds",
+    ),
+    Mutant(
+        "by sums: whoever verifies takes sums that may have wrapped",
+        "certificate/summed/verify.py",
+        "        check_room(sums)\n",
+        "",
+        "certificate/summed/test_verify.py::test_sums_that_may_have_wrapped_are_no_proof",
+    ),
+    Mutant(
+        "by sums: whoever verifies does not look for the leaders again",
+        "certificate/summed/verify.py",
+        "if mine is None or leaders_to_json(mine) != ",
+        "if False and leaders_to_json(mine) != ",
+        "certificate/summed/test_verify.py::test_leaders_that_the_rows_do_not_favour_are_noticed",
+    ),
+)
+
 MUTANTS: tuple[Mutant, ...] = (
     *THRESHOLDS,
     *SCORES,
@@ -1579,4 +1677,5 @@ MUTANTS: tuple[Mutant, ...] = (
     *PLANNING,
     *EXPERIMENTS,
     *RIVALS,
+    *SUMS,
 )

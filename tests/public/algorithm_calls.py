@@ -27,6 +27,7 @@ from tests.public.things import (
     problem,
     sampler,
     scores,
+    shares_of,
     stumps,
 )
 
@@ -88,7 +89,8 @@ ALGORITHM_CALLS: dict[str, Callable[[], Call]] = {
     "repeat": lambda: Call(
         repeat,
         {"problem": problem(), "algorithm": "uniform", **ASKED, "runs": 1, "seed": 0, "max_samples": 100},
-        {**ASKED_KINDS, "problem": "record", "runs": "whole", "seed": "whole"},
+        {**ASKED_KINDS, **dict.fromkeys(("problem", "engine"), "record"), "runs": "whole", "seed": "whole"},
+        optional=("engine",),
         beyond={"runs": (0, -1), "seed": (-1,)},
     ),
     "certify": lambda: Call(
@@ -97,6 +99,7 @@ ALGORITHM_CALLS: dict[str, Callable[[], Call]] = {
         {**ASKED_KINDS, **dict.fromkeys(("log", "model", "restrictions"), "record"), "ordered": "flag"},
         optional=("model", "epsilon", "restrictions"),
         beyond={**ASKED_BEYOND, "epsilon": (-0.1, 1e-200)},
+        called={"log": "log|file"},
     ),
     "evaluate": lambda: Call(
         pb.evaluate,
@@ -104,6 +107,7 @@ ALGORITHM_CALLS: dict[str, Callable[[], Call]] = {
         {**dict.fromkeys(("log", "policy", "model"), "record"), "delta": "number", "ordered": "flag"},
         optional=("model",),
         beyond={"delta": ASKED_BEYOND["delta"]},
+        called={"log": "log|file"},
     ),
     "measure_worth": lambda: Call(
         pb.measure_worth,
@@ -301,6 +305,43 @@ ALGORITHM_CALLS: dict[str, Callable[[], Call]] = {
         {"task": "record", "tolerance": "number", "progress": "function"},
         optional=("tolerance", "progress"),
         beyond={"tolerance": (0, -1)},
+    ),
+    "LargeTask": lambda: Call(
+        pb.LargeTask,
+        {
+            "policies": stumps(),
+            "source": people(),
+            "means": shares_of,
+            "scale": pb.Clipped(0.1),
+            "reference": policy(),
+            "noise": shares_of,
+            "floor": 0.1,
+        },
+        {
+            **dict.fromkeys(("policies", "source", "scale", "reference"), "record"),
+            **dict.fromkeys(("means", "noise"), "function"),
+            "floor": "number",
+        },
+        optional=("reference", "noise"),
+        beyond={"floor": (-0.1, 0.6)},
+    ),
+    "solve_large_design": lambda: Call(
+        pb.solve_large_design,
+        {
+            "task": pb.LargeTask(stumps(), people(), means=shares_of, scale=pb.Clipped(0.1)),
+            "engine": "threads",
+            "tolerance": 0.1,
+            "sample_rows": 100,
+            "max_passes": 3,
+        },
+        {
+            **dict.fromkeys(("task", "engine"), "record"),
+            **dict.fromkeys(("sample_rows", "max_passes"), "whole"),
+            "tolerance": "number",
+            "progress": "function",
+        },
+        optional=("progress",),
+        beyond={"tolerance": (0, -1), "engine": ("gpu",), "sample_rows": (0,), "max_passes": (1,)},
     ),
     "Clipped": lambda: Call(pb.Clipped, {"epsilon": 0.1}, {"epsilon": "number"}, beyond={"epsilon": (-0.1, 1e-200)}),
     "Shifted": lambda: Call(

@@ -41,6 +41,7 @@ PLANNING_CALLS: dict[str, Callable[[], Call]] = {
             "policies": "record",
             "traffic": "record",
             "limits": "record",
+            "engine": "record",
             "scenarios": "list",
             "folder": "path",
             "progress": "function",
@@ -48,7 +49,7 @@ PLANNING_CALLS: dict[str, Callable[[], Call]] = {
         },
         optional=(
             *("n_actions", "budget", "epsilon", "spread", "effect", "share", "traffic", "limits", "scenarios"),
-            *("folder", "progress", "watch"),
+            *("folder", "engine", "progress", "watch"),
         ),
         beyond={
             "n_actions": (1, 3),

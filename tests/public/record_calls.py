@@ -25,6 +25,11 @@ def lottery() -> pb.Lottery:
     return pb.Lottery(tuple(stumps().argmax(people(), scores) for scores in either), (0.25, 0.75))
 
 
+def _written_people() -> str:
+    people().write("people.parquet")
+    return "people.parquet"
+
+
 RECORD_CALLS: dict[str, Callable[[], Call]] = {
     "Contexts": lambda: Call(
         pb.Contexts,
@@ -216,6 +221,13 @@ RECORD_CALLS: dict[str, Callable[[], Call]] = {
         {"folder": "kept"},
         {"folder": "path", **dict.fromkeys(("model", "policies", "algorithm"), "record")},
         optional=("model", "policies", "algorithm"),
+    ),
+    "open_contexts": lambda: Call(
+        pb.open_contexts,
+        {"paths": _written_people(), "features": ["age"]},
+        {"paths": "path", "features": "list"},
+        optional=("features",),
+        called={"paths": "paths|file", "features": "features|column"},
     ),
     "read_log": lambda: Call(
         pb.read_log,

@@ -18,7 +18,7 @@ CALLS = {**ALGORITHM_CALLS, **CLASS_CALLS, **EXPERIMENT_CALLS, **PLANNING_CALLS,
 # What is handed out and never handed in, protocols, and what takes nothing.
 RESULTS = {
     *("Answer", "AsymptoticCertificate", "Certificate", "Claim", "Complexity", "Learning", "LearntClass"),
-    *("Affordable", "DeployedPolicy", "Interval", "Outlook", "Proof", "Quantiles", "Worth"),
+    *("Affordable", "DeployedPolicy", "Interval", "LargeSolution", "Outlook", "Proof", "Quantiles", "Worth"),
     *("Assignment", "Audit", "Record", "Recorded", "Result", "Seal", "Status"),
     *("RealizableCertificate", "RealizableComplexity", "Run", "Solution", "Verdict"),
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Unpack, cast
+from typing import NamedTuple, Unpack, cast
 
 import numpy as np
 
@@ -113,61 +113,91 @@ def certify(
     check_arguments(reading, of="certify", others=_OWN_ARGUMENTS)
     if contexts is not None and not isinstance(policies, str):
         raise InputError("contexts are for a class that is given by its name; leave them out")
-    ordered = ordered if reading.get("time") is None else True
-    in_order, any_order = flag(ordered, name="ordered"), flag(shuffle, name="shuffle")
+    asked = _Asked(
+        epsilon,
+        delta,
+        contexts,
+        restrictions,
+        model,
+        ordered=flag(ordered, name="ordered") or reading.get("time") is not None,
+        shuffle=flag(shuffle, name="shuffle"),
+        single=flag(single, name="single"),
+    )
     source = _source(log, reading, named=engine is not None)
-    if source is not None:
+    if source is None:
+        return _certify_log(_read(cast("Log | DataFrame", log), reading), policies, asked)
+    try:
         with using_engine(STREAM if engine is None else engine) as who:
-            told = next(iter(source.blocks(0, 1)))
-            check_asked_early(told, epsilon, delta)
-            made = certify_source(
-                as_engine_reads(source, who.name),
-                _restricted(policies, restrictions, told),
-                engine=who,
-                epsilon=epsilon,
-                delta=delta,
-                contexts=contexts,
-                model=model,
-                ordered=in_order,
-                shuffle=any_order,
-                single=flag(single, name="single"),
-            )
+            return _certify_source(source, policies, asked, engine=who)
+    finally:
         if isinstance(source, FileSet) and source is not log:
             source.close()
-        return made
-    log = _read(cast("Log | DataFrame", log), reading)
+
+
+class _Asked(NamedTuple):
+    """What is asked of a log, by the names that `certify` has for it."""
+
+    epsilon: float | None
+    delta: float
+    contexts: Contexts | None
+    restrictions: Restrictions | None
+    model: RewardModel | None
+    ordered: bool
+    shuffle: bool
+    single: bool
+
+
+def _certify_source(
+    source: Source, policies: PolicyClass | LearntClass | str, asked: _Asked, *, engine: Engine
+) -> Certificate:
+    """What rows prove by sums over them."""
+    told = next(iter(source.blocks(0, 1)))
+    check_asked_early(told, asked.epsilon, asked.delta)
+    return certify_source(
+        as_engine_reads(source, engine.name),
+        _restricted(policies, asked.restrictions, told),
+        engine=engine,
+        epsilon=asked.epsilon,
+        delta=asked.delta,
+        contexts=asked.contexts,
+        model=asked.model,
+        ordered=asked.ordered,
+        shuffle=asked.shuffle,
+        single=asked.single,
+    )
+
+
+def _certify_log(log: Log, policies: PolicyClass | LearntClass | str, asked: _Asked) -> Certificate:
+    """What a log in memory proves: by sums where it is large, and the class is searched by them."""
+    epsilon, delta, model = asked.epsilon, asked.delta, asked.model
     check_asked_early(log, epsilon, delta)
-    policies = _restricted(policies, restrictions, log)
-    if is_large(log) and epsilon != 0:
-        found = _by_sums(log, policies, contexts, in_order, any_order)
-        if found is not None:
-            one = flag(single, name="single")
-            return certify_surveyed(
-                *found, engine=Local(THREADS), epsilon=epsilon, delta=delta, model=model, single=one
-            )
-    blocks, shuffled = arrange(log, ordered=in_order, shuffle=any_order)
+    policies = _restricted(policies, asked.restrictions, log)
+    if is_large(log) and epsilon != 0 and (found := _by_sums(log, policies, asked)) is not None:
+        who = Local(THREADS)
+        return certify_surveyed(*found, engine=who, epsilon=epsilon, delta=delta, model=model, single=asked.single)
+    blocks, shuffled = arrange(log, ordered=asked.ordered, shuffle=asked.shuffle)
     if isinstance(policies, str):
-        policies = learn_from_blocks(policies, blocks, contexts)
+        policies = learn_from_blocks(policies, blocks, asked.contexts)
     learnt = policies if isinstance(policies, LearntClass) else LearntClass(policies, None)
     unit = log.reward_range[1] - log.reward_range[0]
     first = FIRST_EPSILON * unit if epsilon is None else epsilon
-    asked, delta = check_asked(log, learnt.policies, epsilon=first, delta=delta)
+    distance, delta = check_asked(log, learnt.policies, epsilon=first, delta=delta)
     evidence, by = _lay_out(
         blocks,
         learnt,
-        asked / unit,
+        distance / unit,
         delta,
         model=first_model(blocks) if model is None else check_model(model),
         ordered=blocks is not log and not has_rounds(log),
         shuffled=shuffled,
-        single=flag(single, name="single"),
+        single=asked.single,
     )
-    looked = _proven(evidence, by, log, asked=asked, nearest=epsilon is None).looked_at(log)
+    looked = _proven(evidence, by, log, asked=distance, nearest=epsilon is None).looked_at(log)
     looked = looked if model is None else looked.with_remarks(MODEL_GIVEN)
-    if (part := _first_rounds(log, learnt, epsilon=asked / unit)) is None:
+    if (part := _first_rounds(log, learnt, epsilon=distance / unit)) is None:
         return looked
-    shorter = certify(part, learnt, epsilon=epsilon, delta=delta, model=model, single=single)
-    return min(looked, shorter, key=lambda one: one.certified_epsilon)
+    plain = asked._replace(contexts=None, restrictions=None, ordered=False, shuffle=False)
+    return min(looked, _certify_log(part, learnt, plain), key=lambda one: one.certified_epsilon)
 
 
 def _source(log: object, reading: Reading, *, named: bool) -> Source | None:
@@ -181,14 +211,12 @@ def _source(log: object, reading: Reading, *, named: bool) -> Source | None:
     return LogSource(_read(cast("Log | DataFrame", log), reading)) if named else None
 
 
-def _by_sums(
-    log: Log, policies: PolicyClass | LearntClass | str, contexts: Contexts | None, ordered: bool, shuffle: bool
-) -> tuple[Surveyed, LearntClass] | None:
+def _by_sums(log: Log, policies: PolicyClass | LearntClass | str, asked: _Asked) -> tuple[Surveyed, LearntClass] | None:
     """A large log read for the first time, and the class; None for a class that needs all rows at once."""
-    surveyed = survey_for(
-        LogSource(log), policies, engine=Local(THREADS), contexts=contexts, ordered=ordered, shuffle=shuffle
-    )
-    learnt = learn_policies(surveyed, policies, contexts)
+    who, known = Local(THREADS), asked.contexts
+    order = {"ordered": asked.ordered, "shuffle": asked.shuffle}
+    surveyed = survey_for(LogSource(log), policies, engine=who, contexts=known, **order)
+    learnt = learn_policies(surveyed, policies, known)
     return (surveyed, learnt) if can_be_summed(learnt.policies) else None
 
 

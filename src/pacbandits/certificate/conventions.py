@@ -49,6 +49,7 @@ SETTLING_SHARE = 0.55  # of shuffled rows, after which the leader stays; later, 
 EXPERT_STAKES = tuple(0.4 * 0.5**j for j in range(10))
 FIRST_EPSILON = 0.05  # of rewards in [0, 1], from which the smallest that a log proves is looked for
 MAX_TRIED_DISTANCES = 6  # until it is found
+MAX_TEACHING_ROWS = 2**18  # of a log that is certified by sums: of a longer one the first rows teach
 # Of log|Π|, from which on leaders prove more: they pay no log|Π|, but luck is not on their side.
 MIN_NATS_WORTH_LEADING = 10.0
 

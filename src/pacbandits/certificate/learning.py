@@ -17,12 +17,13 @@ from typing import Any, cast
 
 import numpy as np
 
-from pacbandits.arrays import IntArray
-from pacbandits.certificate.conventions import FIRST_BLOCK_ROWS, arrange, has_rounds
+from pacbandits.arrays import FloatArray, IntArray
+from pacbandits.certificate.conventions import FIRST_BLOCK_ROWS, MAX_TEACHING_ROWS, arrange, has_rounds
 from pacbandits.checks import flag, text
 from pacbandits.errors import InputError, count_of, plain
 from pacbandits.policies.base import AskingClass, PolicyClass
 from pacbandits.policies.registry import describe_restrictions, goes_by_shares, learns, load_policies
+from pacbandits.policies.summing import can_be_summed
 from pacbandits.records import Contexts, Log, check_contexts, check_log
 from pacbandits.records.digest import digest_contexts
 from pacbandits.records.units import number_units
@@ -33,6 +34,10 @@ MIN_LEARNING_INTERACTIONS = FIRST_BLOCK_ROWS
 MIN_SHARE_LEARNING_INTERACTIONS = 987
 MAX_SPEC_CHARACTERS = 2_000
 DIGEST_LETTERS_SHOWN = 12
+NO_SAMPLE = (
+    "the log counts repeated interactions, so its first rows are no sample from which a policy class could be learnt; "
+    "give contexts from before the experiment (--contexts …)"
+)
 
 
 @dataclass(frozen=True)
@@ -137,11 +142,37 @@ def learn_class(
     if contexts is not None:
         check_contexts(contexts)
     blocks, _ = arrange(log, ordered=flag(ordered, name="ordered"), shuffle=flag(shuffle, name="shuffle"))
-    return learn_from_blocks(text(spec, name="spec"), blocks, contexts)
+    learnt = _learn_from_few(text(spec, name="spec"), blocks, contexts)
+    return learn_from_blocks(spec, blocks, contexts) if learnt is None else learnt
 
 
-def learn_from_blocks(spec: str, log: Log, contexts: Contexts | None) -> LearntClass:
-    """The same for a log that is cut into blocks if it has an order."""
+def _learn_from_few(spec: str, blocks: Log, contexts: Contexts | None) -> LearntClass | None:
+    """The class as it is learnt where a log is certified by sums; None for logs and classes of which that is not so."""
+    if len(blocks) <= MAX_TEACHING_ROWS or not has_order(blocks) or blocks.units is not None:
+        return None
+    part = blocks.take(first_rows(blocks, most=MAX_TEACHING_ROWS))
+    numbered = replace(part, rounds=np.searchsorted(np.unique(blocks.rounds), part.rounds).astype(np.int64), known=None)
+    learnt = learn_from_blocks(spec, numbered, contexts, sizes=blocks.round_sizes)
+    return learnt if can_be_summed(learnt.policies) else None
+
+
+def first_rows(log: Log, *, most: int) -> IntArray:
+    """So many rows (k,) of the first rounds of a log: those of whole rounds, and of the next one which stand first."""
+    if (np.diff(log.rounds) >= 0).all():
+        return np.arange(min(most, len(log)))
+    _, which = np.unique(log.rounds, return_inverse=True)
+    whole = int(np.searchsorted(np.cumsum(log.round_sizes), most, side="right"))
+    return np.concatenate([np.flatnonzero(which < whole), np.flatnonzero(which == whole)])[:most]
+
+
+def learn_from_blocks(
+    spec: str, log: Log, contexts: Contexts | None, *, sizes: FloatArray | None = None
+) -> LearntClass:
+    """The same for a log that is cut into blocks if it has an order.
+
+    sizes (rounds,): where the log is the beginning of a longer one with an order, how many interactions each of all
+    rounds has, by which the log's are numbered.
+    """
     if plain(spec, most=MAX_SPEC_CHARACTERS) != spec:
         raise InputError(f"'{plain(spec)}' is no spec of one line and at most {MAX_SPEC_CHARACTERS:,} characters")
     if contexts is not None:
@@ -150,11 +181,15 @@ def learn_from_blocks(spec: str, log: Log, contexts: Contexts | None) -> LearntC
         return LearntClass(made, Learning(spec, len(contexts), digest_contexts(contexts), 0, in_order=True))
     if not learns(spec):
         return LearntClass(load_policies(spec, log.contexts, n_actions=log.n_actions), None)
-    fewest = fewest_to_teach(spec)
-    spared = spared_rounds(log, fewest)
-    known = known_first(log, spared, fewest)
+    fewest, in_order = fewest_to_teach(spec), sizes is not None or has_order(log)
+    if sizes is None:
+        spared = spared_rounds(log, fewest)
+        known = known_first(log, spared, fewest)
+    else:
+        spared = _rounds_with(sizes, fewest)
+        known = _known_of(log, np.flatnonzero(log.rounds < spared))
     made = load_policies(spec, known, n_actions=log.n_actions)
-    return LearntClass(made, Learning(spec, len(known), digest_contexts(known), spared, in_order=has_order(log)))
+    return LearntClass(made, Learning(spec, len(known), digest_contexts(known), spared, in_order=in_order))
 
 
 def _check_features(policies: PolicyClass, contexts: Contexts) -> None:
@@ -190,15 +225,17 @@ def spared_rounds(log: Log, fewest: int = MIN_LEARNING_INTERACTIONS) -> int:
     """
     if not has_order(log):
         if log.repeats.max() > 1:
-            raise InputError(
-                "the log counts repeated interactions, so its first rows are no sample from which a policy class could "
-                "be learnt; give contexts from before the experiment (--contexts …)"
-            )
-        _check_left(log, taken=fewest)
+            raise InputError(NO_SAMPLE)
+        _check_left(log.n_units, taken=fewest, people=log.units is not None)
         return 1
-    ends = np.cumsum(log.round_sizes)
-    spared = int(np.searchsorted(ends, fewest)) + 1
-    _check_left(log, taken=int(ends[spared - 1]) if spared < len(ends) else log.n_units)
+    return _rounds_with(log.round_sizes, fewest, people=log.units is not None)
+
+
+def _rounds_with(sizes: FloatArray, fewest: int, *, people: bool = False) -> int:
+    """The fewest first rounds that hold so many interactions (or people), by the sizes (rounds,) of all."""
+    ends = np.cumsum(sizes)
+    spared, whole = int(np.searchsorted(ends, fewest)) + 1, int(ends[-1])
+    _check_left(whole, taken=int(ends[spared - 1]) if spared < len(ends) else whole, people=people)
     return spared
 
 
@@ -226,15 +263,20 @@ def known_first(log: Log, spared: int, fewest: int = MIN_LEARNING_INTERACTIONS) 
     """The contexts of the first rounds, as often as they occurred, with the labels that occurred."""
     apart = set_apart(log, fewest)
     first = np.flatnonzero(apart.rounds < np.unique(apart.rounds)[spared])
-    counts = log.weights[first]
-    return replace(log.contexts.take(first), weights=counts / counts.sum()).with_labels_seen()
+    return _known_of(log, first)
 
 
-def _check_left(log: Log, *, taken: int) -> None:
-    """Raise unless some interactions, or units, are left once the class has been learnt."""
-    if log.n_units <= taken:
-        what = "interactions, which" if log.units is None else "people, whose rows"
+def _known_of(log: Log, rows: IntArray) -> Contexts:
+    """The contexts of some rows (k,) of a log, as often as they occurred, with the labels that occurred."""
+    counts = log.weights[rows]
+    return replace(log.contexts.take(rows), weights=counts / counts.sum()).with_labels_seen()
+
+
+def _check_left(count: int, *, taken: int, people: bool) -> None:
+    """Raise unless some interactions, or people, are left once the class has been learnt; count: of all."""
+    if count <= taken:
+        what = "people, whose rows" if people else "interactions, which"
         raise InputError(
             f"the policy class would be learnt from the first {taken:,} {what} then prove nothing, and "
-            f"the log has {log.n_units:,}; give contexts from before the experiment (--contexts …), or a longer log"
+            f"the log has {count:,}; give contexts from before the experiment (--contexts …), or a longer log"
         )

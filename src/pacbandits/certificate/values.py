@@ -31,7 +31,7 @@ actions.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 import numpy as np
 
@@ -85,10 +85,10 @@ def evaluate(
     check_chosen(policy)
     in_order, any_order = flag(ordered, name="ordered"), flag(shuffle, name="shuffle")
     if engine is not None or not isinstance(log, Log) or is_large(log):
-        source = open_files(log, {}) if are_files(log) else LogSource(log) if isinstance(log, Log) else log
+        source = _source_of(log)
         usual = THREADS if isinstance(log, Log) else STREAM
         with using_engine(usual if engine is None else engine) as who:
-            read = as_engine_reads(cast(Source, source), who.name)
+            read = as_engine_reads(source, who.name)
             surveyed = survey(read, engine=who, spec=None, ordered=in_order, shuffle=any_order, digested=False)
             return evaluate_surveyed(surveyed, policy, engine=who, delta=delta, model=model)
     blocks, mixed = arrange(check_log(log), ordered=in_order, shuffle=any_order)
@@ -105,7 +105,13 @@ def evaluate(
     low, high = log.reward_range
     assumed = (*basis, f"rewards lie in [{low:g}, {high:g}]", *order, *blocks.assumed)
     claim = Confidence(check_delta(delta), shuffled=mixed, assumptions=assumed)
-    return compose_worth(rows, log, claim, n_actions=log.n_actions, experts=len(bets))
+    return compose_worth(rows, blocks, claim, n_actions=log.n_actions, experts=len(bets))
+
+
+def _source_of(log: Log | Files | Source) -> Source:
+    if are_files(log):
+        return open_files(log, {})
+    return log if isinstance(log, Source) else LogSource(check_log(log))
 
 
 def measure_worth(

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from pacbandits.cli.engines import PLAYERS, Player, Scheduler, Workers, check_engine, open_players
 from pacbandits.cli.reading import (
     ActionColumn,
     Features,
@@ -106,6 +107,9 @@ def plan_trial(
     keep: Annotated[
         Path | None, typer.Option(help="Keep simulated trials in this folder, and go on with those that it holds.")
     ] = None,
+    engine: Player = None,
+    scheduler: Scheduler = None,
+    workers: Workers = None,
     seed: Annotated[
         int | None, typer.Option(help="Seed of the random numbers; the same seed gives the same plan.")
     ] = None,
@@ -127,6 +131,7 @@ def plan_trial(
     pacbandits plan customers.parquet --actions 6 --epsilon 0.02 --baseline 0.05 --traffic 4000/week
     pacbandits plan customers.csv --actions 3 --baseline 0.3 --budget 3000 --quick
     pacbandits plan pilot.csv --action arm --reward cured --epsilon 0.05 --budget 3000
+    pacbandits plan customers.parquet --actions 6 --epsilon 0.02 --baseline 0.05 --engine dask
     pacbandits plan customers.parquet --scenarios scenarios.toml --report plan.html --out plan.json[/]
     """
     from pacbandits.checks import positive, whole_number
@@ -136,6 +141,7 @@ def plan_trial(
     from pacbandits.planning.making import refine
     from pacbandits.report.planned import plan_table
 
+    check_engine(engine, scheduler=scheduler, workers=workers, known=PLAYERS)
     files = Files(figure, report, out)
     files.check()
     given = told(
@@ -163,7 +169,11 @@ def plan_trial(
     of_a_log = [name for name in reading if name not in ("keep", "features", "without")]
     if of_a_log and not pilot:
         raise InputError(f"{flag_of(of_a_log[0])} is for the log of a pilot; say also --action and --reward")
-    limits = Limits(trials=whole_number(trials, name="--trials", least=1), minutes=positive(minutes, name="--minutes"))
+    limits = Limits(
+        trials=whole_number(trials, name="--trials", least=1),
+        minutes=positive(minutes, name="--minutes"),
+        processes=workers,
+    )
     with status() as tell:
         tell("reading")
         if pilot:
@@ -180,7 +190,15 @@ def plan_trial(
         if not quick:
             if not as_json:
                 say_quick(made)
-            made = refine(made, limits=limits, folder=keep, progress=tell, watch=lambda done: tell(so_far(done)))
+            with open_players(engine, scheduler=scheduler, workers=workers) as players:
+                made = refine(
+                    made,
+                    limits=limits,
+                    folder=keep,
+                    engine=players,
+                    progress=tell,
+                    watch=lambda done: tell(so_far(done)),
+                )
         afforded = None if made.budget is None else made.affordable(progress=tell)
         tell("writing")
         write(made, afforded, files)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from pacbandits.cli.engines import PLAYERS, Player, Scheduler, Workers, check_engine, open_players
 from pacbandits.cli.interruption import INTERRUPTED
 from pacbandits.cli.shared import (
     PARTIAL,
@@ -67,6 +68,9 @@ def run(
     repeat_: Annotated[
         int, typer.Option("--repeat", help="How many runs, with seeds seed, seed + 1, …; JSON is then a list.")
     ] = 1,
+    engine: Player = None,
+    scheduler: Scheduler = None,
+    workers: Workers = None,
     scale: Annotated[
         float | None,
         typer.Option(help="The option [cyan]scale[/] of an algorithm that has it: multiplies every sample size."),
@@ -112,6 +116,7 @@ def run(
     pacbandits run trees:actions=8 --epsilon 0.05 --against uniform --figure trial.png
     pacbandits run hard:m=10,gap=1 --algorithm rage --epsilon 0.2 --delta 0.1 --seed 1
     pacbandits run two-of-many:actions=6,policies=40 --algorithm coda-paper --repeat 20 --json
+    pacbandits run trees:actions=8 --epsilon 0.05 --repeat 100 --engine dask
     pacbandits run trees:actions=8 --algorithm coda-paper --max-samples 1000000
     pacbandits run trees:actions=8 --epsilon 0.05 --max-samples 3000 --state trial
     pacbandits run linear:dimension=5,actions=10 --algorithm linear-rage --epsilon 0.05
@@ -127,6 +132,11 @@ def run(
     from pacbandits.report.planned import happened_table
     from pacbandits.simulation import repeat
 
+    check_engine(engine, scheduler=scheduler, workers=workers, known=PLAYERS)
+    if engine == "dask" and repeat_ == 1:
+        raise InputError("--engine dask plays many runs at once; say how many: --repeat 20")
+    if workers is not None and engine != "dask":
+        raise InputError("--workers play runs at once by --engine dask alone; say it, or leave them out")
     planned, loaded = started_from(problem, scenario, seed=seed)
     asked_of = (0.1, 0.05) if planned is None else (planned.supposed.unit_epsilon, planned.supposed.delta)
     epsilon, delta = asked_of[0] if epsilon is None else epsilon, asked_of[1] if delta is None else delta
@@ -156,9 +166,9 @@ def run(
     say_cost(chosen, loaded.population, of="run")
     compiling = not compiled_before()
     with _watch(_names(algorithm, against, repeat_), epsilon=epsilon) as watch:
-        runs = repeat(
-            loaded, chosen, runs=repeat_, seed=seed, algorithm=algorithm, state=state, watch=watch, **asked, **options
-        )
+        with open_players(engine, scheduler=scheduler, workers=workers) as players:
+            given = {"algorithm": algorithm, "state": state, **asked, **options}
+            runs = repeat(loaded, chosen, runs=repeat_, seed=seed, engine=players, watch=watch, **given)
         lacking = _save(runs[0], chosen, certificate=certificate, log=log)
         second = None if rival is None or runs[0].stopped == "interrupted" else rival.run(seed, watch=watch)
     if lacking:

@@ -46,6 +46,7 @@ def solve_columns(
     pricing: Pricing,
     seeds: tuple[Policy, ...],
     known: tuple[Design, float] | None = None,
+    pool: Pool | None = None,
     tolerance: float = 0.01,
     max_rounds: int = 200,
     progress: Progress | None = None,
@@ -54,9 +55,10 @@ def solve_columns(
 
     seeds: policies to begin with; together they had better take every action somewhere.
     known: a design, and an upper end that it is known to attain, to improve on.
+    pool: to go on with; an empty one if none is given.
     """
-    search = _Search(task, pricing, known or (task.uniform_design(), np.inf))
-    pool = search.pool
+    pool = Pool(task.possible, scale=task.scale) if pool is None else pool
+    search = _Search(task, pricing, known or (task.uniform_design(), np.inf), pool)
     pool.add(seeds)
     precision, fresh = _FIRST_PRECISION, 1
     note = f"stopped after {max_rounds} rounds of column generation"
@@ -93,10 +95,10 @@ def solve_columns(
 class _Search:
     """The pool, the bracket proven so far, and the design that attains its upper end."""
 
-    def __init__(self, task: DesignTask, pricing: Pricing, known: tuple[Design, float]) -> None:
+    def __init__(self, task: DesignTask, pricing: Pricing, known: tuple[Design, float], pool: Pool) -> None:
         self.task = task
         self.pricing = pricing
-        self.pool = Pool(task.possible, scale=task.scale)
+        self.pool = pool
         known_design, self.upper = known
         self.make: Callable[[], Design] = lambda: known_design
         self.lower = 0.0

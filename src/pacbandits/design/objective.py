@@ -75,7 +75,7 @@ def _evaluate(
                     mass[i, a] *= noise[c, a]
             mass[i, q] = disagree * noise[c, q]
             total += weights[c] * fill_row(mass[i], parts.floor, p)
-            _costs(p, noise[c], parts.spread[c], weights[c], q, mass[i])
+            fill_costs(p, noise[c], parts.spread[c], weights[c], q, mass[i])
         totals[b] = total
         for k in range(n_policies):
             value = 0.0
@@ -85,7 +85,7 @@ def _evaluate(
 
 
 @kernel
-def _costs(p: FloatArray, noise: FloatArray, spread: FloatArray, weight: float, q: int, out: FloatArray) -> None:
+def fill_costs(p: FloatArray, noise: FloatArray, spread: FloatArray, weight: float, q: int, out: FloatArray) -> None:
     """out[a] = ν (σ²_a/p_a + σ²_q/p_q) + s_a for a ≠ q, 0 for q; infinite where an action with noise has p = 0."""
     for a in range(p.shape[0]):
         out[a] = 0.0
@@ -100,7 +100,7 @@ def _costs(p: FloatArray, noise: FloatArray, spread: FloatArray, weight: float, 
 @kernel
 def _all_costs(parts: _ObjectiveParts, p: FloatArray, out: FloatArray, start: int, stop: int) -> None:
     for c in range(start, stop):
-        _costs(p[c], parts.noise[c], parts.spread[c], parts.weights[c], parts.reference[c], out[c])
+        fill_costs(p[c], parts.noise[c], parts.spread[c], parts.weights[c], parts.reference[c], out[c])
 
 
 @kernel

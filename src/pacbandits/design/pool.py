@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
 
 import numpy as np
 
-from pacbandits.arrays import FloatArray
-from pacbandits.design.enumerated import SUM_ROUNDING, solve_weights
+from pacbandits.arrays import FloatArray, IntArray
+from pacbandits.design.enumerated import SUM_ROUNDING, Evaluates, solve_weights
 from pacbandits.design.objective import Objective
 from pacbandits.design.scale import Scale
 from pacbandits.design.task import Possible
@@ -24,6 +25,39 @@ _ROUNDS_OF_GRACE = 3
 _NEGLIGIBLE_WEIGHT_SHARE = 1e-4
 
 
+# Where what is known beyond a pool's contexts takes nearly all of a variance away, this share of it is left.
+_LEAST_CORRECTED_SHARE = 0.05
+
+
+class Beyond(Protocol):
+    """What is known of policies beyond the contexts that a pool is solved on, where those are some of many."""
+
+    def gap(self, policy: Policy) -> float:
+        """Δ_π on all contexts."""
+        ...
+
+    def added(self, policy: Policy) -> float:
+        """What V_π is larger by on all contexts than on those of the pool."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class _Corrected:
+    """An objective whose variances are corrected by what is known beyond its contexts.
+
+    objective: on the contexts of the pool.
+    added (K,): to the variances of the policies of its table.
+    """
+
+    objective: Objective
+    added: FloatArray
+
+    def evaluate(self, actions: np.ndarray[Any, Any], kappa: FloatArray) -> tuple[float, FloatArray]:
+        value, variances = self.objective.evaluate(actions, kappa)
+        corrected = np.maximum(variances + self.added, _LEAST_CORRECTED_SHARE * variances)
+        return value + float(kappa @ (corrected - variances)), corrected
+
+
 class Pool:
     """The policies found so far and how they are weighted, K policies on N contexts.
 
@@ -32,13 +66,16 @@ class Pool:
     urgency (K,): u_π = 1/d(Δ_π)².
     weights (K,): the newest λ.
     averaged (K,): the λ at which the class was priced last.
+    added (K,): what their variances are corrected by.
     age (K,): for how many rounds each has been here.
     soft: the objective with the floor of the last solution.
     evaluations: how often the objective was evaluated in all.
     """
 
-    def __init__(self, here: Possible, *, scale: Scale) -> None:
+    def __init__(self, here: Possible, *, scale: Scale, beyond: Beyond | None = None) -> None:
+        """beyond: what is known of policies on more contexts than these."""
         objective = here.objective
+        self.beyond = beyond
         self.objective = objective
         self.soft = objective
         self.contexts = here.contexts
@@ -51,14 +88,15 @@ class Pool:
         self.urgency = np.empty(0)
         self.weights = np.empty(0)
         self.averaged = np.empty(0)
+        self.added = np.empty(0)
         self.age = np.empty(0)
         self.evaluations = 0
 
     def add(self, policies: tuple[Policy, ...]) -> int:
         """Add those that differ from the reference and from the pool; returns how many."""
-        rows = np.arange(len(self.contexts))
         fresh: list[np.ndarray[tuple[int], np.dtype[np.unsignedinteger]]] = []
         urgency: list[float] = []
+        added: list[float] = []
         for policy in policies:
             actions = policy(self.contexts)
             row = actions.astype(self.actions.dtype)
@@ -66,9 +104,9 @@ class Pool:
             if key in self.seen:
                 continue
             self.seen.add(key)
-            gap = self.gaps[rows, actions].sum(keepdims=True)
             with np.errstate(divide="ignore"):
-                urgency.append(float(1.0 / self.scale(gap)[0] ** 2))
+                urgency.append(float(1.0 / self.scale(np.array([self._gap(policy, actions)]))[0] ** 2))
+            added.append(0.0 if self.beyond is None else self.beyond.added(policy))
             fresh.append(row)
             self.keys.append(key)
             self.policies.append(policy)
@@ -79,8 +117,14 @@ class Pool:
             self.urgency = np.concatenate([self.urgency, urgency])
             self.weights = np.concatenate([self.weights, np.full(n, share)])
             self.averaged = np.concatenate([self.averaged, np.zeros(n)])
+            self.added = np.concatenate([self.added, added])
             self.age = np.concatenate([self.age, np.zeros(n)])
         return len(fresh)
+
+    def learn(self, beyond: Beyond) -> None:
+        """More is known now of policies on more contexts: gaps are what they were, variances are corrected anew."""
+        self.beyond = beyond
+        self.added = np.array([beyond.added(policy) for policy in self.policies])
 
     def solve(self, *, floor: float, least_floor: float, precision: float) -> float:
         """Solve the pool to a relative gap of `precision`; returns a lower end for the class.
@@ -92,11 +136,13 @@ class Pool:
             return np.inf
         self.soft, discount = self._soften(floor)
         start = np.maximum(self.weights, 1e-12 * self.weights.max())
-        solved = solve_weights(self.soft, self.actions, self.urgency, tolerance=precision, start=start)
+        solved = solve_weights(
+            self._evaluating(self.soft), self.actions, self.urgency, tolerance=precision, start=start
+        )
         self.evaluations += solved.evaluations
         self.weights = solved.weights
         hard, hard_discount = self._soften(least_floor)
-        value = hard.evaluate(self.actions, solved.weights * self.urgency)[0] * (1 - SUM_ROUNDING)
+        value = self._evaluating(hard).evaluate(self.actions, solved.weights * self.urgency)[0] * (1 - SUM_ROUNDING)
         return max(solved.lower * discount, value * hard_discount)
 
     def average(self, *, share: float) -> FloatArray:
@@ -118,6 +164,16 @@ class Pool:
         support, kappa, floor = tuple(self.policies[i] for i in used), (weights * self.urgency)[used], self.soft.floor
         return lambda: Design(support, kappa, reference, floor=floor)
 
+    def _gap(self, policy: Policy, actions: IntArray) -> float:
+        """Δ of a policy that takes these actions (N,)."""
+        if self.beyond is not None:
+            return self.beyond.gap(policy)
+        return float(self.gaps[np.arange(len(self.contexts)), actions].sum())
+
+    def _evaluating(self, objective: Objective) -> Evaluates:
+        """What the pool's weights are solved with."""
+        return objective if self.beyond is None else _Corrected(objective, self.added)
+
     def _soften(self, share: float) -> tuple[Objective, float]:
         """The objective with at least the given floor, and what its optimum must be multiplied by."""
         floor = share / self.objective.n_actions
@@ -137,4 +193,4 @@ class Pool:
         self.keys = [key for key, kept in zip(self.keys, keep, strict=True) if kept]
         self.actions = np.ascontiguousarray(self.actions[keep])
         self.urgency, self.age = self.urgency[keep], self.age[keep]
-        self.weights, self.averaged = self.weights[keep], self.averaged[keep]
+        self.weights, self.averaged, self.added = self.weights[keep], self.averaged[keep], self.added[keep]

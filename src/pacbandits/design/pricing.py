@@ -1,7 +1,8 @@
 """Pricing: which policies of a class does a design serve worst, and how badly at the most?
 
 Given costs (N, A) whose sum over π's actions is V_π(p; q), and gap scores (N, A) whose sum is Δ_π, find policies of
-large `V_π / d(Δ_π)²` and an upper bound on its maximum over the whole class.
+large `V_π / d(Δ_π)²` and an upper bound on its maximum over the whole class. A class that is asked with sums in the
+place of scores (`pacbandits.policies.summing`) gets sums of both.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import numpy as np
 from pacbandits.arrays import FloatArray, IntArray
 from pacbandits.design.scale import Scale
 from pacbandits.policies.base import FrontierClass, PolicyClass
+from pacbandits.policies.summing import attained
 from pacbandits.records import Contexts, Policy
 
 # Sums over a hundred thousand contexts carry rounding of about this size, relative to their largest term; upper ends
@@ -66,7 +68,7 @@ def price_by_frontier(policies: FrontierClass, *, most: int = 60) -> Pricing:
         price = Price(
             upper,
             find=lambda: frontier.large(ratio, most=most),
-            attain=lambda: _attained(price.policies[0], contexts, costs, gaps, scale),
+            attain=lambda: _attained(policies, price.policies[0], contexts, costs, gaps, scale),
             oracle_calls=1,
         )
         # A frontier rounded outward overstates the ratio; where points are many, their hull may say more.
@@ -98,13 +100,11 @@ def price_by_argmax(policies: PolicyClass, *, max_calls: int = 30, precision: fl
     def price(contexts: Contexts, costs: FloatArray, gaps: FloatArray, scale: Scale) -> Price:
         hull = _Hull(scale)
         found: list[Policy] = []
-        rows = np.arange(len(contexts))
 
         def ask(slope: float) -> None:
-            scores = costs - slope * gaps
-            policy = policies.argmax(contexts, scores)
-            actions = policy(contexts)
-            hull.add(slope, gap=float(gaps[rows, actions].sum()), variance=float(costs[rows, actions].sum()))
+            policy = policies.argmax(contexts, costs - slope * gaps)
+            gap, variance = (attained(policies, contexts, scores, policy) for scores in (gaps, costs))
+            hull.add(slope, gap=gap, variance=variance)
             found.append(policy)
 
         ask(0.0)
@@ -118,8 +118,8 @@ def price_by_argmax(policies: PolicyClass, *, max_calls: int = 30, precision: fl
             upper = min(upper, hull.bound()[0])
         order: IntArray = np.argsort(-hull.ratios(), kind="stable")
         ranked = tuple(found[int(i)] for i in order)
-        attained = float(hull.ratios()[order[0]])
-        return Price(upper * (1.0 + _PRICE_ROUNDING), lambda: ranked, lambda: attained, oracle_calls=len(found))
+        best = float(hull.ratios()[order[0]])
+        return Price(upper * (1.0 + _PRICE_ROUNDING), lambda: ranked, lambda: best, oracle_calls=len(found))
 
     return price
 
@@ -205,9 +205,10 @@ def _ratios(variances: FloatArray, gaps: FloatArray, scale: Scale) -> FloatArray
         return np.divide(variances, scale(gaps) ** 2, out=np.zeros_like(variances), where=variances > 0)
 
 
-def _attained(policy: Policy, contexts: Contexts, costs: FloatArray, gaps: FloatArray, scale: Scale) -> float:
-    rows, actions = np.arange(len(contexts)), policy(contexts)
-    variance, gap = costs[rows, actions].sum(keepdims=True), gaps[rows, actions].sum(keepdims=True)
+def _attained(
+    policies: PolicyClass, policy: Policy, contexts: Contexts, costs: FloatArray, gaps: FloatArray, scale: Scale
+) -> float:
+    variance, gap = (np.array([attained(policies, contexts, scores, policy)]) for scores in (costs, gaps))
     return float(_ratios(variance, gap, scale)[0])
 
 

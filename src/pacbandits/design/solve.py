@@ -137,7 +137,7 @@ def solve_by_pricing(
     """
     tolerance = positive(tolerance, name="tolerance")
     here = task.possible
-    stranger = _stranger(task.policies, here.contexts, here.objective.reference)
+    stranger = find_stranger(task.policies, here.contexts, here.objective.reference)
     differs = stranger(here.contexts) != here.objective.reference
     if not (differs & (here.contexts.weights > 0)).any():
         return _nothing_to_learn(task.uniform_design(), tolerance)
@@ -174,7 +174,7 @@ def action_seekers(policies: PolicyClass, contexts: Contexts) -> tuple[Policy, .
     return tuple(seekers)
 
 
-def _stranger(policies: PolicyClass, contexts: Contexts, reference: IntArray) -> Policy:
+def find_stranger(policies: PolicyClass, contexts: Contexts, reference: IntArray) -> Policy:
     """A policy that differs from the reference's actions (n,) as often as the class allows."""
     scores = np.repeat(contexts.weights[:, None], policies.n_actions, axis=1)
     scores[np.arange(len(contexts)), reference] = 0.0

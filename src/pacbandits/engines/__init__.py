@@ -2,6 +2,6 @@
 
 from pacbandits.engines.base import ROWS_PER_BLOCK, Engine, Question, Source, Sums
 from pacbandits.engines.local import Local
-from pacbandits.engines.memory import LogSource
+from pacbandits.engines.memory import ContextsSource, LogSource
 
-__all__ = ["ROWS_PER_BLOCK", "Engine", "Local", "LogSource", "Question", "Source", "Sums"]
+__all__ = ["ROWS_PER_BLOCK", "ContextsSource", "Engine", "Local", "LogSource", "Question", "Source", "Sums"]

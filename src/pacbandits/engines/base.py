@@ -21,6 +21,7 @@ ROWS_PER_BLOCK = 2**16
 Sums = tuple[NDArray[np.int64], ...]
 
 
+@runtime_checkable
 class Source(Protocol):
     """Rows of a log, in memory or in files. It can be sent to another process that sees the same files.
 
@@ -51,6 +52,7 @@ class Question(Protocol):
         ...
 
 
+@runtime_checkable
 class Engine(Protocol):
     """Who adds up.
 

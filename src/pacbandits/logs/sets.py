@@ -150,6 +150,11 @@ class FileSet:
         return dict(self.seen.round_counts)
 
     @property
+    def rounds_rise(self) -> bool:
+        """Whether rows stand in the order of their rounds."""
+        return self.seen.rounds_rise
+
+    @property
     def samples(self) -> int:
         """How many interactions there were, repeats included."""
         return self.seen.samples

@@ -47,6 +47,7 @@ class Survey:
     spelt: the labels of each column of text, in order.
     fixed_split: whether the propensities of all actions are the same in all rows.
     round_counts: how many interactions each round has.
+    rounds_rise: whether rows stand in the order of their rounds.
     samples: how many interactions there are, repeats included.
     max_repeats: how often a row occurred at most.
     """
@@ -56,6 +57,7 @@ class Survey:
     spelt: dict[str, tuple[str, ...]]
     fixed_split: bool
     round_counts: dict[int, int]
+    rounds_rise: bool
     samples: int
     max_repeats: int
 
@@ -270,6 +272,7 @@ class _Looking:
             spelt={name: tuple(sorted(labels.codes)) for name, labels in self.texts.items() if not labels.overflowed},
             fixed_split=same and (self.propensities is None or self.propensities.same),
             round_counts=dict(sorted(self.tally.rounds.items())),
+            rounds_rise=self.tally.rising,
             samples=self.tally.samples,
             max_repeats=self.tally.most,
         )

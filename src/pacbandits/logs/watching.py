@@ -6,6 +6,7 @@ far, … A log of the witnesses alone has the names, categories and remarks of t
 
 from __future__ import annotations
 
+import math
 from typing import Any, Protocol
 
 import numpy as np
@@ -150,7 +151,7 @@ class Order:
 
 
 class Tally:
-    """How often rounds occur, and what repeats come to.
+    """How often rounds occur, whether rows stand in their order, and what repeats come to.
 
     has_rounds, has_repeats: whether there are such columns.
     """
@@ -159,6 +160,7 @@ class Tally:
         self.has_rounds, self.has_repeats = has_rounds, has_repeats
         self.rounds: dict[int, int] = {}
         self.samples = self.most = 0
+        self.rising, self._last = True, -math.inf
 
     def see(self, columns: Columns) -> list[int]:
         n = len(next(iter(columns.values())))
@@ -173,6 +175,8 @@ class Tally:
         if rounds is None:
             self.rounds[0] = self.rounds.get(0, 0) + int(counts.sum())
             return []
+        self.rising &= bool(rounds[0] >= self._last and (np.diff(rounds) >= 0).all())
+        self._last = float(rounds[-1])
         seen, which = np.unique(rounds.astype(np.int64), return_inverse=True)
         sums = np.zeros(len(seen), dtype=np.int64)
         np.add.at(sums, which.reshape(-1), counts)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pacbandits.checks import flag, function, instance, path_of, positive, whole_number
+from pacbandits.engines.dask import DaskEngine
 from pacbandits.errors import InputError
 from pacbandits.logs.frames import DataFrame
 from pacbandits.planning.affording import affordable_epsilon
@@ -80,13 +81,13 @@ def plan(
     simulated: bool = True,
     limits: Limits | None = None,
     folder: str | Path | None = None,
+    engine: DaskEngine | None = None,
     progress: Progress | None = None,
     watch: Watch | None = None,
 ) -> StudyPlan:
     """What a trial will cost, before it starts: how many people, for how long, and what it gains.
 
-    contexts: of people as they come, from the past; or the log of a pilot, from which effects are drawn with all their
-        uncertainty.
+    contexts: of people as they come, from the past; or the log of a pilot, whose uncertain effects are drawn.
     n_actions: how many actions there are to choose from.
     policies: the class to search, or its name.
     epsilon: how near to the best the answer must be, in the units of rewards; without it, what the budget affords.
@@ -105,6 +106,7 @@ def plan(
     simulated: whether trials are simulated; without, the answer takes seconds and is right to a factor of 1.5 or so.
     limits: when simulation ends; by default after 10 minutes, or once quantiles are known to 10 %.
     folder: keeps simulated trials, so that a plan can be refined later.
+    engine: whose workers play trials, `DaskEngine()`; processes of this machine by default.
     progress, watch: are told what goes on, and of every trial.
 
     >>> import pacbandits as pb
@@ -133,10 +135,11 @@ def plan(
         budget=budget,
         seed=seed,
     )
-    _check_simulation(simulated, limits, folder, watch)
-    source = contexts if isinstance(contexts, Contexts | Log) else _contexts_of(contexts)
-    made = _quick(suppose(source, asked, progress=progress), budget=budget, progress=progress)
-    return refine(made, limits=limits, folder=folder, progress=progress, watch=watch) if simulated else made
+    _check_simulation(simulated, limits, folder, engine, watch)
+    made = _quick(suppose(_contexts_of(contexts), asked, progress=progress), budget=budget, progress=progress)
+    if not simulated:
+        return made
+    return refine(made, limits=limits, folder=folder, engine=engine, progress=progress, watch=watch)
 
 
 def _quick(supposed: Assumptions, *, budget: int | None, progress: Progress | None) -> StudyPlan:
@@ -145,13 +148,15 @@ def _quick(supposed: Assumptions, *, budget: int | None, progress: Progress | No
     return replace(made, max_samples=most_people(max(made.foretold(one).p95 for one in RIVALS)))
 
 
-def _check_simulation(simulated: object, limits: object, folder: object, watch: object) -> None:
+def _check_simulation(simulated: object, limits: object, folder: object, engine: object, watch: object) -> None:
     """Raise, before anything is computed, where simulation could not begin."""
     flag(simulated, name="simulated")
     if limits is not None:
         instance(limits, Limits, name="limits", remedy="say Limits(trials=50, minutes=3)")
     if folder is not None:
         path_of(folder, name="folder")
+    if engine is not None:
+        instance(engine, DaskEngine, name="engine", remedy="say DaskEngine(), or nothing for this machine")
     if watch is not None:
         function(watch, name="watch")
 
@@ -161,6 +166,7 @@ def refine(
     *,
     limits: Limits | None = None,
     folder: str | Path | None = None,
+    engine: DaskEngine | None = None,
     progress: Progress | None = None,
     watch: Watch | None = None,
 ) -> StudyPlan:
@@ -169,7 +175,8 @@ def refine(
     question = Question(s.unit_epsilon, s.delta, s.traffic, s.control, quick.max_samples)
     listener(progress)("simulating")
     place = None if folder is None else Path(folder)
-    return replace(quick, trials=simulate(s, question, limits=limits or Limits(), folder=place, watch=watch))
+    limits = limits or Limits()
+    return replace(quick, trials=simulate(s, question, limits=limits, folder=place, engine=engine, watch=watch))
 
 
 def most_people(usual: float) -> int:
@@ -269,8 +276,8 @@ def _n_actions(asked: Asked, pilot: PilotEffects | None) -> int:
     return whole_number(known, name="--actions", least=2)
 
 
-def _contexts_of(frame: object) -> Contexts:
-    """People from a data frame."""
+def _contexts_of(given: object) -> Contexts | Log:
+    """People, a pilot, or people from a data frame."""
     from pacbandits.logs.frames import contexts_of
 
-    return contexts_of(frame)
+    return given if isinstance(given, Contexts | Log) else contexts_of(given)

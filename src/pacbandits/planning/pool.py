@@ -17,10 +17,11 @@ from threading import Lock, Thread
 from typing import Any
 
 from pacbandits.compiled import cores
+from pacbandits.engines.dask import DaskEngine
 from pacbandits.errors import InputError
 from pacbandits.planning.assumptions import Assumptions
 from pacbandits.planning.playing import Played, Question
-from pacbandits.planning.worker import LENGTH, play_one
+from pacbandits.planning.worker import LENGTH, play_job, play_one
 
 Job = tuple[int, int, str]  # scenario, number of its draw, algorithm
 MAX_WAIT_SECONDS = 3600.0  # at a time
@@ -32,14 +33,19 @@ def play_all(
     jobs: Iterator[Job],
     *,
     processes: int | None = None,
+    engine: DaskEngine | None = None,
     until: float = math.inf,
 ) -> Generator[Played]:
     """What comes of each job, as soon as it is known. With one process they are played in this one.
 
     Whoever stops asking stops the processes.
 
+    engine: whose workers play, in place of processes of our own.
     until: when, by `time.monotonic`, trials are no longer waited for; with one process the last one is.
     """
+    if engine is not None:
+        yield from engine.each(play_job, (supposed, asked), jobs, until=until)
+        return
     count = cores() if processes is None else processes
     packed = _packed(supposed, asked) if count > 1 else None
     if packed is None:  # one process, or a class that only this one knows

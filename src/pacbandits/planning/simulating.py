@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from pacbandits.checks import positive, settle, whole_number
+from pacbandits.engines.dask import DaskEngine
 from pacbandits.errors import InputError
 from pacbandits.fields import Fields
 from pacbandits.json_files import parse_json, read_json
@@ -85,11 +86,13 @@ def simulate(
     *,
     limits: Limits,
     folder: Path | None = None,
+    engine: DaskEngine | None = None,
     watch: Watch | None = None,
 ) -> tuple[Played, ...]:
     """Trials of every scenario, until quantiles are known or a limit is reached; also when interrupted.
 
     folder: keeps every trial, and what it holds is not played again.
+    engine: whose workers play; None for processes of this machine.
     """
     kept = None if folder is None else _Kept.of(folder, supposed, asked)
     trials = [] if kept is None else kept.read(supposed)
@@ -102,7 +105,8 @@ def simulate(
     played = {(one.scenario, one.number, one.algorithm) for one in trials}
     jobs = (job for job in _jobs(supposed, limits.trials, over) if job not in played)
     try:
-        with closing(play_all(supposed, asked, jobs, processes=limits.processes, until=until)) as coming:
+        playing = play_all(supposed, asked, jobs, processes=limits.processes, engine=engine, until=until)
+        with closing(playing) as coming:
             for one in coming:
                 trials.append(one)
                 if kept is not None:

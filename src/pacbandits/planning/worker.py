@@ -25,6 +25,11 @@ def play_one(supposed: Assumptions, asked: Question, scenario: int, number: int,
     return play(problem, algorithm, asked, scenario=scenario, number=number, seed=supposed.seed)
 
 
+def play_job(told: tuple[Assumptions, Question], job: tuple[int, int, str]) -> Played:
+    """The same, for a worker of a cluster."""
+    return play_one(*told, *job)
+
+
 def serve(incoming: BinaryIO, outgoing: BinaryIO) -> None:
     """Play what is asked for, until nothing more is."""
     (length,) = LENGTH.unpack(incoming.read(LENGTH.size))

@@ -14,12 +14,13 @@ import numpy as np
 from pacbandits.algorithms import make_algorithm
 from pacbandits.checks import function, instance, random_numbers, whole_number
 from pacbandits.confidence import check_delta, check_epsilon
+from pacbandits.engines.dask import DaskEngine
 from pacbandits.errors import InputError
 from pacbandits.policies.base import PolicyClass, check_class
 from pacbandits.policies.costs import Searches, check_memory
 from pacbandits.problems import Problem, load_problem
 from pacbandits.simulation.kept import Kept
-from pacbandits.simulation.outcome import Run, Watch
+from pacbandits.simulation.outcome import Run, Stage, Watch
 from pacbandits.simulation.playing import Play
 from pacbandits.trials.folders import StateFolder
 from pacbandits.trials.protocol import Algorithm, Setting, State, check_sampled_contexts, check_steps
@@ -157,18 +158,55 @@ def repeat(
     *,
     runs: int,
     seed: int,
+    engine: DaskEngine | None = None,
     watch: Watch | None = None,
     **options: Any,
 ) -> list[Run]:
-    """Runs with the seeds seed, seed + 1, …; the options are those of `run`. Ends early when one is interrupted."""
+    """Runs with the seeds seed, seed + 1, …; the options are those of `run`. Ends early when one is interrupted.
+
+    engine: whose workers play, many at once, the same runs; by default this process does, one after the other.
+    """
     problem = _loaded(problem)
+    if engine is not None:
+        instance(engine, DaskEngine, name="engine", remedy="say DaskEngine(), or nothing for this process")
     runs, seed = whole_number(runs, name="runs", least=1), whole_number(seed, name="seed", least=0)
+    if engine is not None:
+        return _by_workers(engine, problem, policies, range(seed, seed + runs), watch, options)
     done: list[Run] = []
     for i in range(runs):
         done.append(run(problem, policies, rng=seed + i, watch=_numbered(watch, i), **options))
         if done[-1].stopped == "interrupted":
             break
     return done
+
+
+def _by_workers(
+    engine: DaskEngine,
+    problem: Problem,
+    policies: PolicyClass | None,
+    seeds: range,
+    watch: Watch | None,
+    options: Mapping[str, Any],
+) -> list[Run]:
+    """The runs of these seeds, in their order."""
+    tell = watch or _unwatched
+    tell(Stage("waiting for workers", 1, 1, 0, ""))
+    done: list[Run] = []
+    for one in engine.each(run_seed, (problem, policies, dict(options)), seeds):
+        done.append(one)
+        doing = f"{len(done)} of {len(seeds)} runs done"
+        tell(Stage(doing, one.rounds, one.rounds, one.samples, one.policy.describe(), run=len(done) - 1))
+    return sorted(done, key=lambda one: one.seed or 0)
+
+
+def _unwatched(_: Stage) -> None:
+    """Nobody watches."""
+
+
+def run_seed(told: tuple[Problem, PolicyClass | None, dict[str, Any]], seed: int) -> Run:
+    """One run, for a worker of a cluster."""
+    problem, policies, options = told
+    return run(problem, policies, rng=seed, **options)
 
 
 def _loaded(problem: Problem | str) -> Problem:

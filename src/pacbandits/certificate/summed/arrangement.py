@@ -13,9 +13,11 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from pacbandits.arrays import FloatArray, IntArray
+from pacbandits.arrays import BoolArray, FloatArray, IntArray
 from pacbandits.certificate.conventions import block_ends, planned_ends
 from pacbandits.compiled import kernel
+from pacbandits.engines import ROWS_PER_BLOCK, Engine, Source, Sums
+from pacbandits.engines.base import count_blocks
 from pacbandits.records import Log
 from pacbandits.rewards.halves import scrambled
 
@@ -51,22 +53,75 @@ def _first_places(start: int, block: Log, early: int) -> IntArray:
 
 @dataclass(frozen=True, eq=False)
 class ByRound:
-    """Rounds that the log has; rows that stand first are the early ones.
+    """Rounds that the log has; the rows of the first of them are the early ones, as far as these go.
+
+    Which rows are early must not depend on later rounds, and where these stand between others, to be one of the first
+    rows does. So early are all rows of the first rounds, and of the next one those that stand first.
 
     numbers (rounds,): of the rounds, rising.
     counts (rounds,): interactions in each.
     early: how many rows are.
+    mixed: where early rows stand, if rows do not stand in the order of their rounds.
     """
 
     numbers: IntArray
     counts: FloatArray
     early: int
+    mixed: MixedPlaces | None = None
 
     def rounds_of(self, start: int, block: Log) -> IntArray:
         return np.searchsorted(self.numbers, block.rounds).astype(np.int64)
 
     def places_of(self, start: int, block: Log) -> IntArray:
-        return _first_places(start, block, self.early)
+        if self.mixed is None:
+            return _first_places(start, block, self.early)
+        places = self.mixed.places_of(start, self.rounds_of(start, block))
+        return np.where(places < self.early, places, NOT_EARLY)
+
+
+@dataclass(frozen=True, eq=False)
+class MixedPlaces:
+    """The places of early rows where rows do not stand in the order of their rounds.
+
+    whole: how many rounds are early with all their rows.
+    starts (blocks, 2): in each block the place of the first row of those rounds, and of the next one.
+    """
+
+    whole: int
+    starts: IntArray
+
+    def places_of(self, start: int, rounds: IntArray) -> IntArray:
+        """The place (n,) of each row of a block, -1 for those of later rounds; rounds (n,): of its rows."""
+        places = np.full(len(rounds), NOT_EARLY, dtype=np.int64)
+        for begun, mine in zip(self.starts[start // ROWS_PER_BLOCK], _early_kinds(rounds, self.whole), strict=True):
+            places[mine] = begun + np.arange(int(mine.sum()))
+        return places
+
+
+def _early_kinds(rounds: IntArray, whole: int) -> tuple[BoolArray, BoolArray]:
+    """Which rows (n,) are of the first rounds, and which of the next one."""
+    return rounds < whole, rounds == whole
+
+
+@dataclass(frozen=True, eq=False)
+class EarlyCounts:
+    """How many rows (blocks, 2) of the first rounds, and of the next one, each block has.
+
+    numbers (rounds,): of the rounds, rising.
+    whole: how many rounds come first.
+    n_blocks: how many blocks there are.
+    """
+
+    numbers: IntArray
+    whole: int
+    n_blocks: int
+
+    def begin(self) -> Sums:
+        return (np.zeros((self.n_blocks, 2), dtype=np.int64),)
+
+    def add(self, number: int, block: Log, sums: Sums) -> None:
+        rounds = np.searchsorted(self.numbers, block.rounds)
+        sums[0][number] += [int(mine.sum()) for mine in _early_kinds(rounds, self.whole)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,17 +129,13 @@ class ByRow:
     """Blocks of rows in their order.
 
     ends (rounds,): before which row each ends; the last may be beyond all rows.
-    n_rows: how many there are.
-    early: how many of them are.
+    counts (rounds,): interactions in each.
+    early: how many rows are.
     """
 
     ends: IntArray
-    n_rows: int
+    counts: FloatArray
     early: int
-
-    @property
-    def counts(self) -> FloatArray:
-        return np.diff(np.minimum(self.ends, self.n_rows), prepend=0).astype(np.float64)
 
     def rounds_of(self, start: int, block: Log) -> IntArray:
         numbers = np.arange(start, start + len(block))
@@ -111,7 +162,7 @@ class Shuffled:
 
     @property
     def counts(self) -> FloatArray:
-        return np.diff(np.minimum(self.ends, self.n_rows), prepend=0).astype(np.float64)
+        return _rows_between(self.ends, self.n_rows)
 
     @property
     def early(self) -> int:
@@ -133,13 +184,36 @@ def _scrambled(start: int, count: int) -> NDArray[np.uint64]:
 def in_rows(n_rows: int, *, early: int) -> ByRow:
     """Blocks of rows that stand in the order in which they occurred."""
     ends = block_ends(n_rows)
-    return ByRow(ends, n_rows, min(early, n_rows))
+    return ByRow(ends, _rows_between(ends, n_rows), min(early, n_rows))
 
 
-def in_two(n_rows: int, *, spared: int, early: int) -> ByRow:
-    """The first rows, which only teach, and all others: of rows that stand in no order."""
-    ends = [spared, n_rows] if spared else [n_rows]
-    return ByRow(np.array(ends, dtype=np.int64), n_rows, min(early, n_rows))
+def in_two(n_rows: int, *, samples: int, spared: int, early: int) -> ByRow:
+    """The first rows, which only teach, and all others: of rows that stand in no order.
+
+    samples: interactions, repeats included. Where some rows are spared, each must have occurred once.
+    """
+    if not spared:
+        return ByRow(np.array([n_rows]), np.array([float(samples)]), min(early, n_rows))
+    ends = np.array([spared, max(n_rows, spared)])
+    return ByRow(ends, _rows_between(ends, n_rows), min(early, n_rows))
+
+
+def _rows_between(ends: IntArray, n_rows: int) -> FloatArray:
+    """How many of so many rows each block (rounds,) has."""
+    return np.diff(np.minimum(ends, n_rows), prepend=0).astype(np.float64)
+
+
+def by_mixed_rounds(source: Source, numbers: IntArray, counts: FloatArray, *, early: int, engine: Engine) -> ByRound:
+    """Rounds of rows that do not stand in their order; it takes a pass to find which rows are early.
+
+    numbers, counts (rounds,): of the rounds, and how many interactions each has. early: how many rows may be.
+    """
+    whole, n_blocks = int(np.searchsorted(np.cumsum(counts), early, side="right")), count_blocks(source.n_rows)
+    (found,) = engine.ask(source, EarlyCounts(numbers, whole, n_blocks), what="looking for the first rounds")
+    starts = np.cumsum(found, axis=0) - found
+    first, following = (int(count) for count in found.sum(axis=0))
+    starts[:, 1] += first
+    return ByRound(numbers, counts, min(first + following, early), MixedPlaces(whole, starts))
 
 
 def in_shuffled_rows(n_rows: int, *, early: int) -> Shuffled:

@@ -17,8 +17,10 @@ from pacbandits.certificate.conventions import EXPERT_STAKES, FIRST_EPSILON, MAX
 from pacbandits.certificate.learning import LearntClass
 from pacbandits.certificate.ledger import Ledger
 from pacbandits.certificate.making import make_certificate
+from pacbandits.certificate.summed.cost import check_engine_fits, foresee_work
 from pacbandits.certificate.summed.evidence import SummedEvidence
 from pacbandits.certificate.summed.laying import LaidOut, Surveyed, lay_out, learn_policies, survey_for
+from pacbandits.certificate.summed.limits import LIMITS, Limits
 from pacbandits.certificate.watching import look
 from pacbandits.confidence import check_delta
 from pacbandits.engines import Engine, Source
@@ -40,12 +42,18 @@ def certify_source(
     ordered: bool = False,
     shuffle: bool = False,
     single: bool = False,
+    limits: Limits = LIMITS,
 ) -> Certificate:
     """What the rows of a source prove of the policy they favour; see `pacbandits.certificate.certify`.
 
-    engine: who adds up.
+    engine: who adds up. limits: what is learnt from how many rows.
     """
-    surveyed = survey_for(source, policies, engine=engine, contexts=contexts, ordered=ordered, shuffle=shuffle)
+    work = foresee_work(source, policies, contexts=contexts, ordered=ordered)
+    if work is not None:
+        check_engine_fits(work, engine=engine.name)
+    surveyed = survey_for(
+        source, policies, engine=engine, contexts=contexts, ordered=ordered, shuffle=shuffle, limits=limits
+    )
     learnt = learn_policies(surveyed, policies, contexts)
     return certify_surveyed(surveyed, learnt, engine=engine, epsilon=epsilon, delta=delta, model=model, single=single)
 

@@ -9,13 +9,18 @@ import numpy as np
 
 from pacbandits.arrays import FloatArray, IntArray
 from pacbandits.certificate.conventions import has_fixed_split, has_rounds
-from pacbandits.certificate.summed.arrangement import Arrangement, ByRound, in_rows, in_shuffled_rows, in_two
-from pacbandits.engines import LogSource, Source
+from pacbandits.certificate.learning import NO_SAMPLE
+from pacbandits.certificate.summed.arrangement import (
+    Arrangement,
+    ByRound,
+    by_mixed_rounds,
+    in_rows,
+    in_shuffled_rows,
+    in_two,
+)
+from pacbandits.engines import Engine, LogSource, Source
 from pacbandits.errors import InputError
 from pacbandits.records import Log
-
-# Rows that may teach: how features are cut, what rewards to expect, and who leads while there are no more.
-MAX_EARLY_ROWS = 2**18
 
 
 @runtime_checkable
@@ -26,6 +31,7 @@ class SurveyedSource(Source, Protocol):
     n_actions, action_names, reward_range, dates, assumed: as of a `Log`.
     fixed_split: whether every row was played with the same propensities, which are all known.
     round_counts: how many interactions each round has, by its number.
+    rounds_rise: whether rows stand in the order of their rounds.
     max_repeats: how often a row occurred at the most.
     """
 
@@ -46,6 +52,8 @@ class SurveyedSource(Source, Protocol):
     @property
     def round_counts(self) -> dict[int, int]: ...
     @property
+    def rounds_rise(self) -> bool: ...
+    @property
     def max_repeats(self) -> int: ...
 
 
@@ -59,6 +67,7 @@ class Facts:
     fixed_split: whether every row was played with the same propensities, which are all known.
     rounds (rounds,): their numbers, rising.
     round_counts (rounds,): interactions in each.
+    rounds_rise: whether rows stand in their order.
     max_repeats: how often a row occurred at the most.
     """
 
@@ -72,6 +81,7 @@ class Facts:
     fixed_split: bool
     rounds: IntArray
     round_counts: FloatArray
+    rounds_rise: bool
     max_repeats: int
     units: None = None
 
@@ -101,7 +111,8 @@ def facts_of(source: Source) -> Facts:
         return _of_log(source.log)
     if not isinstance(source, SurveyedSource):
         raise InputError(f"rows of a {type(source).__name__} cannot be certified; open files by open_set")
-    numbers = sorted(source.round_counts)
+    counts = source.round_counts
+    numbers = sorted(counts)
     return Facts(
         rows=source.n_rows,
         samples=source.samples,
@@ -112,7 +123,8 @@ def facts_of(source: Source) -> Facts:
         assumed=source.assumed,
         fixed_split=source.fixed_split,
         rounds=np.array(numbers, dtype=np.int64),
-        round_counts=np.array([source.round_counts[number] for number in numbers], dtype=np.float64),
+        round_counts=np.array([counts[number] for number in numbers], dtype=np.float64),
+        rounds_rise=source.rounds_rise,
         max_repeats=source.max_repeats,
     )
 
@@ -139,12 +151,13 @@ def _of_log(log: Log) -> Facts:
         fixed_split=has_fixed_split(log) and not has_rounds(log),
         rounds=numbers,
         round_counts=np.rint(np.bincount(which, weights=log.weights)),
+        rounds_rise=bool((np.diff(log.rounds) >= 0).all()),
         max_repeats=int(log.repeats.max()),
     )
 
 
 def arrange_rows(
-    facts: Facts, *, ordered: bool, shuffle: bool, spared: int, early: int = MAX_EARLY_ROWS
+    source: Source, facts: Facts, *, engine: Engine, ordered: bool, shuffle: bool, spared: int, early: int
 ) -> tuple[Arrangement, bool]:
     """The order in which rows count, and whether they are shuffled: as `conventions.arrange` has it.
 
@@ -153,7 +166,10 @@ def arrange_rows(
     if ordered and shuffle:
         raise InputError("rows that stand in the order in which they occurred need no shuffle; leave one of them out")
     if facts.has_rounds:
-        return ByRound(facts.rounds, facts.round_counts, min(early, facts.rows)), False
+        numbers, counts = facts.rounds, facts.round_counts
+        if facts.rows > early and not facts.rounds_rise:
+            return by_mixed_rounds(source, numbers, counts, early=early, engine=engine), False
+        return ByRound(numbers, counts, min(early, facts.rows)), False
     if (ordered or shuffle) and facts.max_repeats > 1:
         raise InputError(
             "the log counts repeated interactions, so its rows cannot stand in the order in which they occurred; "
@@ -163,4 +179,6 @@ def arrange_rows(
         return in_rows(facts.rows, early=early), False
     if shuffle or (facts.fixed_split and facts.max_repeats == 1):
         return in_shuffled_rows(facts.rows, early=early), True
-    return in_two(facts.rows, spared=spared, early=early), False
+    if spared and facts.max_repeats > 1:
+        raise InputError(NO_SAMPLE)
+    return in_two(facts.rows, samples=facts.samples, spared=spared, early=early), False

@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TypeGuard, cast
 
-from pacbandits.certificate.summed.facts import MAX_EARLY_ROWS, can_be_streamed
+from pacbandits.certificate.summed.cost import check_rows_fit
+from pacbandits.certificate.summed.facts import can_be_streamed
 from pacbandits.certificate.summed.gathering import EverySo, gather
+from pacbandits.certificate.summed.limits import LIMITS
 from pacbandits.engines import LogSource, Source
 from pacbandits.engines.local import Local
 from pacbandits.engines.registry import STREAM, THREADS
@@ -44,6 +46,8 @@ def in_memory(source: Source) -> Log:
 
 def as_engine_reads(source: Source, engine: str) -> Source:
     """The source, with its rows in memory where the engine works on those."""
+    if engine == THREADS and not isinstance(source, LogSource):
+        check_rows_fit(source)
     return LogSource(in_memory(source)) if engine == THREADS else source
 
 
@@ -52,4 +56,4 @@ def is_large(log: Log) -> bool:
 
     A class that needs all rows at once, or the best policy itself, goes on as with small logs.
     """
-    return len(log) > MAX_EARLY_ROWS and can_be_streamed(log)
+    return len(log) > LIMITS.early and can_be_streamed(log)

@@ -21,18 +21,18 @@ from pacbandits.certificate.summed.facts import Facts, arrange_rows, facts_of
 from pacbandits.certificate.summed.gathering import EarlyPlaces, EverySo, Gathered
 from pacbandits.certificate.summed.leading import Leading, Settle
 from pacbandits.certificate.summed.ledger import SummedLedger
+from pacbandits.certificate.summed.limits import LIMITS, Limits
 from pacbandits.certificate.summed.setting import Setting, make_setting
-from pacbandits.engines import Engine, Source
+from pacbandits.engines import ROWS_PER_BLOCK, Engine, Source
 from pacbandits.engines.base import count_blocks
 from pacbandits.engines.digesting import BlockDigests, whole_digest
 from pacbandits.engines.together import ask_together
+from pacbandits.errors import InputError
 from pacbandits.policies.base import PolicyClass
 from pacbandits.policies.registry import learns
 from pacbandits.policies.summing import summing
 from pacbandits.records import Contexts, Log
 from pacbandits.rewards import RewardModel, first_model
-
-MAX_WATCHED_ROWS = 2**18  # in which drift and mismatches are looked for
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,6 +48,7 @@ class Surveyed:
     watched: rows in which signs against the assumptions are looked for: all, or one of so many.
     digest: of all rows.
     spared: rows that only teach, where rows have no order.
+    limits: by which all this was found.
     """
 
     source: Source
@@ -59,10 +60,12 @@ class Surveyed:
     watched: Log
     digest: str
     spared: int
+    limits: Limits = LIMITS
 
     @property
     def has_order(self) -> bool:
-        return self.facts.has_rounds or self.in_order
+        """Whether something is known to have come before something else."""
+        return self.facts.has_rounds or (self.in_order and len(self.arrangement.counts) > 1)
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -73,6 +76,12 @@ class Surveyed:
         counts = self.arrangement.counts
         return tuple(max(1, int(before)) for before in np.cumsum([0, *counts[:-1]]))
 
+    def setting(self, model: RewardModel) -> Setting:
+        """What scores are made from, with this reward model."""
+        return make_setting(
+            self.early, model, self.arrangement, learns=self.has_order, neighbours=self.limits.neighbours
+        )
+
     def settling_round(self, spared: int) -> int | None:
         """The round from which on the leader of shuffled rows stays."""
         if not isinstance(self.arrangement, Shuffled):
@@ -82,7 +91,14 @@ class Surveyed:
 
 
 def survey(
-    source: Source, *, engine: Engine, spec: str | None, ordered: bool, shuffle: bool, digested: bool = True
+    source: Source,
+    *,
+    engine: Engine,
+    spec: str | None,
+    ordered: bool,
+    shuffle: bool,
+    digested: bool = True,
+    limits: Limits = LIMITS,
 ) -> Surveyed:
     """The first pass over all rows: which of them are early, which are watched, and what names them all.
 
@@ -90,9 +106,13 @@ def survey(
     """
     facts = facts_of(source)
     fewest = 0 if spec is None or not learns(spec) else fewest_to_teach(spec)
-    arrangement, shuffled = arrange_rows(facts, ordered=ordered, shuffle=shuffle, spared=fewest)
     head = next(iter(source.blocks(0, 1)))
-    step = -(-facts.rows // MAX_WATCHED_ROWS)
+    if len(head) != min(facts.rows, ROWS_PER_BLOCK):
+        raise InputError(f"rows are certified in blocks of {ROWS_PER_BLOCK:,}, and those of this source are others")
+    arrangement, shuffled = arrange_rows(
+        source, facts, engine=engine, ordered=ordered, shuffle=shuffle, spared=fewest, early=limits.early
+    )
+    step = -(-facts.rows // limits.watched)
     wanted = Gathered((EarlyPlaces(arrangement), EverySo(step, facts.rows)), head)
     names = BlockDigests(count_blocks(facts.rows) if digested else 1)
     questions = (wanted, names) if digested else (wanted,)
@@ -100,12 +120,12 @@ def survey(
     early, watched = wanted.logs(found[0])
     digest = whole_digest(found[1][0], n_rows=facts.rows) if digested else ""  # pyright: ignore
     in_order = (ordered or shuffled) and not facts.has_rounds
-    return Surveyed(source, facts, arrangement, shuffled, in_order, early, watched, digest, fewest)
+    return Surveyed(source, facts, arrangement, shuffled, in_order, early, watched, digest, fewest, limits)
 
 
 def watched_rows(certificate: Claim, log: Log) -> Log:
     """The rows of a log in which signs against a certificate's assumptions are looked for: all, or one of so many."""
-    step = -(-len(log) // MAX_WATCHED_ROWS)
+    step = -(-len(log) // LIMITS.watched)
     summed = isinstance(certificate, Certificate) and certificate.summed
     return log.take(np.arange(0, len(log), step)) if summed and step > 1 else log
 
@@ -118,12 +138,13 @@ def survey_for(
     contexts: Contexts | None,
     ordered: bool,
     shuffle: bool,
+    limits: Limits = LIMITS,
 ) -> Surveyed:
     """The same for a class, or its name; contexts: what it is learnt from, if not the first rows."""
     spec = policies if isinstance(policies, str) and contexts is None else None
     if isinstance(policies, LearntClass) and policies.learning is not None and policies.learning.spared:
         spec = policies.learning.spec
-    return survey(source, engine=engine, spec=spec, ordered=ordered, shuffle=shuffle)
+    return survey(source, engine=engine, spec=spec, ordered=ordered, shuffle=shuffle, limits=limits)
 
 
 def learn_policies(
@@ -135,9 +156,10 @@ def learn_policies(
     if not isinstance(policies, str):
         return LearntClass(policies, None)
     early = surveyed.early
+    if surveyed.has_order:
+        return learn_from_blocks(policies, early, contexts, sizes=surveyed.arrangement.counts)
     # Of rows without an order the first ones teach, and nothing is known to have come before anything else.
-    taught = early if surveyed.has_order else replace(early, rounds=np.zeros(len(early), dtype=np.int64))
-    return learn_from_blocks(policies, taught, contexts)
+    return learn_from_blocks(policies, replace(early, rounds=np.zeros(len(early), dtype=np.int64)), contexts)
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,7 +194,7 @@ def lay_out(
     """
     early, spared = surveyed.early, 0 if learnt.learning is None else learnt.learning.spared
     used = first_model(early) if model is None else model
-    setting = make_setting(early, used, surveyed.arrangement, learns=surveyed.has_order)
+    setting = surveyed.setting(used)
     ledger = SummedLedger(surveyed.source, engine, setting, summing(learnt.policies), surveyed.facts.samples)
     predictions = predict_early(setting, early)
     leaders = None

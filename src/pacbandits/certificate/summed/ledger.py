@@ -77,16 +77,19 @@ class SummedLedger:
         self, against: AnyAgainst, *, stakes: Sequence[FloatArray], share: float, epsilon: float
     ) -> list[FloatArray]:
         """Sums of the log-wealth of experts with these stakes (rounds,) each, in as few passes as memory allows."""
-        key = (tuple(tuple(one) for one in stakes), share, epsilon)
-        for known, whom, found in self._known:
-            if known == key and whom is against:
+        assert isinstance(against, PoliciesAgainst)
+        whom = tuple(map(id, against.policies)), against.turns.tobytes(), against.moves.tobytes()
+        key = (tuple(tuple(one) for one in stakes), share, epsilon, *whom)
+        for known, _, found in self._known:
+            if known == key:
                 return found
         found = self._ask_wealths(against, np.array(stakes), share, epsilon)
         self._known = [(key, against, found)]  # those of the last pass, which are asked for again
         return found
 
-    def _ask_wealths(self, against: AnyAgainst, stakes: FloatArray, share: float, epsilon: float) -> list[FloatArray]:
-        assert isinstance(against, PoliciesAgainst)
+    def _ask_wealths(
+        self, against: PoliciesAgainst, stakes: FloatArray, share: float, epsilon: float
+    ) -> list[FloatArray]:
         width, bits = self.summing.policies.n_actions, wealth_bits(self.samples)
         at_once = max(1, MAX_SUM_BYTES // max(self.summing.zeros(width).nbytes, 1))
         out: list[FloatArray] = []

@@ -42,6 +42,7 @@ ROWS_OF_MAX_BITS = 2**25  # more, and a sum of so many logarithms might not fit 
 GAP_BITS, SQUARE_BITS = 24, 16
 MAX_GAP, MAX_SQUARE = 2.0**20, 2.0**40  # of a row; what is larger counts for that much where policies are chosen
 SIZE_SHIFT = 20  # by which numbers are cut whose sizes are added up, to see whether sums have room
+MAX_WHOLE = 2.0**62
 MAX_SIZE_SUM = 2**62 >> SIZE_SHIFT
 
 
@@ -80,16 +81,17 @@ class WealthSums:
     def add(self, number: int, block: Log, sums: Sums) -> None:
         rows = self.setting.rows_of(number, block)
         actions = np.array([actions_on(policy, block.contexts) for policy in self.policies], dtype=np.int64)
-        against = Against(actions, self.turns, self.moves)
+        shaped = actions.reshape(len(self.policies), len(block))  # also where nobody has led yet
+        against = Against(shaped, self.turns, self.moves)
         n, width = rows.propensities.shape
-        scores = np.empty((n, len(self.stakes) * width), dtype=np.int64)
-        wealth = np.empty((n, width))
+        every, wealth = np.empty((n, len(self.stakes) * width)), np.empty((n, width))
         for k, stakes in enumerate(self.stakes):
             wealth[:] = 0.0
             add_log_wealth(rows, against, stakes, self.share, self.epsilon, wealth, 0, n)
-            scores[:, k * width : (k + 1) * width] = np.floor(np.ldexp(wealth, self.bits))
+            every[:, k * width : (k + 1) * width] = wealth
+        scores, size = round_down(every, self.bits)
         self.summing.add(block.contexts, scores, sums[0])
-        sums[1][0] += _size_of(scores, width)
+        sums[1][0] += size
 
     def can_use_card(self) -> bool:
         return sums_on_card(self.summing) and fits_on_card(self.summing.policies.n_actions, self.policies)
@@ -114,9 +116,16 @@ class WealthSums:
         sums[1][0] += sizes.sum()
 
 
-def _size_of(scores: IntSums, width: int) -> int:
-    """About how much the largest of W scores of these rows comes to, without signs, cut by some bits."""
-    return int((np.abs(scores) >> SIZE_SHIFT).max(axis=1).sum()) if width else 0
+def round_down(wealth: FloatArray, bits: int) -> tuple[IntSums, int]:
+    """Log-wealth (n, W) as whole numbers of 2^−bits, and about what it all comes to, without signs.
+
+    That is the largest of each row, cut by some bits; `MAX_SIZE_SUM` where one does not fit into 64 bits itself.
+    """
+    whole = np.floor(np.ldexp(wealth, bits))
+    if not (np.abs(whole) < MAX_WHOLE).all():
+        return np.zeros(whole.shape, dtype=np.int64), MAX_SIZE_SUM
+    scores = whole.astype(np.int64)
+    return scores, int((np.abs(scores) >> SIZE_SHIFT).max(axis=1, initial=0).sum())
 
 
 def check_room(sums: Sums) -> None:

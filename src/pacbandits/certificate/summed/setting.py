@@ -1,8 +1,8 @@
 """What the scores of every row of a large log are made from: its round, and the prediction made before it.
 
-A reward model is fitted on early rows alone, as many of them as came before a round. Where there are more than
-`MAX_NEIGHBOUR_ROWS`, models that take long to predict are left out. Both are free: scores are unbiased whatever a model
-says, as long as it was fixed before the round.
+A reward model is fitted on early rows alone, as many of them as came before a round. Where there are many, models that
+take long to predict are left out. Both are free: scores are unbiased whatever a model says, as long as it was fixed
+before the round.
 """
 
 from __future__ import annotations
@@ -15,12 +15,11 @@ import numpy as np
 from pacbandits.arrays import FloatArray, IntArray
 from pacbandits.certificate.rows import Rows
 from pacbandits.certificate.summed.arrangement import Arrangement
+from pacbandits.certificate.summed.limits import LIMITS
 from pacbandits.engines import ROWS_PER_BLOCK
 from pacbandits.errors import InputError
 from pacbandits.records import Contexts, Log
 from pacbandits.rewards import Fitted, RewardModel, lighter, no_idea
-
-MAX_NEIGHBOUR_ROWS = 2**14
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +59,10 @@ class Setting:
 
     def rows_of(self, number: int, block: Log) -> Rows:
         """The rows of the block of this number as kernels take them, each a context of its own."""
-        rounds = self.arrangement.rounds_of(number * ROWS_PER_BLOCK, block)
+        return self.rows_at(block, self.arrangement.rounds_of(number * ROWS_PER_BLOCK, block))
+
+    def rows_at(self, block: Log, rounds: IntArray) -> Rows:
+        """The same for rows whose rounds (n,) are known."""
         predictions = self.predict(block.contexts, rounds, n_actions=block.n_actions)
         check_rows(block, predictions)
         return Rows(
@@ -84,10 +86,13 @@ def check_rows(block: Log, predictions: FloatArray) -> None:
         raise InputError("predictions must have one number in [0, 1] for each row and action")
 
 
-def make_setting(early: Log, model: RewardModel, arrangement: Arrangement, *, learns: bool) -> Setting:
+def make_setting(
+    early: Log, model: RewardModel, arrangement: Arrangement, *, learns: bool, neighbours: int = LIMITS.neighbours
+) -> Setting:
     """The model of every round, fitted on the early rows (numbered by round) that came before it.
 
-    learns: whether rows have an order to learn in; else nothing is predicted but one half.
+    learns: whether rows have an order to learn in; else nothing is predicted but one half. neighbours: as of
+    `Limits`.
     """
     rounds = len(arrangement.counts)
     fits: list[Fitted] = [no_idea(early.n_actions)]
@@ -96,7 +101,7 @@ def make_setting(early: Log, model: RewardModel, arrangement: Arrangement, *, le
         before = early.rounds < number
         seen = int(before.sum())
         if seen != last:
-            used = model if seen <= MAX_NEIGHBOUR_ROWS else lighter(model)
+            used = model if seen <= neighbours else lighter(model)
             fits.append(used.fit(early.only(before)))
             last = seen
         fit_of[number] = len(fits) - 1

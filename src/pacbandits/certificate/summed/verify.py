@@ -30,8 +30,9 @@ from pacbandits.certificate.learning import LearntClass
 from pacbandits.certificate.membership import belongs
 from pacbandits.certificate.rescoring import growth
 from pacbandits.certificate.summed.laying import Surveyed, lay_out, learn_policies, survey
-from pacbandits.certificate.summed.questions import wealth_bits
-from pacbandits.certificate.summed.setting import Setting, make_setting
+from pacbandits.certificate.summed.limits import LIMITS, Limits
+from pacbandits.certificate.summed.questions import check_room, round_down, wealth_bits
+from pacbandits.certificate.summed.setting import Setting, check_rows
 from pacbandits.certificate.verify import Verdict
 from pacbandits.engines import ROWS_PER_BLOCK, Engine, Source, Sums
 from pacbandits.errors import InputError, count_of
@@ -44,11 +45,11 @@ from pacbandits.rewards import RewardModel, check_model, first_model, model_from
 Findings = tuple[list[str], list[str], list[str]]  # faults, what was checked, what is trusted
 
 
-def survey_again(c: Certificate, source: Source, *, engine: Engine) -> Surveyed:
+def survey_again(c: Certificate, source: Source, *, engine: Engine, limits: Limits = LIMITS) -> Surveyed:
     """The rows as the certificate says they count."""
     spec = c.learning.spec if c.learning is not None and c.learning.spared else None
     by_rows = c.ordered and not c.shuffled
-    return survey(source, engine=engine, spec=spec, ordered=by_rows, shuffle=c.shuffled)
+    return survey(source, engine=engine, spec=spec, ordered=by_rows, shuffle=c.shuffled, limits=limits)
 
 
 def verify_source(
@@ -59,10 +60,11 @@ def verify_source(
     engine: Engine,
     contexts: Contexts | None = None,
     model: RewardModel | None = None,
+    limits: Limits = LIMITS,
 ) -> tuple[Verdict, Surveyed]:
     """Recheck every claim of a certificate by sums over its rows; and what was found on the first reading."""
     try:
-        surveyed = survey_again(c, source, engine=engine)
+        surveyed = survey_again(c, source, engine=engine, limits=limits)
     except InputError as error:
         raise InputError(f"the rows cannot be read as the certificate says: {error}") from None
     verdict = _recheck(c, surveyed, policies, engine=engine, model=model)
@@ -101,8 +103,7 @@ def _recheck(
     faults = [*stakes_too_much(c, book), *wrong_lottery(c, book)]
     if faults:
         return Verdict(tuple(faults), None)
-    setting = make_setting(surveyed.early, made, surveyed.arrangement, learns=surveyed.has_order)
-    audit = SummedAudit(c, surveyed, summing(policies), setting, book, engine)
+    audit = SummedAudit(c, surveyed, summing(policies), surveyed.setting(made), book, engine)
     faults, value = judge(c, audit.least, needed=needed)
     return Verdict(tuple(faults), value)
 
@@ -133,8 +134,9 @@ class SummedAudit:
         bits = wealth_bits(self.surveyed.facts.samples)
         inside = 0.0 if c.leaders is not None else epsilon
         asked = PlainWealth(c, self.summing, self.setting, self.book, inside, bits)
-        (sums,) = self.engine.ask(self.surveyed.source, asked, what="adding up wealth again")
-        whole = np.ldexp(self.summing.finish(sums), -bits)
+        sums = self.engine.ask(self.surveyed.source, asked, what="adding up wealth again")
+        check_room(sums)
+        whole = np.ldexp(self.summing.finish(sums[0]), -bits)
         scores = [np.ascontiguousarray(whole[..., k * width : (k + 1) * width]) for k in range(len(c.experts))]
         led = self.surveyed.arrangement.counts * (np.array(self.book.leaders.turns) != NOBODY)
         beside = [(epsilon - inside) * float((led * c.bets.stakes(expert)).sum()) for expert in c.experts]
@@ -170,15 +172,15 @@ class PlainWealth:
     bits: int
 
     def begin(self) -> Sums:
-        return (self.summing.zeros(len(self.certificate.experts) * self.summing.policies.n_actions),)
+        width = len(self.certificate.experts) * self.summing.policies.n_actions
+        return self.summing.zeros(width), np.zeros(1, dtype=np.int64)
 
     def add(self, number: int, block: Log, sums: Sums) -> None:
         c = self.certificate
         rounds = self.setting.arrangement.rounds_of(number * ROWS_PER_BLOCK, block)
-        if not ((block.rewards >= 0) & (block.rewards <= 1)).all():
-            raise InputError("rewards must lie in [0, 1]")
         predictions = self.setting.predict(block.contexts, rounds, n_actions=block.n_actions)
-        scores = np.zeros((len(block), len(c.experts) * block.n_actions), dtype=np.int64)
+        check_rows(block, predictions)
+        wealth = np.zeros((len(block), len(c.experts) * block.n_actions))
         for place, expert in enumerate(c.experts):
             columns = slice(place * block.n_actions, (place + 1) * block.n_actions)
             for t in np.unique(rounds):
@@ -196,9 +198,10 @@ class PlainWealth:
                     stake=stake,
                     epsilon=self.epsilon,
                 )
-                weighed = block.repeats[mine, None] * grown
-                scores[mine, columns] = np.floor(np.ldexp(weighed, self.bits))
+                wealth[mine, columns] = block.repeats[mine, None] * grown
+        scores, size = round_down(wealth, self.bits)
         self.summing.add(block.contexts, scores, sums[0])
+        sums[1][0] += size
 
 
 def _learn_again(c: Certificate, surveyed: Surveyed, policies: PolicyClass, contexts: Contexts | None) -> Findings:

@@ -13,7 +13,7 @@ import numpy as np
 
 from pacbandits.arrays import BoolArray, FloatArray, IntArray
 from pacbandits.certificate.bets import CAP_SHARE, Bets
-from pacbandits.certificate.bounding import add_log_wealth, slack_of
+from pacbandits.certificate.bounding import add_all_bounds, slack_of
 from pacbandits.certificate.certificate import ORDERED, ROUNDS, SHUFFLED, Certificate, basic_assumptions
 from pacbandits.certificate.conventions import EXPERT_STAKES
 from pacbandits.certificate.leaders import NOBODY
@@ -21,9 +21,9 @@ from pacbandits.certificate.moving import plan_moves
 from pacbandits.certificate.summed.laying import Surveyed
 from pacbandits.certificate.summed.on_card import actions_of, fits_on_card, rows_on_card, sum_by_round
 from pacbandits.certificate.summed.questions import wealth_bits
-from pacbandits.certificate.summed.setting import Setting, make_setting
+from pacbandits.certificate.summed.setting import Setting
 from pacbandits.certificate.worth import Confidence, Kind, Worth, compose_worth, kinds_of
-from pacbandits.confidence import check_delta
+from pacbandits.confidence import check_delta, union_threshold
 from pacbandits.engines import Engine, Sums
 from pacbandits.engines.cuda import Stretch
 from pacbandits.engines.cuda.worth import CardDecided, add_bounds, plain_scores
@@ -31,10 +31,13 @@ from pacbandits.errors import InputError
 from pacbandits.policies.summing import actions_on
 from pacbandits.records import Chosen, Log, Lottery, Policy, parts_of
 from pacbandits.rewards import RewardModel, check_model, first_model, model_from_json
+from pacbandits.rewards.halves import some_rows
 
-SCORE_BITS = 30  # to which the scores of a block are rounded where they only make centres and estimates
-MAX_SCORE = 2.0**32  # of a row on a card; what is larger counts for that much in centres and estimates
+SCORE_BITS = 20  # to which the scores of a block are rounded, which only make centres and estimates
+MAX_SCORE = 2.0**20  # of a row; what is larger counts for that much there
+SPARE_BITS = 8  # of what rows are rounded to: sums over blocks need fewer, and then never run out of room
 SIGNS = (1.0, -1.0)
+MAX_JUDGED_ROWS = 2**13  # early rows, by which it is judged which experts to ask
 
 
 class Decided(NamedTuple):
@@ -79,11 +82,11 @@ class ScoreSums:
         rows = self.setting.rows_of(number, block)
         own, counted = self.decided.weights(block, rows.rounds)
         f, at = rows.predictions, np.arange(len(block))
-        off = (rows.rewards - f[at, rows.actions]) / rows.played
+        off = np.clip((rows.rewards - f[at, rows.actions]) / rows.played, -MAX_SCORE, MAX_SCORE)
         single = f * rows.repeats[:, None]  # the scores of each action alone, all at once
         single[at, rows.actions] += off * rows.repeats
-        whole = (own * single).sum(axis=1)
         single[~counted] = 0.0
+        whole = (own * single).sum(axis=1)
         made = np.concatenate([whole[:, None], whole[:, None] - single, single], axis=1)
         for place in range(made.shape[1]):
             by_round = np.bincount(rows.rounds, weights=made[:, place], minlength=self.setting.n_rounds)
@@ -124,28 +127,11 @@ class BoundSums:
     def add(self, number: int, block: Log, sums: Sums) -> None:
         rows = self.setting.rows_of(number, block)
         own, counted = self.decided.weights(block, rows.rounds)
-        for place, kind in enumerate(kinds_of(self.n_actions)):
-            weights = kind.weights(own, counted)
-            for side, sign in enumerate(SIGNS):
-                wealth = np.zeros(len(self.stakes))
-                add_log_wealth(
-                    rows.actions,
-                    rows.rewards,
-                    rows.repeats,
-                    rows.played,
-                    rows.propensities,
-                    rows.predictions,
-                    sign * weights,
-                    counted,
-                    rows.rounds,
-                    self.stakes,
-                    sign * self.centres[place],
-                    CAP_SHARE,
-                    wealth,
-                )
-                lost = ~np.isfinite(wealth)
-                sums[0][place, side] += np.floor(np.ldexp(np.where(lost, 0.0, wealth), self.bits)).astype(np.int64)
-                sums[1][place, side] += lost
+        wealth = np.zeros((len(self.centres), len(SIGNS), len(self.stakes)))
+        add_all_bounds(rows, own, counted, self.stakes, self.centres, CAP_SHARE, wealth)
+        lost = ~np.isfinite(wealth)
+        sums[0][:] += np.floor(np.ldexp(np.where(lost, 0.0, wealth), self.bits)).astype(np.int64)
+        sums[1][:] += lost
 
     def can_use_card(self) -> bool:
         return fits_on_card(self.n_actions, self.decided.policies)
@@ -171,18 +157,31 @@ def _on_card(stretch: Stretch, decided: Decided) -> CardDecided:
 class SummedWeighing:
     """Intervals by sums over rows."""
 
-    def __init__(self, surveyed: Surveyed, setting: Setting, decided: Decided, bets: Bets, *, engine: Engine) -> None:
+    def __init__(
+        self,
+        surveyed: Surveyed,
+        setting: Setting,
+        decided: Decided,
+        bets: Bets,
+        *,
+        engine: Engine,
+        needed: float,
+    ) -> None:
+        """Ask for them; needed: about what wealth a bound takes, by which those experts are chosen who are asked."""
         facts, counts = surveyed.facts, surveyed.arrangement.counts
         self._kinds = {kind: place for place, kind in enumerate(kinds_of(facts.n_actions))}
         (found,) = engine.ask(
             surveyed.source, ScoreSums(setting, decided, facts.n_actions), what="measuring how good the policy is"
         )
+        # Earlier rounds as whole numbers: a centre must not know its own round, not even by how it was rounded.
+        earlier = np.ldexp((np.cumsum(found, axis=1) - found).astype(np.float64), -SCORE_BITS)
         scores, seen = np.ldexp(found.astype(np.float64), -SCORE_BITS), counts * decided.counted
-        before, rows = np.cumsum(scores, axis=1) - scores, np.cumsum(seen) - seen
-        centres = np.divide(before, rows, out=np.zeros_like(scores), where=rows > 0).clip(-1.0, 1.0)
-        self._stakes = np.array([bets.stakes(expert) for expert in range(len(bets))])
+        rows = np.cumsum(seen) - seen
+        centres = np.divide(earlier, rows, out=np.zeros_like(scores), where=rows > 0).clip(-1.0, 1.0)
         self._estimates = scores @ bets.units / (bets.units @ seen)
-        bits = wealth_bits(facts.samples)
+        everyone = np.array([bets.stakes(expert) for expert in range(len(bets))])
+        self._stakes = everyone[promising(surveyed.early, setting, decided, everyone, self._estimates, needed=needed)]
+        bits = wealth_bits(facts.samples) - SPARE_BITS
         asked = BoundSums(setting, decided, facts.n_actions, centres, self._stakes, bits)
         sums, lost = engine.ask(surveyed.source, asked, what="bounding how good the policy is")
         self._wealth = np.where(lost > 0, -np.inf, np.ldexp(sums.astype(np.float64), -bits))
@@ -198,12 +197,34 @@ class SummedWeighing:
         return float(self._estimates[self._kinds[kind]])
 
 
+def promising(
+    early: Log, setting: Setting, decided: Decided, stakes: FloatArray, means: FloatArray, *, needed: float
+) -> IntArray:
+    """The experts whose bounds are among the best two of any kind and side, by what they win on some early rows.
+
+    A bound is the best of all experts', so that it holds for whichever of them are asked. stakes (K, rounds): λ. means
+    (kinds,): what θ is likely to be.
+    """
+    some = early.take(some_rows(len(early), most=MAX_JUDGED_ROWS))
+    rows = setting.rows_at(some, some.rounds)
+    own, counted = decided.weights(some, rows.rounds)
+    n = float(setting.arrangement.counts[decided.counted].sum())
+    if not counted.any():
+        return np.arange(len(stakes))
+    wealth = np.zeros((len(means), len(SIGNS), len(stakes)))
+    centres = np.repeat(means.clip(-1.0, 1.0)[:, None], setting.n_rounds, axis=1)
+    add_all_bounds(rows, own, counted, stakes, centres, CAP_SHARE, wealth)
+    per_row, stake = wealth / float(rows.repeats[counted].sum()), stakes.max(axis=1)
+    best = np.argsort(-(per_row - needed / n) / stake, axis=-1, kind="stable")[..., :2]
+    return np.unique(best)
+
+
 def measure_surveyed(
     c: Certificate, surveyed: Surveyed, *, engine: Engine, delta: float | None = None, model: RewardModel | None = None
 ) -> Worth | None:
     """How good the policy of a certificate is, by the rows it was made from; None where that cannot be told."""
     used = model_from_json(c.model) if model is None else check_model(model)
-    setting = make_setting(surveyed.early, used, surveyed.arrangement, learns=surveyed.has_order)
+    setting = surveyed.setting(used)
     counts, part, log_size, slack = surveyed.arrangement.counts, 1.0, 0.0, 0.0
     bet_on = c.bets.units > 0
     if c.leaders is None:
@@ -221,8 +242,9 @@ def measure_surveyed(
         shares[turns == NOBODY] = 0.0
         decided = Decided(c.leaders.policies, shares, bet_on & (turns != NOBODY))
         part, slack = c.leaders.part(counts), slack_of(c.policy, c.leaders.policies, ends / ends.sum())
-    weighing = SummedWeighing(surveyed, setting, decided, c.bets, engine=engine)
     wrong = c.delta if delta is None else check_delta(delta)
+    needed = union_threshold(log_size=log_size, experts=len(c.bets), delta=part * wrong / 2.0)
+    weighing = SummedWeighing(surveyed, setting, decided, c.bets, engine=engine, needed=needed)
     sure = Confidence(wrong, log_size, slack, part, shuffled=c.shuffled, assumptions=c.assumptions)
     facts = surveyed.facts
     return compose_worth(weighing, facts, sure, n_actions=facts.n_actions, experts=len(c.bets))
@@ -236,10 +258,11 @@ def evaluate_surveyed(
     if policy.n_actions != facts.n_actions:
         raise InputError(f"the policy is for {policy.n_actions} actions, and the log has {facts.n_actions}")
     used = first_model(surveyed.early) if model is None else check_model(model)
-    setting = make_setting(surveyed.early, used, surveyed.arrangement, learns=surveyed.has_order)
+    setting = surveyed.setting(used)
     bets = Bets(EXPERT_STAKES, (1.0,) * setting.n_rounds)
     decided = _always(policy, np.ones(setting.n_rounds, dtype=np.bool_))
-    weighing = SummedWeighing(surveyed, setting, decided, bets, engine=engine)
+    needed = union_threshold(log_size=0.0, experts=len(bets), delta=check_delta(delta) / 2.0)
+    weighing = SummedWeighing(surveyed, setting, decided, bets, engine=engine, needed=needed)
     basis = basic_assumptions(units=False, shuffled=surveyed.shuffled, in_order=surveyed.has_order)
     rounds = (ROUNDS,) if facts.has_rounds else (ORDERED,) if surveyed.in_order else ()
     low, high = facts.reward_range
