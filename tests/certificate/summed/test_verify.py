@@ -167,7 +167,7 @@ def test_leaders_that_the_rows_do_not_favour_are_noticed():
     surveyed = survey(LogSource(log), engine=THREADS, spec=None, ordered=False, shuffle=False, limits=SMALL)
     learnt, model = LearntClass(policies, None), QUICK["model"]
     known = policies.argmax(log.contexts, means_of(log.contexts, 0.15))
-    for settle, good in ((None, True), (lambda number, leader: known, False)):
+    for settle, good in ((None, True), (lambda number, leader, worth: known, False)):
         laid = lay_out(surveyed, learnt, engine=THREADS, model=model, single=False, settle=settle)
         evidence = _evidence(surveyed, learnt, laid, epsilon=0.2, delta=0.05)
         made = make_certificate(evidence, known)[0].with_remarks(MODEL_GIVEN)
