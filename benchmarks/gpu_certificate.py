@@ -66,6 +66,7 @@ class Drawn:
     dates: tuple[str, ...] = ()
     assumed: tuple[str, ...] = ()
     fixed_split: bool = True
+    rounds_rise: bool = True
     max_repeats: int = 1
 
     @property

@@ -38,8 +38,7 @@ class CardDecided:
 def plain_scores(rows: CardRows, decided: CardDecided, *, bits: int, most: float) -> Any:
     """Doubly robust values of each action and of the policy, (n, A + 1) int64 on the card.
 
-    Each cut to at most `most`, and rounded to the nearest multiple of 2^−bits; those of actions are 0 in rounds that do
-    not count.
+    Each cut to at most `most`, and rounded to the nearest multiple of 2^−bits; 0 in rounds that do not count.
     """
     cp, n, width = cupy(), len(rows), rows.n_actions
     out = cp.empty((n, width + 1), dtype=cp.int64)

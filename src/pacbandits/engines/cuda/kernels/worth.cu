@@ -31,14 +31,14 @@ extern "C" __global__ void __launch_bounds__(THREADS) plain_scores(ROWS_GIVEN, d
         const double weight = repeats[i], off = (rewards[i] - f[a]) / propensity[i];
         for (int x = 0; x < ACTIONS; x++) mine[x] = f[x] * weight;
         mine[a] += off * weight;
+        if (!counted[t])
+            for (int x = 0; x < ACTIONS; x++) mine[x] = 0.0;
         double whole = 0.0;
         for (int j = 0; j < n_leaders; j++) {
             const double share = shares[(i64)t * n_leaders + j];
             if (share != 0.0) whole += share * mine[leaders[j * n + i]];
         }
         mine[ACTIONS] = whole;
-        if (!counted[t])
-            for (int x = 0; x < ACTIONS; x++) mine[x] = 0.0;
     }
     __syncthreads();
     const int rows = (int)min((i64)THREADS, n - first);
