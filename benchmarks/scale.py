@@ -30,7 +30,7 @@ import numpy as np
 import pacbandits as pb
 from benchmarks.measuring import in_subprocess, print_table
 from benchmarks.scale_model import print_paper, print_parts
-from pacbandits.certificate import certify as by_all_rows
+from pacbandits.certificate.certify import _lay_out, _proven
 from pacbandits.certificate.conventions import arrange
 from pacbandits.certificate.learning import learn_from_blocks
 from pacbandits.certificate.summed.cost import estimate_cost, tree_work
@@ -44,6 +44,7 @@ SPEC, EPSILON, DELTA = "trees:depth=2", 0.01, 0.05
 PART_ROWS = 10**6  # of a file
 WARMING_ROWS = 5 * 10**5  # enough for every pass
 DASK_WORKERS = (1, 2, 3)
+OTHER_SHAPE = (16, 24, 6)  # features, bins, actions
 
 
 class Took(NamedTuple):
@@ -63,14 +64,14 @@ class Took(NamedTuple):
     passes: int = 0
 
 
-def make_set(rows: int, folder: Path) -> list[str]:
+def make_set(rows: int, folder: Path, *, d: int = FEATURES, actions: int = ACTIONS) -> list[str]:
     """Files of so many rows together, made if they are not there."""
-    place = folder / f"{rows}-rows"
+    place = folder / (f"{rows}-rows" if (d, actions) == (FEATURES, ACTIONS) else f"{rows}-rows-{d}-{actions}")
     place.mkdir(parents=True, exist_ok=True)
     names = [place / f"part-{number:04d}.parquet" for number in range(-(-rows // PART_ROWS))]
     for number, name in enumerate(names):
         if not name.exists():
-            drawn = draw_log(min(PART_ROWS, rows - number * PART_ROWS), seed=number)
+            drawn = draw_log(min(PART_ROWS, rows - number * PART_ROWS), seed=number, d=d, actions=actions)
             drawn.write(name.with_suffix(".new.parquet"))
             name.with_suffix(".new.parquet").rename(name)
     return [str(name) for name in names]
@@ -108,11 +109,11 @@ def open_engine(name: str) -> Any:
     return DaskEngine(workers=int(workers))
 
 
-def by_engine(files: list[str], name: str) -> Took:
+def by_engine(files: list[str], name: str, spec: str = SPEC) -> Took:
     """A certificate by an engine; to start workers and to end them is not counted, but what they used is."""
     with open_engine(name) as engine:
         counted = Counting(engine)
-        took = timed(lambda: pb.certify(files, SPEC, epsilon=EPSILON, delta=DELTA, engine=counted))
+        took = timed(lambda: pb.certify(files, spec, epsilon=EPSILON, delta=DELTA, engine=counted))
     ended = resource.getrusage(resource.RUSAGE_CHILDREN)  # of workers, who have ended by now
     busy = took.core_seconds + ended.ru_utime + ended.ru_stime
     return took._replace(core_seconds=busy, children_mb=ended.ru_maxrss / 1024, passes=counted.passes + 1)
@@ -122,13 +123,13 @@ def by_rows_in_memory(files: list[str], name: str) -> Took:
     """A certificate as of small logs: all rows, scores and sums of each in memory."""
 
     def certify() -> pb.Certificate:
-        log = pb.read_log(files[0])
+        log, _ = pb.read_log(files[0])
         blocks, shuffled = arrange(log, ordered=False)
         learnt = learn_from_blocks(SPEC, blocks, None)
-        evidence, by = by_all_rows._lay_out(
+        evidence, by = _lay_out(
             blocks, learnt, EPSILON, DELTA, model=first_model(blocks), ordered=True, shuffled=shuffled, single=False
         )
-        return by_all_rows._proven(evidence, by, log, asked=EPSILON, nearest=False).looked_at(log)
+        return _proven(evidence, by, log, asked=EPSILON, nearest=False).looked_at(log)
 
     return timed(certify)
 
@@ -139,11 +140,6 @@ def timed(certify: Callable[[], pb.Certificate]) -> Took:
     made = certify()
     seconds, busy = time.perf_counter() - began, time.process_time() - used
     return Took(seconds, busy, json.dumps(made.to_json(), sort_keys=True))
-
-
-def warmed(files: list[str], name: str) -> None:
-    """Nothing, once all is compiled."""
-    by_engine(files, name)
 
 
 def rows_table(sizes: list[int], folder: Path) -> None:
@@ -198,6 +194,7 @@ def now_table(size: int, folder: Path) -> None:
     one = folder / f"{size}-rows-in-one.parquet"
     if not one.exists():
         draw_log(size, seed=0).write(one)
+    in_subprocess(by_rows_in_memory, make_set(WARMING_ROWS, folder), "threads")  # so that nothing is compiled below
     found, base = list[list[str]](), (0.0, 0.0, 0.0)
     for words, call in (("all rows in memory", by_rows_in_memory), ("`stream`", by_engine)):
         took, peak = in_subprocess(call, [str(one)], "stream")
@@ -220,15 +217,21 @@ def now_table(size: int, folder: Path) -> None:
 
 
 def model_table(sizes: list[int], folder: Path) -> None:
+    """Of the usual shape, by which what is done once and memory were fitted, and of one that nothing was fitted to."""
     found: list[list[str]] = []
-    for size in sizes:
-        took, peak = in_subprocess(by_engine, make_set(size, folder), "stream")
-        told = estimate_cost(tree_work(size, features=FEATURES, bins=BINS, actions=ACTIONS), engine="stream")
+    usual = FEATURES, BINS, ACTIONS
+    for size, (d, bins, actions) in [*((size, usual) for size in sizes), (sizes[0], OTHER_SHAPE)]:
+        files = make_set(size, folder, d=d, actions=actions)
+        took, peak = in_subprocess(by_engine, files, "stream", f"{SPEC},bins={bins}")
+        told = estimate_cost(tree_work(size, features=d, bins=bins, actions=actions), engine="stream")
         pairs = (told.seconds, took.seconds), (told.core_seconds, took.core_seconds), (told.memory_bytes / 2**20, peak)
         cells = [(f"{one:,.0f}", f"{other:,.0f}", f"{one / other:.2f}") for one, other in pairs]
-        found.append([f"{size:,}", *(cell for three in cells for cell in three)])
+        found.append([f"{size:,} × {d} × {bins} × {actions}", *(cell for three in cells for cell in three)])
     each = ["{}, told", "{}, measured", "ratio of {}"]
-    head = ["rows", *(one.format(what) for what in ("seconds", "core-seconds", "MB") for one in each)]
+    head = [
+        "rows × features × bins × actions",
+        *(one.format(what) for what in ("seconds", "core-seconds", "MB") for one in each),
+    ]
     print_table(f"Estimates for `stream`, {cores()} cores", head, found)
 
 
@@ -244,7 +247,7 @@ def main(words: list[str] | None = None) -> None:
     with tempfile.TemporaryDirectory() as own:
         folder = asked.folder or Path(own)
         if asked.part in (None, "rows", "engines", "now", "model"):
-            in_subprocess(warmed, make_set(WARMING_ROWS, folder), "stream")
+            in_subprocess(by_engine, make_set(WARMING_ROWS, folder), "stream")
         tables: dict[str, Callable[[], None]] = {
             "rows": lambda: rows_table(sizes, folder),
             "engines": lambda: engines_table(sizes[0], folder),
