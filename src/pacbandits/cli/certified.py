@@ -11,7 +11,7 @@ import numpy as np
 
 from pacbandits.cli.reading import open_log, read_contexts
 from pacbandits.cli.restricting import restrict
-from pacbandits.cli.shared import say_cost
+from pacbandits.cli.shared import say, say_cost
 from pacbandits.errors import InputError, count_of
 
 if TYPE_CHECKING:
@@ -154,6 +154,7 @@ def certify_files(paths: Sequence[Path], asked: Asked, *, engine: Engine, tell: 
     """What files prove whose rows are read bit by bit, or by others."""
     from pacbandits.certificate.certify import check_asked_early
     from pacbandits.certificate.summed.certify import certify_surveyed
+    from pacbandits.certificate.summed.cost import card_bytes, check_engine_fits, foresee_work, foretell_engine
     from pacbandits.certificate.summed.front import as_engine_reads, open_files
     from pacbandits.certificate.summed.laying import learn_policies, survey_for
     from pacbandits.certificate.summed.worth import measure_surveyed
@@ -167,6 +168,11 @@ def certify_files(paths: Sequence[Path], asked: Asked, *, engine: Engine, tell: 
             told = files.head
             check_asked_early(told, asked.epsilon, asked.delta)
             spec, known = restrict(asked.spec, told, **asked.restricting), asked.known()
+            work = foresee_work(files, spec, contexts=known, ordered=asked.ordered)
+            if work is not None:
+                check_engine_fits(work, engine=engine.name, card_bytes=card_bytes(engine))
+                if words := foretell_engine(work, engine=engine.name):
+                    say(words, err=True)
             source = as_engine_reads(files, engine.name)
             order = {"ordered": asked.ordered, "shuffle": asked.shuffle}
             surveyed = survey_for(source, spec, engine=engine, contexts=known, **order)

@@ -74,6 +74,17 @@ class Closable(Protocol):
     def close(self) -> None: ...
 
 
+@runtime_checkable
+class CardEngine(Engine, Protocol):
+    """An engine with a memory of its own.
+
+    card_bytes: how much that is; None where it does without.
+    """
+
+    @property
+    def card_bytes(self) -> int | None: ...
+
+
 def count_blocks(n_rows: int) -> int:
     """How many blocks so many rows are."""
     return -(-n_rows // ROWS_PER_BLOCK)

@@ -65,7 +65,10 @@ class _Lane:
             if self._blocks is None:
                 blocks = self._source.blocks(self._stripe.start, self._stripe.stop)
                 self._blocks = iter(zip(self._stripe, blocks, strict=True))
-            return next(self._blocks, None)
+            found = next(self._blocks, None)
+            if found is None:
+                self._blocks = iter(())  # what is used up still holds the last block
+            return found
 
 
 def _own_and_others(left: Iterator[_Lane], lanes: list[_Lane], lock: Lock) -> Iterator[_Lane]:

@@ -17,7 +17,7 @@ from pacbandits.certificate.conventions import EXPERT_STAKES, FIRST_EPSILON, MAX
 from pacbandits.certificate.learning import LearntClass
 from pacbandits.certificate.ledger import Ledger
 from pacbandits.certificate.making import make_certificate
-from pacbandits.certificate.summed.cost import check_engine_fits, foresee_work
+from pacbandits.certificate.summed.cost import card_bytes, check_engine_fits, foresee_work
 from pacbandits.certificate.summed.evidence import SummedEvidence
 from pacbandits.certificate.summed.laying import LaidOut, Surveyed, lay_out, learn_policies, survey_for
 from pacbandits.certificate.summed.limits import LIMITS, Limits
@@ -50,7 +50,7 @@ def certify_source(
     """
     work = foresee_work(source, policies, contexts=contexts, ordered=ordered)
     if work is not None:
-        check_engine_fits(work, engine=engine.name)
+        check_engine_fits(work, engine=engine.name, card_bytes=card_bytes(engine))
     surveyed = survey_for(
         source, policies, engine=engine, contexts=contexts, ordered=ordered, shuffle=shuffle, limits=limits
     )

@@ -26,7 +26,8 @@ from pacbandits.certificate.learning import LearntClass, fewest_to_teach
 from pacbandits.certificate.summed.ledger import MAX_SUM_BYTES
 from pacbandits.certificate.summed.limits import LIMITS
 from pacbandits.compiled import cores
-from pacbandits.engines import ROWS_PER_BLOCK, LogSource, Source
+from pacbandits.engines import ROWS_PER_BLOCK, Engine, LogSource, Source
+from pacbandits.engines.base import CardEngine
 from pacbandits.engines.registry import STREAM, THREADS
 from pacbandits.errors import InputError
 from pacbandits.machine import free_memory_bytes
@@ -288,6 +289,11 @@ def check_engine_fits(
         f"{work.words} by {engine} would take about {spell_bytes(needed)} {where}, and {spell_bytes(room)} are free; "
         f"{_remedy(work, engine, free=math.inf if free is None else free)}"
     )
+
+
+def card_bytes(engine: Engine) -> int | None:
+    """The memory of the card that an engine works on; None where there is none."""
+    return engine.card_bytes if isinstance(engine, CardEngine) else None
 
 
 def check_rows_fit(source: Source, *, free_bytes: int | None = None) -> None:

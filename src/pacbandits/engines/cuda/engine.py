@@ -62,6 +62,11 @@ class CudaEngine:
                 self._remark(self.fallback)
         return self.local.ask(source, question, what=what)
 
+    @property
+    def card_bytes(self) -> int | None:
+        """How much memory the card has; None where nothing is done on one."""
+        return None if self.fallback else int(cupy().cuda.runtime.memGetInfo()[1])
+
     def close(self) -> None:
         """Let go of all that is on the card."""
         self._card.clear()
