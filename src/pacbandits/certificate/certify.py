@@ -214,8 +214,9 @@ def _source(log: object, reading: Reading, *, named: bool) -> Source | None:
 def _by_sums(log: Log, policies: PolicyClass | LearntClass | str, asked: _Asked) -> tuple[Surveyed, LearntClass] | None:
     """A large log read for the first time, and the class; None for a class that needs all rows at once."""
     who, known = Local(THREADS), asked.contexts
-    order = {"ordered": asked.ordered, "shuffle": asked.shuffle}
-    surveyed = survey_for(LogSource(log), policies, engine=who, contexts=known, **order)
+    surveyed = survey_for(
+        LogSource(log), policies, engine=who, contexts=known, ordered=asked.ordered, shuffle=asked.shuffle
+    )
     learnt = learn_policies(surveyed, policies, known)
     return (surveyed, learnt) if can_be_summed(learnt.policies) else None
 

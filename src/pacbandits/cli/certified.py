@@ -174,8 +174,9 @@ def certify_files(paths: Sequence[Path], asked: Asked, *, engine: Engine, tell: 
                 if words := foretell_engine(work, engine=engine.name):
                     say(words, err=True)
             source = as_engine_reads(files, engine.name)
-            order = {"ordered": asked.ordered, "shuffle": asked.shuffle}
-            surveyed = survey_for(source, spec, engine=engine, contexts=known, **order)
+            surveyed = survey_for(
+                source, spec, engine=engine, contexts=known, ordered=asked.ordered, shuffle=asked.shuffle
+            )
             learnt = learn_policies(surveyed, spec, known)
             made = certify_surveyed(
                 surveyed, learnt, engine=engine, epsilon=asked.epsilon, delta=asked.delta, single=asked.single
