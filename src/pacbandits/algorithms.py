@@ -16,6 +16,7 @@ from pacbandits.paper.rage_features import RageFeatures
 from pacbandits.paper.rage_free import RageFree
 from pacbandits.paper.rage_free_features import RageFreeFeatures
 from pacbandits.realizable.algorithm import LinearRage
+from pacbandits.rivals.epoch_greedy import EpochGreedy
 from pacbandits.rivals.per_context import PerContext
 from pacbandits.rivals.planner_sampler import PlannerSampler
 from pacbandits.trials.coda import Coda
@@ -35,6 +36,7 @@ _ALL: tuple[type[Registered[Any]], ...] = (
     RageFreeFeatures,
     PlannerSampler,
     PerContext,
+    EpochGreedy,
 )
 ALGORITHMS: dict[str, type[Registered[Any]]] = {algorithm.name: algorithm for algorithm in _ALL}
 

@@ -30,6 +30,7 @@ PROBLEMS = {
     EVERY_MAP: 0.1,
 }
 DELTA = 0.1
+BUDGET = 500  # of an algorithm that never stops by itself
 
 
 @cache
@@ -75,7 +76,8 @@ CASES, MISFITS = _pairs()
 
 def few_samples(name: str) -> dict[str, Any]:
     """Options that make the first round of an algorithm short, where its proof asks for very many samples."""
-    return {"scale": 0.002} if any(option.name == "scale" for option in options_of(name)) else {}
+    short = {"scale": 0.002, "budget": 300}
+    return {option.name: short[option.name] for option in options_of(name) if option.name in short}
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,7 +112,8 @@ def play(algorithm: Any, problem: Problem, *, seed: int = 0, most: int = 200) ->
 def played(name: str, spec: str) -> Played:
     """A run that tests share; as steps are pure, none of them can spoil it for another."""
     problem = problem_of(spec)
-    return play(make(name, problem, epsilon=PROBLEMS[spec]), problem)
+    budget = {"budget": BUDGET} if any(option.name == "budget" for option in options_of(name)) else {}
+    return play(make(name, problem, epsilon=PROBLEMS[spec], **budget), problem)
 
 
 def first_round(name: str, spec: str, **options: Any) -> tuple[Any, Problem, Any, Plan, Log]:

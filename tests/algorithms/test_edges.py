@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from pacbandits.algorithms import ALGORITHMS, options_of
+from pacbandits.algorithms import ALGORITHMS, options_of, profile_of
 from pacbandits.errors import InputError
 from pacbandits.policies.finite import Finite
 from pacbandits.policies.trivial import Trivial
@@ -126,7 +126,8 @@ def test_awkward_problems_come_to_an_end(name, problem):
     done = run(problem, algorithm=name, epsilon=0.1, delta=0.05, rng=0)
     assert done.stopped == "done"
     assert done.correct
-    assert "except with probability 0.05 the policy is within 0.1 of" in done.guarantee
+    promised = "except with probability 0.05 the policy is within 0.1 of" in done.guarantee
+    assert promised is profile_of(name).proves
 
 
 @pytest.mark.parametrize(("name", "spec"), CASES)

@@ -51,6 +51,7 @@ class Profile:
     samples: how many it takes.
     certifies: whether its answers carry a certificate, and its states a log.
     keeps_state: whether its states can be saved and loaded.
+    proves: whether it stops by itself, with an answer that is proven.
     """
 
     name: str
@@ -61,6 +62,7 @@ class Profile:
     samples: str
     certifies: bool = False
     keeps_state: bool = False
+    proves: bool = True
 
 
 @dataclass(frozen=True, eq=False)

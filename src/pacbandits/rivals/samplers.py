@@ -1,0 +1,90 @@
+"""Ways to play that baselines share: policies drawn at random, tables, and rules over what a model predicts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from pacbandits.arrays import FloatArray, floats
+from pacbandits.checks import entries, number, settle
+from pacbandits.errors import InputError
+from pacbandits.records import Contexts, Policy
+
+
+@dataclass(frozen=True, eq=False)
+class PolicyMixture:
+    """Draw a policy and do as it says, but play no action with less than a smallest probability.
+
+        p(a|c) = (1 − Aμ) Σ_π w_π 1{π(c) = a} + μ
+
+    policies: that are drawn.
+    weights (len(policies),): w, which sum to 1.
+    floor: μ, at most 1/A.
+    """
+
+    policies: tuple[Policy, ...]
+    weights: FloatArray
+    floor: float = 0.0
+
+    def __post_init__(self) -> None:
+        entries(self.policies, name="policies")
+        weights = floats(self.weights, name="weights of policies", shape=(len(self.policies),))
+        if not self.policies or weights.min() < 0 or weights.sum() <= 0:
+            raise InputError("a mixture needs a policy, and weights that are not negative and not all 0")
+        most = 1.0 / self.n_actions
+        settle(self, weights=weights / weights.sum(), floor=number(self.floor, name="floor", least=0.0, most=most))
+
+    @property
+    def n_actions(self) -> int:
+        return self.policies[0].n_actions
+
+    def propensities(self, contexts: Contexts) -> FloatArray:
+        """p(a|c) as (n, A)."""
+        rows = np.arange(len(contexts))
+        out = np.zeros((len(contexts), self.n_actions))
+        for policy, weight in zip(self.policies, self.weights, strict=True):
+            out[rows, policy(contexts)] += weight
+        return floored(out, self.floor)
+
+
+def floored(propensities: FloatArray, floor: float) -> FloatArray:
+    """Propensities (n, A), shrunk so that each action has the least probability μ ≤ 1/A, and summing to 1 exactly."""
+    out = (1.0 - propensities.shape[1] * floor) * propensities + floor
+    return out / out.sum(axis=1, keepdims=True)
+
+
+def even(n_actions: int) -> EvenSampler:
+    """Every action as likely as any other."""
+    return EvenSampler(n_actions)
+
+
+@dataclass(frozen=True)
+class EvenSampler:
+    """Every action as likely as any other, everywhere.
+
+    n_actions: how many there are.
+    """
+
+    n_actions: int
+
+    def propensities(self, contexts: Contexts) -> FloatArray:
+        """1/A as (n, A)."""
+        return np.full((len(contexts), self.n_actions), 1.0 / self.n_actions)
+
+
+@dataclass(frozen=True, eq=False)
+class RuleSampler:
+    """Whatever a function of the contexts says.
+
+    n_actions: how many there are.
+    rule: propensities (n, A) of contexts; pure, and of each context by itself.
+    """
+
+    n_actions: int
+    rule: Callable[[Contexts], FloatArray]
+
+    def propensities(self, contexts: Contexts) -> FloatArray:
+        """p(a|c) as (n, A)."""
+        return self.rule(contexts)
