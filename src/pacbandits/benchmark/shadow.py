@@ -1,0 +1,154 @@
+"""The certificate of a trial that somebody else plays: what would be proven of a rival's log, had it been watched.
+
+A trial of ours looks over the rival's shoulder. It bets on what the rival plays, whose propensities are known before
+they are played, at stakes that suit them, with a reward model of the earlier rows: all that `coda` and `uniform` do for
+themselves. So what the rival lacks, it lacks by what it explores. As with them, a look comes after a third of what seems
+to be missing, between 1/25 and 3/10 of what was seen, at the next end of a round of the rival.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from pacbandits.arrays import FloatArray
+from pacbandits.certificate import Ledger
+from pacbandits.policies.base import PolicyClass
+from pacbandits.progress import Progress
+from pacbandits.records import Contexts, Log, Policy, RewardBounds, Sampler
+from pacbandits.rewards import predict_once
+from pacbandits.trials.exploration import REDESIGN_GROWTH_FACTOR, design_task, explore_with
+from pacbandits.trials.trial import Exploration, Trial, TrialPlan, TrialState, merge
+
+# Of uniform exploration, what stakes are made for where a rival plays an action more rarely: none would suit a policy
+# on actions that are never played, which nothing can prove.
+PRICED_FLOOR_SHARE = 0.01
+
+
+@dataclass(frozen=True, eq=False)
+class _Floored:
+    """A sampler and a little of everything, by which stakes are found.
+
+    sampler: the one that is played.
+    """
+
+    sampler: Sampler
+
+    @property
+    def n_actions(self) -> int:
+        return self.sampler.n_actions
+
+    def propensities(self, contexts: Contexts) -> FloatArray:
+        """p(a|c) as (n, A)."""
+        played = self.sampler.propensities(contexts)
+        return (1.0 - PRICED_FLOOR_SHARE) * played + PRICED_FLOOR_SHARE / self.n_actions
+
+
+@dataclass(frozen=True)
+class Watched(Trial):
+    """A trial whose rounds somebody else plays.
+
+    sampler: what is played next.
+    """
+
+    name = "watched"
+
+    sampler: Sampler | None = field(default=None, kw_only=True)
+
+    def explore(self, state: TrialState, *, progress: Progress | None = None) -> Exploration:
+        """What is played; its price is found anew once the data have grown by half."""
+        assert self.sampler is not None
+        current = state.current
+        if current is not None and current.since > 0 and state.samples < REDESIGN_GROWTH_FACTOR * current.since:
+            return replace(current, sampler=self.sampler)
+        task = design_task(state, state.fitted, epsilon=self.accuracy(state), floor=0.0)
+        return replace(explore_with(state, task, _Floored(self.sampler)), sampler=self.sampler)
+
+
+@dataclass(frozen=True, eq=False)
+class Shadow:
+    """What is proven so far of what somebody else plays.
+
+    trial: that watches.
+    state: after the last look.
+    plan: of the rounds since then: their stake, fixed before the first of them, and how many rows to wait for.
+    waiting: what was played since then.
+    """
+
+    trial: Watched
+    state: TrialState
+    plan: TrialPlan | None = None
+    waiting: tuple[tuple[Sampler, Log], ...] = ()
+
+    @classmethod
+    def started(
+        cls, policies: PolicyClass, contexts: Contexts, *, epsilon: float, delta: float, rewards: RewardBounds
+    ) -> Shadow:
+        """Nothing seen."""
+        trial = Watched(epsilon, delta, rewards=rewards)
+        return cls(trial, trial.start(policies, contexts))
+
+    @property
+    def certified(self) -> bool:
+        """Whether the answer is proven."""
+        return self.state.finished
+
+    @property
+    def leader(self) -> Policy | None:
+        """The best policy by all rows of the last look."""
+        return self.state.leader
+
+    def before(self, sampler: Sampler) -> Shadow:
+        """Told what is played next, before it is."""
+        if self.certified or self.plan is not None:
+            return self
+        return replace(self, plan=replace(self.trial, sampler=sampler).design(self.state))
+
+    def after(self, sampler: Sampler, log: Log) -> Shadow:
+        """Shown what came of it; looks if enough has come."""
+        if self.certified:
+            return self
+        assert self.plan is not None
+        waiting = (*self.waiting, (sampler, log))
+        if sum(one.samples for _, one in waiting) < self.plan.samples:
+            return replace(self, waiting=waiting)
+        return replace(self, state=self._look(self.plan, waiting), plan=None, waiting=())
+
+    def _look(self, plan: TrialPlan, waiting: tuple[tuple[Sampler, Log], ...]) -> TrialState:
+        """The state after rows whose stake the plan has."""
+        state, log = self.state, waiting[0][1]
+        played = state.played
+        for _, later in waiting[1:]:
+            log = log.followed_by(later)
+        for sampler, one in waiting:
+            played = merge(played, sampler, one.samples)
+        log = replace(log, rounds=np.full(len(log), state.round_number))
+        new = predict_once(state.fitted, log.contexts)
+        predictions = new if state.predictions is None else np.concatenate([state.predictions, new])
+        leaders = state.leaders
+        if leaders is not None:
+            leaders = leaders.followed_by(state.leader, state.contexts, size=log.samples)
+        seen = log if state.log is None else state.log.followed_by(log)
+        grown = replace(
+            state,
+            log=seen,
+            predictions=predictions,
+            scales=(*state.scales, plan.scale),
+            leaders=leaders,
+            current=plan.exploration,
+            played=played,
+        )
+        ledger = Ledger.of(seen, predictions)
+        leader = self.trial.choose_leader(grown, ledger)
+        latest, calls = self.trial.certify(grown, ledger, leader)
+        return grown.after(
+            plan,
+            log,
+            policy=latest.policy,
+            finished=latest.certified,
+            oracle_calls=calls + 1,
+            leader=leader,
+            missing=max(latest.threshold - latest.value, 0.0),
+            certificate=latest,
+        )
