@@ -54,8 +54,8 @@ def slope(algorithm, problem, *, runs=4, after=1000):
     return float(np.polyfit(np.log(samples[late]), np.log(mean[late]), 1)[0])
 
 
-def answers(algorithm, problem, *, runs=10):
-    """How many runs end with the best policy."""
+def answers(algorithm, problem, *, runs=10, within=1e-9):
+    """How many runs end with the best policy, or one within so much of it."""
     best = problem.value(problem.best_policy())
     ends = (play(algorithm, problem, seed=seed)[0][-1].policy for seed in range(runs))
-    return sum(problem.value(policy) > best - 1e-9 for policy in ends)
+    return sum(problem.value(policy) >= best - within for policy in ends)
