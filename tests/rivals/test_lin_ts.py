@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -47,6 +48,9 @@ def test_chances_are_whole_shares_of_the_draws_and_change_from_round_to_round():
     tables = [plan.sampler.propensities(problem.population) for plan in plans]
     assert all(np.allclose(40 * table, np.rint(40 * table)) for table in tables)
     assert not np.array_equal(tables[0], tables[1])
+    # By draws of its own, and not by what was learnt alone.
+    later = algorithm.design(replace(states[0], round_number=1)).sampler.propensities(problem.population)
+    assert not np.array_equal(later, tables[0])
     again = algorithm.design(states[0]).sampler.propensities(problem.population)
     assert np.array_equal(again, tables[0])
     other = LinTs(0.1, 0.1, draws=40, budget=200, seed=1)
