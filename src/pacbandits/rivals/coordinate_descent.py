@@ -21,11 +21,11 @@ contextual bandits", ICML 2014, Algorithm 2; it ends, from Q = 0 after 4 log(1/(
 3). Between two calls of the oracle the same steps are taken on the policies that have weight already, as these need no
 call.
 
-A search starts from half of the weights that the last one ended with. Theirs starts from all of them, XX but as steps
-only add, and shrinking takes from all alike, weight that is no longer needed would stay for very long, and measured
-regret was up to twice as large. Policies of next to no weight are left out at the start, so that their number does not
-grow without end; the constraints are checked after that. A cap on calls keeps a round short where the oracle is slow;
-what is left to do then is done in the next round, which goes on from there.
+A search starts from half of the weights that the last one ended with. Theirs starts from all of them, which needs a
+third fewer calls or so; but as steps only add, and shrinking takes from all alike, weight that is no longer needed
+would stay for very long, and measured regret was up to twice as large. Policies of next to no weight are left out at
+the start, so that their number does not grow without end; the constraints are checked after that. A cap on calls keeps
+a round short where the oracle is slow; what is left to do then is done in the next round, which goes on from there.
 """
 
 from __future__ import annotations
