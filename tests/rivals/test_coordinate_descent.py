@@ -72,6 +72,22 @@ def test_steps_by_hand():
     assert [policy.table.tolist() for policy in found.policies] == [[0]]
 
 
+def test_weights_that_have_become_too_dear_are_shrunk():
+    """All weight on the worst policy, as if that had been the best until now."""
+    problem = random_problem(4)
+    seen = seen_evenly(problem, 5000)
+    values = [problem.value(problem.policies.policy(index)) for index in range(25)]
+    worst = problem.policies.policy(int(np.argmin(values)))
+    start = PolicyWeights((worst,), np.ones(1), worst(seen.contexts)[None, :], worst)
+    found = solve(problem.policies, seen, constraint=Constraint(100.0, 0.01), start=start)
+    losses, variances = losses_and_variances(problem.policies, seen, found, floor=0.01)
+    assert 100 * losses[np.argmin(values)] / 2 > 8  # half of it would cost too much
+    table = problem.policies.table.tolist()
+    spent = losses[[table.index(policy.table.tolist()) for policy in found.policies]]
+    assert 100 * (found.weights @ spent) <= 8 * (1 + 1e-9)
+    assert (variances <= (8 + 100 * losses) * (1 + 1e-6)).all()
+
+
 def test_bad_policies_get_less_the_steeper_the_slope():
     problem = random_problem(5)
     seen = seen_evenly(problem, 20_000)
