@@ -19,6 +19,8 @@ from pacbandits.realizable.algorithm import LinearRage
 from pacbandits.rivals.epoch_greedy import EpochGreedy
 from pacbandits.rivals.per_context import PerContext
 from pacbandits.rivals.planner_sampler import PlannerSampler
+from pacbandits.rivals.policy_sets import PolicySets
+from pacbandits.rivals.track_and_stop import TrackAndStop
 from pacbandits.trials.coda import Coda
 from pacbandits.trials.protocol import Algorithm, Profile, Registered, Setting
 from pacbandits.trials.uniform import Uniform
@@ -37,6 +39,8 @@ _ALL: tuple[type[Registered[Any]], ...] = (
     PlannerSampler,
     PerContext,
     EpochGreedy,
+    PolicySets,
+    TrackAndStop,
 )
 ALGORITHMS: dict[str, type[Registered[Any]]] = {algorithm.name: algorithm for algorithm in _ALL}
 
