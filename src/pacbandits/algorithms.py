@@ -19,7 +19,9 @@ from pacbandits.realizable.algorithm import LinearRage
 from pacbandits.rivals.epoch_greedy import EpochGreedy
 from pacbandits.rivals.per_context import PerContext
 from pacbandits.rivals.planner_sampler import PlannerSampler
+from pacbandits.rivals.plas import Plas
 from pacbandits.rivals.policy_sets import PolicySets
+from pacbandits.rivals.proportional_response import ProportionalResponse
 from pacbandits.rivals.track_and_stop import TrackAndStop
 from pacbandits.trials.coda import Coda
 from pacbandits.trials.protocol import Algorithm, Profile, Registered, Setting
@@ -41,6 +43,8 @@ _ALL: tuple[type[Registered[Any]], ...] = (
     EpochGreedy,
     PolicySets,
     TrackAndStop,
+    Plas,
+    ProportionalResponse,
 )
 ALGORITHMS: dict[str, type[Registered[Any]]] = {algorithm.name: algorithm for algorithm in _ALL}
 
