@@ -3,15 +3,16 @@
     in each round, with σ²(c, a) the variance of rewards as estimated so far, at least `floor`:
         A = 2:   play a with probability  σ(c, a) / Σ_b σ(c, b)
         A ≥ 3:   play a with probability  σ²(c, a) / Σ_b σ²(c, b)
-    answer: the policy of the class that maximises  Σ_t m_t(c_t, π(c_t)) + 1{π(c_t) = a_t}(r_t − m_t(c_t, a_t))/p_t(a_t|c_t)
+    answer: the policy that maximises  Σ_t m_t(c_t, π(c_t)) + 1{π(c_t) = a_t}(r_t − m_t(c_t, a_t))/p_t(a_t|c_t)
 
 **Source.** Kato, Okumura, Ishihara and Kitagawa, "Adaptive experimental design for policy learning", 2024: adaptive
 sampling for policy learning. As there, the variance is an estimate of E[r²] less the square of one of E[r], cut from
-below and above, and the predictions m_t know nothing of the round that they are used in. Both estimates are by the
-regression of this package, in the place of any consistent one. While little is known of an action its variance is
-taken to be near the largest there can be, which spares a first phase that plays each action.
+below and above. Both estimates are by the regression of this package, in the place of any consistent one. While little
+is known of an action its variance is taken to be near the largest there can be, which spares a first phase that plays
+each action.
 
-**Tuning.** `floor` is the least that a variance is taken to be; theirs is any small number.
+**Tuning.** `floor` is the least that a variance is taken to be; theirs is any small number. `predictions` says of what
+m_t knows: `past`, earlier rounds alone, as in the paper, or `all`, every round, which learns more of the first ones.
 
 **Guarantees.** The worst expected shortfall of the answer is of the best order in its budget, √(log|Π|/budget) times
 √(Σ_a E σ²(c, a)), and for each single run nothing is proven.
@@ -20,12 +21,13 @@ taken to be near the largest there can be, which spares a first phase that plays
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 
 from pacbandits.arrays import FloatArray
-from pacbandits.checks import positive, settle
+from pacbandits.checks import positive, settle, shown
+from pacbandits.errors import InputError
 from pacbandits.options import About
 from pacbandits.policies.base import PolicyClass
 from pacbandits.records import Chosen, Contexts, Log
@@ -37,6 +39,8 @@ from pacbandits.trials.protocol import Plan, Profile, Setting
 
 DEFAULT_FLOOR = 0.01
 
+Predictions = Literal["all", "past"]
+PredictionsOption = Annotated[Predictions, About("the rounds that predictions in scores know: all, or earlier ones")]
 Floor = Annotated[float, About("the least that the variance of rewards is taken to be", above=0)]
 
 
@@ -68,6 +72,7 @@ class Plas(Budgeted):
     """Play actions the more, the more their rewards vary, and learn the policy at the end.
 
     floor: the least that a variance is taken to be.
+    predictions: the rounds that predictions in scores know.
     """
 
     name: ClassVar[str] = "plas"
@@ -82,10 +87,13 @@ class Plas(Budgeted):
     )
 
     floor: float = field(default=DEFAULT_FLOOR, kw_only=True)
+    predictions: Predictions = field(default="all", kw_only=True)
 
     def __post_init__(self) -> None:
         super().__post_init__()
         settle(self, floor=positive(self.floor, name="floor"))
+        if self.predictions not in ("all", "past"):
+            raise InputError(f"predictions must be all or past, got {shown(self.predictions)}")
 
     @classmethod
     def made_for(
@@ -93,11 +101,12 @@ class Plas(Budgeted):
         setting: Setting,
         *,
         floor: Floor = DEFAULT_FLOOR,
+        predictions: PredictionsOption = "all",
         budget: Budget = DEFAULT_BUDGET,
         growth: Growth = DEFAULT_GROWTH,
     ) -> Plas:
         """The algorithm for this setting."""
-        return cls(**cls.common(setting), floor=floor, budget=budget, growth=growth)
+        return cls(**cls.common(setting), floor=floor, predictions=predictions, budget=budget, growth=growth)
 
     @property
     def largest(self) -> float:
@@ -128,11 +137,7 @@ class Plas(Budgeted):
     def remember(self, state: RivalState, plan: Plan, log: Log, seen: Seen) -> Moments:
         """The scores of the round by the predictions before it, and the fit after it."""
         memory: Moments = state.memory
-        predictions = np.zeros(seen.plays.shape)
-        if memory.mean is not None:
-            predictions = memory.mean.predict(seen.contexts)
-            if self.rewards.in_unit:
-                predictions = np.clip(predictions, 0.0, 1.0)
+        predictions = self._predicted(memory, seen)
         before = len(state.seen.counts)
         scores = seen.doubly_robust(predictions)
         scores[:before] += memory.scores - state.seen.doubly_robust(predictions[:before])
@@ -140,9 +145,18 @@ class Plas(Budgeted):
         square = fit_ridge(replace(seen, sums=seen.squares), coordinates=memory.coordinates)
         return replace(memory, mean=mean, square=square, scores=scores)
 
+    def _predicted(self, memory: Moments, seen: Seen) -> FloatArray:
+        """Mean rewards (n, A) of the seen contexts as fitted, 0 before anything is."""
+        if memory.mean is None:
+            return np.zeros(seen.plays.shape)
+        predictions = memory.mean.predict(seen.contexts)
+        return np.clip(predictions, 0.0, 1.0) if self.rewards.in_unit else predictions
+
     def recommend(self, state: RivalState, seen: Seen, memory: Any) -> tuple[Chosen, int]:
-        """The policy of largest value by these scores."""
-        return state.policies.argmax(seen.contexts, memory.scores), 1
+        """The policy of largest value by the scores."""
+        past = self.predictions == "past"
+        scores = memory.scores if past else seen.doubly_robust(self._predicted(memory, seen))
+        return state.policies.argmax(seen.contexts, scores), 1
 
     def promise(self, state: RivalState) -> str:
         """Nothing."""

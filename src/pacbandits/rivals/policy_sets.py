@@ -16,8 +16,8 @@ sequence needs of the past (r̂, the mean around which squares are taken, the be
 predictable as it has to be. Ends once reached are kept, as all ends hold at once.
 
 **Tuning.** `sequence` is `lil`, the stitched boundary that the paper's theory is about, or `plug-in`, the empirical
-Bernstein sequence of its simulations (bets cut at 1/2, as suggested). `reach` is k as a share of the number of actions;
-1/2 is the suggested half of the largest weight, and 0 is weighting by 1/h alone.
+Bernstein sequence of its simulations (bets cut at 1/2, as suggested). `truncation` is C of k = A/C, the largest weight
+where all actions are alike over C; 2 is the suggested one, and a large one comes to weighting by 1/h alone.
 
 **Guarantees.** At all times at once, except with probability δ, the best policy is in S; so the answer is within ε.
 """
@@ -30,7 +30,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 import numpy as np
 
 from pacbandits.arrays import BoolArray, FloatArray, IntArray
-from pacbandits.checks import number, settle, shown
+from pacbandits.checks import positive, settle, shown
 from pacbandits.confidence import check_delta, check_epsilon
 from pacbandits.errors import InputError
 from pacbandits.options import About
@@ -45,13 +45,13 @@ from pacbandits.trials.protocol import Plan, Profile, Setting
 
 MOST_POLICIES = 100_000
 DEFAULT_SEQUENCE = "plug-in"
-DEFAULT_REACH = 0.5
+DEFAULT_TRUNCATION = 2.0
 LARGEST_BET = 0.5
 PRIOR_VARIANCE = 0.25
 
 Sequence = Literal["lil", "plug-in"]
 SequenceOption = Annotated[Sequence, About("the boundary: stitched (iterated logarithm), or predictable plug-in")]
-Reach = Annotated[float, About("k, how far outcomes may go below 0, as a share of the number of actions", least=0)]
+Truncation = Annotated[float, About("C, where outcomes may go below 0 by k = A/C", above=0)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -207,7 +207,7 @@ def _summed(
     first, second = told.copy(), told**2
     first[each, log.actions] = outcomes
     second[each, log.actions] = outcomes**2
-    return tuple(sum_by_id(where, repeats[:, None] * part, n=n) for part in (first, second))  # type: ignore[return-value]
+    return sum_by_id(where, repeats[:, None] * first, n=n), sum_by_id(where, repeats[:, None] * second, n=n)
 
 
 def policy_set(
@@ -217,7 +217,7 @@ def policy_set(
     delta: float,
     epsilon: float = 0.0,
     sequence: Sequence = DEFAULT_SEQUENCE,
-    reach: float = DEFAULT_REACH,
+    truncation: float = DEFAULT_TRUNCATION,
 ) -> tuple[PolicySet, int | None]:
     """The policy set after any log, and after how many interactions it would have stopped; None if it would not have.
 
@@ -233,7 +233,8 @@ def policy_set(
     if log.rewards.min() < 0 or log.rewards.max() > 1:
         raise InputError("a policy set needs rewards in [0, 1]; rescale them")
     coordinates = Coordinates.of(log.contexts)
-    known = PolicySet.nothing(len(listed), reach=reach * listed.n_actions)
+    reach = listed.n_actions / positive(truncation, name="truncation")
+    known = PolicySet.nothing(len(listed), reach=reach)
     seen = Seen.nothing(log.contexts, n_actions=listed.n_actions)
     stopped: int | None = None
     for round_number in np.unique(log.rounds):
@@ -268,7 +269,7 @@ class PolicySets(Rival):
     """Play all actions alike until the confidence sequences of policies' values tell the best from the rest.
 
     sequence: which of the two kinds.
-    reach: k, as a share of the number of actions.
+    truncation: C, where k = A/C.
     """
 
     name: ClassVar[str] = "policy-sets"
@@ -282,13 +283,13 @@ class PolicySets(Rival):
     )
 
     sequence: Sequence = field(default=DEFAULT_SEQUENCE, kw_only=True)
-    reach: float = field(default=DEFAULT_REACH, kw_only=True)
+    truncation: float = field(default=DEFAULT_TRUNCATION, kw_only=True)
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.sequence not in ("lil", "plug-in"):
             raise InputError(f"sequence must be lil or plug-in, got {shown(self.sequence)}")
-        settle(self, reach=number(self.reach, name="reach", least=0.0))
+        settle(self, truncation=positive(self.truncation, name="truncation"))
         if not self.rewards.in_unit:
             raise InputError(f"{self.name} needs rewards in [0, 1], as its confidence sequences do; rescale them")
 
@@ -298,16 +299,16 @@ class PolicySets(Rival):
         setting: Setting,
         *,
         sequence: SequenceOption = DEFAULT_SEQUENCE,
-        reach: Reach = DEFAULT_REACH,
+        truncation: Truncation = DEFAULT_TRUNCATION,
         growth: Growth = DEFAULT_GROWTH,
     ) -> PolicySets:
         """The algorithm for this setting."""
-        return cls(**cls.common(setting), sequence=sequence, reach=reach, growth=growth)
+        return cls(**cls.common(setting), sequence=sequence, truncation=truncation, growth=growth)
 
     def first_memory(self, policies: PolicyClass, contexts: Contexts) -> Known:
         """Nothing is known; raises unless the policies can be listed."""
         listed = check_listed(policies, name=self.name, most=MOST_POLICIES)
-        nothing = PolicySet.nothing(len(listed), reach=self.reach * listed.n_actions)
+        nothing = PolicySet.nothing(len(listed), reach=listed.n_actions / self.truncation)
         return Known(Coordinates.of(contexts), nothing)
 
     def play(self, state: RivalState) -> Play:

@@ -205,7 +205,9 @@ class ListedMixture:
         start = stop - sizes[context, action]
         before = np.where(start > 0, ends[context, np.maximum(start - 1, 0)], 0.0)
         target = before + rng.random(len(row)) * (ends[context, stop - 1] - before)
-        flat = (ends + 2.0 * np.arange(m)[:, None]).ravel()  # rows of totals one after the other, rising throughout
+        flat: FloatArray = (ends + 2.0 * np.arange(m, dtype=np.float64)[:, None]).reshape(
+            -1
+        )  # rows of totals one after the other, rising throughout
         place = np.searchsorted(flat, target + 2.0 * context, side="right") - k * context
         arm = order[context, np.clip(place, start, stop - 1)]
         plays, sums = (np.bincount(arm, weights=each, minlength=k) for each in (None, log.rewards[row]))
