@@ -26,9 +26,13 @@ from pacbandits.rivals.lin_ts import LinTs
 from pacbandits.rivals.lin_ucb import LinUcb
 from pacbandits.rivals.per_context import PerContext
 from pacbandits.rivals.planner_sampler import PlannerSampler
+from pacbandits.rivals.plas import Plas
 from pacbandits.rivals.policy_elimination import PolicyElimination
+from pacbandits.rivals.policy_sets import PolicySets
+from pacbandits.rivals.proportional_response import ProportionalResponse
 from pacbandits.rivals.randomized_ucb import RandomizedUcb
 from pacbandits.rivals.squarecb import SquareCb
+from pacbandits.rivals.track_and_stop import TrackAndStop
 from pacbandits.trials.coda import Coda
 from pacbandits.trials.protocol import Algorithm, Profile, Registered, Setting
 from pacbandits.trials.uniform import Uniform
@@ -57,6 +61,10 @@ _ALL: tuple[type[Registered[Any]], ...] = (
     Iltcb,
     AdaCb,
     SquareCb,
+    PolicySets,
+    TrackAndStop,
+    Plas,
+    ProportionalResponse,
 )
 ALGORITHMS: dict[str, type[Registered[Any]]] = {algorithm.name: algorithm for algorithm in _ALL}
 
