@@ -19,6 +19,7 @@ from pacbandits.realizable.algorithm import LinearRage
 from pacbandits.rivals.epoch_greedy import EpochGreedy
 from pacbandits.rivals.per_context import PerContext
 from pacbandits.rivals.planner_sampler import PlannerSampler
+from pacbandits.rivals.vowpal import Vowpal
 from pacbandits.trials.coda import Coda
 from pacbandits.trials.protocol import Algorithm, Profile, Registered, Setting
 from pacbandits.trials.uniform import Uniform
@@ -37,6 +38,7 @@ _ALL: tuple[type[Registered[Any]], ...] = (
     PlannerSampler,
     PerContext,
     EpochGreedy,
+    Vowpal,
 )
 ALGORITHMS: dict[str, type[Registered[Any]]] = {algorithm.name: algorithm for algorithm in _ALL}
 
