@@ -24,9 +24,10 @@ regressed (`mtr`, or `ips` and `dr`, which squarecb and regcb do not take), `cov
 `gamma_exponent`, `mellowness`, `share` (`--epsilon`). `--cover` and `--first` have none: 4 policies are the least that
 Bietti, Agarwal and Langford try, and 1,000 interactions a tenth of the budget.
 
-**Answer.** Vowpal Wabbit learns costs, not a policy of the class: the answer is the policy of the class that is best by
-these (`answer=class`), or the one that takes the action of least cost everywhere, which need not be of the class
-(`answer=greedy`). Of the policies of cover, the first is read, which is the one that regresses costs.
+**Answer.** Vowpal Wabbit learns costs, not a policy of the class. The answer is the policy of the class that is best by
+these (`answer=class`), or by these corrected where a line does not fit, m + (r − m)/p (`answer=robust`); or the one
+that takes the action of least cost everywhere, which need not be of the class (`answer=greedy`). Of the policies of
+cover the first is read, which is the one that regresses costs.
 
 **Guarantees.** None of the program; the papers bound regret, for a class of regressions that holds the truth or for one
 of policies.
@@ -55,18 +56,20 @@ from pacbandits.trials.protocol import Plan, Profile, Setting
 
 Exploration = Literal["cover", "cover-nu", "squarecb", "regcb", "regcbopt", "first", "epsilon"]
 Regression = Literal["mtr", "ips", "dr"]
-AnswerFrom = Literal["class", "greedy"]
+AnswerFrom = Literal["class", "robust", "greedy"]
 
 EXPLORATIONS = ("cover", "cover-nu", "squarecb", "regcb", "regcbopt", "first", "epsilon")
 REGRESSIONS = ("mtr", "ips", "dr")
-ANSWERS = ("class", "greedy")
+ANSWERS = ("class", "robust", "greedy")
 _NEEDS_MTR = ("squarecb", "regcb", "regcbopt")
 _PLACES_FOR_A_WEIGHT = 32
 _LEAST_BITS, _MOST_BITS = 18, 24  # of the table of weights; 18 is Vowpal Wabbit's own
 
 Explore = Annotated[Exploration, About("how it explores")]
 CbType = Annotated[Regression, About("how costs are regressed")]
-AnswerName = Annotated[AnswerFrom, About("the best of the class by what it has learnt, or what it would play itself")]
+AnswerName = Annotated[
+    AnswerFrom, About("the best of the class by learnt costs, or these corrected; or what it would play")
+]
 Cover = Annotated[int, About("how many policies cover keeps", least=1)]
 Psi = Annotated[float, About("how much cover wants its policies to differ", above=0)]
 GammaScale = Annotated[float, About("γ of squarecb is this times t to the exponent", above=0)]
@@ -123,7 +126,7 @@ class Vowpal(Budgeted):
     """Vowpal Wabbit.
 
     explore: how it explores.
-    answer: the best of the class by what it has learnt, or what it would play itself.
+    answer: the best of the class by learnt costs, the same by corrected ones, or what it would play itself.
     cb_type: how costs are regressed.
     cover, psi: of cover, how many policies and how much they should differ.
     gamma_scale, gamma_exponent: of squarecb, γ = scale · t^exponent.
@@ -241,8 +244,10 @@ class Vowpal(Budgeted):
         return Play(state.memory)
 
     def recommend(self, state: RivalState, seen: Seen, memory: Any) -> tuple[Chosen, int]:
-        """The policy of the class that is best by the learnt costs, or the greedy one."""
+        """The policy of the class that is best by the learnt costs, corrected or not, or the greedy one."""
         costs: Costs = memory.costs
         if self.answer == "greedy":
             return costs.greedy(seen.contexts), 0
+        if self.answer == "robust":
+            return state.policies.argmax(seen.contexts, seen.doubly_robust(-costs(seen.contexts))), 1
         return best_by_model(state.policies, seen, -costs(seen.contexts))

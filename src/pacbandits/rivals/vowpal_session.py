@@ -73,9 +73,13 @@ class Session:
         """Teach it the rows of a log one by one, in random order; a cost is the reward with its sign turned."""
         first, which = log.contexts.distinct()
         written = list(self._lines.written(log.contexts.take(first)))
-        contexts, actions = which.tolist(), log.actions.tolist()
+        contexts: list[int] = which.tolist()
+        actions: list[int] = log.actions.tolist()
         costs, probabilities = (-log.rewards).tolist(), log.played_propensities.tolist()
-        for row in rng.permutation(np.repeat(np.arange(len(log)), log.repeats)).tolist():
+        # Sorted first, so that it does not matter in what order a log has its rows.
+        rows = np.lexsort((log.played_propensities, log.rewards, log.actions, which))
+        order: list[int] = rng.permutation(np.repeat(rows, log.repeats[rows])).tolist()
+        for row in order:
             lines = written[contexts[row]].copy()
             played = 1 + actions[row]
             lines[played] = f"{actions[row]}:{costs[row]:.9g}:{probabilities[row]:.9g} {lines[played]}"
