@@ -21,8 +21,8 @@ place: of `--cover`, 2^18 places would leave 2^14 for each policy.
 
 **Tuning.** Each knob is Vowpal Wabbit's, with its default: `rate` is `--learning_rate`, `cb_type` how costs are
 regressed (`mtr`, or `ips` and `dr`, which squarecb and regcb do not take), `cover` and `psi`, `gamma_scale` and
-`gamma_exponent`, `mellowness`, `share` (`--epsilon`). `--cover` and `--first` have none: 4 policies are the least that
-Bietti, Agarwal and Langford try, and 1,000 interactions a tenth of the budget.
+`gamma_exponent`, `mellowness`, `share` (`--epsilon`). `--cover` and `--first` have none: 4 policies, and 1,000
+interactions, a tenth of the default budget, are choices made here.
 
 **Answer.** Vowpal Wabbit learns costs, not a policy of the class. The answer is the policy of the class that is best by
 these (`answer=class`), or by these corrected where a line does not fit, m + (r − m)/p (`answer=robust`); or the one
