@@ -33,6 +33,7 @@ from pacbandits.rivals.proportional_response import ProportionalResponse
 from pacbandits.rivals.randomized_ucb import RandomizedUcb
 from pacbandits.rivals.squarecb import SquareCb
 from pacbandits.rivals.track_and_stop import TrackAndStop
+from pacbandits.rivals.vowpal import Vowpal
 from pacbandits.trials.coda import Coda
 from pacbandits.trials.protocol import Algorithm, Profile, Registered, Setting
 from pacbandits.trials.uniform import Uniform
@@ -65,6 +66,7 @@ _ALL: tuple[type[Registered[Any]], ...] = (
     TrackAndStop,
     Plas,
     ProportionalResponse,
+    Vowpal,
 )
 ALGORITHMS: dict[str, type[Registered[Any]]] = {algorithm.name: algorithm for algorithm in _ALL}
 

@@ -64,9 +64,19 @@ def refusal(name: str, problem: Problem) -> str:
     return ""
 
 
+def _lacking() -> dict[str, str]:
+    """What each algorithm says that needs a package which is not installed."""
+    said = {name: refusal(name, problem_of(next(iter(PROBLEMS)))) for name in ALGORITHMS}
+    return {name: words for name, words in said.items() if "pip install" in words}
+
+
+LACKING = _lacking()
+NAMES = tuple(name for name in ALGORITHMS if name not in LACKING)
+
+
 def _pairs() -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
     """Algorithms and problems that fit, and those that do not."""
-    every = [(name, spec) for name in ALGORITHMS for spec in PROBLEMS]
+    every = [(name, spec) for name in NAMES for spec in PROBLEMS]
     misfits = [(name, spec) for name, spec in every if refusal(name, problem_of(spec))]
     return [pair for pair in every if pair not in misfits], misfits
 
@@ -138,6 +148,6 @@ def image(value: Any) -> Any:
         return {name: image(part) for name, part in value.items()}
     if isinstance(value, tuple | list):
         return [image(part) for part in value]
-    if value is None or isinstance(value, bool | int | float | str | np.generic):
+    if value is None or isinstance(value, bool | int | float | str | bytes | np.generic):
         return value
     return type(value).__name__
