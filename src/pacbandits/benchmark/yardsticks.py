@@ -62,6 +62,7 @@ class Stopped:
     stopped: how many of them stop.
     wrong: how many of them with a policy further than ε from the best.
     error: the share of wrong ones among all runs, exact.
+    times: when each run stops, infinite where it does not.
     """
 
     samples: Estimate
@@ -69,6 +70,7 @@ class Stopped:
     stopped: int
     wrong: int
     error: Estimate
+    times: tuple[float, ...]
 
     def to_json(self) -> dict[str, Any]:
         """As what JSON knows."""
@@ -172,7 +174,7 @@ def _stopped(rows: Sequence[Row], ends: Sequence[tuple[int | None, float | None]
     times = [math.inf if at is None else float(at) for at, _ in ends]
     wrong = sum(1 for (_, gap), row in zip(ends, rows, strict=True) if gap is not None and not within(gap, row.epsilon))
     stopped = sum(1 for time in times if math.isfinite(time))
-    return Stopped(median_interval(times), len(rows), stopped, wrong, share_interval(wrong, len(rows)))
+    return Stopped(median_interval(times), len(rows), stopped, wrong, share_interval(wrong, len(rows)), tuple(times))
 
 
 def regret_at(row: Row, samples: float) -> float:
