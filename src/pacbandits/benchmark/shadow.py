@@ -2,8 +2,8 @@
 
 A trial of ours looks over the rival's shoulder. It bets on what the rival plays, whose propensities are known before
 they are played, at stakes that suit them, with a reward model of the earlier rows: all that `coda` and `uniform` do for
-themselves. So what the rival lacks, it lacks by what it explores. As with them, a look comes after a third of what seems
-to be missing, between 1/25 and 3/10 of what was seen, at the next end of a round of the rival.
+themselves. So what the rival lacks, it lacks by what it explores. As with them, a look comes after a third of what
+seems to be missing, between 1/25 and 3/10 of what was seen, at the next end of a round of the rival.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ class Suite:
     seeds: int
 
     def tasks(self) -> tuple[Task, ...]:
-        """All runs, case by case; a seed of all entries before the next, so that what is there early can be compared."""
+        """All runs, case by case, all entries with one seed before the next: so what is there early can be compared."""
         return tuple(
             Task(self.name, case, entry, seed)
             for case in self.cases
