@@ -74,7 +74,7 @@ def run_suite(
 ) -> Tally:
     """Play what a folder lacks of a suite; what was done is kept also when this is interrupted.
 
-    jobs: how many processes play at once.
+    jobs: how many processes play at once; 0 for this one itself.
     command: as it was typed, for the record.
     fresh: forget what the folder holds.
     watch: is told how far it is.
@@ -159,7 +159,12 @@ class _Playing:
     def go_on(self, processes: int) -> None:
         """Play what is left."""
         self._tell()
-        playing = each(do, None, self._jobs(), processes=processes, jobs_per_process=RUNS_PER_PROCESS, lost=self._lost)
+        jobs = self._jobs()
+        playing = (
+            each(do, None, jobs, processes=processes, jobs_per_process=RUNS_PER_PROCESS, lost=self._lost)
+            if processes
+            else (do(None, job) for job in jobs)
+        )
         with closing(playing) as coming:
             for one in coming:
                 self.memory_bytes = max(one.memory_bytes or 0, self.memory_bytes or 0) or None
