@@ -11,6 +11,7 @@ from pacbandits.benchmark.facts import Facts, find_facts
 from pacbandits.benchmark.playing import make_player, play
 from pacbandits.benchmark.results import Failure, Misfit
 from pacbandits.benchmark.rows import Row
+from pacbandits.compiled import using_cores
 from pacbandits.errors import InputError, one_line
 
 Job = Task | Case
@@ -31,7 +32,8 @@ class Done:
 def do(_: None, job: Job) -> Done:
     """A job, in a process of its own; nothing is raised, so that the others go on."""
     try:
-        result = find_facts(job) if isinstance(job, Case) else _played(job)
+        with using_cores(1):
+            result = find_facts(job) if isinstance(job, Case) else _played(job)
     except Exception as error:
         result = failure_of(job, traceback.format_exception_only(error)[-1])
     return Done(result, _peak_memory_bytes())

@@ -31,7 +31,7 @@ from pacbandits.fields import Fields, Json
 from pacbandits.json_files import json_text, read_json
 from pacbandits.records.files import naming
 from pacbandits.trials.disk import PART, Disk, put_whole
-from pacbandits.trials.locks import held_alone
+from pacbandits.trials.locks import LOCK_PATIENCE_SECONDS, held_alone
 
 RUNS, PARTS, SUITE, FACTS = "runs.parquet", "parts", "suite.json", "facts.json"
 MISFITS, FAILED, LOCK = "misfits.json", "failed.json", "bench.lock"
@@ -84,10 +84,12 @@ class Results:
 
     path: where it is.
     disk: what writes to it.
+    patience_seconds: for how long one waits when another command uses it.
     """
 
     path: Path
     disk: Disk = field(default_factory=Disk)
+    patience_seconds: float = LOCK_PATIENCE_SECONDS
 
     @classmethod
     def at(cls, folder: str | Path) -> Results:
@@ -100,8 +102,8 @@ class Results:
         try:
             self._check_ours()
             (self.path / PARTS).mkdir(parents=True, exist_ok=True)
-            holding = held_alone(self.path / LOCK, in_use="another command plays a benchmark into it")
-            with holding:
+            words = "another command plays a benchmark into it"
+            with held_alone(self.path / LOCK, patience_seconds=self.patience_seconds, in_use=words):
                 for place in (self.path, self.path / PARTS):  # what a command that was killed has begun to write
                     for one in [one for one in place.iterdir() if PART.fullmatch(one.name)]:
                         self.disk.remove(one)

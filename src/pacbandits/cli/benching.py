@@ -132,9 +132,8 @@ def _tell(suite: Suite, folder: Results, tally: Tally, *, as_json: bool) -> None
         print_json({"suite": suite.name, **counts, "runs": [one.to_json() for one in done], **lacking, "next": report})
         return
     show(played_table(done, misfits=tally.misfits, failures=tally.failures))
-    say(
-        f"\n{tally.done:,} of {tally.wanted:,} runs are there, {tally.played:,} of them new.\n{report} makes tables of them"
-    )
+    say(f"\n{tally.done:,} of {tally.wanted:,} runs are there, {tally.played:,} of them new.")
+    say(f"For tables and figures: {report}")
 
 
 def _typed(out: Path) -> str:
