@@ -31,6 +31,7 @@ from pacbandits.benchmark.running import run_suite
 from pacbandits.engines import processes
 from pacbandits.errors import InputError
 from tests.benchmark.cases import EASY, MANY, REFUSED, TINY, timeless
+from tests.engines.jobs import die
 
 ROOT = Path(__file__).parents[2]
 ONE = replace(TINY, cases=(EASY,), entries=TINY.entries[:1], seeds=3)
@@ -38,12 +39,9 @@ ONE = replace(TINY, cases=(EASY,), entries=TINY.entries[:1], seeds=3)
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
-    """The suite, played by two processes that are replaced after six jobs."""
+    """The suite, played by two processes."""
     folder = tmp_path_factory.mktemp("whole") / "results"
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(running, "RUNS_PER_PROCESS", 6)
-        tally = run_suite(TINY, Results.at(folder), jobs=2, command="pacbandits bench tiny")
-    return folder, tally
+    return folder, run_suite(TINY, Results.at(folder), jobs=2, command="pacbandits bench tiny")
 
 
 @pytest.fixture
@@ -158,20 +156,22 @@ def test_an_interruption_keeps_what_was_played(tmp_path):
 
 def test_a_process_that_is_killed_costs_one_run(tmp_path, monkeypatch):
     started, start = [], subprocess.Popen
-    monkeypatch.setattr(processes.subprocess, "Popen", lambda *a, **o: started.append(start(*a, **o)) or started[-1])
-    results = Results.at(tmp_path)
 
-    def kill(tally):
-        if tally.played == 1 and len(started) == 1:
+    def start_and_kill_the_first(*arguments, **options):
+        started.append(start(*arguments, **options))
+        if len(started) == 1:
             os.kill(started[0].pid, signal.SIGKILL)
+        return started[-1]
 
-    tally = run_suite(replace(ONE, seeds=20), results, jobs=1, watch=kill)
-    (failed,) = tally.failures
-    assert failed.words == "its process was killed; is memory short?"
-    assert (tally.done, len(started)) == (19 if failed.algorithm else 20, 2)
-    assert run_suite(replace(ONE, seeds=20), results, jobs=0).complete
+    monkeypatch.setattr(processes.subprocess, "Popen", start_and_kill_the_first)
+    results = Results.at(tmp_path)
+    tally = run_suite(ONE, results, jobs=1)
+    assert tally.failures == (Failure("tiny", "easy", "uniform", 0, "its process was killed; is memory short?"),)
+    assert (tally.done, len(started)) == (2, 2)
+    assert read_failures(tmp_path) == list(tally.failures)
+    assert run_suite(ONE, results, jobs=0).played == 1
     assert read_failures(tmp_path) == []
-    assert timeless(read_rows(tmp_path)[:3]) == timeless([play(task) for task in ONE.tasks()])
+    assert timeless(read_rows(tmp_path)) == timeless([play(task) for task in ONE.tasks()])
 
 
 PLAYS = """
@@ -212,10 +212,6 @@ def test_processes_that_die_again_and_again_end_the_command(tmp_path, monkeypatc
         run_suite(ONE, Results.at(tmp_path), jobs=1)
 
 
-def die(_, job):
-    os._exit(9)
-
-
 def test_runs_of_another_version_or_another_case_by_that_name_are_refused(copied):
     changed = replace(TINY, cases=(replace(EASY, epsilon=0.2), MANY))
     with pytest.raises(InputError, match="holds runs of another case by the name 'easy' than the suite 'tiny' has now"):
@@ -224,6 +220,8 @@ def test_runs_of_another_version_or_another_case_by_that_name_are_refused(copied
     with pytest.raises(InputError, match="another entry by the name 'uniform'"):
         run_suite(renamed, copied, jobs=0)
     keep(copied, [replace(row, version="0.0.1") for row in read_rows(copied.path)])
-    with pytest.raises(InputError, match=r"holds runs of version 0\.0\.1, and this is .*; take another folder, or"):
+    with pytest.raises(
+        InputError, match=r"holds runs of version 0\.0\.1, and this is .*; take another folder, or .* fresh=True"
+    ):
         run_suite(TINY, copied, jobs=0)
     assert run_suite(replace(changed, cases=changed.cases[:1]), copied, jobs=0, fresh=True).complete

@@ -28,3 +28,8 @@ def do(shared, job):
         time.sleep(job[1])
         Path(job[0]).unlink()
     return shared + job if isinstance(job, int) else job
+
+
+def die(shared, job):
+    """End before any answer."""
+    os._exit(9)

@@ -15,7 +15,7 @@ from __future__ import annotations
 import secrets
 import shutil
 from collections.abc import Callable, Generator, Iterable, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -99,25 +99,26 @@ class Results:
     @contextmanager
     def held(self) -> Generator[None]:
         """Keep other commands from the folder, which is made unless it is there; a sentence where others use it."""
-        try:
-            self._check_ours()
-            (self.path / PARTS).mkdir(parents=True, exist_ok=True)
-            words = "another command plays a benchmark into it"
-            with held_alone(self.path / LOCK, patience_seconds=self.patience_seconds, in_use=words):
+        with ExitStack() as stack:
+            with self._attempt():
+                self._check_ours()
+                (self.path / PARTS).mkdir(parents=True, exist_ok=True)
+                words = "another command plays a benchmark into it"
+                lock = held_alone(self.path / LOCK, patience_seconds=self.patience_seconds, in_use=words)
+                stack.enter_context(lock)
                 for place in (self.path, self.path / PARTS):  # what a command that was killed has begun to write
                     for one in [one for one in place.iterdir() if PART.fullmatch(one.name)]:
                         self.disk.remove(one)
-                yield
-        except OSError as error:
-            raise InputError(f"cannot write to {self.path}: {error.strerror or error}") from None
+            yield
 
     def empty(self) -> None:
         """Remove all results; the folder must be held."""
-        for name in OWN:
-            if name not in (PARTS, LOCK):
-                self.disk.remove(self.path / name)
-        shutil.rmtree(self.path / PARTS)
-        (self.path / PARTS).mkdir()
+        with self._attempt():
+            for name in OWN:
+                if name not in (PARTS, LOCK):
+                    self.disk.remove(self.path / name)
+            shutil.rmtree(self.path / PARTS)
+            (self.path / PARTS).mkdir()
 
     def table(self) -> Any:
         """All rows, as an Arrow table; also while a command adds to them."""
@@ -133,17 +134,17 @@ class Results:
     def add(self, rows: Sequence[Row]) -> None:
         """Keep some more rows."""
         if rows:
-            name = f"{secrets.token_hex(8)}.parquet"
-            put_whole(self.disk, self.path / PARTS / name, bytes_of(table_of(rows)))
+            self._put(f"{PARTS}/{secrets.token_hex(8)}.parquet", bytes_of(table_of(rows)))
 
     def compact(self) -> None:
         """Put all rows into one file; the folder must be held."""
         parts = self._parts()
         if parts:
-            put_whole(self.disk, self.path / RUNS, bytes_of(self.table()))
-            self.disk.flush_folder(self.path)
-            for path in parts:
-                self.disk.remove(path)
+            self._put(RUNS, bytes_of(self.table()))
+            with self._attempt():
+                self.disk.flush_folder(self.path)
+                for path in parts:
+                    self.disk.remove(path)
 
     def describe(self, description: Description) -> None:
         """Write suite.json."""
@@ -161,8 +162,19 @@ class Results:
         """Write failed.json."""
         self._put(FAILED, {"failed": sorted(map(asdict, failures), key=_by_name)})
 
-    def _put(self, name: str, value: Json) -> None:
-        put_whole(self.disk, self.path / name, (json_text(value, indent=2) + "\n").encode())
+    def _put(self, name: str, value: Json | bytes) -> None:
+        """Replace a file as a whole."""
+        data = value if isinstance(value, bytes) else (json_text(value, indent=2) + "\n").encode()
+        with self._attempt():
+            put_whole(self.disk, self.path / name, data)
+
+    @contextmanager
+    def _attempt(self) -> Generator[None]:
+        """Say in a sentence what the system will not let one do."""
+        try:
+            yield
+        except OSError as error:
+            raise InputError(f"cannot write to {self.path}: {error.strerror or error}") from None
 
     def _parts(self) -> list[Path]:
         return sorted((self.path / PARTS).glob("*.parquet"))
