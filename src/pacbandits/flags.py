@@ -13,13 +13,13 @@ from contextvars import ContextVar
 
 # What Python calls them otherwise than by the same name with underscores, and those that take no value.
 _ARGUMENTS = {"actions": "n_actions"}
-_SWITCHES = ("clip", "ordered", "shuffle", "single", "batched")
+_SWITCHES = ("clip", "ordered", "shuffle", "single", "batched", "fresh")
 _OPTIONS = (
     *("action", "reward", "propensity", "split", "reward-range", "time", "unit", "features", "without", "actions"),
     *("least-propensity", "position", "contexts", "epsilon", "delta", "policies", "smallest-leaf", "cost", "max-cost"),
     *("max-share", "max-treated", "never", "control", "draw", "draws", "dialect", "column", "seed"),
     *("baseline", "spread", "variation", "effect", "share", "scenarios", "traffic", "delay", "budget"),
-    *("database", "head", "port", "workers", "scheduler", "engine"),
+    *("database", "head", "port", "workers", "scheduler", "engine", "jobs", "seeds"),
 )
 _NAMES = "|".join(sorted((*_OPTIONS, *_SWITCHES), key=len, reverse=True))
 _START = r"(?<![\w'\"-])--"
