@@ -58,7 +58,7 @@ class Course:
         self.points.append(state.samples)
         self.gaps.append(self.gap(state.policy))
         self.regrets.append(self.regret)
-        if self.certified:
+        if self.certified or leader is not None:
             self.leader_gaps.append(self.gaps[-1] if leader is None else self.gap(leader))
 
     @contextmanager
