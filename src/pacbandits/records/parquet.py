@@ -353,7 +353,7 @@ def _write(table: Any, place: str | Path | BytesIO, size: Callable[[], int]) -> 
     """Write a table, and again without compression where `read` would refuse what the first try unpacks to."""
     pq.write_table(table, place)
     row = max(NUMBER_BYTES * _width(table.schema), ROW_BYTES)
-    if row * table.num_rows > max_unpacked_bytes(size()):
+    if max(row * table.num_rows, table.nbytes) > max_unpacked_bytes(size()):
         if isinstance(place, BytesIO):
             place.seek(0)
             place.truncate()

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import errno
 import os
+import re
+import secrets
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 # None of these exists everywhere. A link by the name of a file is never followed, and a pipe never waited for.
 NO_LINK = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 FILE_MODE = 0o666  # less what the user's mask takes away
+
+PART = re.compile(r"\.pacbandits-[0-9a-f]{16}\.part")  # the names of files that are not whole yet
 
 
 class Disk:
@@ -57,3 +62,20 @@ class Disk:
                 raise
         finally:
             os.close(file)
+
+
+def put_whole(disk: Disk, path: Path, data: bytes) -> None:
+    """Give a file these contents at once, so that its name stands for the old ones or the new ones."""
+    part = path.parent / f".pacbandits-{secrets.token_hex(8)}.part"
+    file = disk.create(part)
+    try:
+        try:
+            disk.write(file, data)
+            disk.flush(file)
+        finally:
+            disk.close(file)
+        disk.rename(part, path)
+    except BaseException:
+        with suppress(OSError):
+            disk.remove(part)
+        raise

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 import re
-import secrets
 import stat
 from collections.abc import Generator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
@@ -19,13 +18,12 @@ from pathlib import Path
 
 from pacbandits.checks import path_of
 from pacbandits.errors import InputError
-from pacbandits.trials.disk import Disk
+from pacbandits.trials.disk import PART, Disk, put_whole
 from pacbandits.trials.locks import LOCK_PATIENCE_SECONDS, held_alone, held_together
 
 STATE, LOCK = "state.json", "state.lock"
 NAME_DIGITS = 16  # of a digest
 _TABLE = re.compile(rf"(contexts|log|predictions)-[0-9a-f]{{{NAME_DIGITS}}}\.parquet")
-_PART = re.compile(rf"\.pacbandits-[0-9a-f]{{{NAME_DIGITS}}}\.part")
 
 
 def name_table(kind: str, digest: str) -> str:
@@ -99,7 +97,7 @@ class StateFolder:
         state: what state.json will say. tables: by their names.
         """
         with self._attempt("write to"):
-            for name in self._names(_PART):  # of a process that was killed
+            for name in self._names(PART):  # of a process that was killed
                 self._remove(name)
             for name, data in tables.items():
                 if not self._has(name, data):
@@ -119,18 +117,7 @@ class StateFolder:
 
     def _put(self, name: str, data: bytes) -> None:
         """Give a file these contents at once, so that the name stands for the old ones or the new ones."""
-        part = self.path / f".pacbandits-{secrets.token_hex(NAME_DIGITS // 2)}.part"
-        file = self.disk.create(part)
-        try:
-            try:
-                self.disk.write(file, data)
-                self.disk.flush(file)
-            finally:
-                self.disk.close(file)
-            self.disk.rename(part, self.path / name)
-        except BaseException:
-            self._remove(part.name)
-            raise
+        put_whole(self.disk, self.path / name, data)
 
     def _has(self, name: str, data: bytes) -> bool:
         """Whether a file of that name has these contents already."""

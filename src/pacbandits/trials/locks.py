@@ -19,6 +19,7 @@ from pacbandits.trials.disk import FILE_MODE, NO_LINK
 
 LOCK_PATIENCE_SECONDS = 2.0  # what others may take to save or load
 LOCK_POLL_SECONDS = 0.01
+IN_USE = "another process or thread runs, saves or loads a trial there"
 NOT_ALLOWED = (errno.EACCES, errno.EPERM, errno.EROFS)
 
 _open_files: set[int] = set()
@@ -41,9 +42,12 @@ else:
 
 
 @contextmanager
-def held_alone(path: Path, *, patience_seconds: float = LOCK_PATIENCE_SECONDS) -> Generator[None]:
-    """Hold the lock of that file as the only one; a sentence where another holds it for longer than one can wait."""
-    with _kept(_acquired(path, ALONE, patience_seconds)):
+def held_alone(path: Path, *, patience_seconds: float = LOCK_PATIENCE_SECONDS, in_use: str = IN_USE) -> Generator[None]:
+    """Hold the lock of that file as the only one; a sentence where another holds it for longer than one can wait.
+
+    in_use: what the sentence says that the other does.
+    """
+    with _kept(_acquired(path, ALONE, patience_seconds, in_use)):
         yield
 
 
@@ -76,7 +80,7 @@ def _kept(file: int) -> Generator[None]:
             os.close(file)
 
 
-def _acquired(path: Path, kind: int, patience_seconds: float) -> int:
+def _acquired(path: Path, kind: int, patience_seconds: float, in_use: str = IN_USE) -> int:
     """The file, open and locked."""
     until = time.monotonic() + patience_seconds
     while True:
@@ -89,10 +93,7 @@ def _acquired(path: Path, kind: int, patience_seconds: float) -> int:
             raise
         os.close(file)
         if time.monotonic() >= until:
-            raise InputError(
-                f"{path.parent} is in use: another process or thread runs, saves or loads a trial there; wait until it "
-                "has ended, or take another folder"
-            )
+            raise InputError(f"{path.parent} is in use: {in_use}; wait until it has ended, or take another folder")
         time.sleep(LOCK_POLL_SECONDS)
 
 
