@@ -17,6 +17,11 @@ from pacbandits.paper.rage_free import RageFree
 from pacbandits.paper.rage_free_features import RageFreeFeatures
 from pacbandits.realizable.algorithm import LinearRage
 from pacbandits.rivals.epoch_greedy import EpochGreedy
+from pacbandits.rivals.epsilon_greedy import EpsilonGreedy
+from pacbandits.rivals.exp4 import Exp4
+from pacbandits.rivals.explore_then_commit import ExploreThenCommit
+from pacbandits.rivals.lin_ts import LinTs
+from pacbandits.rivals.lin_ucb import LinUcb
 from pacbandits.rivals.per_context import PerContext
 from pacbandits.rivals.planner_sampler import PlannerSampler
 from pacbandits.trials.coda import Coda
@@ -37,6 +42,11 @@ _ALL: tuple[type[Registered[Any]], ...] = (
     PlannerSampler,
     PerContext,
     EpochGreedy,
+    Exp4,
+    ExploreThenCommit,
+    EpsilonGreedy,
+    LinUcb,
+    LinTs,
 )
 ALGORITHMS: dict[str, type[Registered[Any]]] = {algorithm.name: algorithm for algorithm in _ALL}
 

@@ -3,17 +3,18 @@
 Ridge regression `θ̂ = (λI + Σ φφᵀ)⁻¹ Σ φr` on what contexts offer, in this order: joint features φ(c, a) where contexts
 carry them; for each action a line in the contexts' features, which are centred, scaled and, where they are labels,
 spread out; and where there are no features a mean for every context and action. The width of a prediction is
-`√(φᵀ(λI + Σ φφᵀ)⁻¹φ)`, in units of the noise.
+`√(φᵀ(λI + Σ φφᵀ)⁻¹φ)`, in units of the noise. The last two kinds are many regressions side by side.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
+from scipy.special import ndtri
 
-from pacbandits.arrays import FloatArray, IntArray
+from pacbandits.arrays import BoolArray, FloatArray, IntArray
 from pacbandits.policies.base import PolicyClass
 from pacbandits.records import Contexts, Policy
 from pacbandits.rivals.seen import Seen
@@ -32,13 +33,30 @@ class Regression(Protocol):
         """√(φᵀΣ⁻¹φ) as (n, A)."""
         ...
 
+    def radii(self, contexts: Contexts, *, noise: float, delta: float) -> FloatArray:
+        """How many widths (n, A) a prediction may be off; ever and anywhere by more with probability at most δ.
+
+        `β = R√(2 log(m √(det Σ/λᵈ)/δ)) + √λ` (Abbasi-Yadkori, Pál and Szepesvári 2011, Theorem 2) for each of m
+        regressions side by side, where noise is R²-sub-Gaussian, rewards are linear and no parameter is longer than 1.
+        """
+        ...
+
     def draw(self, contexts: Contexts, rng: np.random.Generator, *, scale: float) -> FloatArray:
         """Mean rewards (n, A) under one parameter drawn from N(θ̂, scale² Σ⁻¹), the same for all contexts."""
+        ...
+
+    def draws(self, contexts: Contexts, rng: np.random.Generator, *, scale: float, count: int) -> FloatArray:
+        """Mean rewards (count, n, A) under so many parameters: the same as if drawn one by one."""
         ...
 
     @property
     def dimension(self) -> int:
         """How many parameters there are."""
+        ...
+
+    @property
+    def pieces(self) -> int:
+        """How many regressions there are side by side."""
         ...
 
 
@@ -85,15 +103,21 @@ class PerAction:
     coordinates: of contexts.
     parameters (A, d): θ̂.
     inverses (A, d, d): Σ⁻¹.
+    ridge: λ.
     """
 
     coordinates: Coordinates
     parameters: FloatArray
     inverses: FloatArray
+    ridge: float
 
     @property
     def dimension(self) -> int:
         return self.parameters.size
+
+    @property
+    def pieces(self) -> int:
+        return len(self.parameters)
 
     def predict(self, contexts: Contexts) -> FloatArray:
         return self.coordinates(contexts) @ self.parameters.T
@@ -102,11 +126,19 @@ class PerAction:
         rows = self.coordinates(contexts)
         return np.sqrt(np.maximum(np.stack([((rows @ one) * rows).sum(axis=1) for one in self.inverses], axis=1), 0.0))
 
+    def radii(self, contexts: Contexts, *, noise: float, delta: float) -> FloatArray:
+        growth = -np.linalg.slogdet(self.inverses)[1] - self.parameters.shape[1] * np.log(self.ridge)
+        radius = _radius(growth, noise=noise, delta=delta / self.pieces, ridge=self.ridge)
+        return np.broadcast_to(radius, (len(contexts), self.pieces))
+
     def draw(self, contexts: Contexts, rng: np.random.Generator, *, scale: float) -> FloatArray:
-        noise = rng.standard_normal(self.parameters.shape)
+        return self.draws(contexts, rng, scale=scale, count=1)[0]
+
+    def draws(self, contexts: Contexts, rng: np.random.Generator, *, scale: float, count: int) -> FloatArray:
+        noise = rng.standard_normal((count, *self.parameters.shape))
         roots = np.linalg.cholesky(self.inverses)
-        drawn = self.parameters + scale * (roots @ noise[:, :, None])[:, :, 0]
-        return self.coordinates(contexts) @ drawn.T
+        drawn = self.parameters + scale * (roots @ noise[:, :, :, None])[:, :, :, 0]
+        return self.coordinates(contexts) @ drawn.swapaxes(1, 2)
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,15 +148,21 @@ class Joint:
     parameter (d,): θ̂.
     inverse (d, d): Σ⁻¹.
     n_actions: how many there are.
+    ridge: λ.
     """
 
     parameter: FloatArray
     inverse: FloatArray
     n_actions: int
+    ridge: float
 
     @property
     def dimension(self) -> int:
         return len(self.parameter)
+
+    @property
+    def pieces(self) -> int:
+        return 1
 
     def predict(self, contexts: Contexts) -> FloatArray:
         return self._features(contexts) @ self.parameter
@@ -133,9 +171,18 @@ class Joint:
         features = self._features(contexts)
         return np.sqrt(np.maximum(((features @ self.inverse) * features).sum(axis=2), 0.0))
 
+    def radii(self, contexts: Contexts, *, noise: float, delta: float) -> FloatArray:
+        growth = -np.linalg.slogdet(self.inverse)[1] - self.dimension * np.log(self.ridge)
+        radius = _radius(growth, noise=noise, delta=delta, ridge=self.ridge)
+        return np.broadcast_to(radius, (len(contexts), self.n_actions))
+
     def draw(self, contexts: Contexts, rng: np.random.Generator, *, scale: float) -> FloatArray:
+        return self.draws(contexts, rng, scale=scale, count=1)[0]
+
+    def draws(self, contexts: Contexts, rng: np.random.Generator, *, scale: float, count: int) -> FloatArray:
         root = np.linalg.cholesky(self.inverse)
-        return self._features(contexts) @ (self.parameter + scale * (root @ rng.standard_normal(self.dimension)))
+        drawn = self.parameter + scale * (rng.standard_normal((count, self.dimension)) @ root.T)
+        return np.moveaxis(self._features(contexts) @ drawn.T, 2, 0)
 
     def _features(self, contexts: Contexts) -> FloatArray:
         return contexts.require_phi(n_actions=self.n_actions).array
@@ -143,7 +190,7 @@ class Joint:
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """A mean for every context and action; those of contexts that never came are 0.
+    """A mean for every context and action; of contexts that are not known it is 0, with the width that λ gives.
 
     ids (n,): of the contexts, rising.
     means (n, A): shrunk towards 0 by the ridge.
@@ -160,6 +207,10 @@ class Table:
     def dimension(self) -> int:
         return self.means.size
 
+    @property
+    def pieces(self) -> int:
+        return self.means.size
+
     def predict(self, contexts: Contexts) -> FloatArray:
         where, known = self._find(contexts)
         return np.where(known[:, None], self.means[where], 0.0)
@@ -168,12 +219,25 @@ class Table:
         where, known = self._find(contexts)
         return 1.0 / np.sqrt(np.where(known[:, None], self.precisions[where], self.ridge))
 
-    def draw(self, contexts: Contexts, rng: np.random.Generator, *, scale: float) -> FloatArray:
-        drawn = self.means + scale * rng.standard_normal(self.means.shape) / np.sqrt(self.precisions)
+    def radii(self, contexts: Contexts, *, noise: float, delta: float) -> FloatArray:
         where, known = self._find(contexts)
-        return np.where(known[:, None], drawn[where], 0.0)
+        growth = np.where(known[:, None], np.log(self.precisions / self.ridge)[where], 0.0)
+        return _radius(growth, noise=noise, delta=delta / self.pieces, ridge=self.ridge)
 
-    def _find(self, contexts: Contexts) -> tuple[IntArray, np.ndarray[tuple[int], np.dtype[np.bool_]]]:
+    def draw(self, contexts: Contexts, rng: np.random.Generator, *, scale: float) -> FloatArray:
+        return self.draws(contexts, rng, scale=scale, count=1)[0]
+
+    def draws(self, contexts: Contexts, rng: np.random.Generator, *, scale: float, count: int) -> FloatArray:
+        noise = rng.standard_normal((count, *self.means.shape))
+        drawn = self.means + scale * noise / np.sqrt(self.precisions)
+        where, known = self._find(contexts)
+        out = drawn[:, where]
+        if not known.all():
+            ids = contexts.require_ids(below=2**62)[~known]
+            out[:, ~known] = scale / np.sqrt(self.ridge) * _noise_of(ids, keys=noise[:, 0, 0], n_actions=out.shape[2])
+        return out
+
+    def _find(self, contexts: Contexts) -> tuple[IntArray, BoolArray]:
         asked = contexts.require_ids(below=2**62)
         where = np.minimum(np.searchsorted(self.ids, asked), len(self.ids) - 1)
         return where, self.ids[where] == asked
@@ -187,23 +251,43 @@ def fit_ridge(seen: Seen, *, coordinates: Coordinates, ridge: float = DEFAULT_RI
         flat = features.reshape(-1, features.shape[2])
         gram = (flat * seen.plays.reshape(-1, 1)).T @ flat + ridge * np.eye(flat.shape[1])
         inverse = _inverted(gram)
-        return Joint(inverse @ (flat.T @ seen.sums.reshape(-1)), inverse, seen.n_actions)
+        return Joint(inverse @ (flat.T @ seen.sums.reshape(-1)), inverse, seen.n_actions, ridge)
     if not contexts.n_features and contexts.ids is not None:
         order = np.argsort(contexts.ids, kind="stable")
         precisions = (ridge + seen.plays)[order]
         return Table(contexts.ids[order], seen.sums[order] / precisions, precisions, ridge)
     rows = coordinates(contexts)
-    inverses = np.stack(
-        [_inverted((rows * weights[:, None]).T @ rows + ridge * np.eye(rows.shape[1])) for weights in seen.plays.T]
-    )
+    grams = np.stack([(rows * weights[:, None]).T @ rows for weights in seen.plays.T])
+    inverses = _inverted(grams + ridge * np.eye(rows.shape[1]))
     sums = rows.T @ seen.sums
-    return PerAction(coordinates, (inverses @ sums.T[:, :, None])[:, :, 0], inverses)
+    return PerAction(coordinates, (inverses @ sums.T[:, :, None])[:, :, 0], inverses, ridge)
 
 
 def _inverted(gram: FloatArray) -> FloatArray:
-    """The inverse of a positive definite matrix, symmetric to the last bit."""
+    """The inverse of a positive definite matrix, or of each of a stack of them, symmetric to the last bit."""
     inverse = np.linalg.inv(gram)
-    return (inverse + inverse.T) / 2.0
+    return (inverse + np.swapaxes(inverse, -1, -2)) / 2.0
+
+
+def _radius(growth: FloatArray, *, noise: float, delta: float, ridge: float) -> FloatArray:
+    """`R√(2 log(√(det Σ/λᵈ)/δ)) + √λ`; growth: log(det Σ/λᵈ), which rounding may leave below 0."""
+    return np.sqrt(2.0 * noise * (np.maximum(growth, 0.0) / 2.0 - np.log(delta))) + np.sqrt(ridge)
+
+
+def _noise_of(ids: IntArray, *, keys: FloatArray, n_actions: int) -> FloatArray:
+    """Standard normal numbers (len(keys), len(ids), A) that are a function of the key, the id and the action alone.
+
+    A context that nobody foresaw so draws the same whichever others it comes with. The mixing is splitmix64's.
+    """
+    cells = ids.astype(np.uint64)[:, None] * np.uint64(n_actions) + np.arange(n_actions, dtype=np.uint64)
+    mixed = _mixed(_mixed(keys.view(np.uint64))[:, None, None] + cells * np.uint64(0x9E3779B97F4A7C15))
+    return ndtri(((mixed >> np.uint64(11)).astype(np.float64) + 0.5) / 2.0**53)
+
+
+def _mixed(bits: np.ndarray[Any, np.dtype[np.uint64]]) -> np.ndarray[Any, np.dtype[np.uint64]]:
+    bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return bits ^ (bits >> np.uint64(31))
 
 
 def best_by_model(policies: PolicyClass, seen: Seen, predictions: FloatArray) -> tuple[Policy, int]:

@@ -12,6 +12,8 @@ from pacbandits.checks import entries, number, settle
 from pacbandits.errors import InputError
 from pacbandits.records import Contexts, Policy
 
+TIED = 1e-9  # how far scores that are the same may lie apart; what is computed in another order differs in last digits
+
 
 @dataclass(frozen=True, eq=False)
 class PolicyMixture:
@@ -53,6 +55,13 @@ def floored(propensities: FloatArray, floor: float) -> FloatArray:
     """Propensities (n, A), shrunk so that each action has the least probability μ ≤ 1/A, and summing to 1 exactly."""
     out = (1.0 - propensities.shape[1] * floor) * propensities + floor
     return out / out.sum(axis=1, keepdims=True)
+
+
+def best_shares(scores: FloatArray) -> FloatArray:
+    """All on the action of largest score (…, A); those that tie, but for rounding, share alike."""
+    top = scores.max(axis=-1, keepdims=True)
+    among = (scores >= top - TIED * np.maximum(np.abs(top), 1.0)).astype(np.float64)
+    return among / among.sum(axis=-1, keepdims=True)
 
 
 def even(n_actions: int) -> EvenSampler:

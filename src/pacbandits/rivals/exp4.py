@@ -1,0 +1,165 @@
+"""EXP4 (Auer, Cesa-Bianchi, Freund and Schapire 2002): policies as experts, whose weights grow with what they earned.
+
+    after t interactions, with Ŷ_π = Σ r 1{π(c) = a}/p(a|c), what policy π would have earned as estimated:
+        γ = min(1, c √(A log|Π| / ((e − 1) t))),   η = ρ min(1, √(A log|Π| / ((e − 1) t))) / A
+        w_π = exp(η Ŷ_π), made to sum to 1
+        play  p(a|c) = (1 − γ) Σ_π w_π 1{π(c) = a} + γ/A
+
+**Source.** Auer, Cesa-Bianchi, Freund and Schapire, "The nonstochastic multiarmed bandit problem", SIAM Journal on
+Computing 2002, Section 7. There γ is fixed from the horizon and w_π grows by the factor exp(γŷ/A) an interaction; here
+t stands for the horizon, as far as it has come, so that nobody needs to know it, and weights follow from all that was
+earned at the rate of now. Policies are experts that advise one action each. Weights change between rounds.
+
+**Tuning.** `explore` is c and `rate` is ρ, both 1 as published; the proof wants ρ ≤ c.
+
+**Guarantees.** Expected regret of at most 2.63 √(A log|Π| t) at a horizon t that is known, and of that order here, even
+against rewards that an adversary chose, as long as they lie in [0, 1]; nothing of the policy that is learnt. That is
+the policy of largest Ŷ, which is also the one of largest weight.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Annotated, Any, ClassVar
+
+import numpy as np
+
+from pacbandits.arrays import FloatArray, read_only
+from pacbandits.checks import positive, settle
+from pacbandits.compiled import kernel
+from pacbandits.options import About
+from pacbandits.policies.base import EnumeratedClass, PolicyClass
+from pacbandits.policies.finite import sum_scores
+from pacbandits.records import Chosen, Contexts, Log
+from pacbandits.rivals.base import (
+    DEFAULT_BUDGET,
+    DEFAULT_GROWTH,
+    Budget,
+    Budgeted,
+    Growth,
+    Play,
+    RivalState,
+    check_listed,
+)
+from pacbandits.rivals.samplers import floored
+from pacbandits.rivals.seen import Seen
+from pacbandits.trials.protocol import Plan, Profile, Setting
+
+MOST_POLICIES = 200_000
+NEGLIGIBLE = 1e-15  # weight, against the largest; such a policy is left out of the mixture
+
+Explore = Annotated[float, About("how much is explored: multiplies the share γ; 1 is as published", above=0)]
+Rate = Annotated[float, About("multiplies the learning rate; 1 is as published", above=0)]
+
+
+@dataclass(frozen=True, eq=False)
+class ExpertMixture:
+    """Draw one of the listed policies and do as it says, but play no action with less than a smallest probability.
+
+    policies: the class.
+    weights (|Π|,): of its policies, which sum to 1.
+    floor: the smallest probability, at most 1/A.
+    """
+
+    policies: EnumeratedClass
+    weights: FloatArray
+    floor: float
+
+    @property
+    def n_actions(self) -> int:
+        return self.policies.n_actions
+
+    def propensities(self, contexts: Contexts) -> FloatArray:
+        """p(a|c) as (n, A)."""
+        out = np.zeros((len(contexts), self.n_actions))
+        _add_weights(read_only(self.policies.actions(contexts)), read_only(self.weights), out)
+        return floored(out, self.floor)
+
+
+@kernel
+def _add_weights(actions: np.ndarray[Any, Any], weights: FloatArray, out: FloatArray) -> None:
+    """Add the weight (K,) of each policy to its actions (K, n) in `out` (n, A)."""
+    for k in range(actions.shape[0]):
+        if weights[k] > 0.0:
+            for c in range(actions.shape[1]):
+                out[c, actions[k, c]] += weights[k]
+
+
+def exponential_weights(totals: FloatArray, *, rate: float) -> FloatArray:
+    """`exp(η Ŷ)` of totals (K,), which sum to 1; however large totals are, as the largest is taken off first."""
+    weights = np.exp(rate * (totals - totals.max()))
+    weights[weights < NEGLIGIBLE] = 0.0
+    return weights / weights.sum()
+
+
+@dataclass(frozen=True)
+class Exp4(Budgeted):
+    """A mixture of all policies, with weights that grow with what each would have earned.
+
+    explore: c, which multiplies the share of exploration.
+    rate: ρ, which multiplies the learning rate.
+    """
+
+    name: ClassVar[str] = "exp4"
+    profile: ClassVar[Profile] = Profile(
+        name="exp4",
+        source="Auer, Cesa-Bianchi, Freund and Schapire 2002: exponential weights of policies by what they would earn",
+        classes=f"lists of up to {MOST_POLICIES:,} policies",
+        assumes="rewards in [0, 1], even an adversary's",
+        guarantees="regret of order √(A log|Π| t); nothing of the answer",
+        samples="its budget",
+        proves=False,
+    )
+
+    explore: float = field(default=1.0, kw_only=True)
+    rate: float = field(default=1.0, kw_only=True)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        settle(self, explore=positive(self.explore, name="explore"), rate=positive(self.rate, name="rate"))
+
+    @classmethod
+    def made_for(
+        cls,
+        setting: Setting,
+        *,
+        explore: Explore = 1.0,
+        rate: Rate = 1.0,
+        budget: Budget = DEFAULT_BUDGET,
+        growth: Growth = DEFAULT_GROWTH,
+    ) -> Exp4:
+        """The algorithm for this setting."""
+        return cls(**cls.common(setting), explore=explore, rate=rate, budget=budget, growth=growth)
+
+    def first_memory(self, policies: PolicyClass, contexts: Contexts) -> FloatArray:
+        """What each policy would have earned: nothing yet."""
+        return np.zeros(len(check_listed(policies, name=self.name, most=MOST_POLICIES)))
+
+    def remember(self, state: RivalState, plan: Plan, log: Log, seen: Seen) -> FloatArray:
+        """What each policy would have earned so far, (|Π|,)."""
+        policies = _listed(state.policies)
+        if seen.contexts.ids is not None:
+            return sum_scores(policies.actions(seen.contexts), seen.scores)
+        # Without ids every row is a context of its own, and those of earlier rounds have been counted.
+        new = np.arange(len(state.seen.contexts), len(seen.contexts))
+        return state.memory + sum_scores(policies.actions(seen.contexts.take(new)), seen.scores[new])
+
+    def play(self, state: RivalState) -> Play:
+        """The mixture of policies by their weights, and now and then anything."""
+        n_actions, policies = state.policies.n_actions, _listed(state.policies)
+        published = math.sqrt(n_actions * policies.log_size / ((math.e - 1.0) * max(state.samples, 1)))
+        share, rate = min(1.0, self.explore * published), self.rate * min(1.0, published) / n_actions
+        weights = exponential_weights(state.memory, rate=rate)
+        return Play(
+            ExpertMixture(policies, weights, share / n_actions),
+            details={"explored": share, "largest_weight": float(weights.max())},
+        )
+
+    def recommend(self, state: RivalState, seen: Seen, memory: Any) -> tuple[Chosen, int]:
+        """The policy of largest weight, which would have earned most."""
+        return _listed(state.policies).policy(int(np.argmax(memory))), 1
+
+
+def _listed(policies: PolicyClass) -> EnumeratedClass:
+    return check_listed(policies, name=Exp4.name, most=MOST_POLICIES)

@@ -1,0 +1,51 @@
+"""What baselines that assume linear rewards share: one fit a round, the noise they reckon with, and their answer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from pacbandits.checks import shown
+from pacbandits.errors import InputError
+from pacbandits.policies.base import PolicyClass
+from pacbandits.records import Chosen, Contexts, Log
+from pacbandits.rivals.base import Budgeted, RivalState
+from pacbandits.rivals.regression import Coordinates, Regression, best_by_model, fit_ridge
+from pacbandits.rivals.seen import Seen
+from pacbandits.trials.protocol import Plan
+
+RadiusRule = Literal["constant", "theory"]
+
+
+@dataclass(frozen=True)
+class Fitted(Budgeted):
+    """A baseline that keeps a ridge regression of all that it saw, with λ = 1, and answers by it."""
+
+    @property
+    def noise(self) -> float:
+        """R², for which noise is taken to be R²-sub-Gaussian: where no such number is known, the bound on E[r²]."""
+        return self.rewards.second_moment if self.rewards.proxy is None else self.rewards.proxy
+
+    def first_memory(self, policies: PolicyClass, contexts: Contexts) -> Regression:
+        """The fit to nothing."""
+        return _fit(Seen.nothing(contexts, n_actions=policies.n_actions), contexts)
+
+    def remember(self, state: RivalState, plan: Plan, log: Log, seen: Seen) -> Regression:
+        """The fit to all that was seen."""
+        return _fit(seen, state.contexts)
+
+    def recommend(self, state: RivalState, seen: Seen, memory: Any) -> tuple[Chosen, int]:
+        """The policy of the class that the fit likes best."""
+        return best_by_model(state.policies, seen, memory.predict(seen.contexts))
+
+
+def _fit(seen: Seen, contexts: Contexts) -> Regression:
+    """Features are centred and scaled as those of the contexts that were known beforehand."""
+    return fit_ridge(seen, coordinates=Coordinates.of(contexts))
+
+
+def check_radius(radius: object) -> RadiusRule:
+    """A rule for the radius, by its name."""
+    if radius == "constant" or radius == "theory":
+        return radius
+    raise InputError(f"radius must be constant or theory, got {shown(radius)}")
