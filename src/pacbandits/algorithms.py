@@ -16,14 +16,19 @@ from pacbandits.paper.rage_features import RageFeatures
 from pacbandits.paper.rage_free import RageFree
 from pacbandits.paper.rage_free_features import RageFreeFeatures
 from pacbandits.realizable.algorithm import LinearRage
+from pacbandits.rivals.adacb import AdaCb
 from pacbandits.rivals.epoch_greedy import EpochGreedy
 from pacbandits.rivals.epsilon_greedy import EpsilonGreedy
 from pacbandits.rivals.exp4 import Exp4
 from pacbandits.rivals.explore_then_commit import ExploreThenCommit
+from pacbandits.rivals.iltcb import Iltcb
 from pacbandits.rivals.lin_ts import LinTs
 from pacbandits.rivals.lin_ucb import LinUcb
 from pacbandits.rivals.per_context import PerContext
 from pacbandits.rivals.planner_sampler import PlannerSampler
+from pacbandits.rivals.policy_elimination import PolicyElimination
+from pacbandits.rivals.randomized_ucb import RandomizedUcb
+from pacbandits.rivals.squarecb import SquareCb
 from pacbandits.trials.coda import Coda
 from pacbandits.trials.protocol import Algorithm, Profile, Registered, Setting
 from pacbandits.trials.uniform import Uniform
@@ -47,6 +52,11 @@ _ALL: tuple[type[Registered[Any]], ...] = (
     EpsilonGreedy,
     LinUcb,
     LinTs,
+    PolicyElimination,
+    RandomizedUcb,
+    Iltcb,
+    AdaCb,
+    SquareCb,
 )
 ALGORITHMS: dict[str, type[Registered[Any]]] = {algorithm.name: algorithm for algorithm in _ALL}
 

@@ -1,0 +1,48 @@
+"""What two baselines share that play weights of policies, found by coordinate descent after every round."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from pacbandits.policies.base import PolicyClass
+from pacbandits.records import Chosen, Contexts, Log
+from pacbandits.rivals.base import Budgeted, Play, RivalState
+from pacbandits.rivals.coordinate_descent import Constraint, PolicyWeights, solve
+from pacbandits.rivals.samplers import PolicyMixture
+from pacbandits.rivals.seen import Seen
+from pacbandits.trials.protocol import Plan
+
+
+@dataclass(frozen=True)
+class WeightedPolicies(Budgeted):
+    """A baseline that plays weights of policies; what is asked of the weights is its own."""
+
+    @abstractmethod
+    def constraint(self, policies: PolicyClass, samples: float) -> Constraint:
+        """What is asked of the weights after so many interactions."""
+
+    def first_memory(self, policies: PolicyClass, contexts: Contexts) -> PolicyWeights:
+        """No weight on any policy."""
+        known = contexts.tallied()
+        best = policies.argmax(known, np.zeros((len(known), policies.n_actions)))
+        return PolicyWeights.nothing(best, n_contexts=len(known))
+
+    def remember(self, state: RivalState, plan: Plan, log: Log, seen: Seen) -> PolicyWeights:
+        """The weights for the next round, from those of the last one."""
+        constraint = self.constraint(state.policies, seen.samples)
+        return solve(state.policies, seen, constraint=constraint, start=state.memory)
+
+    def play(self, state: RivalState) -> Play:
+        """The weights, the best policy for the rest, and any action now and then."""
+        constraint = self.constraint(state.policies, state.samples)
+        policies, weights = state.memory.mixture()
+        figures = {"least": constraint.floor, "weight": float(weights[:-1].sum()), "drawn": len(policies)}
+        return Play(PolicyMixture(policies, weights, floor=constraint.floor), details=figures)
+
+    def recommend(self, state: RivalState, seen: Seen, memory: Any) -> tuple[Chosen, int]:
+        """The policy of largest value, rewards weighted by 1/p."""
+        return memory.best, memory.oracle_calls
