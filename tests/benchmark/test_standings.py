@@ -78,6 +78,11 @@ def test_cases_come_in_the_order_that_is_known():
     assert [one.case for one in standings(rows, cases=("c", "z", "a"))] == ["c", "a", "b"]
 
 
+def test_a_run_of_two_suites_counts_once():
+    found = standings([*seeds(3), *seeds(4, suite="another")])
+    assert [len(score.seeds) for score in found[0].scores] == [4]
+
+
 def test_cases_that_were_not_asked_the_same_are_refused():
     with pytest.raises(InputError, match="not asked the same"):
         standing([*seeds(3), *seeds(3, algorithm="uniform", epsilon=0.2)])

@@ -139,7 +139,8 @@ def order(score: Score, yardstick: Yardstick) -> tuple[float, float, float, bool
 
 
 def standings(rows: Sequence[Row], *, cases: Sequence[str] = ()) -> tuple[Standing, ...]:
-    """Every case of the rows; cases: in which order, where that is known."""
+    """Every case of the rows, and a run that two suites share once; cases: in which order, where that is known."""
+    rows = list({_asked(row): row for row in reversed(rows)}.values())[::-1]
     played = list(dict.fromkeys(row.case for row in rows))
     known = [case for case in cases if case in played]
     listed = [*known, *(case for case in played if case not in known)]
@@ -152,11 +153,16 @@ def standing(rows: Sequence[Row]) -> Standing:
     for row in sorted(rows, key=lambda one: one.seed):
         groups.setdefault(row.algorithm, []).append(row)
     firsts = [same_setting(group) for group in groups.values()]
-    asked = {(row.case, row.problem, row.policies, row.epsilon, row.delta, row.most, row.growth) for row in firsts}
-    if len(asked) > 1:
+    if len({_asked(row)[:-2] for row in firsts}) > 1:
         raise InputError(f"runs of '{rows[0].case}' were not asked the same; play the case anew in a folder of its own")
     samples = _common_samples(groups.values())
     return Standing(firsts[0], samples, tuple(_score(group, samples=samples) for group in groups.values()))
+
+
+def _asked(row: Row) -> tuple[str | float, ...]:
+    """What a run was asked: the case, who, and the seed."""
+    of_case = (row.case, row.problem, row.policies, row.epsilon, row.delta, row.most, row.growth, row.certified)
+    return (*of_case, row.algorithm, row.seed)
 
 
 def _common_samples(groups: Iterable[Sequence[Row]]) -> int:

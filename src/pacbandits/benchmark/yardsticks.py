@@ -178,17 +178,22 @@ def _stopped(rows: Sequence[Row], ends: Sequence[tuple[int | None, float | None]
 
 
 def regret_at(row: Row, samples: float) -> float:
-    """The reward lost in so many interactions against the best policy, in expectation.
+    """The reward lost in so many interactions, as `regret_curve` has it."""
+    return float(regret_curve(row, np.array([samples], dtype=np.float64))[0])
+
+
+def regret_curve(row: Row, samples: FloatArray) -> FloatArray:
+    """The reward lost against the best policy in so many interactions (G,), in expectation.
 
     Within a round every interaction loses the same; after its end a run goes on with the policy that it answered with,
     and loses its gap each time.
     """
     if not row.points:
-        return math.nan
+        return np.full(len(samples), math.nan)
     end = row.points[-1]
     gap = row.gaps[-1] if row.certified_gap is None else row.certified_gap
-    lost = float(np.interp(min(samples, end), (0, *row.points), (0.0, *row.regrets)))
-    return lost + max(samples - end, 0.0) * gap
+    lost = np.interp(np.minimum(samples, end), (0, *row.points), (0.0, *row.regrets))
+    return lost + np.maximum(samples - end, 0.0) * gap
 
 
 def cost(rows: Sequence[Row], *, samples: int) -> Cost:

@@ -1,0 +1,95 @@
+"""All that a folder of results says, put together for tables, figures and machines."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pacbandits.benchmark.claims import Verdict, verdicts
+from pacbandits.benchmark.descriptions import Description
+from pacbandits.benchmark.facts import Facts
+from pacbandits.benchmark.results import (
+    Failure,
+    Misfit,
+    read_description,
+    read_facts,
+    read_failures,
+    read_misfits,
+    read_rows,
+)
+from pacbandits.benchmark.rows import Row
+from pacbandits.benchmark.standings import Standing, standings
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What came of a benchmark.
+
+    rows: all runs.
+    standings: case by case.
+    facts: what theory says of cases, by name.
+    verdicts: what we claim, kept or broken.
+    misfits: who refused which case.
+    failures: runs that ended in an error.
+    description: suites, commands and environments.
+    """
+
+    rows: tuple[Row, ...]
+    standings: tuple[Standing, ...]
+    facts: Mapping[str, Facts]
+    verdicts: tuple[Verdict, ...]
+    misfits: tuple[Misfit, ...] = ()
+    failures: tuple[Failure, ...] = ()
+    description: Description = field(default_factory=Description)
+
+    @classmethod
+    def of(
+        cls,
+        rows: Sequence[Row],
+        *,
+        facts: Sequence[Facts] = (),
+        misfits: Sequence[Misfit] = (),
+        failures: Sequence[Failure] = (),
+        description: Description | None = None,
+    ) -> Findings:
+        """The findings of rows, and of what is known beside them."""
+        told = description or Description()
+        order = [case.name for suite in told.suites.values() for case in suite.cases]
+        found = standings(rows, cases=order)
+        known = {one.case: one for one in facts}
+        kept = verdicts(found, ratios={name: one.uniform_over_best for name, one in known.items()})
+        return cls(tuple(rows), found, known, kept, tuple(misfits), tuple(failures), told)
+
+    @property
+    def entries(self) -> tuple[str, ...]:
+        """All algorithms, as tables call them."""
+        return tuple(dict.fromkeys(score.entry for one in self.standings for score in one.scores))
+
+    def verdict(self, case: str) -> Verdict | None:
+        """What we claim of a case, if anything."""
+        return next((one for one in self.verdicts if one.case == case), None)
+
+    def to_json(self) -> dict[str, Any]:
+        """As what JSON knows."""
+        return {
+            "version": self.description.version,
+            "runs": len(self.rows),
+            "cases": [one.to_json() for one in self.standings],
+            "claims": [one.to_json() for one in self.verdicts],
+            "facts": [one.to_json() for one in self.facts.values()],
+            "refused": [{"case": one.case, "algorithm": one.algorithm, "words": one.words} for one in self.misfits],
+            "failed": [{"case": one.case, "algorithm": one.algorithm, "seed": one.seed} for one in self.failures],
+        }
+
+
+def read_findings(folder: str | Path) -> Findings:
+    """The findings of a folder of results, which may still be added to."""
+    return Findings.of(
+        read_rows(folder),
+        facts=read_facts(folder),
+        misfits=read_misfits(folder),
+        failures=read_failures(folder),
+        description=read_description(folder),
+    )

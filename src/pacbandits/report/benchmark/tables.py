@@ -1,0 +1,283 @@
+"""Tables of a benchmark, as text that Markdown, HTML and the terminal show alike."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from pacbandits.algorithms import profile_of
+from pacbandits.benchmark.findings import Findings
+from pacbandits.benchmark.standings import OURS, Line, Score, Standing, Yardstick
+from pacbandits.errors import InputError, one_line
+from pacbandits.report.benchmark.words import (
+    NONE,
+    claim_words,
+    knob_of,
+    show_bracket_ratio,
+    show_clock,
+    show_count,
+    show_errors,
+    show_lost,
+    show_ratio,
+    show_score,
+    show_stopping,
+    verdict_words,
+)
+from pacbandits.report.numbers import show_bracket, show_number
+
+Cells = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class TextTable:
+    """A table.
+
+    title: above it.
+    head: of its columns; all but the first hold figures.
+    rows: its cells.
+    note: below it.
+    """
+
+    title: str
+    head: Cells
+    rows: tuple[Cells, ...]
+    note: str = ""
+
+
+def main_table(findings: Findings) -> TextTable:
+    """A line for each case: ours, the best of all others, and what we claim."""
+    return TextTable(
+        "Ours against the best of all others",
+        ("case", "ρ uniform / ρ best", "coda", "best other", "takes", "coda / other", "claim", "outcome"),
+        tuple(_main_cells(findings, one) for one in findings.standings),
+        "Interactions until a policy within ε is proven, the median over seeds (90 % interval); where no certificates "
+        "are made (◦), until 1 − δ of the seeds hold one. The best other has the best knob of its grid, chosen by the "
+        "same runs; coda has none. The claim: first where uniform exploration's ρ is at least twice the optimum's, "
+        "within 1.1 of the first elsewhere.",
+    )
+
+
+def _main_cells(findings: Findings, one: Standing) -> Cells:
+    yardstick, most = one.yardstick, one.row.most
+    lines = one.lines(yardstick)
+    ours = next((line.default or line.best for line in lines if line.entry == OURS), None)
+    other = next((line.best for line in lines if line.entry != OURS), None)
+    facts, verdict = findings.facts.get(one.case), findings.verdict(one.case)
+    claimed = (NONE,) * 3
+    if verdict is not None:
+        claimed = (show_ratio(verdict.ratio), claim_words(verdict), verdict_words(verdict))
+    return (
+        one.case + ("" if yardstick == "certified" else " ◦"),
+        NONE if facts is None else show_bracket_ratio(facts.uniform_over_best),
+        show_score(ours, yardstick, most=most),
+        NONE if other is None else other.spec,
+        show_score(other, yardstick, most=most),
+        *claimed,
+    )
+
+
+def ratio_table(findings: Findings, yardstick: Yardstick) -> TextTable:
+    """All algorithms on all cases, as multiples of what the first of a case takes."""
+    shown = [one for one in findings.standings if yardstick == "oracle" or one.row.certified]
+    rows = [(entry, *(_multiple(findings, one, entry, yardstick) for one in shown)) for entry in findings.entries]
+    least = ("the first takes", *(_least(one, yardstick) for one in shown))
+    return TextTable(
+        f"All cases: {TITLES[yardstick]}, as multiples of the first",
+        ("algorithm", *(one.case for one in shown)),
+        (*rows, least),
+        "Published default, then the best knob where that differs. “> 5” is: not within all that was played, five "
+        "times what the first took. “no” is: it refuses the case.",
+    )
+
+
+def _multiple(findings: Findings, one: Standing, entry: str, yardstick: Yardstick) -> str:
+    line, least = one.line(entry, yardstick), _least_samples(one, yardstick)
+    if line is None:
+        refused = any(
+            misfit.case == one.case and misfit.algorithm.split(":")[0] == entry for misfit in findings.misfits
+        )
+        return "no" if refused else NONE
+    if not math.isfinite(least):
+        return NONE
+    best = _times(line.best, yardstick, least=least, most=one.row.most)
+    if line.default is None or line.default is line.best:
+        return best
+    default = _times(line.default, yardstick, least=least, most=one.row.most)
+    return best if default == best else f"{default}, {best}"
+
+
+def _times(score: Score, yardstick: Yardstick, *, least: float, most: int) -> str:
+    samples = score.by(yardstick)
+    times = (samples if math.isfinite(samples) else most) / least
+    return ("" if math.isfinite(samples) else "> ") + (f"{times:.2f}" if times < 10 else f"{times:,.0f}")
+
+
+def _least_samples(one: Standing, yardstick: Yardstick) -> float:
+    return min(score.by(yardstick) for score in one.scores)
+
+
+def _least(one: Standing, yardstick: Yardstick) -> str:
+    return show_count(_least_samples(one, yardstick), most=one.row.most)
+
+
+TITLES: dict[Yardstick, str] = {"certified": "certified stopping", "oracle": "oracle stopping"}
+
+
+def stopping_table(one: Standing) -> TextTable:
+    """When each algorithm is done on a case, by every yardstick."""
+    most = one.row.most
+    proofs = any(score.own is not None for score in one.scores)
+    knob = ("best knob",) if any(line.knobs > 1 for line in one.lines("oracle")) else ()
+    certified = ("certified", *knob, "done", "wrong") if one.row.certified else ()
+    head = ("algorithm", *certified, "oracle", *knob, "answer", *(("own proof", "its errors") if proofs else ()))
+    rows: list[Cells] = []
+    for line in one.lines(one.yardstick):
+        cells: Cells = (line.entry,)
+        if certified:
+            stopped = line.best.certified
+            done = NONE if stopped is None else f"{stopped.stopped} of {stopped.runs}"
+            cells += (*_stopping_cells(line, "certified", most=most)[: 1 + len(knob)], done, show_errors(stopped))
+        oracle = one.line(line.entry, "oracle")
+        assert oracle is not None
+        cells += (*_stopping_cells(oracle, "oracle", most=most)[: 1 + len(knob)], oracle.best.oracle.reading)
+        rows.append(cells + (_proof_cells(line, most=most) if proofs else ()))
+    return TextTable(
+        "When it is done",
+        head,
+        tuple(rows),
+        f"Interactions, of at most {most:,}, with published options and with the best knob of those tried. Certified: "
+        "the median until our certificate accepts, with an exact 90 % interval. Of the best knob, done: in how many "
+        "runs it does; wrong: in how many of them the policy is not within ε (and the largest error rate that fits, "
+        "95 %). Oracle: the least n at which 1 − δ of the seeds hold a policy within ε, with a bootstrap's 90 % "
+        "interval. Answer: its own; or pooled, the best policy by the certificate's estimates from its log, if that is "
+        "sooner. Own proof: as certified, of published options, by a proof of the algorithm's own.",
+    )
+
+
+def _stopping_cells(line: Line, yardstick: Yardstick, *, most: int) -> Cells:
+    """What an algorithm takes with its published options, and with the best of its knobs."""
+    default = show_score(line.default, yardstick, most=most)
+    if line.default is line.best:
+        return default, "the default" if line.knobs > 1 else NONE
+    return default, f"{knob_of(line.best)}: {show_score(line.best, yardstick, most=most)}"
+
+
+def _proof_cells(line: Line, *, most: int) -> Cells:
+    own = (line.default or line.best).own
+    return NONE if own is None else show_stopping(own.samples, most=most), show_errors(own)
+
+
+def cost_table(one: Standing) -> TextTable:
+    """What each algorithm costs on a case, with its published options."""
+    rows = [
+        (
+            line.entry,
+            show_lost(score.cost.lost),
+            show_clock(score.cost.decision_microseconds),
+            show_clock(score.cost.microseconds_a_sample),
+            show_clock(score.cost.seconds),
+            show_clock(score.cost.seconds_certifying),
+        )
+        for line in one.lines(one.yardstick)
+        for score in (line.default or line.best,)
+    ]
+    return TextTable(
+        "What it costs",
+        ("algorithm", f"lost by {one.samples:,}", "µs a decision", "µs an interaction", "s a run", "s certifying"),
+        tuple(rows),
+        f"Published defaults. Lost: reward against the best policy in the first {one.samples:,} interactions, in "
+        "expectation over actions and rewards, the mean over seeds (90 % interval); who is done earlier goes on with "
+        "its answer. Times are medians: to say the probabilities of actions for one context; to choose and learn, by "
+        "interaction and by run; and what our certificate took besides, where it is not the algorithm's own.",
+    )
+
+
+def better_table(findings: Findings) -> TextTable:
+    """Where each algorithm is better than ours: the number of cases, of those that both played."""
+    rows: list[Cells] = []
+    for entry in findings.entries:
+        both = [(a, b, one) for one in findings.standings if (a := _of(one, entry)) and (b := _of(one, OURS))]
+        if entry == OURS or not both:
+            continue
+        counts = (
+            _share(a.by("certified") < b.by("certified") for a, b, one in both if one.row.certified),
+            _share(a.by("oracle") < b.by("oracle") for a, b, _ in both),
+            _share(a.cost.lost.value < b.cost.lost.value for a, b, _ in both),
+            _share(a.cost.decision_microseconds < b.cost.decision_microseconds for a, b, _ in both),
+            _share(a.cost.seconds < b.cost.seconds for a, b, _ in both),
+        )
+        rows.append((entry, *counts, _classes(both[0][0])))
+    return TextTable(
+        "Where others are better than coda",
+        (
+            "algorithm",
+            "sooner proven",
+            "sooner right",
+            "less reward lost",
+            "faster decisions",
+            "faster runs",
+            "classes",
+        ),
+        tuple(rows),
+        "Cases in which an algorithm with its published options has the smaller figure, of all cases that both played. "
+        "Reward lost is that of the tables below. Classes: the policies that it can search.",
+    )
+
+
+def _of(one: Standing, entry: str) -> Score | None:
+    line = one.line(entry, one.yardstick)
+    return None if line is None else line.default or line.best
+
+
+def _share(found: Iterable[bool]) -> str:
+    listed = list(found)
+    return f"{sum(listed)} of {len(listed)}" if listed else NONE
+
+
+def _classes(score: Score) -> str:
+    try:
+        return one_line(profile_of(score.spec).classes)
+    except InputError:
+        return NONE
+
+
+def facts_table(findings: Findings) -> TextTable:
+    """The cases: what was asked, and what theory says of them."""
+    rows: list[Cells] = []
+    for one in findings.standings:
+        row, facts = one.row, findings.facts.get(one.case)
+        asked = (one.case, row.problem, row.policies or "the problem's own", f"{row.epsilon:g}", f"{row.delta:g}")
+        if facts is None:
+            rows.append((*asked, *((NONE,) * 5)))
+            continue
+        rows.append(
+            (
+                *asked,
+                f"{facts.n_contexts:,} × {facts.n_actions:,}",
+                f"{facts.log_size:.3g}",
+                _show_rho(facts.rho_lower, facts.rho_upper),
+                _show_rho(facts.uniform_lower, facts.uniform_upper),
+                NONE if facts.lower_bound is None else show_count(math.ceil(facts.lower_bound), most=row.most),
+            )
+        )
+    return TextTable(
+        "The cases",
+        ("case", "problem", "policies", "ε", "δ", "contexts × actions", "log|Π|", "ρ best", "ρ uniform", "lower bound"),
+        tuple(rows),
+        "ρ: the complexity of the case at ε, for the best design and for uniform exploration. Lower bound: no "
+        "algorithm that is right with probability 1 − δ takes fewer on average." + _missing(findings),
+    )
+
+
+def _missing(findings: Findings) -> str:
+    """Why some of the figures are not there."""
+    reasons = dict.fromkeys(one_line(one.words) for one in findings.facts.values() if one.words)
+    return "".join(f" {reason.rstrip('.').capitalize()}." for reason in reasons)
+
+
+def _show_rho(low: float | None, high: float | None) -> str:
+    if low is None or high is None:
+        return NONE
+    # Brackets are narrow, and three digits are all that anybody compares.
+    return show_number(high, digits=3) if high <= 1.02 * low else show_bracket(low, high)
