@@ -75,7 +75,7 @@ def growth_table(one: Separation) -> TextTable:
 def draw_separation(one: Separation) -> Any:
     """Interactions over m and reward lost over m, both logarithmic, with the bounds."""
     plt = pyplot()
-    figure, axes = plt.subplots(1, 2, figsize=(12.4, 5.4), layout="constrained", width_ratios=[1.0, 0.9])
+    figure, axes = plt.subplots(1, 2, figsize=(13.6, 5.2), layout="constrained")
     names = sorted({curve.entry for curve in one.curves} - {OURS, BASELINE})
     places = {name: place for place, name in enumerate(names)}
     for curve in one.curves:
@@ -107,18 +107,28 @@ def draw_separation(one: Separation) -> Any:
         axis.grid(color="#eeeeee", lw=0.8)
         axis.set_axisbelow(True)
         axis.spines[["top", "right"]].set_visible(False)
-    axes[0].legend(frameon=False, fontsize=8.5, loc="upper left", title="slope of log n over log m", title_fontsize=8.5)
-    axes[1].legend(*_only(axes[1], "at least"), frameon=False, fontsize=8.5, loc="upper left")
+    _draw_legend(figure, axes[0], one)
     figure.suptitle(
         f"The hard instance: {show_in_figure(family.words)}, δ = {family.delta:g}", fontsize=11, x=0.01, ha="left"
     )
     return figure
 
 
-def _only(axis: Any, beginning: str) -> tuple[list[Any], list[str]]:
-    """The handles and labels of a legend that begin so."""
-    pairs = [(a, b) for a, b in zip(*axis.get_legend_handles_labels(), strict=True) if b.startswith(beginning)]
-    return [a for a, _ in pairs], [b for _, b in pairs]
+def _draw_legend(figure: Any, axis: Any, one: Separation) -> None:
+    """Beside the panels, the steepest first, as lines lie above one another; then the bounds."""
+    known = dict(zip(*reversed(axis.get_legend_handles_labels()), strict=True))
+    steepest = sorted(one.curves, key=lambda curve: -np.nan_to_num(curve.slope.value, nan=-1.0))
+    labels = list(dict.fromkeys([*map(_legend, steepest), *known]))
+    figure.legend(
+        [known[label] for label in labels],
+        labels,
+        frameon=False,
+        fontsize=9,
+        loc="outside right upper",
+        title="slope of log n over log m",
+        title_fontsize=9,
+        alignment="left",
+    )
 
 
 def _draw_curve(axis: Any, curve: Curve, *, colour: str, marker: str, value: Callable[[Point], Estimate]) -> None:
