@@ -10,11 +10,14 @@ from pacbandits.policies.finite import Finite
 from pacbandits.policies.trivial import Trivial
 from pacbandits.problems import Bernoulli, Gaussian, Problem, list_problems, load_problem
 from pacbandits.problems.hard import hard
+from pacbandits.problems.hard_coins import hard_coins
 from pacbandits.problems.linear import linear
 from pacbandits.problems.random_policies import random_policies
 from pacbandits.problems.trees import COMPETITIVE_MARGIN, trees
 from pacbandits.problems.trivial import trivial
 from pacbandits.problems.two_of_many import two_of_many
+from pacbandits.rivals.samplers import EvenSampler
+from pacbandits.rivals.seen import Seen
 
 
 def values(problem: Problem) -> np.ndarray:
@@ -176,9 +179,28 @@ def test_linear_policies_include_the_best_and_do_not_repeat() -> None:
     assert (values(near).max() - values(near)).mean() < (values(problem).max() - values(problem)).mean()
 
 
+@pytest.mark.parametrize(("m", "gap"), [(2, 0.25), (5, 0.1), (16, 0.5)])
+def test_hard_with_coins_is_the_hard_instance_shifted_and_turned_round(m, gap):
+    paper, coins = hard(m=m, gap=gap), hard_coins(m=m, gap=gap)
+    assert np.allclose(coins.mean_rewards[::-1], paper.mean_rewards + 0.5 - gap)
+    assert np.allclose(values(coins), [*(0.5 - 2 * gap / m for _ in range(m - 1)), 0.5])
+    assert coins.mean_rewards.max() + gap <= 1  # what the proof compares with is a coin too
+
+
+def test_wrong_actions_that_never_pay_leave_nothing_to_learn_and_wrong_coins_do():
+    held = {}
+    for name, problem in {"hard": hard(m=16, gap=0.5, noise="bernoulli"), "hard-coins": hard_coins(m=16)}.items():
+        log = problem.interact(EvenSampler(2), samples=64, rng=np.random.default_rng(5))
+        scores = Seen.nothing(problem.population, n_actions=2).with_log(log).scores
+        held[name] = problem.value(problem.policies.argmax(problem.population, scores)) == problem.value(
+            problem.best_policy()
+        )
+    assert held == {"hard": True, "hard-coins": False}
+
+
 def test_every_built_in_is_listed_with_its_options() -> None:
     listed = {problem.name: problem for problem in list_problems()}
-    made_up = {"hard", "random", "two-of-many", "trees", "trivial", "linear"}
+    made_up = {"hard", "hard-coins", "random", "two-of-many", "trees", "trivial", "linear"}
     assert set(listed) == made_up | {"digits", "wine", "iris", "breast-cancer", "actg175"}
     for problem in listed.values():
         assert "\n" not in problem.description

@@ -29,7 +29,7 @@ class Course:
 
     problem: with the truth.
     best: the value of the best policy.
-    certified: whether certificates are made.
+    certified: whether certificates are made, by a shadow or by the algorithm itself.
     """
 
     problem: Problem
@@ -93,7 +93,7 @@ def play(task: Task) -> Row:
     problem = case.load()
     algorithm = make_player(task, problem)
     best = problem.policies.argmax(problem.population, problem.population.weights[:, None] * problem.mean_rewards)
-    course = Course(problem, problem.value(best), case.certified)
+    course = Course(problem, problem.value(best), case.certified or profile_of(task.entry.spec).certifies)
     shadow = None
     if case.certified and not profile_of(task.entry.spec).certifies:
         shadow = Shadow.started(

@@ -21,7 +21,7 @@ class Row:
     samples, rounds, oracle_calls: what was played.
     points: after how many interactions the answer was looked at, rising.
     gaps: there, max V − V of the policy it would answer with, by the truth.
-    leader_gaps: the same of the best policy by the certificate's own estimates; empty where none was made.
+    leader_gaps: the same of the best policy by the certificate's own estimates; empty where nobody made one.
     regrets: there, the reward lost so far against the best policy, in expectation over actions and rewards.
     certified_at: after how many interactions our certificate accepted; None if it did not.
     certified_gap: of the policy that it is of.

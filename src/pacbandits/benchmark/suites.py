@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pacbandits.benchmark.cases import Case, Entry, Task
+from pacbandits.benchmark.separation import SEPARATION_CASES, SEPARATION_ENTRIES
 
 
 @dataclass(frozen=True)
@@ -44,4 +45,11 @@ QUICK = Suite(
     (Entry("coda", "coda"), Entry("uniform", "uniform"), Entry("epoch-greedy", "epoch-greedy")),
     10,
 )
-SUITES: dict[str, Suite] = {suite.name: suite for suite in (QUICK,)}
+SEPARATION = Suite(
+    "separation",
+    "the paper's hard instance, m up to 1,000: low regret against us: an hour or two of a core",
+    SEPARATION_CASES,
+    SEPARATION_ENTRIES,
+    20,
+)
+SUITES: dict[str, Suite] = {suite.name: suite for suite in (QUICK, SEPARATION)}

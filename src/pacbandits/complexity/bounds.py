@@ -85,14 +85,26 @@ def union_price(rho_sigma: float, *, log_size: float, delta: float) -> float:
     return _times(2.0 * rho_sigma, log_size - math.log(delta))
 
 
-def low_regret_bound(m: int, *, gap: float, delta: float) -> float:
+def least_regret(m: int, *, gap: float, divergence: float, delta: float) -> float:
+    """`m Δ log(1/2.4δ)/D`: the reward that whoever gets sure of the best policy loses on the hard instance.
+
+    In each of the m contexts the wrong action, which loses Δ, is played log(1/2.4δ)/D times or more on average, D the
+    divergence of its rewards from ones that are worth 2Δ more (proof of Theorem `inefficient-low-regret`).
+    """
+    return m * gap * least_divergence(delta) / divergence
+
+
+def low_regret_bound(m: int, *, gap: float, delta: float, divergence: float | None = None) -> float:
     """What any algorithm of minimax regret needs on the hard instance: √(α|A| E τ) when it stops, α = log m.
 
-        E τ ≥ m² Δ⁻² log²(1/2.4δ)/(8α)
+        E τ ≥ (m Δ log(1/2.4δ)/D)²/(2α) = m² Δ⁻² log²(1/2.4δ)/(8α)
+
+    D is `divergence`, as in `least_regret`; by default 2Δ², that of Gaussian rewards of variance 1.
 
     Theorem `inefficient-low-regret` has 4α: its last line loses the |A| = 2 under the root (corrections, row 19).
     """
-    return m**2 / gap**2 * least_divergence(delta) ** 2 / (8.0 * math.log(m))
+    shown = 2.0 * gap**2 if divergence is None else divergence
+    return least_regret(m, gap=gap, divergence=shown, delta=delta) ** 2 / (2.0 * math.log(m))
 
 
 def trivial_sum(gaps: FloatArray, weights: FloatArray) -> float:

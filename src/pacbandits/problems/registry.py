@@ -16,6 +16,7 @@ from pacbandits.problems.built_in import BuiltIn
 from pacbandits.problems.classification import breast_cancer, digits, iris, wine
 from pacbandits.problems.files import load_file
 from pacbandits.problems.hard import hard
+from pacbandits.problems.hard_coins import hard_coins
 from pacbandits.problems.linear import linear
 from pacbandits.problems.random_policies import random_policies
 from pacbandits.problems.trees import trees
@@ -26,6 +27,7 @@ BUILT_INS: dict[str, BuiltIn[...]] = {
     problem.name: problem
     for problem in (
         hard,
+        hard_coins,
         random_policies,
         two_of_many,
         trees,

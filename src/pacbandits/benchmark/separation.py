@@ -1,0 +1,320 @@
+"""The paper's separation, seen: how samples grow with m on the hard instance, for low regret and for us.
+
+Of the hard instance, every context has one wrong action that must be tried often enough to rule out that it is worth
+more, and each try loses the gap. So whoever finds the best policy with confidence loses reward of order m; whoever
+loses at most √(α A n) in n interactions needs m²/α of them. Policies through which a class of size m is played at the
+minimax rate have α = log m (Theorem `inefficient-low-regret`). Regressions of each context by itself have α of order m,
+and the theorem then says no more than that m are needed.
+
+What is measured is oracle stopping: the least n of the grid at which 1 − δ of the seeds hold the best policy, of shares
+that were made to rise with n. Trials that prove their answer have a second curve: when.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from pacbandits.arrays import FloatArray, IntArray
+from pacbandits.benchmark.cases import Case, Entry
+from pacbandits.benchmark.intervals import Estimate, quantile_interval
+from pacbandits.benchmark.rows import Row
+from pacbandits.benchmark.yardsticks import Reading, good_on_grid, grid, regret_at, same_setting
+from pacbandits.complexity.bounds import coin_lower_bound, least_regret, low_regret_bound, lower_bound
+from pacbandits.complexity.coin_flips import kl_of_flips
+from pacbandits.errors import InputError
+from pacbandits.options import parse_spec
+
+SIZES = (8, 16, 32, 64, 128, 256, 512, 1000)
+GAP = 0.25
+DELTA = 0.1
+MOST_SHARE = 1_000  # of m²: what low-regret algorithms may take
+BOOTSTRAP_DRAWS = 1_000
+BOOTSTRAP_SEED = 11
+ROUNDING = 1e-9
+
+SEPARATION_CASES = tuple(
+    Case(
+        f"hard coins {m}",
+        f"hard-coins:m={m},gap={GAP:g}",
+        0.0,  # the theorem is about the best policy itself
+        DELTA,
+        MOST_SHARE * m**2,
+        growth=0.1,
+        certified=False,
+    )
+    for m in SIZES
+)
+SEPARATION_ENTRIES = tuple(
+    Entry(name, name)
+    for name in (
+        "coda",
+        "uniform",
+        "epoch-greedy",
+        "epsilon-greedy",
+        "exp4",
+        "ilovetoconbandits",
+        "randomized-ucb",
+        "squarecb",
+        "lin-ts",
+    )
+)
+
+Until = Literal["right", "proven"]
+Shape = Literal["m log m", "m^1.5", "m²/log m"]
+SHAPES: dict[Shape, Callable[[FloatArray], FloatArray]] = {
+    "m log m": lambda m: m * np.log(m),
+    "m^1.5": lambda m: m**1.5,
+    "m²/log m": lambda m: m**2 / np.log(m),
+}
+
+
+@dataclass(frozen=True)
+class Family:
+    """Hard instances that differ in m alone.
+
+    coins: whether rewards are coin flips; else they are Gaussian.
+    gap: Δ, by which a wrong action is worse.
+    variance: of Gaussian rewards; 0 for coins, who have their own.
+    delta: with what probability an answer may be wrong.
+    """
+
+    coins: bool
+    gap: float
+    variance: float
+    delta: float
+
+    @property
+    def words(self) -> str:
+        """The family in words."""
+        noise = "coins" if self.coins else f"Gaussian rewards of variance {self.variance:g}"
+        return f"{noise}, gap {self.gap:g}"
+
+    def divergence(self) -> float:
+        """Of a reward of a wrong action from one that is worth 2Δ more, on which another policy is as good."""
+        if self.coins:
+            return float(kl_of_flips(np.array(0.5 - self.gap), np.array(0.5 + self.gap)))
+        return 2.0 * self.gap**2 / self.variance
+
+    def least_regret(self, m: int) -> float:
+        """What any algorithm that is right but for δ loses before it stops: the step that the theorem rests on."""
+        return least_regret(m, gap=self.gap, divergence=self.divergence(), delta=self.delta)
+
+    def low_regret_bound(self, m: int) -> float:
+        """What an algorithm takes whose regret is at most √(A n log m) on every instance."""
+        return low_regret_bound(m, gap=self.gap, divergence=self.divergence(), delta=self.delta)
+
+    def lower_bound(self, m: int) -> float:
+        """What every algorithm takes.
+
+        Two policies differ on two contexts, of probability 2/m together. On these, rewards that all lie in the middle,
+        Δ/2 from where they are, make the two as good as one another; a sample there shows that by the larger of the two
+        divergences at the most. For Gaussian rewards that is 2ρ_σ log(1/2.4δ), ρ_σ = 2mσ²/Δ².
+        """
+        if not self.coins:
+            return lower_bound(2.0 * m * self.variance / self.gap**2, delta=self.delta)
+        worth = np.array([0.5, 0.5 - self.gap])
+        largest = float(kl_of_flips(worth, np.full(2, 0.5 - self.gap / 2.0)).max())
+        return coin_lower_bound(2.0 / m * largest, delta=self.delta)
+
+
+@dataclass(frozen=True)
+class Point:
+    """What an algorithm takes at one m.
+
+    m: of the instance.
+    samples: interactions, infinite if it does not get there.
+    lost: reward lost by then against the best policy, the mean over runs.
+    runs: how many there are.
+    most: interactions that a run may take.
+    """
+
+    m: int
+    samples: Estimate
+    lost: float
+    runs: int
+    most: int
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A shape c·f(m), as fitted to a curve.
+
+    constant: c.
+    misses: the factor by which it is off, the root of the mean of squares of its logarithm, as a factor.
+    """
+
+    constant: float
+    misses: float
+
+
+@dataclass(frozen=True)
+class Curve:
+    """An algorithm over m.
+
+    entry, algorithm: its name, and with its options.
+    until: it holds the best policy, or has proven one.
+    points: by rising m.
+    slope: of log n over log m, by least squares over the m at which it gets there.
+    lost_slope: the same of the reward lost by then.
+    fits: each shape; empty, and the slopes no number, with fewer than two such m.
+    """
+
+    entry: str
+    algorithm: str
+    until: Until
+    points: tuple[Point, ...]
+    slope: Estimate
+    lost_slope: float
+    fits: dict[Shape, Fit]
+
+    @property
+    def reached(self) -> tuple[Point, ...]:
+        """Where it gets there."""
+        return tuple(point for point in self.points if math.isfinite(point.samples.value))
+
+    @property
+    def nearest_shape(self) -> Shape | None:
+        """The shape that misses by least."""
+        return min(self.fits, key=lambda shape: self.fits[shape].misses) if self.fits else None
+
+
+@dataclass(frozen=True)
+class Separation:
+    """All algorithms on a family of hard instances.
+
+    family: of the instances.
+    sizes: every m that was played.
+    curves: of algorithms, in the order of their rows.
+    """
+
+    family: Family
+    sizes: tuple[int, ...]
+    curves: tuple[Curve, ...]
+
+    def shape_slope(self, shape: Shape) -> float:
+        """The slope that a shape has over these m."""
+        m = np.array(self.sizes, dtype=np.float64)
+        return float(_slopes(np.log(m), np.log(SHAPES[shape](m))[None, :])[0])
+
+
+def separations(rows: Sequence[Row]) -> tuple[Separation, ...]:
+    """Every family of hard instances that was played for the best policy at two m or more; other rows are left out."""
+    found: dict[Family, dict[str, dict[int, list[Row]]]] = {}
+    for row in rows:
+        hard = hard_instance(row)
+        if hard is not None:
+            family, m = hard
+            found.setdefault(family, {}).setdefault(row.algorithm, {}).setdefault(m, []).append(row)
+    made: list[Separation] = []
+    for family, played in found.items():
+        sizes = tuple(sorted({m for groups in played.values() for m in groups}))
+        if len(sizes) > 1:
+            made.append(Separation(family, sizes, tuple(one for groups in played.values() for one in _curves(groups))))
+    return tuple(made)
+
+
+def hard_instance(row: Row) -> tuple[Family, int] | None:
+    """The family and m of a row; None for other problems, classes and questions.
+
+    `hard` with coins is left out: its wrong actions never pay, so that whoever weighs rewards is right from the start.
+    """
+    try:
+        name, given = parse_spec(row.problem)
+        m, gap = int(given.get("m", 10)), float(given.get("gap", 0.25 if name == "hard-coins" else 1.0))
+        variance = 0.0 if name == "hard-coins" else float(given.get("variance", 1.0))
+    except (InputError, ValueError):
+        return None
+    known = name == "hard-coins" or (name == "hard" and given.get("noise", "gaussian") == "gaussian" and variance > 0)
+    if not known or row.policies or row.epsilon > gap / m + ROUNDING:
+        return None
+    return Family(name == "hard-coins", gap, variance, row.delta), m
+
+
+def _curves(groups: dict[int, list[Row]]) -> list[Curve]:
+    """When an algorithm is right, and when it has proven it where it does."""
+    ordered = [sorted(groups[m], key=lambda row: row.seed) for m in sorted(groups)]
+    proves = any(row.certified_at is not None for rows in ordered for row in rows)
+    untils: tuple[Until, ...] = ("right", "proven") if proves else ("right",)
+    return [_curve(sorted(groups), ordered, until=until) for until in untils]
+
+
+def _curve(sizes: Sequence[int], groups: Sequence[Sequence[Row]], *, until: Until) -> Curve:
+    points: list[Point] = []
+    draws: list[FloatArray] = []
+    for m, rows in zip(sizes, groups, strict=True):
+        times = _right(rows) if until == "right" else _proven(rows)
+        samples = quantile_interval(times[1:], value=float(times[0]))
+        lost = float(np.mean([regret_at(row, times[0]) for row in rows])) if math.isfinite(times[0]) else math.inf
+        points.append(Point(m, samples, lost, len(rows), rows[0].most))
+        draws.append(np.minimum(times, rows[0].most))  # a draw that does not get there takes as long at least
+    row = groups[0][0]
+    slope, lost_slope, fits = _fit(points, np.array(draws).T)
+    return Curve(row.entry, row.algorithm, until, tuple(points), slope, lost_slope, fits)
+
+
+def _fit(points: Sequence[Point], draws: FloatArray) -> tuple[Estimate, float, dict[Shape, Fit]]:
+    """Slopes and shapes over the m that are reached; draws (1 + D, M), of which the first row is what was seen."""
+    there = np.array([math.isfinite(point.samples.value) for point in points])
+    if there.sum() < 2:
+        return Estimate(math.nan, -math.inf, math.inf), math.nan, {}
+    m = np.array([point.m for point in points], dtype=np.float64)[there]
+    seen = np.log(draws[:, there])
+    slopes = _slopes(np.log(m), seen)
+    lost = np.array([point.lost for point in points])[there]
+    lost_slope = float(_slopes(np.log(m), np.log(lost)[None, :])[0]) if (lost > 0).all() else math.nan
+    fits: dict[Shape, Fit] = {}
+    for shape, f in SHAPES.items():
+        off = seen[0] - np.log(f(m))
+        fits[shape] = Fit(math.exp(off.mean()), math.exp(float(off.std())))
+    return quantile_interval(slopes[1:], value=float(slopes[0])), lost_slope, fits
+
+
+def _slopes(x: FloatArray, y: FloatArray) -> FloatArray:
+    """The slope (D,) of each row of y (D, M) over x (M,) by least squares."""
+    centred = x - x.mean()
+    return y @ centred / (centred @ centred)
+
+
+def _right(rows: Sequence[Row]) -> FloatArray:
+    """When 1 − δ of the runs hold the best policy: as seen, and in draws of a bootstrap over seeds (1 + D,)."""
+    row = same_setting(rows)
+    points = grid(row.most, growth=row.growth)
+    readings: list[Reading] = ["own", "pooled"] if any(one.leader_gaps for one in rows) else ["own"]
+    enough = math.ceil((1.0 - row.delta) * len(rows) - ROUNDING)
+    ends = np.append(np.asarray(points, dtype=np.float64), math.inf)
+    counts, found = _counts(len(rows)), np.full(1 + BOOTSTRAP_DRAWS, math.inf)
+    for reading in readings:
+        held = np.array([good_on_grid(one, reading=reading, points=points) for one in rows])
+        found = np.minimum(found, ends[first_risen(counts @ held.astype(np.float64), enough=enough)])
+    return found
+
+
+def first_risen(counts: FloatArray, *, enough: float) -> IntArray:
+    """The first point (D,) at which counts (D, G) are enough, after they were made to rise; G if they never are.
+
+    Made to rise by least squares (isotonic regression), y_i = max_{a ≤ i} min_{b ≥ i} mean(x_a … x_b). So y_i ≥ t is:
+    no sum of x − t up to some b ≥ i is below all sums up to some a < i, which begins after the least of these sums.
+    Of few runs, the first point at which enough of them happen to be right comes too soon, and is half chance.
+    """
+    sums = np.cumsum(counts - enough, axis=1)
+    return np.argmin(np.concatenate([np.zeros((len(counts), 1)), sums], axis=1), axis=1)
+
+
+def _proven(rows: Sequence[Row]) -> FloatArray:
+    """The median over runs of when the answer was proven, likewise (1 + D,)."""
+    same_setting(rows)
+    times = np.sort([math.inf if row.certified_at is None else float(row.certified_at) for row in rows])
+    passed = np.cumsum(_counts(len(rows)), axis=1) >= len(rows) / 2.0 - ROUNDING
+    return times[passed.argmax(axis=1)]
+
+
+def _counts(runs: int) -> FloatArray:
+    """How often each run counts (1 + D, runs): once, and as drawn."""
+    rng = np.random.default_rng([BOOTSTRAP_SEED, runs])
+    drawn = rng.multinomial(runs, np.full(runs, 1.0 / runs), size=BOOTSTRAP_DRAWS)
+    return np.concatenate([np.ones((1, runs)), drawn.astype(np.float64)])
