@@ -21,11 +21,14 @@ contextual bandits", ICML 2014, Algorithm 2; it ends, from Q = 0 after 4 log(1/(
 3). Between two calls of the oracle the same steps are taken on the policies that have weight already, as these need no
 call.
 
-A search starts from half of the weights that the last one ended with. Theirs starts from all of them, which needs a
-third fewer calls or so; but as steps only add, and shrinking takes from all alike, weight that is no longer needed
-would stay for very long, and measured regret was up to twice as large. Policies of next to no weight are left out at
-the start, so that their number does not grow without end; the constraints are checked after that. A cap on calls keeps
-a round short where the oracle is slow; what is left to do then is done in the next round, which goes on from there.
+A search starts from half of the weights that the last one ended with; theirs starts from all of them. As steps only
+add, and shrinking takes from all alike, weight that is no longer needed would stay for very long. Of eight settings
+(two lists and trees, either algorithm, several knobs; 8 to 30 runs each) half had 6 to 45 % less regret in four, and in
+the other four, one of them 15 % the other way, the difference was within twice its standard error; answers were as good
+within that too. It took up to 70 % more calls. A start from nothing was nowhere clearly better than half. Policies of
+next to no weight are left out at the start, so that their number does not grow without end; the constraints are checked
+after that. A cap on calls keeps a round short where the oracle is slow; what is left to do then is done in the next
+round, which goes on from there.
 """
 
 from __future__ import annotations

@@ -12,8 +12,8 @@ contextual bandits", ICML 2014, Algorithms 1 and 2. Its epochs are the rounds he
 the last one, as theirs do. A cap on the calls of the oracle in a round is ours.
 
 **Tuning.** `psi` is ψ, 100 as published; `mu` is c, 1 as published. Both come from the proof and are large: as
-published, b_π matters only once t is in the tens of thousands. Smaller ones explore less; the authors' own experiments
-tuned them.
+published b_π reaches 2A, and a policy is explored less for its loss, only after about (200/Reg)² A log(16t²|Π|/δ)
+interactions, which is millions. Smaller ones explore less, and then the proof no longer holds.
 
 **Guarantees.** Regret of order √(A t log(t|Π|/δ)); nothing of the policy that is learnt.
 """

@@ -11,9 +11,9 @@ here is fitted again after every round, as in FALCON (Simchi-Levi and Xu, "Bypas
 same rule with γ = √(A t / log(|F|t/δ))/30. Where the answer must be a policy of a class, it is the one that the
 regression likes best.
 
-**Tuning.** `gamma` is c: 1 is SquareCB's, 1/30 FALCON's; experiments of the authors and others took 10 and more.
-`model` is `linear`, ridge regression, with d its parameters; or `house`, the model with which this package centres its
-estimates, whose R(t) is taken for that of ridge regression, as it has none that is proven.
+**Tuning.** `gamma` is c: 1 is SquareCB's, and 1/30 is FALCON's constant. Larger ones explore less. `model` is `linear`,
+ridge regression, with d its parameters; or `house`, the model with which this package centres its estimates, whose R(t)
+is taken for that of ridge regression, as it has none that is proven.
 
 **Guarantees.** Regret of order √(A t R(t)) if the regression can be right; nothing of the policy that is learnt.
 """
