@@ -202,6 +202,7 @@ def test_a_command_that_is_killed_can_be_taken_up_again(tmp_path):
     assert there >= 4
     tally = run_suite(replace(ONE, seeds=there + 2), Results.at(folder), jobs=0)
     assert (tally.played, tally.complete) == (2, True)
+    assert [session.runs for session in read_description(folder).sessions] == [0, 2]  # nobody counted for the first
     assert timeless(read_rows(folder)[:3]) == timeless([play(task) for task in ONE.tasks()])
 
 

@@ -39,7 +39,7 @@ class Session:
     command: as it was typed; of the folder, the last name.
     began: when, in UTC.
     environment: where, by `environment`.
-    runs: how many it played.
+    runs: how many it played; 0 of one that was killed, whose runs are there all the same.
     seconds: it took.
     peak_memory_bytes: of its largest process; None where the system does not tell.
     """

@@ -143,7 +143,8 @@ class _Playing:
         rows, wanted = results.asked(), {task.key: task for task in suite.tasks()}
         _check_same(results, description, rows, wanted)
         session = Session(command, datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"), environment())
-        results.describe(description.with_suite(suite))
+        # Also now, for a command that is killed.
+        results.describe(description.with_suite(suite).with_session(session))
         return cls(
             suite=suite,
             results=results,
