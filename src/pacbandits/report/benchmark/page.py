@@ -112,6 +112,8 @@ def answer(findings: Findings) -> list[str]:
                 for one in broken
             )
         sentences.append(words + ".")
+    if not findings.verdicts:
+        sentences.append(f"There is no case with certificates that {OURS} and others played.")
     wrong, runs = _errors(findings)
     if runs:
         sentences.append(
@@ -120,7 +122,7 @@ def answer(findings: Findings) -> list[str]:
     undone = [one.case for one in findings.verdicts if one.kept is None]
     if undone:
         sentences.append(f"Nobody is done within what may be played in {', '.join(undone)}.")
-    return sentences or ["There is no case with certificates that coda and others played."]
+    return sentences
 
 
 def _errors(findings: Findings) -> tuple[int, int]:
