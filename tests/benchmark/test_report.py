@@ -17,8 +17,9 @@ from pacbandits.benchmark.intervals import Estimate
 from pacbandits.benchmark.results import Failure, Misfit
 from pacbandits.benchmark.yardsticks import Stopped
 from pacbandits.report.benchmark.figures import case_figure
-from pacbandits.report.benchmark.page import answer, repeat_code, report_html, report_markdown
+from pacbandits.report.benchmark.page import Chapter, answer, repeat_code, report_html, report_markdown
 from pacbandits.report.benchmark.tables import (
+    TextTable,
     better_table,
     cost_table,
     facts_table,
@@ -122,6 +123,18 @@ def test_the_page_has_all_entries_commands_and_environments_and_escapes_names(fi
     assert "<b>|second" not in page
     assert "&lt;b&gt;|second" in page
     assert "it does not &lt;suit&gt;" in page
+
+
+def test_chapters_have_their_tables_and_figures():
+    figure = pyplot().figure()
+    table = TextTable("By size", ("algorithm", "8"), (("coda", "12"),))
+    few = Findings.of(seeds(2))
+    told = {"chapters": [Chapter("All sizes <together>", (table,), ((figure, "n over m"),))]}
+    page, text = report_html(few, **told), report_markdown(few, **told)
+    assert "<h2>All sizes &lt;together&gt;</h2>" in page
+    assert 'alt="n over m"' in page
+    assert "| coda | 12 |" in text
+    assert pyplot().get_fignums() == []
 
 
 def test_figures_have_the_lower_bound_and_every_algorithm(findings, page):
