@@ -1,6 +1,6 @@
 """A benchmark for people: tables, figures and a page, from logged results alone."""
 
-from pacbandits.report.benchmark.page import report_html, report_markdown
+from pacbandits.report.benchmark.page import Chapter, report_html, report_markdown
 from pacbandits.report.benchmark.tables import main_table
 
-__all__ = ["main_table", "report_html", "report_markdown"]
+__all__ = ["Chapter", "main_table", "report_html", "report_markdown"]

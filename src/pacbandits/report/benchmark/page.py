@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import base64
 import io
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from html import escape
 from typing import Any
 
@@ -51,11 +52,29 @@ FIGURES = (
 WORDY = ("problem", "policies", "classes", "why", "commands", "best other", "knob")
 
 
-def report_html(findings: Findings) -> str:
-    """The report as a page; everything in it comes from logged results."""
+@dataclass(frozen=True)
+class Chapter:
+    """A part of the report about some of the cases together.
+
+    title: above it.
+    tables: what was measured.
+    figures: of Matplotlib, each with words for whoever does not see it; they are closed once they are drawn.
+    """
+
+    title: str
+    tables: tuple[TextTable, ...]
+    figures: tuple[tuple[Any, str], ...] = ()
+
+
+def report_html(findings: Findings, *, chapters: Sequence[Chapter] = ()) -> str:
+    """The report as a page; everything in it comes from logged results. Chapters come before the cases one by one."""
     parts = [f"<style>{STYLE}</style>", f"<h1>{TITLE}</h1>", f'<p class="dim">{escape(size_words(findings))}</p>']
     parts.append(f'<div class="answer">{_paragraphs(answer(findings))}</div>')
     parts += [_paragraphs(READING), *(_section_html(table) for table in overview(findings))]
+    for chapter in chapters:
+        parts.append(f"<h2>{escape(chapter.title)}</h2>")
+        parts += [_image(figure, words) for figure, words in chapter.figures]
+        parts += [_table_html(table) for table in chapter.tables]
     parts.append(f'<p class="dim">{escape(FIGURES)}</p>')
     for one in findings.standings:
         parts += [f"<h2>{escape(one.case)}</h2>", f'<p class="dim">{escape(asked_words(one))}</p>']
@@ -65,11 +84,15 @@ def report_html(findings: Findings) -> str:
     return page_html(TITLE, parts)
 
 
-def report_markdown(findings: Findings) -> str:
-    """The tables of the report in Markdown."""
+def report_markdown(findings: Findings, *, chapters: Sequence[Chapter] = ()) -> str:
+    """The tables of the report in Markdown; figures are left out."""
     lines = [f"# {TITLE}", "", size_words(findings), "", *_spaced((*answer(findings), *READING))]
     for table in overview(findings):
         lines += _section_markdown(table, level=2)
+    for chapter in chapters:
+        lines += [f"## {chapter.title}", ""]
+        for table in chapter.tables:
+            lines += _section_markdown(table, level=3)
     for one in findings.standings:
         lines += [f"## {one.case}", "", asked_words(one), ""]
         for table in (stopping_table(one), cost_table(one)):
@@ -112,6 +135,8 @@ def answer(findings: Findings) -> list[str]:
                 for one in broken
             )
         sentences.append(words + ".")
+    if not findings.verdicts:
+        sentences.append(f"There is no case with certificates that {OURS} and others played.")
     wrong, runs = _errors(findings)
     if runs:
         sentences.append(
@@ -120,7 +145,7 @@ def answer(findings: Findings) -> list[str]:
     undone = [one.case for one in findings.verdicts if one.kept is None]
     if undone:
         sentences.append(f"Nobody is done within what may be played in {', '.join(undone)}.")
-    return sentences or ["There is no case with certificates that coda and others played."]
+    return sentences
 
 
 def _errors(findings: Findings) -> tuple[int, int]:
@@ -224,11 +249,15 @@ def _section_markdown(table: TextTable, *, level: int) -> list[str]:
 
 
 def _picture(findings: Findings, one: Standing) -> str:
-    """The figure of a case as SVG within the page, the same bytes for the same results."""
+    """The figure of a case."""
     rows = [row for row in findings.rows if row.case == one.case]
     figure = case_figure(one, rows=rows, facts=findings.facts.get(one.case))
+    return _image(figure, f"{one.case}: when each algorithm is done, and the reward it loses")
+
+
+def _image(figure: Any, words: str) -> str:
+    """A figure as SVG within the page, the same bytes for the same results."""
     data = base64.b64encode(svg_bytes(figure)).decode()
-    words = f"{one.case}: when each algorithm is done, and the reward it loses"
     return f'<img alt="{escape(words)}" src="data:image/svg+xml;base64,{data}">'
 
 

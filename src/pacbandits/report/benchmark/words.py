@@ -55,7 +55,7 @@ def show_errors(found: Stopped | None) -> str:
     """How often a proof was wrong, of how many runs, and the largest error rate that fits."""
     if found is None:
         return NONE
-    return f"{found.wrong} of {found.runs} (≤ {100 * found.error.high:.2g} %)"
+    return f"{found.wrong} of {found.runs} (≤ {show_clock(100 * found.error.high)} %)"
 
 
 def show_lost(lost: Estimate) -> str:
@@ -67,7 +67,7 @@ def show_lost(lost: Estimate) -> str:
 
 
 def show_clock(value: float) -> str:
-    """Seconds or microseconds, with two digits."""
+    """Seconds, microseconds or percent, with two digits."""
     if not math.isfinite(value):
         return NONE
     return f"{value:,.0f}" if value >= 100 else f"{value:.2g}"

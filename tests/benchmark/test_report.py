@@ -1,0 +1,289 @@
+"""The report: a page that needs nothing else, tables that say what rows say, and claims also where they are broken."""
+
+from __future__ import annotations
+
+import base64
+import math
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import pytest
+
+from pacbandits.benchmark.descriptions import Description, Session
+from pacbandits.benchmark.facts import Facts
+from pacbandits.benchmark.findings import Findings
+from pacbandits.benchmark.intervals import Estimate
+from pacbandits.benchmark.results import Failure, Misfit
+from pacbandits.benchmark.yardsticks import Stopped
+from pacbandits.report.benchmark.figures import case_figure
+from pacbandits.report.benchmark.page import Chapter, answer, repeat_code, report_html, report_markdown
+from pacbandits.report.benchmark.tables import (
+    TextTable,
+    better_table,
+    cost_table,
+    facts_table,
+    main_table,
+    ratio_table,
+    stopping_table,
+)
+from pacbandits.report.benchmark.words import show_bracket_ratio, show_errors, show_lost, show_ratio, show_stopping
+from pacbandits.report.figures import pyplot
+from tests.benchmark.hand_made import made, seeds, unproven
+
+NASTY = "<b>|second"
+PROBLEM = "trivial:contexts=4,actions=3,gap=0.3"
+
+
+def spread(entry, spec, at, *, role="default", **changed):
+    """Ten runs that are certified one after the other."""
+    return [made(s, entry=entry, algorithm=spec, role=role, certified_at=at + s, **changed) for s in range(10)]
+
+
+def of_case(name, **changed):
+    """A case on which uniform play is the second, a tuned rival the first or the third, and one never done."""
+    return [
+        *spread("coda", "coda", 40, case=name, **changed),
+        *spread("uniform", "uniform", 60, case=name, **changed),
+        *spread("epoch-greedy", "epoch-greedy", 80, case=name, **changed),
+        *spread("epoch-greedy", "epoch-greedy:explore=0.5", 70, role="tuned", case=name, **changed),
+        *seeds(
+            10, unproven, entry="per-context", algorithm="per-context", case=name, own_at=50, own_gap=0.3, **changed
+        ),
+    ]
+
+
+def theory(name, *, ratio, bound=15.0):
+    return Facts(
+        name, PROBLEM, "", 0.1, 0.1, 4, 3, 81, 4.39, law="bernoulli", min_gap=0.3, rho_lower=10.0, rho_upper=10.0,
+        uniform_lower=10.0 * ratio, uniform_upper=10.0 * ratio, lower_bound=bound,
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def findings():
+    blind = [
+        replace(row, certified=False, leader_gaps=(), certified_at=None, certified_gap=None) for row in of_case("blind")
+    ]
+    session = Session("pacbandits bench quick --out results", "2026-01-01T00:00:00", {"Python": "3.11", "cores": "2"})
+    return Findings.of(
+        [*of_case("first"), *of_case(NASTY), *blind],
+        facts=[theory("first", ratio=3.0), theory(NASTY, ratio=1.2, bound=None)],
+        misfits=[Misfit("by hand", "first", "rage", "it does not <suit>")],
+        failures=[Failure("by hand", "first", "uniform", 11, "ZeroDivisionError: division by zero")],
+        description=Description().with_session(session),
+    )
+
+
+@pytest.fixture(scope="module")
+def page(findings):
+    return report_html(findings)
+
+
+class Reader(HTMLParser):
+    """Every tag that is opened is closed, in turn."""
+
+    EMPTY = ("meta", "img", "br")
+
+    def __init__(self):
+        super().__init__()
+        self.open, self.sources = [], []
+
+    def handle_starttag(self, tag, attrs):
+        self.sources += [value for name, value in attrs if name in ("src", "href")]
+        if tag not in self.EMPTY:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+
+def test_the_page_is_well_formed_and_needs_nothing_else(page):
+    reader = Reader()
+    reader.feed(page)
+    assert reader.open == []
+    assert len(reader.sources) == 3
+    assert all(source.startswith("data:image/svg+xml;base64,") for source in reader.sources)
+    assert not re.search(r"https?://|<script|@import|url\(", page)
+
+
+def test_the_same_results_give_the_same_page(findings):
+    few = Findings.of([row for row in findings.rows if row.case == "first"])
+    assert report_html(few) == report_html(few)
+
+
+def test_the_page_has_all_entries_commands_and_environments_and_escapes_names(findings, page):
+    text = report_markdown(findings)
+    for words in (
+        *("coda", "uniform", "epoch-greedy", "explore=0.5", "per-context"),
+        *("pacbandits bench quick --out results", "cores", "ZeroDivisionError", "from pacbandits.benchmark.playing"),
+    ):
+        assert words in page
+        assert words in text
+    assert "<b>|second" not in page
+    assert "&lt;b&gt;|second" in page
+    assert "it does not &lt;suit&gt;" in page
+
+
+def test_chapters_have_their_tables_and_figures():
+    figure = pyplot().figure()
+    table = TextTable("By size", ("algorithm", "8"), (("coda", "12"),))
+    few = Findings.of(seeds(2))
+    told = {"chapters": [Chapter("All sizes <together>", (table,), ((figure, "n over m"),))]}
+    page, text = report_html(few, **told), report_markdown(few, **told)
+    assert "<h2>All sizes &lt;together&gt;</h2>" in page
+    assert 'alt="n over m"' in page
+    assert "| coda | 12 |" in text
+    assert pyplot().get_fignums() == []
+
+
+def test_figures_have_the_lower_bound_and_every_algorithm(findings, page):
+    source = Reader()
+    source.feed(page)
+    first = base64.b64decode(source.sources[0].split(",")[1]).decode()
+    assert "lower bound of any proof: 15" in first  # text is drawn as shapes, with the words in a comment
+    for entry in findings.entries:
+        assert entry in first
+
+
+def test_tables_in_markdown_have_as_many_cells_in_every_row(findings):
+    lines = report_markdown(findings).split("\n")
+    tables = 0
+    for at, line in enumerate(lines):
+        if re.fullmatch(r"\|( --- \|)+", line):
+            tables += 1
+            cells = len(re.findall(r"(?<!\\)\|", line))
+            for row in (lines[at - 1], *lines[at + 1 : lines.index("", at)]):
+                assert len(re.findall(r"(?<!\\)\|", row)) == cells
+    assert tables == 5 + 2 * 3 + 4
+
+
+def test_the_main_table_holds_ours_against_the_best_other(findings):
+    first, second, blind = main_table(findings).rows
+    assert first[:5] == ("first", "3", "44 (41–48)", "uniform", "64 (61–68)")
+    assert first[5].startswith("0.69 (0.6")
+    assert first[6] == "first: kept"
+    assert second[1] == "1.2"
+    assert second[6] == "≤ 1.1: kept"
+    assert blind[0] == "blind ◦"
+    assert blind[5:] == ("—", "—")
+    assert main_table(findings, brief=True).rows[0][2] == "44"
+
+
+def test_multiples_of_the_first_with_default_and_best_knob(findings):
+    table = ratio_table(findings, "certified")
+    rows = {row[0]: row[1] for row in table.rows}
+    assert table.head == ("algorithm", "first", NASTY)
+    assert rows["coda"] == "1.00"
+    assert rows["uniform"] == "1.45"
+    assert rows["epoch-greedy"] == "1.90, 1.67"
+    assert rows["per-context"] == "> 2.25"
+    assert rows["the first takes"] == "44"
+    assert "blind" in ratio_table(findings, "oracle").head
+
+
+def test_refused_cases_are_told_from_those_not_played():
+    rows = [*of_case("a"), *[row for row in of_case("b") if row.entry in ("coda", "uniform")]]
+    table = ratio_table(Findings.of(rows, misfits=[Misfit("s", "b", "per-context", "no")]), "oracle")
+    cells = {row[0]: row[2] for row in table.rows}
+    assert cells["per-context"] == "no"
+    assert cells["epoch-greedy"] == "—"
+
+
+def test_when_it_is_done_by_every_yardstick(findings):
+    table = stopping_table(findings.standings[0])
+    rows = {row[0]: dict(zip(table.head, row, strict=True)) for row in table.rows}
+    assert [row[0] for row in table.rows] == ["coda", "uniform", "epoch-greedy", "per-context"]
+    assert table.head[2] == "best knob"
+    assert table.rows[2][1:3] == ("84 (81–88)", "explore=0.5: 74 (71–78)")
+    assert table.rows[0][2] == "—"
+    assert rows["per-context"]["certified"] == "> 100"
+    assert rows["per-context"]["done"] == "0 of 10"
+    assert rows["per-context"]["own proof"] == "50 (50–50)"
+    assert rows["per-context"]["its errors"] == "10 of 10 (≤ 100 %)"
+    assert rows["coda"]["wrong"].startswith("0 of 10 (≤ 26 %)")
+    assert "certified" not in stopping_table(findings.standings[2]).head
+
+
+def test_costs_are_those_of_published_options(findings):
+    table = cost_table(findings.standings[0])
+    assert table.head[1] == "lost by 65"
+    assert table.rows[0][:3] == ("coda", "7 (7–7)", "30")
+
+
+def test_where_others_are_better_is_counted(findings):
+    rows = [*of_case("a"), *of_case("b", decision_microseconds=10.0)]
+    rows = [
+        replace(r, decision_microseconds=20.0, regrets=(1.0, 2.0, 3.0)) if r.entry == "uniform" else r for r in rows
+    ]
+    table = better_table(Findings.of(rows))
+    uniform = next(row for row in table.rows if row[0] == "uniform")
+    assert uniform[1:6] == ("0 of 2", "0 of 2", "2 of 2", "1 of 2", "0 of 2")
+    assert uniform[6] == "any"
+    assert all(row[0] != "coda" for row in table.rows)
+
+
+def test_cases_without_facts_are_listed_too(findings):
+    rows = facts_table(findings).rows
+    assert rows[0][-3:] == ("10", "30", "15")
+    assert rows[2][-1] == "—"
+
+
+def test_broken_claims_are_told():
+    rows = [*spread("coda", "coda", 80), *spread("uniform", "uniform", 40)]
+    words = " ".join(answer(Findings.of(rows, facts=[theory("first", ratio=3.0)])))
+    assert "in 0 of 1 case; not in first (uniform: 1.90 times as many)" in words
+    assert "Of 20 certificates that accepted, 0 had" in words
+    wrong = [replace(row, certified_gap=0.2) for row in rows]
+    assert "20 had a policy" in " ".join(answer(Findings.of(wrong)))
+    undone = [replace(row, certified_at=None, certified_gap=None) for row in rows]
+    assert "Nobody is done" in " ".join(answer(Findings.of(undone)))
+    assert "no case" in " ".join(answer(Findings.of(seeds(3))))
+
+
+def test_a_run_can_be_repeated_from_the_page(findings):
+    made_ones = {}
+    code = repeat_code(findings).replace("print(play(Task(", "task = (Task(").removesuffix("))") + ")"
+    exec(code, made_ones)  # it is our own
+    task, row = made_ones["task"], findings.rows[0]
+    assert task.key == (row.suite, row.case, row.algorithm, row.seed)
+    assert (task.case.problem, task.case.epsilon, task.case.most) == (row.problem, row.epsilon, row.most)
+
+
+def test_pictures_of_cases_without_certificates_or_runs(findings):
+    for one, panels in ((findings.standings[0], 3), (findings.standings[2], 2)):
+        figure = case_figure(one, rows=[row for row in findings.rows if row.case == one.case], facts=None)
+        assert len(figure.axes) == panels
+        pyplot().close(figure)
+    refused = seeds(3, unproven, points=(), gaps=(), leader_gaps=(), regrets=(), samples=0, stopped="refused")
+    empty = Findings.of(refused)
+    figure = case_figure(empty.standings[0], rows=refused, facts=None)
+    pyplot().close(figure)
+    assert "> 100" in report_markdown(empty)
+
+
+@pytest.mark.parametrize(
+    ("estimate", "words"),
+    [
+        (Estimate(1234.0, 1000.0, 2000.0), "1,234 (1,000–2,000)"),
+        (Estimate(1234.0, 1000.0, math.inf), "1,234 (1,000–> 5,000)"),
+        (Estimate(math.inf, 1000.0, math.inf), "> 5,000 (1,000–> 5,000)"),
+        (Estimate(math.inf, math.inf, math.inf), "> 5,000"),
+        (Estimate(1234.0, 0.0, math.inf), "1,234"),
+    ],
+)
+def test_numbers_of_interactions_in_words(estimate, words):
+    assert show_stopping(estimate, most=5_000) == words
+
+
+def test_other_numbers_in_words():
+    assert show_ratio(Estimate(0.5, 0.25, math.inf)) == "0.50 (0.25–∞)"
+    assert show_ratio(Estimate(math.nan, 0.0, math.inf)) == "—"
+    assert show_bracket_ratio((2.0, 2.0001)) == "2"
+    assert show_bracket_ratio((2.0, 2.5)) == "2 … 2.5"
+    assert show_bracket_ratio(None) == "—"
+    assert show_errors(None) == "—"
+    stopped = Stopped(Estimate(5.0, 4.0, 6.0), 20, 18, 1, Estimate(0.05, 0.002, 0.216), ())
+    assert show_errors(stopped) == "1 of 20 (≤ 22 %)"
+    assert show_lost(Estimate(12.345, -math.inf, math.inf)) == "12.3"
+    assert show_lost(Estimate(1234.5, 1000.0, 1400.0)) == "1,234 (1,000–1,400)"
