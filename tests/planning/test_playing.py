@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from pacbandits.engines import processes
 from pacbandits.errors import InputError
 from pacbandits.planning import Played, Traffic, pool
 from pacbandits.planning.playing import RIVALS
@@ -56,9 +57,8 @@ def test_the_same_seed_gives_the_same_trial(freely):
 def test_what_is_supposed_can_be_handed_to_another_process_also_after_use(policies):
     s = supposed(policies=policies)
     s.problem(1, 0).best_policy()
-    packed = pool._packed(s, question(s))
-    assert packed is not None
-    there, _ = pickle.loads(packed)
+    assert pool._can_be_handed_over(s, question(s))
+    there, _ = pickle.loads(pickle.dumps((s, question(s))))
     np.testing.assert_array_equal(there.problem(1, 0).mean_rewards, s.problem(1, 0).mean_rewards)
 
 
@@ -66,7 +66,7 @@ def test_what_is_supposed_can_be_handed_to_another_process_also_after_use(polici
 def test_a_trial_is_the_same_in_another_process_and_these_end_with_whoever_asked(freely, monkeypatch):
     started, s = [], supposed()
     start = subprocess.Popen
-    monkeypatch.setattr(pool.subprocess, "Popen", lambda *a, **o: started.append(start(*a, **o)) or started[-1])
+    monkeypatch.setattr(processes.subprocess, "Popen", lambda *a, **o: started.append(start(*a, **o)) or started[-1])
     coming = pool.play_all(s, question(s), iter([(1, 0, "coda"), (1, 0, "uniform")] * 20), processes=2)
     elsewhere = [next(coming) for _ in range(3)]
     coming.close()

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import json
-import pickle
 import time
 from dataclasses import replace
-from io import BytesIO
 
 import numpy as np
 import pytest
@@ -14,7 +11,6 @@ import pytest
 from pacbandits.errors import InputError
 from pacbandits.planning import Limits, pool
 from pacbandits.planning.simulating import TRIALS_FILE, known_to, scenario_weights, simulate, stopping_times
-from pacbandits.planning.worker import LENGTH, serve
 from pacbandits.problems.pilots import PilotEffects
 from pacbandits.records import Log
 from tests.planning.cases import ONE_AFTER_ANOTHER, people, played, question, supposed
@@ -127,7 +123,7 @@ def test_it_ends_when_quantiles_are_known_or_time_is_up(monkeypatch, tmp_path):
 
 
 def test_no_process_is_started_for_nothing(monkeypatch):
-    monkeypatch.setattr(pool, "_Worker", None)
+    monkeypatch.setattr(pool.local, "_Worker", None)
     s = supposed()
     assert list(pool.play_all(s, question(s), iter([]), processes=2)) == []
 
@@ -139,14 +135,9 @@ def test_processes_end_when_time_is_up():
 
 
 def test_a_process_says_what_goes_wrong():
-    s, out = supposed(), BytesIO()
-    packed = pickle.dumps((s, question(s)))
-    serve(BytesIO(LENGTH.pack(len(packed)) + packed + b"0 0 rage\n1 0 uniform\n"), out)
-    first, second = out.getvalue().splitlines()
-    assert "not 'rage'" in json.loads(first)["error"]
+    s = supposed()
     with pytest.raises(InputError, match="not 'rage'"):
-        pool._read(first)
-    assert pool._read(second).scenario == 1
+        list(pool.play_all(s, question(s), iter([(0, 0, "rage")]), processes=2))
 
 
 def test_scenarios_count_by_how_likely_they_are():

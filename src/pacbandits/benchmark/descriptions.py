@@ -66,10 +66,15 @@ class Description:
     sessions: tuple[Session, ...] = ()
 
     def with_suite(self, suite: Suite) -> Description:
-        """The same with a suite; the largest number of seeds that it ever had."""
-        before = self.suites.get(suite.name)
-        seeds = suite.seeds if before is None else max(suite.seeds, before.seeds)
-        return replace(self, suites={**self.suites, suite.name: replace(suite, seeds=seeds)})
+        """The same with a suite, of which earlier commands may have played other cases and entries, or more seeds."""
+        before = self.suites.get(suite.name, suite)
+        whole = replace(
+            suite,
+            cases=tuple({one.name: one for one in (*before.cases, *suite.cases)}.values()),
+            entries=tuple({one.spec: one for one in (*before.entries, *suite.entries)}.values()),
+            seeds=max(suite.seeds, before.seeds),
+        )
+        return replace(self, suites={**self.suites, suite.name: whole})
 
     def with_session(self, session: Session) -> Description:
         """The same after one more command."""

@@ -57,7 +57,7 @@ class Misfit:
 
 @dataclass(frozen=True)
 class Failure:
-    """A run that ended in an error of ours.
+    """A run that ended in an error of ours, or the measurement of a case: then suite and algorithm are empty.
 
     suite, case, algorithm, seed: which.
     words: the last line of the traceback.
@@ -149,15 +149,15 @@ class Results:
 
     def put_facts(self, facts: Iterable[Facts]) -> None:
         """Write facts.json."""
-        self._put(FACTS, {"facts": [one.to_json() for one in facts]})
+        self._put(FACTS, {"facts": [one.to_json() for one in sorted(facts, key=lambda one: one.case)]})
 
     def put_misfits(self, misfits: Iterable[Misfit]) -> None:
         """Write misfits.json."""
-        self._put(MISFITS, {"misfits": [asdict(one) for one in misfits]})
+        self._put(MISFITS, {"misfits": sorted(map(asdict, misfits), key=_by_name)})
 
     def put_failures(self, failures: Iterable[Failure]) -> None:
         """Write failed.json."""
-        self._put(FAILED, {"failed": [asdict(one) for one in failures]})
+        self._put(FAILED, {"failed": sorted(map(asdict, failures), key=_by_name)})
 
     def _put(self, name: str, value: Json) -> None:
         put_whole(self.disk, self.path / name, (json_text(value, indent=2) + "\n").encode())
@@ -216,6 +216,10 @@ def read_failures(folder: str | Path) -> list[Failure]:
         return Failure(**_which(rest, of="failure"), seed=given.whole_number("seed"))
 
     return _listed(folder, FAILED, "failed", failure)
+
+
+def _by_name(one: Json) -> tuple[object, ...]:
+    return tuple(one.get(name) for name in ("suite", "case", "algorithm", "seed"))
 
 
 def _which(value: object, *, of: str) -> dict[str, str]:

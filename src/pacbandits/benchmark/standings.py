@@ -131,11 +131,11 @@ class Standing:
         return named | {"scores": [score.to_json() for score in self.scores]}
 
 
-def order(score: Score, yardstick: Yardstick) -> tuple[float, float, float, bool]:
-    """What comes first in a table: the yardstick, then how many runs stop, then the other, then a default."""
-    stopped = 0 if score.certified is None else score.certified.stopped
+def order(score: Score, yardstick: Yardstick) -> tuple[float, float, bool, float]:
+    """What comes first in a table: the yardstick, then how many runs stop, then a default, then the other yardstick."""
+    stopped = 0 if yardstick == "oracle" or score.certified is None else score.certified.stopped
     other: Yardstick = "oracle" if yardstick == "certified" else "certified"
-    return score.by(yardstick), -stopped if yardstick == "certified" else 0, score.by(other), score.role != "default"
+    return score.by(yardstick), -stopped, score.role != "default", score.by(other)
 
 
 def standings(rows: Sequence[Row], *, cases: Sequence[str] = ()) -> tuple[Standing, ...]:

@@ -10,6 +10,7 @@ from functools import wraps
 from typing import Any
 
 from pacbandits.cli import applying as _applying
+from pacbandits.cli import benching as _benching
 from pacbandits.cli import certifying as _certifying
 from pacbandits.cli import driving as _driving
 from pacbandits.cli import evaluating as _evaluating
@@ -17,6 +18,7 @@ from pacbandits.cli import experiments as _experiments
 from pacbandits.cli import listing as _listing
 from pacbandits.cli import measuring as _measuring
 from pacbandits.cli import planning as _planning
+from pacbandits.cli import reporting as _reporting
 from pacbandits.cli import running as _running
 from pacbandits.cli import serving as _serving
 from pacbandits.cli import verifying as _verifying
@@ -28,7 +30,7 @@ from pacbandits.flags import speaking_flags
 __all__ = ["answer", "app"]
 # Importing them puts their commands into the application.
 _commands = (_planning, _running, _experiments, _driving, _serving, _certifying, _evaluating, _verifying, _applying)
-_more_commands = (_measuring, _listing)
+_more_commands = (_measuring, _benching, _reporting, _listing)
 
 
 def answer() -> None:

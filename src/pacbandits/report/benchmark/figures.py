@@ -83,7 +83,7 @@ def _draw_stopping(
         _mark(axis, _samples(own.best, yardstick), place, colour=colour, most=most, hollow=False)
     if bound is not None and 1 <= bound < math.inf:
         axis.axvline(bound, color="black", lw=1.1, ls=":", zorder=0)
-        words = f"lower bound {show_count(math.ceil(bound), most=most)}"
+        words = f"lower bound of any proof: {show_count(math.ceil(bound), most=most)}"
         axis.annotate(
             words, (bound, 1), xycoords=("data", "axes fraction"), xytext=(4, -3), textcoords="offset points",
             va="top", fontsize=8, color="#444444", bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.5},
@@ -175,7 +175,8 @@ def _curve(
 ) -> None:
     """A curve; thinner and without a band where more than half of the runs are done and go on with their answer."""
     colour, dashes = style
-    mean, half = lost.mean(axis=0), float(np.median([row.points[-1] for row in played]))
+    mean: FloatArray = lost.mean(axis=0)
+    half = float(np.median([row.points[-1] for row in played]))
     shown = mean > 0
     playing = shown & (counts <= half)
     axis.plot(counts[shown], mean[shown], color=colour, lw=0.8, ls=dashes, alpha=0.8)

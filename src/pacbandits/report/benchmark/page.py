@@ -42,9 +42,10 @@ READING = (
 )
 FIGURES = (
     "In the figures below a dot is the best knob with its 90 % interval, a ring the published default where that is "
-    "another, a triangle in the grey field what is not done within all that may be played. Curves are means of published "
-    "defaults with 90 % bands, up to a dot at which half of the runs are done; from there on they are thin, as runs go "
-    "on with their answers."
+    "another, a triangle in the grey field what is not done within all that may be played. The lower bound is of what "
+    "proves its answer, and no bound of oracle stopping, which knows the truth. Curves are means of published defaults "
+    "with 90 % bands, up to a dot at which half of the runs are done; from there on they are thin, as runs go on with "
+    "their answers."
 )
 # Columns whose cells are words, which may be broken into lines.
 WORDY = ("problem", "policies", "classes", "why", "commands", "best other", "knob")

@@ -45,34 +45,35 @@ class TextTable:
     note: str = ""
 
 
-def main_table(findings: Findings) -> TextTable:
-    """A line for each case: ours, the best of all others, and what we claim."""
+def main_table(findings: Findings, *, brief: bool = False) -> TextTable:
+    """A line for each case: ours, the best of all others, and what we claim; brief: without most of the intervals."""
     return TextTable(
         "Ours against the best of all others",
-        ("case", "ρ uniform / ρ best", "coda", "best other", "takes", "coda / other", "claim", "outcome"),
-        tuple(_main_cells(findings, one) for one in findings.standings),
+        ("case", "ρ ratio", "coda", "best other", "takes", "coda / other", "claim"),
+        tuple(_main_cells(findings, one, brief=brief) for one in findings.standings),
         "Interactions until a policy within ε is proven, the median over seeds (90 % interval); where no certificates "
         "are made (◦), until 1 − δ of the seeds hold one. The best other has the best knob of its grid, chosen by the "
-        "same runs; coda has none. The claim: first where uniform exploration's ρ is at least twice the optimum's, "
-        "within 1.1 of the first elsewhere.",
+        "same runs; coda has none. ρ ratio: uniform exploration's ρ over the optimum's. The claim: first where that is "
+        "2 or more, at most 1.1 times the best other elsewhere; “within chance” where the interval of the ratio allows "
+        "for both outcomes.",
     )
 
 
-def _main_cells(findings: Findings, one: Standing) -> Cells:
+def _main_cells(findings: Findings, one: Standing, *, brief: bool) -> Cells:
     yardstick, most = one.yardstick, one.row.most
     lines = one.lines(yardstick)
     ours = next((line.default or line.best for line in lines if line.entry == OURS), None)
     other = next((line.best for line in lines if line.entry != OURS), None)
     facts, verdict = findings.facts.get(one.case), findings.verdict(one.case)
-    claimed = (NONE,) * 3
+    claimed = (NONE, NONE)
     if verdict is not None:
-        claimed = (show_ratio(verdict.ratio), claim_words(verdict), verdict_words(verdict))
+        claimed = (show_ratio(verdict.ratio), f"{claim_words(verdict)}: {verdict_words(verdict)}")
     return (
         one.case + ("" if yardstick == "certified" else " ◦"),
         NONE if facts is None else show_bracket_ratio(facts.uniform_over_best),
-        show_score(ours, yardstick, most=most),
+        show_score(ours, yardstick, most=most, brief=brief),
         NONE if other is None else other.spec,
-        show_score(other, yardstick, most=most),
+        show_score(other, yardstick, most=most, brief=brief),
         *claimed,
     )
 

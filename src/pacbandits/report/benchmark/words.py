@@ -27,12 +27,12 @@ def show_stopping(samples: Estimate, *, most: int) -> str:
     return f"{middle} ({samples.low:,.0f}–{show_count(samples.high, most=most)})"
 
 
-def show_score(score: Score | None, yardstick: Yardstick, *, most: int) -> str:
-    """What an algorithm takes by a yardstick."""
+def show_score(score: Score | None, yardstick: Yardstick, *, most: int, brief: bool = False) -> str:
+    """What an algorithm takes by a yardstick; brief: without the interval."""
     if score is None or (yardstick == "certified" and score.certified is None):
         return NONE
     found = score.oracle.samples if yardstick == "oracle" or score.certified is None else score.certified.samples
-    return show_stopping(found, most=most)
+    return show_count(found.value, most=most) if brief else show_stopping(found, most=most)
 
 
 def show_ratio(ratio: Estimate) -> str:
@@ -83,7 +83,7 @@ def knob_of(score: Score) -> str:
 
 def claim_words(verdict: Verdict) -> str:
     """What we claim of a case."""
-    return "first" if verdict.large else f"within {TOLERATED_RATIO:g} of the first"
+    return "first" if verdict.large else f"≤ {TOLERATED_RATIO:g}"
 
 
 def verdict_words(verdict: Verdict) -> str:

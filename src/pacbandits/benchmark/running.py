@@ -1,0 +1,266 @@
+"""Playing a suite into a folder, by several processes: what is there is not played again, whatever ended the last try.
+
+Runs with the first seed come first, of all cases and entries, then those with the next: so what is there early can be
+compared. Each run is the same whoever plays it, and when.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+
+from pacbandits.benchmark.cases import Task
+from pacbandits.benchmark.descriptions import Description, Session, environment
+from pacbandits.benchmark.facts import Facts
+from pacbandits.benchmark.jobs import Done, Job, do, failure_of
+from pacbandits.benchmark.results import (
+    SUITE,
+    Failure,
+    Misfit,
+    Results,
+    read_description,
+    read_facts,
+    read_failures,
+    read_misfits,
+    task_of,
+)
+from pacbandits.benchmark.rows import Row
+from pacbandits.benchmark.suites import Suite
+from pacbandits.engines.processes import each
+from pacbandits.errors import InputError, count_of
+from pacbandits.version import __version__
+
+RUNS_PER_PROCESS = 200
+ROWS_PER_PART = 50
+SECONDS_PER_PART = 5.0
+MAX_DEATHS = 5  # of processes one after the other, before a suite is given up
+
+Key = tuple[str, str, str, int]
+
+
+@dataclass(frozen=True)
+class Tally:
+    """How far a suite is.
+
+    wanted: runs of the suite, but for those of algorithms that refused.
+    done: of these, rows of the folder.
+    played: of these, by this command.
+    misfits: algorithms that refused a case.
+    failures: runs of this command that ended in an error.
+    seconds: since this command began to play.
+    """
+
+    wanted: int
+    done: int
+    played: int
+    misfits: tuple[Misfit, ...]
+    failures: tuple[Failure, ...]
+    seconds: float
+
+    @property
+    def complete(self) -> bool:
+        """Whether nothing is left to play."""
+        return self.done >= self.wanted
+
+
+Watch = Callable[[Tally], None]
+
+
+def run_suite(
+    suite: Suite, results: Results, *, jobs: int, command: str = "", fresh: bool = False, watch: Watch | None = None
+) -> Tally:
+    """Play what a folder lacks of a suite; what was done is kept also when this is interrupted.
+
+    jobs: how many processes play at once; 0 for this one itself.
+    command: as it was typed, for the record.
+    fresh: forget what the folder holds.
+    watch: is told how far it is.
+
+    Raises:
+        InputError: When the folder holds other things, or runs of another version or of other cases by these names.
+        KeyboardInterrupt: On Ctrl-C, once all is kept.
+    """
+    with results.held():
+        if fresh:
+            results.empty()
+        results.compact()
+        played = _Playing.begun(suite, results, command=command, watch=watch)
+        try:
+            played.go_on(jobs)
+        finally:
+            played.keep_all()
+        return played.tally()
+
+
+@dataclass
+class _Playing:
+    """A suite while it is played.
+
+    suite: which.
+    results: where to.
+    description: of the folder, before this command.
+    session: this command.
+    watch: is told how far it is.
+    done: keys of rows that are there.
+    facts: of cases, also of other suites.
+    misfits: also of other suites.
+    failures: of earlier commands, but for what is tried again.
+    waiting: rows that are not written yet.
+    wanted: keys of the suite, but for those of algorithms that refused.
+    there: how many of these are done.
+    """
+
+    suite: Suite
+    results: Results
+    description: Description
+    session: Session
+    watch: Watch | None
+    done: set[Key]
+    facts: list[Facts]
+    misfits: list[Misfit]
+    failures: list[Failure]
+    waiting: list[Row] = field(default_factory=list[Row])
+    began: float = field(default_factory=time.monotonic)
+    written: float = field(default_factory=time.monotonic)
+    failed: list[Failure] = field(default_factory=list[Failure])
+    wanted: frozenset[Key] = frozenset()
+    there: int = 0
+    played: int = 0
+    deaths: int = 0
+    memory_bytes: int | None = None
+
+    def __post_init__(self) -> None:
+        self._count()
+
+    @classmethod
+    def begun(cls, suite: Suite, results: Results, *, command: str, watch: Watch | None) -> _Playing:
+        """What the folder, which must be held, has of a suite; a sentence where it has something else."""
+        known = (results.path / SUITE).exists()
+        description = read_description(results.path) if known else Description()
+        rows, wanted = results.asked(), {task.key: task for task in suite.tasks()}
+        _check_same(results, description, rows, wanted)
+        session = Session(command, datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"), environment())
+        results.describe(description.with_suite(suite))
+        return cls(
+            suite=suite,
+            results=results,
+            description=description.with_suite(suite),
+            session=session,
+            watch=watch,
+            done={task_of(row).key for row in rows},
+            facts=read_facts(results.path),
+            misfits=read_misfits(results.path),
+            failures=[one for one in read_failures(results.path) if one.suite and _key(one) not in wanted],
+        )
+
+    def go_on(self, processes: int) -> None:
+        """Play what is left."""
+        self._tell()
+        jobs = self._jobs()
+        playing = (
+            each(do, None, jobs, processes=processes, jobs_per_process=RUNS_PER_PROCESS, lost=self._lost)
+            if processes
+            else (do(None, job) for job in jobs)
+        )
+        with closing(playing) as coming:
+            for one in coming:
+                self.memory_bytes = max(one.memory_bytes or 0, self.memory_bytes or 0) or None
+                self._take(one.result)
+                self._tell()
+
+    def keep_all(self) -> None:
+        """Write all that is known; of the rows one table."""
+        self._keep_rows()
+        self.results.compact()
+        self.results.put_failures([*self.failures, *self.failed])
+        seconds = round(time.monotonic() - self.began, 3)
+        session = replace(self.session, runs=self.played, seconds=seconds, peak_memory_bytes=self.memory_bytes)
+        self.results.describe(self.description.with_session(session))
+
+    def tally(self) -> Tally:
+        """How far it is."""
+        misfits = tuple(one for one in self.misfits if one.suite == self.suite.name)
+        seconds = time.monotonic() - self.began
+        return Tally(len(self.wanted), self.there, self.played, misfits, tuple(self.failed), seconds)
+
+    def _jobs(self) -> Iterator[Job]:
+        """What is left, the first seed of all before the next; facts once every algorithm has played every case."""
+        facts = [case for case in self.suite.cases if not any(one.is_of(case) for one in self.facts)]
+        for task in sorted(self.suite.tasks(), key=lambda one: one.seed):
+            if facts and task.seed > 0:
+                yield from facts
+                facts = []
+            if task.key in self.wanted and task.key not in self.done:
+                yield task
+        yield from facts
+
+    def _count(self) -> None:
+        """Find out what is wanted, and how much of it is there."""
+        refused = {(one.suite, one.case, one.algorithm) for one in self.misfits}
+        self.wanted = frozenset(task.key for task in self.suite.tasks() if task.key[:3] not in refused)
+        self.there = len(self.wanted & self.done)
+
+    def _take(self, result: Row | Facts | Misfit | Failure) -> None:
+        """Keep what came of a job."""
+        if isinstance(result, Failure):
+            self.failed.append(result)
+            self.results.put_failures([*self.failures, *self.failed])
+            return
+        self.deaths = 0
+        if isinstance(result, Facts):
+            self.facts.append(result)
+            self.results.put_facts(self.facts)
+        elif isinstance(result, Misfit):
+            if (result.suite, result.case, result.algorithm, 0) in self.wanted:  # or another seed of it was under way
+                self.misfits.append(result)
+                self.results.put_misfits(self.misfits)
+                self._count()
+        else:
+            self.waiting.append(result)
+            self.done.add(task_of(result).key)
+            self.played, self.there = self.played + 1, self.there + 1
+            if len(self.waiting) >= ROWS_PER_PART or time.monotonic() - self.written > SECONDS_PER_PART:
+                self._keep_rows()
+
+    def _keep_rows(self) -> None:
+        self.results.add(self.waiting)
+        self.waiting, self.written = [], time.monotonic()
+
+    def _lost(self, job: Job) -> Done:
+        """What is told of a job whose process was killed."""
+        self.deaths += 1
+        if self.deaths > MAX_DEATHS:
+            raise InputError(
+                f"{count_of(self.deaths, 'process', 'processes')} ended before their time, one after the other; is "
+                "memory short? Run it again with --jobs 1"
+            )
+        return Done(failure_of(job, "its process was killed; is memory short?"))
+
+    def _tell(self) -> None:
+        if self.watch is not None:
+            self.watch(self.tally())
+
+
+def _key(one: Failure) -> Key:
+    return one.suite, one.case, one.algorithm, one.seed
+
+
+def _check_same(results: Results, description: Description, rows: list[Row], wanted: dict[Key, Task]) -> None:
+    """Raise where a folder has rows of another version, or rows that are called as those that are wanted."""
+    remedy = "take another folder, or start anew with --fresh"
+    versions = {row.version for row in rows} | {description.version}
+    if versions != {__version__}:
+        other = sorted(versions - {__version__})[0]
+        raise InputError(f"{results.path} holds runs of version {other}, and this is {__version__}; {remedy}")
+    for row in rows:
+        now, before = wanted.get(task_of(row).key), task_of(row)
+        if now is not None and now != before:
+            what = "case" if now.case != before.case else "entry"
+            name = before.case.name if what == "case" else before.entry.spec
+            raise InputError(
+                f"{results.path} holds runs of another {what} by the name '{name}' than the suite '{row.suite}' has "
+                f"now; {remedy}"
+            )

@@ -1,0 +1,186 @@
+"""`pacbandits bench`."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+import time
+from collections.abc import Generator
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from pacbandits.cli.interruption import INTERRUPTED
+from pacbandits.cli.shared import PARTIAL, app, console, print_json, say, show
+from pacbandits.errors import InputError
+
+if TYPE_CHECKING:
+    from pacbandits.benchmark.results import Results
+    from pacbandits.benchmark.running import Tally, Watch
+    from pacbandits.benchmark.suites import Suite
+
+BAR = 24  # columns
+SECONDS_BETWEEN_LINES = 60.0  # where nobody watches a bar
+
+
+@app.command()
+def bench(
+    suite: Annotated[
+        str | None, typer.Argument(help="Which suite to play: [cyan]quick[/] takes minutes; --list shows all.")
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="The folder of results, made if there is none; what it holds is not played again."),
+    ] = None,
+    jobs: Annotated[
+        int | None,
+        typer.Option(help="How many processes play at once, one a core if you do not say; 0: this one, for debugging."),
+    ] = None,
+    seeds: Annotated[
+        int | None, typer.Option(help="How many runs of each algorithm on each case, in place of the suite's number.")
+    ] = None,
+    case: Annotated[
+        list[str] | None,
+        typer.Option(help="Only cases of this name, [cyan]'trees*'[/]; may be said several times."),
+    ] = None,
+    entry: Annotated[
+        list[str] | None,
+        typer.Option(help="Only algorithms of this name or spec, [cyan]'coda*'[/]; may be said several times."),
+    ] = None,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Remove the results that the folder holds, first.")] = False,
+    list_: Annotated[
+        bool, typer.Option("--list", help="List the suites, or the cases and algorithms of one; nothing is played.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
+) -> None:
+    """Play every algorithm on the same problems, and keep each run as a row of a table.
+
+    Runs are played by several processes. Stop it, kill it or let the power fail: the same command goes on where it was.
+    The same seed gives the same row, and each row has all that it takes to play it again. All runs with
+    the first seed come before those with the second, so that what is there early can be compared.
+
+    The folder has [cyan]runs.parquet[/], one row a run; [cyan]facts.json[/], what theory says of each case;
+    [cyan]misfits.json[/], who refused which case; [cyan]failed.json[/], runs that ended in an error, which the next
+    command tries again (exit code 3); [cyan]suite.json[/], suites, commands and versions. [cyan]pacbandits report[/]
+    makes tables and figures of it.
+
+    [dim]Examples:
+    pacbandits bench --list
+    pacbandits bench quick --out results
+    pacbandits bench full --out results --jobs 2
+    pacbandits bench quick --out results --case 'two-of-many*' --entry coda --entry uniform --seeds 50[/]
+    """
+    from pacbandits.benchmark.results import Results
+    from pacbandits.benchmark.running import run_suite
+    from pacbandits.benchmark.selection import find_suite, select
+    from pacbandits.checks import whole_number
+    from pacbandits.compiled import cores
+
+    if list_:
+        _list(suite, as_json=as_json)
+        return
+    if suite is None:
+        raise InputError("say which suite: pacbandits bench quick --out results (pacbandits bench --list shows all)")
+    chosen = select(find_suite(suite), cases=case or (), entries=entry or (), seeds=seeds)
+    if out is None:
+        raise InputError(f"say where results go: pacbandits bench {suite} --out results")
+    count = cores() if jobs is None else whole_number(jobs, name="--jobs", least=0)
+    folder = Results.at(out)
+    typed = _typed(out)
+    try:
+        with _watch(chosen) as watch:
+            tally = run_suite(chosen, folder, jobs=count, command=typed, fresh=fresh, watch=watch)
+    except KeyboardInterrupt:
+        say(f"interrupted; what was played is kept in {out}. Go on by the same command, without --fresh", err=True)
+        sys.exit(INTERRUPTED)
+    _tell(chosen, folder, tally, as_json=as_json)
+    if tally.failures:
+        say(f"{len(tally.failures)} of the runs failed ({out / 'failed.json'}); the same command tries again", err=True)
+        sys.exit(PARTIAL)
+
+
+def _list(name: str | None, *, as_json: bool) -> None:
+    """What there is to play."""
+    from dataclasses import asdict
+
+    from pacbandits.benchmark.selection import find_suite
+    from pacbandits.benchmark.suites import SUITES
+    from pacbandits.report.benchmark.played import suite_table, suites_table
+
+    suites = list(SUITES.values()) if name is None else [find_suite(name)]
+    if as_json:
+        print_json({one.name: asdict(one) for one in suites})
+    else:
+        show(suites_table(suites) if name is None else suite_table(suites[0]))
+
+
+def _tell(suite: Suite, folder: Results, tally: Tally, *, as_json: bool) -> None:
+    """What was played, and what to do next."""
+    from dataclasses import asdict
+
+    from pacbandits.report.benchmark.played import played, played_table
+
+    done, report = played(folder.asked(), suite), f"pacbandits report {shlex.quote(str(folder.path))}"
+    if as_json:
+        counts = {"wanted": tally.wanted, "done": tally.done, "played": tally.played, "seconds": tally.seconds}
+        lacking: dict[str, Any] = {
+            "misfits": [asdict(one) for one in tally.misfits],
+            "failures": [asdict(one) for one in tally.failures],
+        }
+        print_json({"suite": suite.name, **counts, "runs": [one.to_json() for one in done], **lacking, "next": report})
+        return
+    show(played_table(done, misfits=tally.misfits, failures=tally.failures))
+    say(
+        f"\n{tally.done:,} of {tally.wanted:,} runs are there, {tally.played:,} of them new.\n{report} makes tables of them"
+    )
+
+
+def _typed(out: Path) -> str:
+    """The command as it was typed, but for where the folder lies."""
+    words = [out.name if Path(word) == out else word for word in sys.argv[1:]]
+    words = [f"--out={out.name}" if word.startswith("--out=") else word for word in words]
+    return shlex.join(["pacbandits", *words])
+
+
+@contextmanager
+def _watch(suite: Suite) -> Generator[Watch]:
+    """A bar on standard error: runs done, and time left; a line a minute where there is no screen."""
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    columns = (
+        TextColumn("{task.description}", markup=False),
+        BarColumn(bar_width=BAR),
+        MofNCompleteColumn(),
+        TextColumn("runs, {task.fields[failed]}time left", markup=False),
+        TimeRemainingColumn(),
+        TextColumn("after", markup=False),
+        TimeElapsedColumn(),
+    )
+    screen = console()
+    bar = Progress(*columns, console=screen, transient=True, speed_estimate_period=600.0)
+    with bar if screen.is_terminal else nullcontext():  # a bar that is shown to nobody would still leave an empty line
+        task, last, begun = bar.add_task(suite.name, total=None, failed=""), time.monotonic(), False
+
+        def watch(tally: Tally) -> None:
+            nonlocal last, begun
+            if not begun and tally.done:
+                screen.print(f"{tally.done:,} of {tally.wanted:,} runs are there already", highlight=False)
+            begun = True
+            failed = f"{len(tally.failures)} failed, " if tally.failures else ""
+            bar.update(task, completed=tally.done, total=tally.wanted, failed=failed)
+            if not screen.is_terminal and time.monotonic() - last > SECONDS_BETWEEN_LINES:
+                last = time.monotonic()
+                left = tally.seconds / max(tally.played, 1) * (tally.wanted - tally.done) / 60
+                words = f"{tally.done:,} of {tally.wanted:,} runs, {failed}about {left:,.0f} minutes left"
+                screen.print(words, highlight=False)
+
+        yield watch
