@@ -1,13 +1,16 @@
-"""Estimated values of policies from rounds that played differently, where 1/p of single rounds would be too large.
+"""Estimated values of policies that are less noisy than rewards weighted by 1/p: centred, and with all rounds as one.
 
-    p̄(a|c) = Σ_k (n_k/n) p_k(a|c)                     over rounds of n_k interactions each, n in all
-    V̂(π) = b + (1/n) Σ (r − b) 1{π(c) = a}/p̄(a|c)     with b the mean reward of all interactions
+    V̂(π) = b + (1/n) Σ (r − b) 1{π(c) = a}/p(a|c)     with b the mean reward of all n interactions
 
-Weights 1/p̄ see all rounds as one that drew its way to play by lot: the balance heuristic of Veach and Guibas,
+is centred: how often π was followed by luck no longer counts for it, which leaves a fraction of the variance. Over
+rounds of n_k interactions each that played by other p_k,
+
+    p̄(a|c) = Σ_k (n_k/n) p_k(a|c)
+
+in the place of p sees all rounds as one that drew its way to play by lot: the balance heuristic of Veach and Guibas,
 "Optimally combining sampling techniques for Monte Carlo rendering", SIGGRAPH 1995. Where exploration falls like 1/t,
-weights 1/p grow like t and estimates never settle, but the number of times that p̄ has an action explored, and with it
-the estimate's precision, grows like log t. With one context it is the mean reward of each action, but that expected
-plays stand for plays. Taking off b makes the noise of these small.
+weights 1/p grow like t and estimates never settle, but with 1/p̄ they do, as what is explored in all grows like log t.
+With one context and p̄ that is the mean reward of each action, but that expected plays stand for plays.
 """
 
 from __future__ import annotations
@@ -17,7 +20,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from pacbandits.arrays import FloatArray
-from pacbandits.records import Contexts, Sampler
+from pacbandits.policies.base import PolicyClass
+from pacbandits.records import Contexts, Policy, Sampler
 from pacbandits.rivals.seen import Seen
 from pacbandits.trials.protocol import Plan
 
@@ -43,20 +47,25 @@ class Balance:
     def with_round(self, plan: Plan, seen: Seen) -> Balance:
         """The same and a round more, after which this was seen."""
         samplers, sizes, known = (*self.samplers, plan.sampler), (*self.sizes, plan.samples), len(self.expected)
-        expected = np.zeros(seen.plays.shape)
-        if known == len(seen.contexts):
-            expected = self.expected + plan.samples * plan.sampler.propensities(seen.contexts)
-            return Balance(samplers, sizes, expected)
-        expected[:known] = self.expected
-        expected += plan.samples * plan.sampler.propensities(seen.contexts)
-        fresh = seen.contexts.take(np.arange(known, len(seen.contexts)))
-        for sampler, size in zip(self.samplers, self.sizes, strict=True):
-            expected[known:] += size * sampler.propensities(fresh)
+        expected = plan.samples * plan.sampler.propensities(seen.contexts)
+        expected[:known] += self.expected
+        if known < len(seen.contexts):
+            fresh = seen.contexts.take(np.arange(known, len(seen.contexts)))
+            for sampler, size in zip(self.samplers, self.sizes, strict=True):
+                expected[known:] += size * sampler.propensities(fresh)
         return Balance(samplers, sizes, expected)
 
     def scores(self, seen: Seen) -> FloatArray:
         """Scores (n, A) whose sum over what a policy plays is n (V̂(π) − b)."""
-        plays, samples = seen.plays.sum(), seen.samples
-        baseline = float(seen.sums.sum() / plays) if plays > 0 else 0.0
-        centred = (seen.sums - baseline * seen.plays) * samples
+        centred = (seen.sums - mean_reward(seen) * seen.plays) * seen.samples
         return np.divide(centred, self.expected, out=np.zeros_like(centred), where=seen.plays > 0)
+
+
+def mean_reward(seen: Seen) -> float:
+    """b, of all interactions; 0 where there were none."""
+    return float(seen.sums.sum() / max(seen.samples, 1.0))
+
+
+def best_by_centred_scores(policies: PolicyClass, seen: Seen) -> tuple[Policy, int]:
+    """The policy of largest estimated value, centred rewards weighted by 1/p; and the one oracle call it took."""
+    return policies.argmax(seen.contexts, seen.scores - mean_reward(seen) * seen.inverses), 1

@@ -13,8 +13,9 @@ earned at the rate of now. Policies are experts that advise one action each. Wei
 **Tuning.** `explore` is c and `rate` is ρ, both 1 as published; the proof wants ρ ≤ c.
 
 **Guarantees.** Expected regret of at most 2.63 √(A log|Π| t) at a horizon t that is known, and of that order here, even
-against rewards that an adversary chose, as long as they lie in [0, 1]; nothing of the policy that is learnt. That is
-the policy of largest Ŷ, which is also the one of largest weight.
+against rewards that an adversary chose, as long as they lie in [0, 1]; nothing of the policy that is learnt. The paper
+names none. Here it is that of largest estimated value with rewards centred (`balance`), which is right far sooner than
+the policy of largest weight, and so of largest Ŷ.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from pacbandits.options import About
 from pacbandits.policies.base import EnumeratedClass, PolicyClass
 from pacbandits.policies.finite import sum_scores
 from pacbandits.records import Chosen, Contexts, Log
+from pacbandits.rivals.balance import best_by_centred_scores
 from pacbandits.rivals.base import (
     DEFAULT_BUDGET,
     DEFAULT_GROWTH,
@@ -157,8 +159,8 @@ class Exp4(Budgeted):
         )
 
     def recommend(self, state: RivalState, seen: Seen, memory: Any) -> tuple[Chosen, int]:
-        """The policy of largest weight, which would have earned most."""
-        return _listed(state.policies).policy(int(np.argmax(memory))), 1
+        """The policy of largest value, centred rewards weighted by 1/p."""
+        return best_by_centred_scores(state.policies, seen)
 
 
 def _listed(policies: PolicyClass) -> EnumeratedClass:

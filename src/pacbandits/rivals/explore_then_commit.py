@@ -2,12 +2,13 @@
 
     n₀ = min(T, c T^{2/3} (A log(|Π|/δ))^{1/3})   for a budget of T interactions
     play any action, all alike, n₀ times
-    then play the policy of largest estimated value Σ r 1{π(c) = a}/p(a|c), whatever comes
+    then play the policy of largest estimated value Σ (r − b) 1{π(c) = a}/p(a|c), whatever comes
 
 **Source.** Folklore, of the kind that Robbins, "Some aspects of the sequential design of experiments", 1952, began;
 with a class of policies it is what Langford and Zhang, "The epoch-greedy algorithm for contextual multi-armed bandits",
 NIPS 2007, start from where the horizon is known. After n₀ interactions the policy chosen is worse than the best by
-about √(A log(|Π|/δ)/n₀), which is lost T times, and n₀ makes that as much as exploration loses.
+about √(A log(|Π|/δ)/n₀), which is lost T times, and n₀ makes that as much as exploration loses. Rewards are centred by
+their mean b (`balance`).
 
 **Tuning.** `explore` is c; 1 is what balances the two. A c so large that n₀ = T plays at random throughout.
 
@@ -29,16 +30,8 @@ from pacbandits.options import About
 from pacbandits.policies.base import PolicyClass
 from pacbandits.progress import Progress
 from pacbandits.records import Chosen, likeliest
-from pacbandits.rivals.base import (
-    DEFAULT_BUDGET,
-    DEFAULT_GROWTH,
-    Budget,
-    Budgeted,
-    Growth,
-    Play,
-    RivalState,
-    best_by_scores,
-)
+from pacbandits.rivals.balance import best_by_centred_scores
+from pacbandits.rivals.base import DEFAULT_BUDGET, DEFAULT_GROWTH, Budget, Budgeted, Growth, Play, RivalState
 from pacbandits.rivals.samplers import PolicyMixture, even
 from pacbandits.rivals.seen import Seen
 from pacbandits.trials.protocol import Plan, Profile, Setting
@@ -101,7 +94,7 @@ class ExploreThenCommit(Budgeted):
         return Play(PolicyMixture((likeliest(state.policy),), np.ones(1)), details={"explored": 0.0})
 
     def recommend(self, state: RivalState, seen: Seen, memory: Any) -> tuple[Chosen, int]:
-        """The policy of largest value, rewards weighted by 1/p, by what was explored alone."""
+        """The policy of largest value, centred rewards weighted by 1/p, by what was explored alone."""
         if state.samples >= self.exploration(state.policies):
             return state.policy, 0
-        return best_by_scores(state.policies, seen)
+        return best_by_centred_scores(state.policies, seen)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, cast, get_args
 
 from pacbandits.checks import shown
 from pacbandits.errors import InputError
@@ -46,6 +46,6 @@ def _fit(seen: Seen, contexts: Contexts) -> Regression:
 
 def check_radius(radius: object) -> RadiusRule:
     """A rule for the radius, by its name."""
-    if radius == "constant" or radius == "theory":
-        return radius
-    raise InputError(f"radius must be constant or theory, got {shown(radius)}")
+    if radius not in get_args(RadiusRule):
+        raise InputError(f"radius must be constant or theory, got {shown(radius)}")
+    return cast(RadiusRule, radius)

@@ -46,7 +46,10 @@ class Regression(Protocol):
         ...
 
     def draws(self, contexts: Contexts, rng: np.random.Generator, *, scale: float, count: int) -> FloatArray:
-        """Mean rewards (count, n, A) under so many parameters: the same as if drawn one by one."""
+        """Mean rewards (count, n, A) under so many parameters: the same as if drawn one by one.
+
+        In memory actions are far apart, which makes it quick to compare them.
+        """
         ...
 
     @property
@@ -138,7 +141,7 @@ class PerAction:
         noise = rng.standard_normal((count, *self.parameters.shape))
         roots = np.linalg.cholesky(self.inverses)
         drawn = self.parameters + scale * (roots @ noise[:, :, :, None])[:, :, :, 0]
-        return self.coordinates(contexts) @ drawn.swapaxes(1, 2)
+        return np.moveaxis(drawn.swapaxes(0, 1) @ self.coordinates(contexts).T, 0, 2)
 
 
 @dataclass(frozen=True, eq=False)
@@ -182,7 +185,7 @@ class Joint:
     def draws(self, contexts: Contexts, rng: np.random.Generator, *, scale: float, count: int) -> FloatArray:
         root = np.linalg.cholesky(self.inverse)
         drawn = self.parameter + scale * (rng.standard_normal((count, self.dimension)) @ root.T)
-        return np.moveaxis(self._features(contexts) @ drawn.T, 2, 0)
+        return np.moveaxis(drawn @ self._features(contexts).transpose(1, 2, 0), 0, 2)
 
     def _features(self, contexts: Contexts) -> FloatArray:
         return contexts.require_phi(n_actions=self.n_actions).array
@@ -228,10 +231,9 @@ class Table:
         return self.draws(contexts, rng, scale=scale, count=1)[0]
 
     def draws(self, contexts: Contexts, rng: np.random.Generator, *, scale: float, count: int) -> FloatArray:
-        noise = rng.standard_normal((count, *self.means.shape))
-        drawn = self.means + scale * noise / np.sqrt(self.precisions)
+        noise = rng.standard_normal((count, *self.means.T.shape))
         where, known = self._find(contexts)
-        out = drawn[:, where]
+        out = (self.means.T + scale * noise / np.sqrt(self.precisions.T))[:, :, where].swapaxes(1, 2)
         if not known.all():
             ids = contexts.require_ids(below=2**62)[~known]
             out[:, ~known] = scale / np.sqrt(self.ridge) * _noise_of(ids, keys=noise[:, 0, 0], n_actions=out.shape[2])

@@ -59,9 +59,10 @@ def floored(propensities: FloatArray, floor: float) -> FloatArray:
 
 def best_shares(scores: FloatArray) -> FloatArray:
     """All on the action of largest score (…, A); those that tie, but for rounding, share alike."""
-    top = scores.max(axis=-1, keepdims=True)
-    among = (scores >= top - TIED * np.maximum(np.abs(top), 1.0)).astype(np.float64)
-    return among / among.sum(axis=-1, keepdims=True)
+    top = scores.max(axis=-1)
+    among = scores >= (top - TIED * np.maximum(np.abs(top), 1.0))[..., None]
+    count = among.sum(axis=-1)
+    return among.astype(np.float64) if count.max() == 1 else among / count[..., None]
 
 
 def even(n_actions: int) -> EvenSampler:
