@@ -19,9 +19,13 @@ most; who plays them gives the rest to the best policy.
 **Source.** Agarwal, Hsu, Kale, Langford, Li and Schapire, "Taming the monster: a fast and simple algorithm for
 contextual bandits", ICML 2014, Algorithm 2; it ends, from Q = 0 after 4 log(1/(Aμ))/μ steps at the most (their Theorem
 3). Between two calls of the oracle the same steps are taken on the policies that have weight already, as these need no
-call. A start from the last weights leaves out those of next to no weight, so that their number does not grow without
-end; the constraints are checked after that. A cap on calls keeps a round short where the oracle is slow; what is left
-to do is then done in the next round, which starts where this one ended.
+call.
+
+A search starts from half of the weights that the last one ended with. Theirs starts from all of them, which needs a
+third fewer calls or so; but as steps only add, and shrinking takes from all alike, weight that is no longer needed
+would stay for very long, and measured regret was up to twice as large. Policies of next to no weight are left out at
+the start, so that their number does not grow without end; the constraints are checked after that. A cap on calls keeps
+a round short where the oracle is slow; what is left to do then is done in the next round, which goes on from there.
 """
 
 from __future__ import annotations
@@ -64,17 +68,17 @@ class PolicyWeights:
         """No weight on any policy, so that all of it is the best one's."""
         return cls((), np.zeros(0), np.zeros((0, n_contexts), dtype=np.int64), best)
 
-    def kept(self, contexts: Contexts) -> PolicyWeights:
-        """Those of more than next to no weight, with their actions on these contexts, of which some may be new."""
-        keep = np.flatnonzero(self.weights >= LEAST_WEIGHT)
+    def halved(self, contexts: Contexts) -> PolicyWeights:
+        """Half of all weights but the least, with actions on these contexts, of which some may be new."""
+        keep = np.flatnonzero(self.weights >= 2.0 * LEAST_WEIGHT)
         policies, actions = tuple(self.policies[i] for i in keep), self.actions[keep]
         known = actions.shape[1]
         if known < len(contexts):
-            fresh = contexts.take(np.arange(known, len(contexts)))
+            fresh = contexts.take(np.arange(known, len(contexts), dtype=np.int64))
             more = [policy(fresh) for policy in policies]
             new = np.stack(more) if more else np.zeros((0, len(fresh)), dtype=np.int64)
             actions = np.hstack([actions, new])
-        return PolicyWeights(policies, self.weights[keep], actions, self.best)
+        return PolicyWeights(policies, self.weights[keep] / 2.0, actions, self.best)
 
     def mixture(self) -> tuple[tuple[Policy, ...], FloatArray]:
         """Policies and weights that sum to 1, the rest being the best policy's."""
@@ -97,7 +101,7 @@ class Constraint:
 def solve(policies: PolicyClass, seen: Seen, *, constraint: Constraint, start: PolicyWeights) -> PolicyWeights:
     """Weights that meet the constraints on what was seen, from a start; as far as `MOST_CALLS` go."""
     best = policies.argmax(seen.contexts, seen.scores)
-    search = _Search(seen, constraint=constraint, best=best, start=start.kept(seen.contexts))
+    search = _Search(seen, constraint=constraint, best=best, start=start.halved(seen.contexts))
     calls = 1
     for _ in range(MOST_CALLS):
         search.settle()
@@ -195,6 +199,6 @@ class _Search:
 def action_weights(actions: np.ndarray[Any, Any], weights: FloatArray, *, n_actions: int) -> FloatArray:
     """Σ_π w_π 1{π(x) = a} as (n, A), for policies with actions (m, n) and weights (m,)."""
     n = actions.shape[1]
-    cells = (np.arange(n) * n_actions + actions).reshape(-1)
-    out = np.bincount(cells, weights=np.repeat(weights, n), minlength=n * n_actions)
+    cells: IntArray = np.arange(n, dtype=np.int64) * n_actions + actions
+    out = np.bincount(cells.reshape(-1), weights=np.repeat(weights, n), minlength=n * n_actions)
     return out.astype(np.float64).reshape(n, n_actions)

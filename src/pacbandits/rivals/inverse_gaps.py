@@ -34,12 +34,15 @@ def inverse_gaps(predictions: FloatArray, *, gamma: float, candidates: BoolArray
     array([[0.46666667, 0.2       , 0.33333333]])
     """
     rows, among = np.arange(len(predictions)), predictions
-    count = np.full((len(predictions), 1), float(predictions.shape[1]))
+    count: FloatArray | float = float(predictions.shape[1])
     if candidates is not None:
         among = np.where(candidates, predictions, -np.inf)
         count = candidates.sum(axis=1, keepdims=True).astype(np.float64)
     best = np.argmax(among, axis=1)
-    out = 1.0 / (count + gamma * (among[rows, best][:, None] - among))
+    gaps = np.maximum(predictions[rows, best][:, None] - predictions, 0.0)
+    out = 1.0 / (count + gamma * gaps)
+    if candidates is not None:
+        out[~candidates] = 0.0
     out[rows, best] = 0.0
     out[rows, best] = 1.0 - out.sum(axis=1)
     return out
