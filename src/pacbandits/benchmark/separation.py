@@ -306,7 +306,7 @@ def first_risen(counts: FloatArray, *, enough: float) -> IntArray:
 
 
 def _proven(rows: Sequence[Row]) -> FloatArray:
-    """The median over runs of when the answer was proven, likewise (1 + D,)."""
+    """The median over runs, the lower of two, of when the answer was proven, likewise (1 + D,)."""
     same_setting(rows)
     times = np.sort([math.inf if row.certified_at is None else float(row.certified_at) for row in rows])
     passed = np.cumsum(_counts(len(rows)), axis=1) >= len(rows) / 2.0 - ROUNDING
