@@ -12,7 +12,7 @@ MAX_NAME_CHARACTERS = 80
 MAX_LINE_CHARACTERS = 1_000
 REPLACEMENT = "?"  # for what cannot be shown
 ROW = "{row}"
-_MAX_NAMES_LISTED = 40
+_MAX_NAMES_LISTED, _MAX_LIST_CHARACTERS = 40, 150
 _MAX_NAMES_COMPARED = 1_000
 _MIN_LIKENESS = 0.6  # of a name to one that may have been meant, as difflib measures it
 
@@ -84,9 +84,11 @@ def nearest(name: str, known: Iterable[str]) -> str:
     names = sorted(known)
     close = close_to(name, names)
     hint = "" if close is None else f"; did you mean '{plain(close)}'?"
-    listed = ", ".join(plain(one, most=40) for one in names[:_MAX_NAMES_LISTED])
-    more = f" and {len(names) - _MAX_NAMES_LISTED:,} more" if len(names) > _MAX_NAMES_LISTED else ""
-    return f"{hint} (known: {plain(listed, most=MAX_ERROR_CHARACTERS // 2)}{more})"
+    some = [plain(one, most=40) for one in names[:_MAX_NAMES_LISTED]]
+    while len(", ".join(some)) > _MAX_LIST_CHARACTERS:
+        some.pop()
+    more = f" and {len(names) - len(some):,} more" if len(names) > len(some) else ""
+    return f"{hint} (known: {', '.join(some)}{more})"
 
 
 def count_of(count: int, noun: str, many: str | None = None) -> str:

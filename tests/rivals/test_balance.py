@@ -9,10 +9,14 @@ from pacbandits.policies.finite import Finite
 from pacbandits.problems import Bernoulli, Problem, load_problem
 from pacbandits.records import Contexts, Log
 from pacbandits.rivals.balance import Balance, best_by_centred_scores, mean_reward
-from pacbandits.rivals.base import best_by_scores
 from pacbandits.rivals.samplers import EvenSampler, RuleSampler
 from pacbandits.rivals.seen import Seen
 from pacbandits.trials.protocol import Plan
+
+
+def best_by_scores(policies, seen):
+    """The policy of largest value, rewards weighted by 1/p as they are."""
+    return policies.argmax(seen.contexts, seen.scores), 1
 
 
 def fixed(chances):

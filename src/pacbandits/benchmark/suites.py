@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pacbandits.benchmark.cases import Case, Entry, Task
+from pacbandits.benchmark.cases import Case, Entry, Role, Task
 from pacbandits.benchmark.separation import SEPARATION_CASES, SEPARATION_ENTRIES
 
 
@@ -17,6 +17,8 @@ class Suite:
     cases: problems, and what is asked of them.
     entries: algorithms; those that refuse a case are left out of it.
     seeds: how many runs of each.
+    dear: names of cases that take long, on which published defaults alone are played.
+    dear_seeds: how many runs of each there.
     """
 
     name: str
@@ -24,26 +26,135 @@ class Suite:
     cases: tuple[Case, ...]
     entries: tuple[Entry, ...]
     seeds: int
+    dear: tuple[str, ...] = ()
+    dear_seeds: int = 0
 
     def tasks(self) -> tuple[Task, ...]:
         """All runs, case by case, all entries with one seed before the next: so what is there early can be compared."""
         return tuple(
             Task(self.name, case, entry, seed)
             for case in self.cases
-            for seed in range(self.seeds)
+            for seed in range(min(self.seeds, self.dear_seeds) if case.name in self.dear else self.seeds)
             for entry in self.entries
+            if case.name not in self.dear or entry.role == "default"
         )
 
+
+def _default(name: str, options: str = "") -> Entry:
+    return _entry(name, options, "default")
+
+
+def _tuned(name: str, options: str) -> Entry:
+    return _entry(name, options, "tuned")
+
+
+def _entry(name: str, options: str, role: Role) -> Entry:
+    """An algorithm by its name in tables; what comes after a space tells apart ways of playing that have one name."""
+    return Entry(name, f"{name.split()[0]}:{options}" if options else name.split()[0], role)
+
+
+# As published, where a paper says what to take. Vowpal Wabbit is asked and taught in longer rounds, as that takes long.
+DEFAULTS = (
+    _default("coda"),
+    _default("uniform"),
+    _default("policy-elimination"),
+    _default("randomized-ucb"),
+    _default("ilovetoconbandits"),
+    _default("epoch-greedy"),
+    _default("epsilon-greedy"),
+    _default("exp4"),
+    _default("explore-then-commit"),
+    _default("adacb"),
+    _default("squarecb"),
+    _default("lin-ucb"),
+    _default("lin-ts"),
+    _default("plas"),
+    _default("proportional-response"),
+    _default("policy-sets"),
+    _default("track-and-stop"),
+    _default("per-context elimination", "rule=elimination"),
+    _default("per-context lucb", "rule=lucb"),
+    _default("planner-sampler"),
+    _default("rage"),
+    _default("rage-free"),
+    _default("coda-paper"),
+    _default("vowpal cover", "explore=cover,growth=0.25"),
+    _default("vowpal squarecb", "explore=squarecb,growth=0.25"),
+    _default("vowpal regcb", "explore=regcb,growth=0.25"),
+    _default("vowpal first", "explore=first,growth=0.25"),
+)
+# The best of a small grid, for those that have a knob.
+TUNED = (
+    _tuned("policy-elimination", "radius=0.3"),
+    _tuned("randomized-ucb", "confidence=0.01"),
+    _tuned("ilovetoconbandits", "psi=1"),
+    _tuned("ilovetoconbandits", "psi=1,mu=0.1"),
+    _tuned("epoch-greedy", "explore=3"),
+    _tuned("epsilon-greedy", "explore=1"),
+    _tuned("exp4", "rate=3"),
+    _tuned("exp4", "explore=3"),
+    _tuned("explore-then-commit", "explore=3"),
+    _tuned("adacb", "confidence=0.01"),
+    _tuned("adacb", "confidence=0.002,gamma=10"),
+    _tuned("squarecb", "gamma=10"),
+    _tuned("squarecb", "model=house"),
+    _tuned("lin-ucb", "alpha=0.3"),
+    _tuned("lin-ts", "spread=2"),
+    _tuned("plas", "floor=0.05"),
+    _tuned("proportional-response", "scale=0.3"),
+    _tuned("policy-sets", "truncation=1"),
+    _tuned("policy-sets", "sequence=lil"),
+    _tuned("vowpal cover", "explore=cover-nu,growth=0.25"),
+    _tuned("vowpal squarecb", "explore=squarecb,gamma_scale=100,growth=0.25"),
+    _tuned("vowpal regcb", "explore=regcb,mellowness=0.01,growth=0.25"),
+    _tuned("vowpal first", "explore=first,first=4000,growth=0.25"),
+)
+HARD = Case("hard 16", "hard:m=16,gap=0.5,noise=bernoulli", 0.05, 0.1, 4_000)
+RANDOM = Case("random 10", "random:policies=100,contexts=20,actions=10,skew=1,seed=2", 0.05, 0.1, 12_000)
+TWO = Case("two-of-many 10", "two-of-many:actions=10,policies=100,contexts=20", 0.05, 0.1, 25_000)
+TRIVIAL = Case("trivial 10/8", "trivial:contexts=10,actions=8,gap=0.2", 0.1, 0.1, 6_000)
+LINEAR = Case("linear 5", "linear:dimension=4,actions=5,contexts=50,policies=60", 0.05, 0.1, 12_000)
+TREES = Case("trees 8", "trees:actions=8,contexts=500,depth=1", 0.1, 0.1, 16_000)
 
 QUICK = Suite(
     "quick",
     "small problems, published defaults: minutes",
-    (
-        Case("trivial 4/3", "trivial:contexts=4,actions=3,gap=0.3", 0.1, 0.1, 20_000),
-        Case("two-of-many 10", "two-of-many:actions=10,policies=100,contexts=20", 0.1, 0.1, 40_000),
-    ),
-    (Entry("coda", "coda"), Entry("uniform", "uniform"), Entry("epoch-greedy", "epoch-greedy")),
+    (HARD, RANDOM, TWO, TRIVIAL, LINEAR, TREES),
+    DEFAULTS,
     10,
+    dear=(TREES.name,),
+    dear_seeds=5,
+)
+FULL = Suite(
+    "full",
+    "problems of all kinds, published defaults and the best of a small grid: an hour or so on two cores",
+    (
+        HARD,
+        Case("hard 64", "hard:m=64,gap=0.5,noise=bernoulli", 0.01, 0.1, 15_000),
+        RANDOM,
+        Case("random 6", "random:policies=200,contexts=20,actions=6,seed=1", 0.05, 0.1, 16_000),
+        TWO,
+        Case("two-of-many 20", "two-of-many", 0.05, 0.1, 60_000),
+        Case("two-of-many 40", "two-of-many:actions=40,policies=500,contexts=50,seed=1", 0.05, 0.1, 120_000),
+        TRIVIAL,
+        Case("trivial 20/4", "trivial:contexts=20,actions=4,gap=0.1,skew=1", 0.1, 0.1, 10_000),
+        LINEAR,
+        Case("linear 10", "linear:seed=1", 0.05, 0.1, 40_000),
+        Case("linear 5, misfit", "linear:dimension=4,actions=5,contexts=50,policies=60,misfit=0.5", 0.05, 0.1, 12_000),
+        Case("trees 2", "trees:actions=2,competitive=2,contexts=500,depth=1", 0.05, 0.1, 12_000),
+        TREES,
+        Case("trees 16", "trees:actions=16,contexts=500,depth=1,seed=1", 0.1, 0.1, 50_000),
+        Case("trees 64", "trees:actions=64,contexts=500,depth=1,seed=1", 0.1, 0.1, 120_000),
+        Case("trees 8, depth 2", "trees:actions=8,contexts=1000", 0.1, 0.1, 20_000),
+        Case("iris", "iris:flip=0.2", 0.1, 0.1, 3_000),
+        Case("wine", "wine:flip=0.2", 0.1, 0.1, 3_000),
+        Case("digits", "digits:flip=0.2", 0.1, 0.1, 20_000),
+        Case("actg175", "actg175", 0.05, 0.1, 20_000),
+    ),
+    (*DEFAULTS, *TUNED),
+    20,
+    dear=("two-of-many 40", "trees 16", "trees 64", "trees 8, depth 2", "iris", "wine", "digits", "actg175"),
+    dear_seeds=5,
 )
 SEPARATION = Suite(
     "separation",
@@ -52,4 +163,4 @@ SEPARATION = Suite(
     SEPARATION_ENTRIES,
     20,
 )
-SUITES: dict[str, Suite] = {suite.name: suite for suite in (QUICK, SEPARATION)}
+SUITES: dict[str, Suite] = {suite.name: suite for suite in (QUICK, FULL, SEPARATION)}

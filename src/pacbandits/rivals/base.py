@@ -203,11 +203,6 @@ class Budgeted(Rival):
         return "none: it promises little regret while it plays, and nothing of the policy that it has learnt"
 
 
-def best_by_scores(policies: PolicyClass, seen: Seen) -> tuple[Chosen, int]:
-    """The policy of largest estimated value, rewards weighted by 1/p; and the one oracle call it took."""
-    return policies.argmax(seen.contexts, seen.scores), 1
-
-
 def check_listed(policies: PolicyClass, *, name: str, most: int) -> EnumeratedClass:
     """Raise unless the policies can be listed, up to so many of them."""
     if not isinstance(policies, EnumeratedClass):

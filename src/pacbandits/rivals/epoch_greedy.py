@@ -8,7 +8,7 @@
 one step of exploration and then ⌊1/ε(n)⌋ steps of exploitation, for a bound ε(n) on the error after n steps of
 exploration; with the bound of a class of size |Π|, ε(n) = √(A log(|Π|/δ)/n), exploration is a share t^{−1/3} of all.
 Here the share is a probability, so that each interaction has propensities that are known; and all interactions are
-learnt from, weighted by 1/p, not those of exploration alone.
+learnt from, weighted by 1/p and centred (`balance`), not those of exploration alone.
 
 **Tuning.** `explore` is c; 1 is what the bound asks for.
 
@@ -25,6 +25,7 @@ import numpy as np
 from pacbandits.checks import positive, settle
 from pacbandits.options import About
 from pacbandits.records import Chosen, likeliest
+from pacbandits.rivals.balance import best_by_centred_scores
 from pacbandits.rivals.base import (
     DEFAULT_BUDGET,
     DEFAULT_GROWTH,
@@ -33,7 +34,6 @@ from pacbandits.rivals.base import (
     Growth,
     Play,
     RivalState,
-    best_by_scores,
 )
 from pacbandits.rivals.samplers import PolicyMixture
 from pacbandits.rivals.seen import Seen
@@ -87,5 +87,5 @@ class EpochGreedy(Budgeted):
         return Play(mixture, details={"explored": share})
 
     def recommend(self, state: RivalState, seen: Seen, memory: Any) -> tuple[Chosen, int]:
-        """The policy of largest value, rewards weighted by 1/p."""
-        return best_by_scores(state.policies, seen)
+        """The policy of largest value, centred rewards weighted by 1/p."""
+        return best_by_centred_scores(state.policies, seen)
