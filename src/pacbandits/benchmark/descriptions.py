@@ -116,10 +116,18 @@ def case_of(given: Fields) -> Case:
 
 
 def _suite(given: Fields) -> Suite:
-    given.check_known(("name", "description", "cases", "entries", "seeds"))
+    given.check_known(("name", "description", "cases", "entries", "seeds", "dear", "dear_seeds"))
     cases = tuple(case_of(Fields.read(one, of="case")) for one in given.items("cases"))
     entries = tuple(_entry(Fields.read(one, of="entry")) for one in given.items("entries"))
-    return Suite(given.text("name"), given.text("description"), cases, entries, given.whole_number("seeds"))
+    return Suite(
+        given.text("name"),
+        given.text("description"),
+        cases,
+        entries,
+        given.whole_number("seeds"),
+        given.texts("dear"),
+        given.whole_number("dear_seeds"),
+    )
 
 
 def _entry(given: Fields) -> Entry:
