@@ -189,6 +189,17 @@ def test_tables_and_figures_show_every_curve_and_both_bounds():
     assert labels[0].startswith("exp4  1.7")  # the steepest first
 
 
+def test_an_m_that_is_not_reached_is_marked_among_interactions_alone():
+    rows = [run_right_from(math.inf if m == 32 else 10 * m, m, seed) for m in (8, 16, 32) for seed in range(3)]
+    (figure,) = separation_figures(rows)
+    marked = [
+        [at for line in axis.lines if line.get_marker() == "2" for at in line.get_xydata().tolist()]
+        for axis in figure.axes
+    ]
+    pyplot().close(figure)
+    assert marked == [[[32.0, 1e8]], []]
+
+
 @pytest.mark.slow
 def test_low_regret_takes_ever_more_times_what_even_play_takes():
     even = Entry("even play", "epoch-greedy:explore=1000000")

@@ -158,7 +158,7 @@ FULL = Suite(
 )
 SEPARATION = Suite(
     "separation",
-    "the paper's hard instance, m up to 1,000: low regret against us: an hour or two of a core",
+    "the paper's hard instance, m up to 1,000, low regret against us: an hour of a core",
     SEPARATION_CASES,
     SEPARATION_ENTRIES,
     20,

@@ -83,6 +83,7 @@ def draw_separation(one: Separation) -> Any:
         marker = MARKERS[place % len(MARKERS)] if curve.entry in places else "o"
         colour = colour_of(curve.entry, place)
         _draw_curve(axes[0], curve, colour=colour, marker=marker, value=lambda point: point.samples)
+        _draw_beyond(axes[0], curve)
         if curve.until == "right":
             _draw_curve(axes[1], curve, colour=colour, marker=marker, value=_lost)
     sizes = np.unique(np.geomspace(one.sizes[0], one.sizes[-1], LINE_POINTS).round()).astype(np.int64)
@@ -132,7 +133,7 @@ def _draw_legend(figure: Any, axis: Any, one: Separation) -> None:
 
 
 def _draw_curve(axis: Any, curve: Curve, *, colour: str, marker: str, value: Callable[[Point], Estimate]) -> None:
-    """Points with intervals and the fitted power; a mark on what may be played where it does not get there."""
+    """Points with intervals and the fitted power."""
     proven, ours = curve.until == "proven", curve.entry == OURS
     found = [(point.m, value(point)) for point in curve.reached]
     m = np.array([size for size, _ in found], dtype=np.float64)
@@ -148,9 +149,12 @@ def _draw_curve(axis: Any, curve: Curve, *, colour: str, marker: str, value: Cal
         ends = np.array([m[0], m[-1]])
         fitted = np.exp(np.polyval(power, np.log(ends)))
         axis.plot(ends, fitted, color=colour, lw=2.0 if ours else 1.2, ls="--" if proven else "-", zorder=2)
+
+
+def _draw_beyond(axis: Any, curve: Curve) -> None:
+    """A mark on what may be played, at each m where an algorithm does not get there."""
     beyond = [point for point in curve.points if point not in curve.reached]
-    if beyond:
-        axis.plot([p.m for p in beyond], [p.most for p in beyond], "2", color=GREY, ms=9, zorder=1)
+    axis.plot([point.m for point in beyond], [point.most for point in beyond], "2", color=GREY, ms=9, zorder=1)
 
 
 def _lost(point: Point) -> Estimate:
