@@ -5,9 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal
 
+import numpy as np
+
+from pacbandits.policies.base import PolicyClass
+from pacbandits.policies.finite import Finite
 from pacbandits.problems import Problem, load_policies_for, load_problem
 
 Role = Literal["default", "tuned"]
+
+SHUFFLE_SEED = 20
 
 
 @dataclass(frozen=True)
@@ -33,11 +39,21 @@ class Case:
     certified: bool = True
 
     def load(self) -> Problem:
-        """The problem with the policy class that is searched."""
+        """The problem with the policy class that is searched; a list of policies is shuffled, always alike.
+
+        Of policies that tie the first is taken, and in some problems the first is the best.
+        """
         problem = load_problem(self.problem)
-        if not self.policies:
-            return problem
-        return replace(problem, policies=load_policies_for(self.policies, problem))
+        policies = load_policies_for(self.policies, problem) if self.policies else problem.policies
+        return replace(problem, policies=_shuffled(policies))
+
+
+def _shuffled(policies: PolicyClass) -> PolicyClass:
+    if not isinstance(policies, Finite):
+        return policies
+    order = np.random.default_rng(SHUFFLE_SEED).permutation(len(policies))
+    names = None if policies.names is None else [policies.names[i] for i in order]
+    return Finite(policies.table[order], n_actions=policies.n_actions, names=names)
 
 
 @dataclass(frozen=True)

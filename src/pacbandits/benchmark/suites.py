@@ -109,7 +109,7 @@ TUNED = (
     _tuned("vowpal regcb", "explore=regcb,mellowness=0.01,growth=0.25"),
     _tuned("vowpal first", "explore=first,first=4000,growth=0.25"),
 )
-HARD = Case("hard 16", "hard:m=16,gap=0.5,noise=bernoulli", 0.05, 0.1, 4_000)
+HARD = Case("hard 16", "hard-coins:m=16,gap=0.25", 0.02, 0.1, 12_000)
 RANDOM = Case("random 10", "random:policies=100,contexts=20,actions=10,skew=1,seed=2", 0.05, 0.1, 12_000)
 TWO = Case("two-of-many 10", "two-of-many:actions=10,policies=100,contexts=20", 0.05, 0.1, 25_000)
 TRIVIAL = Case("trivial 10/8", "trivial:contexts=10,actions=8,gap=0.2", 0.1, 0.1, 6_000)
@@ -130,7 +130,7 @@ FULL = Suite(
     "problems of all kinds, published defaults and the best of a small grid: an hour or two on two cores",
     (
         HARD,
-        Case("hard 64", "hard:m=64,gap=0.5,noise=bernoulli", 0.01, 0.1, 15_000),
+        Case("hard 64", "hard-coins:m=64,gap=0.25", 0.005, 0.1, 60_000),
         RANDOM,
         Case("random 6", "random:policies=200,contexts=20,actions=6,seed=1", 0.05, 0.1, 16_000),
         TWO,
