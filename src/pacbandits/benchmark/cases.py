@@ -51,7 +51,7 @@ class Case:
 def _shuffled(policies: PolicyClass) -> PolicyClass:
     if not isinstance(policies, Finite):
         return policies
-    order = np.random.default_rng(SHUFFLE_SEED).permutation(len(policies))
+    order: list[int] = np.random.default_rng(SHUFFLE_SEED).permutation(len(policies)).tolist()
     names = None if policies.names is None else [policies.names[i] for i in order]
     return Finite(policies.table[order], n_actions=policies.n_actions, names=names)
 

@@ -65,13 +65,13 @@ def _check_name(path: Path | None, *, endings: tuple[str, ...], option: str) -> 
 
 def _write(found: Findings, page: Path | None, markdown: Path | None) -> None:
     """Write what is asked for."""
-    from pacbandits.report.benchmark import report_html, report_markdown
+    from pacbandits.report.benchmark import report_html, report_markdown, separation_chapters
 
     for path, make in ((page, report_html), (markdown, report_markdown)):
         if path is None:
             continue
         try:
-            path.write_text(make(found), encoding="utf-8")
+            path.write_text(make(found, chapters=separation_chapters(found.rows)), encoding="utf-8")
         except OSError as error:
             raise InputError(f"cannot write {path}: {error.strerror or error}") from None
 

@@ -13,6 +13,7 @@ from pacbandits.benchmark.rows import Row
 from pacbandits.benchmark.separation import SHAPES, Curve, Point, Separation, Shape, separations
 from pacbandits.benchmark.standings import BASELINE, OURS
 from pacbandits.report.benchmark.figures import colour_of
+from pacbandits.report.benchmark.page import Chapter
 from pacbandits.report.benchmark.tables import TextTable
 from pacbandits.report.benchmark.words import NONE, show_count
 from pacbandits.report.figures import GREY, pyplot
@@ -21,6 +22,16 @@ from pacbandits.report.numbers import show_in_figure
 MARKERS = ("s", "^", "v", "D", "P", "X", "<", ">", "p", "h")
 LINE_POINTS = 60
 WORDS = {"right": "", "proven": ", proven"}
+FIGURE_WORDS = "interactions and reward lost until the best policy is found, against m, with lower bounds"
+
+
+def separation_chapters(rows: Sequence[Row]) -> tuple[Chapter, ...]:
+    """The separation as a chapter of the report; none where it was not played."""
+    tables = separation_tables(rows)
+    if not tables:
+        return ()
+    figures = tuple((figure, FIGURE_WORDS) for figure in separation_figures(rows))
+    return (Chapter("The paper's separation, seen", tables, figures),)
 
 
 def separation_tables(rows: Sequence[Row]) -> tuple[TextTable, ...]:
