@@ -8,6 +8,7 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+import pytest
 
 from pacbandits.algorithms import ALGORITHMS, make_algorithm, options_of
 from pacbandits.errors import InputError
@@ -82,6 +83,21 @@ def _pairs() -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
 
 
 CASES, MISFITS = _pairs()
+
+
+def _played() -> list[Any]:
+    """The cases for tests that play; of a baseline two problems each time, in turn, and the others among slow tests."""
+    out: list[Any] = []
+    for turn, name in enumerate(dict.fromkeys(name for name, _ in CASES)):
+        fitting = [spec for other, spec in CASES if other == name]
+        baseline = ALGORITHMS[name].__module__.startswith("pacbandits.rivals.")
+        often = {fitting[turn % len(fitting)], fitting[(turn + 3) % len(fitting)]} if baseline else set(fitting)
+        marks = {spec: [] if spec in often else [pytest.mark.slow] for spec in fitting}
+        out += [pytest.param(name, spec, marks=marks[spec], id=f"{name}-{spec}") for spec in fitting]
+    return out
+
+
+PLAYED = _played()
 
 
 def few_samples(name: str) -> dict[str, Any]:

@@ -22,6 +22,7 @@ from tests.algorithms.cases import (
     LACKING,
     MISFITS,
     NAMES,
+    PLAYED,
     PROBLEMS,
     TREES,
     few_samples,
@@ -99,7 +100,7 @@ def test_a_name_that_is_misspelt_or_missing():
         find_algorithm("")
 
 
-@pytest.mark.parametrize(("name", "spec"), CASES)
+@pytest.mark.parametrize(("name", "spec"), PLAYED)
 def test_steps_are_pure(name, spec):
     """The same twice from the same state, and the state is as it was."""
     done = played(name, spec)
@@ -119,7 +120,7 @@ def test_steps_are_pure(name, spec):
     assert image(state) == before
 
 
-@pytest.mark.parametrize(("name", "spec"), CASES)
+@pytest.mark.parametrize(("name", "spec"), PLAYED)
 def test_rounds_follow_one_another(name, spec):
     done = played(name, spec)
     states, certifies = done.states, profile_of(name).certifies
@@ -142,7 +143,7 @@ def test_rounds_follow_one_another(name, spec):
     assert done.algorithm.rounds == 0 or len(done.plans) <= done.algorithm.rounds + 1
 
 
-@pytest.mark.parametrize(("name", "spec"), CASES)
+@pytest.mark.parametrize(("name", "spec"), PLAYED)
 def test_plans_fit_the_problem(name, spec):
     """Chances for every context of the population, also where only a few of them were shown."""
     done = played(name, spec)
@@ -163,7 +164,7 @@ def test_plans_fit_the_problem(name, spec):
         json.dumps(dict(plan.details), allow_nan=False)
 
 
-@pytest.mark.parametrize(("name", "spec"), CASES)
+@pytest.mark.parametrize(("name", "spec"), PLAYED)
 def test_a_log_written_out_row_by_row_says_the_same(name, spec):
     """Simulation counts interactions; an experiment writes them one by one."""
     algorithm, problem, state, plan, log = first_round(name, spec, **few_samples(name))
@@ -181,7 +182,7 @@ def test_a_log_written_out_row_by_row_says_the_same(name, spec):
         assert one.certificate.certified_epsilon == pytest.approx(two.certificate.certified_epsilon)
 
 
-@pytest.mark.parametrize(("name", "spec"), CASES)
+@pytest.mark.parametrize(("name", "spec"), PLAYED)
 @pytest.mark.parametrize("later", [False, True])
 def test_a_log_that_is_not_of_the_plan_is_refused(name, spec, later):
     done = played(name, spec)
@@ -238,7 +239,7 @@ def test_a_log_that_is_not_of_the_plan_is_refused(name, spec, later):
     assert image(state) == before
 
 
-@pytest.mark.parametrize(("name", "spec"), CASES)
+@pytest.mark.parametrize(("name", "spec"), PLAYED)
 def test_a_plan_of_another_state_is_refused(name, spec):
     """Whatever is fixed before a round could otherwise be fixed after it."""
     done = played(name, spec)
@@ -283,7 +284,7 @@ def test_a_plan_of_another_state_is_refused(name, spec):
         assert one_line(caught)
 
 
-@pytest.mark.parametrize(("name", "spec"), CASES)
+@pytest.mark.parametrize(("name", "spec"), PLAYED)
 def test_the_words_of_the_answer_are_true(name, spec):
     """Seeds are fixed, so that the one run in ten that may err is not among these."""
     done = played(name, spec)
@@ -308,7 +309,7 @@ def test_the_words_of_the_answer_are_true(name, spec):
     assert done.algorithm.result(done.states[0]).guarantee.startswith("none: ")
 
 
-@pytest.mark.parametrize(("name", "spec"), CASES)
+@pytest.mark.parametrize(("name", "spec"), PLAYED)
 @pytest.mark.parametrize("epsilon", [1.0, 7.0])
 def test_an_epsilon_of_1_needs_no_samples(name, spec, epsilon):
     done = run(problem_of(spec), algorithm=name, epsilon=epsilon, delta=DELTA, rng=0)
@@ -324,7 +325,7 @@ def known(state):
     return str(state.history), seen, *(array.tobytes() for array in arrays if isinstance(array, np.ndarray))
 
 
-@pytest.mark.parametrize(("name", "spec"), CASES)
+@pytest.mark.parametrize(("name", "spec"), PLAYED)
 def test_the_same_seed_gives_the_same_run_and_another_seed_another(name, spec):
     problem = problem_of(spec)
     options = {"epsilon": PROBLEMS[spec], "delta": DELTA, **few_samples(name)}  # so few that luck shows
@@ -336,7 +337,7 @@ def test_the_same_seed_gives_the_same_run_and_another_seed_another(name, spec):
     assert any(other != first for other in learned)
 
 
-@pytest.mark.parametrize(("name", "spec"), CASES)
+@pytest.mark.parametrize(("name", "spec"), PLAYED)
 def test_who_certifies_has_a_log_and_a_certificate_that_holds(name, spec):
     done = played(name, spec)
     state, problem = done.last, done.problem
@@ -358,7 +359,7 @@ def test_who_certifies_has_a_log_and_a_certificate_that_holds(name, spec):
         assert pb.verify(before.certificate, before.log, problem.policies, contexts=state.contexts).good
 
 
-@pytest.mark.parametrize(("name", "spec"), CASES)
+@pytest.mark.parametrize(("name", "spec"), PLAYED)
 def test_who_keeps_its_state_goes_on_as_if_it_had_never_stopped(name, spec, tmp_path):
     done = played(name, spec)
     algorithm, problem, at = done.algorithm, done.problem, len(done.states) - 2

@@ -19,6 +19,7 @@ from tests.algorithms.cases import (
     CASES,
     DELTA,
     NAMES,
+    PLAYED,
     make,
     problem_of,
     refusal,
@@ -132,7 +133,7 @@ def test_awkward_problems_come_to_an_end(name, problem):
     assert promised is profile_of(name).proves
 
 
-@pytest.mark.parametrize(("name", "spec"), CASES)
+@pytest.mark.parametrize(("name", "spec"), PLAYED)
 def test_a_policy_class_of_the_callers_own(name, spec):
     """Another class than the problem's: here the constant policies, of which the best is another than the problem's."""
     problem = problem_of(spec)
