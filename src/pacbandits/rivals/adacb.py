@@ -38,7 +38,7 @@ from pacbandits.policies.base import PolicyClass
 from pacbandits.records import Chosen, Contexts, Log
 from pacbandits.rivals.base import DEFAULT_BUDGET, DEFAULT_GROWTH, Budget, Budgeted, Growth, Play, RivalState
 from pacbandits.rivals.inverse_gaps import inverse_gaps, linear_entropy
-from pacbandits.rivals.regression import Coordinates, Regression, best_by_model, fit_ridge
+from pacbandits.rivals.regression import Coordinates, Regression, best_by_regression, fit_ridge
 from pacbandits.rivals.seen import Seen
 from pacbandits.trials.protocol import Plan, Profile, Setting
 
@@ -185,7 +185,7 @@ class AdaCb(Budgeted):
 
     def recommend(self, state: RivalState, seen: Seen, memory: Any) -> tuple[Chosen, int]:
         """The policy that the regression likes best."""
-        return best_by_model(state.policies, seen, memory.functions.model.predict(seen.contexts))
+        return best_by_regression(state.policies, seen, coordinates=memory.coordinates)
 
     def _functions(self, seen: Seen, coordinates: Coordinates) -> ConfidenceSet:
         model = fit_ridge(seen, coordinates=coordinates)
