@@ -61,7 +61,7 @@ def test_regret_grows_like_the_root_of_time():
 
 @pytest.mark.parametrize("name", ["ilovetoconbandits:psi=1,mu=0.1", "randomized-ucb"])
 def test_large_rewards_are_no_noise(name):
-    """Weighted by 1/p as they are, rewards make policies look good that were followed often; less their mean they do not.
+    """Weighted by 1/p as they are, rewards make policies look good that were followed often by chance.
 
     Weighted as they are, 9 and 10 of these 20 answers were the best policy.
     """

@@ -137,7 +137,7 @@ def test_features_are_centred_scaled_and_spread_out():
 
 
 def test_answers_do_not_hold_it_against_an_action_that_it_was_played_rarely():
-    """One reward in one play, against 7 in 10: shrunk towards 0 these are 1/2 and 7/11, but towards b it is the more."""
+    """One reward in one play, against 7 in 10: shrunk towards 0 that is 1/2 against 7/11, towards b it is more."""
     contexts, policies = Contexts.finite(1), Finite([[0], [1]], n_actions=2)
     log = Log.of(
         contexts.take([0, 0, 0]),

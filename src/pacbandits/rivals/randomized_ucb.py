@@ -8,8 +8,9 @@
         play p(a|x) = (1 − Aμ)P(a|x) + μ
 
 **Source.** Dudík, Hsu, Kale, Karampatziakis, Langford, Reyzin and Zhang, "Efficient optimal learning for contextual
-bandits", UAI 2011, Algorithm 2. Theirs solves the program by the ellipsoid method, which nobody could wait for; it asks
-for an objective within a multiple of √(AC/t) of the least. Here it is coordinate descent (coordinate_descent) on
+bandits", UAI 2011, Algorithm 2, with its constants as we recall them. Theirs solves the program by the ellipsoid
+method, which nobody could wait for; it asks for an objective within a multiple of √(AC/t) of the least. Here it is
+coordinate descent (coordinate_descent) on
 
     Σ_π P(π) βΔ(π) ≤ 2A,   E_x[1/P^μ(π(x)|x)] ≤ 2A + βΔ(π) for every π,   with β = √(At/(180 C)),
 
