@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from pacbandits.algorithms import make_algorithm
@@ -36,6 +38,11 @@ def seen_evenly(problem, samples, *, seed=0):
     """What was seen after so many interactions with all actions alike."""
     log = problem.interact(EvenSampler(problem.n_actions), samples=samples, rng=np.random.default_rng(seed))
     return Seen.nothing(problem.population, n_actions=problem.n_actions).with_log(log)
+
+
+def centred(seen):
+    """What was seen, with rewards less their mean where they are weighted by 1/p."""
+    return replace(seen, scores=seen.scores - seen.sums.sum() / seen.samples * seen.inverses)
 
 
 def made(spec, problem, *, epsilon=0.05, delta=0.1):

@@ -61,7 +61,7 @@ def test_chances_are_those_of_the_formula():
     algorithm = Exp4(0.1, 0.1, explore=0.5, rate=2.0)
     state = algorithm.start(policies, contexts)
     earned = np.array([30.0, 10.0, 0.0])
-    plan = algorithm.design(replace(state, samples=400, memory=earned))
+    plan = algorithm.design(replace(state, samples=400, memory=np.stack([earned, np.zeros(3)])))
     published = math.sqrt(3 * math.log(3) / ((math.e - 1) * 400))
     gamma, eta = 0.5 * published, 2 * published / 3
     w = np.exp(eta * earned) / np.exp(eta * earned).sum()
@@ -87,22 +87,41 @@ def test_a_mixture_counts_every_policy_by_its_weight():
     assert np.allclose(found, 0.92 * np.einsum("k,kca->ca", weights, one_hot) + 0.02)
 
 
+def test_weights_are_by_rewards_less_their_mean():
+    """One context, of which the first action had 30 rewards of 40 at p = 1/2, and the second 10 of 20: b = 2/3."""
+    policies, contexts = Finite([[0], [1]], n_actions=2), Contexts.finite(1)
+    algorithm = Exp4(0.1, 0.1)
+    log = Log.of(
+        contexts.take([0, 0, 0, 0]),
+        actions=[0, 0, 1, 1],
+        rewards=[1.0, 0.0, 1.0, 0.0],
+        propensities=np.full((4, 2), 0.5),
+        repeats=[30, 10, 10, 10],
+    )
+    plan = Plan(1, 0.1, EvenSampler(2), samples=60)
+    state = algorithm.absorb(algorithm.start(policies, contexts), plan, log)
+    rate = math.sqrt(2 * math.log(2) / ((math.e - 1) * 60)) / 2
+    ratio = math.exp(rate * 2 * ((30 - 40 * 2 / 3) - (10 - 20 * 2 / 3)))
+    assert algorithm.design(state).sampler.weights == pytest.approx([ratio / (1 + ratio), 1 / (1 + ratio)])
+
+
 def test_what_policies_would_have_earned_is_weighted_by_1_over_p():
     problem = easy()
     algorithm = Exp4(0.01, 0.1, budget=400)
     rng, state = np.random.default_rng(1), algorithm.start(problem.policies, problem.population)
-    totals = np.zeros(len(problem.policies))
+    totals = np.zeros((2, len(problem.policies)))
     while (plan := algorithm.design(state)) is not None:
         log = problem.interact(plan.sampler, samples=plan.samples, rng=rng)
         follows = problem.policies.table[:, log.contexts.ids] == log.actions
-        totals += follows @ (log.repeats * log.rewards / log.played_propensities)
+        weights = log.repeats / log.played_propensities
+        totals += np.stack([follows @ (weights * log.rewards), follows @ weights])
         state = algorithm.absorb(state, plan, log)
         assert np.allclose(state.memory, totals)
 
 
 def test_contexts_without_ids_are_counted_once_each():
     contexts = Contexts.of([[-1.0], [1.0], [2.0]])
-    algorithm, totals = Exp4(0.01, 0.1, budget=100), np.zeros(2)
+    algorithm, totals = Exp4(0.01, 0.1, budget=100), np.zeros((2, 2))
     state, rng = algorithm.start(Signs(), contexts), np.random.default_rng(0)
     for _ in range(3):
         plan = algorithm.design(state)
@@ -112,7 +131,8 @@ def test_contexts_without_ids_are_counted_once_each():
         rewards = (actions == Sign(0)(came)).astype(float)
         log = Log.of(came, actions=actions, rewards=rewards, propensities=chances)
         state = algorithm.absorb(state, plan, log)
-        totals[0] += (rewards / log.played_propensities).sum()
+        inverses = 1.0 / log.played_propensities
+        totals += [[rewards @ inverses, 0.0], [rewards @ inverses, (1.0 - rewards) @ inverses]]
         assert np.allclose(state.memory, totals)
     assert state.policy.index == 0
 

@@ -84,6 +84,9 @@ def test_a_run_keeps_the_constraint_and_drops_by_the_rule():
         shares = problem.population.weights
         found = variances_of(alive, kept.weights[kept.alive], shares, floor=floor, n_actions=4)
         assert found.max() <= 8 * (1 + 1e-9)
+        if 2 * algorithm.bound(problem.policies, seen.samples) > 0.1:
+            scores = seen.scores - seen.sums.sum() / seen.samples * seen.inverses
+            values = np.array([scores[np.arange(6), row].sum() for row in table])
         assert values[kept.leader] == pytest.approx(values[kept.alive].max())
         dropped += int((before.memory.alive & ~kept.alive).sum())
     assert dropped > 0
@@ -91,6 +94,14 @@ def test_a_run_keeps_the_constraint_and_drops_by_the_rule():
     assert 2 * algorithm.bound(problem.policies, last.samples) <= 0.1 or last.memory.settled
     assert 2 * algorithm.bound(problem.policies, states[-2].samples) > 0.1
     assert not states[-2].memory.settled
+
+
+def test_what_is_proven_is_the_survivor_of_largest_estimate_as_published():
+    problem = random_problem(2)
+    state = states_of(made("policy-elimination", problem, epsilon=0.1), problem)[0][-1]
+    values = np.array([state.seen.scores[np.arange(6), row].sum() for row in problem.policies.table])
+    assert state.finished
+    assert values[state.memory.leader] == pytest.approx(values[state.memory.alive].max())
 
 
 def test_it_stops_early_where_one_policy_is_left():

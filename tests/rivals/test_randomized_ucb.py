@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from tests.rivals.oracle_cases import easy, made, random_problem, regret_slope, states_of
+from tests.rivals.oracle_cases import centred, easy, made, random_problem, regret_slope, states_of
 from tests.rivals.test_coordinate_descent import losses_and_variances
 
 
@@ -35,7 +35,7 @@ def test_the_published_program_is_solved_as_nearly_as_it_asks(confidence):
     for state in states_of(algorithm, problem)[0][1::8]:
         t, floor = state.samples, algorithm.constraint(problem.policies, state.samples).floor
         size = confidence * 2 * math.log(25 * t / 0.1)
-        losses, variances = losses_and_variances(problem.policies, state.seen, state.memory, floor=floor)
+        losses, variances = losses_and_variances(problem.policies, centred(state.seen), state.memory, floor=floor)
         mixed = losses[:, None, None] * share + losses[None, :, None] * (1 - share)
         explored = variances[:, None, None] * share + variances[None, :, None] * (1 - share)
         assert (explored <= np.maximum(4 * 4, t * mixed**2 / (180 * size)) * (1 + 1e-6)).all()

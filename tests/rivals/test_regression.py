@@ -11,7 +11,7 @@ from sklearn.linear_model import Ridge
 from pacbandits.confidence import self_normalised_bound
 from pacbandits.policies.finite import Finite
 from pacbandits.records import Contexts, Log
-from pacbandits.rivals.regression import Coordinates, best_by_model, fit_ridge
+from pacbandits.rivals.regression import Coordinates, best_by_model, best_by_regression, fit_ridge
 from pacbandits.rivals.seen import Seen
 
 KINDS = ("joint", "lines", "table")
@@ -134,6 +134,32 @@ def test_features_are_centred_scaled_and_spread_out():
     )
     rows = Coordinates.of(contexts)(contexts)
     assert rows.tolist() == [[1, -1, 1, 0, 0], [1, 1, 0, 1, 0], [1, 0, 0, 0, 1]]
+
+
+def test_answers_do_not_hold_it_against_an_action_that_it_was_played_rarely():
+    """One reward in one play, against 7 in 10: shrunk towards 0 that is 1/2 against 7/11, towards b it is more."""
+    contexts, policies = Contexts.finite(1), Finite([[0], [1]], n_actions=2)
+    log = Log.of(
+        contexts.take([0, 0, 0]),
+        actions=[0, 1, 1],
+        rewards=[1.0, 1.0, 0.0],
+        propensities=np.full((3, 2), 0.5),
+        repeats=[1, 7, 3],
+    )
+    seen, coordinates = Seen.nothing(contexts, n_actions=2).with_log(log), Coordinates.of(contexts)
+    assert best_by_regression(policies, seen, coordinates=coordinates)[0](contexts).tolist() == [0]
+    towards_nothing = fit_ridge(seen, coordinates=coordinates).predict(contexts)
+    assert best_by_model(policies, seen, towards_nothing)[0](contexts).tolist() == [1]
+
+
+def test_answers_by_joint_features_are_those_of_the_fit_as_they_need_not_have_a_constant():
+    for seed in range(10):
+        contexts, _, seen = rows_of("joint", samples=40, seed=seed)
+        policies = Finite(np.random.default_rng(seed).integers(0, 3, size=(50, 12)), n_actions=3)
+        coordinates = Coordinates.of(contexts)
+        wanted, _ = best_by_model(policies, seen, fit_ridge(seen, coordinates=coordinates).predict(seen.contexts))
+        found, _ = best_by_regression(policies, seen, coordinates=coordinates)
+        assert found(contexts).tolist() == wanted(contexts).tolist()
 
 
 def test_the_model_says_which_policy_is_the_best_of_a_class():

@@ -11,10 +11,11 @@
 
 **Source.** Foster, Rakhlin, Simchi-Levi and Xu, "Instance-dependent complexity of contextual bandits and reinforcement
 learning: a disagreement-based perspective", COLT 2021, Algorithm 1 with its first option, policy disagreement. Epochs
-double there, and n is the length of the last one; here a round is shorter, and m and n are those of the epoch in which
-it would lie. F is ridge regression's: |F| is taken by d log(1 + T/d), F_t is its ellipsoid, and A(x) the actions whose
-largest prediction in it, cut to [0, 1], is not below the smallest of another, which are all of A(x) and maybe more. No
-function is refitted for that, as theirs are by calls of a regression oracle.
+double there, n is the length of the last one, and q′ and ν′ are those of the epoch before; here a round is shorter, m
+and n are those of the epoch in which it would lie, and λ is somewhat larger. Constants are the paper's as we recall
+them. F is ridge regression's: |F| is taken by d log(1 + T/d), F_t is its ellipsoid, and A(x) the actions whose largest
+prediction in it, cut to [0, 1], is not below the smallest of another, which are all of A(x) and maybe more. No function
+is refitted for that, as theirs are by calls of a regression oracle.
 
 **Tuning.** `confidence` is c, 1 as published, at which no action is ruled out for very long; `gamma` is g, 1 as
 published.
@@ -38,7 +39,7 @@ from pacbandits.policies.base import PolicyClass
 from pacbandits.records import Chosen, Contexts, Log
 from pacbandits.rivals.base import DEFAULT_BUDGET, DEFAULT_GROWTH, Budget, Budgeted, Growth, Play, RivalState
 from pacbandits.rivals.inverse_gaps import inverse_gaps, linear_entropy
-from pacbandits.rivals.regression import Coordinates, Regression, best_by_model, fit_ridge
+from pacbandits.rivals.regression import Coordinates, Regression, best_by_regression, fit_ridge
 from pacbandits.rivals.seen import Seen
 from pacbandits.trials.protocol import Plan, Profile, Setting
 
@@ -185,7 +186,7 @@ class AdaCb(Budgeted):
 
     def recommend(self, state: RivalState, seen: Seen, memory: Any) -> tuple[Chosen, int]:
         """The policy that the regression likes best."""
-        return best_by_model(state.policies, seen, memory.functions.model.predict(seen.contexts))
+        return best_by_regression(state.policies, seen, coordinates=memory.coordinates)
 
     def _functions(self, seen: Seen, coordinates: Coordinates) -> ConfidenceSet:
         model = fit_ridge(seen, coordinates=coordinates)

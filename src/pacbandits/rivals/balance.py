@@ -2,8 +2,10 @@
 
     V̂(π) = b + (1/n) Σ (r − b) 1{π(c) = a}/p(a|c)     with b the mean reward of all n interactions
 
-is centred: how often π was followed by luck no longer counts for it, which leaves a fraction of the variance. Over
-rounds of n_k interactions each that played by other p_k,
+is centred: how often π was followed by luck no longer counts for it, which leaves a fraction of the variance. Proofs
+for rewards as they are carry over: V̂ is linear in b, so that an error bound for b = 0 and for b = 1 (losses in the
+place of rewards; together they take δ twice) is one for every b between, also for one that data chose. Over rounds of
+n_k interactions each that played by other p_k,
 
     p̄(a|c) = Σ_k (n_k/n) p_k(a|c)
 
@@ -66,6 +68,11 @@ def mean_reward(seen: Seen) -> float:
     return float(seen.sums.sum() / max(seen.samples, 1.0))
 
 
+def centred_scores(seen: Seen) -> FloatArray:
+    """Scores (n, A) whose sum over what a policy plays is n (V̂(π) − b), with weights 1/p."""
+    return seen.scores - mean_reward(seen) * seen.inverses
+
+
 def best_by_centred_scores(policies: PolicyClass, seen: Seen) -> tuple[Policy, int]:
     """The policy of largest estimated value, centred rewards weighted by 1/p; and the one oracle call it took."""
-    return policies.argmax(seen.contexts, seen.scores - mean_reward(seen) * seen.inverses), 1
+    return policies.argmax(seen.contexts, centred_scores(seen)), 1

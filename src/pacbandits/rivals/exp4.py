@@ -1,6 +1,7 @@
 """EXP4 (Auer, Cesa-Bianchi, Freund and Schapire 2002): policies as experts, whose weights grow with what they earned.
 
-    after t interactions, with Ŷ_π = Σ r 1{π(c) = a}/p(a|c), what policy π would have earned as estimated:
+    after t interactions, with b the mean reward and Ŷ_π = Σ (r − b) 1{π(c) = a}/p(a|c), what policy π would have earned
+    more than b, as estimated:
         γ = min(1, c √(A log|Π| / ((e − 1) t))),   η = ρ min(1, √(A log|Π| / ((e − 1) t))) / A
         w_π = exp(η Ŷ_π), made to sum to 1
         play  p(a|c) = (1 − γ) Σ_π w_π 1{π(c) = a} + γ/A
@@ -8,14 +9,17 @@
 **Source.** Auer, Cesa-Bianchi, Freund and Schapire, "The nonstochastic multiarmed bandit problem", SIAM Journal on
 Computing 2002, Section 7. There γ is fixed from the horizon and w_π grows by the factor exp(γŷ/A) an interaction; here
 t stands for the horizon, as far as it has come, so that nobody needs to know it, and weights follow from all that was
-earned at the rate of now. Policies are experts that advise one action each. Weights change between rounds.
+earned at the rate of now. Policies are experts that advise one action each. Weights change between rounds. Rewards
+less their mean are ours (`balance`): weights follow the better policies with far less noise, and the proof, by
+exp(x) ≤ 1 + x + (e − 2)x² for x ≤ 1, is as good for rewards less any number in [0, 1] that is fixed beforehand.
 
-**Tuning.** `explore` is c and `rate` is ρ, both 1 as published; the proof wants ρ ≤ c.
+**Tuning.** `explore` is c and `rate` is ρ, both 1 as published; the proof wants ρ ≤ c. Lattimore and Szepesvári,
+"Bandit algorithms", 2020, Theorem 18.1, do without exploration at the rate √(2 log|Π|/(At)), which is ρ = 1.85, for
+losses in the place of rewards; with rewards less their mean a small c and a ρ of 2 or 3 come near to that.
 
 **Guarantees.** Expected regret of at most 2.63 √(A log|Π| t) at a horizon t that is known, and of that order here, even
 against rewards that an adversary chose, as long as they lie in [0, 1]; nothing of the policy that is learnt. The paper
-names none. Here it is that of largest estimated value with rewards centred (`balance`), which is right far sooner than
-the policy of largest weight, and so of largest Ŷ.
+names none. Here it is that of largest Ŷ, and so of largest weight.
 """
 
 from __future__ import annotations
@@ -33,7 +37,7 @@ from pacbandits.options import About
 from pacbandits.policies.base import EnumeratedClass, PolicyClass
 from pacbandits.policies.finite import sum_scores
 from pacbandits.records import Chosen, Contexts, Log
-from pacbandits.rivals.balance import best_by_centred_scores
+from pacbandits.rivals.balance import best_by_centred_scores, mean_reward
 from pacbandits.rivals.base import (
     DEFAULT_BUDGET,
     DEFAULT_GROWTH,
@@ -135,24 +139,27 @@ class Exp4(Budgeted):
         return cls(**cls.common(setting), explore=explore, rate=rate, budget=budget, growth=growth)
 
     def first_memory(self, policies: PolicyClass, contexts: Contexts) -> FloatArray:
-        """What each policy would have earned: nothing yet."""
-        return np.zeros(len(check_listed(policies, name=self.name, most=MOST_POLICIES)))
+        """What each policy would have earned, and its weights 1/p: nothing yet."""
+        return np.zeros((2, len(check_listed(policies, name=self.name, most=MOST_POLICIES))))
 
     def remember(self, state: RivalState, plan: Plan, log: Log, seen: Seen) -> FloatArray:
-        """What each policy would have earned so far, (|Π|,)."""
+        """Sums of r/p and of 1/p over what each policy would have played so far, (2, |Π|)."""
         policies = _listed(state.policies)
         if seen.contexts.ids is not None:
-            return sum_scores(policies.actions(seen.contexts), seen.scores)
+            actions = policies.actions(seen.contexts)
+            return np.stack([sum_scores(actions, each) for each in (seen.scores, seen.inverses)])
         # Without ids every row is a context of its own, and those of earlier rounds have been counted.
         new = np.arange(len(state.seen.contexts), len(seen.contexts))
-        return state.memory + sum_scores(policies.actions(seen.contexts.take(new)), seen.scores[new])
+        actions = policies.actions(seen.contexts.take(new))
+        return state.memory + np.stack([sum_scores(actions, each[new]) for each in (seen.scores, seen.inverses)])
 
     def play(self, state: RivalState) -> Play:
         """The mixture of policies by their weights, and now and then anything."""
         n_actions, policies = state.policies.n_actions, _listed(state.policies)
         published = math.sqrt(n_actions * policies.log_size / ((math.e - 1.0) * max(state.samples, 1)))
         share, rate = min(1.0, self.explore * published), self.rate * min(1.0, published) / n_actions
-        weights = exponential_weights(state.memory, rate=rate)
+        earned, inverses = state.memory
+        weights = exponential_weights(earned - mean_reward(state.seen) * inverses, rate=rate)
         return Play(
             ExpertMixture(policies, weights, share / n_actions),
             details={"explored": share, "largest_weight": float(weights.max())},

@@ -10,7 +10,7 @@ from pacbandits.errors import InputError
 from pacbandits.policies.base import PolicyClass
 from pacbandits.records import Chosen, Contexts, Log
 from pacbandits.rivals.base import Budgeted, RivalState
-from pacbandits.rivals.regression import Coordinates, Regression, best_by_model, fit_ridge
+from pacbandits.rivals.regression import Coordinates, Regression, best_by_regression, fit_ridge
 from pacbandits.rivals.seen import Seen
 from pacbandits.trials.protocol import Plan
 
@@ -35,8 +35,8 @@ class Fitted(Budgeted):
         return _fit(seen, state.contexts)
 
     def recommend(self, state: RivalState, seen: Seen, memory: Any) -> tuple[Chosen, int]:
-        """The policy of the class that the fit likes best."""
-        return best_by_model(state.policies, seen, memory.predict(seen.contexts))
+        """The policy of the class that a fit likes best."""
+        return best_by_regression(state.policies, seen, coordinates=Coordinates.of(state.contexts))
 
 
 def _fit(seen: Seen, contexts: Contexts) -> Regression:

@@ -1,7 +1,7 @@
 """ILOVETOCONBANDITS (Agarwal et al. 2014): explore each policy as much as its estimated loss still permits.
 
     after t interactions:
-        π_t = the policy of largest estimated value, rewards weighted by 1/p;  Reg_t(π) = its value less that of π
+        π_t = the policy of largest estimated value, centred rewards weighted by 1/p;  Reg_t(π) = its value less π's
         μ_t = min(1/(2A), c √(log(16 t² |Π|/δ) / (A t)))
         Q_t = weights of policies with   Σ_π Q(π) b_π ≤ 2A   and   E_x[1/Q^μ(π(x)|x)] ≤ 2A + b_π  for every π,
               where b_π = Reg_t(π)/(ψ μ_t) and E_x is over the contexts that came     (coordinate_descent)
@@ -9,7 +9,8 @@
 
 **Source.** Agarwal, Hsu, Kale, Langford, Li and Schapire, "Taming the monster: a fast and simple algorithm for
 contextual bandits", ICML 2014, Algorithms 1 and 2. Its epochs are the rounds here, and each starts from the weights of
-the last one, as theirs do. A cap on the calls of the oracle in a round is ours.
+the last one, as theirs do. A cap on the calls of the oracle in a round is ours, and so are rewards less their mean
+(`balance`), where theirs are as they are: it explores as the paper says, by losses that are less noisy.
 
 **Tuning.** `psi` is ψ, 100 as published; `mu` is c, 1 as published. Both come from the proof and are large: as
 published b_π reaches 2A, and a policy is explored less for its loss, only after about (200/Reg)² A log(16t²|Π|/δ)

@@ -8,9 +8,10 @@ R-sub-Gaussian and v = R√(9 d ln(t/δ)). That is for the proof's sake; v = R i
 and normal noise of variance R², and what is commonly played. The paper draws at each interaction; here a round draws K
 parameters once and plays each of them alike often, so that p(a|c) is known: the share of the K that would play a. The
 regression is of joint features φ(c, a) where contexts carry them, else one line an action, else a mean for each context
-and action; d is the dimension of one of these.
+and action; d is the dimension of one of these. The constant 9 is that of later versions of the paper, as we recall it.
 
-**Tuning.** `spread` multiplies v; 1 is as published. `radius` says which v: `constant`, R, or `theory`, the paper's.
+**Tuning.** `spread` multiplies v. `radius` says which v: `constant`, R, a choice of ours as the paper's explores far
+more than experiments like, or `theory`, the paper's.
 `draws` is K: propensities are multiples of 1/K.
 
 **Guarantees.** If rewards are linear, regret of order d^{3/2} √t log t with `theory`; nothing of the policy that is
@@ -39,7 +40,7 @@ from pacbandits.trials.protocol import Profile, Setting
 DEFAULT_DRAWS = 50
 ENTRIES_AT_A_TIME = 2**21  # of drawn rewards
 
-Spread = Annotated[float, About("multiplies the standard deviation of what is drawn: 1 is as published", above=0)]
+Spread = Annotated[float, About("multiplies the standard deviation v of what is drawn", above=0)]
 Draws = Annotated[int, About("how many parameters a round draws and plays alike", least=1)]
 Seed = Annotated[int, About("of the parameters that are drawn", least=0)]
 Radius = Annotated[RadiusRule, About("the standard deviation of noise R, or R√(9d log(t/δ)) for the proof's sake")]

@@ -6,12 +6,14 @@
         play p(a|x) = (1 − Aμ)P(a|x) + μ
         η(π) = the estimated value of π, rewards weighted by 1/p;   b = c · 2√(2A log(1/δ_t) / t)
         drop every π with η(π) < max η − 2b, the maximum over survivors
-    stop once 2b ≤ ε, or all survivors act alike; answer with the survivor of largest η
+    stop once 2b ≤ ε, or all survivors act alike; answer with the survivor of largest η, and until then with that of
+    largest value by centred rewards
 
 **Source.** Dudík, Hsu, Kale, Karampatziakis, Langford, Reyzin and Zhang, "Efficient optimal learning for contextual
 bandits", UAI 2011, Algorithm 1, which knows the distribution of contexts, and never stops; policies are listed. P is
 found by P(π) ← P(π)V(π)/Σ P V, V(π) the left side of the constraint, from the last P. That is expectation maximisation
-for E_x Σ_a log((1 − Aμ)P(a|x) + μ), at whose maximum V(π) ≤ A for every π, so that 2A is soon reached.
+for E_x Σ_a log((1 − Aμ)P(a|x) + μ), at whose maximum V(π) ≤ A for every π, so that 2A is soon reached. Answers before
+it stops are ours, by rewards less their mean (`balance`), which are right sooner; what is proven is of η as published.
 
 **Why the answer is right.** The constraint bounds the variance of each term of η(π) by 2A, and μ its size, so that by
 Freedman's inequality |η(π) − V(π)| ≤ b for all survivors at all times except with probability δ. Then the best policy
@@ -38,6 +40,7 @@ from pacbandits.options import About
 from pacbandits.policies.base import EnumeratedClass, PolicyClass
 from pacbandits.policies.finite import sum_scores
 from pacbandits.records import Chosen, Contexts, Log
+from pacbandits.rivals.balance import centred_scores
 from pacbandits.rivals.base import DEFAULT_GROWTH, Growth, Play, Rival, RivalState, check_listed
 from pacbandits.rivals.coordinate_descent import action_weights
 from pacbandits.rivals.samplers import floored
@@ -79,7 +82,7 @@ class Survivors:
 
     alive (|Π|,): whether a policy may still be the best.
     weights (|Π|,): P, 0 for those that may not.
-    leader: the number of the one of largest estimated value.
+    leader: the number of the one to answer with.
     settled: whether all that are left act alike on the contexts that may come.
     """
 
@@ -162,6 +165,8 @@ class PolicyElimination(Rival):
             n_actions=policies.n_actions,
         )
         come = left[:, seen.contexts.weights > 0]
+        if 2.0 * self.bound(policies, seen.samples) > self.epsilon:  # else the proof is of the largest η
+            values = np.where(alive, sum_scores(table, centred_scores(seen)), -np.inf)
         return Survivors(alive, weights, int(np.argmax(values)), bool((come == come[0]).all()))
 
     def play(self, state: RivalState) -> Play:
@@ -171,7 +176,7 @@ class PolicyElimination(Rival):
         return Play(sampler, details={"survivors": int(survivors.alive.sum()), "least": floor})
 
     def recommend(self, state: RivalState, seen: Seen, memory: Any) -> tuple[Chosen, int]:
-        """The survivor of largest value, rewards weighted by 1/p."""
+        """The survivor of largest estimated value."""
         return _listed(state.policies).policy(memory.leader), 0
 
     def proven(self, state: RivalState, seen: Seen, memory: Any) -> bool:

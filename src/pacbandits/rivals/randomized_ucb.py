@@ -1,22 +1,24 @@
 """RandomizedUCB (Dudík et al. 2011): the cheapest distribution over policies that still explores the good ones enough.
 
     after t interactions:
-        Δ(π) = the largest estimated value of a policy, rewards weighted by 1/p, less that of π
+        Δ(π) = the largest estimated value of a policy, centred rewards weighted by 1/p, less that of π
         C = 2 log(|Π|t/δ),   μ = min(1/(2A), √(C/(2At)))
         P ≈ the distribution of least Σ_π P(π)Δ(π) with, for every distribution Q over policies,
             E_{π~Q} E_x[1/((1 − Aμ)P(π(x)|x) + μ)] ≤ max(4A, t (E_{π~Q} Δ(π))² / (180 C))
         play p(a|x) = (1 − Aμ)P(a|x) + μ
 
 **Source.** Dudík, Hsu, Kale, Karampatziakis, Langford, Reyzin and Zhang, "Efficient optimal learning for contextual
-bandits", UAI 2011, Algorithm 2. Theirs solves the program by the ellipsoid method, which nobody could wait for; it asks
-for an objective within a multiple of √(AC/t) of the least. Here it is coordinate descent (coordinate_descent) on
+bandits", UAI 2011, Algorithm 2, with its constants as we recall them. Theirs solves the program by the ellipsoid
+method, which nobody could wait for; it asks for an objective within a multiple of √(AC/t) of the least. Here it is
+coordinate descent (coordinate_descent) on
 
     Σ_π P(π) βΔ(π) ≤ 2A,   E_x[1/P^μ(π(x)|x)] ≤ 2A + βΔ(π) for every π,   with β = √(At/(180 C)),
 
 which does as much. The second implies the constraint above: the line 2A + βΔ passes through (Δ₀, 4A), where the right
 side above has its kink, Δ₀ = √(720 AC/t), with less slope there than the parabola's; so it lies below the right side,
 and being a line it bounds mixtures too. The first says that the objective is at most √(720 AC/t), which is a multiple
-of √(AC/t) above 0, the least that any could have.
+of √(AC/t) above 0, the least that any could have. Rewards less their mean (`balance`) are ours, where theirs are as
+they are: it explores as the paper says, by losses that are less noisy.
 
 **Tuning.** `confidence` multiplies C, from which both μ and β come; 1 is as published. Less explores less.
 

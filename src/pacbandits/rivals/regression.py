@@ -8,7 +8,7 @@ spread out; and where there are no features a mean for every context and action.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -17,6 +17,7 @@ from scipy.special import ndtri
 from pacbandits.arrays import BoolArray, FloatArray, IntArray
 from pacbandits.policies.base import PolicyClass
 from pacbandits.records import Contexts, Policy
+from pacbandits.rivals.balance import mean_reward
 from pacbandits.rivals.seen import Seen
 
 DEFAULT_RIDGE = 1.0
@@ -290,6 +291,18 @@ def _mixed(bits: np.ndarray[Any, np.dtype[np.uint64]]) -> np.ndarray[Any, np.dty
     bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return bits ^ (bits >> np.uint64(31))
+
+
+def best_by_regression(policies: PolicyClass, seen: Seen, *, coordinates: Coordinates) -> tuple[Policy, int]:
+    """The policy that ridge regression likes best where it shrinks towards the mean reward, and the oracle call.
+
+    Towards 0, as what is played has it, actions that were played rarely look worse than they are: that suits regret,
+    and not the choice of a policy. Joint features need not have a constant, without which rewards less their mean are
+    not linear even where rewards are: there it shrinks towards 0.
+    """
+    mean = mean_reward(seen) if seen.contexts.phi is None else 0.0
+    centred = replace(seen, sums=seen.sums - mean * seen.plays)
+    return best_by_model(policies, seen, mean + fit_ridge(centred, coordinates=coordinates).predict(seen.contexts))
 
 
 def best_by_model(policies: PolicyClass, seen: Seen, predictions: FloatArray) -> tuple[Policy, int]:

@@ -35,7 +35,7 @@ from pacbandits.records import Chosen, Contexts, Log
 from pacbandits.rewards import RewardModel, default_model, no_idea
 from pacbandits.rivals.base import DEFAULT_BUDGET, DEFAULT_GROWTH, Budget, Budgeted, Growth, Play, RivalState
 from pacbandits.rivals.inverse_gaps import InverseGaps, Predictor, linear_entropy
-from pacbandits.rivals.regression import Coordinates, best_by_model, fit_ridge
+from pacbandits.rivals.regression import Coordinates, best_by_model, best_by_regression, fit_ridge
 from pacbandits.rivals.seen import Seen
 from pacbandits.trials.protocol import Plan, Profile, Setting
 
@@ -144,4 +144,6 @@ class SquareCb(Budgeted):
 
     def recommend(self, state: RivalState, seen: Seen, memory: Any) -> tuple[Chosen, int]:
         """The policy that the regression likes best."""
+        if memory.house is None:
+            return best_by_regression(state.policies, seen, coordinates=memory.coordinates)
         return best_by_model(state.policies, seen, memory.model.predict(seen.contexts))

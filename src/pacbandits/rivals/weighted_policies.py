@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from pacbandits.policies.base import PolicyClass
 from pacbandits.records import Chosen, Contexts, Log
+from pacbandits.rivals.balance import centred_scores
 from pacbandits.rivals.base import Budgeted, Play, RivalState
 from pacbandits.rivals.coordinate_descent import Constraint, PolicyWeights, solve
 from pacbandits.rivals.samplers import PolicyMixture
@@ -32,9 +33,10 @@ class WeightedPolicies(Budgeted):
         return PolicyWeights.nothing(best, n_contexts=len(known))
 
     def remember(self, state: RivalState, plan: Plan, log: Log, seen: Seen) -> PolicyWeights:
-        """The weights for the next round, from those of the last one."""
+        """The weights for the next round, from those of the last one; losses are estimated by centred rewards."""
         constraint = self.constraint(state.policies, seen.samples)
-        return solve(state.policies, seen, constraint=constraint, start=state.memory)
+        centred = replace(seen, scores=centred_scores(seen))
+        return solve(state.policies, centred, constraint=constraint, start=state.memory)
 
     def play(self, state: RivalState) -> Play:
         """The weights, the best policy for the rest, and any action now and then."""
@@ -44,5 +46,5 @@ class WeightedPolicies(Budgeted):
         return Play(PolicyMixture(policies, weights, floor=constraint.floor), details=figures)
 
     def recommend(self, state: RivalState, seen: Seen, memory: Any) -> tuple[Chosen, int]:
-        """The policy of largest value, rewards weighted by 1/p."""
+        """The policy of largest value, centred rewards weighted by 1/p."""
         return memory.best, memory.oracle_calls
