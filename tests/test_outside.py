@@ -58,7 +58,7 @@ def test_an_algorithm_with_its_own_epsilon_is_judged_by_it():
         ({"algorithm": ExploreThenCommit(10), "epsilon": 0.1}, "has no delta of its own; say which one"),
         ({"algorithm": pb.Coda(0.2, 0.1), "epsilon": 0.1}, "was made with epsilon = 0.2, but the run is asked for 0.1"),
         ({"algorithm": pb.Coda(0.2, 0.1), "floor": 0.1}, "was made already; give 'floor' to it"),
-        ({"algorithm": "explore-then-commit", "epsilon": 0.1, "delta": 0.1}, "one of your own runs from Python"),
+        ({"algorithm": "explore-and-commit", "epsilon": 0.1, "delta": 0.1}, "one of your own runs from Python"),
         ({"algorithm": "coda", "delta": 0.1}, "coda needs an epsilon and a delta"),
         ({"algorithm": None, "epsilon": 0.1, "delta": 0.1}, "NoneType lacks start, design, absorb, result"),
         ({"algorithm": pb.Coda, "epsilon": 0.1, "delta": 0.1}, "Coda is a class; make an object of it first"),

@@ -69,7 +69,7 @@ def test_every_run_is_there_and_those_who_refuse_are_named(whole):
     assert about.suites == {"tiny": TINY}
     (session,) = about.sessions
     assert (session.command, session.runs) == ("pacbandits bench tiny", 8)
-    assert 10**7 < session.peak_memory_bytes < 10**9
+    assert 10**7 < session.peak_memory_bytes < 10**10  # this process counts, too, and has done other tests
 
 
 def test_a_row_can_be_played_again_from_its_columns(whole):

@@ -171,7 +171,7 @@ def test_algorithms_are_listed(run):
     got = json.loads(out)
     assert set(got) >= {"rage", "rage-free", "coda-paper"}
     words = {"name", "source", "classes", "assumes", "guarantees", "samples"}
-    assert set(got["rage"]) == words | {"certifies", "keeps_state", "options"}
+    assert set(got["rage"]) == words | {"certifies", "keeps_state", "proves", "options"}
     assert set(got["rage"]["options"]) == {"scale"}
     assert [name for name, one in got.items() if one["certifies"]] == ["coda", "uniform", "linear-rage"]
     assert [name for name, one in got.items() if one["keeps_state"]] == ["coda", "uniform"]

@@ -78,10 +78,10 @@ DEFAULTS = (
     _default("rage"),
     _default("rage-free"),
     _default("coda-paper"),
-    _default("vowpal cover", "explore=cover,growth=0.25"),
-    _default("vowpal squarecb", "explore=squarecb,growth=0.25"),
-    _default("vowpal regcb", "explore=regcb,growth=0.25"),
-    _default("vowpal first", "explore=first,growth=0.25"),
+    _default("vowpal cover", "explore=cover,growth=0.15"),
+    _default("vowpal squarecb", "explore=squarecb,growth=0.15"),
+    _default("vowpal regcb", "explore=regcb,growth=0.15"),
+    _default("vowpal first", "explore=first,growth=0.15"),
 )
 # The best of a small grid, for those that have a knob.
 TUNED = (
@@ -92,22 +92,23 @@ TUNED = (
     _tuned("epoch-greedy", "explore=3"),
     _tuned("epsilon-greedy", "explore=1"),
     _tuned("exp4", "rate=3"),
+    _tuned("exp4", "explore=0.3,rate=3"),
     _tuned("exp4", "explore=3"),
     _tuned("explore-then-commit", "explore=3"),
     _tuned("adacb", "confidence=0.01"),
     _tuned("adacb", "confidence=0.002,gamma=10"),
     _tuned("squarecb", "gamma=10"),
     _tuned("squarecb", "model=house"),
-    _tuned("lin-ucb", "alpha=0.3"),
+    _tuned("lin-ucb", "alpha=0.6"),
     _tuned("lin-ts", "spread=2"),
     _tuned("plas", "floor=0.05"),
     _tuned("proportional-response", "scale=0.3"),
     _tuned("policy-sets", "truncation=1"),
     _tuned("policy-sets", "sequence=lil"),
-    _tuned("vowpal cover", "explore=cover-nu,growth=0.25"),
-    _tuned("vowpal squarecb", "explore=squarecb,gamma_scale=100,growth=0.25"),
-    _tuned("vowpal regcb", "explore=regcb,mellowness=0.01,growth=0.25"),
-    _tuned("vowpal first", "explore=first,first=4000,growth=0.25"),
+    _tuned("vowpal cover", "explore=cover-nu,growth=0.15"),
+    _tuned("vowpal squarecb", "explore=squarecb,gamma_scale=100,growth=0.15"),
+    _tuned("vowpal regcb", "explore=regcb,mellowness=0.01,growth=0.15"),
+    _tuned("vowpal first", "explore=first,first=4000,growth=0.15"),
 )
 HARD = Case("hard 16", "hard-coins:m=16,gap=0.25", 0.02, 0.1, 12_000)
 RANDOM = Case("random 10", "random:policies=100,contexts=20,actions=10,skew=1,seed=2", 0.05, 0.1, 12_000)
