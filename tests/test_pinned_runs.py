@@ -1,11 +1,12 @@
 """The same seeds give the same samples and the same certificates as they did before the code was moved into its wings.
 
 `pinned_runs.json` was written by the version before that (0.1.0); the runs of `coda` and `uniform` were written anew
-when leaders took the place of names, and designs and reward models changed, those of `rage-free` and `coda-paper` on
-the hard problem when rounds came to end with one policy left, and those of `coda-oracle` when it came. Samples and
-words are the same to the letter. Figures are the same to nine digits with the packages that wrote them. Others sum in
-another order, and the last digit of a gap moves a propensity of a design, which is only solved to a tolerance, by up to
-1e-5 (measured on iris with the lowest versions that are permitted): with those, figures are the same to that.
+when leaders took the place of names, and designs, their prices and reward models changed, those of `rage-free` and
+`coda-paper` on the hard problem when rounds came to end with one policy left, and those of `coda-oracle` when it came.
+Samples and words are the same to the letter. Figures are the same to nine digits with the packages that wrote them.
+Others sum in another order, and the last digit of a gap moves a propensity of a design, which is only solved to a
+tolerance, by up to 1e-5 (measured on iris with the lowest versions that are permitted): with those, figures are the
+same to that.
 """
 
 from __future__ import annotations

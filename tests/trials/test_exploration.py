@@ -12,8 +12,17 @@ from pacbandits.design import DesignTask, Shifted, price_propensities
 from pacbandits.policies.finite import Finite
 from pacbandits.problems import load_problem
 from pacbandits.records import Design
-from pacbandits.trials.coda import Coda
-from pacbandits.trials.exploration import COUNTED_GAP_SHARE, MAX_EVEN_SHARE, NoisyDesign, even_share, heaviest
+from pacbandits.trials.coda import Coda, believed_price
+from pacbandits.trials.exploration import (
+    COUNTED_GAP_SHARE,
+    MAX_EVEN_SHARE,
+    NoisyDesign,
+    design_task,
+    even_share,
+    explore_uniformly,
+    explore_with,
+    heaviest,
+)
 
 
 def test_what_is_played_evenly_follows_the_error_of_gaps():
@@ -70,3 +79,29 @@ def test_early_designs_cost_no_more_than_uniform_exploration(spec, most, unhedge
     hedged, alone = np.mean(ratios, axis=0)
     assert hedged <= most
     assert alone >= unhedged
+
+
+def test_of_what_a_design_seems_to_save_the_root_is_believed():
+    assert believed_price(100.0, even=400.0) == pytest.approx(200.0)
+    assert believed_price(400.0, even=400.0) == 400.0
+    assert believed_price(500.0, even=400.0) == 500.0  # what is dearer than uniform exploration is not flattered
+
+
+@pytest.mark.parametrize(
+    "spec", ["trees:actions=8,contexts=1000", pytest.param("digits:flip=0.2", marks=pytest.mark.slow)]
+)
+def test_what_is_believed_of_a_design_is_nearer_to_the_truth_than_what_it_claims(spec):
+    """On average over seeds: designs of large classes claim to save more than they do, as they are fitted to noise."""
+    problem, trial, savings = load_problem(spec), Coda(0.1, 0.1, pilot=2000), []
+    for seed in range(4):
+        start = trial.start(problem.policies, problem.population)
+        plan = trial.design(start)
+        state = trial.absorb(start, plan, problem.interact(plan.sampler, samples=2000, rng=np.random.default_rng(seed)))
+        played = trial.explore(state)
+        task = design_task(state, state.fitted, epsilon=0.1, floor=trial.floor)
+        even, claimed = explore_uniformly(state, task).price, explore_with(state, task, played.sampler).price
+        mine, plain = true_prices(problem, state, (played.sampler, Design.uniform(state.leader)), epsilon=0.1)
+        savings.append(np.log([even / claimed, even / played.price, plain / mine]))
+    claimed, believed, true = np.mean(savings, axis=0)
+    assert claimed > true + 0.15
+    assert abs(believed - true) < 0.6 * (claimed - true)

@@ -56,10 +56,9 @@ LISTED_PRECISION = 0.01  # the relative gap to which designs are solved over a l
 MAX_PRICING_ROUNDS, MAX_PRICING_ROUNDS_INEXACT = 25, 8  # of one design; fewer with an oracle that is not exact
 # Of a small class: how much more a design costs than it knows before it is mixed, and what is then played evenly.
 COSTLY_DESIGN, TEMPERING_SHARES = 1.1, (0.3, 0.6)
-# Of a large class: what is believed, on a log scale, of what a design seems to save. Its gaps are those it was fitted to,
-# and the policy it serves worst is one it knows of: stakes by the price that it claims would be too large. By the truth
-# a mixture that seems 1.35 to 2.1 times cheaper than uniform exploration is 1.2 to 1.7 times (trees on digits, and on
-# 1,000 contexts with 8 actions), about the root of what it claims.
+# Of a large class: what is believed, on a log scale, of what a design seems to save. It is priced by the gaps that it
+# was fitted to, and stakes by that price would be too large. By the truth, what seems 1.35 to 2.1 times cheaper than
+# uniform exploration is 1.2 to 1.7 times (trees on digits, and on 1,000 contexts with 8 actions), about the root.
 BELIEVED_SAVING = 0.5
 MAX_POOLED_POLICIES = 200  # the heaviest of one design, to start the next from
 
