@@ -1389,6 +1389,13 @@ PLANNING = (
         "trials/test_rare_rewards.py::test_skewed_variances_are_what_the_best_control_variate_leaves[50.0-0.03]",
     ),
     Mutant(
+        "coda takes a design of a large class at its word",
+        "trials/coda.py",
+        "price=believed_price(designed.price, even=even.price)",
+        "price=designed.price",
+        "trials/test_exploration.py::test_what_is_believed_of_a_design_is_nearer_to_the_truth_than_what_it_claims",
+    ),
+    Mutant(
         "a design that rare rewards make costly is played as it is",
         "trials/coda.py",
         "return min((designed, *mixed), key=lambda one: one.price)",

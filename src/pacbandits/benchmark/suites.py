@@ -154,7 +154,18 @@ FULL = Suite(
     ),
     (*DEFAULTS, *TUNED),
     10,
-    dear=("trees 16", "trees 64", "trees 8, depth 2", "iris", "wine", "digits", "actg175"),
+    dear=(
+        "two-of-many 20",
+        "two-of-many 40",
+        "trees 2",
+        "trees 16",
+        "trees 64",
+        "trees 8, depth 2",
+        "iris",
+        "wine",
+        "digits",
+        "actg175",
+    ),
     dear_seeds=5,
 )
 SEPARATION = Suite(
