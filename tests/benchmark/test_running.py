@@ -60,6 +60,7 @@ def test_every_run_is_there_and_those_who_refuse_are_named(whole):
     folder, tally = whole
     rows = read_rows(folder)
     assert (tally.wanted, tally.done, tally.played, tally.complete) == (8, 8, 8, True)
+    assert tally.seconds_left == 0.0
     played = [task for task in TINY.tasks() if task.entry.name != "linear-rage"]
     assert {task_of(row) for row in rows} == set(played)
     assert read_misfits(folder) == [Misfit("tiny", case.name, "linear-rage", REFUSED) for case in TINY.cases]

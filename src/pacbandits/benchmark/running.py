@@ -7,6 +7,7 @@ compared. Each run is the same whoever plays it, and when.
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field, replace
@@ -16,6 +17,7 @@ from pacbandits.benchmark.cases import Task
 from pacbandits.benchmark.descriptions import Description, Session, environment
 from pacbandits.benchmark.facts import Facts
 from pacbandits.benchmark.jobs import Done, Job, do, failure_of
+from pacbandits.benchmark.pace import Kind, Pace
 from pacbandits.benchmark.results import (
     SUITE,
     Failure,
@@ -51,6 +53,7 @@ class Tally:
     misfits: algorithms that refused a case.
     failures: runs of this command that ended in an error.
     seconds: since this command began to play.
+    seconds_left: until all is there, by what runs of the same kind took; None while nothing is known.
     """
 
     wanted: int
@@ -59,6 +62,7 @@ class Tally:
     misfits: tuple[Misfit, ...]
     failures: tuple[Failure, ...]
     seconds: float
+    seconds_left: float | None
 
     @property
     def complete(self) -> bool:
@@ -111,6 +115,9 @@ class _Playing:
     waiting: rows that are not written yet.
     wanted: keys of the suite, but for those of algorithms that refused.
     there: how many of these are done.
+    left: how many are not, by case and algorithm.
+    pace: what runs take.
+    processes: that play.
     """
 
     suite: Suite
@@ -128,6 +135,9 @@ class _Playing:
     failed: list[Failure] = field(default_factory=list[Failure])
     wanted: frozenset[Key] = frozenset()
     there: int = 0
+    left: Counter[Kind] = field(default_factory=Counter[Kind])
+    pace: Pace = field(default_factory=Pace)
+    processes: int = 1
     played: int = 0
     deaths: int = 0
     memory_bytes: int | None = None
@@ -145,9 +155,13 @@ class _Playing:
         session = Session(command, datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"), environment())
         # Also now, for a command that is killed.
         results.describe(description.with_suite(suite).with_session(session))
+        pace = Pace()
+        for row in rows:
+            pace.note(row, now=False)
         return cls(
             suite=suite,
             results=results,
+            pace=pace,
             description=description.with_suite(suite),
             session=session,
             watch=watch,
@@ -159,6 +173,7 @@ class _Playing:
 
     def go_on(self, processes: int) -> None:
         """Play what is left."""
+        self.processes = processes
         self._tell()
         jobs = self._jobs()
         playing = (
@@ -185,7 +200,8 @@ class _Playing:
         """How far it is."""
         misfits = tuple(one for one in self.misfits if one.suite == self.suite.name)
         seconds = time.monotonic() - self.began
-        return Tally(len(self.wanted), self.there, self.played, misfits, tuple(self.failed), seconds)
+        left = self.pace.time_left(self.left, elapsed=seconds, processes=self.processes)
+        return Tally(len(self.wanted), self.there, self.played, misfits, tuple(self.failed), seconds, left)
 
     def _jobs(self) -> Iterator[Job]:
         """What is left, the first seed of all before the next; facts once every algorithm has played every case."""
@@ -203,6 +219,7 @@ class _Playing:
         refused = {(one.suite, one.case, one.algorithm) for one in self.misfits}
         self.wanted = frozenset(task.key for task in self.suite.tasks() if task.key[:3] not in refused)
         self.there = len(self.wanted & self.done)
+        self.left = Counter((case, algorithm) for _, case, algorithm, _ in self.wanted - self.done)
 
     def _take(self, result: Row | Facts | Misfit | Failure) -> None:
         """Keep what came of a job."""
@@ -223,6 +240,8 @@ class _Playing:
             self.waiting.append(result)
             self.done.add(task_of(result).key)
             self.played, self.there = self.played + 1, self.there + 1
+            self.left[result.case, result.algorithm] -= 1
+            self.pace.note(result, now=True)
             if len(self.waiting) >= ROWS_PER_PART or time.monotonic() - self.written > SECONDS_PER_PART:
                 self._keep_rows()
 

@@ -143,6 +143,13 @@ def _typed(out: Path) -> str:
     return shlex.join(["pacbandits", *words])
 
 
+def _time_left(seconds: float | None) -> str:
+    """In words, as exactly as it can be told."""
+    if seconds is None:
+        return "time left not known yet"
+    return f"about {seconds / 60:,.0f} min left" if seconds > 90 else f"about {seconds:,.0f} s left"
+
+
 @contextmanager
 def _watch(suite: Suite) -> Generator[Watch]:
     """A bar on standard error: runs done, and time left; a line a minute where there is no screen."""
@@ -152,22 +159,19 @@ def _watch(suite: Suite) -> Generator[Watch]:
         Progress,
         TextColumn,
         TimeElapsedColumn,
-        TimeRemainingColumn,
     )
 
     columns = (
         TextColumn("{task.description}", markup=False),
         BarColumn(bar_width=BAR),
         MofNCompleteColumn(),
-        TextColumn("runs, {task.fields[failed]}time left", markup=False),
-        TimeRemainingColumn(),
-        TextColumn("after", markup=False),
+        TextColumn("runs, {task.fields[failed]}{task.fields[left]} after", markup=False),
         TimeElapsedColumn(),
     )
     screen = console()
-    bar = Progress(*columns, console=screen, transient=True, speed_estimate_period=600.0)
+    bar = Progress(*columns, console=screen, transient=True)
     with bar if screen.is_terminal else nullcontext():  # a bar that is shown to nobody would still leave an empty line
-        task, last, begun = bar.add_task(suite.name, total=None, failed=""), time.monotonic(), False
+        task, last, begun = bar.add_task(suite.name, total=None, failed="", left=""), time.monotonic(), False
 
         def watch(tally: Tally) -> None:
             nonlocal last, begun
@@ -175,11 +179,10 @@ def _watch(suite: Suite) -> Generator[Watch]:
                 screen.print(f"{tally.done:,} of {tally.wanted:,} runs are there already", highlight=False)
             begun = True
             failed = f"{len(tally.failures)} failed, " if tally.failures else ""
-            bar.update(task, completed=tally.done, total=tally.wanted, failed=failed)
+            left = _time_left(tally.seconds_left)
+            bar.update(task, completed=tally.done, total=tally.wanted, failed=failed, left=left)
             if not screen.is_terminal and time.monotonic() - last > SECONDS_BETWEEN_LINES:
                 last = time.monotonic()
-                left = tally.seconds / max(tally.played, 1) * (tally.wanted - tally.done) / 60
-                words = f"{tally.done:,} of {tally.wanted:,} runs, {failed}about {left:,.0f} minutes left"
-                screen.print(words, highlight=False)
+                screen.print(f"{tally.done:,} of {tally.wanted:,} runs, {failed}{left}", highlight=False)
 
         yield watch
