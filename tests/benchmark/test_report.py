@@ -16,11 +16,11 @@ from pacbandits.benchmark.findings import Findings
 from pacbandits.benchmark.intervals import Estimate
 from pacbandits.benchmark.results import Failure, Misfit
 from pacbandits.benchmark.yardsticks import Stopped
+from pacbandits.report.benchmark.comparing import better_table, proofs_table
 from pacbandits.report.benchmark.figures import case_figure
 from pacbandits.report.benchmark.page import Chapter, answer, repeat_code, report_html, report_markdown
 from pacbandits.report.benchmark.tables import (
     TextTable,
-    better_table,
     cost_table,
     facts_table,
     main_table,
@@ -155,7 +155,7 @@ def test_tables_in_markdown_have_as_many_cells_in_every_row(findings):
             cells = len(re.findall(r"(?<!\\)\|", line))
             for row in (lines[at - 1], *lines[at + 1 : lines.index("", at)]):
                 assert len(re.findall(r"(?<!\\)\|", row)) == cells
-    assert tables == 5 + 2 * 3 + 4
+    assert tables == 6 + 2 * 3 + 4
 
 
 def test_the_main_table_holds_ours_against_the_best_other(findings):
@@ -190,6 +190,13 @@ def test_refused_cases_are_told_from_those_not_played():
     assert cells["epoch-greedy"] == "—"
 
 
+def test_refusals_are_of_the_algorithm_whichever_way_it_is_played():
+    lucb = [replace(row, entry="per-context lucb", algorithm="per-context:rule=lucb") for row in of_case("a")[:10]]
+    misfits = [Misfit("s", "b", "per-context:rule=lucb", "no")]
+    table = ratio_table(Findings.of([*of_case("a"), *lucb, *of_case("b")], misfits=misfits), "oracle")
+    assert {row[0]: row[2] for row in table.rows}["per-context lucb"] == "no"
+
+
 def test_when_it_is_done_by_every_yardstick(findings):
     table = stopping_table(findings.standings[0])
     rows = {row[0]: dict(zip(table.head, row, strict=True)) for row in table.rows}
@@ -218,9 +225,25 @@ def test_where_others_are_better_is_counted(findings):
     ]
     table = better_table(Findings.of(rows))
     uniform = next(row for row in table.rows if row[0] == "uniform")
-    assert uniform[1:6] == ("0 of 2", "0 of 2", "2 of 2", "1 of 2", "0 of 2")
+    assert uniform[1:6] == ("0 of 2 (1.4)", "0 of 2 (1)", "2 of 2 (0.43)", "1 of 2 (1.3)", "0 of 2 (1)")
     assert uniform[6] == "any"
     assert all(row[0] != "coda" for row in table.rows)
+
+
+def test_who_never_gets_there_has_no_ratio():
+    rows = [*of_case("a"), *of_case("b")]
+    undone = next(row for row in better_table(Findings.of(rows)).rows if row[0] == "per-context")
+    assert undone[1] == "0 of 2"
+
+
+def test_proofs_of_their_own_are_counted_with_their_errors():
+    """Ours and tuned knobs are not: those stop as if proven, whatever their knob has done to the proof."""
+    knob = [replace(row, algorithm="per-context:growth=9", role="tuned") for row in of_case("a") if row.own_at]
+    proven = [replace(row, certified_at=100, certified_gap=0.0, own_at=50 + row.seed) for row in of_case("b")[-10:]]
+    late = [replace(row, own_at=None, own_gap=None) if row.seed else row for row in of_case("c")[-10:]]
+    table = proofs_table(Findings.of([*of_case("a"), *knob, *of_case("b")[:-10], *proven, *late]))
+    assert table.rows == (("per-context", "3", "21 of 30", "21", "83 %", "0.55 (1 of 3)"),)
+    assert proofs_table(Findings.of(of_case("a")[:40])).rows == ()
 
 
 def test_cases_without_facts_are_listed_too(findings):

@@ -115,9 +115,10 @@ def test_trials_have_a_second_curve_of_when_it_is_proven():
 
 def test_the_policy_that_leads_counts_as_an_answer_where_there_is_one():
     late = [run_right_from(1000, m, seed) for m in (8, 16) for seed in range(5)]
-    leads = [
-        run_right_from(1000, m, seed, leader_gaps=(0.0,) * len(late[0].points)) for m in (8, 16) for seed in (0, 1)
-    ]
+    leading = (0.0,) * len(late[0].points)
+    leads = [run_right_from(1000, m, seed, leader_gaps=leading, certified=True) for m in (8, 16) for seed in (0, 1)]
+    ours_alone = [replace(row, certified=False) for row in leads]  # where only ours would have such an answer
+    assert {point.samples.value for point in separations(ours_alone)[0].curves[0].points} == {1069.0}
     assert {point.samples.value for point in separations(late)[0].curves[0].points} == {1069.0}  # of the grid
     assert {point.samples.value for point in separations(leads)[0].curves[0].points} == {10.0}
 

@@ -1,4 +1,4 @@
-"""Intervals over seeds: of a share, a median and a mean, each right for any number of runs that it speaks of."""
+"""Intervals over seeds: of a share and a median, exact for any number of runs; of a mean, by Student's law."""
 
 from __future__ import annotations
 

@@ -23,18 +23,29 @@ def select(suite: Suite, *, cases: Sequence[str] = (), entries: Sequence[str] = 
 
     cases: patterns of names, `trees*`; none for all.
     entries: the same, of what tables call an algorithm or of its spec.
-    seeds: how many runs of each, in place of the suite's own number.
+    seeds: how many runs of each, in place of the suite's own numbers.
+
+    Raises:
+        InputError: When a pattern fits nothing, or nothing is played of what they fit.
     """
     for pattern in cases:
         _check_any(pattern, [case.name for case in suite.cases], suite=suite, noun="case")
     for pattern in entries:
         _check_any(pattern, [name for one in suite.entries for name in (one.name, one.spec)], suite=suite, noun="entry")
-    return replace(
+    chosen = replace(
         suite,
         cases=tuple(case for case in suite.cases if not cases or _fits(cases, case.name)),
         entries=tuple(one for one in suite.entries if not entries or _fits(entries, one.name, one.spec)),
-        seeds=suite.seeds if seeds is None else whole_number(seeds, name="--seeds", least=1),
     )
+    if seeds is not None:
+        count = whole_number(seeds, name="--seeds", least=1)
+        chosen = replace(chosen, seeds=count, dear_seeds=count)
+    if not chosen.tasks():
+        raise InputError(
+            f"nothing to play: the suite '{suite.name}' has published defaults alone on "
+            f"{', '.join(case.name for case in chosen.cases)}; name another --entry or --case"
+        )
+    return chosen
 
 
 def _fits(patterns: Sequence[str], *names: str) -> bool:

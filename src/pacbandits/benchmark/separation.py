@@ -284,7 +284,8 @@ def _right(rows: Sequence[Row]) -> FloatArray:
     """When 1 − δ of the runs hold the best policy: as seen, and in draws of a bootstrap over seeds (1 + D,)."""
     row = same_setting(rows)
     points = grid(row.most, growth=row.growth)
-    readings: list[Reading] = ["own", "pooled"] if any(one.leader_gaps for one in rows) else ["own"]
+    both = row.certified and any(one.leader_gaps for one in rows)  # else only ours would have two answers
+    readings: list[Reading] = ["own", "pooled"] if both else ["own"]
     enough = math.ceil((1.0 - row.delta) * len(rows) - ROUNDING)
     ends = np.append(np.asarray(points, dtype=np.float64), math.inf)
     counts, found = _counts(len(rows)), np.full(1 + BOOTSTRAP_DRAWS, math.inf)

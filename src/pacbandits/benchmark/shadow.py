@@ -4,8 +4,8 @@ A trial of ours looks over the rival's shoulder. It bets on what the rival plays
 they are played, at stakes that suit them, with a reward model of the earlier rows: all that `coda` and `uniform` do for
 themselves. So what the rival lacks, it lacks by what it explores. As with them, a look comes after a third of what
 seems to be missing, between 1/25 and 3/10 of what was seen, at the next end of a round of the rival: so it is up to a
-round late, which is 5 % of what was seen where nothing else is said, half of that on average, and 25 % for who is asked
-in rounds as long as that. A rival that plays all actions alike is certified when `uniform` is, but for that and chance.
+round late, which is 5 % of what was seen where nothing else is said, half of that on average, and more for who plays
+longer rounds. A rival that plays all actions alike is certified when `uniform` is, but for that and chance.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Who is where, case by case: every algorithm with its published default and with the best knob of its grid.
 
 The best knob is chosen by the same runs that it is then judged by, which favours whoever has a grid: rivals do, `coda`
-has none.
+is played with its defaults alone.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Score:
     seeds: of its runs.
     oracle: from when on enough runs hold a good policy.
     certified: when our certificate accepts; None where none is made.
-    own: when a proof of its own does; None where it has none, or none but ours.
+    own: when a proof of its own does; None where it has none, or none but ours, and for knobs, which may break it.
     cost: what its runs cost.
     """
 
@@ -185,7 +185,7 @@ def _score(rows: Sequence[Row], *, samples: int) -> Score:
         tuple(one.seed for one in rows),
         oracle_stopping(rows),
         certified_stopping(rows),
-        own_stopping(rows) if _proves(rows) else None,
+        own_stopping(rows) if row.role == "default" and _proves(rows) else None,
         cost(rows, samples=samples),
     )
 

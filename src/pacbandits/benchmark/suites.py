@@ -103,6 +103,7 @@ TUNED = (
     _tuned("lin-ts", "spread=2"),
     _tuned("plas", "floor=0.05"),
     _tuned("proportional-response", "scale=0.3"),
+    _tuned("proportional-response", "simple=0"),
     _tuned("policy-sets", "truncation=1"),
     _tuned("policy-sets", "sequence=lil"),
     _tuned("vowpal cover", "explore=cover-nu,growth=0.15"),

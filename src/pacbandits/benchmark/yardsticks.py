@@ -136,7 +136,8 @@ def oracle_stopping(rows: Sequence[Row]) -> Reached:
     """From when on 1 − δ of the runs hold a policy within ε, by the reading of their logs that is the sooner."""
     row = same_setting(rows)
     points = grid(row.most, growth=row.growth)
-    readings: list[Reading] = ["own", "pooled"] if any(one.leader_gaps for one in rows) else ["own"]
+    both = row.certified and any(one.leader_gaps for one in rows)  # else only ours would have two answers
+    readings: list[Reading] = ["own", "pooled"] if both else ["own"]
     held = [np.array([good_on_grid(one, reading=name, points=points) for one in rows]) for name in readings]
     enough = math.ceil((1.0 - row.delta) * len(rows) - ROUNDING)
     ends = np.append(np.asarray(points, dtype=np.float64), math.inf)

@@ -12,10 +12,10 @@
 **Source.** Foster, Rakhlin, Simchi-Levi and Xu, "Instance-dependent complexity of contextual bandits and reinforcement
 learning: a disagreement-based perspective", COLT 2021, Algorithm 1 with its first option, policy disagreement. Epochs
 double there, n is the length of the last one, and q′ and ν′ are those of the epoch before; here a round is shorter, m
-and n are those of the epoch in which it would lie, and λ is somewhat larger. Constants are the paper's as we recall
-them. F is ridge regression's: |F| is taken by d log(1 + T/d), F_t is its ellipsoid, and A(x) the actions whose largest
-prediction in it, cut to [0, 1], is not below the smallest of another, which are all of A(x) and maybe more. No function
-is refitted for that, as theirs are by calls of a regression oracle.
+and n are those of the epoch in which it would lie, and λ is somewhat larger. Constants are meant to be the paper's, not
+checked against its text. F is ridge regression's: |F| is taken by d log(1 + T/d), F_t is its ellipsoid, and A(x) the
+actions whose largest prediction in it, cut to [0, 1], is not below the smallest of another, which are all of A(x) and
+maybe more. No function is refitted for that, as theirs are by calls of a regression oracle.
 
 **Tuning.** `confidence` is c, 1 as published, at which no action is ruled out for very long; `gamma` is g, 1 as
 published.
@@ -113,7 +113,7 @@ class AdaCb(Budgeted):
     profile: ClassVar[Profile] = Profile(
         name="adacb",
         source="Foster et al. 2021: inverse gap weighting among the actions that may be the best, at an adaptive rate",
-        classes="any",
+        classes="any; explores without one",
         assumes="the regression can be right",
         guarantees="regret of order √(A t d log t), and less where there is a gap; nothing of the answer",
         samples="its budget",

@@ -9,9 +9,9 @@
 are judged by their mean rewards. With contexts and a class of policies, policies are judged by weighted rewards in the
 place of means, all rounds weighted as one (`balance`): with weights 1/p, which grow like t, estimates would not settle.
 
-**Tuning.** `explore` is c and `gap` is d. The theorem wants c > 5 and a d that nobody knows; the paper's experiments,
-as we recall them, have c about 0.1, and so has the default, at the d that is true. A default d of 0.1 is a choice of
-ours. A class of many policies needs log|Π| times as much as arms do.
+**Tuning.** `explore` is c and `gap` is d. The theorem wants c > 5 and a d that nobody knows; the paper's experiments
+(not checked against the text) have c about 0.1, and so has the default, at the d that is true. A default d of 0.1 is a
+choice of ours. A class of many policies needs log|Π| times as much as arms do.
 
 **Guarantees.** For arms, regret of order (A/d²) log t where c and d are as the theorem wants; nothing of the policy
 that is learnt.

@@ -17,9 +17,10 @@ exp(x) ≤ 1 + x + (e − 2)x² for x ≤ 1, is as good for rewards less any num
 "Bandit algorithms", 2020, Theorem 18.1, do without exploration at the rate √(2 log|Π|/(At)), which is ρ = 1.85, for
 losses in the place of rewards; with rewards less their mean a small c and a ρ of 2 or 3 come near to that.
 
-**Guarantees.** Expected regret of at most 2.63 √(A log|Π| t) at a horizon t that is known, and of that order here, even
-against rewards that an adversary chose, as long as they lie in [0, 1]; nothing of the policy that is learnt. The paper
-names none. Here it is that of largest Ŷ, and so of largest weight.
+**Guarantees.** The paper's: expected regret of at most 2.63 √(A log|Π| t) at a horizon t that is known, even against
+rewards that an adversary chose, as long as they lie in [0, 1]. It is not proven for what differs here: t for the
+horizon, rounds, a mean that moves. Nothing of the policy that is learnt; the paper names none, and here it is that of
+largest Ŷ, and so of largest weight.
 """
 
 from __future__ import annotations

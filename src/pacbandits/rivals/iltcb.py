@@ -8,9 +8,10 @@
         play p(a|x) = (1 − Aμ_t)(Σ_π Q_t(π) 1{π(x) = a} + (1 − Σ Q_t) 1{π_t(x) = a}) + μ_t
 
 **Source.** Agarwal, Hsu, Kale, Langford, Li and Schapire, "Taming the monster: a fast and simple algorithm for
-contextual bandits", ICML 2014, Algorithms 1 and 2. Its epochs are the rounds here, and each starts from the weights of
-the last one, as theirs do. A cap on the calls of the oracle in a round is ours, and so are rewards less their mean
-(`balance`), where theirs are as they are: it explores as the paper says, by losses that are less noisy.
+contextual bandits", ICML 2014, Algorithms 1 and 2. Its epochs are the rounds here, and each starts from half of
+the last one's weights (`coordinate_descent`), where theirs starts from all of them. A cap on the calls of the oracle in
+a round is ours, and so are rewards less their mean (`balance`), where theirs are as they are: it explores as the paper
+says, by losses that are less noisy.
 
 **Tuning.** `psi` is ψ, 100 as published; `mu` is c, 1 as published. Both come from the proof and are large: as
 published b_π reaches 2A, and a policy is explored less for its loss, only after about (200/Reg)² A log(16t²|Π|/δ)

@@ -8,7 +8,7 @@ R-sub-Gaussian and v = R√(9 d ln(t/δ)). That is for the proof's sake; v = R i
 and normal noise of variance R², and what is commonly played. The paper draws at each interaction; here a round draws K
 parameters once and plays each of them alike often, so that p(a|c) is known: the share of the K that would play a. The
 regression is of joint features φ(c, a) where contexts carry them, else one line an action, else a mean for each context
-and action; d is the dimension of one of these. The constant 9 is that of later versions of the paper, as we recall it.
+and action; d is the dimension of one of these. The constant 9 is that of later versions of the paper, not checked.
 
 **Tuning.** `spread` multiplies v. `radius` says which v: `constant`, R, a choice of ours as the paper's explores far
 more than experiments like, or `theory`, the paper's.
@@ -87,7 +87,7 @@ class LinTs(Fitted):
     profile: ClassVar[Profile] = Profile(
         name="lin-ts",
         source="Agrawal and Goyal 2013: Thompson sampling with ridge regression, of some parameters a round",
-        classes="any",
+        classes="any; explores without one",
         assumes="rewards linear in features, where contexts have some",
         guarantees="regret of order d^(3/2) √t log t; nothing of the answer",
         samples="its budget",

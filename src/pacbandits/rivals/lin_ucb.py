@@ -87,7 +87,7 @@ class LinUcb(Fitted):
     profile: ClassVar[Profile] = Profile(
         name="lin-ucb",
         source="Li, Chu, Langford and Schapire 2010: ridge regression, the action of largest upper end in each context",
-        classes="any",
+        classes="any; explores without one",
         assumes="rewards linear in features, where contexts have some",
         guarantees="regret of order d √t log t; nothing of the answer",
         samples="its budget",

@@ -8,14 +8,19 @@
             elimination     every action that is not dominated, upper < max lower, all alike
             lucb            the leader and the challenger alike
 
-Successive elimination is Even-Dar, Mannor and Mansour's (2006), LUCB Kalyanakrishnan, Tewari, Auer and Stone's (2012).
-Theirs pull arms one by one; here contexts come at random and in batches that grow by a share of what was seen, and a
-context that is decided still comes, so that its rows are wasted. Radii count plays alone and hold at all times, so that
-the proof does not mind by what rule arms were played; an action that is dominated no longer is played again.
+**Source.** Successive elimination is of Even-Dar, Mannor and Mansour, "Action elimination and stopping conditions for
+the multi-armed bandit and reinforcement learning problems", JMLR 2006; LUCB of Kalyanakrishnan, Tewari, Auer and Stone,
+"PAC subset selection in stochastic multi-armed bandits", ICML 2012. Theirs pull arms one by one; here contexts come at
+random and in batches that grow by a share of what was seen, and a context that is decided still comes, so that its rows
+are wasted. Radii count plays alone and hold at all times, so that the proof does not mind by what rule arms were
+played; an action that is dominated no longer is played again.
 
-**Why it is right.** Except with probability δ all means lie within their bounds at all times. Then the best action of a
-context is never dominated, and its mean is at most its upper end: at most lower_h + ε ≤ mean_h + ε when the context is
-decided. With every context within ε the policy is within ε of the best, whatever the distribution of contexts.
+**Tuning.** `rule` is `elimination` or `lucb`; `growth` is the length of a round, as a share of what was seen.
+
+**Guarantees.** (ε, δ)-PAC in every context. Except with probability δ all means lie within their bounds at all times.
+Then the best action of a context is never dominated, and its mean is at most its upper end: at most lower_h + ε ≤
+mean_h + ε when the context is decided. With every context within ε the policy is within ε of the best, whatever the
+distribution of contexts.
 
 **What it costs.** A context whose second best action is Δ behind needs about 8R²L/(Δ + ε)² plays an action, with
 L = log(|C||A|/δ), and comes once in 1/ν_c interactions: ε⁻²|C||A| log(1/δ) in the worst case. The trivial class as one

@@ -1,4 +1,4 @@
-"""Planner and sampler for linear contextual bandits (Zanette, Dong, Lee and Brunskill 2021), with proven constants.
+"""Planner and sampler for linear contextual bandits (Zanette et al. 2021), with constants that are proven.
 
 The planner makes a mixture of policies from contexts alone, no reward seen:
 
@@ -17,11 +17,16 @@ except with probability δ; and as π̂ is best for θ̂,
 
     V(π*) − V(π̂) ≤ ⟨φ_π* − φ_π̂, θ* − θ̂⟩ ≤ √B ‖φ_π* − φ_π̂‖_{V⁻¹} ≤ √B E_c max_{a,a'} ‖φ(c, a) − φ(c, a')‖_{V⁻¹}.
 
-How it departs from the paper, which has orders and no constants: the planner averages over all contexts in each step,
-where the paper's takes one offline context at a time (its limit of many); coordinates are those in which uniform
+**Source.** Zanette, Dong, Lee and Brunskill, "Design of experiments for stochastic contextual linear bandits", NeurIPS
+2021. How it departs from the paper, which has orders and no constants: the planner averages over all contexts in each
+step, where the paper's takes one offline context at a time (its limit of many); coordinates are those in which uniform
 exploration has the identity for its A, so that λ counts samples; least squares are plain, as every direction of the
 span is seen; the uncertainty is of differences; and the sampler's size is not Õ(d²/ε²), fixed beforehand, but what the
 bound above asks for. It never asks for much more than 4rB/ε², as some design has E max_a ‖φ(c, a)‖²_{A⁻¹} ≤ r.
+
+**Tuning.** `regularisation` is λ, in samples.
+
+**Guarantees.** (ε, δ)-PAC where rewards are linear in φ.
 """
 
 from __future__ import annotations

@@ -6,13 +6,14 @@
     answer: the policy that maximises  Σ_t m_t(c_t, π(c_t)) + 1{π(c_t) = a_t}(r_t − m_t(c_t, a_t))/p_t(a_t|c_t)
 
 **Source.** Kato, Okumura, Ishihara and Kitagawa, "Adaptive experimental design for policy learning", 2024: adaptive
-sampling for policy learning; the shares are those of its versions of 2024, as we recall them. As there, the variance is
-an estimate of E[r²] less the square of one of E[r], cut from below and above. Both estimates are by the regression of
-this package, in the place of any consistent one. While little is known of an action its variance is taken to be near
-the largest there can be, which spares a first phase that plays each action.
+sampling for policy learning; the shares are those of its versions of 2024, not checked against the text. As there, the
+variance is an estimate of E[r²] less the square of one of E[r], cut from below and above. Both estimates are by the
+regression of this package, in the place of any consistent one. While little is known of an action its variance is taken
+to be near the largest there can be, which spares a first phase that plays each action.
 
 **Tuning.** `floor` is the least that a variance is taken to be; theirs is any small number. `predictions` says of what
-m_t knows: `past`, earlier rounds alone, as in the paper, or `all`, every round, which learns more of the first ones.
+m_t knows: `past`, earlier rounds alone, as in the paper, or `all`, every round, which learns more of the first ones;
+the default, `all`, is a choice of ours.
 
 **Guarantees.** The worst expected shortfall of the answer is of the best order in its budget, √(log|Π|/budget) times
 √(Σ_a E σ²(c, a)), and for each single run nothing is proven.

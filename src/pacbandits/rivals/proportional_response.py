@@ -10,12 +10,12 @@
 **Source.** Krishnamurthy, Zhan, Athey and Brunskill, "Proportional response: contextual bandits for simple and
 cumulative regret minimization", NeurIPS 2023: ω-RAPR, risk-adjusted proportional response, with β_max = 1/2 as there.
 The integral is taken exactly. Constants (1 before √(αξ), A/√n as the error of a mean set size, A/η as α) are those of
-the authors' own experiments as we recall them, and else a choice of ours, where the theory has 20 and 3; with these it
-would play all actions alike for as long as any experiment lasts. Theirs takes ξ from a bound on the regression's error,
-or from a comparison of f̂ with weighted rewards over all policies. Here it is the larger of that comparison (at the
-policies where f̂ and weighted rewards differ most) and of σ̂²/n times the smaller of d + 2√(dL) + 2L, for least squares
-in d dimensions, and 2(log|Π| + L), for |Π| averages, with L = log(m²/δ) in round m. It stands in the place of their
-test for misspecification. Rounds are those of the grid, where theirs double.
+the authors' experiments, not checked against the text, and else a choice of ours, where the theory has 20 and 3; with
+these it would play all actions alike for as long as any experiment lasts. Theirs takes ξ from a bound on the
+regression's error, or from a comparison of f̂ with weighted rewards over all policies. Here it is the larger of that
+comparison (at the policies where f̂ and weighted rewards differ most) and of σ̂²/n times the smaller of d + 2√(dL) +
+2L, for least squares in d dimensions, and 2(log|Π| + L), for |Π| averages, with L = log(m²/δ) in round m. It stands in
+the place of their test for misspecification. Rounds are those of the grid, where theirs double.
 
 **Tuning.** `simple` says what is to be minimised: ω = A^simple, of which 1 is for the regret of the answer and 0 for
 that on the way. `scale` is that of U.

@@ -8,7 +8,7 @@
         play p(a|x) = (1 − Aμ)P(a|x) + μ
 
 **Source.** Dudík, Hsu, Kale, Karampatziakis, Langford, Reyzin and Zhang, "Efficient optimal learning for contextual
-bandits", UAI 2011, Algorithm 2, with its constants as we recall them. Theirs solves the program by the ellipsoid
+bandits", UAI 2011, Algorithm 2, with constants not checked against the text. Theirs solves the program by the ellipsoid
 method, which nobody could wait for; it asks for an objective within a multiple of √(AC/t) of the least. Here it is
 coordinate descent (coordinate_descent) on
 

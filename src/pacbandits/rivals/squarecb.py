@@ -87,7 +87,7 @@ class SquareCb(Budgeted):
     profile: ClassVar[Profile] = Profile(
         name="squarecb",
         source="Foster and Rakhlin 2020: inverse gap weighting over what a regression predicts",
-        classes="any",
+        classes="any; explores without one",
         assumes="the regression can be right",
         guarantees="regret of order √(A t d log t); nothing of the answer",
         samples="its budget",

@@ -22,7 +22,8 @@ whose draws are kept, as the reward depends on context and action alone.
 **Tuning.** `arms` is `policies`, or `actions` for the policies of the class that always take the same action. `seed` is
 of the draws of policies. Nothing else is to be tuned.
 
-**Guarantees.** (ε, δ)-PAC; and for ε = 0 as few plays as any rule that ignores contexts can do with, as δ → 0.
+**Guarantees.** (ε, δ)-PAC; and for ε = 0, as δ → 0, as few plays as any rule that ignores contexts can do with, up to
+the length of a round, where gaps are above `LEAST_GAP`. A baseline, and not what its authors propose for contexts.
 """
 
 from __future__ import annotations

@@ -141,7 +141,7 @@ class Vowpal(Budgeted):
     profile: ClassVar[Profile] = Profile(
         name="vowpal",
         source="Vowpal Wabbit, its own code: Online Cover, SquareCB, RegCB, explore-first or ε-greedy, by regression",
-        classes="any",
+        classes="any; explores without one",
         assumes="costs that are about linear in the contexts, for each action",
         guarantees="nothing of the answer; little regret by the papers that it follows",
         samples="its budget",

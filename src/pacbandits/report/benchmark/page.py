@@ -13,10 +13,10 @@ from pacbandits.benchmark.findings import Findings
 from pacbandits.benchmark.standings import OURS, Standing
 from pacbandits.benchmark.yardsticks import BOOTSTRAP_DRAWS
 from pacbandits.errors import count_of, one_line
+from pacbandits.report.benchmark.comparing import better_table, proofs_table
 from pacbandits.report.benchmark.figures import case_figure
 from pacbandits.report.benchmark.tables import (
     TextTable,
-    better_table,
     cost_table,
     facts_table,
     main_table,
@@ -35,7 +35,9 @@ td.words{white-space:normal;min-width:14em}
 READING = (
     "Every algorithm plays the same problems. Most of them never stop by themselves, so two yardsticks say when they "
     "are done. Oracle stopping knows the truth: the least n of a fixed grid at which 1 − δ of the seeds hold a policy "
-    "within ε of the best, where a run holds the answer of its last round, and nothing before the end of the first. "
+    "within ε of the best, where a run holds the answer of its last round, and nothing before the end of the first. Of "
+    "two answers the one that is right sooner counts: its own, and the best policy by our certificate's estimates from "
+    "its log. "
     "Certified stopping does not know it: our certificate is applied to what the algorithm logged, and the n at which "
     "it accepts counts. A run that is not done within what may be played counts as one that would take longer.",
     "Intervals are over seeds, of 90 %: of medians by order statistics, exact; of oracle stopping by "
@@ -158,7 +160,10 @@ def overview(findings: Findings) -> tuple[TextTable, ...]:
     tables = [main_table(findings)]
     if any(one.row.certified for one in findings.standings):
         tables.append(ratio_table(findings, "certified"))
-    return (*tables, ratio_table(findings, "oracle"), better_table(findings), facts_table(findings))
+    tables += [ratio_table(findings, "oracle"), better_table(findings)]
+    if (proofs := proofs_table(findings)).rows:
+        tables.append(proofs)
+    return (*tables, facts_table(findings))
 
 
 def provenance(findings: Findings) -> tuple[TextTable, ...]:

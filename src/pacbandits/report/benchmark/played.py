@@ -99,7 +99,7 @@ def suites_table(suites: Iterable[Suite]) -> RenderableType:
     for name in ("suite", "cases", "algorithms", "seeds", "runs", "what it is for"):
         table.add_column(name, justify="left" if name in ("suite", "what it is for") else "right")
     for one in suites:
-        counts = (len(one.cases), len(one.entries), one.seeds, len(one.cases) * len(one.entries) * one.seeds)
+        counts = (len(one.cases), len(one.entries), one.seeds, len(one.tasks()))
         table.add_row(one.name, *(f"{count:,}" for count in counts), one.description)
     return table
 
