@@ -162,11 +162,11 @@ def test_the_main_table_holds_ours_against_the_best_other(findings):
     first, second, blind = main_table(findings).rows
     assert first[:5] == ("first", "3", "44 (41–48)", "uniform", "64 (61–68)")
     assert first[5].startswith("0.69 (0.6")
-    assert first[6] == "first: kept"
+    assert first[7] == "first: kept"
     assert second[1] == "1.2"
-    assert second[6] == "≤ 1.1: kept"
+    assert second[7] == "≤ 1.1: kept"
     assert blind[0] == "blind ◦"
-    assert blind[5:] == ("—", "—")
+    assert blind[5:] == ("—", "—", "—")
     assert main_table(findings, brief=True).rows[0][2] == "44"
 
 

@@ -47,13 +47,14 @@ def main_table(findings: Findings, *, brief: bool = False) -> TextTable:
     """A line for each case: ours, the best of all others, and what we claim; brief: without most of the intervals."""
     return TextTable(
         "Ours against the best of all others",
-        ("case", "ρ ratio", "coda", "best other", "takes", "coda / other", "claim"),
+        ("case", "ρ ratio", "coda", "best other", "takes", "coda / other", "by other seeds", "claim"),
         tuple(_main_cells(findings, one, brief=brief) for one in findings.standings),
         "Interactions until a policy within ε is proven, the median over seeds (90 % interval); where no certificates "
         "are made (◦), until 1 − δ of the seeds hold one. The best other has the best knob of its grid, chosen by the "
         "same runs; coda is played with its defaults alone. ρ ratio: uniform exploration's ρ over the optimum's. The "
         "claim: first where that is 2 or more, at most 1.1 times the best other elsewhere; “within chance” where the "
-        "interval of the ratio allows for both outcomes.",
+        "interval of the ratio allows for both outcomes. The first of many is also the luckiest. By other seeds: the "
+        "same ratio, where half of the seeds choose the best other and the other half compare it with coda.",
     )
 
 
@@ -63,9 +64,10 @@ def _main_cells(findings: Findings, one: Standing, *, brief: bool) -> Cells:
     ours = next((line.default or line.best for line in lines if line.entry == OURS), None)
     other = next((line.best for line in lines if line.entry != OURS), None)
     facts, verdict = findings.facts.get(one.case), findings.verdict(one.case)
-    claimed = (NONE, NONE)
+    claimed = (NONE, NONE, NONE)
     if verdict is not None:
-        claimed = (show_ratio(verdict.ratio), f"{claim_words(verdict)}: {verdict_words(verdict)}")
+        fair = NONE if math.isnan(verdict.fair) else f"{verdict.fair:.2f}"
+        claimed = (show_ratio(verdict.ratio), fair, f"{claim_words(verdict)}: {verdict_words(verdict)}")
     return (
         one.case + ("" if yardstick == "certified" else " ◦"),
         NONE if facts is None else show_bracket_ratio(facts.uniform_over_best),
