@@ -3,21 +3,38 @@
 python -m benchmarks.rivals FOLDER        prints the tables of all cases together
 
 Nothing is played here: tables come from the rows of the folder alone, and `pacbandits report FOLDER` has all of them,
-with figures and case by case.
+with figures and case by case. Tables with a column for each case are printed in parts that fit a page.
 """
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from itertools import pairwise
 
 from benchmarks.measuring import print_table
 from pacbandits.benchmark.findings import read_findings
 from pacbandits.report.benchmark.page import overview
+from pacbandits.report.benchmark.tables import TextTable
+
+MOST_COLUMNS = 10
+
+
+def parts(table: TextTable) -> Iterator[TextTable]:
+    """A table in parts of about as many columns, each with the first one."""
+    columns = len(table.head) - 1
+    count = -(-columns // (MOST_COLUMNS - 1))
+    ends = [1 + round(columns * k / count) for k in range(count + 1)]
+    for low, high in pairwise(ends):
+        rows = tuple((row[0], *row[low:high]) for row in table.rows)
+        yield TextTable(table.title, (table.head[0], *table.head[low:high]), rows, table.note)
 
 
 def main(folder: str) -> None:
     for table in overview(read_findings(folder)):
-        print_table(table.title, table.head, table.rows)
+        by_case = table.title.startswith("All cases")
+        for one in parts(table) if by_case else (table,):
+            print_table(one.title, one.head, one.rows)
         print(f"\n{table.note}")
 
 
