@@ -122,13 +122,13 @@ def test_claims_where_somebody_never_stops():
     only_they = verdict(standing([*seeds(10, unproven), *played("uniform", "uniform", 50)]), uniform_over_best=None)
     assert (only_they.ratio.value, only_they.kept, only_they.beyond_chance) == (math.inf, False, True)
     assert nobody.to_json()["ratio"]["value"] is None
-    assert (only_us.fair, only_they.fair) == (0.0, math.inf)
-    assert math.isnan(nobody.fair)
+    assert (only_us.held_out, only_they.held_out) == (0.0, math.inf)
+    assert math.isnan(nobody.held_out)
 
 
 def test_of_many_that_are_alike_the_luckiest_is_no_better_by_other_seeds():
     """Ten rivals that are as good as we are, in twenty benchmarks: the first of them seems to be better, and is not."""
-    rng, raw, fair = np.random.default_rng(3), [], []
+    rng, raw, held_out = np.random.default_rng(3), [], []
     names = ["uniform", "squarecb", "adacb", "plas", "exp4", "lin-ts", "lin-ucb", "vowpal", "epoch-greedy", "rage"]
     for _ in range(20):
         times = np.exp(rng.normal(6.0, 0.35, size=(11, 10))).astype(int)
@@ -139,18 +139,18 @@ def test_of_many_that_are_alike_the_luckiest_is_no_better_by_other_seeds():
         ]
         found = verdict(standing(rows), uniform_over_best=(1.0, 1.0))
         raw.append(math.log(found.ratio.value))
-        fair.append(math.log(found.fair))
+        held_out.append(math.log(found.held_out))
     assert np.mean(raw) > 0.12
-    assert abs(np.mean(fair)) < 0.06
+    assert abs(np.mean(held_out)) < 0.06
 
 
 def test_a_rival_that_is_better_is_so_by_other_seeds():
     rows = [*played("coda", "coda", 120), *played("uniform", "uniform", 100), *played("adacb", "adacb", 140)]
-    assert verdict(standing(rows), uniform_over_best=None).fair == pytest.approx(1.2, rel=0.02)
+    assert verdict(standing(rows), uniform_over_best=None).held_out == pytest.approx(1.2, rel=0.02)
     few = [row for row in rows if row.seed < 3]
-    assert math.isnan(verdict(standing(few), uniform_over_best=None).fair)
+    assert math.isnan(verdict(standing(few), uniform_over_best=None).held_out)
     fewer = [row for row in rows if row.entry != "uniform" or row.seed < 5]  # it has not all of our seeds
-    assert verdict(standing(fewer), uniform_over_best=None).fair == pytest.approx(120 / 140, rel=0.02)
+    assert verdict(standing(fewer), uniform_over_best=None).held_out == pytest.approx(120 / 140, rel=0.02)
 
 
 def test_no_claim_without_certificates_or_rivals():

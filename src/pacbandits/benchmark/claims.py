@@ -5,7 +5,7 @@ certified stopping; elsewhere to take no more than 1.1 times what the first take
 
 The first of many rivals is also the luckiest: of twenty that are alike, whose medians are known to a tenth, the least
 is a fifth below what it would be in other runs. So there is a second ratio, to the rival that half of the seeds choose,
-in the other half.
+in the other half. That one favours us: few seeds often choose a rival that is not the best. The truth lies between.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Verdict:
     ours: as it is published.
     rival: the best of all others with its best knob, by certified stopping.
     ratio: our median over that of the rival, with an interval; 0 where only we stop, no number where nobody does.
-    fair: the same of a rival that was chosen by other seeds, see `fair_ratio`; no number where there are too few.
+    held_out: the same of a rival that other seeds chose, see `held_out_ratio`; no number where there are too few.
     allowed: the ratio that we claim to keep to.
     """
 
@@ -47,7 +47,7 @@ class Verdict:
     ours: Score
     rival: Score
     ratio: Estimate
-    fair: float
+    held_out: float
     allowed: float
 
     @property
@@ -75,7 +75,7 @@ class Verdict:
             "uniform_over_best": None if bracket is None else [x if math.isfinite(x) else None for x in bracket],
             "rival": self.rival.spec,
             "ratio": self.ratio.to_json(),
-            "fair_ratio": number(self.fair),
+            "held_out_ratio": number(self.held_out),
             "allowed": self.allowed,
             "kept": self.kept,
             "beyond_chance": self.beyond_chance,
@@ -100,11 +100,11 @@ def verdict(found: Standing, *, uniform_over_best: Bracket | None) -> Verdict | 
     large = uniform_over_best is not None and uniform_over_best[0] >= LARGE_RATIO
     allowed = 1.0 if large else TOLERATED_RATIO
     ratio = _ratio(ours.certified, rival.certified)
-    fair = fair_ratio(ours, [score for score in found.scores if score.entry != OURS])
-    return Verdict(found.case, uniform_over_best, ours, rival, ratio, fair, allowed)
+    held_out = held_out_ratio(ours, [score for score in found.scores if score.entry != OURS])
+    return Verdict(found.case, uniform_over_best, ours, rival, ratio, held_out, allowed)
 
 
-def fair_ratio(ours: Score, rivals: Sequence[Score]) -> float:
+def held_out_ratio(ours: Score, rivals: Sequence[Score]) -> float:
     """Our median over that of the rival that other seeds choose: the middle one over splits of the seeds.
 
     In each split, half of the seeds choose the rival and its knob, by the least median, and it is compared with us in

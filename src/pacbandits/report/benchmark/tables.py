@@ -54,7 +54,8 @@ def main_table(findings: Findings, *, brief: bool = False) -> TextTable:
         "same runs; coda is played with its defaults alone. ρ ratio: uniform exploration's ρ over the optimum's. The "
         "claim: first where that is 2 or more, at most 1.1 times the best other elsewhere; “within chance” where the "
         "interval of the ratio allows for both outcomes. The first of many is also the luckiest. By other seeds: the "
-        "same ratio, where half of the seeds choose the best other and the other half compare it with coda.",
+        "same ratio, where half of the seeds choose the best other and the other half compare it with coda; it favours "
+        "coda, as few seeds often choose one that is not the best.",
     )
 
 
@@ -66,8 +67,8 @@ def _main_cells(findings: Findings, one: Standing, *, brief: bool) -> Cells:
     facts, verdict = findings.facts.get(one.case), findings.verdict(one.case)
     claimed = (NONE, NONE, NONE)
     if verdict is not None:
-        fair = NONE if math.isnan(verdict.fair) else f"{verdict.fair:.2f}"
-        claimed = (show_ratio(verdict.ratio), fair, f"{claim_words(verdict)}: {verdict_words(verdict)}")
+        held_out = NONE if math.isnan(verdict.held_out) else f"{verdict.held_out:.2f}"
+        claimed = (show_ratio(verdict.ratio), held_out, f"{claim_words(verdict)}: {verdict_words(verdict)}")
     return (
         one.case + ("" if yardstick == "certified" else " ◦"),
         NONE if facts is None else show_bracket_ratio(facts.uniform_over_best),
