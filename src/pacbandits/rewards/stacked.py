@@ -120,8 +120,10 @@ def _deviations(
     fitted: Fitted, contexts: Contexts, means: FloatArray, played: BoolArray
 ) -> tuple[FloatArray, FloatArray]:
     """d (n, A), and d̄ (n,): its mean over the actions that were played."""
-    own = fitted.predict(contexts) - means
-    return own, own[:, played].mean(axis=1)
+    own, shared = fitted.predict(contexts) - means, np.zeros(len(contexts))
+    for action in np.flatnonzero(played):  # one after the other, as a card adds them up: to the same last bit
+        shared += own[:, action]
+    return own, shared / played.sum()
 
 
 def _foretell(fitted: list[Fitted], seen: Log, other: Log) -> tuple[FloatArray, FloatArray, FloatArray]:

@@ -10,6 +10,7 @@ import numpy as np
 import scipy.linalg
 
 from pacbandits.arrays import BoolArray, FloatArray, IntArray
+from pacbandits.compiled import kernel, over_cores
 from pacbandits.records import Contexts, Log
 from pacbandits.rewards.halves import scrambled
 from pacbandits.rewards.likeness import Space
@@ -38,7 +39,29 @@ class FittedNeighbours:
     coefficients: FloatArray
 
     def predict(self, contexts: Contexts) -> FloatArray:
-        return inside(self.means + self.space.likeness(self.space.points(contexts), self.anchors) @ self.coefficients)
+        alike = self.space.likeness(self.space.points(contexts), self.anchors)
+        out = np.tile(self.means, (len(contexts), 1))
+        over_cores(lambda a, b: _add_anchors(alike, self.coefficients, out, a, b), count=len(contexts))
+        return inside(out)
+
+
+@kernel
+def _add_anchors(alike: FloatArray, coefficients: FloatArray, out: FloatArray, start: int, stop: int) -> None:
+    """Add to out (n, A) what anchors add, one after the other; for contexts from start to stop.
+
+    A library's product of matrices may have another last bit for a context that is asked for among others.
+    """
+    count, quads = len(coefficients), len(coefficients) // 4 * 4
+    for i in range(start, stop):
+        row, near = out[i], alike[i]
+        for k in range(0, quads, 4):
+            one, two, three, four = near[k], near[k + 1], near[k + 2], near[k + 3]
+            for a in range(len(row)):
+                so_far = row[a] + one * coefficients[k, a] + two * coefficients[k + 1, a]
+                row[a] = so_far + three * coefficients[k + 2, a] + four * coefficients[k + 3, a]
+        for k in range(quads, count):
+            for a in range(len(row)):
+                row[a] += near[k] * coefficients[k, a]
 
 
 @dataclass(frozen=True, eq=False)
