@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pacbandits.arrays import FloatArray, IntArray
+from pacbandits.certificate.logarithm import log_below
 from pacbandits.compiled import kernel
 
 
@@ -80,6 +81,7 @@ def add_log_wealth(
 ) -> None:
     """Add `log(1 + λ(ε − Z))` to out (m, A), with the λ (rounds,) of each round; for contexts start to stop.
 
+    The logarithm is never too large, and the same to the last bit on a card (`pacbandits.certificate.logarithm`).
     A reward that is not in counts at its worst, which is the same for every policy: Z is linear in r, and r = 0 makes
     it largest where q played a, for each X has −r/p or nothing of it, and r = 1 elsewhere, for each has r/p or nothing.
     """
@@ -112,7 +114,7 @@ def add_log_wealth(
                 for j in range(against.actions.shape[0]):
                     gained -= against.moves[t, j] * (high[against.actions[j, c]] - base)
             for x in range(p.shape[1]):
-                out[c, x] += rows.repeats[i] * math.log1p(bet * (gained - (high[x] - base)))
+                out[c, x] += rows.repeats[i] * log_below(1.0 + bet * (gained - (high[x] - base)))
 
 
 @kernel

@@ -14,7 +14,6 @@ from pacbandits.errors import InputError
 
 MOST_THREADS = 128
 MOST_ACTIONS = 190  # of which a row's scores, times 32, fit into the shared memory of a block
-SLACK = 2.0**-50  # of log-wealth, by which it is lowered: the card's logarithms may differ from others in the last bit
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,9 +57,8 @@ def log_wealth(
     bits: int,
     sizes: Any,
     size_shift: int,
-    slack: float = SLACK,
 ) -> Any:
-    """`⌊v − slack |v|⌋`, `v = 2^bits w log(1 + λ(ε − Z))`, (n, A) int64 on the card; see `add_log_wealth` there.
+    """`⌊2^bits w log(1 + λ(ε − Z))⌋`, (n, A) int64 on the card; see `add_log_wealth` there.
 
     leaders (L, n): uint8 on the card, what each leader does; turns (rounds,), moves (rounds, L), stakes (rounds,): on
     the host. sizes (n,): int64 on the card, raised to the largest of a row's numbers without sign, cut by so many bits.
@@ -70,7 +68,7 @@ def log_wealth(
     if n == 0:
         return out
     given = (cp.asarray(turns.astype(np.int32)), cp.asarray(moves.astype(np.float64)), cp.asarray(stakes))
-    more = (np.float64(share), np.float64(epsilon), np.float64(2.0**bits), np.float64(slack), np.int32(size_shift))
+    more = (np.float64(share), np.float64(epsilon), np.float64(2.0**bits), np.int32(size_shift))
     _launch("log_wealth", rows, leaders, np.int64(n), np.int32(len(leaders)), *given, *more, out, sizes)
     return out
 

@@ -1,7 +1,7 @@
 // What rows say of every action: log-wealth, gaps, values; as whole numbers. Each row is a context of its own.
 //
 // The same operations in the same order as pacbandits.certificate.rows, and products are not fused with sums, so that
-// all numbers but logarithms are those of other processors to the last bit.
+// all numbers are those of the processor to the last bit.
 //
 // Told when it is compiled: ACTIONS; SINGLE, 1 where predictions are of single precision; THREADS of a block.
 
@@ -37,13 +37,12 @@ __device__ __forceinline__ void write_out(const i64* tile, i64 first, i64 n, i64
         out[(first + e / ACTIONS) * pitch + at + e % ACTIONS] = tile[(e / ACTIONS) * PITCH + e % ACTIONS];
 }
 
-// out (n, ACTIONS): floor(v - slack |v|), v = scale * w log(1 + bet (epsilon - Z)), of rows from `begin` on; 0 where
-// nobody bets.
+// out (n, ACTIONS): floor(scale * w log(1 + bet (epsilon - Z))), of rows from `begin` on; 0 where nobody bets.
 // leaders (L, pitch): what each leader does; turns (rounds,), moves (rounds, L), bets (rounds,).
 // sizes (n,): raised to the largest of a row's scores without sign, cut by `shift` bits.
 extern "C" __global__ void __launch_bounds__(THREADS) log_wealth(
     ROWS, const u8* leaders, i64 leader_pitch, int n_leaders, const int* turns,
-    const double* moves, const double* bets, double share, double epsilon, double scale, double slack, int shift,
+    const double* moves, const double* bets, double share, double epsilon, double scale, int shift,
     i64* out, i64* sizes) {
     __shared__ i64 tile[THREADS * PITCH];
     double* high = reinterpret_cast<double*>(tile) + threadIdx.x * PITCH;
@@ -82,8 +81,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) log_wealth(
                     gained -= moves[(i64)t * n_leaders + j] * (high[leaders[j * leader_pitch + i]] - base);
             i64 largest = 0;
             for (int x = 0; x < ACTIONS; x++) {
-                const double wealth = weight * log1p(bet * (gained - (high[x] - base))) * scale;
-                const i64 score = (i64)floor(wealth - slack * fabs(wealth));
+                const double wealth = weight * log_below(1.0 + bet * (gained - (high[x] - base)));
+                const i64 score = (i64)floor(wealth * scale);
                 scores[x] = score;
                 largest = max(largest, (score < 0 ? -score : score) >> shift);
             }
