@@ -1,11 +1,13 @@
 """How good a policy is by the rows of a large log: the intervals of `pacbandits.certificate.values`, by sums.
 
 Two passes: the mean score of every round, from which the centres of later ones are made; then the wealth of all
-experts, which is added up within each block, rounded down, and then over blocks as whole numbers.
+experts. Both are sums of whole numbers: the scores of rows are rounded to the nearest, and the log-wealth of groups of
+rows is rounded down, by operations that a processor and a card have in common (`pacbandits.certificate.bounding`).
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -13,11 +15,22 @@ import numpy as np
 
 from pacbandits.arrays import BoolArray, FloatArray, IntArray
 from pacbandits.certificate.bets import CAP_SHARE, Bets
-from pacbandits.certificate.bounding import add_all_bounds, slack_of
+from pacbandits.certificate.bounding import (
+    GROUP_ROWS,
+    MAX_FACTOR,
+    MAX_WHOLE,
+    MIN_FACTOR,
+    REST_BITS,
+    add_all_bounds,
+    add_all_scores,
+    rounding_of,
+    slack_of,
+)
 from pacbandits.certificate.certificate import ORDERED, ROUNDS, SHUFFLED, Certificate, basic_assumptions
 from pacbandits.certificate.conventions import EXPERT_STAKES
 from pacbandits.certificate.leaders import NOBODY
 from pacbandits.certificate.moving import plan_moves
+from pacbandits.certificate.rows import Rows
 from pacbandits.certificate.summed.laying import Surveyed
 from pacbandits.certificate.summed.on_card import actions_of, fits_on_card, rows_on_card, sum_by_round
 from pacbandits.certificate.summed.questions import wealth_bits
@@ -26,16 +39,17 @@ from pacbandits.certificate.worth import Confidence, Kind, Worth, compose_worth,
 from pacbandits.confidence import check_delta, union_threshold
 from pacbandits.engines import Engine, Sums
 from pacbandits.engines.cuda import Stretch
-from pacbandits.engines.cuda.worth import CardDecided, add_bounds, plain_scores
+from pacbandits.engines.cuda.worth import Betting, CardDecided, add_bounds, plain_scores
 from pacbandits.errors import InputError
 from pacbandits.policies.summing import actions_on
 from pacbandits.records import Chosen, Log, Lottery, Policy, parts_of
 from pacbandits.rewards import RewardModel, check_model, first_model, model_from_json
 from pacbandits.rewards.halves import some_rows
 
-SCORE_BITS = 20  # to which the scores of a block are rounded, which only make centres and estimates
-MAX_SCORE = 2.0**20  # of a row; what is larger counts for that much there
-SPARE_BITS = 8  # of what rows are rounded to: sums over blocks need fewer, and then never run out of room
+MAX_SCORE = 2.0**20  # of a row; what is larger counts for that much in centres and estimates
+# Whole numbers have so many bits less than those of certificates, so that sums have room for 2^10 a row: a factor is
+# at most 2^100, its logarithm at most 70. What is left of log-wealth is counted beside it, in `REST_BITS`.
+SPARE_BITS = 8
 SIGNS = (1.0, -1.0)
 MAX_JUDGED_ROWS = 2**13  # early rows, by which it is judged which experts to ask
 
@@ -51,6 +65,14 @@ class Decided(NamedTuple):
     policies: tuple[Policy, ...]
     shares: FloatArray
     counted: BoolArray
+
+    def done(self, block: Log, rounds: IntArray) -> IntArray:
+        """What each policy does (L, n) in the rows of a block; 0 where it does not count for any."""
+        out = np.zeros((len(self.policies), len(block)), dtype=np.int64)
+        for j, policy in enumerate(self.policies):
+            if self.shares[rounds, j].any():
+                out[j] = actions_on(policy, block.contexts)
+        return out
 
     def weights(self, block: Log, rounds: IntArray) -> tuple[FloatArray, BoolArray]:
         """u (n, A) of the rows of a block, and which (n,) speak of θ."""
@@ -69,36 +91,36 @@ class ScoreSums:
     setting: what scores are made from.
     decided: what u is made from.
     n_actions: how many there are.
+    bits: to which the score of each row is rounded.
     """
 
     setting: Setting
     decided: Decided
     n_actions: int
+    bits: int
 
     def begin(self) -> Sums:
         return (np.zeros((2 * self.n_actions + 1, self.setting.n_rounds), dtype=np.int64),)
 
     def add(self, number: int, block: Log, sums: Sums) -> None:
         rows = self.setting.rows_of(number, block)
-        own, counted = self.decided.weights(block, rows.rounds)
-        f, at = rows.predictions, np.arange(len(block))
-        off = np.clip((rows.rewards - f[at, rows.actions]) / rows.played, -MAX_SCORE, MAX_SCORE)
-        single = f * rows.repeats[:, None]  # the scores of each action alone, all at once
-        single[at, rows.actions] += off * rows.repeats
-        single[~counted] = 0.0
-        whole = (own * single).sum(axis=1)
-        made = np.concatenate([whole[:, None], whole[:, None] - single, single], axis=1)
-        for place in range(made.shape[1]):
-            by_round = np.bincount(rows.rounds, weights=made[:, place], minlength=self.setting.n_rounds)
-            sums[0][place] += np.rint(np.ldexp(by_round, SCORE_BITS)).astype(np.int64)
+        done = self.decided.done(block, rows.rounds)
+        made = np.zeros((self.n_actions + 1, self.setting.n_rounds), dtype=np.int64)
+        add_all_scores(rows, done, self.decided.shares, self.decided.counted, MAX_SCORE, 2.0**self.bits, made)
+        self._add_kinds(made, sums)
 
     def can_use_card(self) -> bool:
         return fits_on_card(self.n_actions, self.decided.policies)
 
     def add_on_card(self, stretch: Stretch, sums: tuple[Any, ...]) -> None:
         rows = rows_on_card(stretch, self.setting)
-        scores = plain_scores(rows, _on_card(stretch, self.decided), bits=SCORE_BITS, most=MAX_SCORE)
-        made, actions = sum_by_round(rows, scores, self.setting.n_rounds).T, self.n_actions
+        decided = _on_card(stretch, self.decided)
+        scores = plain_scores(rows, decided, bits=self.bits, most=MAX_SCORE, most_whole=MAX_WHOLE)
+        self._add_kinds(sum_by_round(rows, scores, self.setting.n_rounds).T, sums)
+
+    def _add_kinds(self, made: Any, sums: tuple[Any, ...]) -> None:
+        """Add sums (A + 1, rounds) of each action alone and of the policy to those of all kinds."""
+        actions = self.n_actions
         sums[0][0] += made[-1]
         sums[0][1 : actions + 1] += made[-1] - made[:-1]
         sums[0][actions + 1 :] += made[:-1]
@@ -106,11 +128,11 @@ class ScoreSums:
 
 @dataclass(frozen=True, eq=False)
 class BoundSums:
-    """Log-wealth (kinds, 2, K) of all experts for θ and −θ, and how often (kinds, 2, K) one had no room to bet.
+    """Log-wealth (kinds, 2, K) of all experts for θ and −θ, what is left of it, and how many rows left no room to bet.
 
     centres (kinds, rounds): m, of θ; that of −θ is −m.
     stakes (K, rounds): λ.
-    bits: to which each block's sum is rounded down.
+    bits: to which the log-wealth of each group of rows is rounded down; what is left of it is, to `REST_BITS` more.
     """
 
     setting: Setting
@@ -122,31 +144,53 @@ class BoundSums:
 
     def begin(self) -> Sums:
         shape = len(self.centres), len(SIGNS), len(self.stakes)
-        return np.zeros(shape, dtype=np.int64), np.zeros(shape, dtype=np.int64)
+        return tuple(np.zeros(shape, dtype=np.int64) for _ in range(3))
 
     def add(self, number: int, block: Log, sums: Sums) -> None:
         rows = self.setting.rows_of(number, block)
-        own, counted = self.decided.weights(block, rows.rounds)
-        wealth = np.zeros((len(self.centres), len(SIGNS), len(self.stakes)))
-        add_all_bounds(rows, own, counted, self.stakes, self.centres, CAP_SHARE, wealth)
-        lost = ~np.isfinite(wealth)
-        sums[0][:] += np.floor(np.ldexp(np.where(lost, 0.0, wealth), self.bits)).astype(np.int64)
-        sums[1][:] += lost
+        _add_bounds(rows, *self.decided.weights(block, rows.rounds), self.stakes, self.centres, self.bits, sums)
 
     def can_use_card(self) -> bool:
         return fits_on_card(self.n_actions, self.decided.policies)
 
     def add_on_card(self, stretch: Stretch, sums: tuple[Any, ...]) -> None:
-        add_bounds(
-            rows_on_card(stretch, self.setting),
-            _on_card(stretch, self.decided),
+        betting = Betting(
             stakes=self.stakes,
+            caps=_caps(self.stakes),
             centres=self.centres,
-            share=CAP_SHARE,
+            slack=rounding_of(self.n_actions),
+            factors=(MIN_FACTOR, MAX_FACTOR),
+            group=GROUP_ROWS,
             bits=self.bits,
-            wealth=sums[0],
-            lost=sums[1],
+            rest_bits=REST_BITS,
         )
+        add_bounds(rows_on_card(stretch, self.setting), _on_card(stretch, self.decided), betting, sums)
+
+
+def _caps(stakes: FloatArray) -> FloatArray:
+    """What each expert may lose in a row, over its stake λ (K, rounds); where it stakes nothing, anything."""
+    return np.divide(CAP_SHARE, stakes, out=np.full(stakes.shape, np.inf), where=stakes > 0)
+
+
+def _add_bounds(
+    rows: Rows,
+    own: FloatArray,
+    counted: BoolArray,
+    stakes: FloatArray,
+    centres: FloatArray,
+    bits: int,
+    sums: Sums,
+) -> None:
+    """Add the wealth of experts in these rows, as `BoundSums` has it."""
+    wealth, rest, lost = (one.reshape(-1) for one in sums)
+    slack = rounding_of(own.shape[1])
+    add_all_bounds(rows, own, counted, stakes, _caps(stakes), centres, slack, 2.0**bits, wealth, rest, lost)
+
+
+def _wealth_of(sums: Sums, bits: int) -> FloatArray:
+    """Log-wealth (kinds, 2, K) by sums; −∞ where an expert had no room to bet."""
+    wealth, rest, lost = sums
+    return np.where(lost > 0, -np.inf, np.ldexp((wealth + (rest >> REST_BITS)).astype(np.float64), -bits))
 
 
 def _on_card(stretch: Stretch, decided: Decided) -> CardDecided:
@@ -169,22 +213,20 @@ class SummedWeighing:
     ) -> None:
         """Ask for them; needed: about what wealth a bound takes, by which those experts are chosen who are asked."""
         facts, counts = surveyed.facts, surveyed.arrangement.counts
+        bits = wealth_bits(facts.samples) - SPARE_BITS
         self._kinds = {kind: place for place, kind in enumerate(kinds_of(facts.n_actions))}
-        (found,) = engine.ask(
-            surveyed.source, ScoreSums(setting, decided, facts.n_actions), what="measuring how good the policy is"
-        )
+        asked = ScoreSums(setting, decided, facts.n_actions, bits)
+        (found,) = engine.ask(surveyed.source, asked, what="measuring how good the policy is")
         # Earlier rounds as whole numbers: a centre must not know its own round, not even by how it was rounded.
-        earlier = np.ldexp((np.cumsum(found, axis=1) - found).astype(np.float64), -SCORE_BITS)
-        scores, seen = np.ldexp(found.astype(np.float64), -SCORE_BITS), counts * decided.counted
+        earlier = np.ldexp((np.cumsum(found, axis=1) - found).astype(np.float64), -bits)
+        scores, seen = np.ldexp(found.astype(np.float64), -bits), counts * decided.counted
         rows = np.cumsum(seen) - seen
         centres = np.divide(earlier, rows, out=np.zeros_like(scores), where=rows > 0).clip(-1.0, 1.0)
         self._estimates = scores @ bets.units / (bets.units @ seen)
         everyone = np.array([bets.stakes(expert) for expert in range(len(bets))])
         self._stakes = everyone[promising(surveyed.early, setting, decided, everyone, self._estimates, needed=needed)]
-        bits = wealth_bits(facts.samples) - SPARE_BITS
-        asked = BoundSums(setting, decided, facts.n_actions, centres, self._stakes, bits)
-        sums, lost = engine.ask(surveyed.source, asked, what="bounding how good the policy is")
-        self._wealth = np.where(lost > 0, -np.inf, np.ldexp(sums.astype(np.float64), -bits))
+        bounds = BoundSums(setting, decided, facts.n_actions, centres, self._stakes, bits)
+        self._wealth = _wealth_of(engine.ask(surveyed.source, bounds, what="bounding how good the policy is"), bits)
         self._seen, self._centres = seen, centres
 
     def below(self, kind: Kind, *, needed: float, sign: float = 1.0) -> float:
@@ -211,9 +253,11 @@ def promising(
     n = float(setting.arrangement.counts[decided.counted].sum())
     if not counted.any():
         return np.arange(len(stakes))
-    wealth = np.zeros((len(means), len(SIGNS), len(stakes)))
+    bits = wealth_bits(math.ceil(rows.repeats.sum())) - SPARE_BITS
+    sums = tuple(np.zeros((len(means), len(SIGNS), len(stakes)), dtype=np.int64) for _ in range(3))
     centres = np.repeat(means.clip(-1.0, 1.0)[:, None], setting.n_rounds, axis=1)
-    add_all_bounds(rows, own, counted, stakes, centres, CAP_SHARE, wealth)
+    _add_bounds(rows, own, counted, stakes, centres, bits, sums)
+    wealth = _wealth_of(sums, bits)
     per_row, stake = wealth / float(rows.repeats[counted].sum()), stakes.max(axis=1)
     best = np.argsort(-(per_row - needed / n) / stake, axis=-1, kind="stable")[..., :2]
     return np.unique(best)

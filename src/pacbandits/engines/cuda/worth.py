@@ -16,9 +16,6 @@ THREADS = 128  # of a block that bets
 MOST_EXPERTS = 5  # that a thread adds up at once; with 10 it has so many registers that few threads run
 MOST_TILE_ROWS = 64
 BLOCKS_PER_MULTIPROCESSOR = 12
-# By which the log-wealth of each row is lowered: more than what the card's operations, and sums over the rows of a
-# tile, may be off by. Each logarithm is below 8, so that sums of 64 of them are off by less than 2^−44 for each.
-SLACK = 2.0**-43
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,59 +32,75 @@ class CardDecided:
     counted: BoolArray
 
 
-def plain_scores(rows: CardRows, decided: CardDecided, *, bits: int, most: float) -> Any:
+def plain_scores(rows: CardRows, decided: CardDecided, *, bits: int, most: float, most_whole: float) -> Any:
     """Doubly robust values of each action and of the policy, (n, A + 1) int64 on the card.
 
-    Each cut to at most `most`, and rounded to the nearest multiple of 2^−bits; 0 in rounds that do not count.
+    Rounded to the nearest multiple of 2^−bits; 0 in rounds that do not count. most: what an importance-weighted
+    residual is cut to; most_whole: what a whole number is.
     """
     cp, n, width = cupy(), len(rows), rows.n_actions
     out = cp.empty((n, width + 1), dtype=cp.int64)
     if n > 0:
-        threads = block_threads(width + 1)
+        threads, scales = block_threads(width + 1), (np.float64(2.0**bits), np.float64(most_whole))
         function("worth", "plain_scores", ACTIONS=width, THREADS=threads)(
-            (-(-n // threads),), (threads,), (*_given(rows, decided), np.float64(most), np.float64(2.0**bits), out)
+            (-(-n // threads),), (threads,), (*_given(rows, decided), np.float64(most), *scales, out)
         )
     return out
 
 
-def add_bounds(
-    rows: CardRows,
-    decided: CardDecided,
-    *,
-    stakes: FloatArray,
-    centres: FloatArray,
-    share: float,
-    bits: int,
-    wealth: Any,
-    lost: Any,
-) -> None:
-    """Add log-wealth (2A + 1, 2, K) for θ and −θ of every kind, and how often (2A + 1, 2, K) there was no room to bet.
+@dataclass(frozen=True, eq=False)
+class Betting:
+    """How experts bet, and how what they win is counted; see `add_all_bounds` of `pacbandits.certificate.bounding`.
 
-    stakes (K, rounds), centres (2A + 1, rounds): on the host. The same as `pacbandits.certificate.bounding` adds up.
+    stakes, caps (K, rounds): what each stakes, and what it may lose over that; on the host.
+    centres (2A + 1, rounds): of each kind; on the host.
+    slack: what is taken off for the rounding of a row.
+    factors: between which those of a row are kept.
+    group: rows whose factors are multiplied.
+    bits, rest_bits: of whole numbers, and of what they leave.
+    """
+
+    stakes: FloatArray
+    caps: FloatArray
+    centres: FloatArray
+    slack: float
+    factors: tuple[float, float]
+    group: int
+    bits: int
+    rest_bits: int
+
+
+def add_bounds(rows: CardRows, decided: CardDecided, betting: Betting, sums: tuple[Any, ...]) -> None:
+    """Add log-wealth (2A + 1, 2, K) for θ and −θ of every kind, what is left of it, and rows without room to bet.
+
+    The same as `pacbandits.certificate.bounding` adds up. Rows begin where a group does.
     """
     cp, n, width = cupy(), len(rows), rows.n_actions
     if n == 0:
         return
-    experts, rounds = stakes.shape
+    experts, rounds = betting.stakes.shape
     all_sides = 2 * (2 * width + 1)
-    sides = min(all_sides, THREADS)
-    tile = tile_rows(width)
+    sides, tile = min(all_sides, THREADS), tile_rows(width, group=betting.group)
     grid = (min(BLOCKS_PER_MULTIPROCESSOR * multiprocessors(), -(-n // tile)), -(-all_sides // sides))
-    tables = (cp.asarray(np.ascontiguousarray(stakes)), cp.asarray(np.ascontiguousarray(centres)), np.int32(rounds))
-    scales = (np.float64(share), np.float64(2.0**bits), np.float64(SLACK))
-    given = _given(rows, decided)
+    numbers = (betting.stakes, betting.caps, betting.centres)
+    tables = (*(cp.asarray(np.ascontiguousarray(one)) for one in numbers), np.int32(rounds))
+    scales = tuple(np.float64(one) for one in (betting.slack, *betting.factors, 2.0**betting.bits))
+    given, fixed = _given(rows, decided), {"GROUP": betting.group, "REST_BITS": betting.rest_bits}
     for at in range(0, experts, MOST_EXPERTS):
         some = min(MOST_EXPERTS, experts - at)
-        function("worth", "bounds", ACTIONS=width, THREADS=THREADS, EXPERTS=some, ROWS=tile)(
-            grid,
-            (THREADS,),
-            (*given, *tables, *scales, np.int32(at), np.int32(experts), np.int32(sides), wealth, lost),
+        function("worth", "bounds", ACTIONS=width, THREADS=THREADS, EXPERTS=some, ROWS=tile, **fixed)(
+            grid, (THREADS,), (*given, *tables, *scales, np.int32(at), np.int32(experts), np.int32(sides), *sums)
         )
 
 
-def tile_rows(n_actions: int) -> int:
-    """The rows of a tile whose weights, predictions and propensities fit into the usual shared memory."""
-    return min(USUAL_SHARED_BYTES // (24 * n_actions + 48), MOST_TILE_ROWS)
+def tile_rows(n_actions: int, *, group: int) -> int:
+    """The rows of a tile, whose weights, predictions and propensities fit into the usual shared memory.
+
+    They are whole groups, as many for each of the threads that own the same side.
+    """
+    most = USUAL_SHARED_BYTES // (24 * n_actions + 48)
+    each = group * (THREADS // min(2 * (2 * n_actions + 1), THREADS))
+    return min(max(MOST_TILE_ROWS, each), most) // each * each
 
 
 def _given(rows: CardRows, decided: CardDecided) -> tuple[Any, ...]:
