@@ -312,7 +312,7 @@ SCORES = (
     Mutant(
         "wealth without a logarithm",
         "certificate/rows.py",
-        "math.log1p(bet * (gained - (high[x] - base)))",
+        "log_below(1.0 + bet * (gained - (high[x] - base)))",
         "bet * (gained - (high[x] - base))",
         f"{GAME}[even]",
     ),
@@ -340,8 +340,8 @@ SCORES = (
     Mutant(
         "repeats do not count",
         "certificate/rows.py",
-        "rows.repeats[i] * math.log1p(bet",
-        "math.log1p(bet",
+        "rows.repeats[i] * log_below(1.0 + bet",
+        "log_below(1.0 + bet",
         BY_HAND,
     ),
     Mutant(
@@ -1643,9 +1643,30 @@ SUMS = (
     Mutant(
         "by sums: intervals of values have no cap",
         "certificate/bounding.py",
-        "room * rows.propensities[i, a] / abs(u)",
+        "room * reach[j]",
         "1e300",
         "certificate/summed/test_worth.py::test_a_policy_is_worth_what_it_is_in_memory",
+    ),
+    Mutant(
+        "what a logarithm is off by is not taken off",
+        "certificate/logarithm.py",
+        "return y - SLACK * (1.0 + abs(y))",
+        "return y",
+        "certificate/test_logarithm.py::test_logarithms_are_never_too_large_and_hardly_less",
+    ),
+    Mutant(
+        "by sums: what rounding adds to the factors of intervals is not taken off",
+        "certificate/bounding.py",
+        "return (n_actions + 8) * 2.0**-47",
+        "return 0.0",
+        "certificate/test_logarithm.py::test_products_of_factors_are_allowed_for",
+    ),
+    Mutant(
+        "by sums: the log-wealth of intervals is rounded up",
+        "certificate/bounding.py",
+        "fine = np.floor(value * scale * REST)",
+        "fine = np.ceil(value * scale * REST)",
+        "certificate/summed/test_worth.py::test_whole_numbers_of_wealth_are_rounded_down",
     ),
     Mutant(
         "by sums: an interval is centred by its own round",

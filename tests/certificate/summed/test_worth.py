@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 
 import pacbandits as pb
 from pacbandits.certificate.bets import Bets
+from pacbandits.certificate.bounding import REST_BITS, add_whole
 from pacbandits.certificate.summed.laying import survey
 from pacbandits.certificate.summed.worth import SummedWeighing, _always, measure_surveyed
 from pacbandits.certificate.values import evaluate, measure_worth
@@ -109,6 +112,17 @@ def test_rare_actions_do_not_make_sums_run_over():
     policy = fixed_trees(0).argmax(log.contexts, np.tile([1.0, 0.0, 0.0], (n, 1)))
     mine, theirs = (evaluate(spoilt, policy, engine=who, ordered=True, **QUICK) for who in ("threads", None))
     close(mine.value, theirs.value)
+
+
+def test_whole_numbers_of_wealth_are_rounded_down():
+    """Both parts together are the largest multiple of 2^−48 that is no more than a number."""
+    rng = np.random.default_rng(0)
+    for value in [*rng.normal(size=300), *(-(2.0 ** -np.arange(1.0, 90.0))), 0.0, 555.0, -18.4, -1e6 * np.pi]:
+        wealth, rest = np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64)
+        add_whole(float(value), 2.0**28, wealth, rest, 0)
+        found = Fraction(int(wealth[0]), 2**28) + Fraction(int(rest[0]), 2**28 * 2**REST_BITS)
+        assert 0 <= rest[0] < 2**REST_BITS
+        assert found <= Fraction(float(value)) < found + Fraction(1, 2**28 * 2**REST_BITS)
 
 
 def test_a_certificate_tells_what_its_policy_is_worth():
