@@ -3,16 +3,15 @@
 `pinned_runs.json` was written by the version before that (0.1.0); the runs of `coda` and `uniform` were written anew
 when leaders took the place of names, and designs, their prices and reward models changed, those of `rage-free` and
 `coda-paper` on the hard problem when rounds came to end with one policy left, and those of `coda-oracle` when it came.
-Samples and words are the same to the letter. Figures are the same to nine digits with the packages that wrote them.
-Others sum in another order, and the last digit of a gap moves a propensity of a design, which is only solved to a
-tolerance, by up to 1e-5 (measured on iris with the lowest versions that are permitted): with those, figures are the
-same to that.
+Samples, rounds, policies, words and claims are the same to the letter. Figures are the same to what an algorithm
+promises: processors and packages differ in the last digit of a sum, and the last digit of a gap moves a propensity of
+a design, which is solved to a tolerance, by up to 1e-5. What is computed of such a log moves by a few times that (by
+2.6e-5 on iris, between x86-64 and aarch64). Where no design is solved, only the last digits may differ.
 """
 
 from __future__ import annotations
 
 import json
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +22,8 @@ from pacbandits.problems import load_policies_for
 
 WRITTEN: dict[str, Any] = json.loads((Path(__file__).parent / "pinned_runs.json").read_text(encoding="utf-8"))
 PINNED: list[dict[str, Any]] = WRITTEN["runs"]
-SAME_PACKAGES = all(version(package) == written for package, written in WRITTEN["made_with"].items())
-DIGITS = 1e-9 if SAME_PACKAGES else 1e-5
+DIGITS, DIGITS_OF_DESIGNS = 1e-8, 1e-4
+WITHOUT_DESIGNS = ("uniform",)
 SEED = 7
 
 
@@ -32,18 +31,20 @@ def name(pinned: dict[str, Any]) -> str:
     return f"{pinned['options']['algorithm']} on {pinned['problem']}"
 
 
-def check_figures(found: dict[str, Any], pinned: dict[str, Any]) -> None:
-    """Every pinned figure is found: numbers to DIGITS, all else exactly."""
+def check_figures(found: dict[str, Any], pinned: dict[str, Any], *, digits: float) -> None:
+    """Every pinned figure is found: numbers up to a relative difference of `digits`, all else exactly."""
     for key, value in pinned.items():
         if isinstance(value, float) or (isinstance(value, list) and any(isinstance(x, float) for x in value)):
-            assert found[key] == pytest.approx(value, rel=DIGITS, abs=1e-12), key
+            assert found[key] == pytest.approx(value, rel=digits, abs=1e-12), key
         else:
             assert found[key] == value, key
 
 
+@pytest.mark.first(9)
 @pytest.mark.parametrize("pinned", PINNED, ids=name)
 def test_as_before(pinned):
     options = dict(pinned["options"])
+    digits = DIGITS if options["algorithm"] in WITHOUT_DESIGNS else DIGITS_OF_DESIGNS
     problem = pb.load_problem(pinned["problem"])
     spec = options.pop("policies", None)
     policies = problem.policies if spec is None else load_policies_for(spec, problem)
@@ -52,10 +53,10 @@ def test_as_before(pinned):
     if pinned["certificate"] is None:
         assert done.certificate is None
     else:
-        check_figures(done.certificate.to_json(), pinned["certificate"])
+        check_figures(done.certificate.to_json(), pinned["certificate"], digits=digits)
     if pinned["certified_from_its_log"] is not None:
         again = pb.certify(done.log, policies, epsilon=options["epsilon"], delta=0.05)
-        check_figures(again.to_json(), pinned["certified_from_its_log"])
+        check_figures(again.to_json(), pinned["certified_from_its_log"], digits=digits)
 
 
 def test_every_algorithm_is_pinned():
