@@ -1,0 +1,83 @@
+"""Make the files in this folder's x86_64/ and aarch64/, on a machine of that kind: python -m tests.stored.make.
+
+They are read, verified and compared on every machine. Files of a kind of machine are made anew on that kind alone.
+"""
+
+from __future__ import annotations
+
+import json
+import platform
+import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+
+import pacbandits as pb
+from pacbandits.certificate import Certificate
+from pacbandits.records.digest import digest_log
+
+PROBLEM = "trivial:contexts=8,actions=3,gap=0.3"
+PEOPLE = 4000
+FOLDER = Path(__file__).parent
+
+
+def people(count: int = PEOPLE) -> pb.Log:
+    """A log of an even split over three arms, in which each of eight contexts has its best arm."""
+    rng = np.random.default_rng(11)
+    ids, arms, coins = rng.integers(0, 8, count), rng.integers(0, 3, count), rng.integers(0, 10, count)
+    contexts = pb.Contexts.of(np.empty((count, 0)), ids=ids)
+    rewards = (coins < np.where(arms == ids % 3, 7, 3)).astype(float)
+    return pb.Log.of(contexts, actions=arms, rewards=rewards, propensities=np.full((count, 3), 1 / 3))
+
+
+def by_sums(log: pb.Log) -> Certificate:
+    """The certificate of a log by whole-number sums."""
+    return pb.certify(log, pb.Trivial(8, 3), epsilon=0.1, engine="threads")
+
+
+def play() -> tuple[str, int, str]:
+    """The same seed gives the same run: the digest of its log, its samples, and the words of its policy."""
+    problem = pb.load_problem(PROBLEM)
+    done = pb.run(problem, algorithm="uniform", epsilon=0.2, delta=0.05, rng=7)
+    assert done.log is not None
+    return digest_log(done.log), done.samples, done.policy.describe()
+
+
+def facts() -> dict[str, Any]:
+    """What must be the same on every machine."""
+    digest, samples, words = play()
+    return {"digest of the log": digest_log(people()), "run": {"digest": digest, "samples": samples, "words": words}}
+
+
+def main(folder: Path) -> None:
+    """Write a log, its certificates, a sealed record with its certificate and a head noted down, and facts."""
+    from tests.experiment.live import Played  # needs the service's packages
+
+    folder.mkdir(exist_ok=True)
+    log = people()
+    log.write(folder / "log.parquet")
+    policies = pb.Trivial(8, 3)
+    pb.save_certificate(folder / "certificate.json", pb.certify(log, policies, epsilon=0.1), policies)
+    pb.save_certificate(folder / "by_sums.json", by_sums(log), policies)
+    with TemporaryDirectory() as place:
+        played = Played(Path(place) / "e.db", {"epsilon": 0.25, "policies": "trees:depth=1"})
+        played.day(100)
+        noted = played.experiment.seal().head
+        for _ in range(20):
+            played.day(200)
+            if played.advance()["state"] == "certified":
+                break
+        result = played.experiment.result()
+        assert result.certified
+        played.experiment.export(folder / "export.parquet")
+        sealed = played.experiment.protocol.policy_class
+        played.experiment.close()
+    pb.save_certificate(folder / "export.json", Certificate.from_json(result.certificate), sealed)
+    written = {"machine": platform.machine(), "noted head": noted, **facts()}
+    (folder / "facts.json").write_text(json.dumps(written, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]) if len(sys.argv) > 1 else FOLDER / platform.machine())
