@@ -13,9 +13,11 @@ import pytest
 import pacbandits as pb
 from pacbandits.certificate import Certificate, Leaders, verify
 from pacbandits.certificate.leaders import LOTTERY_MOVING, SINGLE_MOVING
+from pacbandits.certificate.values import measure_worth
 from pacbandits.confidence import start_part
 from pacbandits.errors import InputError
 from pacbandits.policies.finite import Finite
+from pacbandits.rewards import no_idea
 from pacbandits.trials.uniform import Uniform
 from tests.certificate.test_leaders import TREES, run
 
@@ -72,6 +74,7 @@ def late():
     return problem, states
 
 
+@pytest.mark.thorough
 def test_a_late_start_is_verified(late):
     problem, states = late
     log, made = states[-1].log, states[-1].certificate
@@ -87,6 +90,28 @@ def test_a_late_start_is_verified(late):
     assert verify(again, log, problem.policies).good
 
 
+class Half:
+    """A reward model that learns nothing."""
+
+    def fit(self, log):
+        return no_idea(log.n_actions)
+
+    def to_json(self):
+        return {"kind": "half"}
+
+
+@pytest.mark.thorough
+def test_rows_before_the_start_have_no_say_in_values(late):
+    log, made = late[1][-1].log, late[1][-1].certificate
+    _, rounds = np.unique(log.rounds, return_inverse=True)
+    early = rounds < made.leaders.start
+    assert early.any()
+    other = replace(log, rewards=np.where(early, 1.0 - log.rewards, log.rewards))
+    found, same = (measure_worth(made, one, model=Half()).value for one in (log, other))
+    assert (found.low, found.estimate, found.high) == (same.low, same.estimate, same.high)
+
+
+@pytest.mark.thorough
 def test_the_start_is_the_one_that_proves_most(late):
     """Of all certificates of a run the last one is from another start than the first ones, and proves more."""
     _, states = late
@@ -96,6 +121,7 @@ def test_the_start_is_the_one_that_proves_most(late):
     assert reached == sorted(reached, reverse=True)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("change", "words"),
     [
@@ -115,6 +141,7 @@ def test_verify_finds_forged_starts(late, change, words):
     assert re.search(words, found.faults[0]), found.faults
 
 
+@pytest.mark.thorough
 def test_a_state_with_a_late_start_is_read_back(late, tmp_path):
     _, states = late
     trial = Uniform(0.15, 0.05, single=True, pilot=40)

@@ -1,8 +1,8 @@
 """What a proof cannot do without, left out on purpose, one at a time; and the test that notices.
 
 A line is a change that a tired author could make and a reader overlook: a union forgotten, a half of δ spent twice, a
-model that has seen what it predicts. `make mutants` makes each in a copy of the code and runs its test, which must
-fail. A new step of a proof deserves a line here; texts are kept as short as they can be found by.
+model that has seen what it predicts. `python -m tests.mutants` makes each in a copy of the code and runs its test,
+which must fail. A new step of a proof deserves a line here; texts are kept as short as they can be found by.
 """
 
 from __future__ import annotations
@@ -519,7 +519,7 @@ PAST = (
         "certificate/moving.py",
         "np.array(leaders.counted, dtype=np.int64), moves",
         "np.array(leaders.turns, dtype=np.int64), moves",
-        f"{STARTS}a_late_start_is_verified",
+        f"{STARTS}rows_before_the_start_have_no_say_in_values",
     ),
     Mutant(
         "verify takes any start",
