@@ -1,6 +1,6 @@
-"""`make mutants`: make each change of the table in a copy of the code, and see whether its test notices.
+"""Make each change of the table in a copy of the code, and see whether its test notices: a part of `make test-all`.
 
-    python -m tests.mutants              all of them: about a quarter of an hour
+    python -m tests.mutants              all of them, on all cores
     python -m tests.mutants verify caps  those with one of these words in what they say, their file or their tests
 
 Exit code 1 when a change goes unnoticed, cannot be made, or keeps its tests from running.
@@ -10,9 +10,12 @@ from __future__ import annotations
 
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from queue import SimpleQueue
 from tempfile import TemporaryDirectory
 
+from pacbandits.compiled import cores
 from tests.mutants.copies import PYTEST_FAILED, PYTEST_PASSED, Copy, fault, has_kernels
 from tests.mutants.table import MUTANTS, Mutant
 
@@ -25,22 +28,38 @@ def main(words: list[str]) -> int:
         print("\n".join(["the table does not fit the code:", *bad]))
         return 1
     with TemporaryDirectory() as folder:
-        copy = Copy(Path(folder))
-        tests = dict.fromkeys(test for mutant in chosen for test in mutant.tests.split())
-        code, last = copy.run(list(tests), fresh=False)
-        if code != PYTEST_PASSED:
-            print(f"the tests fail before anything is changed:\n{last}")
-            return 1
-        survivors = [mutant for number, mutant in enumerate(chosen, 1) if not _noticed(copy, mutant, number)]
-    print(f"{len(chosen) - len(survivors)} of {len(chosen)} noticed")
-    return 1 if survivors else 0
+        copies: SimpleQueue[Copy] = SimpleQueue()  # those that nobody works in
+        for number in range(cores()):
+            copies.put(Copy(Path(folder) / str(number)))
+        tests = list(dict.fromkeys(test for mutant in chosen for test in mutant.tests.split()))
+        with ThreadPoolExecutor(cores()) as pool:
+            parts = [tests[number :: cores()] for number in range(min(cores(), len(tests)))]
+            for code, last in pool.map(lambda some: _unchanged(copies, some), parts):
+                if code != PYTEST_PASSED:
+                    print(f"the tests fail before anything is changed:\n{last}")
+                    return 1
+            noticed = list(pool.map(lambda numbered: _noticed(copies, *numbered), enumerate(chosen, 1)))
+    print(f"{sum(noticed)} of {len(chosen)} noticed")
+    return 0 if all(noticed) else 1
 
 
-def _noticed(copy: Copy, mutant: Mutant, number: int) -> bool:
+def _unchanged(copies: SimpleQueue[Copy], tests: list[str]) -> tuple[int, str]:
+    """The exit code and the last words of the tests of a copy that is as it was."""
+    copy = copies.get()
+    try:
+        return copy.run(tests, fresh=False)
+    finally:
+        copies.put(copy)
+
+
+def _noticed(copies: SimpleQueue[Copy], number: int, mutant: Mutant) -> bool:
     """Whether every test of a mutant fails, each by itself; said in a line."""
-    began = time.perf_counter()
-    with copy.changed(mutant):
-        outcomes = {test: copy.run([test], fresh=has_kernels(mutant)) for test in mutant.tests.split()}
+    began, copy = time.perf_counter(), copies.get()
+    try:
+        with copy.changed(mutant):
+            outcomes = {test: copy.run([test], fresh=has_kernels(mutant)) for test in mutant.tests.split()}
+    finally:
+        copies.put(copy)
     seconds = time.perf_counter() - began
     missed = {test: (code, last) for test, (code, last) in outcomes.items() if code != PYTEST_FAILED}
     said = "NOTICED" if not missed else "MISSED"

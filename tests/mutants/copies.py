@@ -71,7 +71,12 @@ class Copy:
         """The exit code and the last words of pytest on the copy; fresh: without the machine code from before."""
         limit = MAX_SECONDS_A_TEST * len(tests)
         with TemporaryDirectory() as cache:
-            environment = os.environ | {"PYTHONPATH": str(self.folder), "PYTHONDONTWRITEBYTECODE": "1"}
+            environment = os.environ | {
+                "PYTHONPATH": str(self.folder),
+                "PYTHONDONTWRITEBYTECODE": "1",
+                "OPENBLAS_NUM_THREADS": "1",
+                "PACBANDITS_HYPOTHESIS": "thorough",
+            }
             if fresh:
                 environment["NUMBA_CACHE_DIR"] = cache
             command = [sys.executable, "-m", "pytest", "-q", "-x", "--no-header", "-p", "no:cacheprovider"]
