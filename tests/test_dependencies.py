@@ -1,4 +1,4 @@
-"""What is imported is declared, with a lowest version that `make test-lowest` can install."""
+"""What is imported is declared, with a lowest version that `make test-all` can install."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.lowest_versions import lowest, needed_by
+from tests.environments import lowest, needed_by
 
 ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
