@@ -1,23 +1,21 @@
 # Two commands for a fresh machine with Python (>= 3.11) and make:
 #   make demo    set up, then run a whole experiment in simulation, about a minute: a policy, a picture, a certificate
-#   make test    set up, then lint, type-check and test
+#   make test    set up, then lint, type-check and test: six minutes on two cores
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
-# Python compiles what it imports; to compile all that is installed, imported or not, takes as long as to install it.
-PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
-# Where this is set, as in many containers, each of the tests' processes would compile all of its sources again.
+# Where this is set, as in many containers, each process would compile all sources again.
 unexport PYTHONDONTWRITEBYTECODE
-# As many processes as cores test at once; threads of theirs would only wait for one another.
-PYTEST := OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n auto
 
-.PHONY: setup demo serve test test-slow test-lowest mutants lint docs docs-serve figures benchmarks clean help
+.PHONY: setup demo serve test test-all explore lint docs docs-serve figures benchmarks clean help
 
 help:
 	@sed -n '1,3p' Makefile
-	@echo "#   make serve   the service with a demonstration: an experiment, visitors, and a dashboard to watch"
-	@echo "#   make figures the tables and pictures of docs/, each by its own command: hours; ONLY=word for some of them"
-	@echo "#   make docs, docs-serve, test-slow, test-lowest, mutants, benchmarks, lint, clean"
+	@echo "#   make serve     the service with a demonstration: an experiment, visitors, and a dashboard to watch"
+	@echo "#   make test-all  every test, mutants, lowest versions, docs, wheel: hours; ONLY=mutants, MINUTES=45"
+	@echo "#   make figures   the tables and pictures of docs/, each by its own command: hours; ONLY=word for some of them"
+	@echo "#   make explore   properties with new random examples"
+	@echo "#   make docs, docs-serve, benchmarks, lint, clean"
 
 # The environment is rebuilt when the project's dependencies change.
 $(BIN)/python:
@@ -25,36 +23,41 @@ $(BIN)/python:
 	  { echo "pacbandits needs Python 3.11 or newer; try: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 2; }
 	@$(PYTHON) -m venv $(VENV)
 
-$(VENV)/.core: pyproject.toml | $(BIN)/python
-	@echo "installing pacbandits into $(VENV) (once)"
-	@$(PIP) --editable .
+comma := ,
+# uv installs in a sixth of pip's time; where it cannot be had, or does not find a package, pip does it.
+define install
+	@echo "installing pacbandits$(1) into $(VENV) (once)"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile uv 2> /dev/null && \
+	  $(BIN)/uv pip install --quiet --python $(BIN)/python --editable '.$(1)' 2> /dev/null || \
+	  $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --editable '.$(1)'
 	@touch $@
+endef
+
+$(VENV)/.core: pyproject.toml | $(BIN)/python
+	$(call install,)
 
 $(VENV)/.lint: pyproject.toml | $(BIN)/python
-	@echo "installing pacbandits with its linters into $(VENV) (once)"
-	@$(PIP) --editable '.[lint]'
-	@touch $(VENV)/.core $(VENV)/.service $@
+	$(call install,[lint])
 
-$(VENV)/.test: pyproject.toml $(VENV)/.lint
-	@echo "installing what else its tests need into $(VENV) (once)"
-	@$(PIP) --editable '.[test]'
-	@touch $@
+$(VENV)/.test: pyproject.toml | $(BIN)/python
+	$(call install,[test])
 
 $(VENV)/.service: pyproject.toml | $(BIN)/python
-	@echo "installing pacbandits with its service into $(VENV) (once)"
-	@$(PIP) --editable '.[service]'
-	@touch $(VENV)/.core $@
+	$(call install,[service])
 
 $(VENV)/.docs: pyproject.toml | $(BIN)/python
-	@echo "installing the tools for the documentation into $(VENV) (once)"
-	@$(PIP) --editable '.[docs]'
-	@touch $(VENV)/.core $@
+	$(call install,[docs])
+
+$(VENV)/.gpu: pyproject.toml | $(BIN)/python
+	$(call install,[test$(comma)gpu])
 
 setup: $(VENV)/.core
 
 demo: $(VENV)/.core
 	@mkdir -p out
-	$(BIN)/pacbandits run trees:actions=16,competitive=3 --epsilon 0.05 --delta 0.05 --against uniform \
+	@[ -e $(VENV)/.compiled ] || { echo "compiling, once (about 20 seconds)"; $(BIN)/python tests/warm_up.py demo; }
+	@touch $(VENV)/.compiled
+	$(BIN)/pacbandits run trees:actions=16,competitive=3,features=4 --epsilon 0.05 --delta 0.05 --against uniform \
 	  --figure out/demo.png --certificate out/certificate.json --log out/log.parquet
 	@echo
 	$(BIN)/pacbandits verify out/certificate.json out/log.parquet
@@ -77,23 +80,15 @@ lint: $(VENV)/.lint
 	$(BIN)/pyright
 	$(BIN)/lint-imports
 
-# While the linters leave a core idle, what most tests need is compiled there, and the rest is fetched.
-test: $(VENV)/.lint
-	@$(BIN)/python tests/warm_up.py & warm=$$!; \
-	  { $(MAKE) --no-print-directory $(VENV)/.test && $(BIN)/python tests/warm_up.py --tests; } & fetch=$$!; \
-	  $(MAKE) --no-print-directory lint || { kill $$warm $$fetch; exit 1; }; wait $$fetch && wait $$warm
-	$(PYTEST) --dist worksteal -m 'not slow'
+test:
+	@$(PYTHON) tests/suite.py test
 
-test-slow: $(VENV)/.test
-	PACBANDITS_HYPOTHESIS=explore $(PYTEST)
+# Every part, cheapest first; a failure does not stop the rest. MINUTES=45 for those that fit, ONLY=word, SKIP=word.
+test-all:
+	@$(PYTHON) tests/suite.py all $(if $(MINUTES),--minutes $(MINUTES)) $(if $(ONLY),--only '$(ONLY)') $(if $(SKIP),--skip '$(SKIP)')
 
-# Each step that a proof rests on, left out in a copy of the code: does its test notice? A quarter of an hour.
-mutants: $(VENV)/.test
-	$(BIN)/python -m tests.mutants
-
-# In an environment of its own, made anew, with the lowest versions that pyproject.toml permits.
-test-lowest:
-	$(PYTHON) tests/lowest_versions.py
+explore: $(VENV)/.test
+	PACBANDITS_HYPOTHESIS=explore OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n auto -m hypothesis
 
 docs: $(VENV)/.docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
@@ -111,4 +106,4 @@ benchmarks: $(VENV)/.test
 	$(BIN)/python -m benchmarks
 
 clean:
-	rm -rf $(VENV) .venv-lowest out site build dist .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-lowest .venv-newest out site build dist .pytest_cache .ruff_cache .hypothesis
