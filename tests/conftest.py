@@ -1,19 +1,36 @@
-"""What tests share. Hypothesis: the same examples at every `make test`; more and new ones at every `make test-slow`."""
+"""What tests share: how many examples Hypothesis tries, which cases are left to `make test-all`, the command line."""
 
 from __future__ import annotations
 
 import gc
-import os
 import sys
+from collections import Counter
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 from pacbandits import cli
+from tests.examples import PROFILE
 
-settings.register_profile("steady", derandomize=True, deadline=None, max_examples=60)
+# `make test` tries a few examples of each property and `make test-all` more, both always the same; "explore" draws new.
+settings.register_profile("steady", derandomize=True, deadline=None, max_examples=12)
+settings.register_profile("thorough", derandomize=True, deadline=None, max_examples=60)
 settings.register_profile("explore", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile(os.environ.get("PACBANDITS_HYPOTHESIS", "steady"))
+settings.load_profile(PROFILE)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the cases beyond the first n of a test as `thorough`, where it has the mark `first(n)`."""
+    met: Counter[str] = Counter()
+    for item in items:
+        mark = item.get_closest_marker("first")
+        if mark is None or item.get_closest_marker("slow") or item.get_closest_marker("thorough"):
+            continue
+        function = item.nodeid.partition("[")[0]
+        met[function] += 1
+        if met[function] > mark.args[0]:
+            item.add_marker("thorough")
 
 
 def pytest_collection_finish() -> None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import cvxpy as cp
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pacbandits.allocation import allocate
+from tests.examples import examples
 
 MASSES = st.lists(st.sampled_from([0.0, 1e-3, 0.1, 0.5, 1.0, 2.0, 30.0]), min_size=1, max_size=8)
 
@@ -21,7 +22,8 @@ def check(mass: np.ndarray, propensities: np.ndarray, value: float, floor: float
     assert value == pytest.approx((mass[played] / propensities[played]).sum(), rel=1e-12)
 
 
-@settings(max_examples=60, deadline=None)
+@pytest.mark.thorough
+@examples(60)
 @given(MASSES, st.sampled_from([0.0, 0.05, 0.5, 0.9, 1.0]))
 def test_agrees_with_a_convex_solver(masses: list[float], share: float) -> None:
     mass = np.array(masses)
@@ -39,7 +41,7 @@ def test_agrees_with_a_convex_solver(masses: list[float], share: float) -> None:
     assert value[0] / mass.max() == pytest.approx(problem.value, rel=1e-5)
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(st.integers(1, 30), st.floats(0, 1), st.integers(0, 2**32 - 1), st.floats(-100, 100))
 def test_meets_the_optimality_conditions(n_actions: int, share: float, seed: int, exponent: float) -> None:
     """Above the floor `x/p²` is one constant; at the floor it is no larger: by convexity the optimum."""

@@ -142,6 +142,7 @@ def test_sample_sizes_are_at_least_1_and_scale():
         assert n == math.ceil(scale * 256 * 2 * 7.5)
 
 
+@pytest.mark.first(5)
 @pytest.mark.parametrize("noise", ["bernoulli", "gaussian,variance=0.5"])
 @pytest.mark.parametrize("scale", [1.0, 0.03])
 @pytest.mark.parametrize("algorithm", ["rage", "rage-free", "coda-paper"])

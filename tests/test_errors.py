@@ -11,6 +11,7 @@ from pacbandits.errors import InputError, count_of, nearest, one_line, plain, vi
 STRANGE = "a\x1b[2J\x07\r\x7f\x9b31m\u202eb\u200b\u2066\ufeff\ud800"
 
 
+@pytest.mark.thorough
 @given(st.text(st.characters()))
 def test_nothing_invisible_is_left(text: str) -> None:
     assert one_line(text).isprintable()

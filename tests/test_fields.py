@@ -81,6 +81,7 @@ def test_limits_and_what_is_missing_or_unknown() -> None:
         Fields.read(None, of="file")
 
 
+@pytest.mark.thorough
 @given(ANYTHING)
 def test_whatever_is_given_there_is_a_value_or_a_sentence(value: object) -> None:
     assert described(value).isprintable()
@@ -89,6 +90,7 @@ def test_whatever_is_given_there_is_a_value_or_a_sentence(value: object) -> None
             getattr(Fields({"figure": value}, "file"), read)("figure")
 
 
+@pytest.mark.thorough
 @given(st.dictionaries(st.text(), st.text() | st.floats(allow_nan=False, allow_infinity=False)))
 def test_json_can_be_looked_at_and_comes_back(value: dict[str, object]) -> None:
     text = json_text(value, indent=1)

@@ -56,6 +56,7 @@ def test_imports_wait_until_they_are_needed():
     assert "numpy" in imported_by("import pacbandits; pacbandits.Contexts")
 
 
+@pytest.mark.thorough
 def test_help_lists_no_algorithm(command):
     """What there is, the registry says: `pacbandits algorithms`."""
     code, out, _ = command("run", "--help")

@@ -80,6 +80,7 @@ def kernels(nowhere, tmp_path):
     return nowhere | {"PYTHONPATH": os.pathsep.join([str(place), str(SOURCE.parent)])}
 
 
+@pytest.mark.thorough
 def test_machine_code_goes_to_a_private_folder_or_nowhere(kernels):
     done = ran(kernels, "-c", OPENED)
     (made,) = Path(kernels["TMPDIR"]).iterdir()

@@ -122,6 +122,7 @@ def test_a_class_that_cannot_be_written_down_runs_and_says_what_it_cannot(tmp_pa
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.thorough
 def test_a_trial_with_a_class_of_ones_own_is_kept_and_goes_on(done, tmp_path):
     asked = {"epsilon": 0.1, "delta": 0.05, "rng": 1, "state": tmp_path}
     part = pb.run(coupons(), STEPS, max_samples=done.samples - 1, **asked)

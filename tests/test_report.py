@@ -102,6 +102,7 @@ def test_a_tree_acts_as_its_words_say():
         assert act_by_words(TREE.describe(), {"age": row[0], "region": regions[int(row[1])]}) == action
 
 
+@pytest.mark.thorough
 def test_the_policy_of_a_run_and_of_a_certificate_acts_as_the_table_says():
     problem = load_problem(TREES)
     done = run(problem, epsilon=0.3, delta=0.05, rng=0, answer="single")
@@ -120,6 +121,7 @@ def test_the_policy_of_a_run_and_of_a_certificate_acts_as_the_table_says():
             assert act_by_words(shown, context) == action
 
 
+@pytest.mark.thorough
 def test_steps_are_what_the_history_says(compared):
     for one in compared.runs:
         samples, certified = certified_steps(one)
@@ -131,6 +133,7 @@ def test_steps_are_what_the_history_says(compared):
     assert certified_steps(paper) == ([], [])
 
 
+@pytest.mark.thorough
 def test_the_picture_shows_the_steps_their_ends_and_the_yardsticks(compared, figure, tmp_path):
     path = tmp_path / "trial.png"
     draw_certified(compared, path=path)
@@ -154,6 +157,7 @@ def test_the_picture_shows_the_steps_their_ends_and_the_yardsticks(compared, fig
     assert all(low < x < high for x in (*verticals, *(one.samples for one in compared.runs)))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("suffix", ["svg", "pdf"])
 def test_other_formats_and_one_run_alone(compared, tmp_path, suffix):
     path = tmp_path / f"trial.{suffix}"
@@ -161,6 +165,7 @@ def test_other_formats_and_one_run_alone(compared, tmp_path, suffix):
     assert path.stat().st_size > 1000
 
 
+@pytest.mark.thorough
 def test_a_picture_of_runs_that_stopped_early_or_never_began(problem, figure, tmp_path):
     few, none = (run(problem, epsilon=0.1, delta=0.05, rng=0, max_samples=most) for most in (1000, 1))
     assert few.rounds >= 1
@@ -175,6 +180,7 @@ def test_a_picture_goes_where_pictures_go(tmp_path):
         check_figure_path(tmp_path / "trial.bmp")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("width", [80, 120])
 def test_both_runs_fit_side_by_side(compared, width):
     text = words(comparison_table(compared), width)
@@ -188,6 +194,7 @@ def test_both_runs_fit_side_by_side(compared, width):
     assert "a yardstick, not a bound" in lines["price of confidence alone"]
 
 
+@pytest.mark.thorough
 def test_ratios_in_words(compared, problem):
     assert compared.times_fewer == compared.against.samples / compared.run.samples > 1.05
     assert times_words(compared).endswith("times fewer")

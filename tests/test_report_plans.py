@@ -98,6 +98,7 @@ def test_long_times_are_told_to_two_digits():
     assert "In 1 day the chance" in " ".join(answer(replace(by_hand(QUICK, traffic="3/day"), deadline=1.0)))
 
 
+@pytest.mark.thorough
 def test_pages_hold_the_words_and_escape_names():
     traffic = Traffic(100, "week", delay=1)
     plan = replace(by_hand(QUICK, TRIALS, traffic=traffic, scenarios=NASTY), source="<i>people</i>.csv", budget=500)
@@ -118,6 +119,7 @@ def test_pages_hold_the_words_and_escape_names():
     assert page.count("<svg") == 1
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("trials", [(), TRIALS, tuple(replace(one, done=False) for one in TRIALS)])
 def test_pictures_show_chances_scenarios_and_what_is_proven(trials):
     traffic = Traffic(100, "week", batched=True, delay=1)

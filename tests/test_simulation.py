@@ -48,6 +48,7 @@ def watched(name, spec):
     return run(problem_of(spec), algorithm=name, rng=5, watch=stages.append, epsilon=PROBLEMS[spec], delta=0.1), stages
 
 
+@pytest.mark.first(2)
 @pytest.mark.parametrize(("name", "spec"), PLAYED)
 def test_a_run_as_json(name, spec):
     problem, (done, _) = problem_of(spec), watched(name, spec)
@@ -65,6 +66,7 @@ def test_a_run_as_json(name, spec):
     assert value["words"] == done.policy.describe()
 
 
+@pytest.mark.first(5)
 @pytest.mark.parametrize(("name", "spec"), PLAYED)
 def test_stages_are_told_in_order(name, spec):
     done, stages = watched(name, spec)
@@ -94,6 +96,7 @@ def test_a_budget_below_the_only_round_ends_a_run_before_it(name):
     assert run(problem, algorithm=name, rng=2, max_samples=full.samples, **options).stopped == "done"
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize(("name", "spec"), SOME)
 def test_a_budget_ends_a_run_with_what_is_known(name, spec):
     problem, options = problem_of(spec), {"epsilon": PROBLEMS[spec], "delta": 0.1}
@@ -126,6 +129,7 @@ def test_a_round_that_does_not_fit_into_memory_ends_a_run():
     assert done.guarantee.startswith("none")
 
 
+@pytest.mark.first(2)
 @pytest.mark.parametrize(("name", "spec"), SOME)
 def test_an_interrupted_run_says_what_is_known(name, spec):
     problem, options = problem_of(spec), {"epsilon": PROBLEMS[spec], "delta": 0.1}
@@ -174,6 +178,7 @@ def test_stages_say_which_run_they_belong_to(epsilon):
         assert mine[-1].samples == done.samples
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("name", [*NAMES, "coda-paper:solver=fw-gd"])
 def test_a_round_that_cannot_be_counted_ends_a_run(name):
     """Two policies of equal value and a tiny ε: samples grow until no computer can count them."""
@@ -203,6 +208,7 @@ def test_a_round_that_cannot_be_counted_ends_a_run(name):
         run(problem, algorithm=name, epsilon=0.3, delta=0.1, rng=0, scale=1e308)
 
 
+@pytest.mark.first(4)
 @pytest.mark.parametrize(("name", "spec"), [*SOME, *((name, LISTED[1]) for name in NAMES)])
 def test_sampled_contexts_stand_for_their_distribution(name, spec):
     """With few of them some contexts are never seen beforehand; the log may still hold them."""

@@ -86,13 +86,18 @@ CASES, MISFITS = _pairs()
 
 
 def _played() -> list[Any]:
-    """The cases for tests that play; of a baseline two problems each time, in turn, and the others among slow tests."""
+    """The cases for tests that play: of each algorithm one problem, in turn, in `make test`, all in `make test-all`.
+
+    Of a baseline there are two problems in turn, and the others are among slow tests.
+    """
     out: list[Any] = []
     for turn, name in enumerate(dict.fromkeys(name for name, _ in CASES)):
         fitting = [spec for other, spec in CASES if other == name]
         baseline = ALGORITHMS[name].__module__.startswith("pacbandits.rivals.")
         often = {fitting[turn % len(fitting)], fitting[(turn + 3) % len(fitting)]} if baseline else set(fitting)
-        marks = {spec: [] if spec in often else [pytest.mark.slow] for spec in fitting}
+        once = fitting[turn % len(fitting)]
+        marks = {spec: [] if spec == once else [pytest.mark.thorough] for spec in often}
+        marks |= {spec: [pytest.mark.slow] for spec in fitting if spec not in often}
         out += [pytest.param(name, spec, marks=marks[spec], id=f"{name}-{spec}") for spec in fitting]
     return out
 

@@ -66,6 +66,7 @@ def test_an_algorithm_is_left_out_only_where_its_package_is_missing(name):
     assert name in NAMES
 
 
+@pytest.mark.first(36)
 @pytest.mark.parametrize(("name", "spec"), MISFITS)
 def test_what_an_algorithm_cannot_do_is_said_in_a_line(name, spec):
     words = refusal(name, problem_of(spec))
@@ -100,6 +101,7 @@ def test_a_name_that_is_misspelt_or_missing():
         find_algorithm("")
 
 
+@pytest.mark.first(2)
 @pytest.mark.parametrize(("name", "spec"), PLAYED)
 def test_steps_are_pure(name, spec):
     """The same twice from the same state, and the state is as it was."""
@@ -143,6 +145,7 @@ def test_rounds_follow_one_another(name, spec):
     assert done.algorithm.rounds == 0 or len(done.plans) <= done.algorithm.rounds + 1
 
 
+@pytest.mark.first(20)
 @pytest.mark.parametrize(("name", "spec"), PLAYED)
 def test_plans_fit_the_problem(name, spec):
     """Chances for every context of the population, also where only a few of them were shown."""
@@ -164,6 +167,7 @@ def test_plans_fit_the_problem(name, spec):
         json.dumps(dict(plan.details), allow_nan=False)
 
 
+@pytest.mark.first(19)
 @pytest.mark.parametrize(("name", "spec"), PLAYED)
 def test_a_log_written_out_row_by_row_says_the_same(name, spec):
     """Simulation counts interactions; an experiment writes them one by one."""
@@ -182,6 +186,7 @@ def test_a_log_written_out_row_by_row_says_the_same(name, spec):
         assert one.certificate.certified_epsilon == pytest.approx(two.certificate.certified_epsilon)
 
 
+@pytest.mark.first(9)
 @pytest.mark.parametrize(("name", "spec"), PLAYED)
 @pytest.mark.parametrize("later", [False, True])
 def test_a_log_that_is_not_of_the_plan_is_refused(name, spec, later):
@@ -309,6 +314,7 @@ def test_the_words_of_the_answer_are_true(name, spec):
     assert done.algorithm.result(done.states[0]).guarantee.startswith("none: ")
 
 
+@pytest.mark.first(36)
 @pytest.mark.parametrize(("name", "spec"), PLAYED)
 @pytest.mark.parametrize("epsilon", [1.0, 7.0])
 def test_an_epsilon_of_1_needs_no_samples(name, spec, epsilon):
@@ -325,6 +331,7 @@ def known(state):
     return str(state.history), seen, *(array.tobytes() for array in arrays if isinstance(array, np.ndarray))
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize(("name", "spec"), PLAYED)
 def test_the_same_seed_gives_the_same_run_and_another_seed_another(name, spec):
     problem = problem_of(spec)
@@ -337,6 +344,7 @@ def test_the_same_seed_gives_the_same_run_and_another_seed_another(name, spec):
     assert any(other != first for other in learned)
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize(("name", "spec"), PLAYED)
 def test_who_certifies_has_a_log_and_a_certificate_that_holds(name, spec):
     done = played(name, spec)

@@ -49,6 +49,7 @@ def test_declared_options_are_taken_and_have_their_defaults(name):
             assert make(f"{name}:{option.name}={value}", problem) == changed
 
 
+@pytest.mark.first(17)
 @pytest.mark.parametrize("name", NAMES)
 def test_options_that_are_not_declared_or_not_permitted_are_refused(name):
     problem, known = problem_of(next(spec for other, spec in CASES if other == name)), options_of(name)
@@ -76,6 +77,7 @@ def test_options_that_are_not_declared_or_not_permitted_are_refused(name):
         run(problem, algorithm=made, rng=0, **{known[0].name: known[0].default})
 
 
+@pytest.mark.first(72)
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize(
     ("wrong", "message"),
@@ -121,6 +123,7 @@ AWKWARD = {
 }
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("problem", AWKWARD.values(), ids=list(AWKWARD))
 @pytest.mark.parametrize("name", NAMES)
 def test_awkward_problems_come_to_an_end(name, problem):
@@ -133,6 +136,7 @@ def test_awkward_problems_come_to_an_end(name, problem):
     assert promised is profile_of(name).proves
 
 
+@pytest.mark.first(9)
 @pytest.mark.parametrize(("name", "spec"), PLAYED)
 def test_a_policy_class_of_the_callers_own(name, spec):
     """Another class than the problem's: here the constant policies, of which the best is another than the problem's."""

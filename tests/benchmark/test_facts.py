@@ -15,6 +15,7 @@ from pacbandits.problems import load_problem
 HARD = Case("hard", "hard:m=10,gap=1", 0.0, 0.1, 1_000, certified=False)
 
 
+@pytest.mark.thorough
 def test_the_paper_knows_what_its_hard_instance_costs():
     """ρ = 2m/Δ²; uniform exploration plays each of two actions half of the time, which is as good as can be."""
     found = find_facts(HARD)

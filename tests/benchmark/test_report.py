@@ -98,6 +98,7 @@ class Reader(HTMLParser):
         assert self.open.pop() == tag
 
 
+@pytest.mark.thorough
 def test_the_page_is_well_formed_and_needs_nothing_else(page):
     reader = Reader()
     reader.feed(page)
@@ -107,11 +108,13 @@ def test_the_page_is_well_formed_and_needs_nothing_else(page):
     assert not re.search(r"https?://|<script|@import|url\(", page)
 
 
+@pytest.mark.thorough
 def test_the_same_results_give_the_same_page(findings):
     few = Findings.of([row for row in findings.rows if row.case == "first"])
     assert report_html(few) == report_html(few)
 
 
+@pytest.mark.thorough
 def test_the_page_has_all_entries_commands_and_environments_and_escapes_names(findings, page):
     text = report_markdown(findings)
     for words in (
@@ -125,6 +128,7 @@ def test_the_page_has_all_entries_commands_and_environments_and_escapes_names(fi
     assert "it does not &lt;suit&gt;" in page
 
 
+@pytest.mark.thorough
 def test_chapters_have_their_tables_and_figures():
     figure = pyplot().figure()
     table = TextTable("By size", ("algorithm", "8"), (("coda", "12"),))
@@ -137,6 +141,7 @@ def test_chapters_have_their_tables_and_figures():
     assert pyplot().get_fignums() == []
 
 
+@pytest.mark.thorough
 def test_figures_have_the_lower_bound_and_every_algorithm(findings, page):
     source = Reader()
     source.feed(page)

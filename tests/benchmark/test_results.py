@@ -87,6 +87,7 @@ def test_a_clock_that_nobody_read_is_no_number(folder):
     assert np.isnan(read_rows(folder.path)[-1].decision_microseconds)
 
 
+@pytest.mark.thorough
 def test_many_rows_that_compress_well_can_be_read(tmp_path):
     """Lists of zeros unpack to far more than they take, and what unpacks to that much is refused of strangers."""
     long = tuple([0.0] * 20_000)

@@ -33,6 +33,8 @@ from pacbandits.errors import InputError
 from tests.benchmark.cases import EASY, MANY, REFUSED, TINY, timeless
 from tests.engines.jobs import die
 
+pytestmark = pytest.mark.thorough  # each starts processes of its own
+
 ROOT = Path(__file__).parents[2]
 ONE = replace(TINY, cases=(EASY,), entries=TINY.entries[:1], seeds=3)
 

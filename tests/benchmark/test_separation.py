@@ -50,6 +50,7 @@ def runs_that_grow_like(shape, *, constant=30.0, seeds=20, **changed):
     ]
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("shape", SHAPES)
 def test_the_shape_that_made_the_runs_is_found_with_its_slope_and_constant(shape):
     (found,) = separations(runs_that_grow_like(shape))
@@ -175,6 +176,7 @@ def test_the_suite_asks_for_the_best_policy_of_instances_that_differ_in_m_alone(
     assert {"coda", "uniform", "exp4", "ilovetoconbandits"} <= {entry.spec for entry in suite.entries}
 
 
+@pytest.mark.thorough
 def test_tables_and_figures_show_every_curve_and_both_bounds():
     rows = [*runs_that_grow_like("m log m", entry="coda"), *runs_that_grow_like("m²/log m", entry="exp4")]
     samples, growth = separation_tables(rows)

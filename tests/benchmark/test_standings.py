@@ -126,6 +126,7 @@ def test_claims_where_somebody_never_stops():
     assert math.isnan(nobody.held_out)
 
 
+@pytest.mark.thorough
 def test_of_many_that_are_alike_the_luckiest_is_no_better_by_other_seeds():
     """Ten rivals that are as good as we are, in twenty benchmarks: the first of them seems to be better, and is not."""
     rng, raw, held_out = np.random.default_rng(3), [], []

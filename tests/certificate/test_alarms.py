@@ -30,6 +30,7 @@ def doubtful(request):
     return request.param, log, pb.certify(log, POLICIES, epsilon=0.3, delta=0.05)
 
 
+@pytest.mark.thorough
 def test_a_quiet_log_says_that_it_was_looked_at():
     log = made_log()
     made = pb.certify(log, POLICIES, epsilon=0.3, delta=0.05)
@@ -41,6 +42,7 @@ def test_a_quiet_log_says_that_it_was_looked_at():
     assert sum(words.startswith("no sign of") for words in found.checked) == 2
 
 
+@pytest.mark.thorough
 def test_an_alarm_is_part_of_what_is_said(doubtful):
     kind, log, made = doubtful
     assert [check.alarm for check in made.checks] == [check.kind == kind for check in made.checks]
@@ -52,6 +54,7 @@ def test_an_alarm_is_part_of_what_is_said(doubtful):
     assert found.alarms == made.alarms
 
 
+@pytest.mark.thorough
 def test_an_alarm_cannot_be_dropped_or_played_down(doubtful):
     _, log, made = doubtful
     quiet = tuple(replace(check, log_evidence=0.0) for check in made.checks)

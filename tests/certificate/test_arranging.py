@@ -63,6 +63,7 @@ def test_a_shuffle_knows_nothing_but_how_many_rows_there_are():
     assert abs(np.corrcoef(np.arange(len(log)), order)[0, 1]) < 0.1
 
 
+@pytest.mark.thorough
 def test_sorted_rows_of_a_fixed_split_give_no_wrong_certificates():
     """Said to be in order, such files do give them."""
     problem, runs, wrong, naive = lure(), 10, 0, 0
@@ -112,6 +113,7 @@ def settled_certificate():
     return log, policies, pb.certify(log, policies)
 
 
+@pytest.mark.thorough
 def test_shuffled_rows_certify_one_policy_that_later_rows_have_not_chosen():
     log, policies, made = settled_certificate()
     assert not isinstance(made.policy, pb.Lottery)
@@ -124,6 +126,7 @@ def test_shuffled_rows_certify_one_policy_that_later_rows_have_not_chosen():
     assert pb.certify(flipped, policies).leaders.policies == made.leaders.policies
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("change", "fault"),
     [
@@ -141,6 +144,7 @@ def test_a_leader_that_settles_otherwise_is_no_proof(change, fault):
     assert re.search(fault, " ".join(found.faults))
 
 
+@pytest.mark.thorough
 def test_leaders_of_blocks_follow_by_the_rule_or_are_no_proof():
     """Nobody who ran a trial can have fixed who leads in blocks that are made afterwards."""
     log, policies, _ = settled_certificate()

@@ -90,6 +90,7 @@ def test_sums_gaps_and_squares_are_those_of_the_definition(seed):
     np.testing.assert_allclose(sums, by_context(log, given[:, None] * plain), atol=1e-9)
 
 
+@pytest.mark.thorough
 def test_gaps_are_unbiased():
     problem = PROBLEMS["trap"]()
     policies, runs = problem.policies, 400
@@ -104,6 +105,7 @@ def test_gaps_are_unbiased():
     assert (np.abs(np.mean(got, axis=0) - truth) <= 5 * error + 1e-12).all()
 
 
+@pytest.mark.thorough
 def test_draws_have_mean_zero_and_the_covariance_of_the_estimates():
     """And a row that stands for k has the weight of k rows: the variance is that of the log written out."""
     problem = PROBLEMS["every-map"]()
@@ -161,6 +163,7 @@ def every_stump(problem):
     return Finite(sorted(found), n_actions=3)
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("name", ["two-of-many", "crowd"])
 def test_rivals_that_the_oracle_names_are_those_that_matter(name):
     problem = pb.load_problem("two-of-many:actions=6,policies=60") if name == "two-of-many" else crowd(policies=100)
@@ -257,6 +260,7 @@ CASES = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", ["crowd", *list(CASES)[:2]])  # all of them over many runs
 def test_errors_are_about_as_rare_as_delta_says(name):
     make, samples, epsilon = CASES[name]
@@ -274,6 +278,7 @@ def test_errors_are_about_as_rare_as_delta_says_over_many_runs(name):
         assert wrong <= binom.ppf(0.999, 1000, 1.2 * delta)  # an approximation is allowed a little
 
 
+@pytest.mark.thorough
 def test_rules_that_forget_something_err_too_often():
     """Or the tests above could not fail: believe the gaps in full and look at the certified policy alone."""
     problem, wrong = crowd(policies=400), 0

@@ -101,6 +101,7 @@ def wrong_best(runs, *, delta, seed=2):
     return wrong
 
 
+@pytest.mark.thorough
 def test_who_is_nearly_the_best_is_not_taken_for_it(monkeypatch):
     assert wrong_best(40, delta=0.3) <= most(40, 0.3)
 
@@ -171,6 +172,7 @@ def uniform_log(problem, samples, *, seed=0, rounds=4):
     return whole
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize(
     ("spec", "samples"),
     [

@@ -8,7 +8,7 @@ from dataclasses import fields, replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pacbandits.certificate import Bets, Certificate, Evidence, Ledger, make_certificate
@@ -24,6 +24,7 @@ from pacbandits.records.digest import digest, digest_log
 from pacbandits.rewards import CellMeans, predict_by_round
 from tests.certificate import plain
 from tests.certificate.test_search import ArgmaxOnly, FrontierOnly
+from tests.examples import examples
 from tests.instances import seeds
 
 MULTIPLIERS = (0.25, 0.5, 1.0, 2.0)
@@ -59,7 +60,7 @@ def test_the_threshold_is_a_union_over_references(log_size, delta):
     assert made == pytest.approx(math.log(12 / delta))
 
 
-@settings(max_examples=25)
+@examples(25)
 @given(seeds, st.sampled_from(["listed", "frontier", "argmax"]), st.sampled_from([60, 300, 3000]))
 def test_the_certified_epsilon_is_the_smallest_to_two_percent(seed, kind, samples):
     """At it the experts named refute every policy; at 2 % less they do not."""
@@ -158,7 +159,7 @@ def test_the_claim_says_what_was_certified():
     assert few.describe() == "not certified at 0.01, nor at any smaller distance than 1"
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(seeds)
 def test_the_digest_is_of_everything(seed):
     log, _ = plain.draw_log(seed)

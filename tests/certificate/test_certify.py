@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 import pacbandits as pb
 from pacbandits.certificate import Bets, Evidence, Ledger, in_blocks, make_certificate, worth_leading
@@ -37,6 +37,7 @@ from tests.certificate.boundary import (
     stop_where_it_hurts,
 )
 from tests.certificate.test_validity import make_problem
+from tests.examples import examples
 from tests.instances import seeds
 
 CONTEXTS = 40
@@ -74,6 +75,7 @@ def luck():
     return make_problem(np.tile([0.45, 0.55], (CONTEXTS, 1)))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("ordered", [False, True])
 def test_a_log_of_one_round_gives_no_wrong_certificate(ordered):
     problem, runs, delta = luck(), 10, 1e-3
@@ -89,6 +91,7 @@ def test_a_log_of_one_round_gives_no_wrong_certificate(ordered):
     assert far > runs / 2  # or nothing would be tested
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("settles", [False, True])
 def test_who_leads_has_no_luck_left_on_the_rows_that_are_led(settles):
     """The wealth of an expert against the best policy, over what the leaders of certify lack of it, has mean 1."""
@@ -115,6 +118,7 @@ def test_who_leads_has_no_luck_left_on_the_rows_that_are_led(settles):
     assert np.exp(wealth).mean() > 0.7  # or nothing would be tested
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("single", [False, True])
 def test_leaders_are_of_earlier_rounds_alone(single):
     """Whatever is earned from a round on, those who led until then are the same, and so are planned sizes."""
@@ -153,6 +157,7 @@ UNEVEN = Pair.of([[0.2, 0.2, 0.8], [0.5, 0.5, 0.5]], rival=[2, 2], reference=[0,
 LOGGING = {"chase": chase, "stop": stop_where_it_hurts, "rare": rare(2, 0.001), "restless": restless}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", LOGGING)
 def test_what_is_certified_holds_whoever_collected_the_log(name):
     problem = make_problem(UNEVEN.means, table=[[0, 0], [0, 1], [1, 1], [2, 2]])
@@ -164,6 +169,7 @@ def test_what_is_certified_holds_whoever_collected_the_log(name):
     assert wrong <= most(runs, delta)
 
 
+@pytest.mark.thorough
 def test_only_a_log_in_order_is_learnt_from_as_it_goes_and_its_certificate_says_so():
     problem = pb.load_problem("trees:contexts=80,features=3,bins=4,actions=3,competitive=2")
     counted = uniform_log(problem, samples=3000, seed=0)
@@ -182,6 +188,7 @@ def test_only_a_log_in_order_is_learnt_from_as_it_goes_and_its_certificate_says_
     assert not pb.verify(learnt, log.take(np.arange(len(log))[::-1]), problem.policies).good
 
 
+@pytest.mark.thorough
 def test_the_model_of_a_block_sees_earlier_rows_alone():
     """Later rewards, and later contexts, change nothing of a block's predictions, nor how features are cut."""
     problem = pb.load_problem("trees:contexts=80,features=3,bins=4,actions=3,competitive=2")
@@ -259,7 +266,8 @@ class Extreme:
         return {"kind": "extreme"}
 
 
-@settings(max_examples=80)
+@pytest.mark.thorough
+@examples(80)
 @given(seeds)
 def test_verify_computes_the_same_where_caps_bind(seed):
     """Rare actions, sure predictions, large stakes and small: whatever is made is found again."""
@@ -274,6 +282,7 @@ def test_verify_computes_the_same_where_caps_bind(seed):
     assert recompute(made, log, policies, model=model).faults == ()
 
 
+@pytest.mark.thorough
 def test_another_policy_is_refused(proven):
     policies, made, log = proven
     other = policies.argmax(log.contexts, -np.ones((len(log), 3)) * np.array([0, 1, 1]))
@@ -335,6 +344,7 @@ def test_a_given_model_counts_repeated_rows():
         PerAction(Unweighted()).fit(many)
 
 
+@pytest.mark.first(11)
 @pytest.mark.parametrize("name", ["threshold", "log_size", "value", "epsilon", "delta", "certified_epsilon"])
 @pytest.mark.parametrize("number", [float("nan"), float("inf"), -float("inf")])
 def test_what_is_no_number_proves_nothing(proven, name, number):
@@ -360,6 +370,7 @@ def test_another_model_than_the_one_described_is_refused(proven):
     assert "not the one that the certificate describes" in verdict.faults[0]
 
 
+@pytest.mark.thorough
 def test_a_policy_that_only_acts_like_one_of_the_class_is_refused():
     """On the contexts of the log a deeper tree may act like a shallow one, and elsewhere as it likes."""
     problem = pb.load_problem("trees:contexts=80,features=3,bins=4,actions=3,competitive=2")

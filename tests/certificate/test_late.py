@@ -80,6 +80,7 @@ def test_the_worst_reward_is_the_worst_for_every_policy_at_once(moving):
     assert (every.max(axis=0) > missing + 1e-6).any(axis=1).sum() > 20
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", ["trees", "list"])
 def test_certificates_say_what_is_not_in_and_verify_finds_the_same(kind):
     ids, rows = kind == "list", 700
@@ -106,6 +107,7 @@ def test_certificates_say_what_is_not_in_and_verify_finds_the_same(kind):
     assert not verify(hopeful, log, policies).good
 
 
+@pytest.mark.thorough
 def test_whatever_comes_in_proves_no_less():
     policies, log = trees(), late(draw(700, seed=3), 0.01)
     now = certify(log, policies, epsilon=0.5, delta=0.05)
@@ -156,6 +158,7 @@ def test_a_log_of_a_single_round_has_no_order_in_which_rewards_were_known():
     assert "no rounds that tell which were known" in verify(forged, waiting, learnt.policies).faults[0]
 
 
+@pytest.mark.thorough
 def test_where_the_last_rounds_are_out_the_first_ones_prove_more():
     policies, whole = trees(), draw(800, seed=14)
     out = (whole.rounds == ROUNDS - 1) & (np.random.default_rng(0).random(800) < 0.5)

@@ -257,6 +257,7 @@ def check_worst_case(delay, logging, *, runs, seed=3):
         np.testing.assert_allclose(looked[:, -1], whole[:, -1], rtol=0, atol=1e-9)
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("delay", DELAYS)
 def test_no_expert_grows_rich_by_what_is_not_in(delay):
     check_worst_case(delay, chase if delay is failures_of_q_late else even, runs=RUNS)
@@ -363,6 +364,7 @@ def a_quarter_of_successes_late(actions, rewards, rng):
     return np.where(late, LONGEST, 0)
 
 
+@pytest.mark.thorough
 def test_a_window_makes_another_reward_of_which_the_claim_is():
     played = play(a_quarter_of_successes_late, runs=RUNS, seed=6)
     check(window(played, of_what_came=True))
@@ -420,6 +422,7 @@ def better_is_told_late(actions, rewards, rng):
     return np.where((actions != WORSE) & (rewards == 1), rng.integers(0, LONGEST, len(actions)), 0)
 
 
+@pytest.mark.thorough
 def test_trials_err_no_more_often_than_delta_says_and_would_if_they_left_out_what_is_not_in():
     wrong, _ = try_out(worse_is_not_told, runs=12, seed=21)
     assert wrong <= most(12, DELTA)

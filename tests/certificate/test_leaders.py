@@ -10,7 +10,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import pacbandits as pb
@@ -47,6 +47,7 @@ from pacbandits.trials.uniform import Uniform
 from tests.certificate import plain
 from tests.certificate.boundary import most
 from tests.certificate.test_search import ArgmaxOnly, FrontierOnly
+from tests.examples import examples
 from tests.instances import seeds
 
 EPSILON = 0.3
@@ -248,7 +249,7 @@ def test_planned_sizes_follow_from_what_came_before():
     assert sizes_beforehand(counted, in_order=False) == (1, 200, 550)
 
 
-@settings(max_examples=120)
+@examples(120)
 @given(seeds, st.booleans())
 def test_the_kernel_is_its_definition(seed, ids):
     """Leaders with and without moves, rounds that nobody leads, repeats, rare actions and those never played."""
@@ -278,7 +279,7 @@ def test_the_kernel_is_its_definition(seed, ids):
     np.testing.assert_allclose(got, wanted, rtol=1e-9, atol=1e-10)
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(seeds, st.sampled_from([1e-2, 1e-6, 1e-12]), st.sampled_from([0.35, 1.0]))
 def test_no_row_that_moves_weight_can_ruin_an_expert(seed, least, moving):
     """λZ is at most the share, or what stakes and moves come to without a cap; for all outcomes."""
@@ -338,7 +339,7 @@ def draw_case(seed, *, kind=lambda x: x, samples=400):
 KINDS = {"listed": lambda x: x, "frontier": FrontierOnly, "argmax": ArgmaxOnly}
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(seeds, st.sampled_from(sorted(KINDS)))
 def test_a_certificate_is_its_definition_and_verify_finds_the_same(seed, kind):
     """Σ log(1 − λZ) + λ(ε − slack) over all rows that had a leader, of the mean of experts, and the least policy."""
@@ -440,6 +441,7 @@ def count(kind, delta, *, runs, single):
     return wrong, several
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("one_core")
 @pytest.mark.parametrize(
     ("kind", "single"),
@@ -478,6 +480,7 @@ def trial():
     return problem, states
 
 
+@pytest.mark.thorough
 def test_each_round_is_led_by_who_was_best_before_it(trial):
     _, states = trial
     for before, after in pairwise(states):
@@ -503,6 +506,7 @@ def test_small_classes_do_without_leaders():
     assert state.certificate.leaders is None
 
 
+@pytest.mark.thorough
 def test_what_is_proven_stays_proven(trial):
     """The best certificate so far stands, with the policy and the rows that it was proven by."""
     problem, states = trial
@@ -523,6 +527,7 @@ def test_what_is_proven_stays_proven(trial):
     assert not pb.verify(older.certificate, shorter, problem.policies).good
 
 
+@pytest.mark.thorough
 def test_a_worse_certificate_never_replaces_a_better_one(trial):
     """Whatever comes: a state whose certificate proved more than the next round does keeps it."""
     problem, states = trial
@@ -552,6 +557,7 @@ def test_certificates_of_any_epsilon_hold_together(trial):
         assert one.certified_epsilon < 1
 
 
+@pytest.mark.thorough
 def test_certify_has_two_proofs_that_share_delta(trial):
     """Of a large class; of a small one there is one, and it has all of it."""
     problem, states = trial
@@ -621,6 +627,7 @@ FORGERIES = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", FORGERIES)
 def test_verify_refuses_every_forgery(trial, name):
     problem, states = trial
@@ -631,6 +638,7 @@ def test_verify_refuses_every_forgery(trial, name):
     assert any(re.search(words, fault) for fault in found.faults), found.faults
 
 
+@pytest.mark.thorough
 def test_too_much_slack_claims_nothing(trial):
     """A single policy of a lottery that is far from one: others weigh too much, and it is too early to start anew."""
     problem, states = trial
@@ -662,6 +670,7 @@ def test_too_much_slack_claims_nothing(trial):
     assert "nothing is claimed with a slack" in verify(claimed, state.log, problem.policies).faults[0]
 
 
+@pytest.mark.thorough
 def test_a_class_without_a_size_is_certified_by_leaders_alone():
     problem = pb.load_problem(TREES)
 
@@ -686,6 +695,7 @@ def test_a_class_without_a_size_is_certified_by_leaders_alone():
     assert pb.verify(again, flat, sizeless).good
 
 
+@pytest.mark.thorough
 def test_verify_takes_no_other_policies_in_a_lottery(trial):
     """Of the class, and drawn with the weights of those who led."""
     problem, states = trial

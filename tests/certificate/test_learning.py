@@ -36,6 +36,7 @@ def with_features(log, features, categories=None):
     return replace(log, contexts=contexts)
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize(
     ("log", "ordered", "taught"),
     [
@@ -117,6 +118,7 @@ def test_a_hollow_class_is_found_out_where_it_claims_to_have_been_learnt(claim):
     assert found.faults == (f"the policy class is not what {SPEC} learns from {where}",)
 
 
+@pytest.mark.thorough
 def test_a_hollow_class_that_claims_to_be_fixed_shows_itself_and_is_not_what_a_reader_expects(command, tmp_path):
     log = made_log()
     log.write(tmp_path / "log.parquet")
@@ -172,6 +174,7 @@ def test_a_class_that_learns_nothing_spares_nothing():
         pb.certify(log, problem.policies, contexts=log.contexts, epsilon=0.4, delta=0.1)
 
 
+@pytest.mark.thorough
 def test_linear_classes_are_learnt_again_to_rounding():
     log = made_log(rows=1500)
     learnt = pb.learn_class("linear:levels=1", log)

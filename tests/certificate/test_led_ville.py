@@ -185,6 +185,7 @@ def check_game(name, moving, *, runs, seed):
     assert (found.at_the_gap <= found.bounded + 1e-12).all()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("name", "moving"), [(name, MOVING[i % 3]) for i, name in enumerate(GAMES)], ids=list(GAMES))
 def test_no_expert_grows_rich_whoever_leads(name, moving):
     check_game(name, moving, runs=RUNS, seed=7)
@@ -197,6 +198,7 @@ def test_no_expert_grows_rich_whoever_leads_in_many_runs(name, moving):
     check_game(name, moving, runs=MANY_RUNS, seed=8)
 
 
+@pytest.mark.thorough
 def test_no_expert_grows_rich_where_rounds_are_longer_than_planned():
     """More weight is taken from leaders than they had: theirs is negative, and the sum is as right as any."""
     game = GAMES["from-best-to-worst"]
@@ -218,6 +220,7 @@ def check_settled(name, *, runs, seed):
     assert (found.at_the_gap <= found.bounded + 1e-12).all()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", SETTLING[:2])
 def test_no_expert_grows_rich_where_the_leader_stays(name):
     check_settled(name, runs=RUNS, seed=11)
@@ -229,6 +232,7 @@ def test_no_expert_grows_rich_where_the_leader_stays_in_many_runs(name):
     check_settled(name, runs=MANY_RUNS, seed=12)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "name",
     ["luckiest", *(pytest.param(name, marks=pytest.mark.slow) for name in ("spoiler-with-large-stakes", "in-turn"))],
@@ -247,6 +251,7 @@ def test_all_starts_of_a_single_policy_share_what_there_is(name):
     assert np.exp(stopped(together)).mean() > 0.85
 
 
+@pytest.mark.thorough
 def test_leaders_that_saw_their_own_round_would_make_experts_rich():
     """Or the tests above could not fail: who leads is chosen by the luck of the rows that then speak for it."""
     played = play(game_of(luckiest), runs=RUNS, rows=ROWS, seed=7)

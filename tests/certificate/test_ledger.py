@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 
@@ -20,6 +20,7 @@ from pacbandits.certificate.rows import room_above
 from pacbandits.errors import InputError
 from pacbandits.records import Contexts, Log
 from tests.certificate import plain
+from tests.examples import examples
 from tests.instances import seeds
 
 
@@ -30,7 +31,8 @@ def likelihood(log, means, which):
     return log.propensities[rows, log.actions] * np.where(log.rewards == 1, mean, 1 - mean)
 
 
-@settings(max_examples=100)
+@pytest.mark.thorough
+@examples(100)
 @given(seeds, st.booleans())
 def test_scores_are_unbiased_and_wealth_is_made_of_them(seed, zeros):
     """E[X(π)] = V(π) − V(q) for every pair, and no less where an action is never played; row by row as by hand."""
@@ -76,7 +78,7 @@ def one_score(log, predictions, i, x, q, bet, share):
     )
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(seeds)
 def test_wealth_of_any_log_is_that_by_hand(seed):
     """Rounds with gaps, repeats, rewards inside [0, 1], contexts known by id: sums over the rows of each context."""
@@ -95,7 +97,8 @@ def test_wealth_of_any_log_is_that_by_hand(seed):
     assert np.array_equal(ledger.contexts.ids, np.unique(log.contexts.ids))
 
 
-@settings(max_examples=150)
+@pytest.mark.thorough
+@examples(150)
 @given(
     seeds,
     st.sampled_from([1e-2, 1e-6, 1e-9, 1e-18, 1e-30]),
@@ -120,7 +123,7 @@ def test_no_row_can_ruin_an_expert(seed, least, scale, share, epsilon):
         assert np.exp(wealth).min() >= 1 - max(share, stakes[0]) + stakes[0] * epsilon - 1e-6
 
 
-@settings(max_examples=25)
+@examples(25)
 @given(seeds, st.booleans())
 def test_wealth_does_not_grow_under_the_hypothesis(seed, zeros):
     """E[Π factors] ≤ 1 when V(π) ≥ V(q) + ε, over every course of three rows whose propensities, predictions and bets
@@ -169,6 +172,7 @@ def test_wealth_does_not_grow_under_the_hypothesis(seed, zeros):
             assert expected == pytest.approx(1, abs=1e-9)
 
 
+@pytest.mark.first(22)
 @pytest.mark.parametrize("mean", [0.0, 1e-4, 0.02, 0.3, 0.5, 0.9, 0.999, 1.0])
 @pytest.mark.parametrize("stake", [1e-8, 1e-5, 1e-3, 0.05, 0.4, 0.999, 1.0, 1.001, 3.0, 40.0, 1e4, 9e5, 1e8])
 def test_the_centre_maximises_the_growth(mean, stake):
@@ -189,7 +193,7 @@ def test_the_centre_maximises_the_growth(mean, stake):
     assert plain.growth(inside, mean=mean, stake=stake) >= best - 1e-6 * max(1.0, abs(best))
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(seeds)
 def test_wealth_rises_with_epsilon(seed):
     log, predictions = plain.draw_log(seed)
@@ -205,7 +209,7 @@ def test_wealth_rises_with_epsilon(seed):
         assert (high > low).all() or not bets.all()
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(seeds)
 def test_repeats_are_written_out_rows_and_order_does_not_matter(seed):
     log, predictions = plain.draw_log(seed)
@@ -225,7 +229,7 @@ def test_repeats_are_written_out_rows_and_order_does_not_matter(seed):
     np.testing.assert_allclose(one.values(weights), two.values(weights), rtol=1e-10, atol=1e-9)
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(seeds)
 def test_contexts_with_and_without_ids_agree(seed):
     """Without ids every row is a context of its own; a policy's wealth is the same."""
@@ -243,7 +247,7 @@ def test_contexts_with_and_without_ids_agree(seed):
     assert here == pytest.approx(there[np.arange(len(log)), other[which]].sum(), rel=1e-9, abs=1e-9)
 
 
-@settings(max_examples=80)
+@examples(80)
 @given(seeds)
 def test_gaps_and_values_are_their_definition(seed):
     log, predictions = plain.draw_log(seed)
@@ -287,7 +291,7 @@ def expected_gaps(seed, *, same):
     return expected, weights[:, None] * (means[:, [q]] - means)
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(seeds)
 def test_gaps_are_unbiased_with_the_true_mixture_and_one_prediction(seed):
     expected, truth = expected_gaps(seed, same=True)

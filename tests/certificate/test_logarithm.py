@@ -28,6 +28,7 @@ def some_numbers() -> FloatArray:
     return made[made > 0]
 
 
+@pytest.mark.thorough
 def test_logarithms_are_never_too_large_and_hardly_less():
     """The proof has 3.2u + 2u|log x| for what is computed of a number that was not rounded; 4u + 4u|log x| is off."""
     for x in some_numbers():
@@ -44,6 +45,7 @@ def test_sums_that_were_rounded_are_allowed_for():
         assert Decimal(log_below(1.0 + float(b))) <= true
 
 
+@pytest.mark.thorough
 def test_products_of_factors_are_allowed_for():
     """What is taken off a row is more than its factor's rounding; no product of a group leaves the range of doubles."""
     assert MIN_FACTOR**GROUP_ROWS > 2.0**-1000
@@ -72,6 +74,7 @@ def test_the_first_part_of_log_two_is_short():
     assert abs(Decimal(LN2_HIGH) + Decimal(LN2_LOW) - two) < Decimal(2) ** -85
 
 
+@pytest.mark.thorough
 @needs_compiler
 def test_the_logarithm_of_a_card_has_the_same_bits():
     source = (SOURCES / "logarithm.cu").read_text(encoding="utf-8") + (

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import pacbandits as pb
@@ -21,6 +21,7 @@ from tests.certificate import plain
 from tests.certificate.boundary import Game, after_rows, most, play, separate
 from tests.certificate.test_certify import LOGGING, UNEVEN, shuffled
 from tests.certificate.test_validity import make_problem
+from tests.examples import examples
 from tests.instances import seeds
 
 EPSILON = 0.25
@@ -56,7 +57,8 @@ def score_by_hand(x, q, *, action, reward, played, bound, f, bet, cap):
     return high - low + (action == x) * (reward - high) / played - (action == q) * (reward - low) / played
 
 
-@settings(max_examples=150)
+@pytest.mark.thorough
+@examples(150)
 @given(seeds)
 def test_scores_are_unbiased_and_bounded_whatever_the_other_propensities_were(seed):
     """Over all actions and rewards: E[X] = V(π) − V(q), no less where an action is never played; X ≤ 1 + M."""
@@ -124,7 +126,8 @@ def test_a_control_variate_that_knew_the_played_propensity_would_be_biased():
     assert len(which) == 4
 
 
-@settings(max_examples=60)
+@pytest.mark.thorough
+@examples(60)
 @given(seeds, st.booleans())
 def test_verify_agrees_and_knowing_all_is_the_special_case(seed, ids):
     """With the true propensities for bounds a log gives the same wealth as the full log; and its certificate holds."""
@@ -157,6 +160,7 @@ def uneven():
     return make_problem(UNEVEN.means, table=[[0, 0], [0, 1], [1, 1], [2, 2]])
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", LOGGING)
 def test_what_is_certified_holds_whoever_collected_the_log(name):
     """Of the policy that is chosen, and of each that is further from the best than ε if it had been looked at."""
@@ -173,6 +177,7 @@ def test_what_is_certified_holds_whoever_collected_the_log(name):
     assert bad <= most(runs, delta)
 
 
+@pytest.mark.thorough
 def test_a_false_least_propensity_can_make_wrong_certificates():
     """The good action was never played, but declared to have been: an assumption that matters, so it is printed."""
     problem = uneven()
@@ -209,6 +214,7 @@ def test_the_more_is_declared_the_more_is_proven():
     assert values[0] > 0
 
 
+@pytest.mark.thorough
 def test_the_certificate_says_what_was_declared_and_verify_looks():
     problem, full = uniform_log(samples=2000)
     log = forget(full, 0.25)

@@ -10,6 +10,7 @@ from tests.certificate.test_leaders import TREES
 ASKED = (0.3, 0.02)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("spec", "samples"),
     [(TREES, 1_500), ("random:policies=60,contexts=10,seed=4", 400), ("two-of-many:actions=6,policies=40", 900)],

@@ -44,6 +44,7 @@ def made_log(*, rows: int = ROWS, adaptive: bool = False) -> pb.Log:
     return replace(made, action_names=ACTIONS)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("spec", KEPT)
 def test_what_is_certified_keeps_to_it_and_can_be_verified(spec: str, tmp_path) -> None:
     log = made_log()
@@ -63,6 +64,7 @@ def test_what_is_certified_keeps_to_it_and_can_be_verified(spec: str, tmp_path) 
     assert not check_expected(verdict, proof, log, "trees:depth=1,bins=8").good
 
 
+@pytest.mark.thorough
 def test_a_policy_beyond_the_budget_is_refused() -> None:
     log, spec = made_log(), next(iter(KEPT))
     learnt = pb.learn_class(spec, log)
@@ -72,6 +74,7 @@ def test_a_policy_beyond_the_budget_is_refused() -> None:
     assert pb.verify(dear, log, learnt.policies).faults == ("the certified policy is not one of the class",)
 
 
+@pytest.mark.thorough
 def test_a_budget_cannot_be_raised_afterwards(tmp_path) -> None:
     log, spec = made_log(), next(iter(KEPT))
     learnt = pb.learn_class(spec, log)
@@ -90,6 +93,7 @@ def test_a_budget_cannot_be_raised_afterwards(tmp_path) -> None:
         pb.load_certificate(tmp_path / "proof.json")
 
 
+@pytest.mark.thorough
 def test_of_a_log_without_order_the_first_rows_teach_and_do_not_bet() -> None:
     log, spec = made_log(adaptive=True), next(iter(KEPT))
     learnt = pb.learn_class(spec, log)
@@ -120,6 +124,7 @@ def test_restrictions_are_options_of_the_spec() -> None:
         pb.certify(log, pb.learn_class("trees:depth=1", log), restrictions=kept)
 
 
+@pytest.mark.thorough
 def test_a_short_log_settles_after_the_rows_that_taught() -> None:
     log = made_log(rows=1_400)
     learnt = pb.learn_class("trees:depth=2,bins=8,leaf=0.05", log)
@@ -209,6 +214,7 @@ def table(tmp_path_factory: pytest.TempPathFactory):
 READ = ("--action", "variant", "--reward", "converted", "--split", "uniform", "--policies", "trees:depth=1,bins=8")
 
 
+@pytest.mark.thorough
 def test_the_command_takes_restrictions_and_tells_what_the_policy_costs(command, table, tmp_path) -> None:
     asked = ("--max-treated", "0.3", "--control", "none", "--never", "call: age <= 42", "--epsilon", "0.9")
     proof = tmp_path / "proof.json"
@@ -235,6 +241,7 @@ WRONG = (
 )
 
 
+@pytest.mark.first(2)
 @pytest.mark.parametrize(("given", "words"), WRONG)
 def test_the_command_says_what_is_wrong(command, table, given: tuple[str, ...], words: str) -> None:
     code, _, err = command("certify", table, *READ, *given)

@@ -100,6 +100,7 @@ def test_leaders_that_saw_their_own_block_are_found_out(case):
     assert "is not the policy that the rows before it favour" in found.faults[0]
 
 
+@pytest.mark.thorough
 def test_an_antedated_leader_is_found_out(case):
     """The last one, as if it had led from the beginning."""
     policies, log, made = case
@@ -137,6 +138,7 @@ def test_leaders_stay_until_there_is_enough_to_choose_again_by(case):
     assert f"the leader of round {number + 1} is not" in pb.verify(forged, finer, policies).faults[0]
 
 
+@pytest.mark.thorough
 def test_a_tie_is_taken_on_trust_and_said():
     """Where the rows before cannot tell two policies apart, the choice may have been made with hindsight."""
     problem = pb.load_problem("trivial:contexts=400,actions=2")
@@ -159,6 +161,7 @@ def test_a_tie_is_taken_on_trust_and_said():
     assert any("a tie between policies was broken" in words and words.endswith("round 2") for words in found.trusted)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("options", "words"),
     [
@@ -172,6 +175,7 @@ def test_stakes_and_models_of_ones_own_are_found_out(case, options, words):
     assert words in pb.verify(forge(case, made.leaders, **options), log, policies).faults
 
 
+@pytest.mark.thorough
 def test_a_model_of_ones_own_is_said_to_be_one(case):
     policies, log, _ = case
     made = pb.certify(log, policies, epsilon=EPSILON, delta=DELTA, model=CellMeans())
@@ -186,6 +190,7 @@ def test_a_model_of_ones_own_is_said_to_be_one(case):
     assert not pb.verify(silent, log, policies).good
 
 
+@pytest.mark.thorough
 def test_what_a_trial_chose_is_taken_on_trust_and_said(command, tmp_path):
     proof, log = tmp_path / "proof.json", tmp_path / "log.parquet"
     spec = "trees:contexts=80,features=3,bins=4,actions=3,competitive=2"

@@ -6,7 +6,7 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pacbandits.certificate.search import least_again, least_wealth, mean_wealth, sum_all, sum_one, sum_two
@@ -16,6 +16,7 @@ from pacbandits.policies.counting import counting
 from pacbandits.policies.finite import Finite
 from pacbandits.policies.trivial import Trivial
 from pacbandits.records import Contexts
+from tests.examples import examples
 from tests.instances import make_instance, seeds
 from tests.policies.brute import all_actions, values
 
@@ -89,7 +90,7 @@ def check_both(policies, contexts, table, scores, rng):
     return least
 
 
-@settings(max_examples=80)
+@examples(80)
 @given(seeds, st.integers(1, 5))
 def test_a_listed_class_is_looked_through(seed, experts):
     instance = make_instance(seed)
@@ -109,7 +110,7 @@ def test_a_listed_class_is_looked_through(seed, experts):
     assert part.value == pytest.approx(wanted, abs=1e-9)
 
 
-@settings(max_examples=80)
+@examples(80)
 @given(seeds, st.integers(1, 5))
 def test_with_a_frontier_the_best_pair_is_exact(seed, experts):
     instance = make_instance(seed)
@@ -131,7 +132,8 @@ def test_with_a_frontier_the_best_pair_is_exact(seed, experts):
     assert least.value == pytest.approx(wanted, abs=1e-8)
 
 
-@settings(max_examples=80)
+@pytest.mark.thorough
+@examples(80)
 @given(seeds, st.integers(1, 4))
 def test_with_argmax_alone_a_combination_is_a_lower_bound(seed, experts):
     instance = make_instance(seed)
@@ -153,7 +155,7 @@ def test_with_argmax_alone_a_combination_is_a_lower_bound(seed, experts):
         assert least.value >= max(grid) - slope / 2**8 - 1e-8
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(seeds, st.integers(1, 4), st.integers(1, 4))
 def test_trivial_classes(seed, n, experts):
     rng = np.random.default_rng(seed)
@@ -170,7 +172,7 @@ def test_trivial_classes(seed, n, experts):
     assert mean_wealth(sums, [0, 0], count=2, share=None) == pytest.approx(exact, abs=1e-8)
 
 
-@settings(max_examples=50)
+@examples(50)
 @given(seeds, st.integers(0, 2), st.integers(1, 3))
 def test_tree_classes(seed, depth, experts):
     rng = np.random.default_rng(seed)

@@ -75,6 +75,7 @@ WAYS = {
 }
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("way", WAYS)
 def test_one_visit_each_is_the_same_certificate(way):
     told, how = WAYS[way]
@@ -173,6 +174,7 @@ def test_values_do_not_go_by_how_late_in_a_block_somebody_came():
     assert not any(check.alarm for check in look(log))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("how", [{}, {"ordered": True}], ids=["shuffled", "in-order"])
 def test_a_certificate_is_verified_and_none_of_its_units_can_be_changed(how):
     log = shoppers(900, 7)
@@ -229,6 +231,7 @@ def wealth(log: pb.Log, *, epsilon: float, stakes: tuple[float, ...]) -> float:
     return float(ledger.log_wealth(against, bets=np.array(stakes), share=0.9, epsilon=epsilon)[0, 0])
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("sticky", [False, True])
 def test_no_expert_grows_rich_by_people_who_come_back(sticky):
     """At the boundary, a gap of ε itself: wealth of people is 1 on average at most, that of rows is not."""
@@ -263,6 +266,7 @@ def adaptive(people: int, each: int, seed: int, *, gap: float) -> pb.Log:
     return plain_log(actions, (actions == likes[units]).astype(float), units, np.column_stack([1 - chances, chances]))
 
 
+@pytest.mark.thorough
 def test_no_expert_grows_rich_where_propensities_and_stakes_learn():
     """In order, with people who come back, and a stake in the next block that goes by what came before."""
     runs, gap, found = 60, 0.2, []
@@ -311,6 +315,7 @@ def covered(log: pb.Log, truth: float) -> bool:
     return worth.value.low <= truth <= worth.value.high
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("runs", [12, pytest.param(200, marks=pytest.mark.slow)])
 def test_intervals_of_values_cover(runs):
     people, rows = 0, 0
@@ -331,6 +336,7 @@ def test_intervals_of_people_shrink_with_people():
     assert widths[2] < 0.5 * widths[0]
 
 
+@pytest.mark.thorough
 def test_people_who_come_back_are_no_cause_of_alarms():
     """Each is always given the same, and likes it or not: to one who counts rows, both look like a change."""
     logs = [visits(150, 20, seed, sticky=True) for seed in range(8)]

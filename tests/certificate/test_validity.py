@@ -174,6 +174,7 @@ def check_lotteries(*, runs, delta):
         assert made.threshold == pytest.approx(-np.log(delta))
 
 
+@pytest.mark.thorough
 def test_lotteries_err_no_more_often_than_delta_says():
     """With moves that are not paid for, or more wealth to begin with, they would err more often."""
     check_lotteries(runs=1500, delta=0.4)
@@ -261,6 +262,7 @@ def count(name, kind, delta, *, runs, epsilon=EPSILON, **options):
 SLOW_TOO = ((), (pytest.mark.slow,))
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("name", [pytest.param(name, marks=SLOW_TOO[name == "every-map"]) for name in PROBLEMS])
 @pytest.mark.parametrize("kind", [pytest.param(Uniform, marks=pytest.mark.slow), Coda])
 def test_trials_do_not_err(kind, name):

@@ -70,6 +70,7 @@ def test_a_lottery_lies_between_its_policies():
     assert mixed == pytest.approx(np.mean(ends))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("single", [False, True])
 def test_the_worth_of_a_certified_policy_holds_its_true_value(single):
     log, trees = draw(6_000, 11), Trees.learn(draw(300, 1).contexts, n_actions=3, depth=1)
@@ -114,12 +115,14 @@ STAKE = 0.2
 SETTINGS = [(1.0, 0.5, 0.5), (-1.0, 0.5, 0.5), (1.0, 0.03, 0.9), (-1.0, 0.03, 0.1)]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("sign", "split", "mean"), SETTINGS)
 def test_bounds_hold_at_all_times_together(sign, split, mean):
     """At most α of all runs ever cross the truth, where rewards are even and where one row in thirty does most harm."""
     assert crossings(80, sign=sign, split=split, mean=mean, alpha=0.2) <= 25  # more: probability 0.01 at 0.2 itself
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("sign", "split", "mean"), SETTINGS[:2])
 def test_bounds_are_not_idle(sign, split, mean):
     """They come near to what Ville allows: an α of 0.6 is crossed by a quarter of all runs and more."""

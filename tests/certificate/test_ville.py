@@ -105,6 +105,7 @@ def paths_of(name, *, runs):
     return wealth_of(game, play(game, runs=runs, rows=ROWS, seed=7))
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("name", GAMES)
 def test_no_expert_grows_rich_whoever_keeps_the_log(name):
     for paths in paths_of(name, runs=RUNS):
@@ -164,6 +165,7 @@ def stacked_blocks(*, runs, rows, seed):
     return replace(log, rounds=np.tile(in_blocks(log.take(np.arange(rows))).rounds, runs))
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("model", [CellMeans(strength=1.0), Spiteful()], ids=["cells", "spiteful"])
 def test_no_expert_of_certify_grows_rich_by_models_of_earlier_blocks(model):
     """The model of each block as `certify` fits it, by the blocks before."""

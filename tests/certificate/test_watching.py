@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from scipy.optimize import minimize_scalar
 
 import pacbandits as pb
@@ -22,6 +22,7 @@ from pacbandits.certificate.watching.wealth import bettors, least_log_wealth, lo
 from pacbandits.compiled import using_cores
 from pacbandits.errors import InputError
 from pacbandits.records import Contexts, Log
+from tests.examples import examples
 from tests.instances import seeds
 
 NEEDED = math.log(2 / FALSE_ALARM_RATE)
@@ -176,6 +177,7 @@ SIMULATED = [
 ]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("problem", "algorithm", "epsilon"), SIMULATED)
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 13))])
 def test_simulated_logs_raise_no_alarm_though_their_rows_are_sorted(problem, algorithm, epsilon, seed):
@@ -200,7 +202,7 @@ def test_an_alarm_stays_though_the_evidence_fades():
         assert not look_for_drift(steady, needed=NEEDED).alarm
 
 
-@settings(max_examples=5)
+@examples(5)
 @given(seeds)
 def test_the_least_wealth_is_that_of_the_mean_that_is_refuted_least(seed):
     """As another minimiser finds it, at most a hundredth of a nat higher; and never below what is reported."""

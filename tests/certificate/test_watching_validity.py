@@ -117,6 +117,7 @@ def wealth_at_the_truth(log, batches, truth):
     return out, means
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("rule", "truth", "bound", "rows"),
     [
@@ -149,6 +150,7 @@ def test_bets_against_the_true_mean_are_fair_whoever_plays(rule, truth, bound, r
     np.testing.assert_allclose(worth, staked, rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("rule", "bound", "rows"),
     [
@@ -209,6 +211,7 @@ def draw_logs(rule, truth, *, runs, rows, seed):
         yield Log.of(people, actions=actions[i], rewards=rewards[i], propensities=propensities[i])
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("rule", "truth", "runs", "rows"),
     [

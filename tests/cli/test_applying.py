@@ -66,6 +66,7 @@ def read(path):
         return list(csv.reader(file))
 
 
+@pytest.mark.thorough
 def test_counts_by_action(run, save, people, named):
     code, out, err = run("apply", save(TREE), people)
     assert (code, err) == (0, "")
@@ -80,6 +81,7 @@ def test_counts_by_action(run, save, people, named):
     assert "1 action for none of them" in run("apply", save(TreePolicy(0, 2)), people)[1]
 
 
+@pytest.mark.thorough
 def test_a_csv_comes_back_as_it_was_with_the_actions(run, save, people, tmp_path, named):
     out = tmp_path / "actions.csv"
     code, said, err = run("apply", save(TREE), people, "--out", out)
@@ -117,6 +119,7 @@ def test_a_parquet_table_may_hold_anything_that_is_not_asked_about(run, save, tm
     assert "has no form in text; let the name of the file end in .parquet" in err
 
 
+@pytest.mark.thorough
 def test_a_lottery_draws_by_its_seed_and_tells_the_propensity(run, save, tmp_path):
     rng = np.random.default_rng(0)
     ages, codes = rng.integers(20, 60, size=4000), rng.integers(2, size=4000)
@@ -140,6 +143,7 @@ def test_a_lottery_draws_by_its_seed_and_tells_the_propensity(run, save, tmp_pat
     assert [row[2] for row in other[1:]] != [row[2] for row in after[1:]]
 
 
+@pytest.mark.thorough
 def test_every_kind_of_policy_acts_as_it_does_in_python(run, save, tmp_path):
     rng = np.random.default_rng(1)
     contexts = pb.Contexts.of(
@@ -162,6 +166,7 @@ def test_every_kind_of_policy_acts_as_it_does_in_python(run, save, tmp_path):
         assert pq.read_table(out).column("action").to_pylist() == policy(contexts).tolist()
 
 
+@pytest.mark.thorough
 def test_exports_need_no_table(run, save, people, tmp_path, named):
     proof = save(TREE)
     files = {name: tmp_path / f"policy.{name}" for name in ("sql", "python", "rules")}
@@ -180,6 +185,7 @@ def test_exports_need_no_table(run, save, people, tmp_path, named):
     assert run("apply", proof, people, "--json", "--sql", files["sql"])[0] == 0
 
 
+@pytest.mark.thorough
 def test_exports_of_a_lottery(run, save):
     proof = save(LOTTERY)
     code, out, err = run("apply", proof, "--sql", "-")
@@ -192,6 +198,7 @@ def test_exports_of_a_lottery(run, save):
     assert [one["below"] for one in json.loads(run("apply", proof, "--rules", "-")[1])["lottery"]] == [0.25, 1.0]
 
 
+@pytest.mark.thorough
 def test_names_that_a_screen_cannot_show(run, save, tmp_path):
     policy = TreePolicy(Branch(Is("device\x1b[2J", "a\\"), 0, 1), 2)
     code, out, err = run("apply", save(policy), "--sql", "-")
@@ -206,6 +213,7 @@ def test_names_that_a_screen_cannot_show(run, save, tmp_path):
         assert out.replace("\n", "").isprintable()
 
 
+@pytest.mark.first(2)
 @pytest.mark.parametrize(
     ("text", "words"),
     [
@@ -234,6 +242,7 @@ def test_a_bad_table_is_one_line(run, save, tmp_path, text, words):
     assert not (tmp_path / "out.csv").exists()
 
 
+@pytest.mark.thorough
 def test_bad_options_are_one_line(run, save, people, tmp_path):
     proof = save(TREE)
     (tmp_path / "types.parquet").write_bytes(b"")
@@ -277,6 +286,7 @@ def test_what_is_not_proven_is_said(run, tmp_path, people):
     assert err.startswith("note: the certificate proves")
 
 
+@pytest.mark.thorough
 def test_compressed_tables_and_marks_before_them_are_read(run, save, people, tmp_path):
     (tmp_path / "people.csv.gz").write_bytes(gzip.compress(b"\xef\xbb\xbf" + PEOPLE.encode()))
     (tmp_path / "marked.csv").write_bytes(b"\xef\xbb\xbf" + PEOPLE.replace("\n0", "\r\n0").encode())

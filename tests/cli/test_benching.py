@@ -51,6 +51,7 @@ def test_what_there_is_to_play(run):
     assert json.loads(run("bench", "tiny", "--list", "--json")[1])["tiny"]["seeds"] == 2
 
 
+@pytest.mark.thorough
 def test_runs_that_fail_have_a_code_of_their_own(run, tmp_path, monkeypatch):
     def broken(*_):
         raise ZeroDivisionError("in the middle of it")
@@ -77,6 +78,7 @@ def test_an_interruption_says_how_to_go_on(run, tmp_path, monkeypatch):
     assert "Go on by the same command, without --fresh" in err
 
 
+@pytest.mark.first(2)
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

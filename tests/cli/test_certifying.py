@@ -15,6 +15,7 @@ from pacbandits.records import Log
 from tests.cli.cases import SMALL
 
 
+@pytest.mark.thorough
 def test_a_run_its_certificate_and_who_checks_it(run, tmp_path):
     """Run, verify; certify the same log, verify; and what is altered is refused."""
     proof, log = tmp_path / "proof.json", tmp_path / "log.parquet"
@@ -61,6 +62,7 @@ def test_a_run_its_certificate_and_who_checks_it(run, tmp_path):
     assert "its digest differs" in out
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize(
     ("name", "text", "words"),
     [
@@ -79,6 +81,7 @@ def test_a_bad_certificate_is_one_line(run, tmp_path, name, text, words):
     assert "no file" in err
 
 
+@pytest.mark.thorough
 def test_an_approximate_certificate_is_labelled_and_cannot_be_verified(run, tmp_path):
     spec = "trees:contexts=80,features=3,bins=4,actions=3,competitive=2"
     log, about = tmp_path / "log.parquet", tmp_path / "about.json"
@@ -135,6 +138,7 @@ def test_a_csv_is_certified_and_verified_as_it_was_read(run, clicks, tmp_path):
     assert run("verify", proof, clicks, *READING)[0] == 0
 
 
+@pytest.mark.thorough
 def test_contexts_of_before_may_have_more_labels_than_the_log(run, clicks, tmp_path):
     """Labels are known by their words and features by their names, whatever codes and order they have in a file."""
     before, proof = tmp_path / "before.csv", tmp_path / "proof.json"
@@ -148,6 +152,7 @@ def test_contexts_of_before_may_have_more_labels_than_the_log(run, clicks, tmp_p
     assert run("verify", proof, clicks)[0] == 0
 
 
+@pytest.mark.thorough
 def test_lines_of_vowpal_wabbit_and_feedback_of_open_bandit(run, tmp_path):
     rng = np.random.default_rng(1)
     lines = []
@@ -194,6 +199,7 @@ def test_lines_of_vowpal_wabbit_and_feedback_of_open_bandit(run, tmp_path):
     assert json.loads(out)["samples"] == 600
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize(
     ("options", "words"),
     [
@@ -221,6 +227,7 @@ def test_certify_refuses_a_bad_place_before_it_reads(run, tmp_path):
     assert "does not exist; make it first" in err
 
 
+@pytest.mark.thorough
 def test_an_uncertified_certificate_is_genuine_and_not_good(run, clicks, tmp_path):
     proof = tmp_path / "proof.json"
     for epsilon, code, opening in ((0.3, 0, "good: except"), (0.01, 3, "genuine: not certified at 0.01")):
@@ -252,6 +259,7 @@ def test_a_log_that_lost_a_row_is_not_the_one_that_was_certified(run, tmp_path):
     assert len(Log.read(less)) == len(Log.read(log)) - 1
 
 
+@pytest.mark.thorough
 def test_an_approximate_certificate_says_what_it_does_before_the_first_draw(run, clicks, monkeypatch):
     told = []
     monkeypatch.setattr("rich.status.Status.update", lambda _, words: told.append(words))

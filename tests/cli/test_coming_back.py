@@ -33,6 +33,7 @@ def shop(tmp_path_factory):
     return path
 
 
+@pytest.mark.thorough
 def test_from_visits_to_a_report(run, shop, tmp_path):
     proof, page = tmp_path / "proof.json", tmp_path / "report.md"
     asked = (*ASKED, "--unit", "user_id", "--without", "hour")
@@ -64,6 +65,7 @@ def test_from_visits_to_a_report(run, shop, tmp_path):
     assert "by the log its rows are of no people" in out
 
 
+@pytest.mark.thorough
 def test_without_the_unit_it_is_said(run, shop, tmp_path):
     page = tmp_path / "report.md"
     code, out, _ = run("certify", shop, *ASKED, "--without", "hour,user_id", "--report", page, "--json")
@@ -75,6 +77,7 @@ def test_without_the_unit_it_is_said(run, shop, tmp_path):
     assert got["units"] is None
 
 
+@pytest.mark.thorough
 def test_in_order(run, shop, tmp_path):
     asked = (*ASKED, "--time", "hour", "--unit", "user_id")
     got = json.loads(run("certify", shop, *asked, "--json")[1])
@@ -102,6 +105,7 @@ def test_a_data_frame_and_ids_too_large_for_floats(shop):
     assert made.units == PEOPLE
 
 
+@pytest.mark.first(2)
 @pytest.mark.parametrize(
     ("options", "words"),
     [

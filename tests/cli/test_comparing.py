@@ -13,6 +13,7 @@ from pacbandits.report import Comparison
 from tests.cli.cases import RUN_KEYS, SMALL, TRIAL
 
 
+@pytest.mark.thorough
 def test_a_run_against_another_in_json(run):
     code, out, err = run(*TRIAL, "--against", "uniform", "--json")
     assert code == 0, err
@@ -42,6 +43,7 @@ def test_a_run_against_another_in_a_table_with_a_picture(run, tmp_path):
     assert run("verify", proof, log)[0] == 0
 
 
+@pytest.mark.thorough
 def test_a_rival_that_certifies_nothing_is_left_out_of_the_picture(run, tmp_path):
     figure = tmp_path / "trial.svg"
     code, out, err = run("run", SMALL, "--epsilon", 0.3, "--against", "rage", "--figure", figure)
@@ -65,6 +67,7 @@ def test_a_rival_gets_the_options_it_has_a_use_for(run):
     assert (got["run"]["stopped"], got["against"]["stopped"], got["times_fewer"]) == ("done", "budget", None)
 
 
+@pytest.mark.thorough
 def test_yardsticks_that_take_too_long_are_left_out():
     problem, told = load_problem(TRIAL[1]), []
     options = {"epsilon": 0.1, "delta": 0.05, "tell": told.append}
@@ -94,6 +97,7 @@ def test_an_interrupted_run_needs_no_rival(run, monkeypatch):
     assert "interrupted" in got["yardsticks"]["notes"]["union_price"]
 
 
+@pytest.mark.first(2)
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

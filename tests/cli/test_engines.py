@@ -14,6 +14,7 @@ from tests.cli.cases import SMALL
 PLAN = ("plan", "nowhere.csv", "--actions", 2, "--baseline", 0.3, "--epsilon", 0.1)
 
 
+@pytest.mark.first(2)
 @pytest.mark.parametrize("asked", [PLAN, ("run", "nowhere", "--repeat", 2)])
 @pytest.mark.parametrize(
     ("options", "words"),

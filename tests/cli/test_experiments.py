@@ -97,6 +97,7 @@ def test_from_a_file_to_a_certified_policy(run, at):
     assert run("verify", "proof.json", "record.parquet")[0] == 0
 
 
+@pytest.mark.thorough
 def test_an_experiment_is_steered(run, at):
     run("experiment", "create", "checkout.toml")
     assert run("experiment", "pause", "checkout", "--reason", "down")[0] == 0
@@ -116,6 +117,7 @@ def test_an_experiment_is_steered(run, at):
     assert [one["kind"] for one in json.loads(out)["events"]].count("withdrawn") == 1
 
 
+@pytest.mark.first(2)
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -144,6 +146,7 @@ def test_what_is_wrong_is_one_line(run, created, monkeypatch, arguments, words):
     assert any(one in err for one in words.split("|"))
 
 
+@pytest.mark.thorough
 def test_people_come_to_a_service_that_runs(run, at):
     run("experiment", "create", "checkout.toml")
     app = create_app("pacbandits.db", admin_key=ADMIN, journal=Journal(io.StringIO()))

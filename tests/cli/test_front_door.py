@@ -125,6 +125,7 @@ def test_a_date_that_moves_on_is_a_feature_and_no_drift(test_csv):
     assert look(replace(log, dates=()))[0].alarm
 
 
+@pytest.mark.thorough
 def test_distances_are_in_the_units_of_rewards(run, test_csv):
     options = ("--action", "variant", "--reward", "revenue", "--split", "uniform", "--reward-range", 0, 40, "--json")
     in_euros = json.loads(run("certify", test_csv, *options)[1])
@@ -139,12 +140,14 @@ def test_distances_are_in_the_units_of_rewards(run, test_csv):
     assert "as in --reward-range 0 40" in err
 
 
+@pytest.mark.thorough
 def test_rows_in_the_order_of_a_column(run, test_csv):
     got = json.loads(run("certify", test_csv, *ASKED, "--time", "shown_at", "--json")[1])
     assert (got["ordered"], got["shuffled"]) == (True, False)
     assert any("stand in the order in which they occurred" in words for words in got["assumptions"])
 
 
+@pytest.mark.thorough
 def test_a_policy_of_anybodys(run, test_csv, tmp_path):
     lines = test_csv.read_text().splitlines()
     theirs = [
@@ -164,6 +167,7 @@ def test_a_policy_of_anybodys(run, test_csv, tmp_path):
     assert "column 'country' says 'DE', which is no action" in err
 
 
+@pytest.mark.first(2)
 @pytest.mark.parametrize(
     ("options", "words"),
     [
@@ -203,6 +207,7 @@ def changed(test_csv, tmp_path_factory):
     return change
 
 
+@pytest.mark.thorough
 def test_a_label_that_comes_once_is_one_more_label(run, changed, tmp_path):
     """Also one that the rows from which the reward model is cut have not shown."""
     path, proof = changed(",DE,", ",Zed,"), tmp_path / "proof.json"
@@ -212,6 +217,7 @@ def test_a_label_that_comes_once_is_one_more_label(run, changed, tmp_path):
     assert "the log: read with --action variant --reward converted --split uniform" in run("verify", proof, path)[1]
 
 
+@pytest.mark.thorough
 def test_actions_of_other_names_are_not_taken_for_the_policys(run, test_csv, changed, tmp_path):
     proof = tmp_path / "proof.json"
     assert run("certify", test_csv, *ASKED, "--certificate", proof)[0] == 0
@@ -223,6 +229,7 @@ def test_actions_of_other_names_are_not_taken_for_the_policys(run, test_csv, cha
     assert "the policy decides between discount, plain, story, and the log has discount, letter, plain" in err
 
 
+@pytest.mark.thorough
 def test_the_answer_comes_first_and_what_is_proven_does_not_depend_on_what_was_asked(run, test_csv):
     out = run("certify", test_csv, *ASKED)[1]
     assert out.startswith("Use the rule below")
@@ -233,6 +240,7 @@ def test_the_answer_comes_first_and_what_is_proven_does_not_depend_on_what_was_a
     assert max(found.values()) < 1.15 * min(found.values())
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize(
     ("options", "words"),
     [
@@ -250,6 +258,7 @@ def test_what_cannot_be_meant_is_refused(run, test_csv, options, words):
     assert words in " ".join(err.split())
 
 
+@pytest.mark.thorough
 def test_two_equals_signs_are_one(run, test_csv):
     asked = (*ASKED, "--control", "story", "--json")
     one, two = (run("certify", test_csv, *asked, "--never", f"plain: country {sign} FR")[1] for sign in ("=", "=="))

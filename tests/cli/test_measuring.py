@@ -38,6 +38,7 @@ def test_problem_file(run, problem_file):
     assert got["rho_upper"] == pytest.approx(2 / 0.1**2, rel=1e-6)
 
 
+@pytest.mark.thorough
 def test_trees_with_a_picture(run, tmp_path):
     figure = tmp_path / "design.png"
     spec = "trees:actions=4,features=4,contexts=300,bins=6,seed=3"
@@ -48,6 +49,7 @@ def test_trees_with_a_picture(run, tmp_path):
     assert "needs a search of the class" in out
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize(
     "spec", ["trivial:contexts=4,actions=3", "two-of-many:policies=30,actions=5", "random", "linear"]
 )
@@ -66,6 +68,7 @@ def test_another_class(run):
     assert json.loads(out)["log_size"] == pytest.approx(math.log(9) + 2 * math.log(3))
 
 
+@pytest.mark.thorough
 def test_one_policy_and_ties(run, tmp_path):
     path = tmp_path / "tie.npz"
     np.savez(path, context_weights=[1.0], mean_rewards=[[0.5, 0.5]], policy_actions=[[0], [1]])
@@ -84,6 +87,7 @@ def test_one_policy_and_ties(run, tmp_path):
     assert (tmp_path / "one.png").stat().st_size > 1000
 
 
+@pytest.mark.first(3)
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

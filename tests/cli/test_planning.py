@@ -60,6 +60,7 @@ def flat(words):
     return " ".join(words.split())
 
 
+@pytest.mark.thorough
 def test_a_quick_plan_in_tables_and_as_json(run, customers):
     asked = ("plan", customers, *SMALL, "--traffic", "200/week", "--quick")
     code, out, err = run(*asked)
@@ -88,6 +89,7 @@ def test_a_quick_plan_in_tables_and_as_json(run, customers):
     assert all(flat(one) in words for one in got["findings"])
 
 
+@pytest.mark.thorough
 def test_scenarios_from_a_file_simulated_with_everything_written(run, customers, scenarios, tmp_path, monkeypatch):
     monkeypatch.setattr(pool, "cores", lambda: 1)  # processes of their own are slow to start
     files = {name: tmp_path / f"plan.{name}" for name in ("png", "html", "json")}
@@ -118,6 +120,7 @@ def test_scenarios_from_a_file_simulated_with_everything_written(run, customers,
     assert err == ""
 
 
+@pytest.mark.thorough
 def test_columns_of_people_are_chosen_as_those_of_a_log(run, customers, tmp_path):
     lines = customers.read_text().splitlines()
     rows = [f"{line},u{i:04d}" for i, line in enumerate(lines[1:])]
@@ -181,6 +184,7 @@ SLIPS = [
 ]
 
 
+@pytest.mark.first(2)
 @pytest.mark.parametrize(("options", "words"), SLIPS, ids=[words[:40] for _, words in SLIPS])
 def test_a_slip_gets_a_sentence_and_leaves_nothing(run, customers, tmp_path, monkeypatch, options, words):
     monkeypatch.chdir(tmp_path)
@@ -192,6 +196,7 @@ def test_a_slip_gets_a_sentence_and_leaves_nothing(run, customers, tmp_path, mon
     assert [path.name for path in tmp_path.iterdir()] == ["customers.csv"]
 
 
+@pytest.mark.thorough
 def test_contexts_and_pilots_that_cannot_be(run, tmp_path, pilot):
     alike = tmp_path / "alike.csv"
     alike.write_text("age\n" + "30\n" * 9)
@@ -207,6 +212,7 @@ def test_contexts_and_pilots_that_cannot_be(run, tmp_path, pilot):
     assert "a pilot tells --baseline and --spread itself; leave them out" in flat(err)
 
 
+@pytest.mark.thorough
 def test_the_chance_to_be_done_by_a_date(run, customers, tmp_path):
     asked = ("plan", customers, *SMALL, "--quick", "--by", 3)
     kept = tmp_path / "plan.json"
@@ -221,6 +227,7 @@ def test_the_chance_to_be_done_by_a_date(run, customers, tmp_path):
     assert "--by needs to know who comes when: --traffic" in err
 
 
+@pytest.mark.thorough
 def test_a_trial_is_started_from_a_plan_and_compared_with_it(run, customers, scenarios, tmp_path):
     kept = tmp_path / "plan.json"
     assert run("plan", customers, "--scenarios", scenarios, "--quick", "--out", kept)[0] == 0

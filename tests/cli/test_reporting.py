@@ -22,6 +22,7 @@ def results(tmp_path):
     return folder.path
 
 
+@pytest.mark.thorough
 def test_a_page_beside_the_results_and_the_main_table_on_the_screen(run, results):
     code, out, err = run("report", results)
     assert (code, err) == (0, "")
@@ -31,6 +32,7 @@ def test_a_page_beside_the_results_and_the_main_table_on_the_screen(run, results
     assert "report.html" in out
 
 
+@pytest.mark.thorough
 def test_files_go_where_they_are_asked_for(run, results, tmp_path):
     code, _, _ = run("report", results, "--out", tmp_path / "a.html", "--markdown", tmp_path / "b.md")
     assert code == 0
@@ -49,6 +51,7 @@ def test_all_figures_as_json(run, results):
     assert not (results / "report.html").exists()
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

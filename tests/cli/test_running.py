@@ -9,6 +9,7 @@ import pytest
 from tests.cli.cases import RUN_KEYS, SMALL, TRIAL
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("algorithm", ["rage", "rage-free", "coda-paper"])
 def test_a_run_in_json(run, algorithm):
     arguments = ("run", SMALL, "--algorithm", algorithm, "--epsilon", 0.3, "--delta", 0.1, "--seed", 7, "--json")
@@ -29,6 +30,7 @@ def test_a_run_in_json(run, algorithm):
     assert got == again
 
 
+@pytest.mark.thorough
 def test_a_single_policy_can_be_asked_of_any_algorithm(run):
     """Of coda it is a choice; others have none."""
     trees = ("run", "trees:actions=4,features=3,contexts=200,bins=5", "--epsilon", "0.3", "--json")
@@ -73,6 +75,7 @@ def test_tables_of_runs(run):
     assert "0 in 0 rounds" in out
 
 
+@pytest.mark.thorough
 def test_runs_on_trees_and_files(run, problem_file):
     spec = "trees:contexts=60,features=3,bins=4,actions=3,competitive=2,depth=1"
     code, out, _ = run("run", spec, "--algorithm", "coda-paper", "--epsilon", 0.4, "--offline", 40, "--json")
@@ -107,6 +110,7 @@ def test_a_budget_ends_in_exit_code_3(run):
     assert "0 of 2" in out
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("algorithm", ["rage", "rage-free", "coda-paper"])
 def test_rounds_beyond_all_counting_end_in_words(run, algorithm):
     code, out, err = run("run", SMALL, "--algorithm", algorithm, "--epsilon", 0.3, "--scale", 1e308, "--json")
@@ -161,6 +165,7 @@ def test_scale_voids_the_guarantee(run):
     assert json.loads(out)["guarantee"].startswith("void: sample sizes were multiplied by 0.001")
 
 
+@pytest.mark.thorough
 def test_algorithms_are_listed(run):
     code, out, _ = run("algorithms")
     assert code == 0
@@ -177,6 +182,7 @@ def test_algorithms_are_listed(run):
     assert [name for name, one in got.items() if one["keeps_state"]] == ["coda", "uniform"]
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -227,6 +233,7 @@ def test_a_run_without_a_round_says_that_there_is_nothing_to_write(run, tmp_path
     assert "stopped early (budget)" in out
 
 
+@pytest.mark.first(2)
 @pytest.mark.parametrize(
     ("options", "words"),
     [
@@ -255,6 +262,7 @@ def test_files_that_cannot_be_written_are_refused_before_anything_runs(run, opti
     assert words in err
 
 
+@pytest.mark.thorough
 def test_a_run_that_goes_on_says_so(run, tmp_path):
     options = (*TRIAL, "--state", tmp_path / "trial", "--json")
     code, out, err = run(*options, "--max-samples", 1000)

@@ -67,6 +67,7 @@ def test_json_is_harmless_and_faithful(verify):
     assert "digest differs" in json.loads(out)["faults"][0]
 
 
+@pytest.mark.thorough
 def test_names_of_columns_and_labels_are_harmless(run, tmp_path):
     rng = np.random.default_rng(0)
     path = tmp_path / "log.csv"

@@ -43,6 +43,7 @@ def interrupted_while_importing(package: str) -> tuple[int, list[str]]:
     return child.returncode, [line for line in lines if not line.startswith("import time:")]
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(not SCRIPT.exists(), reason="the command is not installed beside this Python")
 @pytest.mark.parametrize(
     ("arguments", "code", "out", "err"),
@@ -102,6 +103,7 @@ def test_an_interruption_at_any_time_leaves_no_traceback(milliseconds):
     assert err.endswith("pacbandits: interrupted\n") or "stopped early (interrupted)" in " ".join(out.split())
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("interruptible")
 def test_who_ignores_interruptions_goes_on():
     """As under nohup."""
@@ -114,6 +116,7 @@ def test_who_ignores_interruptions_goes_on():
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "arguments",
     [

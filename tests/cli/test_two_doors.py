@@ -103,11 +103,13 @@ RESTRICTING = [
 ARGUMENT = re.compile(r"\b[a-z]+_[a-z_]+\b")
 
 
+@pytest.mark.first(2)
 @pytest.mark.parametrize(("given", "both", "at_the_command", "in_words_of_python"), [(*c, c[-1])[:4] for c in READING])
 def test_both_doors_say_it_in_their_own_words(run, table, given, both, at_the_command, in_words_of_python):
     _check_doors(run, table, given, both, at_the_command, in_words_of_python)
 
 
+@pytest.mark.first(2)
 @pytest.mark.parametrize(("given", "both", "at_the_command", "in_words_of_python"), RESTRICTING)
 def test_restrictions_too(run, table, given, both, at_the_command, in_words_of_python):
     _check_doors(run, table, given, both, at_the_command, in_words_of_python, restricts=True)
@@ -158,6 +160,7 @@ COMMANDS = [
 ]
 
 
+@pytest.mark.first(2)
 @pytest.mark.parametrize(("parts", "words"), COMMANDS)
 def test_what_commands_alone_can_be_asked(run, table, parts, words):
     code, out, err = run(*(str(part).format(table=table) for part in parts))

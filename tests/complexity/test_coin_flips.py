@@ -52,6 +52,7 @@ def test_means_are_moved_by_their_equation(means, strength):
     assert r - down == pytest.approx(m * down * (1 - down), rel=1e-5, abs=1e-7 * max(strength, 1))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("seed", "share"), [(0, 0.0), (1, 0.5)])
 def test_no_design_tells_the_answers_apart_sooner(seed, share):
     """Whatever the design, the nearest alternative is no farther than D: so no design needs fewer than log(1/2.4δ)/D.
@@ -128,6 +129,7 @@ def coin_trial(means, delta, rng, *, runs, most):
     return 2 * (pairs + 1), last.argmax(axis=1) == np.argmax(means)
 
 
+@pytest.mark.thorough
 def test_no_bound_on_coin_flips_exceeds_what_a_correct_algorithm_took():
     """Over seeds, the bound shown is below the mean of a correct algorithm; the paper's, for unit noise, is above."""
     delta, runs, wrong, above = 1e-4, 40, 0, 0

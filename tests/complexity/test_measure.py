@@ -9,7 +9,8 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
+from tests.examples import examples
 
 from instances import Instance, epsilons, make_instance, seeds
 from pacbandits import InputError, Trees, Trivial, load_problem, measure
@@ -17,8 +18,9 @@ from pacbandits.policies.finite import Finite
 from pacbandits.records import Contexts
 
 
+@pytest.mark.thorough
 @given(seed=seeds, epsilon=epsilons)
-@settings(max_examples=25, deadline=None)
+@examples(25)
 def test_numbers_are_consistent(seed, epsilon):
     instance = make_instance(seed)
     m = measure(instance, instance.policies, epsilon=epsilon, delta=0.05)
@@ -128,6 +130,7 @@ def test_trees_agree_with_their_enumeration():
         assert one.rho_uniform == pytest.approx(two.rho_uniform, rel=1e-6)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("seed", range(3))
 def test_depth_two_trees_agree_with_their_enumeration(seed):
     problem = load_problem(f"trees:actions=2,competitive=2,features=2,contexts=40,bins=3,depth=2,seed={seed}")

@@ -6,7 +6,8 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
+from tests.examples import examples
 
 from convex import convex_bracket
 from instances import Instance, epsilons, make_instance, seeds
@@ -38,8 +39,9 @@ def test_hard_instance(m, gap):
     assert solution.upper == pytest.approx(2 * m / gap**2, rel=1e-6)
 
 
+@pytest.mark.thorough
 @given(seed=seeds, epsilon=epsilons)
-@settings(max_examples=25, deadline=None)
+@examples(25)
 def test_agrees_with_a_convex_solver(seed, epsilon):
     instance = make_instance(seed)
     values = instance.values
@@ -58,7 +60,7 @@ def test_agrees_with_a_convex_solver(seed, epsilon):
 
 
 @given(seed=seeds)
-@settings(max_examples=25, deadline=None)
+@examples(25)
 def test_trivial_closed_form_agrees_with_enumeration(seed):
     rng = np.random.default_rng(seed)
     instance = make_instance(seed, n_contexts=int(rng.integers(1, 5)), n_actions=int(rng.integers(2, 4)))
@@ -71,7 +73,7 @@ def test_trivial_closed_form_agrees_with_enumeration(seed):
 
 
 @given(seed=seeds, epsilon=epsilons)
-@settings(max_examples=25, deadline=None)
+@examples(25)
 def test_trivial_class_through_its_oracle_agrees_with_enumeration(seed, epsilon):
     rng = np.random.default_rng(seed)
     instance = make_instance(seed, n_contexts=int(rng.integers(1, 6)), n_actions=int(rng.integers(2, 4)))
@@ -84,8 +86,9 @@ def test_trivial_class_through_its_oracle_agrees_with_enumeration(seed, epsilon)
     assert listed.lower <= oracle.upper * (1 + 1e-9)
 
 
+@pytest.mark.thorough
 @given(seed=seeds, epsilon=epsilons)
-@settings(max_examples=25, deadline=None)
+@examples(25)
 def test_brackets_from_either_oracle_hold_the_enumerated_value(seed, epsilon):
     """Column generation on a class that could have been listed: both pricings must give valid brackets."""
     instance = make_instance(seed)
@@ -110,7 +113,7 @@ def test_brackets_from_either_oracle_hold_the_enumerated_value(seed, epsilon):
 
 
 @given(seed=seeds, epsilon=epsilons)
-@settings(max_examples=25, deadline=None)
+@examples(25)
 def test_uniform_exploration(seed, epsilon):
     """By the definition; and never worse than |A|/2 times the optimum, never better than it."""
     instance = make_instance(seed)
@@ -212,8 +215,9 @@ def test_noiseless_rewards_cost_nothing_when_weighted_by_noise():
     assert rho_of(instance, Trivial(2, 2), epsilon=0.1, noise=np.zeros((2, 2))).upper == 0
 
 
+@pytest.mark.thorough
 @given(seed=seeds)
-@settings(max_examples=25, deadline=None)
+@examples(25)
 def test_designs_of_the_trivial_class_attain_their_upper_end_without_noise_too(seed):
     rng = np.random.default_rng(seed)
     n, a = int(rng.integers(1, 4)), int(rng.integers(2, 5))

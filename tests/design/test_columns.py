@@ -6,7 +6,8 @@ from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
+from tests.examples import examples
 
 from instances import epsilons, make_instance, seeds
 from pacbandits import load_problem
@@ -25,7 +26,7 @@ from pacbandits.policies import Finite, Trivial
 
 
 @given(seed=seeds, epsilon=epsilons)
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_both_pricings_bound_the_worst_ratio(seed, epsilon):
     """Frontier pricing finds the maximum, argmax pricing an upper bound that some policy nearly reaches on the hull."""
     rng = np.random.default_rng(seed)
@@ -58,6 +59,7 @@ def tree_problem(spec, epsilon):
     return problem, gaps, arguments
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("floor", [0.0, 0.02])
 def test_the_design_attains_its_upper_end_over_all_trees(floor):
     """Propensities computed anew from the design's policies, priced anew over the whole class."""
@@ -75,6 +77,7 @@ def test_the_design_attains_its_upper_end_over_all_trees(floor):
     assert again.upper == pytest.approx(solution.upper, rel=1e-6)
 
 
+@pytest.mark.thorough
 def test_argmax_alone_gives_a_wider_but_valid_bracket():
     problem, _, arguments = tree_problem("trees:actions=4,features=3,contexts=200,bins=6,seed=5", 0.05)
     exact = solve_by_pricing(
@@ -95,6 +98,7 @@ def test_argmax_alone_gives_a_wider_but_valid_bracket():
         assert hull.note
 
 
+@pytest.mark.thorough
 def test_a_rounded_frontier_keeps_the_bracket_valid():
     """The trivial class at a resolution far too coarse, against its enumeration."""
     for seed in range(5):

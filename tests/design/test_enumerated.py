@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
+from tests.examples import examples
 
 from convex import convex_bracket
 from instances import make_instance, seeds
@@ -25,8 +26,9 @@ def best_of(instance):
     return instance.policies.policy(int(np.argmax(instance.values)))
 
 
+@pytest.mark.thorough
 @given(seed=seeds)
-@settings(max_examples=40, deadline=None)
+@examples(40)
 def test_bracket_holds_the_convex_optimum(seed):
     rng = np.random.default_rng(seed)
     instance = make_instance(seed)
@@ -63,7 +65,7 @@ def test_bracket_holds_the_convex_optimum(seed):
 
 
 @given(seed=seeds)
-@settings(max_examples=15, deadline=None)
+@examples(15)
 def test_bracket_holds_on_badly_scaled_instances(seed):
     """Urgencies over eight orders of magnitude, skewed weights, policies that coincide."""
     rng = np.random.default_rng(seed)
@@ -86,7 +88,7 @@ def test_bracket_holds_on_badly_scaled_instances(seed):
 
 
 @given(seed=seeds)
-@settings(max_examples=40, deadline=None)
+@examples(40)
 def test_the_design_attains_the_upper_end(seed):
     """Propensities computed anew from the sparse weighting give exactly the ratio that was promised."""
     instance = make_instance(seed)
@@ -111,7 +113,7 @@ def test_the_design_attains_the_upper_end(seed):
 
 
 @given(seed=seeds)
-@settings(max_examples=40, deadline=None)
+@examples(40)
 def test_weak_duality_and_the_closed_form(seed):
     """G(κ) is the minimum over designs of Σ κ V: no random design does better, and its own design attains it."""
     rng = np.random.default_rng(seed)
@@ -188,6 +190,7 @@ def test_bad_task_gets_a_sentence(change, message):
         solve_enumerated(DesignTask(policies, Contexts.finite(2), **arguments))
 
 
+@pytest.mark.first(2)
 @pytest.mark.parametrize(("seed", "tolerance"), [(2346, 1e-6), (2718, 1e-6), (2824, 1e-5)])
 def test_near_copies_do_not_stall_the_last_digits(seed, tolerance):
     """Policies told apart on contexts of tiny weight; without transfers these stop at 1.2e-4, 2.2e-4 and 1.1e-5."""

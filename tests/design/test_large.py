@@ -68,6 +68,7 @@ def in_memory(task, contexts, *, reference):
     )
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("depth", [0, 1, 2])
 @pytest.mark.parametrize(("noisy", "floor"), [(False, 0.0), (True, 0.02)])
 def test_the_bracket_holds_on_all_contexts_and_the_design_attains_it(depth, noisy, floor):
@@ -96,6 +97,7 @@ def test_the_bracket_holds_on_all_contexts_and_the_design_attains_it(depth, nois
     assert found.upper <= 1.06 * exact.upper
 
 
+@pytest.mark.thorough
 def test_the_lower_end_is_what_the_weights_of_a_design_prove():
     contexts = people(3_000)
     task = LargeTask(trees_for(contexts), ContextsSource(contexts), means=Means(2, 4), scale=Clipped(EPSILON))
@@ -109,6 +111,7 @@ def test_the_lower_end_is_what_the_weights_of_a_design_prove():
     assert found.lower <= value
 
 
+@pytest.mark.thorough
 def test_the_reference_is_the_best_policy_on_all_contexts_unless_one_is_given():
     contexts = people(4_000)
     policies, means = trees_for(contexts), Means(3, 4)
@@ -132,6 +135,7 @@ class Uneven(ContextsSource):
         return [range(number, number + 1) for number in reversed(range(count_blocks(self.n_rows)))]
 
 
+@pytest.mark.thorough
 def test_few_passes_do_and_every_way_of_adding_up_gives_the_same_bits():
     contexts = people(140_000, features=2)
     policies, means = trees_for(contexts, n_actions=3, bins=8), Means(4, 3)
@@ -149,6 +153,7 @@ def test_few_passes_do_and_every_way_of_adding_up_gives_the_same_bits():
     assert np.array_equal(one.design.weights, two.design.weights)
 
 
+@pytest.mark.thorough
 def test_files_give_the_same_bits_as_memory(tmp_path):
     contexts = people(10_000, features=2)
     contexts.write(tmp_path / "people.parquet")
@@ -162,6 +167,7 @@ def test_files_give_the_same_bits_as_memory(tmp_path):
     assert here.design.support == there.design.support
 
 
+@pytest.mark.thorough
 def test_correcting_the_sample_narrows_the_bracket_that_it_left():
     contexts = people(30_000)
     task = LargeTask(trees_for(contexts), ContextsSource(contexts), means=Means(5, 4), scale=Clipped(EPSILON))
@@ -256,6 +262,7 @@ def test_nothing_to_learn_is_said():
     assert "nothing to learn" in found.note
 
 
+@pytest.mark.thorough
 def test_a_rounded_frontier_keeps_the_bracket_true():
     """With few points a side the frontier is rounded outward, and lines through sums bound what it overstates."""
     contexts = people(3_000)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.examples import examples
 
 from convex import convex_bracket
 from instances import make_instance, seeds
@@ -34,7 +35,7 @@ def best_of(instance):
 
 
 @given(seed=seeds, floor=st.sampled_from([0.0, 0.3]))
-@settings(max_examples=30)
+@examples(30)
 def test_a_listed_design_is_the_enumerated_one_where_gaps_are_linear(seed, floor):
     instance = make_instance(seed)
     best = best_of(instance)
@@ -62,7 +63,7 @@ def test_a_listed_design_is_the_enumerated_one_where_gaps_are_linear(seed, floor
 
 
 @given(seed=seeds)
-@settings(max_examples=20)
+@examples(20)
 def test_a_listed_design_attains_its_upper_end_and_holds_the_optimum(seed):
     """For accuracies that come from no scores at all."""
     rng = np.random.default_rng(seed)
@@ -129,7 +130,7 @@ def test_the_product_scale():
     slope=st.floats(1e-2, 10),
     lines=st.lists(st.tuples(st.floats(0, 10), st.floats(0.01, 10)), min_size=1, max_size=4),
 )
-@settings(max_examples=100)
+@examples(100)
 def test_the_peaks_of_the_product_scale_bound_an_envelope(epsilon, slope, lines):
     """The least of some lines, one of them level, over ε(ε + aΔ) is largest at 0, at a crossing or at a peak."""
     scale = Product(epsilon, slope)
@@ -145,7 +146,7 @@ def test_the_peaks_of_the_product_scale_bound_an_envelope(epsilon, slope, lines)
 
 
 @given(seed=seeds)
-@settings(max_examples=60)
+@examples(60)
 def test_pricing_by_argmax_is_exact_for_the_product_scale(seed):
     """Its maximum is a vertex of the hull of (Δ, V), which an argmax sees; for the shifted scale it need not be."""
     rng = np.random.default_rng(seed)

@@ -10,6 +10,7 @@ from pacbandits.design.enumerated import solve_weights
 from pacbandits.design.sifting import prune, sift_weights
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("seed", range(3))
 def test_sifting_many_policies_agrees_with_solving_all(seed):
     """Some actions are taken by few policies, so that the first designs leave them without probability."""

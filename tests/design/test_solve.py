@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
+from tests.examples import examples
 
 from instances import make_instance, seeds
 from pacbandits.complexity import measure_gaps, measure_rho
@@ -28,8 +29,9 @@ def test_policies_that_take_each_action_equally_often_differ_all_the_same(pricin
     assert solution.upper == pytest.approx(4 / 0.3**2, rel=2e-3) or pricing is price_by_argmax
 
 
+@pytest.mark.thorough
 @given(seed=seeds)
-@settings(max_examples=15, deadline=None)
+@examples(15)
 def test_an_argmax_claims_no_more_than_it_knows_without_epsilon(seed):
     """With d(0) = 0 a policy inside the hull may have any ratio: the upper end must not come from the hull."""
     instance = make_instance(seed, n_policies=12, n_contexts=6, n_actions=3, awkward=False)

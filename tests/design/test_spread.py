@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
+from tests.examples import examples
 
 from instances import make_instance, seeds
 from pacbandits import load_problem
@@ -36,7 +37,7 @@ def task_of(problem, *, spread, epsilon=0.1):
 
 
 @given(seed=seeds)
-@settings(max_examples=40, deadline=None)
+@examples(40)
 def test_the_objective_adds_it_where_policies_differ_from_the_reference(seed):
     """V against its formula; G is the weighted sum of V, and V its gradient."""
     rng = np.random.default_rng(seed)
@@ -73,6 +74,7 @@ def test_the_solution_is_priced_with_it_and_no_other_exploration_is_cheaper():
     assert solution.lower > solve_enumerated(replace(task, spread=None), tolerance=1e-4).upper
 
 
+@pytest.mark.thorough
 def test_columns_reach_the_same_bracket_over_trees():
     problem = load_problem("trees:actions=4,features=3,contexts=200,bins=6,seed=5")
     means = problem.mean_rewards

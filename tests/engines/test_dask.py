@@ -107,6 +107,7 @@ def worker(address, *, path=None):
     return process("-m", "distributed.cli.dask_worker", address, *options, path=path)
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("workers", [1, 2])
 @pytest.mark.parametrize("tasks_per_worker", [1, 3])
 def test_rows_in_memory_give_the_same_bits(engine, log, wanted, workers, tasks_per_worker):
@@ -114,6 +115,7 @@ def test_rows_in_memory_give_the_same_bits(engine, log, wanted, workers, tasks_p
         assert same(made.ask(LogSource(log), Sums(), what="adding"), wanted)
 
 
+@pytest.mark.thorough
 def test_workers_may_add_up_among_themselves(engine, log, wanted, tmp_path, monkeypatch):
     monkeypatch.setattr("pacbandits.engines.dask.MANY_SLOTS", 1)
     monkeypatch.setattr("pacbandits.engines.dask.TASKS_ADDED_UP", 4)
@@ -132,6 +134,7 @@ def test_other_clusters_give_the_same_bits(log, wanted, workers, tmp_path):
         assert same(made.ask(store(log, tmp_path), Sums(), what="adding"), wanted)
 
 
+@pytest.mark.thorough
 def test_workers_have_one_thread_each(engine):
     """Also where this process has more, which is as it was when workers are gone."""
     assert set(engine.each(look_up, "OPENBLAS_NUM_THREADS", range(4))) == {"1"}
@@ -139,22 +142,26 @@ def test_workers_have_one_thread_each(engine):
     assert engine.dashboard.startswith("http://127.0.0.1:")
 
 
+@pytest.mark.thorough
 def test_rows_in_files_are_read_by_workers(engine, log, wanted, tmp_path):
     stored = store(log, tmp_path)
     assert same(engine.ask(stored, Sums(), what="adding"), wanted)
     assert same(Local("stream").ask(stored, Sums(), what="adding"), wanted)
 
 
+@pytest.mark.thorough
 def test_a_file_that_a_worker_does_not_see_is_named_and_the_worker_too(engine, tmp_path):
     with pytest.raises(InputError, match=rf"the worker tcp://\S+ does not see {tmp_path}/\d.npy: all workers must"):
         engine.ask(Stored(str(tmp_path), 2 * ROWS_PER_BLOCK), Sums(), what="adding")
 
 
+@pytest.mark.thorough
 def test_what_a_worker_refuses_is_said_here(engine, log):
     with pytest.raises(InputError, match=r'^block \d cannot be read; say reward="NAME"$'):
         engine.ask(LogSource(log), Refused(), what="adding")
 
 
+@pytest.mark.thorough
 def test_a_worker_that_is_killed_changes_nothing(engine, log, wanted, tmp_path):
     with killing(tmp_path, lambda marks: int(marks[0].name.split("-")[1])):
         found = engine.ask(LogSource(log), Slow(str(tmp_path), 0.2), what="adding")
@@ -170,6 +177,7 @@ def test_a_question_that_no_worker_survives_is_given_up(log):
         alone.ask(LogSource(log), Deadly(), what="adding")
 
 
+@pytest.mark.thorough
 def test_rows_are_counted_while_they_are_added(engine, log, tmp_path):
     heard = []
     with heard_by(heard.append, every_seconds=0.0):
@@ -179,6 +187,7 @@ def test_rows_are_counted_while_they_are_added(engine, log, tmp_path):
     assert counts[-1] == len(log)
 
 
+@pytest.mark.thorough
 def test_workers_play_the_trials_of_a_plan(engine):
     s = supposed()
     here = simulate(s, question(s), limits=Limits(trials=2, processes=1))
@@ -186,11 +195,13 @@ def test_workers_play_the_trials_of_a_plan(engine):
     assert [replace(one, seconds=0.0) for one in here] == [replace(one, seconds=0.0) for one in there]
 
 
+@pytest.mark.thorough
 def test_trials_end_when_time_is_up(engine):
     s = supposed()
     assert simulate(s, question(s), limits=Limits(minutes=1e-6), engine=engine) == ()
 
 
+@pytest.mark.thorough
 def test_workers_play_repeated_runs(engine):
     asked = {"runs": 3, "seed": 5, "algorithm": "uniform", "epsilon": 0.3, "delta": 0.1}
     stages = []
@@ -199,6 +210,7 @@ def test_workers_play_repeated_runs(engine):
     assert [stage.run for stage in stages] == [0, 0, 1, 2]
 
 
+@pytest.mark.thorough
 def test_commands_play_on_a_cluster(engine, command):
     asked = ("run", SMALL, "--algorithm", "uniform", "--epsilon", 0.3, "--repeat", 2, "--json")
     code, out, _ = command(*asked, "--engine", "dask", "--scheduler", engine.scheduler)
@@ -207,6 +219,7 @@ def test_commands_play_on_a_cluster(engine, command):
     assert [one | {"seconds": 0} for one in json.loads(out)] == [one | {"seconds": 0} for one in json.loads(here[1])]
 
 
+@pytest.mark.thorough
 def test_a_scheduler_that_is_killed_is_missed_in_a_sentence(log, tmp_path):
     words = (
         "import time\nfrom distributed import LocalCluster\n"
@@ -224,6 +237,7 @@ def test_a_scheduler_that_is_killed_is_missed_in_a_sentence(log, tmp_path):
                 made.ask(LogSource(log), Sums(), what="adding")
 
 
+@pytest.mark.thorough
 def test_workers_of_another_version_are_refused(engine, log, monkeypatch):
     monkeypatch.setattr(crew, "__version__", "9.9.9")
     with pytest.raises(InputError, match=r"the worker tcp://\S+ has pacbandits \S+, and 9\.9\.9 asks it: install"):
@@ -253,6 +267,7 @@ def test_workers_without_the_package_are_refused(tmp_path, monkeypatch):
             DaskEngine(scheduler=address)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("address", "words"),
     [
@@ -268,12 +283,15 @@ def test_an_address_where_nobody_answers(address, words, monkeypatch):
         DaskEngine(scheduler=address)
 
 
+@pytest.mark.thorough
+@pytest.mark.thorough
 def test_a_missing_package_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(InputError, match=r"need distributed; pip install 'pacbandits\[scale\]'"):
         DaskEngine()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("wrong", [{"workers": 0}, {"workers": 1.5}, {"tasks_per_worker": 0}])
 def test_wrong_numbers_are_refused(wrong):
     with pytest.raises(InputError, match=next(iter(wrong))):

@@ -60,6 +60,7 @@ class Cut(LogSource):
         return even_stripes(self.n_rows, most_blocks=self.length)
 
 
+@pytest.mark.first(3)
 @pytest.mark.parametrize("n", [1, ROWS_PER_BLOCK, ROWS_PER_BLOCK + 1, 5 * ROWS_PER_BLOCK + 7])
 @pytest.mark.parametrize("cores", [1, 2, 3])
 def test_every_block_is_added_once(n, cores):

@@ -37,22 +37,26 @@ def wait_for(path):
     return int(path.read_text())
 
 
+@pytest.mark.thorough
 def test_every_job_is_done_once_and_what_is_printed_is_no_answer():
     got = list(each(do, 100, [1, 2, 3, "print", "threads"], processes=2))
     assert sorted(map(str, got)) == ["(1, '1')", "101", "102", "103", "print"]
     assert list(each(do, 0, [], processes=2)) == []
 
 
+@pytest.mark.thorough
 def test_another_process_takes_over_after_so_many_jobs():
     one, two, three, four = each(do, 0, ["pid"] * 4, processes=1, jobs_per_process=2)
     assert one == two != three == four
 
 
+@pytest.mark.thorough
 def test_a_refusal_calls_options_as_whoever_reads_it_does():
     with speaking_flags(), pytest.raises(InputError, match="say --epsilon 2"):
         list(each(do, 0, ["refuse"], processes=1))
 
 
+@pytest.mark.thorough
 def test_a_process_that_dies_is_an_error_or_one_job_lost():
     with pytest.raises(InputError, match="has ended before its time; is memory short"):
         list(each(do, 0, ["die"], processes=1))
@@ -60,6 +64,7 @@ def test_a_process_that_dies_is_an_error_or_one_job_lost():
     assert got == [1, "lost die", 2]
 
 
+@pytest.mark.thorough
 def test_processes_end_with_whoever_stops_asking(tmp_path):
     coming = each(do, 0, ["pid", (str(tmp_path / "sleeper"), 60.0)], processes=1)
     pid = next(coming)
@@ -68,6 +73,7 @@ def test_processes_end_with_whoever_stops_asking(tmp_path):
     assert gone(pid)
 
 
+@pytest.mark.thorough
 def test_processes_end_when_whoever_asked_is_killed(tmp_path):
     words = (
         "from pacbandits.engines.processes import each; from tests.engines.jobs import do; "

@@ -63,6 +63,7 @@ def test_batches_and_processes_make_no_difference(tmp_path):
     ]
 
 
+@pytest.mark.thorough
 def test_decisions_are_the_same_after_restarts(tmp_path):
     """With rewards and designs, an experiment that is opened anew after each day decides as one that stays open."""
     heads = []
@@ -112,6 +113,7 @@ def test_the_holdout_gets_the_standard_action_and_is_not_counted(tmp_path):
     assert status["curve"][-1]["samples"] == 600 - len(held)
 
 
+@pytest.mark.thorough
 def test_several_visits_are_drawn_anew_and_the_first_counts(tmp_path):
     played = Played(tmp_path / "e.db", {"visits": "each"})
     given = [played.experiment.assign(YOUNG, unit=f"u{i % 40}") for i in range(120)]
@@ -189,6 +191,7 @@ def test_a_data_frame_is_a_batch(experiment):
     assert (one.unit, other.unit) == ("u", "v")
 
 
+@pytest.mark.thorough
 def test_rounds_close_by_count_by_clock_and_by_hand(tmp_path):
     played = Played(tmp_path / "e.db", {"round_hours": 48})
     round_of = lambda: played.experiment.status().to_json()["round"]  # noqa: E731

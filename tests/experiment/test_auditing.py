@@ -108,6 +108,7 @@ def leave_out_entry(columns, entries, about):
     del entries[3]
 
 
+@pytest.mark.first(5)
 @pytest.mark.parametrize(
     "change",
     [
@@ -165,6 +166,7 @@ def become_younger(columns, entries, about):
     put(columns, "age", row, columns["age"][row].as_py() - 1)
 
 
+@pytest.mark.first(2)
 @pytest.mark.parametrize("change", [count_fewer, count_holdout, earn_more, know_earlier, become_younger])
 def test_a_log_that_is_not_the_records_is_found_out(export, tmp_path, change):
     altered(export, tmp_path / "altered.parquet", change)
@@ -192,6 +194,7 @@ def change_propensity(columns, entries, about):
     columns["propensities"] = pa.FixedSizeListArray.from_arrays(pa.array(flat.reshape(-1)), 3)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("change", [change_stake, change_propensity, change_protocol, change_reward])
 def test_a_chain_that_was_made_anew_holds_and_has_other_heads(export, tmp_path, finished, change):
     _, _, certificate, noted = finished

@@ -69,6 +69,7 @@ def test_what_is_certified_is_served(tmp_path):
     assert played.experiment.result().to_json()["certified"] == before["certified"]
 
 
+@pytest.mark.thorough
 def test_an_action_is_withdrawn_at_once_and_the_claim_does_without_it(tmp_path):
     played = Played(tmp_path / "e.db", {"epsilon": 0.15})
     played.day(150)
@@ -85,6 +86,7 @@ def test_an_action_is_withdrawn_at_once_and_the_claim_does_without_it(tmp_path):
     assert "discount" not in {one.action for one in played.day(100)}
 
 
+@pytest.mark.thorough
 def test_withdrawing_after_the_end_begins_again(tmp_path):
     played = Played(tmp_path / "e.db")
     play_to_the_end(played)
@@ -121,6 +123,7 @@ def test_the_seal_tells_the_protocol_without_its_seed(tmp_path):
     assert experiment.seal().head != before
 
 
+@pytest.mark.thorough
 def test_traffic_while_a_design_is_computed_keeps_the_old_one(tmp_path):
     """People who come between a snapshot and the round that is designed from it belong to the old design."""
     played = Played(tmp_path / "e.db", {"epsilon": 0.05})
@@ -149,6 +152,7 @@ def test_traffic_while_a_design_is_computed_keeps_the_old_one(tmp_path):
     check_export(played, tmp_path / "x.parquet")
 
 
+@pytest.mark.thorough
 def test_two_who_advance_open_one_round(tmp_path):
     played = Played(tmp_path / "e.db", {"epsilon": 0.05})
     played.day(210)

@@ -99,6 +99,7 @@ FORGED = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("change", FORGED, ids=lambda one: one.__name__)
 def test_records_that_do_not_fit_together_are_found_out_though_their_chain_holds(export, tmp_path, change):
     forged(export, tmp_path / "forged.parquet", change)
@@ -106,6 +107,7 @@ def test_records_that_do_not_fit_together_are_found_out_though_their_chain_holds
     assert any(FORGED[change] in fault for fault in found.faults), found.faults
 
 
+@pytest.mark.thorough
 def test_a_chain_that_is_made_anew_of_the_same_records_is_good(export, tmp_path, finished):
     forged(export, tmp_path / "forged.parquet", untouched)
     assert audit(read_record(tmp_path / "forged.parquet"), finished[2]).good
@@ -117,6 +119,7 @@ def test_remarks_cannot_be_left_out(export, finished):
     assert any("what a reward means" in fault for fault in audit(silent, finished[2]).faults)
 
 
+@pytest.mark.thorough
 def test_stakes_models_and_moves_cannot_be_chosen_afterwards(export, finished):
     record, made = read_record(export), finished[2]
     assert made.leaders is not None
@@ -154,6 +157,7 @@ def test_what_is_left_to_assume_is_what_the_record_does_not_show(export, finishe
     assert "the logged propensities are those with which actions were drawn" in left
 
 
+@pytest.mark.thorough
 def test_a_claim_made_afterwards_of_the_same_log_is_of_the_record_but_its_class_was_not_fixed_by_it(export, finished):
     log, policies = pb.Log.read(export), finished[1].experiment.protocol.policy_class
     made = pb.certify(log, policies, epsilon=0.2)

@@ -36,6 +36,7 @@ def evidence(sums, *, most):
     return log_evidence(rows, sums.reshape(-1).astype(float), most=most).reshape(sums.shape)
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize(("most", "kind"), [(0.02, "coins"), (0.3, "coins"), (0.1, "numbers")])
 def test_false_alarms_at_any_time_are_as_rare_as_promised(most, kind):
     found = ever(paths(most, rng=np.random.default_rng(1), kind=kind), most=most).sum()

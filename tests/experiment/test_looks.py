@@ -38,6 +38,7 @@ def seen(tmp_path_factory):
     return found
 
 
+@pytest.mark.thorough
 def test_before_anything_is_in_nothing_is_said(seen):
     assert seen["empty"]["claim"] is None
     out = seen["awaited"]
@@ -49,6 +50,7 @@ def test_before_anything_is_in_nothing_is_said(seen):
     json.dumps(out, allow_nan=False)
 
 
+@pytest.mark.thorough
 def test_what_is_proven_and_likely_is_told_in_the_end(seen):
     out = seen["done"]
     assert out["state"] == "certified"
@@ -66,6 +68,7 @@ def test_what_is_proven_and_likely_is_told_in_the_end(seen):
     json.dumps(out, allow_nan=False)
 
 
+@pytest.mark.thorough
 def test_arms_leaves_and_health_are_those_of_the_rows(seen):
     out = seen["done"]
     arms, leaves, health = out["arms"], out["leaves"], out["health"]
@@ -81,6 +84,7 @@ def test_arms_leaves_and_health_are_those_of_the_rows(seen):
     assert 0.0 < health["least_propensity"] <= 1 / 3
 
 
+@pytest.mark.thorough
 def test_on_the_way_it_is_told_how_far_it_is(seen):
     out = seen["way"]
     assert out["claim"] is None or not out["claim"]["certified"]
@@ -97,6 +101,7 @@ def test_the_holdout_is_compared_between_bounds(seen):
     assert compared["holdout"]["low"] < 0.3 < compared["holdout"]["high"]
 
 
+@pytest.mark.thorough
 def test_without_an_action_that_was_withdrawn(tmp_path):
     live = Played(tmp_path / "a.db", {"epsilon": 0.4})
     live.day(250)
@@ -123,6 +128,7 @@ def test_looks_are_written_and_read(tmp_path):
     assert Look.from_json(json.loads(json.dumps(stored.to_json()))) == stored
 
 
+@pytest.mark.thorough
 def test_bounds_on_means_hold_at_all_times_whatever_is_still_out():
     """At every look the bounds hold for the mean of all rewards, though bad ones are reported late or never."""
     rng, mean, delta, wrong = np.random.default_rng(0), 0.3, 0.2, 0

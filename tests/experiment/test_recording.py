@@ -52,6 +52,7 @@ def test_a_batch_is_stored_whole_or_not_at_all(played):
     ]
 
 
+@pytest.mark.first(5)
 @pytest.mark.parametrize("given", ["", "0", "0-", "zz-00", "-", "0-00000000000000000000", "1" * 400, "0-é", "\ud800"])
 def test_ids_that_were_never_given_out_are_unknown(played, given):
     played.experiment.assign(YOUNG, unit="u")
@@ -88,6 +89,7 @@ def test_a_window_that_was_over_at_a_look_stays_over(tmp_path):
     assert played.experiment.record(given.id, reward=1.0).outcome == "late"
 
 
+@pytest.mark.thorough
 def test_a_guardrail_that_is_exceeded_pauses(tmp_path):
     rule = GuardrailRule("complaint", 0.05)
     played = Played(tmp_path / "e.db", {"guardrail": rule, "epsilon": 0.05})

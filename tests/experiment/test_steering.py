@@ -32,6 +32,7 @@ def certified(path, **options):
     pytest.fail("not certified")
 
 
+@pytest.mark.thorough
 def test_what_is_withdrawn_after_the_certificate_makes_another_one_without_it(tmp_path):
     played = certified(tmp_path / "e.db")
     before = played.experiment.result()
@@ -52,6 +53,7 @@ def test_what_is_withdrawn_after_the_certificate_makes_another_one_without_it(tm
     assert {one.action for one in played.day(50)} <= {"standard", "free shipping"}
 
 
+@pytest.mark.thorough
 def test_leaders_that_were_chosen_again_are_left_to_assume(tmp_path):
     played = Played(tmp_path / "e.db", {"policies": "trees:depth=2", "epsilon": 0.2})
     played.day(300)
@@ -123,6 +125,7 @@ def test_a_reward_of_minus_nothing_does_not_break_the_seal(tmp_path):
     assert found.head == played.experiment.seal().head
 
 
+@pytest.mark.thorough
 def test_clocks_that_differ_make_no_time_that_goes_back(tmp_path):
     played = Played(tmp_path / "e.db", {"late": LateRule("window", window_seconds=3600)})
     given = played.day(300, told=0)

@@ -43,6 +43,7 @@ def moments(n, seed):
     return out
 
 
+@pytest.mark.thorough
 def test_the_same_actions_everywhere():
     given = moments(4_000, seed=0)
     wanted = POLICY(pa.table({"at": pa.array(given, pa.timestamp("ms"))})).tolist()
@@ -166,6 +167,7 @@ def test_what_is_no_date_is_one_sentence():
         by_python(pb.to_python(TREE, dates=["at"]), [{"at": "31.01.2024"}])
 
 
+@pytest.mark.thorough
 def test_from_a_log_to_actions(tmp_path, command):
     """Certified by weekday, then applied, loaded and written out: with the column that tables have."""
     rng = np.random.default_rng(3)

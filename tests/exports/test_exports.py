@@ -45,6 +45,7 @@ def check_same(policy, contexts, *, draws=None, rules=True):
             assert by_rules(pb.to_rules(policy, actions=names), rows, given) == wanted
 
 
+@pytest.mark.first(6)
 @pytest.mark.parametrize("seed", range(14))
 def test_trees(seed):
     """Of several depths; at their thresholds, at the doubles beside them, and elsewhere; with hostile names."""
@@ -57,6 +58,7 @@ def test_tables(seed):
     check_same(table(seed), contexts_for([], n=ROWS, seed=seed))
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("shared", [False, True])
 @pytest.mark.parametrize("seed", range(2))
 def test_linear_policies(seed, shared):

@@ -173,6 +173,7 @@ def forge(name: str, folder: Path, *, seed: int, count: int) -> list[str]:
     return wrong
 
 
+@pytest.mark.first(3)
 @pytest.mark.parametrize("name", NAMES)
 def test_genuine_ones_are_good(name: str, tmp_path: Path) -> None:
     own = genuine(name)
@@ -185,6 +186,7 @@ def test_genuine_ones_are_good(name: str, tmp_path: Path) -> None:
     assert verdict.good, verdict.faults
 
 
+@pytest.mark.first(2)
 @pytest.mark.parametrize("name", NAMES)
 def test_an_edit_ends_in_a_sentence_or_a_verdict(name: str, tmp_path: Path) -> None:
     wrong = edit(name, tmp_path, seed=0, count=EDITS)
@@ -201,6 +203,7 @@ def test_a_thousand_edits_end_in_a_sentence_or_a_verdict(name: str, seed: int, t
     assert not wrong, "\n".join(wrong)
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("name", NAMES)
 def test_a_forgery_that_fits_together_is_found(name: str, tmp_path: Path) -> None:
     wrong = forge(name, tmp_path, seed=0, count=FORGERIES)

@@ -57,6 +57,7 @@ def try_files(form, seeds, folder):
     return read, refused
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("form", sorted(FILE_MAKERS))
 def test_files_are_read_rightly_or_refused(form, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
@@ -106,6 +107,7 @@ def test_parquet_cut_off_at_every_byte_is_refused(tmp_path, monkeypatch):
 COSTLY = ("lying_lists", "lying_pages", "many_parquet_columns", "sparse_lines", "wide_lines", "zipped_lines")
 
 
+@pytest.mark.first(6)
 @pytest.mark.parametrize(
     "bomb",
     [pytest.param(bomb, marks=pytest.mark.slow) if bomb.__name__ in COSTLY else bomb for bomb in BOMBS],

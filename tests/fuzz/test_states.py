@@ -268,6 +268,7 @@ def spoil_columns(folder, seeds):
 SPOILS = {"json": spoil_json, "text": spoil_text, "bytes": spoil_bytes, "columns": spoil_columns}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("base", ["led", *(pytest.param(base, marks=pytest.mark.slow) for base in ("listed", "trees"))])
 def test_nonsense_is_refused(base, tmp_path):
     folder = Folder(tmp_path, *base_of(base))

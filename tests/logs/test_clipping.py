@@ -69,6 +69,7 @@ def test_clipped_rewards_are_cut_and_said_to_be(sales):
         pb.read_log(path, **SAID, reward_range=(0, 20), clip=1)
 
 
+@pytest.mark.thorough
 def test_a_certificate_says_so_and_its_log_is_read_again(sales, tmp_path, command):
     """In words, in the report, in the file; verify and evaluate read the log as it was read."""
     path, revenue = sales

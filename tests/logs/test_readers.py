@@ -49,6 +49,7 @@ def test_contexts_from_csv(tmp_path):
     assert contexts.categories == (None, ("a", "b"))
 
 
+@pytest.mark.thorough
 def test_trees_know_features_by_name_and_labels_by_their_words(tmp_path):
     """A class learnt from contexts with more labels, and columns in another order, reads a log's codes rightly."""
     before = Contexts.read(write(tmp_path / "b.csv", "place,age\na,1\nb,2\nc,3\n"))

@@ -64,6 +64,7 @@ def compare(paths, whole, **reading):
     return log
 
 
+@pytest.mark.first(3)
 @pytest.mark.parametrize(
     "late", ["1", "0.5", "1e3", "x", "true", "2024-01-31", "2024-01-31 12:00:00", "", "007", "12:30:00"]
 )
@@ -179,6 +180,7 @@ def test_patterns_stand_for_files_in_the_order_of_their_numbers(tmp_path, monkey
             expand(bad)
 
 
+@pytest.mark.thorough
 def test_a_digest_does_not_depend_on_how_files_are_cut_and_does_on_every_row(tmp_path):
     engine, names = Local("stream"), set()
     table, reading = table_of("features", 0)

@@ -31,6 +31,7 @@ def refused(words, paths, **reading):
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_block_is_that_of_the_log_in_memory_to_the_last_bit(kind, tmp_path):
     for seed in range(2):
@@ -44,6 +45,7 @@ def test_every_block_is_that_of_the_log_in_memory_to_the_last_bit(kind, tmp_path
             same(block, log.take(np.arange(BLOCK * k, min(BLOCK * (k + 1), N))))
 
 
+@pytest.mark.first(3)
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_holds_of_all_rows_is_known(kind, tmp_path):
     table, reading = table_of(kind, 5)
@@ -172,6 +174,7 @@ def test_bad_rows_of_several_files_are_named_with_their_file(tmp_path):
     )
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("kind", [pa.large_string(), pa.string_view(), pa.dictionary(pa.int8(), pa.large_string())])
 def test_text_of_any_type(kind, tmp_path):
     table, _ = table_of("columns", 3)
@@ -209,6 +212,7 @@ def test_values_beyond_what_can_be_counted_are_judged_by_the_first_rows(tmp_path
     refused("column 'city' has more than", [write_whole(tmp_path / "a.parquet", kept)])
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("kind", ["renamed", "split", "dates", "least lists", "rounds", "constant"])
 def test_sets_of_files_that_logs_were_written_to(kind, tmp_path):
     table, reading = table_of(kind, 1)

@@ -72,6 +72,7 @@ def test_row_1_a_sum_over_samples_is_no_gap():
     assert (np.abs(printed - truth)[1:] > 100 * (2 * plan.epsilon + truth[1:] / 4)).all()
 
 
+@pytest.mark.thorough
 def test_row_2_the_printed_sample_size_of_elimination_errs_too_often():
     """ρ log(1/δ)/n ≤ ε_l is smaller than the proof's n by 4/ε_l: in round 10 it drops the best policy far more often
     than δ allows, and ours does not."""
@@ -105,6 +106,7 @@ def test_row_3_the_printed_sign_picks_the_worst_policy():
     assert algorithm.absorb(state, plan, log).policy.to_json() == problem.policies.policy(2).to_json()
 
 
+@pytest.mark.thorough
 def test_row_4_a_policy_defined_by_itself_may_be_any_or_none():
     """π̂_l = argmin_π Δ̂_l(π, π̂_l) asks for a fixed point. Where nothing was earned every policy is one. And as Catoni's
     mean is not linear, each of three policies may be led by another (α differs by pair): none is. Ours needs none."""
@@ -153,6 +155,7 @@ def test_row_14_one_gamma_does_not_fit_another_reference():
     assert abs(ours - truth) <= width[1] + width[2]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", [RageFree, CodaPaper])
 def test_row_17_the_first_gaps_must_not_be_too_large(kind):
     """With ε_0 = 1 every Δ̂_0 in [0, 1] satisfies |Δ̂_0 − Δ| ≤ 2ε_0 + Δ/4, ours (0) among them. "Appropriately" does not

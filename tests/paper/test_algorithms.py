@@ -24,6 +24,7 @@ from pacbandits.simulation import run
 from pacbandits.trials.protocol import Setting
 
 
+@pytest.mark.first(11)
 @pytest.mark.parametrize(("name", "spec"), CASES)
 def test_accuracies_halve_from_round_to_round(name, spec):
     problem = load_problem(spec)
@@ -45,6 +46,7 @@ def test_gaussian_rewards_may_leave_the_unit_interval(name):
     assert algorithm.absorb(state, plan, log).round_number == 1
 
 
+@pytest.mark.first(12)
 @pytest.mark.parametrize(("name", "spec"), CASES)
 def test_a_log_written_out_row_by_row_says_the_same(name, spec):
     """Simulation counts interactions; an experiment writes them one by one."""
@@ -67,6 +69,7 @@ def test_a_log_written_out_row_by_row_says_the_same(name, spec):
             assert np.allclose(getattr(one, field), getattr(two, field), atol=1e-9)
 
 
+@pytest.mark.first(26)
 @pytest.mark.parametrize(("name", "spec"), CASES)
 @pytest.mark.parametrize("epsilon", [1.0, 7.0])
 def test_an_epsilon_of_1_needs_no_samples(name, spec, epsilon):
@@ -141,6 +144,7 @@ def test_policies_that_differ_only_where_no_context_comes(name):
     assert done.samples == 0
 
 
+@pytest.mark.first(3)
 @pytest.mark.parametrize(("name", "spec"), [*[(name, LISTED[0]) for name in NAMES], ("coda-paper", TREES)])
 def test_the_words_of_the_guarantee(name, spec):
     problem = load_problem(spec)

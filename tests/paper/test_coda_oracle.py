@@ -40,6 +40,7 @@ def hidden(policies):
     return CountingFrontier(policies)
 
 
+@pytest.mark.first(3)
 @pytest.mark.parametrize("solver", ["ratio", "fw-gd"])
 @pytest.mark.parametrize("spec", [*RANDOM, *SMALL_TREES])
 def test_it_returns_what_enumeration_returns(spec, solver):
@@ -77,6 +78,7 @@ def test_the_theorem_allows_far_more_steps_than_that():
     assert printed_iterations(saddle, samples=1000, epsilon=0.5) > 1e10
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("solver", ["ratio", "fw-gd"])
 @pytest.mark.parametrize("spec", ["trivial:contexts=4,actions=3,gap=0.4,seed=2", RANDOM[0]])
 def test_samples_stop_growing_as_epsilon_falls(spec, solver):
@@ -96,6 +98,7 @@ def test_every_form_stops_with_one_policy_left(name):
     assert at[0].value_gap == 0
 
 
+@pytest.mark.first(3)
 @pytest.mark.parametrize("name", ["rage", "rage-free", "coda-paper", "coda-oracle", "coda-common-gamma"])
 def test_a_tie_goes_on_until_the_budget_ends_it(name):
     """Two best policies that differ: with ε = 0 no number of samples will do."""

@@ -40,6 +40,7 @@ def test_row_5_unit_noise_doubles_the_second_moment():
     assert spread > 1.5 * v
 
 
+@pytest.mark.thorough
 def test_row_6_the_split_of_delta():
     """What each algorithm prints, summed over what its proof asks for, exceeds δ; ours, over rounds, pairs and both
     sides, adds up to δ."""

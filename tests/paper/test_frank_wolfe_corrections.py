@@ -43,6 +43,7 @@ def at(size, index):
     return weights
 
 
+@pytest.mark.thorough
 def test_row_7_without_constants_the_widths_are_too_wide():
     """Lemma control_of_UCB needs γV + L/(γn) ≤ ε/6 + Δ̂/64; the printed h_l stops at a 64th of the samples."""
 

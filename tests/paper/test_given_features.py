@@ -6,9 +6,10 @@ from functools import cache
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from scipy.stats import binom
 from tests.algorithms.cases import make, play
+from tests.examples import examples
 from tests.realizable.test_designs import convex_value, information, make_pool
 
 from instances import seeds
@@ -73,6 +74,7 @@ def test_one_hot_features_give_the_agnostic_designs_and_sizes(name, spec):
     assert given_features.samples == pytest.approx(plain.samples, rel=1.2 * PRECISION)
 
 
+@pytest.mark.thorough
 def test_one_hot_features_give_the_agnostic_estimates():
     problem = one_hot(load_problem("random:policies=9,contexts=5,actions=3,skew=1,seed=3"))
     algorithm, state, plan = first_plan("rage-features", problem)
@@ -122,8 +124,9 @@ def test_blocks_of_directions_and_rows_of_zero_change_nothing(monkeypatch):
         catoni_along(np.zeros((0, 3)), directions, alpha=alpha, repeats=np.zeros(0))
 
 
+@pytest.mark.thorough
 @given(seed=seeds)
-@settings(max_examples=12, deadline=None)
+@examples(12)
 def test_designs_agree_with_a_convex_solver(seed):
     phi, weights, points, accuracies = make_pool(seed)
     if np.abs(points).max() < 1e-9:
@@ -160,7 +163,7 @@ def test_sizes_are_by_what_the_design_attains(name):
 
 
 @given(seed=seeds)
-@settings(max_examples=50, deadline=None)
+@examples(50)
 def test_no_gap_is_larger_than_the_root_of_its_variance(seed):
     """Δ(π, π')² ≤ V for mean rewards in [0, 1], whatever the design, the features and the weights."""
     phi, weights, points, _ = make_pool(seed)
@@ -348,6 +351,7 @@ def errors(name, spec, *, runs, delta, **options):
     return sum(one.value_gap > epsilon for one in done)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("spec", [PROBLEMS[0], pytest.param(PROBLEMS[1], marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", NAMES)
 def test_errors_are_as_rare_as_delta_says(name, spec):
@@ -388,6 +392,7 @@ def complexities(spec, rounds):
     ]
 
 
+@pytest.mark.first(3)
 @pytest.mark.parametrize("epsilon", [0.3, 0.01])
 @pytest.mark.parametrize("spec", PROBLEMS)
 @pytest.mark.parametrize("name", NAMES)

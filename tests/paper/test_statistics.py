@@ -72,6 +72,7 @@ def errors(spec, name, *, runs, delta=SMALL_DELTA, **options):
     return sum(not one.correct for one in done)
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("spec", [next(iter(CLOSE)), *(pytest.param(s, marks=SLOW) for s in list(CLOSE)[1:])])
 @pytest.mark.parametrize("name", NAMES)
 def test_errors_are_as_rare_as_delta_says(name, spec):
@@ -87,6 +88,7 @@ def test_errors_are_as_rare_as_delta_says_over_many_runs(name, spec):
         assert errors(spec, name, runs=200, delta=delta) <= binom.ppf(0.99, 200, delta)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("spec", [next(iter(CLOSE)), *(pytest.param(s, marks=SLOW) for s in list(CLOSE)[1:])])
 @pytest.mark.parametrize("name", NAMES)
 def test_with_too_few_samples_errors_do_occur(name, spec):
@@ -95,6 +97,7 @@ def test_with_too_few_samples_errors_do_occur(name, spec):
     assert errors(spec, name, runs=runs, delta=DELTA, scale=few) > binom.ppf(1 - RARE, runs, DELTA)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("noise", ["gaussian,variance=0.25", "gaussian,variance=1"])
 def test_errors_are_rare_with_gaussian_rewards(noise):
     spec = f"hard:m=4,gap=0.9,noise={noise}"
@@ -113,6 +116,7 @@ def complexities(spec, rounds):
     ]
 
 
+@pytest.mark.first(4)
 @pytest.mark.parametrize("epsilon", [0.3, 0.04])
 @pytest.mark.parametrize("spec", [*LISTED[:3], *CLOSE])
 @pytest.mark.parametrize("name", NAMES)
@@ -143,6 +147,7 @@ def linear_complexity(problem, epsilon):
     return solve_listed(listing, problem.population, reference=gaps.best, accuracy=accuracy).lower
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("epsilon", [0.3, 0.06])
 def test_runs_with_one_gamma_stay_within_their_theorem(epsilon):
     problem = load_problem("trivial:contexts=3,actions=3,gap=0.1")
@@ -172,6 +177,7 @@ def test_through_the_oracle_errors_are_as_rare_as_delta_says(name):
     assert sum(not one.correct for one in done) > binom.ppf(1 - RARE, FEW, DELTA)
 
 
+@pytest.mark.first(9)
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("spec", LISTED)
 def test_every_round_is_as_accurate_as_it_says(name, spec):

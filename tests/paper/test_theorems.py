@@ -6,8 +6,9 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.examples import examples
 
 from instances import epsilons, make_instance, seeds
 from pacbandits.complexity import measure_disagreement, measure_gaps, measure_rho
@@ -28,7 +29,7 @@ def random_design(rng, instance):
 
 
 @given(seed=seeds)
-@settings(max_examples=30, deadline=None)
+@examples(30)
 def test_variance_is_a_norm_of_features(seed):
     """Lemma `B_3`: ‖φ_π − φ_q‖² in A(w)⁻¹ with one-hot features equals V_π(p; q)."""
     rng = np.random.default_rng(seed)
@@ -47,7 +48,7 @@ def test_variance_is_a_norm_of_features(seed):
 
 
 @given(seed=seeds, share=st.floats(0, 1))
-@settings(max_examples=30, deadline=None)
+@examples(30)
 def test_root_variance_is_convex_in_the_design(seed, share):
     """Lemma `primal_convex`: √V_π is convex in p, and so is V_π."""
     rng = np.random.default_rng(seed)
@@ -60,7 +61,7 @@ def test_root_variance_is_convex_in_the_design(seed, share):
 
 
 @given(seed=seeds)
-@settings(max_examples=30, deadline=None)
+@examples(30)
 def test_lower_bound_divergence(seed):
     """Theorem `lower_bound`: the nearest instance on which π beats π* by ε is (Δ + ε)²/(2V_π) away, in nats a sample.
 
@@ -104,7 +105,7 @@ def test_confidence_is_below_the_binary_divergence():
 
 
 @given(seed=seeds, epsilon=epsilons)
-@settings(max_examples=30, deadline=None)
+@examples(30)
 def test_rho_never_exceeds_its_minimax_value(seed, epsilon):
     """Theorem `upper_informal`, second part: ρ_{Π,ε} ≤ 2|A|/ε²; so the bounds are ordered too."""
     instance = make_instance(seed)
@@ -120,8 +121,9 @@ def test_rho_never_exceeds_its_minimax_value(seed, epsilon):
         assert lower_bound(rho.lower, delta=0.1) <= 2 * upper
 
 
+@pytest.mark.thorough
 @given(seed=seeds, epsilon=epsilons)
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_disagreement_bounds_rho(seed, epsilon):
     """Corollary `disagree_coeff`, both inequalities, coefficients by brute force over a grid of radii."""
     instance = make_instance(seed)
@@ -157,7 +159,7 @@ def test_disagreement_bounds_rho(seed, epsilon):
 
 
 @given(seed=seeds)
-@settings(max_examples=30, deadline=None)
+@examples(30)
 def test_rho_is_finite_exactly_when_the_best_policy_is_unique(seed):
     """Corollary `disagree_coeff`, last part, at ε = 0."""
     instance = make_instance(seed)
@@ -171,8 +173,9 @@ def test_rho_is_finite_exactly_when_the_best_policy_is_unique(seed):
     assert math.isfinite(rho.upper) == unique
 
 
+@pytest.mark.thorough
 @given(seed=seeds)
-@settings(max_examples=30, deadline=None)
+@examples(30)
 def test_trivial_class_between_its_bounds(seed):
     """Section `trivial`: max_c Σ Δ⁻²/ν_c ≤ ρ_{Π,0} ≤ 2 max_c Σ Δ⁻²/ν_c, with the sum of corrections row 16."""
     instance = make_instance(seed)
@@ -195,7 +198,7 @@ def test_sums_of_deviations_are_easier_than_the_worst(a, b):
 
 
 @given(seed=seeds, epsilon=epsilons)
-@settings(max_examples=30, deadline=None)
+@examples(30)
 def test_smoothing_adds_at_most_epsilon(seed, epsilon):
     """Lemma `E_9`: with η = ε²/|A|⁴, n ≥ log(1/δ)/ε and every γ_π below its bounds there, η adds at most ε to
     E(Σ_a √((λ ⊙ γ)ᵀ(t_a + η)))². Its proof gives that up to a constant; it is seen with constant 1."""

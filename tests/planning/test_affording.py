@@ -28,6 +28,7 @@ def four():
     return s, estimate(s, draws=1, designs=False)
 
 
+@pytest.mark.thorough
 def test_a_larger_budget_affords_more(four):
     s, estimates = four
     made = [affordable(s, estimates, budget) for budget in (250, 20_000)]
@@ -60,6 +61,7 @@ def test_the_epsilon_of_a_budget_takes_about_that_budget(four):
     assert 2_000 / 1.2 < needed < 2_000 * 1.2
 
 
+@pytest.mark.first(2)
 @pytest.mark.parametrize("budget", [700, 3_000, 50_000, 10_000_000])
 def test_a_budget_is_never_exceeded_in_four_cases_of_five(four, budget):
     s, _ = four

@@ -113,6 +113,7 @@ def take(*at):
     return change
 
 
+@pytest.mark.first(11)
 @pytest.mark.parametrize(
     "change",
     [

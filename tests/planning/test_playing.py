@@ -53,6 +53,7 @@ def test_the_same_seed_gives_the_same_trial(freely):
     assert not same(play_one(supposed(seed=1), question(s), 1, 0, "coda"), again)
 
 
+@pytest.mark.first(2)
 @pytest.mark.parametrize("policies", ["trees:depth=0", "trees:depth=1", "linear"])
 def test_what_is_supposed_can_be_handed_to_another_process_also_after_use(policies):
     s = supposed(policies=policies)

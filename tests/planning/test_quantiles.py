@@ -11,6 +11,7 @@ from scipy.stats import binom
 from pacbandits.planning.quantiles import Quantiles, quantile, quantiles
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("m", [9, 19])
 def test_a_fresh_draw_falls_between_two_quantiles_as_often_as_they_say(m):
     rng, times, hits = np.random.default_rng(m), 3_000, 0

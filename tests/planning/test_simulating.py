@@ -26,6 +26,7 @@ def forget(path, *, lines, tail=""):
     path.write_text("".join(kept[:lines]) + tail)
 
 
+@pytest.mark.thorough
 def test_what_is_kept_is_not_played_again_and_what_was_cut_short_is(tmp_path):
     s, folder, seen = supposed(), tmp_path / "kept", []
     first = simulate(s, question(s), limits=ONE_AFTER_ANOTHER, folder=folder)
@@ -134,6 +135,7 @@ def test_processes_end_when_time_is_up():
     assert time.monotonic() - began < 5
 
 
+@pytest.mark.thorough
 def test_a_process_says_what_goes_wrong():
     s = supposed()
     with pytest.raises(InputError, match="not 'rage'"):

@@ -86,6 +86,7 @@ def test_interface(case: Case) -> None:
         assert isinstance(wrapped, capability) == isinstance(policies, capability)
 
 
+@pytest.mark.first(36)
 @pytest.mark.parametrize("action", range(3))
 def test_an_action_that_is_best_everywhere_is_taken_everywhere(case: Case, action: int) -> None:
     if isinstance(case.policies, pb.Finite | WithoutListed) or case.contexts.phi is not None:
@@ -96,6 +97,7 @@ def test_an_action_that_is_best_everywhere_is_taken_everywhere(case: Case, actio
     assert (case.policies.argmax(case.contexts, scores)(case.contexts) == action).all()
 
 
+@pytest.mark.first(13)
 def test_argmax_ignores_the_weights_of_contexts(case: Case) -> None:
     c = case.contexts
     skewed = replace(c, weights=np.random.default_rng(0).dirichlet(np.ones(len(c))))
@@ -103,6 +105,7 @@ def test_argmax_ignores_the_weights_of_contexts(case: Case) -> None:
     assert_same(case.policies.argmax(skewed, scores), case.policies.argmax(c, scores), c)
 
 
+@pytest.mark.first(18)
 def test_ties_break_the_same_way(case: Case) -> None:
     for scores in (np.zeros((len(case.contexts), 3)), np.round(scores_for(case, 2))):
         one, other = (case.policies.argmax(case.contexts, scores.copy()) for _ in range(2))
@@ -144,6 +147,7 @@ def test_policies_act_on_contexts_never_seen(case: Case) -> None:
     np.testing.assert_array_equal(policy(case.unseen.take(order)), actions[order])
 
 
+@pytest.mark.first(18)
 def test_policies_survive_json_or_say_why_not(case: Case) -> None:
     for seed in range(3):
         policy = case.policies.argmax(case.contexts, scores_for(case, seed))
@@ -158,6 +162,7 @@ def test_policies_survive_json_or_say_why_not(case: Case) -> None:
         assert_same(back, policy, case.unseen)
 
 
+@pytest.mark.first(14)
 def test_classes_survive_json_or_say_why_not(case: Case) -> None:
     policies = case.policies
     assert isinstance(policies, StoredClass)
@@ -184,6 +189,7 @@ def test_classes_describe_themselves(case: Case) -> None:
     assert words.endswith(" policies on 3 actions")
 
 
+@pytest.mark.first(18)
 @having(ClosedClass)
 def test_closed_classes_know_their_own(case: Case) -> None:
     for seed in range(5):

@@ -53,6 +53,7 @@ class Demanding:
         return self.cost
 
 
+@pytest.mark.first(12)
 @pytest.mark.parametrize("name", CASES)
 def test_classes_say_what_their_searches_take_and_more_rows_take_no_less(name):
     policies = CASES[name]().policies
@@ -105,6 +106,7 @@ def test_the_line_goes_to_standard_error_before_anything_starts(capsys):
     assert capsys.readouterr().err == ""
 
 
+@pytest.mark.thorough
 def test_a_command_says_what_it_will_take(command):
     """With ε = 1 hardly a search is made, but nobody can know that beforehand."""
     chosen = ("--policies", "trees:depth=5,bins=16", "--epsilon", "1")

@@ -34,6 +34,7 @@ SIGNS = {
 }
 
 
+@pytest.mark.first(67)
 @pytest.mark.parametrize("change", SIGNS.values(), ids=SIGNS)
 @pytest.mark.parametrize("seed", range(5))
 def test_argmax_is_the_maximum(case: ExactCase, seed: int, change: Callable[[np.ndarray], np.ndarray]) -> None:
@@ -72,6 +73,7 @@ PAIRS = {
 }
 
 
+@pytest.mark.first(27)
 @pytest.mark.parametrize("change", PAIRS.values(), ids=PAIRS)
 def test_frontier_is_exact(case: ExactCase, change: Callable[..., tuple[np.ndarray, np.ndarray]]) -> None:
     first, second = change(scores_for(case, 4), scores_for(case, 5))

@@ -166,6 +166,7 @@ class Squares:
         return {"kind": "squares"}
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("oracle", ["auto", "search"])
 def test_a_map_from_outside_is_spelled_out(oracle: str) -> None:
     features = Squares()

@@ -9,6 +9,7 @@ from pacbandits import InputError
 from pacbandits.problems.past_logs import load_log
 
 
+@pytest.mark.thorough
 def test_actg175_is_the_trial_itself():
     pytest.importorskip("lifelines")
     log = load_log("actg175")

@@ -36,6 +36,7 @@ def example(**changes: object) -> Problem:
     return Problem(**(parts | changes))
 
 
+@pytest.mark.first(7)
 @pytest.mark.parametrize("spec", SPECS)
 def test_is_valid_and_says_what_it_is(spec: str) -> None:
     problem = load_problem(spec)
@@ -51,6 +52,7 @@ def test_is_valid_and_says_what_it_is(spec: str) -> None:
     assert problem.value(problem.best_policy()) <= problem.population.weights @ problem.mean_rewards.max(axis=1) + 1e-12
 
 
+@pytest.mark.first(7)
 @pytest.mark.parametrize("spec", SPECS)
 def test_its_name_spells_out_the_options_and_makes_the_same_problem(spec: str) -> None:
     problem = load_problem(spec)
@@ -71,6 +73,7 @@ def test_another_seed_makes_another_problem(name: str) -> None:
     assert not np.array_equal(first.mean_rewards, second.mean_rewards)
 
 
+@pytest.mark.first(11)
 @pytest.mark.parametrize("spec", SPECS)
 def test_draws_are_reproducible_from_the_generator(spec: str) -> None:
     problem = load_problem(spec)
@@ -83,6 +86,7 @@ def test_draws_are_reproducible_from_the_generator(spec: str) -> None:
     assert np.array_equal(draws[0][1], draws[1][1])
 
 
+@pytest.mark.first(11)
 @pytest.mark.parametrize("spec", SPECS)
 def test_contexts_come_with_the_right_frequencies(spec: str) -> None:
     problem = load_problem(spec)
@@ -97,6 +101,7 @@ def test_contexts_come_with_the_right_frequencies(spec: str) -> None:
     assert (binom.sf(counts - 1, n, weights) >= level).all()
 
 
+@pytest.mark.first(11)
 @pytest.mark.parametrize("spec", SPECS)
 def test_rewards_have_the_right_means_and_variances(spec: str) -> None:
     problem = load_problem(spec)

@@ -197,6 +197,7 @@ def test_the_regression_is_that_of_a_general_solver(penalty: float) -> None:
     assert np.allclose(ridge_logistic(x, y, penalty=penalty), expected, atol=1e-5)
 
 
+@pytest.mark.thorough
 def test_the_model_of_an_arm_is_the_best_of_cross_validation(trial: PastTrial, models: tuple[ArmModel, ...]) -> None:
     x = regressors(trial.patients)
     assert np.allclose(x.mean(axis=0), 0, atol=1e-9)
@@ -223,6 +224,7 @@ def test_the_model_of_an_arm_is_the_best_of_cross_validation(trial: PastTrial, m
     assert loss[1.0] < min(loss[0.1], loss[10.0])
 
 
+@pytest.mark.thorough
 def test_the_model_is_calibrated_and_fits_as_the_docs_say(models: tuple[ArmModel, ...]) -> None:
     predicted = np.concatenate([model.held_out for model in models])
     happened = np.concatenate([model.outcomes for model in models])
@@ -233,6 +235,7 @@ def test_the_model_is_calibrated_and_fits_as_the_docs_say(models: tuple[ArmModel
         assert row + f"{model.log_loss:.4f} | {model.log_loss_of_share:.4f} |" in DOCS
 
 
+@pytest.mark.thorough
 def test_mean_rewards_are_predictions_for_every_arm(trial: PastTrial, models: tuple[ArmModel, ...]) -> None:
     problem = load_problem("actg175")
     x = regressors(trial.patients)
@@ -245,6 +248,7 @@ def test_mean_rewards_are_predictions_for_every_arm(trial: PastTrial, models: tu
     assert other.mean_rewards.mean() > problem.mean_rewards.mean() + 0.1
 
 
+@pytest.mark.first(4)
 @pytest.mark.parametrize("name", NAMES)
 def test_the_docs_say_what_each_problem_is(name: str) -> None:
     problem = load_problem(name)
@@ -256,6 +260,7 @@ def test_the_docs_say_what_each_problem_is(name: str) -> None:
     assert f"| `{name}` | {sizes} | {constant:.4f} | {tree:.4f} | {ceiling:.4f} |" in DOCS
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("name", NAMES)
 def test_a_missing_package_is_one_line(name: str, command, monkeypatch: pytest.MonkeyPatch) -> None:
     module, package, extra = ("lifelines", "lifelines", "trials")
@@ -303,6 +308,7 @@ assert not heavy & set(sys.modules), "the trial"
     assert all(f'"{name}"' in done.stdout for name in NAMES)
 
 
+@pytest.mark.thorough
 def test_a_run_names_the_features(command) -> None:
     code, out, _ = command("run", "iris", "--epsilon", "0.3")
     assert code == 0

@@ -87,6 +87,7 @@ def test_each_truth_has_the_effects_that_its_scenario_states(kind, features, n, 
     assert problem.population is contexts
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("features", ["numbers", "labels", "missing", "both", "nothing"])
 def test_segments_hold_about_their_share_of_the_people(features):
     for seed in range(20):

@@ -60,6 +60,7 @@ def test_every_public_name_is_called_here():
     assert set(pb.__all__) - RESULTS - PROTOCOLS - EMPTY - called == set()
 
 
+@pytest.mark.first(6)
 @pytest.mark.parametrize("name", CALLS)
 def test_a_wrong_value_is_refused_in_one_line(name, tmp_path):
     call = prepare(name)
@@ -69,6 +70,7 @@ def test_a_wrong_value_is_refused_in_one_line(name, tmp_path):
     assert sorted(tmp_path.iterdir()) == before
 
 
+@pytest.mark.first(6)
 @pytest.mark.parametrize("name", CALLS)
 def test_numbers_of_numpy_are_as_good_as_others(name):
     call = prepare(name)

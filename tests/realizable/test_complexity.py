@@ -9,7 +9,8 @@ from dataclasses import dataclass
 import cvxpy as cp
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
+from tests.examples import examples
 
 from instances import make_instance, seeds
 from pacbandits.arrays import FloatArray
@@ -106,8 +107,9 @@ def listed_ends(instance, table, *, epsilon, noise=None, tolerance=1e-3):
     return solution.lower, solution.upper
 
 
+@pytest.mark.thorough
 @given(seed=seeds)
-@settings(max_examples=2, deadline=None)
+@examples(2)
 def test_one_hot_features_are_the_agnostic_problem(seed):
     rng = np.random.default_rng(seed)
     instance = make_instance(seed, n_contexts=int(rng.integers(1, 6)), n_actions=int(rng.integers(2, 4)))
@@ -131,6 +133,7 @@ def test_one_hot_features_are_the_agnostic_problem(seed):
                 assert theirs.lower <= upper * (1 + 1e-6)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("seed", range(8))
 def test_all_linear_policies_of_the_plane(seed):
     instance = make_linear(seed, dimension=2)
@@ -148,6 +151,7 @@ def test_all_linear_policies_of_the_plane(seed):
         assert low <= ours.rho_sigma_upper * (1 + 1e-3)
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("seed", range(4))
 def test_all_linear_policies_of_space(seed):
     instance = make_linear(seed, dimension=3)
@@ -163,8 +167,9 @@ def test_all_linear_policies_of_space(seed):
         assert low <= listed.rho_upper == listed.rho_proven
 
 
+@pytest.mark.thorough
 @given(seed=seeds)
-@settings(max_examples=12, deadline=None)
+@examples(12)
 def test_never_above_the_minimax_end(seed):
     instance = make_linear(seed, awkward=True)
     n, a, _ = instance.features.shape
@@ -178,8 +183,9 @@ def test_never_above_the_minimax_end(seed):
     assert ours.rho_upper <= ours.rho_uniform * 1.01 + 1e-12
 
 
+@pytest.mark.thorough
 @given(seed=seeds)
-@settings(max_examples=4, deadline=None)
+@examples(4)
 def test_neither_coordinates_nor_copies_matter(seed):
     instance = make_linear(seed, awkward=True)
     d = instance.features.shape[2]
@@ -208,6 +214,7 @@ def test_neither_coordinates_nor_copies_matter(seed):
                 assert one.rho_sigma_lower <= two.rho_sigma_upper * 1.001
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("seed", range(3))
 def test_the_lower_bound_is_the_divergence_to_the_nearest_alternative(seed):
     instance = make_linear(seed, dimension=2)
@@ -331,6 +338,7 @@ def test_errors_in_words():
 SPEC = "linear:dimension=3,actions=4,contexts=30,policies=20,seed=1"
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("policies", [(), ("--policies", "linear"), ("--policies", "trivial")])
 def test_command(command, tmp_path, policies):
     code, out, _ = command("complexity", SPEC, "--realizable", *policies, "--json")

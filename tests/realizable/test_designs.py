@@ -8,7 +8,8 @@ from dataclasses import replace
 import cvxpy as cp
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
+from tests.examples import examples
 
 from instances import seeds
 from pacbandits.errors import InputError
@@ -65,8 +66,9 @@ def convex_value(phi, weights, points, accuracies, *, noise, floor=0.0):
     return float(problem.value) * unit
 
 
+@pytest.mark.thorough
 @given(seed=seeds)
-@settings(max_examples=20, deadline=None)
+@examples(20)
 def test_agrees_with_a_convex_solver(seed):
     phi, weights, points, accuracies = make_pool(seed)
     if np.abs(points).max() < 1e-9:
@@ -85,8 +87,9 @@ def test_agrees_with_a_convex_solver(seed):
     assert solution.multipliers.sum() == pytest.approx(1)
 
 
+@pytest.mark.thorough
 @given(seed=seeds)
-@settings(max_examples=20, deadline=None)
+@examples(20)
 def test_a_floor_is_kept_and_priced(seed):
     phi, weights, points, accuracies = make_pool(seed)
     if np.abs(points).max() < 1e-9:
@@ -101,7 +104,7 @@ def test_a_floor_is_kept_and_priced(seed):
 
 
 @given(seed=seeds)
-@settings(max_examples=50, deadline=None)
+@examples(50)
 def test_the_lower_end_is_below_every_design(seed):
     phi, weights, points, accuracies = make_pool(seed)
     coarse = solve_pool(phi, weights, points, accuracies, options=PoolOptions(max_iterations=1 + seed % 7))
@@ -113,7 +116,7 @@ def test_the_lower_end_is_below_every_design(seed):
 
 
 @given(seed=seeds)
-@settings(max_examples=25, deadline=None)
+@examples(25)
 def test_coordinates_do_not_matter(seed):
     phi, weights, points, accuracies = make_pool(seed)
     rng = np.random.default_rng(seed)
@@ -128,7 +131,7 @@ def test_coordinates_do_not_matter(seed):
 
 
 @given(seed=seeds)
-@settings(max_examples=25, deadline=None)
+@examples(25)
 def test_contexts_may_be_split(seed):
     phi, weights, points, accuracies = make_pool(seed)
     share = np.random.default_rng(seed).uniform(0.1, 0.9)
@@ -229,6 +232,7 @@ def make_policies(seed, *, n=40, a=4, d=3, every=False):
     return change_coordinates(phi, weights), LinearPolicies(relative, weights, theta, every=every)
 
 
+@pytest.mark.first(2)
 @pytest.mark.parametrize("seed", range(4))
 def test_the_search_finds_what_dense_directions_find(seed):
     where, policies = make_policies(seed, d=2 + seed % 2)
@@ -261,6 +265,7 @@ def test_the_proven_end_covers_policies_that_are_not_linear(seed):
     assert proven <= 2.5 * costs.ratios(mixed).max()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("seed", range(3))
 def test_changes_of_single_contexts_find_policies_that_are_not_linear(seed):
     where, policies = make_policies(seed, n=6, a=3, d=3, every=True)

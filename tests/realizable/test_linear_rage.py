@@ -33,6 +33,7 @@ def play(spec: str, *, every: bool = False, epsilon: float = 0.1, delta: float =
     return run(problem, policies, algorithm="linear-rage", epsilon=epsilon, delta=delta, rng=seed, **more)
 
 
+@pytest.mark.first(2)
 @pytest.mark.parametrize("every", [False, True])
 @pytest.mark.parametrize("spec", PROBLEMS)
 def test_it_stops_right_with_a_certificate_that_verifies(spec: str, every: bool):
@@ -51,6 +52,7 @@ def test_it_stops_right_with_a_certificate_that_verifies(spec: str, every: bool)
     assert isinstance(done.policy, GreedyPolicy) is every
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("every", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_errors_are_rare(every: bool):
     """At so small a δ a single error is too many, but for one choice of seeds in a million."""
@@ -73,6 +75,7 @@ def test_the_same_seed_gives_the_same_run():
     assert first.certificate.to_json() == second.certificate.to_json()
 
 
+@pytest.mark.thorough
 def test_rewards_that_are_not_linear_mislead_it_and_not_coda():
     """On one problem the certificate of linear rewards is wrong most of the time, the agnostic one right."""
     spec = "linear:dimension=3,actions=10,contexts=60,policies=80,spread=3,misfit=0.9,seed=2"
@@ -152,6 +155,7 @@ def test_a_bad_action_among_many_contexts_costs_little():
     assert done.samples < 5_000
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("seed", range(3))
 def test_a_proof_that_was_given_up_does_not_fail_verification(seed: int):
     spec = "linear:dimension=7,actions=3,contexts=40"
@@ -164,6 +168,7 @@ def test_a_proof_that_was_given_up_does_not_fail_verification(seed: int):
     assert verdict.good, verdict.faults
 
 
+@pytest.mark.thorough
 def test_the_command_when_nothing_is_left_to_doubt(command, tmp_path: Path):
     proof, log = tmp_path / "proof.json", tmp_path / "log.parquet"
     spec = "linear:dimension=2,actions=2,contexts=1"
@@ -177,6 +182,7 @@ def test_the_command_when_nothing_is_left_to_doubt(command, tmp_path: Path):
     assert "name it with --contexts" in command("verify", str(proof), str(log))[2]
 
 
+@pytest.mark.thorough
 def test_features_that_were_learnt_are_the_same_when_read_again(command, tmp_path: Path):
     """Means and spreads are sums, and those of a file differ in the last bit from those of memory."""
     proof, log = tmp_path / "proof.json", tmp_path / "log.parquet"

@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.examples import examples
 
 from pacbandits.errors import InputError
 from pacbandits.policies.finite import Finite
@@ -34,7 +35,7 @@ def designs(draw: st.DrawFn) -> tuple[Finite, np.ndarray, float]:
     return policies, weights, draw(st.sampled_from([0.0, 0.3, 1.0])) / n_actions
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(designs())
 def test_propensities_are_the_closed_form_and_respect_the_floor(
     case: tuple[Finite, np.ndarray, float],

@@ -131,6 +131,7 @@ def test_what_cannot_do_without_says_so() -> None:
     assert str(caught.value) == words.format("an estimator")
 
 
+@pytest.mark.thorough
 def test_from_a_csv_to_a_checked_certificate(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     rows = ["age,place,action,reward,propensity"]

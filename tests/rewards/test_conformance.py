@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from instances import seeds
 from pacbandits.rewards import (
@@ -20,6 +20,7 @@ from pacbandits.rewards import (
     no_idea,
     predict_by_round,
 )
+from tests.examples import examples
 from tests.rewards.logs import Line, draw
 
 
@@ -41,8 +42,9 @@ KINDS = ("cells", "additive", "regions", "given", "neighbours")
 ALL = (*KINDS, "neighbours of several strengths", "either", "stacked")
 
 
+@pytest.mark.first(3)
 @pytest.mark.parametrize("kind", ALL)
-@settings(max_examples=25)
+@examples(25)
 @given(seeds)
 def test_predictions_are_probabilities_for_every_action(kind, seed):
     log = draw(seed)
@@ -56,8 +58,9 @@ def test_predictions_are_probabilities_for_every_action(kind, seed):
     assert np.unique(found[:, 2]).size == 1
 
 
+@pytest.mark.first(2)
 @pytest.mark.parametrize("kind", KINDS)
-@settings(max_examples=25)
+@examples(25)
 @given(seeds)
 def test_repeats_are_written_out_rows_in_any_order(kind, seed):
     log = draw(seed)
@@ -67,8 +70,9 @@ def test_repeats_are_written_out_rows_in_any_order(kind, seed):
     np.testing.assert_allclose(model.fit(log).predict(log.contexts), model.fit(out).predict(log.contexts), atol=1e-9)
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("kind", ALL)
-@settings(max_examples=25)
+@examples(25)
 @given(seeds)
 def test_predictions_are_of_earlier_rounds_only(kind, seed):
     """Neither this round's rows nor later ones matter: not their rewards, actions or repeats."""

@@ -27,6 +27,7 @@ def patchy(n: int, *, seed: int) -> tuple[np.ndarray, np.ndarray]:
     return features, np.column_stack([high, 1.0 - high])
 
 
+@pytest.mark.first(3)
 @pytest.mark.parametrize(
     "make", [Regions.learn, Additive.learn, lambda contexts: Neighbours(), default_model], ids="ranb"
 )

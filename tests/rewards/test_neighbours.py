@@ -74,6 +74,7 @@ def test_the_strength_follows_the_noise():
     assert remembered < 0.08 < 0.3 * error(Neighbours((20.0,)).fit(told), told.contexts, sure)
 
 
+@pytest.mark.thorough
 def test_of_many_contexts_some_are_anchors_whatever_the_order_of_rows():
     x = np.random.default_rng(0).normal(size=(2500, 2))
     log = uniform_log(by_ring(x), x, seed=1)

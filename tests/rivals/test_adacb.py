@@ -77,6 +77,7 @@ def test_without_knowledge_all_actions_are_alike():
     assert np.allclose(plan.sampler.propensities(problem.population), 1 / 3)
 
 
+@pytest.mark.thorough
 def test_regret_flattens_where_there_is_a_gap():
     """Once one action is left in every context there is no more regret, as there still is with all of them."""
     slope, right = regret_slope("adacb:confidence=0.002,growth=0.3,budget=30000", easy(), since=5000)

@@ -75,6 +75,7 @@ def estimates(*, seed, rounds=(3, 12)):
     return out
 
 
+@pytest.mark.thorough
 def test_estimates_settle_where_exploration_falls_like_1_over_t():
     (balanced, single), (later, still) = np.std([estimates(seed=seed) for seed in range(60)], axis=0)
     assert later < 0.65 * balanced  # theory: half

@@ -32,6 +32,7 @@ def nowhere(problem, seen):
     return PolicyWeights.nothing(problem.policies.policy(0), n_contexts=len(seen.contexts))
 
 
+@pytest.mark.first(9)
 @pytest.mark.parametrize("slope", [0.0, 3.0, 50.0])
 @pytest.mark.parametrize("floor", [0.12, 0.01, 0.001])
 @pytest.mark.parametrize("seed", [0, 1, 2])

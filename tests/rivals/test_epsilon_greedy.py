@@ -23,12 +23,14 @@ def test_what_is_explored_falls_like_1_over_t_and_else_the_best_policy_is_played
     assert plans[-1].details["explored"] < 0.005
 
 
+@pytest.mark.thorough
 def test_regret_grows_far_slower_than_the_root():
     problem = easy()
     assert slope(EpsilonGreedy(0.01, 0.1, budget=20_000, growth=0.2), problem, runs=3) < 0.3
     assert answers(EpsilonGreedy(0.01, 0.1, budget=1000, growth=0.3), problem, runs=6) == 6
 
 
+@pytest.mark.thorough
 def test_with_hardly_any_exploration_it_often_stays_with_a_wrong_policy():
     problem = easy(contexts=8, actions=4, gap=0.2)
     little = answers(EpsilonGreedy(0.01, 0.1, budget=1500, explore=0.002, growth=0.4), problem, runs=8)

@@ -137,6 +137,7 @@ def test_contexts_without_ids_are_counted_once_each():
     assert state.policy.index == 0
 
 
+@pytest.mark.thorough
 def test_regret_grows_no_faster_than_the_root():
     problem = easy()
     assert 0.15 < slope(Exp4(0.01, 0.1, budget=10_000, growth=0.2), problem, runs=2) < 0.55

@@ -32,6 +32,7 @@ def test_it_explores_as_often_as_the_rule_says_and_then_commits_for_good():
     assert states[-1].oracle_calls == 1 + before.index(wanted)
 
 
+@pytest.mark.thorough
 def test_whatever_comes_after_the_commitment_is_not_learnt_from():
     """Of this little exploration some runs commit to a wrong policy, and stay with it."""
     problem = easy()

@@ -41,6 +41,7 @@ def test_it_plays_the_weights_the_best_policy_and_anything():
     assert kept.weights.sum() < 1
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("options", ["", ":psi=1,mu=0.1"])
 def test_the_constraints_hold_after_every_round(options):
     problem = random_problem(2)
@@ -53,12 +54,14 @@ def test_the_constraints_hold_after_every_round(options):
         assert losses[best] == pytest.approx(0, abs=1e-12)
 
 
+@pytest.mark.thorough
 def test_regret_grows_like_the_root_of_time():
     slope, right = regret_slope("ilovetoconbandits:psi=1,mu=0.1,growth=0.3,budget=30000", easy())
     assert 0.2 < slope < 0.65
     assert right == 3
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", ["ilovetoconbandits:psi=1,mu=0.1", "randomized-ucb"])
 def test_large_rewards_are_no_noise(name):
     """Weighted by 1/p as they are, rewards make policies look good that were followed often by chance.

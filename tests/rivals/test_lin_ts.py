@@ -83,12 +83,14 @@ def test_the_deviation_is_that_of_noise_or_of_the_theory():
     assert theory.deviation(start.memory, samples=50) == pytest.approx(0.15 * math.sqrt(27 * math.log(500)))
 
 
+@pytest.mark.thorough
 def test_regret_grows_slower_than_the_root_and_the_answer_is_right():
     problem = easy()
     assert slope(LinTs(0.01, 0.1, budget=20_000, growth=0.2), problem, runs=2) < 0.45
     assert answers(LinTs(0.01, 0.1, budget=1000, growth=0.3), problem, runs=6) == 6
 
 
+@pytest.mark.thorough
 def test_linear_rewards_are_learnt_through_features():
     problem = load_problem("linear:dimension=3,actions=4,contexts=40,policies=60,seed=1")
     assert answers(LinTs(0.01, 0.1, budget=2000, growth=0.3), problem, runs=5, within=0.001) == 5

@@ -70,6 +70,7 @@ def test_actions_with_the_same_features_share_alike_whichever_contexts_are_asked
     assert all(np.array_equal(sampler.propensities(contexts.take([i]))[0], chances[i]) for i in range(40))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("radius", ["constant", "theory"])
 def test_regret_grows_slower_than_the_root_and_the_answer_is_right(radius):
     problem = easy()
@@ -91,6 +92,7 @@ def outside(*, alpha, runs=20):
     return count
 
 
+@pytest.mark.thorough
 def test_bounds_of_the_theory_hold_and_narrower_ones_do_not():
     """The ridge term makes room for means as large as 1, so that they hold with room to spare."""
     assert outside(alpha=1.0) <= 8  # δ is 0.2

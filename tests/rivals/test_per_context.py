@@ -112,6 +112,7 @@ def count_errors(rule, *, runs, delta, **changes):
     return wrong, outside
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("rule", RULES)
 def test_errors_are_as_rare_as_delta_says_and_a_narrower_radius_errs(rule):
     runs, delta = 30, 0.1
@@ -180,6 +181,7 @@ def test_a_run_follows_its_rule(rule):
     assert state.policy(problem.population)[:4].tolist() == problem.mean_rewards.argmax(axis=1)[:4].tolist()
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("rule", RULES)
 def test_an_epsilon_of_0_finds_the_best_of_every_context_or_goes_on(rule):
     problem = equal_gaps(3, 3, 0.4)
@@ -222,6 +224,7 @@ def slope(problem, algorithm, *, gap, actions):
 FEW, MANY = equal_gaps(4, 3, 0.4), equal_gaps(16, 3, 0.4)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("rule", RULES)
 def test_log_1_over_delta_is_paid_in_every_context(rule):
     """Theory has 2|C|/9 in these units."""

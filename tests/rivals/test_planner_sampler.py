@@ -31,6 +31,7 @@ def play(spec, *, every, epsilon=0.1, delta=0.1, seed=0, **more):
     return run(problem, policies, algorithm="planner-sampler", epsilon=epsilon, delta=delta, rng=seed, **more)
 
 
+@pytest.mark.first(3)
 @pytest.mark.parametrize("every", [False, True])
 @pytest.mark.parametrize("spec", PROBLEMS)
 def test_it_stops_right(spec, every):
@@ -133,6 +134,7 @@ def errors(*, runs, delta, **more):
     )
 
 
+@pytest.mark.thorough
 def test_errors_are_as_rare_as_delta_says(monkeypatch):
     """At so small a δ one is too many; with a bound on the noise that is far too small, they do occur."""
     assert errors(runs=15, delta=5e-8) == binom.ppf(1 - RARE, 15, 5e-8) == 0

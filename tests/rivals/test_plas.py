@@ -37,6 +37,7 @@ def test_two_actions_are_played_by_their_deviations_and_more_by_their_variances(
     assert shares(np.full((3, 4), 0.2)) == pytest.approx(np.full((3, 4), 0.25))
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("means", [[[0.5, 0.02], [0.98, 0.5]], [[0.5, 0.02, 0.9], [0.98, 0.5, 0.1]]])
 def test_plays_come_to_be_in_proportion_to_the_truth(means):
     problem = problem_of(means, np.zeros((1, 2), dtype=int))
@@ -80,6 +81,7 @@ def test_scores_by_past_predictions_are_those_of_every_row_by_the_fit_before_its
     assert state.policy.describe() == best.describe()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("predictions", ["all", "past"])
 def test_the_answer_becomes_the_best_policy_at_the_rate_of_the_root_of_the_budget(predictions):
     rng = np.random.default_rng(3)

@@ -42,6 +42,7 @@ def test_the_radius_and_the_least_probability_are_the_published_ones():
     assert half.floor(policies, 10_000) == algorithm.floor(policies, 10_000)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("floor", [0.1, 0.01, 1e-4])
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_every_policy_is_explored(floor, seed):
@@ -67,6 +68,7 @@ def test_the_list_is_played_as_any_mixture_of_policies():
     assert np.allclose(one, PolicyMixture(policies, weights, floor=0.05).propensities(problem.population), atol=1e-12)
 
 
+@pytest.mark.thorough
 def test_a_run_keeps_the_constraint_and_drops_by_the_rule():
     problem = random_problem(2)
     algorithm, table = made("policy-elimination", problem, epsilon=0.1), problem.policies.table
@@ -96,6 +98,7 @@ def test_a_run_keeps_the_constraint_and_drops_by_the_rule():
     assert not states[-2].memory.settled
 
 
+@pytest.mark.thorough
 def test_what_is_proven_is_the_survivor_of_largest_estimate_as_published():
     problem = random_problem(2)
     state = states_of(made("policy-elimination", problem, epsilon=0.1), problem)[0][-1]
@@ -111,6 +114,7 @@ def test_it_stops_early_where_one_policy_is_left():
     assert done.samples < 200_000  # an ε of 0.001 alone would need 32 A log(…)/ε² > 10⁹
 
 
+@pytest.mark.thorough
 def test_the_radius_may_be_smaller_but_then_nothing_is_proven():
     done = run(easy(), algorithm="policy-elimination:radius=0.1", epsilon=0.001, delta=0.1, rng=0)
     full = run(easy(), algorithm="policy-elimination", epsilon=0.001, delta=0.1, rng=0)
@@ -119,6 +123,7 @@ def test_the_radius_may_be_smaller_but_then_nothing_is_proven():
     assert "except with probability 0.1 the policy is within 0.001 of the best of its class" in full.guarantee
 
 
+@pytest.mark.thorough
 def test_the_best_policy_is_hardly_ever_dropped_and_a_tiny_radius_drops_it():
     problem = easy(gap=0.1, policies=40, seed=3)
 

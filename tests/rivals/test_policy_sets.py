@@ -118,6 +118,7 @@ def states_of(algorithm, problem, rng):
     return states
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("sequence", SEQUENCES)
 def test_no_value_leaves_its_ends_more_often_than_delta(sequence):
     """Over all policies and all times; and the test could tell, as ends that are too near are left often."""
@@ -136,6 +137,7 @@ def test_no_value_leaves_its_ends_more_often_than_delta(sequence):
     assert binom.sf(near - 1, runs, delta) < RARE
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("sequence", SEQUENCES)
 def test_it_stops_with_an_answer_that_is_good_but_for_delta(sequence):
     problem, runs, delta = small(), 40, 0.1
@@ -160,6 +162,7 @@ def test_ends_draw_together_and_who_left_the_set_does_not_come_back():
     assert states[-1].policy.describe() == small().policies.policy(1).describe()
 
 
+@pytest.mark.thorough
 def test_predictions_make_it_stop_sooner():
     """Where rewards are almost sure, weighting alone cannot tell as much."""
     problem = small(np.array([[0.9, 0.95, 0.9], [0.95, 0.9, 0.9], [0.9, 0.9, 0.95]]))
@@ -170,6 +173,7 @@ def test_predictions_make_it_stop_sooner():
     assert with_model < 0.6 * without
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("sequence", SEQUENCES)
 def test_a_log_tells_the_same_as_the_run_that_it_is_of(sequence):
     problem, algorithm, rng = small(), PolicySets(0.1, 0.1, sequence=sequence), np.random.default_rng(8)

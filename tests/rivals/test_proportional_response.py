@@ -78,6 +78,7 @@ def test_the_risk_is_the_largest_that_keeps_arm_sets_small(width):
     assert adjusted_risk(gaps, shares, width=width, most=0.9, samples=1e4) == 1.0
 
 
+@pytest.mark.thorough
 def test_regret_on_the_way_grows_like_the_root_of_time():
     states, regret = played(ProportionalResponse(0.1, 0.1, simple=0.0, budget=60_000, growth=0.3), drawn_problem())
     slope = np.log(regret[-1] / regret[3000]) / np.log(len(regret) / 3000)

@@ -25,6 +25,7 @@ def test_the_least_probability_and_the_slope_follow_from_the_published_constants
     assert made("randomized-ucb", problem).constraint(problem.policies, 0).floor == 1 / 8
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("confidence", [1.0, 0.01, 0.0001])
 def test_the_published_program_is_solved_as_nearly_as_it_asks(confidence):
     """The worst mixture is of two policies: points (E Δ, E V) of mixtures fill a polygon, and the bound is convex."""
@@ -47,6 +48,7 @@ def test_the_published_program_is_solved_as_nearly_as_it_asks(confidence):
     assert beyond is (confidence < 0.01)  # so that bad policies were let go where that is permitted
 
 
+@pytest.mark.thorough
 def test_regret_grows_like_the_root_of_time():
     slope, right = regret_slope("randomized-ucb:confidence=0.0001,growth=0.3,budget=30000", easy())
     assert 0.2 < slope < 0.65

@@ -70,6 +70,7 @@ def test_at_first_all_actions_are_alike():
         assert np.allclose(plan.sampler.propensities(problem.population), 1 / 3)
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("model", ["linear", "house"])
 def test_regret_grows_like_the_root_of_time(model):
     slope, right = regret_slope(f"squarecb:gamma=10,model={model},growth=0.3,budget=30000", easy())
@@ -77,6 +78,7 @@ def test_regret_grows_like_the_root_of_time(model):
     assert right == 3
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("model", ["linear", "house"])
 def test_features_tell_of_contexts_that_never_came(model):
     """With features, 2000 interactions with 2000 contexts are enough for a good policy."""

@@ -48,6 +48,7 @@ def test_shares_are_those_that_the_paper_prints(means, published):
     assert optimal_shares(np.array(means), epsilon=0.0) == pytest.approx(np.array(published), abs=0.004)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("means", [[0.6, 0.55, 0.3, 0.05], [0.95, 0.9, 0.02], [0.5, 0.5, 0.5], [0.02, 0.01, 0.01]])
 @pytest.mark.parametrize("epsilon", [0.02, 0.2])
 def test_no_other_shares_tell_arms_apart_sooner(means, epsilon):
@@ -82,6 +83,7 @@ def test_prices_are_at_most_those_of_the_published_threshold():
     assert tally_of([0], [0]).prices.tolist() == [0.0]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", ["coins", "uniform", "sure"])
 def test_the_truth_is_rejected_at_any_time_no_more_often_than_delta(kind):
     """N kl(μ̂, μ) less the price, of two arms, for rewards that need not be coins; without the price it would be."""
@@ -138,6 +140,7 @@ def test_only_policies_that_take_the_action_can_have_been_drawn():
     assert (plays.tolist(), sums.tolist()) == (again.tolist(), earned.tolist())  # in whatever order they were written
 
 
+@pytest.mark.thorough
 def test_it_stops_with_an_answer_that_is_good_but_for_delta():
     problem, runs, delta = small(), 30, 0.1
     done = [run(problem, algorithm=TrackAndStop(0.05, delta, growth=1.0), rng=seed) for seed in range(runs)]
@@ -145,6 +148,7 @@ def test_it_stops_with_an_answer_that_is_good_but_for_delta():
     assert binom.sf(sum(not one.correct for one in done) - 1, runs, delta) > RARE
 
 
+@pytest.mark.thorough
 def test_plays_approach_the_best_shares_and_their_number_what_the_theory_has():
     problem = small(table=[[0, 0, 0], [1, 1, 1], [2, 2, 2]])
     worth = np.array([problem.value(problem.policies.policy(k)) for k in range(3)])
@@ -159,6 +163,7 @@ def test_plays_approach_the_best_shares_and_their_number_what_the_theory_has():
     assert state.policy.describe() == problem.policies.policy(int(worth.argmax())).describe()
 
 
+@pytest.mark.thorough
 def test_every_policy_is_tried_and_none_is_forgotten():
     problem, algorithm, rng = small(), TrackAndStop(0.0, 1e-300), np.random.default_rng(1)
     state = algorithm.start(problem.policies, problem.population)

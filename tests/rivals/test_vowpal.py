@@ -71,6 +71,7 @@ def by_hand(algorithm, problem, logs):
     return np.array(said)
 
 
+@pytest.mark.first(2)
 @pytest.mark.parametrize("explore", EXPLORATIONS)
 def test_propensities_are_what_vowpal_wabbit_says_after_learning_one_by_one(explore):
     problem = easy()
@@ -111,6 +112,7 @@ def test_a_table_of_weights_is_large_enough_for_every_policy_of_cover():
     assert sizes == {"squarecb": 18, "cover": 23}
 
 
+@pytest.mark.thorough
 def test_first_explores_all_actions_alike_for_so_many_and_then_is_greedy():
     problem = easy()
     states, plans, _ = rounds(made(problem, explore="first", first=100, budget=600, growth=0.2), problem)
@@ -128,6 +130,7 @@ def test_epsilon_plays_the_best_and_every_action_with_its_share():
     assert share == pytest.approx(np.where(np.eye(3)[BEST] > 0, 0.8, 0.1))
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("explore", EXPLORATIONS)
 def test_a_state_that_was_put_away_goes_on_as_if_it_had_not_been(explore):
     problem = easy()
@@ -177,6 +180,7 @@ def test_of_cover_the_policy_that_regresses_costs_is_read():
 
 
 # Of 0.9 at the best; cover keeps policies that differ, and regcbopt plays one action for all of a round.
+@pytest.mark.first(1)
 @pytest.mark.parametrize(
     ("explore", "least"),
     [
@@ -200,6 +204,7 @@ def test_it_finds_the_best_policy_and_plays_it_ever_more(explore, least):
     assert np.mean(earned[-3:]) > least
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("kind", ["ids", "features", "phi"])
 def test_the_greedy_answer_takes_the_action_of_least_cost_and_can_be_written_down(kind):
     problem = easy(features=kind == "features")
@@ -231,6 +236,7 @@ def test_a_greedy_answer_better_than_the_class_has_no_gap():
     assert done.value_gap == 0
 
 
+@pytest.mark.thorough
 def test_corrected_costs_answer_right_where_a_line_cannot():
     """Rewards that are not linear in the one feature there is: the middle contexts want another action."""
     means = np.array([[0.8, 0.4], [0.2, 0.4], [0.2, 0.4], [0.8, 0.4]])
@@ -285,6 +291,7 @@ def test_without_the_package_it_is_listed_and_says_how_to_get_it(monkeypatch):
     assert str(caught.value) == "vowpal needs Vowpal Wabbit; pip install 'pacbandits[peers]'"
 
 
+@pytest.mark.thorough
 def test_it_says_nothing_of_its_own(capfd):
     for explore in EXPLORATIONS:
         rounds(made(easy(), explore=explore, budget=50, growth=1.0), easy())

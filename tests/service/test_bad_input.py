@@ -50,6 +50,7 @@ RAW = [
 ]
 
 
+@pytest.mark.first(5)
 @pytest.mark.parametrize(("body", "words"), ASSIGNMENTS)
 def test_an_assignment_that_cannot_be(service, body, words):
     before = service.records()

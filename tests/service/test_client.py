@@ -46,6 +46,7 @@ def remote(address, keys):
         yield client.experiment("checkout")
 
 
+@pytest.mark.thorough
 def test_a_whole_experiment_through_the_client(address, keys, remote, tmp_path):
     made = remote.assign(SOMEBODY, unit="u-17")
     assert made.new
@@ -75,6 +76,7 @@ def test_a_whole_experiment_through_the_client(address, keys, remote, tmp_path):
             reading.experiment("checkout").assign(SOMEBODY)
 
 
+@pytest.mark.thorough
 def test_what_cannot_be_sent_is_told_before_it_is(remote):
     for context, words in (({"age": float("nan"), "country": "DE"}, "NaN"), ({"age": object()}, "cannot be sent")):
         with pytest.raises(InputError, match=words):
@@ -109,6 +111,7 @@ class Faulty(httpx.BaseTransport):
         self.real.close()
 
 
+@pytest.mark.thorough
 def test_what_gets_lost_is_asked_again_and_done_once(address, keys, monkeypatch):
     slept = []
     monkeypatch.setattr(client_module.time, "sleep", slept.append)
@@ -163,6 +166,7 @@ def test_flags_of_other_kinds_are_read_from_the_names_of_actions(flags):
     assert flags.get_float_value("price", 0.0, somebody()) in (9.0, 12.0, 15.0)
 
 
+@pytest.mark.first(4)
 @pytest.mark.parametrize(
     ("flag", "context", "code"),
     [

@@ -24,6 +24,7 @@ WRITE = {
 }
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("key", [None, "", "nonsense", "pb_x_y", "pb__", "pb_0123456789ab_wrong", "x" * 1_000, "\xe4"])
 def test_nothing_opens_without_a_key_that_was_made(service, key):
     before = service.records()

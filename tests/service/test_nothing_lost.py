@@ -37,6 +37,7 @@ def kill_often(database, visitors, *options, kills, longest_seconds, seed):
             server.kill()
 
 
+@pytest.mark.thorough
 def test_a_server_that_is_killed_a_few_times_loses_nothing(tmp_path):
     visitors = Visitors([None])
     kill_often(tmp_path / "x.db", visitors, "--no-worker", kills=3, longest_seconds=0.3, seed=1)

@@ -9,6 +9,7 @@ from tests.service.postgres import postgres
 from tests.service.test_nothing_lost import kill_often
 
 
+@pytest.mark.thorough
 def test_two_servers_that_are_killed_in_turn_lose_nothing(tmp_path):
     with postgres() as database:
         visitors = Visitors([None, None])

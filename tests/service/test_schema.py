@@ -67,6 +67,7 @@ def ask_often(operation, session, address, *, examples, mode):
     return seen
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("mode", MODES)
 def test_every_answer_is_described(served, mode):
     seen = ask_everything(*served, examples=2, mode=MODES[mode], only=QUICK)

@@ -30,6 +30,7 @@ def nearly():
     return Problem("nearly", "Nearly.", contexts, np.array(means), Bernoulli(), Finite(table, n_actions=2))
 
 
+@pytest.mark.first(2)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(
     "spec", ["hard:m=6,noise=bernoulli", "trivial:contexts=4,actions=3,gap=0.4,seed=2", "random:policies=8,contexts=6"]
@@ -44,6 +45,7 @@ def test_it_stops_with_the_best(kind, spec):
     assert all(figures["certified_epsilon"] > 0 for figures in done.history[:-1])
 
 
+@pytest.mark.thorough
 def test_a_tie_goes_on_until_samples_end_with_what_is_known():
     done = pb.run(tie(), algorithm="coda", epsilon=0.0, delta=0.05, rng=1, max_samples=4000)
     assert done.stopped == "budget"

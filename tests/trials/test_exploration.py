@@ -57,6 +57,7 @@ def true_prices(problem, state, samplers, *, epsilon):
     return np.array([price_propensities(task, one.propensities(population)).upper for one in samplers])
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("spec", "most", "unhedged"),
     [
@@ -87,6 +88,7 @@ def test_of_what_a_design_seems_to_save_the_root_is_believed():
     assert believed_price(500.0, even=400.0) == 500.0  # what is dearer than uniform exploration is not flattered
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "spec", ["trees:actions=8,contexts=1000", pytest.param("digits:flip=0.2", marks=pytest.mark.slow)]
 )

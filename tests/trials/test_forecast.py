@@ -17,6 +17,7 @@ def uniform_log(problem, *, samples, seed):
     return problem.interact(uniform, samples=samples, rng=np.random.default_rng(seed))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("spec", "epsilon"),
     [
@@ -124,6 +125,7 @@ def test_a_log_that_knows_played_propensities_alone_has_a_forecast_too():
     assert alone.same == pytest.approx(known.same, rel=0.3)
 
 
+@pytest.mark.thorough
 def test_a_log_without_ids_has_a_forecast_too():
     problem = pb.load_problem("trees:actions=3,competitive=2,contexts=300,features=3,bins=4")
     full = uniform_log(problem, samples=500, seed=0)

@@ -297,6 +297,7 @@ def test_what_is_sealed_honestly_is_accepted(kept):
     same(load_state(folder)[1], led()[1])
 
 
+@pytest.mark.first(3)
 @pytest.mark.parametrize("name", FORGERIES)
 def test_a_sealed_forgery_is_refused(name, kept):
     folder, honest = kept
@@ -341,6 +342,7 @@ LISTED = {
 }
 
 
+@pytest.mark.first(5)
 @pytest.mark.parametrize("name", LISTED)
 def test_a_sealed_forgery_on_a_list_is_refused(name, tmp_path):
     algorithm, states = beginning(FINITE)
@@ -376,6 +378,7 @@ LOGS = {
 }
 
 
+@pytest.mark.first(3)
 @pytest.mark.parametrize("name", LOGS)
 def test_a_forged_log_is_refused(name, tmp_path):
     algorithm, state = led()

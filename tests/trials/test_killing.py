@@ -27,6 +27,7 @@ def kills(folder, *, stride):
     return Counter(line.split()[0] for line in done.stdout.splitlines())
 
 
+@pytest.mark.thorough
 def test_some_kills_do_no_harm(tmp_path):
     found = kills(tmp_path, stride=52)
     assert found.keys() == {"alone", "beside", "both", "another"}

@@ -48,6 +48,7 @@ def late(log, *, share, seed=0, delay=1):
     return replace(log, rewards=np.where(out, np.nan, log.rewards), known=np.where(out, -1, known))
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize(("kind", "spec"), CASES)
 def test_where_all_rewards_are_in_it_is_what_round_by_round_comes_to(kind, spec):
     check_the_same(kind(0.02, 0.1, model=CellMeans()), spec)
@@ -105,6 +106,7 @@ def test_leaders_chosen_again_are_those_that_led(spec):
         ]
 
 
+@pytest.mark.first(2)
 @pytest.mark.parametrize(("kind", "spec"), CASES)
 def test_rewards_that_are_not_in_prove_less_and_nothing_breaks(kind, spec):
     problem, trial = load_problem(spec), kind(0.3, 0.1, model=CellMeans())
@@ -153,6 +155,7 @@ def test_before_any_reward_is_in_rounds_are_like_the_first(kind, spec):
     assert trial.design(later).samples >= 1
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("spec", [LED, LISTED])
 def test_where_the_last_round_is_out_the_first_ones_prove_more(spec):
     problem, trial = load_problem(spec), Uniform(0.1, 0.1, model=CellMeans())
@@ -244,6 +247,7 @@ def test_what_cannot_be_is_said():
         PlayedRound(fixed[0].exploration, 1.0, 0, None)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("spec", [LED, LISTED])
 def test_a_trial_goes_on_without_an_action_that_was_withdrawn(spec):
     problem, trial = load_problem(spec), Coda(0.05, 0.1, model=CellMeans())

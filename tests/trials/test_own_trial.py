@@ -34,6 +34,7 @@ class Timid(pb.Trial):
         return explore_with(state, task, sampler)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("spec", [SPEC, DEEP])
 def test_it_runs_and_what_it_certifies_is_proven(spec):
     problem = pb.load_problem(spec)
@@ -71,6 +72,7 @@ def play(trial, problem, state, rng, *, rounds):
     return state
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("spec", [SPEC, DEEP])
 def test_its_state_is_saved_and_loaded_when_the_trial_is_handed_in_again(spec, tmp_path):
     problem, trial = pb.load_problem(spec), Timid(0.05, 0.05, pilot=50, shift=0.5)
@@ -91,6 +93,7 @@ def test_its_state_is_saved_and_loaded_when_the_trial_is_handed_in_again(spec, t
         pb.load_state(tmp_path, algorithm=Timid(0.05, 0.05, pilot=50))
 
 
+@pytest.mark.thorough
 def test_a_run_of_it_goes_on_where_it_stopped(tmp_path):
     options = {"algorithm": Timid(0.1, 0.05, pilot=50), "rng": 3}
     whole = pb.run(SPEC, **options)

@@ -31,6 +31,7 @@ def without_time(done):
     return {key: value for key, value in done.to_json().items() if key != "seconds"}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("spec", "rng"), [(FINITE, np.random.Philox), (TRIVIAL, np.random.MT19937), (TREES, 3)])
 def test_a_run_in_pieces_is_a_run_in_one(spec, rng, tmp_path):
     def draw():
@@ -51,6 +52,7 @@ def test_a_run_in_pieces_is_a_run_in_one(spec, rng, tmp_path):
         same_logs(done.log, whole.log)
 
 
+@pytest.mark.thorough
 def test_an_interrupted_round_is_played_again(tmp_path, monkeypatch):
     problem = load_problem(TRIVIAL)
     whole = run(problem, rng=1, **RUN)
@@ -82,6 +84,7 @@ def test_an_interrupted_round_is_played_again(tmp_path, monkeypatch):
     assert calls == 4 + whole.rounds
 
 
+@pytest.mark.thorough
 def test_a_folder_of_another_run_is_refused(tmp_path):
     problem, other = load_problem(FINITE), load_problem(FINITE + ",seed=8")
     folder = tmp_path / "state"
@@ -124,6 +127,7 @@ def test_a_folder_of_another_run_is_refused(tmp_path):
         run(problem, state=folder, **options)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", KINDS)
 def test_the_command_stops_by_its_budget_and_goes_on(name, command, tmp_path):
     asked = ("run", TREES, "--algorithm", name, "--epsilon", 0.15, "--seed", 2, "--json")

@@ -10,8 +10,9 @@ from typing import ClassVar
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.examples import examples
 from tests.trials.saving_cases import (
     CASES,
     FINITE,
@@ -43,6 +44,7 @@ from pacbandits.trials.unpacking import read_state
 LONGEST = ("coda", TREES)
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize(
     ("name", "spec"), [pytest.param(*case, marks=[pytest.mark.slow] * (case == LONGEST)) for case in CASES]
 )
@@ -62,6 +64,7 @@ def test_saved_and_loaded_after_every_round(name, spec, tmp_path):
     assert state is None
 
 
+@pytest.mark.thorough
 def test_the_cases_are_worth_their_name():
     """Designs with models, played several times over, that begin from each other's policies."""
     for spec in SPECS:
@@ -71,8 +74,9 @@ def test_the_cases_are_worth_their_name():
         assert bool(last.pool) is (spec != FINITE)
 
 
+@pytest.mark.thorough
 @given(case=st.sampled_from(CASES), share=st.floats(0, 1))
-@settings(max_examples=8)
+@examples(8)
 def test_a_run_goes_on_from_any_round(case, share, tmp_path_factory):
     folder = tmp_path_factory.mktemp("state")
     algorithm, problem, states, places = direct(*case)
@@ -112,6 +116,7 @@ def test_in_another_process(tmp_path):
     assert json.loads(done.stdout) == json.loads(json.dumps(expected))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", KINDS)
 def test_before_the_first_round_and_after_the_last(name, tmp_path):
     algorithm, problem, states, _ = direct(name, TREES)
@@ -144,6 +149,7 @@ def test_every_option_comes_back(tmp_path):
     assert saved.notes == {"who": ["ä", 1e-300]}
 
 
+@pytest.mark.thorough
 def test_names_resolutions_labels_and_weights_come_back(tmp_path):
     """What other files of this package leave out or divide by its sum again."""
     rng = np.random.default_rng(3)
@@ -189,6 +195,7 @@ class Moody(Nearest):
         return super().predict(features) + np.random.default_rng().uniform(0, 0.1)
 
 
+@pytest.mark.thorough
 def test_a_model_of_the_users_own_is_passed_again(tmp_path):
     problem, rng = load_problem(TREES), np.random.default_rng(0)
     algorithm = Coda(0.13, 0.1, pilot=100, model=PerAction(Nearest(), least=5))
@@ -230,6 +237,7 @@ class Eager(Coda):
     haste: float = field(default=1.0, kw_only=True)
 
 
+@pytest.mark.thorough
 def test_a_trial_of_ones_own_is_handed_in_again(tmp_path):
     problem, eager = load_problem(FINITE), Eager(0.1, 0.1, pilot=100, haste=0.5)
     first = eager.start(problem.policies, problem.population)

@@ -62,6 +62,7 @@ def test_a_damaged_folder_is_refused_in_one_line(damage, tmp_path):
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", ["log", "contexts"])
 def test_tables_of_another_run_are_refused(kind, tmp_path):
     algorithm, _, states, _ = direct("coda", FINITE)

@@ -20,6 +20,7 @@ BUSY = "is in use: another process or thread runs, saves or loads a trial there;
 RUN = {"algorithm": "coda:pilot=50", "epsilon": 0.3, "delta": 0.1, "rng": 1}
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("step", [0, 1, 2, 4, 5, 6, 9, 10])
 def test_an_interruption_before_the_last_rename_leaves_the_old_state(step, tmp_path):
     algorithm, states = beginning(TRIVIAL)
@@ -52,6 +53,7 @@ def test_a_folder_of_another_format_is_refused(tmp_path):
         load_state(tmp_path)
 
 
+@pytest.mark.thorough
 def test_nobody_else_can_use_the_folder_of_a_run(tmp_path):
     algorithm, states = beginning(FINITE)
     impatient, refused = StateFolder(tmp_path, patience_seconds=0), []
@@ -72,6 +74,7 @@ def test_nobody_else_can_use_the_folder_of_a_run(tmp_path):
     assert run(FINITE, state=impatient, **RUN).samples == done.samples
 
 
+@pytest.mark.thorough
 def test_the_command_refuses_a_folder_that_is_in_use(command, tmp_path):
     hold = "import sys; from pacbandits.trials.locks import held_alone; from pathlib import Path\n"
     hold += "with held_alone(Path(sys.argv[1])): print('held', flush=True); sys.stdin.read()"

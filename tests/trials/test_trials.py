@@ -49,6 +49,7 @@ def small_problem(means=((0.5, 0.2), (0.3, 0.9), (0.5, 0.5)), *, table):
     return Problem("test", "test", Contexts.finite(len(means)), means, Bernoulli(), policies)
 
 
+@pytest.mark.first(2)
 @pytest.mark.parametrize(("kind", "spec"), CASES)
 def test_runs_end_with_a_certificate_that_says_so(kind, spec):
     problem, epsilon = load_problem(spec), PROBLEMS[spec]
@@ -115,6 +116,7 @@ def test_policies_that_are_all_alike_end_in_the_pilot_when_epsilon_is_large(kind
     assert states[-1].samples == 200
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("table", [[[0, 1, 0]], [[0, 1, 0]] * 5], ids=["one", "alike"])
 @pytest.mark.parametrize("epsilon", [0.05, 0.01])
 @pytest.mark.parametrize("kind", KINDS)
@@ -147,6 +149,7 @@ def test_through_the_argmax_alone(kind):
     assert problem.value(problem.best_policy()) - problem.value(states[-1].policy) <= 0.3
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("kind", KINDS)
 def test_contexts_that_were_never_seen_beforehand(kind):
     """Offline contexts are a part of the population; validity and termination do not hang on them."""
@@ -158,6 +161,7 @@ def test_contexts_that_were_never_seen_beforehand(kind):
     assert states[-1].finished
 
 
+@pytest.mark.first(2)
 @pytest.mark.parametrize("options", [{"floor": 0.0}, {"floor": 1.0}, {"pilot": 1}, {"growth": 2.0}])
 def test_odd_options_still_end(options):
     problem = load_problem("two-of-many:actions=4,policies=12,contexts=8")
@@ -204,6 +208,7 @@ def is_same(one, other):
     return one.to_json() == other.to_json()
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("kind", [Uniform, Coda])
 def test_a_round_is_predicted_bet_on_and_led_without_it(kind):
     """Whatever a round earns, its predictions, its bets and who leads in it are the same."""

@@ -56,6 +56,7 @@ def test_scrambled_numbers_are_those_of_conventions():
     assert [int(scramble(int(number))) for number in numbers] == scrambled(numbers).tolist()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("n", [1, 2, 5, 1000, 70_001])
 def test_values_at_ranks_are_those_of_a_sort(n):
     ordered = np.sort(scrambled(np.arange(n, dtype=np.uint64)))
@@ -65,6 +66,7 @@ def test_values_at_ranks_are_those_of_a_sort(n):
     assert found[-1] == np.uint64(2**64 - 1)
 
 
+@pytest.mark.first(3)
 @pytest.mark.parametrize(("n", "early"), [(10, 7), (300, 300), (300, 100), (2000, 512), (N, 700)])
 def test_shuffled_rows_count_as_in_memory(n, early):
     log = row_log(n)
@@ -85,6 +87,7 @@ def test_rows_in_order_count_as_in_memory(n, early):
     np.testing.assert_array_equal(places, np.where(np.arange(n) < early, np.arange(n), NOT_EARLY))
 
 
+@pytest.mark.first(25)
 @pytest.mark.parametrize("repeats", [False, True])
 @pytest.mark.parametrize("how", ["rising", "falling", "mixed"])
 @pytest.mark.parametrize(("n", "early"), [(900, 10_000), (900, 100), (900, 350), (900, 10), (N, 700)])

@@ -36,6 +36,7 @@ ROUNDING = 2.0**-36  # of a row, downwards
 FLOATS = 1e-9  # of sums of numbers that are not rounded at all
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("name", KINDS)
 def test_a_certificate_by_sums_is_that_of_the_log_in_memory(name):
     """Same class, leaders, experts and model; wealth is less by what rounding down of every row takes."""
@@ -91,6 +92,7 @@ def test_every_engine_gives_the_same_bits(large, engine):
     assert known["certified_epsilon"] < 0.02
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("cores", [pytest.param(1, marks=pytest.mark.slow), pytest.param(2, marks=pytest.mark.slow), 3])
 def test_any_number_of_cores_and_stripes_of_any_length_give_the_same_bits(large, cores):
     log, known = large
@@ -98,6 +100,7 @@ def test_any_number_of_cores_and_stripes_of_any_length_give_the_same_bits(large,
         assert certified(Striped(log, length=cores)) == known
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_files_cut_anywhere_give_the_same_bits(large, seed, tmp_path):
     log, known = large
@@ -108,6 +111,7 @@ QUICKLY_READ = ("rounds with repeats, mixed", "played alone, in order", "a fixed
 READ = [name if name in QUICKLY_READ else pytest.param(name, marks=pytest.mark.slow) for name in KINDS]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", READ)
 def test_files_give_the_same_bits_whatever_the_log(name, tmp_path):
     kind, log = KINDS[name], KINDS[name].log(KINDS[name].rows, 2)
@@ -173,6 +177,7 @@ def test_a_first_round_longer_than_what_is_learnt_from():
     assert found.certified
 
 
+@pytest.mark.thorough
 def test_a_log_of_one_block_has_no_order_to_learn_in():
     """As in memory: a union over all policies, which has its own part of δ."""
     log = log_of_people(200, 4)

@@ -72,6 +72,7 @@ def test_work_is_shared_but_for_the_first_look_and_the_early_rows():
     assert many.seconds == pytest.approx(alone + (one.seconds - alone) / 100)
 
 
+@pytest.mark.thorough
 def test_the_work_that_is_foreseen_is_the_work_that_is_done():
     """Cells and passes as the ledger has them: the class learnt from the first rows has as many bins."""
     log, engine = drawn(), Counting()

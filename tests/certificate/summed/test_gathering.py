@@ -36,6 +36,7 @@ def as_taken(log, rows):
     return replace(part, contexts=replace(part.contexts, weights=np.full(len(rows), 1.0 / len(rows))))
 
 
+@pytest.mark.first(7)
 @pytest.mark.parametrize("name", LOGS)
 @pytest.mark.parametrize("engine", [THREADS, Scattered(3)], ids=lambda engine: engine.name)
 def test_some_rows_are_those_rows(name, engine):

@@ -65,6 +65,7 @@ ORDERS = {
 }
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("name", ORDERS)
 def test_leaders_and_models_are_of_earlier_rounds_alone(name):
     """Whatever becomes of the rows of a round and all later ones, who leads in it and what is predicted stays."""
@@ -122,6 +123,7 @@ def test_late_leaders_are_about_those_of_all_rows_in_memory(name):
         assert mine > best - 0.02
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("name", ORDERS)
 def test_certificates_of_large_logs_are_found_again(name):
     log, order = ORDERS[name][0](), ORDERS[name][1]
@@ -146,6 +148,7 @@ def test_passes_over_rows_are_few():
     assert len(asked) <= 5, asked
 
 
+@pytest.mark.first(3)
 @pytest.mark.parametrize("name", ["rounds, mixed", "played alone"])
 @pytest.mark.parametrize("before", [1, 7, 16])
 def test_gaps_are_those_of_the_rows_before(name, before):

@@ -141,6 +141,7 @@ def test_tables_of_models_predict_as_the_models_do() -> None:
     assert (follow(models, codes[:5], np.full(5, 4)) == 0.5).all()
 
 
+@pytest.mark.thorough
 def test_the_card_predicts_what_steps_tell_and_early_rows() -> None:
     log = drawn_log(60_000)
     setting = set_up(log, early=40_000)
@@ -240,6 +241,7 @@ def in_short_stretches(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(stretch_module, name, 1)
 
 
+@pytest.mark.thorough
 def test_stretches_add_up_to_all_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows, rounds, early predictions and codes of three stretches come to what the processor makes of all rows."""
     stand_in(monkeypatch)
@@ -295,6 +297,7 @@ def by_stretches(log: Log, question: Any) -> Any:
     return sums
 
 
+@pytest.mark.thorough
 @needs_compiler
 @pytest.mark.parametrize(
     ("actions", "split", "repeats", "ordered"), [(4, "uneven", 1, True), (4, "even", 3, False), (9, "uneven", 1, False)]
@@ -316,6 +319,7 @@ def test_the_kernels_of_worth_make_the_numbers_of_the_processor(
     assert (want[2] == 0).any()
 
 
+@pytest.mark.thorough
 @needs_compiler
 def test_the_kernels_of_certificates_make_the_numbers_of_the_processor(monkeypatch: pytest.MonkeyPatch) -> None:
     kernels_by_the_processor(monkeypatch)

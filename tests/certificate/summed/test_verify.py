@@ -76,6 +76,7 @@ def class_of(name, log, found) -> PolicyClass:
     return pb.learn_class(asked, log, **order).policies
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("name", ASKED)
 def test_what_is_certified_is_found_again(name):
     found, log, policies = proven(name)
@@ -87,6 +88,7 @@ def test_what_is_certified_is_found_again(name):
         assert any("is what trees" in words for words in verdict.checked)
 
 
+@pytest.mark.thorough
 def test_files_and_memory_are_verified_alike(tmp_path):
     log = log_of_people(600, 3, rounds=np.arange(600) // 200)
     trees = pb.learn_class("trees:depth=1,bins=4", log)
@@ -136,6 +138,7 @@ def test_as_it_is_it_is_good():
     assert rechecked(found, LogSource(log), policies, limits=SMALL, **QUICK).faults == ()
 
 
+@pytest.mark.first(5)
 @pytest.mark.parametrize("name", ALTERED)
 def test_whatever_was_altered_is_noticed(name):
     change, words = ALTERED[name]
@@ -161,6 +164,7 @@ def test_a_changed_row_is_noticed(column):
     assert any("digest" in fault for fault in verdict.faults)
 
 
+@pytest.mark.thorough
 def test_leaders_that_the_rows_do_not_favour_are_noticed():
     """All figures are right, but who led was not chosen by the rows before: who knows the end could lead by it."""
     _, log, policies = disputed()

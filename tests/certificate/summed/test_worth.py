@@ -43,6 +43,7 @@ def close(mine, theirs):
     assert -1e-9 <= mine.high - theirs.high < 1e-5
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", ASKED)
 def test_a_policy_is_worth_what_it_is_in_memory(name):
     kind = KINDS[name]
@@ -58,6 +59,7 @@ def test_a_policy_is_worth_what_it_is_in_memory(name):
     assert mine.assumptions == theirs.assumptions
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", ASKED)
 def test_a_certified_policy_is_worth_what_it_is_in_memory(name):
     kind = KINDS[name]
@@ -69,6 +71,7 @@ def test_a_certified_policy_is_worth_what_it_is_in_memory(name):
         close(mine.value, theirs.value)
 
 
+@pytest.mark.thorough
 def test_files_are_evaluated_to_the_same_bits(tmp_path):
     log = log_of_people(67_000, 1, rounds=np.arange(67_000) // 5000)
     policy = fixed_trees(2).argmax(log.contexts, np.random.default_rng(0).normal(size=(len(log), 3)))
@@ -81,6 +84,7 @@ def test_files_are_evaluated_to_the_same_bits(tmp_path):
         evaluate(source, pb.policies.Trivial(2, 4).argmax(pb.Contexts.finite(2), np.zeros((2, 4))), engine="stream")
 
 
+@pytest.mark.thorough
 def test_centres_are_of_earlier_rounds():
     """Whatever the last round earns, what it is centred by stays: it bounds by no more than its own rows."""
     log = log_of_people(3000, 1, rounds=np.arange(3000) // 500)

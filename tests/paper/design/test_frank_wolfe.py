@@ -8,7 +8,8 @@ import warnings
 import cvxpy as cp
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
+from tests.examples import examples
 
 from instances import make_instance, seeds
 from pacbandits.design import Objective
@@ -68,8 +69,9 @@ def h_by_definition(problem, weights, gamma, n):
     return total
 
 
+@pytest.mark.thorough
 @given(seed=seeds)
-@settings(max_examples=40, deadline=None)
+@examples(40)
 def test_h_is_the_paper_s_and_equals_its_gradient_on_the_weights(seed):
     problem, weights, gamma, n, _ = drawn(seed)
     if problem.smoothing == 0.0:
@@ -83,7 +85,7 @@ def test_h_is_the_paper_s_and_equals_its_gradient_on_the_weights(seed):
 
 
 @given(seed=seeds)
-@settings(max_examples=40, deadline=None)
+@examples(40)
 def test_gradient_agrees_with_differences(seed):
     problem, weights, gamma, n, rng = drawn(seed)
     direction = rng.standard_normal(len(problem)) * weights
@@ -96,7 +98,7 @@ def test_gradient_agrees_with_differences(seed):
 
 
 @given(seed=seeds)
-@settings(max_examples=40, deadline=None)
+@examples(40)
 def test_no_design_beats_the_closed_form(seed):
     problem, weights, gamma, _, rng = drawn(seed)
     kappa = weights * gamma
@@ -107,7 +109,7 @@ def test_no_design_beats_the_closed_form(seed):
 
 
 @given(seed=seeds)
-@settings(max_examples=40, deadline=None)
+@examples(40)
 def test_h_is_convex_in_log_gamma(seed):
     problem, weights, gamma, n, rng = drawn(seed)
     other = 10 ** rng.uniform(-2, 2, size=len(problem))
@@ -116,8 +118,9 @@ def test_h_is_convex_in_log_gamma(seed):
     assert middle <= ends / 2 + 1e-9 * abs(ends)
 
 
+@pytest.mark.thorough
 @given(seed=seeds)
-@settings(max_examples=40, deadline=None)
+@examples(40)
 def test_descent_never_rises_halves_its_error_and_bounds_it(seed):
     problem, weights, gamma, n, _ = drawn(seed)
     far = descend(problem, weights, samples=n, precision=0.0, residual=1e-13, start=gamma)
@@ -140,7 +143,7 @@ def test_descent_never_rises_halves_its_error_and_bounds_it(seed):
 
 
 @given(seed=seeds)
-@settings(max_examples=40, deadline=None)
+@examples(40)
 def test_slopes_are_the_gradient_of_the_dual(seed):
     """The envelope theorem, also toward policies without weight; and H lies below its tangents, every p above H."""
     problem, weights, _, n, rng = drawn(seed)
@@ -166,7 +169,7 @@ def test_slopes_are_the_gradient_of_the_dual(seed):
 
 
 @given(seed=seeds)
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_the_box_of_the_paper_never_binds(seed):
     """For any λ and γ the next γ lies in [γ_min, γ_max], as long as Aη ≤ 3/2, inside and outside the support."""
     problem, weights, gamma, n, rng = drawn(seed)
@@ -190,8 +193,9 @@ def least_samples(problem, epsilon):
     return unit * solved.lower, unit * solved.upper
 
 
+@pytest.mark.thorough
 @given(seed=seeds)
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_samples_agree_with_the_ratio_form(seed):
     """n*(4ε/3) ≤ n, and n < 2n*(ε); the ratio form's own design brackets the same saddle value."""
     epsilon = EPSILONS[seed % 4]
@@ -236,6 +240,7 @@ def convex_saddle(problem, n):
     return design
 
 
+@pytest.mark.first(2)
 @pytest.mark.parametrize("seed", range(10))
 def test_bracket_holds_the_convex_optimum(seed):
     instance = make_instance(seed, n_contexts=5, n_actions=3, n_policies=12, awkward=False)
@@ -250,7 +255,7 @@ def test_bracket_holds_the_convex_optimum(seed):
 
 
 @given(seed=seeds)
-@settings(max_examples=40, deadline=None)
+@examples(40)
 def test_what_is_returned_fits_together(seed):
     epsilon = EPSILONS[seed % 4]
     instance = make_instance(seed)
@@ -285,6 +290,7 @@ def test_what_is_returned_fits_together(seed):
     assert saddle.gamma.max() <= most * (1 + 1e-9)
 
 
+@pytest.mark.first(3)
 @pytest.mark.parametrize("epsilon", [0.5, 0.1, 0.03])
 @pytest.mark.parametrize("smoothed", [False, True])
 def test_larger_tables_need_few_steps_and_a_small_support(epsilon, smoothed):

@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.examples import examples
 
 from pacbandits.errors import InputError
 from pacbandits.paper.design.pair_design import PairDesign
@@ -25,7 +26,7 @@ def direct(table: np.ndarray, pairs: np.ndarray, weights: np.ndarray, n_actions:
     return mass
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(seed=st.integers(0, 2**32 - 1), share=st.sampled_from([0.0, 0.3, 1.0]))
 def test_propensities_are_the_closed_form_and_respect_the_floor(seed: int, share: float) -> None:
     rng = np.random.default_rng(seed)

@@ -6,7 +6,8 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
+from tests.examples import examples
 
 from convex import convex_ends
 from instances import make_instance, seeds
@@ -32,7 +33,7 @@ def parts_of(table, weights, n_actions):
 
 
 @given(seed=seeds)
-@settings(max_examples=30, deadline=None)
+@examples(30)
 def test_bracket_holds_the_convex_optimum(seed):
     instance = make_instance(seed, n_policies=2 + seed % 7)
     table, weights, n_actions = instance.policies.table, instance.population.weights, instance.policies.n_actions
@@ -48,7 +49,7 @@ def test_bracket_holds_the_convex_optimum(seed):
 
 
 @given(seed=seeds)
-@settings(max_examples=40, deadline=None)
+@examples(40)
 def test_the_propensities_attain_the_upper_end(seed):
     """Over every pair by brute force; they can be had again from the policies, and keep the floor."""
     instance = make_instance(seed)
@@ -69,7 +70,7 @@ def test_the_propensities_attain_the_upper_end(seed):
 
 
 @given(seed=seeds)
-@settings(max_examples=40, deadline=None)
+@examples(40)
 def test_variances_are_those_of_the_definition(seed):
     rng = np.random.default_rng(seed)
     instance = make_instance(seed)
@@ -83,7 +84,7 @@ def test_variances_are_those_of_the_definition(seed):
 
 
 @given(seed=seeds)
-@settings(max_examples=25, deadline=None)
+@examples(25)
 def test_disagreements_are_those_of_the_definition(seed):
     instance = make_instance(seed)
     table, weights, n_actions = instance.policies.table, instance.population.weights, instance.policies.n_actions
@@ -103,7 +104,7 @@ def test_an_action_without_probability_cannot_be_judged():
 
 
 @given(seed=seeds)
-@settings(max_examples=25, deadline=None)
+@examples(25)
 def test_weak_duality_and_the_closed_form(seed):
     """G(κ) is the minimum over designs of Σ κ V: no random design does better, and its own design attains it."""
     rng = np.random.default_rng(seed)
@@ -122,6 +123,7 @@ def test_weak_duality_and_the_closed_form(seed):
         assert kappa @ (parts / p).sum(axis=(1, 2)) >= value * (1 - 1e-9)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("seed", range(4))
 def test_a_pool_of_pairs_agrees_with_all_pairs(seed):
     """Some actions are taken by few policies, some contexts hardly occur, and some policies are near-copies."""
@@ -163,6 +165,7 @@ def test_the_hard_instance(m):
     assert solution.propensities == pytest.approx(np.full((m, 2), 0.5), abs=1e-3)
 
 
+@pytest.mark.first(3)
 @pytest.mark.parametrize("a", [2, 3, 17, 300])
 def test_every_action_on_one_context(a):
     """The trivial class on one context: any pair of actions costs 1/p + 1/p', so p is uniform and ρ = 2A."""

@@ -6,9 +6,10 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from scipy.optimize import brentq
 from scipy.stats import binom
+from tests.examples import examples
 
 from instances import seeds
 from pacbandits.confidence import catoni_radius, catoni_scale
@@ -63,7 +64,7 @@ def differences(log, better, worse):
 
 
 @given(seed=seeds)
-@settings(max_examples=200)
+@examples(200)
 def test_it_is_the_root_of_its_equation(seed):
     rng = np.random.default_rng(seed)
     n = int(rng.integers(1, 40))
@@ -75,7 +76,7 @@ def test_it_is_the_root_of_its_equation(seed):
 
 
 @given(seed=seeds)
-@settings(max_examples=100)
+@examples(100)
 def test_extreme_counts_and_values(seed):
     """10¹² copies, values up to 10⁹, α over fourteen orders of magnitude: small ones do not drown in rounding."""
     rng = np.random.default_rng(seed)
@@ -105,7 +106,7 @@ def test_known_answers():
 
 
 @given(seed=seeds)
-@settings(max_examples=50)
+@examples(50)
 def test_shift_scale_and_order(seed):
     """θ(aX + b) with α/a is aθ(X) + b; the mirror image has the opposite mean; it lies among the values."""
     rng = np.random.default_rng(seed)
@@ -187,8 +188,9 @@ def test_scales_that_do_not_fit_the_policies_are_refused():
             regularised_gaps(cells, table, reference=table[0], gamma=gamma)
 
 
+@pytest.mark.thorough
 @given(seed=seeds)
-@settings(max_examples=40)
+@examples(40)
 def test_gaps_are_the_means_of_the_differences(seed):
     rng = np.random.default_rng(seed)
     log = random_log(seed)
@@ -215,8 +217,9 @@ def test_gaps_are_the_means_of_the_differences(seed):
         assert back == pytest.approx(-got[k], abs=1e-9)
 
 
+@pytest.mark.thorough
 @given(seed=seeds)
-@settings(max_examples=25)
+@examples(25)
 def test_leads_are_the_means_of_the_differences(seed):
     rng = np.random.default_rng(seed)
     log = random_log(seed)
@@ -233,6 +236,7 @@ def test_leads_are_the_means_of_the_differences(seed):
             assert leads[i, j] == pytest.approx(expected, abs=1e-9 * (1 + np.abs(x).max()))
 
 
+@pytest.mark.thorough
 def test_the_sign_says_who_is_better():
     """Action 1 always earns, action 0 never: the policy of 1s leads, and the policy of 0s has the gap."""
     contexts = Contexts.finite(1).take(np.zeros(200, dtype=int))
@@ -253,6 +257,7 @@ HEAVY = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", HEAVY)
 def test_the_deviation_bound_holds_on_heavy_tails_where_the_sample_mean_breaks_it(name):
     """|θ − μ| > √(2vL/(n − 2L)) has probability at most 2e^{−L}; for the sample mean it is more probable than that."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
+from tests.examples import examples
 
 from instances import seeds
 from pacbandits.paper.estimators.cells import Cells
@@ -13,7 +14,7 @@ from pacbandits.records import Contexts, Log
 
 @pytest.mark.parametrize("with_ids", [True, False])
 @given(seed=seeds)
-@settings(max_examples=30)
+@examples(30)
 def test_every_row_is_in_its_cell(seed, with_ids):
     rng = np.random.default_rng(seed)
     n, n_actions = int(rng.integers(1, 40)), int(rng.integers(1, 5))

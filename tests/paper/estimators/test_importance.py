@@ -6,8 +6,9 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from scipy.stats import binom
+from tests.examples import examples
 
 from instances import make_instance, seeds
 from pacbandits.confidence import best_gamma, regularised_radius
@@ -64,8 +65,9 @@ def written_out(log):
     )
 
 
+@pytest.mark.thorough
 @given(seed=seeds)
-@settings(max_examples=40)
+@examples(40)
 def test_gaps_are_the_definition(seed):
     rng = np.random.default_rng(seed)
     log = random_log(seed)
@@ -78,8 +80,9 @@ def test_gaps_are_the_definition(seed):
     assert got[0] == got[5] == 0.0
 
 
+@pytest.mark.thorough
 @given(seed=seeds)
-@settings(max_examples=40)
+@examples(40)
 def test_scores_sum_to_the_value(seed):
     rng = np.random.default_rng(seed)
     log = random_log(seed)
@@ -96,8 +99,9 @@ def test_scores_sum_to_the_value(seed):
     assert np.allclose(values[0] - values, gaps, rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.thorough
 @given(seed=seeds)
-@settings(max_examples=25)
+@examples(25)
 def test_repeats_are_rows_written_out(seed):
     log = random_log(seed)
     long = written_out(log)
@@ -170,8 +174,9 @@ def gaps_of_one(log, policy, reference, gamma):
     )
 
 
+@pytest.mark.thorough
 @given(seed=seeds)
-@settings(max_examples=5)
+@examples(5)
 def test_unbiased_without_gamma_and_biased_by_at_most_gamma_v_with_it(seed):
     """Exactly, by enumeration of a sample."""
     instance = make_instance(seed, n_contexts=3, n_actions=3, n_policies=4, awkward=False)
@@ -189,6 +194,7 @@ def test_unbiased_without_gamma_and_biased_by_at_most_gamma_v_with_it(seed):
             assert abs(bias) <= gamma * spread[k] + 1e-12
 
 
+@pytest.mark.first(9)
 @pytest.mark.parametrize("confidence", [2.0, 5.0, 8.0])
 @pytest.mark.parametrize("expected_hits", [0.007, 0.1, 2.0, 30.0])
 def test_the_deviation_bound_holds_exactly_for_a_rare_action(confidence, expected_hits):

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.examples import examples
 from tests.paper.oracles.cases import KINDS, ArgmaxOnly, ListOnly, make_case
 
 from instances import seeds
@@ -27,7 +28,7 @@ def draw(kind, seed, *, whole=False):
 
 
 @given(kind=st.sampled_from(KINDS), seed=seeds, whole=st.booleans())
-@settings(max_examples=60)
+@examples(60)
 def test_constrained_argmax_is_exact(kind, seed, whole):
     case, scores, budget, limit, best = draw(kind, seed, whole=whole)
     classes = [case.policies, ListOnly(case.policies)] if kind == "finite" else [case.policies]
@@ -38,7 +39,7 @@ def test_constrained_argmax_is_exact(kind, seed, whole):
 
 
 @given(kind=st.sampled_from(KINDS), seed=seeds, whole=st.booleans())
-@settings(max_examples=80)
+@examples(80)
 def test_relaxation_brackets_the_optimum(kind, seed, whole):
     case, scores, budget, limit, best = draw(kind, seed, whole=whole)
     wrapped = counting(ArgmaxOnly(case.policies))

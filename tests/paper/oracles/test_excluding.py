@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.examples import examples
 from tests.paper.oracles.cases import KINDS, ArgmaxOnly, make_case
 
 from instances import seeds
@@ -24,7 +25,7 @@ def draw_excluded(case, scores, seed):
 
 
 @given(kind=st.sampled_from(KINDS), seed=seeds, how=st.sampled_from(["real", "whole", "zero", "tiny", "large"]))
-@settings(max_examples=70)
+@examples(70)
 def test_best_outside_is_the_best_outside(kind, seed, how):
     case = make_case(kind, seed)
     scores = case.scores(seed, whole=how == "whole") * {"zero": 0.0, "tiny": 1e-200, "large": 1e200}.get(how, 1.0)
@@ -48,7 +49,7 @@ def test_best_outside_is_the_best_outside(kind, seed, how):
 
 
 @given(kind=st.sampled_from(KINDS), seed=seeds)
-@settings(max_examples=40)
+@examples(40)
 def test_nothing_above_a_value_that_is_not_beaten(kind, seed):
     case = make_case(kind, seed)
     scores = case.scores(seed)
@@ -63,6 +64,7 @@ def test_nothing_above_a_value_that_is_not_beaten(kind, seed):
         assert found.value == pytest.approx(best)
 
 
+@pytest.mark.first(2)
 @pytest.mark.parametrize("kind", KINDS)
 def test_one_after_the_other_every_policy_is_found(kind):
     """Excluding what was found lists the class from the best to the worst, ties and all, and then ends."""
@@ -98,7 +100,7 @@ def test_bounds_spare_calls():
 
 
 @given(seed=seeds)
-@settings(max_examples=60)
+@examples(60)
 def test_as_printed_agrees_where_values_differ(seed):
     case = make_case("finite", seed)
     scores = case.scores(seed)

@@ -8,9 +8,10 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
+from tests.examples import examples
 from tests.paper.oracles.cases import KINDS, ArgmaxOnly, Case, make_case
 
 from instances import seeds
@@ -79,7 +80,7 @@ def assert_is_top(found, values: list[tuple[float, int]], case: Case) -> None:
 
 
 @given(kind=st.sampled_from(KINDS), seed=seeds, gap_weight=st.sampled_from([0.0, 0.125, 1.0, 30.0]))
-@settings(max_examples=70)
+@examples(70)
 def test_frank_wolfe_step(kind, seed, gap_weight):
     setting = draw(kind, seed)
     wrapped = counting(ArgmaxOnly(setting.case.policies))
@@ -91,7 +92,7 @@ def test_frank_wolfe_step(kind, seed, gap_weight):
 
 
 @given(kind=st.sampled_from(KINDS), seed=seeds)
-@settings(max_examples=70)
+@examples(70)
 def test_choose_policy(kind, seed):
     setting = draw(kind, seed)
     wrapped = counting(ArgmaxOnly(setting.case.policies))
@@ -130,7 +131,7 @@ WEIGHTS = st.sampled_from([(0.0, 8.0), (0.125, 8.0), (1.0, 1.0), (5.0, 0.1)])
 
 
 @given(kind=st.sampled_from(KINDS), seed=seeds, weights=WEIGHTS)
-@settings(max_examples=60)
+@examples(60)
 def test_free_step_by_frontier(kind, seed, weights):
     setting = draw(kind, seed)
     weighted = {"gap_weight": weights[0], "width_weight": weights[1]}
@@ -141,7 +142,7 @@ def test_free_step_by_frontier(kind, seed, weights):
 
 
 @given(kind=st.sampled_from(KINDS), seed=seeds, weights=WEIGHTS)
-@settings(max_examples=60)
+@examples(60)
 def test_free_step_by_argmax(kind, seed, weights):
     setting = draw(kind, seed)
     case, known, *_ = setting

@@ -42,6 +42,7 @@ FINDERS = [
 ]
 
 
+@pytest.mark.first(7)
 @pytest.mark.parametrize(("truth", "estimator", "reduction", "share"), FINDERS)
 def test_planted_policies_are_found(truth, estimator, reduction, share):
     contexts = plane(300)

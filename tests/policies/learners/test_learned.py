@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.tree import DecisionTreeClassifier
@@ -17,6 +17,7 @@ from pacbandits.policies import PolicyClass
 from pacbandits.policies.base import ClosedClass, EnumeratedClass, FrontierClass
 from pacbandits.policies.learners import Learned
 from pacbandits.records import Contexts
+from tests.examples import examples
 from tests.policies.learners.cases import (
     CLASSIFIERS,
     SMALL,
@@ -30,7 +31,7 @@ from tests.policies.learners.cases import (
 )
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(kind=kinds, seed=seeds, whole=st.booleans())
 def test_no_constant_policy_is_better(kind, seed, whole):
     contexts, scores = awkward(seed, whole=whole)
@@ -38,7 +39,8 @@ def test_no_constant_policy_is_better(kind, seed, whole):
     assert worth(policy, contexts, scores) >= scores.sum(axis=0).max() - 1e-9
 
 
-@settings(max_examples=40)
+@pytest.mark.thorough
+@examples(40)
 @given(kind=kinds, seed=seeds, power=st.sampled_from([-900, -3, 4, 900]))
 def test_only_differences_between_the_actions_of_a_row_count(kind, seed, power):
     """Whole scores and shifts, and factors that are powers of two, so that nothing is rounded."""
@@ -50,7 +52,7 @@ def test_only_differences_between_the_actions_of_a_row_count(kind, seed, power):
     acts_alike(one, policies.argmax(contexts, np.ldexp(scores, power)), contexts)
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(kind=st.sampled_from(CLASSIFIERS), seed=seeds)
 def test_repeated_contexts_count_as_their_sum(kind, seed):
     contexts, scores = awkward(seed, whole=True)

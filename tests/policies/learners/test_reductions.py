@@ -6,7 +6,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.linear_model import LinearRegression, Ridge
@@ -15,6 +15,7 @@ from sklearn.tree import DecisionTreeClassifier
 from instances import seeds
 from pacbandits.policies.learners.estimators import SameForAll
 from pacbandits.policies.learners.reductions import LearningTask, Votes, by_classification, by_pairs, by_regression
+from tests.examples import examples
 from tests.policies.learners.cases import (
     plane,
 )
@@ -49,7 +50,7 @@ def test_regression_by_counts_fits_the_rows_as_they_were_given():
     np.testing.assert_array_equal(rule(grid), wanted)
 
 
-@settings(max_examples=50)
+@examples(50)
 @given(seed=seeds)
 def test_the_weight_of_what_a_classifier_gets_right_is_the_gain_of_its_policy(seed):
     rng = np.random.default_rng(seed)
@@ -76,7 +77,7 @@ def test_the_weight_of_what_a_classifier_gets_right_is_the_gain_of_its_policy(se
     assert weights.sum() == pytest.approx(6)
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(seed=seeds, n_actions=st.integers(2, 7))
 def test_votes_lose_at_most_the_weight_of_pairs_decided_wrongly(seed, n_actions):
     rng = np.random.default_rng(seed)

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from sklearn.tree import DecisionTreeClassifier
 
 from instances import seeds
@@ -15,6 +15,7 @@ from pacbandits.policies import Trees, Trivial
 from pacbandits.policies.learners import Learned
 from pacbandits.records import Contexts
 from pacbandits.simulation import run
+from tests.examples import examples
 from tests.policies.learners.cases import (
     SMALL,
     learned,
@@ -25,6 +26,7 @@ from tests.policies.learners.cases import (
 )
 
 
+@pytest.mark.first(2)
 @pytest.mark.parametrize("kind", SMALL)
 @pytest.mark.parametrize("share", [0.1, 0.3, 0.6])
 def test_the_constrained_oracle_keeps_its_limit(kind, share):
@@ -38,8 +40,9 @@ def test_the_constrained_oracle_keeps_its_limit(kind, share):
     assert choice.value > scores[:, 0].sum()  # of the action that costs nothing
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", SMALL)
-@settings(max_examples=10)
+@examples(10)
 @given(seed=seeds)
 def test_an_estimator_that_can_tell_all_contexts_apart_is_exact(kind, seed):
     """The argmax against the best action of each row, the constrained one against the class of all maps."""
@@ -56,6 +59,7 @@ def test_an_estimator_that_can_tell_all_contexts_apart_is_exact(kind, seed):
     assert mine.bound == pytest.approx(all_maps.bound)
 
 
+@pytest.mark.thorough
 def test_a_trial_runs_to_its_certificate():
     tree = DecisionTreeClassifier(max_depth=2)
     size = 3 * math.log(300 * 3) + 4 * math.log(3)

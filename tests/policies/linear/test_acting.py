@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import given, settings
+import pytest
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pacbandits.policies import LinearPolicy
 from pacbandits.policies.features import Crossed, FeatureMap, Given
 from pacbandits.policies.linear.acting import act, act_all, rows_of
 from pacbandits.records import Contexts
+from tests.examples import examples
 from tests.policies.linear.cases import plain_actions, with_phi
 
 
+@pytest.mark.thorough
 @given(st.integers(0, 2**32), st.sampled_from(["blocks", "shared", "given"]))
-@settings(max_examples=60)
+@examples(60)
 def test_all_kernels_add_up_in_the_same_order(seed: int, kind: str) -> None:
     """Also where ties are decided by the last bit: features are multiples of 0.1 here, which no double is."""
     rng = np.random.default_rng(seed)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pacbandits.policies import EnumeratedClass, Linear
@@ -13,6 +13,7 @@ from pacbandits.policies.linear.acting import rows_of
 from pacbandits.policies.linear.arrangement import Turns
 from pacbandits.policies.linear.grid import directions
 from pacbandits.policies.linear.oracle import ListedLinear, SweptLinear
+from tests.examples import examples
 from tests.policies.linear.cases import brute_values, plain_actions, value, with_phi
 
 
@@ -38,7 +39,8 @@ def flat_problems(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray, int]:
     return phi, scores, draw(st.integers(1, 9))
 
 
-@settings(max_examples=200)
+@pytest.mark.thorough
+@examples(200)
 @given(flat_problems())
 def test_turning_once_around_sees_every_direction_as_it_acts(problem: tuple[np.ndarray, np.ndarray, int]) -> None:
     phi, scores, levels = problem
@@ -52,6 +54,7 @@ def test_turning_once_around_sees_every_direction_as_it_acts(problem: tuple[np.n
     assert value(policies.argmax(contexts, scores), contexts, scores) == pytest.approx(wanted.max(), abs=1e-11)
 
 
+@pytest.mark.thorough
 def test_many_levels_of_two_coefficients() -> None:
     """Too many to list, but not to turn through; against all of them with whole numbers, which are exact."""
     rng = np.random.default_rng(0)
@@ -69,6 +72,7 @@ def test_many_levels_of_two_coefficients() -> None:
     assert policies.shortfall(contexts, scores).bound == pytest.approx(wanted)
 
 
+@pytest.mark.thorough
 def test_one_coefficient() -> None:
     rng = np.random.default_rng(0)
     phi, scores = rng.normal(size=(30, 3, 1)), rng.normal(size=(30, 3))

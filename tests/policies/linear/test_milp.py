@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pacbandits.errors import InputError
 from pacbandits.policies import Linear
 from pacbandits.policies.features import Given
 from pacbandits.policies.linear.oracle import SolvedLinear
+from tests.examples import examples
 from tests.policies.linear.cases import brute_values, draw_people, grid, value, with_phi
 
 
-@settings(max_examples=25)
+@examples(25)
 @given(st.integers(0, 2**32), st.integers(1, 12), st.integers(1, 3), st.booleans())
 def test_the_integer_program_finds_the_best(seed: int, n: int, n_actions: int, whole: bool) -> None:
     rng = np.random.default_rng(seed)

@@ -180,6 +180,7 @@ def test_a_trial_ends_with_a_certificate_that_holds() -> None:
     assert verify(done.certificate, done.log, back).good
 
 
+@pytest.mark.thorough
 def test_a_trial_with_a_searched_class_says_what_it_assumes() -> None:
     problem = load_problem("trees:features=3,actions=3,contexts=30")
     policies = Linear.learn(problem.population, n_actions=3, levels=1, oracle="search")

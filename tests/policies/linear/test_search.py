@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pacbandits.policies import Linear, LinearPolicy
@@ -12,6 +12,7 @@ from pacbandits.policies.features import Crossed, FeatureMap, Given
 from pacbandits.policies.linear.acting import act, rows_of
 from pacbandits.policies.linear.search import Ground
 from pacbandits.records import Contexts
+from tests.examples import examples
 from tests.policies.linear.cases import draw_people, value, with_phi
 
 
@@ -41,6 +42,7 @@ def test_the_search_finds_nearly_always_the_best() -> None:
     assert hits >= 0.95 * len(problems)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", ["blocks", "given"])
 def test_the_search_recovers_planted_policies(kind: str) -> None:
     recovered = 0
@@ -58,7 +60,8 @@ def test_the_search_recovers_planted_policies(kind: str) -> None:
     assert recovered >= 7
 
 
-@settings(max_examples=40)
+@pytest.mark.thorough
+@examples(40)
 @given(st.integers(0, 2**32))
 def test_the_search_is_never_worse_than_one_action(seed: int) -> None:
     rng = np.random.default_rng(seed)
@@ -103,6 +106,7 @@ def test_the_search_ignores_what_is_added_to_a_row() -> None:
     assert policies.argmax(contexts, scores * 2.0**-700).parameter == policies.argmax(contexts, scores).parameter
 
 
+@pytest.mark.thorough
 def test_equal_scores_give_equal_policies() -> None:
     """Whatever was asked before."""
     rng = np.random.default_rng(0)
@@ -115,6 +119,7 @@ def test_equal_scores_give_equal_policies() -> None:
     assert once.argmax(contexts, scores).parameter == first.parameter == again.parameter
 
 
+@pytest.mark.thorough
 def test_many_rows_are_sampled_and_then_polished() -> None:
     rng = np.random.default_rng(0)
     contexts = draw_people(rng, 9000, 3)

@@ -34,6 +34,7 @@ def affordable(known: Contexts, *, depth: int, budget: float, options: str = "")
     return made
 
 
+@pytest.mark.first(9)
 @pytest.mark.parametrize("budget", [0.0, 0.1, 0.4, 1.3])
 @pytest.mark.parametrize("depth", [0, 1, 2])
 def test_argmax_is_the_best_of_those_that_one_can_afford(depth: int, budget: float) -> None:

@@ -49,6 +49,7 @@ def barred(contexts: Contexts, never: str, *, depth: int = 2, more: str = "") ->
     return made
 
 
+@pytest.mark.first(9)
 @pytest.mark.parametrize("never", NEVER)
 @pytest.mark.parametrize("depth", [0, 1, 2])
 def test_argmax_and_frontier_are_those_of_all_trees_that_keep_to_it(never: str, depth: int) -> None:

@@ -21,6 +21,7 @@ from tests.policies.brute import all_actions, sides
 from tests.policies.trees.deep_cases import larger, planted
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("depth", [3, 4])
 def test_neither_order_nor_repetition_of_rows_matters(depth: int) -> None:
     for seed in range(2):
@@ -46,6 +47,7 @@ def test_rows_that_score_all_actions_alike_play_no_part() -> None:
     assert trees.argmax(contexts, scores) == trees.argmax(contexts.take(rest), scores[rest])
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("depth", [3, 4, 6])
 def test_ties_and_cores_change_nothing(depth: int) -> None:
     contexts, scores = larger()
@@ -85,6 +87,7 @@ def test_log_size_counts_all_that_trees_do() -> None:
     assert trees.log_size >= np.log(len(below))
 
 
+@pytest.mark.thorough
 def test_membership() -> None:
     contexts, scores = larger()
     trees = DeepTrees.learn(contexts, n_actions=3, depth=4, bins=5)

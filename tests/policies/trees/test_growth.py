@@ -6,17 +6,18 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pacbandits.policies.trees import DeepTrees, TreePolicy, Trees
 from pacbandits.policies.trees.growth import Effort
 from pacbandits.policies.trees.tree import AtMost, Branch, Is, Node, leaves
 from pacbandits.records import Contexts
+from tests.examples import examples
 from tests.policies.trees.deep_cases import best_value, few_roots, larger, planted, search_of, small_problems, value
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(small_problems())
 def test_the_best_of_depth_three_is_found_when_roots_are_few(problem: tuple[Contexts, np.ndarray]) -> None:
     contexts, scores = problem
@@ -27,7 +28,7 @@ def test_the_best_of_depth_three_is_found_when_roots_are_few(problem: tuple[Cont
     assert trees.shortfall(contexts, scores) == 0.0
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(small_problems(), st.integers(3, 6), st.booleans())
 def test_never_worse_than_depth_two(problem: tuple[Contexts, np.ndarray], depth: int, few: bool) -> None:
     contexts, scores = problem
@@ -42,6 +43,7 @@ def test_never_worse_than_depth_two(problem: tuple[Contexts, np.ndarray], depth:
     assert gain > 1e-9 or len(leaves(policy.root)) <= len(leaves(shallow.root))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("signal", [0.0, 2.0], ids=["noise", "structure"])
 @pytest.mark.parametrize("depth", [3, 4])
 def test_search_comes_close_to_the_best(depth: int, signal: float) -> None:
@@ -114,6 +116,7 @@ def test_negative_and_tiny_scores() -> None:
         assert found == pytest.approx(best_value(trees.bins, contexts, change, depth=3), rel=1e-9, abs=0)
 
 
+@pytest.mark.first(2)
 @pytest.mark.parametrize("depth", [3, 4, 5])
 @pytest.mark.parametrize("seed", range(3))
 def test_local_search_rises_to_where_no_part_can_be_bettered(seed: int, depth: int) -> None:

@@ -57,6 +57,7 @@ def behaviours(policies: Trees, known: Contexts, asked: Contexts, share: float) 
     return np.array(sorted(found))
 
 
+@pytest.mark.first(17)
 @pytest.mark.parametrize("share", SHARES)
 @pytest.mark.parametrize("depth", [0, 1, 2])
 @pytest.mark.parametrize("holes", [False, True])

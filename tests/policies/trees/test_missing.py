@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pacbandits.errors import InputError
@@ -16,6 +16,7 @@ from pacbandits.policies.trees.bins import NumberBins
 from pacbandits.policies.trees.spec import trees_from_json
 from pacbandits.policies.trees.tree import AtMost, Branch, IsMissing
 from pacbandits.records import Contexts
+from tests.examples import examples
 from tests.policies.brute import all_behaviours, maximal, values
 
 NAN = math.nan
@@ -61,7 +62,7 @@ def patchy_problems(draw: st.DrawFn) -> tuple[Contexts, np.ndarray, np.ndarray, 
     return contexts, scores[0], scores[1], draw(st.integers(0, 2))
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(patchy_problems())
 def test_the_best_tree_and_the_frontier_are_those_of_all_trees(
     problem: tuple[Contexts, np.ndarray, np.ndarray, int],
@@ -87,7 +88,7 @@ def test_the_best_tree_and_the_frontier_are_those_of_all_trees(
         assert values(found(contexts)[None], second)[0] == pytest.approx(front.second[i], abs=1e-9)
 
 
-@settings(max_examples=50, deadline=None)
+@examples(50)
 @given(patchy_problems())
 def test_codes_are_what_the_tests_say(problem: tuple[Contexts, np.ndarray, np.ndarray, int]) -> None:
     contexts = problem[0]

@@ -7,7 +7,7 @@ import weakref
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pacbandits.compiled import using_cores
@@ -17,6 +17,7 @@ from pacbandits.policies.trees.bins import LabelBins, NumberBins
 from pacbandits.policies.trees.limits import TreeLimits
 from pacbandits.policies.trees.tree import AtMost, Branch, Is
 from pacbandits.records import Contexts
+from tests.examples import examples
 from tests.policies.brute import all_actions, maximal, values
 from tests.policies.trees.cases import larger, same_front
 
@@ -46,7 +47,7 @@ def small_problems(draw: st.DrawFn) -> tuple[Contexts, np.ndarray, np.ndarray, i
     return contexts, scores[0], scores[1], draw(st.integers(0, 2))
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(small_problems())
 def test_argmax_is_the_best_of_all_trees(problem: tuple[Contexts, np.ndarray, np.ndarray, int]) -> None:
     contexts, scores, _, depth = problem
@@ -59,7 +60,7 @@ def test_argmax_is_the_best_of_all_trees(problem: tuple[Contexts, np.ndarray, np
     assert trees.log_size >= np.log(len(everything)) - 1e-12
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(small_problems())
 def test_frontier_is_that_of_all_trees(problem: tuple[Contexts, np.ndarray, np.ndarray, int]) -> None:
     contexts, first, second, depth = problem
@@ -76,6 +77,7 @@ def test_frontier_is_that_of_all_trees(problem: tuple[Contexts, np.ndarray, np.n
         assert values(actions, second)[0] == pytest.approx(front.second[i], abs=1e-9)
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("survivors", [TreeLimits.survivors, 50])
 @pytest.mark.parametrize("pairs", [10**9, 300])
 def test_results_do_not_depend_on_cores(pairs: int, survivors: int) -> None:
@@ -162,6 +164,7 @@ def test_log_size_counts_splits() -> None:
     assert Trees.learn(flat, n_actions=5).argmax(flat, np.eye(5)[[3, 3]]).root == 3
 
 
+@pytest.mark.thorough
 def test_argmax_matches_features_by_name_and_labels_by_text() -> None:
     contexts, scores, _ = larger()
     trees = Trees.learn(contexts, n_actions=4, bins=9)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from instances import seeds
@@ -13,6 +13,7 @@ from pacbandits.policies.base import total
 from pacbandits.policies.summing import attained
 from pacbandits.policies.trees.histograms import STRETCH_ROWS
 from pacbandits.records import Contexts
+from tests.examples import examples
 
 LABELS = ("north", "east", "south", "west")
 
@@ -59,8 +60,9 @@ def problems(pick):
     return rng, trees, contexts, rng.integers(-size, size + 1, (n, actions)), rng.integers(-size, size, (n, actions))
 
 
+@pytest.mark.thorough
 @given(problems())
-@settings(max_examples=120)
+@examples(120)
 def test_argmax_is_that_of_the_rows(problem):
     rng, trees, contexts, first, _ = problem
     sums, by = summed(trees, contexts, first, rng), trees.summing()
@@ -71,8 +73,9 @@ def test_argmax_is_that_of_the_rows(problem):
     np.testing.assert_array_equal(by.totals(sums), first.sum(axis=0))
 
 
+@pytest.mark.thorough
 @given(problems())
-@settings(max_examples=80)
+@examples(80)
 def test_frontier_is_that_of_the_rows(problem):
     rng, trees, contexts, first, second = problem
     both = summed(trees, contexts, np.concatenate([first, second], axis=1), rng)

@@ -38,6 +38,7 @@ def test_features_are_found_by_name_on_contexts_never_seen() -> None:
         TREE(Contexts.of([[30.0, 0.0]], names=["age", "region"]))
 
 
+@pytest.mark.thorough
 @given(st.floats(allow_nan=False, allow_infinity=False), st.text(), st.text(), st.integers(0, 4))
 def test_json_round_trips_exactly(threshold: float, name: str, label: str, action: int) -> None:
     policy = TreePolicy(Branch(AtMost(name, threshold), Branch(Is(name, label), action, 1), 0), n_actions=5)

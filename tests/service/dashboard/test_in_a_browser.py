@@ -152,6 +152,7 @@ def check_page(page, name):
     assert [one for one in small if 0 < one[1] < LEAST_TARGET_PIXELS] == [], name
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", ["", "checkout", "winter prices"], ids=["list", "checkout", "paused"])
 def test_a_page_loads_clean_can_be_read_in_both_faces_and_fits_a_phone(page, name):
     check_page(page, name)
@@ -163,6 +164,7 @@ def test_all_of_them_do(page, name):
     check_page(page, name)
 
 
+@pytest.mark.thorough
 def test_it_updates_while_one_watches(page, shop):
     page.goto(f"/dashboard{at('checkout')}")
     before = page.locator("path.best").get_attribute("d")

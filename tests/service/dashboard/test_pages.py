@@ -75,6 +75,7 @@ def page_of(status):
     return experiment_page(ROOT, status["name"], Given(status))
 
 
+@pytest.mark.first(6)
 @pytest.mark.parametrize("name", STATUSES, ids=lambda name: name[:14])
 def test_a_page_is_sound(name):
     check_sound(page_of(STATUSES[name]))
@@ -251,6 +252,7 @@ def test_everything_has_something_to_say_before_there_is_anything():
 ODD = (None, "?", -1, True, 1e308, math.nan, [None, {}], {"a": {}})
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("odd", [*ODD[::3], *(pytest.param(one, marks=pytest.mark.slow) for one in ODD)], ids=str)
 def test_no_status_breaks_a_page(odd):
     """Each field missing, empty, or something else entirely."""
