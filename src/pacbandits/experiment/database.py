@@ -6,6 +6,7 @@ are numbered and chained in the order in which they are stored, whoever stores t
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
@@ -68,6 +69,9 @@ class Database:
         except (exc.ArgumentError, ModuleNotFoundError) as error:
             raise InputError(f"cannot use the database {plain(self.url)}: {plain(error)}") from None
         self.sqlite = sqlite
+        # Connections of a database that nobody has any more are closed, as Python asks for since 3.13. Not at exit: a
+        # forked process would close those of its parent.
+        weakref.finalize(self, self.engine.dispose).atexit = False
         if sqlite:
             event.listen(self.engine, "connect", _on_connect)
             event.listen(self.engine, "begin", _on_begin)
