@@ -39,6 +39,9 @@ def main(words: list[str]) -> int:
                     print(f"the tests fail before anything is changed:\n{last}")
                     return 1
             noticed = list(pool.map(lambda numbered: _noticed(copies, *numbered), enumerate(chosen, 1)))
+    for number, (mutant, seen) in enumerate(zip(chosen, noticed, strict=True), 1):
+        if not seen:
+            print(f"missed: {number} {mutant.file}: {mutant.words}")
     print(f"{sum(noticed)} of {len(chosen)} noticed")
     return 0 if all(noticed) else 1
 
