@@ -16,7 +16,7 @@ from queue import SimpleQueue
 from tempfile import TemporaryDirectory
 
 from pacbandits.compiled import cores
-from tests.mutants.copies import PYTEST_FAILED, PYTEST_PASSED, Copy, fault, has_kernels
+from tests.mutants.copies import CRASHED, PYTEST_FAILED, PYTEST_PASSED, Copy, fault, has_kernels
 from tests.mutants.table import MUTANTS, Mutant
 
 
@@ -64,7 +64,7 @@ def _noticed(copies: SimpleQueue[Copy], number: int, mutant: Mutant) -> bool:
     finally:
         copies.put(copy)
     seconds = time.perf_counter() - began
-    missed = {test: (code, last) for test, (code, last) in outcomes.items() if code != PYTEST_FAILED}
+    missed = {test: (code, last) for test, (code, last) in outcomes.items() if code not in (PYTEST_FAILED, *CRASHED)}
     said = "NOTICED" if not missed else "MISSED"
     print(f"{number:3d} {said:8s}{seconds:6.1f} s  {mutant.file}: {mutant.words}", flush=True)
     for test, (code, last) in missed.items():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Generator, Sequence
@@ -17,7 +18,8 @@ from tests.mutants.table import Mutant
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "src" / "pacbandits"
 MAX_SECONDS_A_TEST = 600
-PYTEST_PASSED, PYTEST_FAILED = 0, 1  # any other exit code means that the tests did not run
+PYTEST_PASSED, PYTEST_FAILED = 0, 1  # any other exit code means that the tests did not run, but these:
+CRASHED = (-signal.SIGABRT, -signal.SIGBUS, -signal.SIGSEGV)  # a change that reads beyond an array may end so
 
 
 @cache
