@@ -76,7 +76,7 @@ class Case:
         return pb.certify_asymptotically(log, self.problem.policies, **options)
 
     def proven(self, log: Log) -> pb.Certificate:
-        return pb.certify(log, self.problem.policies, epsilon=self.epsilon, delta=DELTA)
+        return pb.certify(log, self.problem.policies, epsilon=self.epsilon, delta=DELTA).certificate
 
 
 def cases() -> list[Case]:

@@ -87,7 +87,7 @@ def certify(path: str, *, ordered: bool, clock: Clock) -> tuple[pb.Certificate, 
     """The certificate of the log in a file."""
     log, _ = clock.timed("reading", pb.read_log)(path)
     policies = clock.timed("bins", pb.Trees.learn)(log.contexts, n_actions=ACTIONS, depth=2, bins=BINS)
-    return pb.certify(log, policies, epsilon=EPSILON, delta=DELTA, ordered=ordered), log, policies
+    return pb.certify(log, policies, epsilon=EPSILON, delta=DELTA, ordered=ordered).certificate, log, policies
 
 
 def warm_up(folder: str) -> None:

@@ -113,7 +113,7 @@ def by_engine(files: list[str], name: str, spec: str = SPEC) -> Took:
     """A certificate by an engine; to start workers and to end them is not counted, but what they used is."""
     with open_engine(name) as engine:
         counted = Counting(engine)
-        took = timed(lambda: pb.certify(files, spec, epsilon=EPSILON, delta=DELTA, engine=counted))
+        took = timed(lambda: pb.certify(files, spec, epsilon=EPSILON, delta=DELTA, engine=counted).certificate)
     ended = resource.getrusage(resource.RUSAGE_CHILDREN)  # of workers, who have ended by now
     busy = took.core_seconds + ended.ru_utime + ended.ru_stime
     return took._replace(core_seconds=busy, children_mb=ended.ru_maxrss / 1024, passes=counted.passes + 1)

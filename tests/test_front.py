@@ -18,7 +18,7 @@ RENAMED = {
     "measure_linear": pb.measure_realizable,
     "verify_linear": pb.verify_realizable,
 }
-MAX_FILE_LINES, MAX_FUNCTION_LINES = 400, 80
+MAX_FILE_LINES, MAX_BODY_LINES = 700, 80
 
 
 def imported_by(code: str) -> set[str]:
@@ -69,13 +69,14 @@ def test_help_lists_no_algorithm(command):
 
 
 def test_files_and_functions_stay_short_enough_to_read():
-    """Signatures of commands, which are their manual, may be longer."""
+    """A body counts without its signature and docstring, which are a manual."""
     for path in SOURCE.rglob("*.py"):
         text = path.read_text(encoding="utf-8")
         assert len(text.splitlines()) <= MAX_FILE_LINES, path
-        if path.parent.name == "cli":
+        if path.parent.name == "cli":  # where help stands in the signature
             continue
         for node in ast.walk(ast.parse(text)):
             if isinstance(node, ast.FunctionDef):
-                lines = (node.end_lineno or 0) - node.lineno + 1
-                assert lines <= MAX_FUNCTION_LINES, f"{path}: {node.name} has {lines} lines"
+                body = node.body[1:] if ast.get_docstring(node) is not None else node.body
+                lines = (node.end_lineno or 0) - body[0].lineno + 1 if body else 0
+                assert lines <= MAX_BODY_LINES, f"{path}: {node.name} has {lines} lines"

@@ -40,7 +40,7 @@ def test_an_algorithm_of_ones_own_runs_against_coda(done):
     assert [figures["total"] for figures in mine.history] == [400, 800]
     assert json.loads(json.dumps(mine.to_json()))["words"] == "action 1 if age ≤ 50, else action 2"
     # Its log can be certified, although it promises nothing itself.
-    certified = pb.certify(mine.log, STEPS, epsilon=0.3, delta=0.05)
+    certified = pb.certify(mine.log, STEPS, epsilon=0.3, delta=0.05).certificate
     assert certified.policy == done.policy == RIGHT
     assert pb.verify(certified, mine.log, STEPS).good
 

@@ -5,17 +5,29 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import numpy as np
+import pyarrow as pa
+
+import pacbandits as pb
+
 README = Path(__file__).parent.parent.joinpath("README.md").read_text(encoding="utf-8")
 
 
 def test_python_blocks_run(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    blocks = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
-    assert len(blocks) == 1
+    rng = np.random.default_rng(1)
+    rows = [(rng.integers(18, 80), rng.choice(["a", "b"]), rng.integers(2)) for _ in range(600)]
+    Path("test.csv").write_text("\n".join(["age,variant,converted", *(f"{a},{v},{c}" for a, v, c in rows)]))
+    front, block = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+    names = {"customers": pa.table({"age": [20, 60]})}
+    exec(front, names)
+    assert set(names["names"]) <= {"a", "b"}
+    assert Path("report.html").exists()
+    assert pb.load_certificate("proof.json").certificate.to_json() == names["result"].certificate.to_json()
     names = {}
-    exec(blocks[0], names)
+    exec(block, names)
     assert names["done"].correct
-    promised = re.search(r'# "(.*?) …"', blocks[0])
+    promised = re.search(r'# "(.*?) …"', block)
     assert names["done"].guarantee.startswith(promised[1])
     assert names["done"].guarantee in capsys.readouterr().out
 

@@ -26,7 +26,7 @@ def found():
         propensities=np.full((900, 2), 0.5),
     )
     log = replace(log, action_names=("wait", "call"))
-    made = pb.certify(log, pb.Trees.learn(people, n_actions=2, depth=1, bins=4))
+    made = pb.certify(log, pb.Trees.learn(people, n_actions=2, depth=1, bins=4)).certificate
     return log, made, pb.measure_worth(made, log)
 
 

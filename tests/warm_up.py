@@ -65,7 +65,9 @@ def runs() -> None:
     assert made is not None
     log = made.take(np.arange(min(600, len(made))))
     problem = pb.load_problem(TREES)
-    certificate = pb.certify(replace(log, repeats=np.ones_like(log.repeats), rounds=np.zeros_like(log.rounds)))
+    certificate = pb.certify(
+        replace(log, repeats=np.ones_like(log.repeats), rounds=np.zeros_like(log.rounds))
+    ).certificate
     pb.outlook(certificate, log, problem.policies)
     for spec in ("linear", "trees:depth=3", "trees:bins=5,leaf=0.1,costs=0/1/1/1,budget=0.3"):
         policies = pb.load_policies(spec, problem.population, n_actions=problem.n_actions)

@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from typing import Any
 
     from pacbandits.algorithms import make_algorithm as make_algorithm
+    from pacbandits.analysis import Result as Result
+    from pacbandits.analysis import certify as certify
+    from pacbandits.analysis import evaluate as evaluate
     from pacbandits.certificate import AsymptoticCertificate as AsymptoticCertificate
     from pacbandits.certificate import Certificate as Certificate
     from pacbandits.certificate import Claim as Claim
@@ -21,9 +24,7 @@ if TYPE_CHECKING:
     from pacbandits.certificate import LearntClass as LearntClass
     from pacbandits.certificate import Verdict as Verdict
     from pacbandits.certificate import Worth as Worth
-    from pacbandits.certificate import certify as certify
     from pacbandits.certificate import certify_asymptotically as certify_asymptotically
-    from pacbandits.certificate import evaluate as evaluate
     from pacbandits.certificate import learn_class as learn_class
     from pacbandits.certificate import measure_worth as measure_worth
     from pacbandits.complexity import Complexity as Complexity
@@ -49,7 +50,7 @@ if TYPE_CHECKING:
     from pacbandits.experiment.rules import GuardrailRule as GuardrailRule
     from pacbandits.experiment.rules import LateRule as LateRule
     from pacbandits.experiment.sealing import Seal as Seal
-    from pacbandits.experiment.status import Result as Result
+    from pacbandits.experiment.status import ExperimentResult as ExperimentResult
     from pacbandits.experiment.status import Status as Status
     from pacbandits.experiment.toml_files import read_protocol as read_protocol
     from pacbandits.exports import DeployedPolicy as DeployedPolicy
@@ -125,6 +126,7 @@ if TYPE_CHECKING:
 # Where each public name lives.
 _HOMES: dict[str, tuple[str, ...]] = {
     "algorithms": ("make_algorithm",),
+    "analysis": ("Result", "certify", "evaluate"),
     "certificate": (
         "AsymptoticCertificate",
         "Certificate",
@@ -134,9 +136,7 @@ _HOMES: dict[str, tuple[str, ...]] = {
         "LearntClass",
         "Verdict",
         "Worth",
-        "certify",
         "certify_asymptotically",
-        "evaluate",
         "learn_class",
         "measure_worth",
     ),
@@ -157,7 +157,7 @@ _HOMES: dict[str, tuple[str, ...]] = {
     "experiment.protocol": ("ExperimentProtocol",),
     "experiment.rules": ("GuardrailRule", "LateRule"),
     "experiment.sealing": ("Seal",),
-    "experiment.status": ("Result", "Status"),
+    "experiment.status": ("ExperimentResult", "Status"),
     "experiment.toml_files": ("read_protocol",),
     "exports": (
         "DeployedPolicy",
@@ -284,6 +284,7 @@ __all__ = [
     "DesignTask",
     "Experiment",
     "ExperimentProtocol",
+    "ExperimentResult",
     "Exploration",
     "Finite",
     "Gaussian",

@@ -71,3 +71,8 @@ def _argument(flag: str) -> str:
 def _written(value: str) -> str:
     bare = value == "…" or value[0] in "'\"" or value.lstrip("-").replace(".", "").isdigit()
     return value if bare else f'"{value}"'
+
+
+def flag_of(name: str) -> str:
+    """The option of the command line for an argument of `read_log`."""
+    return "--actions" if name == "n_actions" else f"--{name.replace('_', '-')}"

@@ -11,16 +11,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Protocol, cast, runtime_checkable
 
 from pacbandits.arrays import plain_number
-from pacbandits.certificate import AsymptoticCertificate, Certificate, Claim, Verdict, learn_class
+from pacbandits.certificate import AsymptoticCertificate, Certificate, Claim, LearntClass, Verdict, learn_class
 from pacbandits.certificate.rule import follow_rule, learn_again
 from pacbandits.certificate.summed.laying import learn_policies, survey_for, watched_rows
 from pacbandits.certificate.summed.verify import verify_source
 from pacbandits.certificate.verify import verify as verify_betting
 from pacbandits.certificate.watching import Check, alarm_words, look
-from pacbandits.checks import instance, path_of
+from pacbandits.checks import path_of
 from pacbandits.engines import Engine, Local, LogSource, Source
 from pacbandits.engines.registry import STREAM, THREADS, using_engine
 from pacbandits.errors import InputError, count_of, nearest, one_line, plain
@@ -140,10 +140,20 @@ class Proof:
         return open_set(expand([str(path) for path in paths]), ReadingOptions(**how))
 
 
+@runtime_checkable
+class Certified(Protocol):
+    """What has a certificate and its class: a `Result`, a `Run`, or what `load_certificate` read."""
+
+    @property
+    def certificate(self) -> Claim | None: ...
+    @property
+    def policies(self) -> PolicyClass | None: ...
+
+
 def verify(
-    certificate: Claim,
+    certificate: Claim | Certified,
     log: Log | Source,
-    policies: PolicyClass,
+    policies: PolicyClass | None = None,
     *,
     contexts: Contexts | None = None,
     model: RewardModel | None = None,
@@ -151,9 +161,10 @@ def verify(
 ) -> Verdict:
     """Recheck a certificate of any kind against its log, independently of the code that made it.
 
-    certificate: what is claimed.
+    certificate: the certificate; or what `certify` returned, or `load_certificate` read.
     log: the log it was made from; or its files, opened by `open_set`, if it was made by sums over rows.
-    policies: the class it speaks of.
+    policies: the class it is about. Not needed for a `Result`, for what was loaded from a file, and for a class with a
+        name that was learnt from the log or from the given contexts: it is learnt again.
     contexts: those that a certificate of linear rewards speaks of, or that a class was learnt from before the log.
     model: the reward model, for certificates whose own cannot be made from its description.
     engine: who adds up over the rows of files.
@@ -167,8 +178,7 @@ def verify(
     Raises:
         InputError: When the certificate proves nothing, as an approximate one, or lacks its contexts.
     """
-    if not isinstance(cast(object, certificate), Claim):
-        raise InputError(f"a certificate is needed, not a {type(certificate).__name__}; a run has one as .certificate")
+    certificate, policies = _with_class(certificate, policies, log, contexts, engine)
     kind = KINDS.get(certificate.kind)
     if kind is None or not isinstance(certificate, kind.claim):
         raise InputError(f"there is no recheck for a {plain(certificate.kind)}{nearest(certificate.kind, KINDS)}")
@@ -192,6 +202,51 @@ def verify(
         else:
             verdict = replace(verdict, checked=(*verdict.checked, more))
     return replace(verdict, faults=tuple(one_line(fault) for fault in verdict.faults))
+
+
+def _with_class(
+    certificate: Claim | Certified,
+    policies: PolicyClass | None,
+    log: Log | Source,
+    contexts: Contexts | None,
+    engine: Engine | str,
+) -> tuple[Claim, PolicyClass]:
+    """Return the certificate and its class: as given, as it came with the certificate, or learnt again by its name."""
+    claim, policies = _taken_apart(certificate, policies)
+    if policies is not None:
+        return claim, policies
+    learning = claim.learning if isinstance(claim, Certificate | AsymptoticCertificate) else None
+    if learning is None:
+        raise InputError("this certificate does not say how its class was made; pass the class as policies=…")
+    if learning.spared == 0 and contexts is None:
+        raise InputError("the class was learnt from contexts before the log; pass them as contexts=…, or policies=…")
+    return claim, _learn_named(learning.spec, claim, log, contexts, engine).policies
+
+
+def _taken_apart(certificate: Claim | Certified, policies: PolicyClass | None) -> tuple[Claim, PolicyClass | None]:
+    """Return the certificate and its class, if that was given or came with it."""
+    given = cast(object, certificate)
+    if isinstance(given, Claim):
+        return given, policies
+    if isinstance(given, Certified):
+        if given.certificate is None:
+            raise InputError("the run made no certificate; coda and uniform make one, or certify its log")
+        return given.certificate, given.policies if policies is None else policies
+    raise InputError(f"a certificate is needed, not a {type(given).__name__}; a run has one as .certificate")
+
+
+def _learn_named(
+    spec: str, certificate: Claim, log: Log | Source, contexts: Contexts | None, engine: Engine | str
+) -> LearntClass:
+    """Learn the class of this name as the certificate's was: from the contexts, or else from the first rows."""
+    by_rows, shuffle = False, False
+    if isinstance(certificate, Certificate | AsymptoticCertificate):
+        by_rows, shuffle = certificate.ordered and not certificate.shuffled, certificate.shuffled
+    if isinstance(log, Log):
+        return learn_class(spec, log, contexts=contexts, ordered=by_rows, shuffle=shuffle)
+    with using_engine(engine) as who:
+        surveyed = survey_for(log, spec, engine=who, contexts=contexts, ordered=by_rows, shuffle=shuffle)
+    return learn_policies(surveyed, spec, contexts)
 
 
 def _verify_files(
@@ -247,16 +302,7 @@ def check_expected(
     contexts: from before the experiment; None for a class that is learnt from the first rows of the log. engine: who
     reads the rows of files.
     """
-    made = proof.certificate
-    by_rows, shuffle = False, False
-    if isinstance(made, Certificate | AsymptoticCertificate):
-        by_rows, shuffle = made.ordered and not made.shuffled, made.shuffled
-    if isinstance(log, Log):
-        expected = learn_class(spec, log, contexts=contexts, ordered=by_rows, shuffle=shuffle)
-    else:
-        with using_engine(engine) as who:
-            surveyed = survey_for(log, spec, engine=who, contexts=contexts, ordered=by_rows, shuffle=shuffle)
-        expected = learn_policies(surveyed, spec, contexts)
+    expected = _learn_named(spec, proof.certificate, log, contexts, engine)
     where = "the first rows of the log" if contexts is None else "the contexts given"
     if same_class(expected.policies, proof.policies):
         return replace(verdict, checked=(*verdict.checked, f"the class is {plain(spec)} for {where}, as expected"))
@@ -275,8 +321,8 @@ def check_is_proof(certificate: Claim) -> None:
 
 def save_certificate(
     path: str | Path,
-    certificate: Claim,
-    policies: PolicyClass,
+    certificate: Claim | Certified,
+    policies: PolicyClass | None = None,
     *,
     reading: Mapping[str, Any] | None = None,
     contexts: Contexts | None = None,
@@ -284,10 +330,10 @@ def save_certificate(
     """Write a certificate, the class it speaks of and how its log was read, as one JSON file.
 
     path: of the file.
-    certificate: what is claimed.
-    policies: the class it speaks of.
+    certificate: the certificate; or a result or run that has one.
+    policies: the class it is about, unless that comes with the certificate.
     reading: how its log was read, by the names that `read_log` has for that.
-    contexts: those that a certificate of linear rewards speaks of, written beside it.
+    contexts: those that a certificate of linear rewards is about, written beside it.
 
     >>> import pacbandits as pb
     >>> problem = pb.load_problem("two-of-many:actions=6,policies=40")
@@ -299,8 +345,11 @@ def save_certificate(
         InputError: When the class has no form in JSON, or the file cannot be written.
     """
     path = path_of(path)
+    claim, policies = _taken_apart(certificate, policies)
+    if policies is None:
+        raise InputError("a certificate by itself has no policy class; pass the class as policies=…, or save a result")
     check_class(policies)
-    whole = instance(certificate, Claim, name="certificate").to_json() | {
+    whole = claim.to_json() | {
         "class": class_to_json(policies),
         "reading": dict(reading or {}),
     }
@@ -315,7 +364,7 @@ def save_certificate(
         path.write_text(text + "\n", encoding="utf-8")
     except OSError as error:
         raise InputError(f"cannot write {path}: {error.strerror}") from None
-    if certificate.speaks_of_contexts and contexts is not None:
+    if claim.speaks_of_contexts and contexts is not None:
         contexts.write(contexts_beside(path))
 
 

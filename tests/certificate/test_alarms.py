@@ -27,13 +27,13 @@ def made_log(*, change_after=6000, played=0.5):
 def doubtful(request):
     """A log that was collected while the world changed, or with other probabilities than it states."""
     log = made_log(change_after=3600) if request.param == "drift" else made_log(played=0.56)
-    return request.param, log, pb.certify(log, POLICIES, epsilon=0.3, delta=0.05)
+    return request.param, log, pb.certify(log, POLICIES, epsilon=0.3, delta=0.05).certificate
 
 
 @pytest.mark.thorough
 def test_a_quiet_log_says_that_it_was_looked_at():
     log = made_log()
-    made = pb.certify(log, POLICIES, epsilon=0.3, delta=0.05)
+    made = pb.certify(log, POLICIES, epsilon=0.3, delta=0.05).certificate
     assert [check.kind for check in made.checks] == ["drift", "sample ratio"]
     assert made.alarms == ()
     found = pb.verify(made, log, POLICIES)

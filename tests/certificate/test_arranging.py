@@ -81,7 +81,7 @@ def test_sorted_rows_of_a_fixed_split_give_no_wrong_certificates():
 def test_a_certificate_of_shuffled_rows_is_verified_and_stays_with_its_rows():
     log = fixed(900)
     policies = pb.Trees.learn(fixed(100, 5).contexts, n_actions=2, depth=1)
-    made = pb.certify(log, policies)
+    made = pb.certify(log, policies).certificate
     assert made.shuffled
     assert pb.verify(made, log, policies).good
     assert made.is_of(log)
@@ -110,7 +110,7 @@ def settled_certificate():
     uplift = np.where(log.contexts.features[:, 0] > 0, log.actions, 1 - log.actions)
     log = replace(log, rewards=np.clip(0.6 * log.rewards + 0.2 * uplift, 0, 1))
     policies = pb.Trees.learn(fixed(100, 5).contexts, n_actions=2, depth=2)
-    return log, policies, pb.certify(log, policies)
+    return log, policies, pb.certify(log, policies).certificate
 
 
 @pytest.mark.thorough
@@ -123,7 +123,7 @@ def test_shuffled_rows_certify_one_policy_that_later_rows_have_not_chosen():
     order = np.argsort(shuffled(replace(log, rewards=np.arange(len(log)) / len(log))).rewards)
     late = order >= settling_row(len(log))
     flipped = replace(log, rewards=np.where(late, 1.0 - log.rewards, log.rewards))
-    assert pb.certify(flipped, policies).leaders.policies == made.leaders.policies
+    assert pb.certify(flipped, policies).certificate.leaders.policies == made.leaders.policies
 
 
 @pytest.mark.thorough
@@ -148,6 +148,6 @@ def test_a_leader_that_settles_otherwise_is_no_proof(change, fault):
 def test_leaders_of_blocks_follow_by_the_rule_or_are_no_proof():
     """Nobody who ran a trial can have fixed who leads in blocks that are made afterwards."""
     log, policies, _ = settled_certificate()
-    made = pb.certify(log, policies, ordered=True)
+    made = pb.certify(log, policies, ordered=True).certificate
     found = pb.verify(replace(made, by_rule=False), log, policies)
     assert "blocks of rows are made by certify, and all that is bet on them follows by its rule" in found.faults

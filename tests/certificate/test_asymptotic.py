@@ -317,7 +317,7 @@ def test_nothing_about_it_can_be_mistaken_for_a_proof():
         text = console.file.getvalue()
         assert text.startswith("an approximate certificate, which is not a proof")
         assert made.describe() in text
-    proof = pb.certify(log, problem.policies, epsilon=0.4, delta=0.1).to_json()
+    proof = pb.certify(log, problem.policies, epsilon=0.4, delta=0.1).certificate.to_json()
     with pytest.raises(pb.InputError, match="not a pacbandits asymptotic certificate"):
         AsymptoticCertificate.from_json(proof)
     few = pb.certify_asymptotically(
@@ -330,7 +330,10 @@ def test_it_asks_for_fewer_samples_than_a_proof():
     problem = pb.load_problem(TREES)
     log = uniform_log(problem, samples=900, seed=0)
     about = pb.certify_asymptotically(log, problem.policies, epsilon=0.15, delta=0.05, rng=0, draws=100)
-    assert about.certified_epsilon < pb.certify(log, problem.policies, epsilon=0.15, delta=0.05).certified_epsilon
+    assert (
+        about.certified_epsilon
+        < pb.certify(log, problem.policies, epsilon=0.15, delta=0.05).certificate.certified_epsilon
+    )
 
 
 def test_ties_and_single_policies_are_no_trouble():

@@ -185,7 +185,7 @@ def uniform_log(problem, samples, *, seed=0, rounds=4):
 def test_certify_proves_the_best_itself_and_verify_agrees(spec, samples, tmp_path):
     problem = pb.load_problem(spec)
     log = uniform_log(problem, samples)
-    made = pb.certify(log, problem.policies, epsilon=0.0, delta=0.05)
+    made = pb.certify(log, problem.policies, epsilon=0.0, delta=0.05).certificate
     assert made.certified == ("trees" not in spec)
     assert not made.certified or problem.value(made.policy) == problem.value(problem.best_policy())
     assert pb.verify(made, log, problem.policies).good
@@ -194,14 +194,14 @@ def test_certify_proves_the_best_itself_and_verify_agrees(spec, samples, tmp_pat
     assert pb.verify(proof.certificate, log, proof.policies).good
     assert proof.certificate.describe() == made.describe()
     short = log.only(log.rounds == 0)
-    early = pb.certify(short, problem.policies, epsilon=0.0, delta=0.05)
+    early = pb.certify(short, problem.policies, epsilon=0.0, delta=0.05).certificate
     assert pb.verify(early, short, problem.policies).good
 
 
 def test_verify_refuses_a_best_that_is_none():
     problem = pb.load_problem("trivial:contexts=4,actions=3,gap=0.4,seed=2")
     log = uniform_log(problem, 4000)
-    made = pb.certify(log, problem.policies, epsilon=0.0, delta=0.05)
+    made = pb.certify(log, problem.policies, epsilon=0.0, delta=0.05).certificate
     other = Trivial(4, 3).policy_of((made.policy.table + np.array([1, 0, 0, 0])) % 3)
     larger = made.threshold - math.log(0.9)
     for forged, words in (
@@ -215,7 +215,7 @@ def test_verify_refuses_a_best_that_is_none():
         verdict = pb.verify(forged, log, problem.policies)
         assert any(words in fault for fault in verdict.faults), (words, verdict.faults)
     part = log.only(log.contexts.ids != 3)
-    unseen = pb.certify(part, problem.policies, epsilon=0.0, delta=0.05)
+    unseen = pb.certify(part, problem.policies, epsilon=0.0, delta=0.05).certificate
     assert unseen.certified
     assert unseen.certified_epsilon > 0
     assert pb.verify(unseen, part, problem.policies).good

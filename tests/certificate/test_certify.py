@@ -83,7 +83,7 @@ def test_a_log_of_one_round_gives_no_wrong_certificate(ordered):
     best, wrong, far = problem.value(problem.best_policy()), 0, 0
     for seed in range(runs):
         log = shuffled(uniform_log(problem, samples=600, seed=seed), seed)
-        made = pb.certify(log, problem.policies, epsilon=0.02, delta=delta, ordered=ordered)
+        made = pb.certify(log, problem.policies, epsilon=0.02, delta=delta, ordered=ordered).certificate
         gap = best - problem.value(made.policy)
         wrong += gap > made.certified_epsilon
         far += gap > 0.01
@@ -164,7 +164,7 @@ def test_what_is_certified_holds_whoever_collected_the_log(name):
     game, runs, delta, wrong = Game(UNEVEN, LOGGING[name], ends=after_rows(40)), 10, 1e-6, 0
     best = problem.value(problem.best_policy())
     for log in separate(play(game, runs=runs, rows=240, seed=11), contexts=2):
-        made = pb.certify(log, problem.policies, epsilon=0.25, delta=delta)
+        made = pb.certify(log, problem.policies, epsilon=0.25, delta=delta).certificate
         wrong += best - problem.value(made.policy) > made.certified_epsilon
     assert wrong <= most(runs, delta)
 
@@ -173,13 +173,13 @@ def test_what_is_certified_holds_whoever_collected_the_log(name):
 def test_only_a_log_in_order_is_learnt_from_as_it_goes_and_its_certificate_says_so():
     problem = pb.load_problem("trees:contexts=80,features=3,bins=4,actions=3,competitive=2")
     counted = uniform_log(problem, samples=3000, seed=0)
-    plain = pb.certify(counted, problem.policies, epsilon=0.1, delta=0.1)
+    plain = pb.certify(counted, problem.policies, epsilon=0.1, delta=0.1).certificate
     assert not plain.ordered
     assert ORDERED not in plain.assumptions
     with pytest.raises(pb.InputError, match="counts repeated interactions"):
         pb.certify(counted, problem.policies, epsilon=0.3, delta=0.1, ordered=True)
     log = shuffled(counted, 0)
-    learnt = pb.certify(log, problem.policies, epsilon=0.1, delta=0.1, ordered=True)
+    learnt = pb.certify(log, problem.policies, epsilon=0.1, delta=0.1, ordered=True).certificate
     assert ORDERED in learnt.assumptions
     assert learnt.certified_epsilon < plain.certified_epsilon  # the order is worth something
     assert pb.verify(plain, counted, problem.policies).good
@@ -195,12 +195,15 @@ def test_the_model_of_a_block_sees_earlier_rows_alone():
     log = shuffled(uniform_log(problem, samples=640, seed=1), 1)
     early = np.arange(len(log)) < 320
     other = replace(log, rewards=np.where(early, log.rewards, 1 - log.rewards))
-    made = [pb.certify(one, problem.policies, epsilon=0.3, delta=0.1, ordered=True) for one in (log, other)]
+    made = [pb.certify(one, problem.policies, epsilon=0.3, delta=0.1, ordered=True).certificate for one in (log, other)]
     assert made[0].model == made[1].model
     later = replace(log, rounds=np.where(early, 0, 1))
     later = replace(later, contexts=replace(log.contexts, ids=None))
     moved = replace(later, contexts=replace(later.contexts, features=log.contexts.features + ~early[:, None]))
-    cuts = [pb.certify(one, problem.policies, epsilon=0.3, delta=0.1).model["models"][0] for one in (later, moved)]
+    cuts = [
+        pb.certify(one, problem.policies, epsilon=0.3, delta=0.1).certificate.model["models"][0]
+        for one in (later, moved)
+    ]
     assert cuts[0] == cuts[1]
 
 
@@ -400,7 +403,7 @@ def test_the_order_of_rounds_is_an_assumption_where_there_are_rounds(proven):
         ROUNDS
         not in pb.certify(
             uniform_log(problem, samples=50, seed=0), problem.policies, epsilon=0.3, delta=0.1
-        ).assumptions
+        ).certificate.assumptions
     )
 
 

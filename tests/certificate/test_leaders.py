@@ -548,7 +548,7 @@ def test_certificates_of_any_epsilon_hold_together(trial):
     """Whatever ε is asked for, leaders, stakes and what is certified are the same: there is no luck in asking."""
     problem, states = trial
     log = states[-1].log
-    made = [pb.certify(log, problem.policies, epsilon=e, delta=0.05) for e in (0.1, 0.3, 0.7)]
+    made = [pb.certify(log, problem.policies, epsilon=e, delta=0.05).certificate for e in (0.1, 0.3, 0.7)]
     assert len({json.dumps(leaders_to_json(one.leaders)) for one in made}) == 1
     assert len({json.dumps(one.policy.to_json()) for one in made}) == 1
     assert len({one.bets for one in made}) == 1
@@ -564,8 +564,8 @@ def test_certify_has_two_proofs_that_share_delta(trial):
     log = states[-1].log
     flat = replace(log, rounds=np.zeros(len(log), dtype=int))
     assert pytest.approx(1) == LEADERS_PART + UNION_PART
-    led = pb.certify(log, problem.policies, epsilon=0.2, delta=0.05)
-    union = pb.certify(flat, problem.policies, epsilon=0.2, delta=0.05)
+    led = pb.certify(log, problem.policies, epsilon=0.2, delta=0.05).certificate
+    union = pb.certify(flat, problem.policies, epsilon=0.2, delta=0.05).certificate
     assert led.threshold == pytest.approx(-math.log(LEADERS_PART * 0.05))
     assert union.threshold == pytest.approx(problem.policies.log_size - math.log(UNION_PART * 0.05))
     for one, seen in ((led, log), (union, flat)):
@@ -688,7 +688,7 @@ def test_a_class_without_a_size_is_certified_by_leaders_alone():
     assert pb.verify(made, state.log, sizeless).good
     assert json.loads(json.dumps(made.to_json(), allow_nan=False))["log_size"] is None
     flat = replace(state.log, rounds=np.zeros(len(state.log), dtype=int))
-    union = pb.certify(flat, sizeless, epsilon=0.4, delta=0.05)
+    union = pb.certify(flat, sizeless, epsilon=0.4, delta=0.05).certificate
     assert (union.certified_epsilon, union.threshold) == (1, math.inf)
     again = Certificate.from_json(json.loads(json.dumps(union.to_json(), allow_nan=False)))
     assert again.threshold == math.inf

@@ -56,14 +56,14 @@ def test_later_rows_have_no_say_in_the_class_and_the_first_none_in_the_proof(log
     codes = np.where(later & (log.contexts.features[:, 1] == 1), 2, moved[:, 1])
     other = with_features(log, np.column_stack([moved[:, 0], codes]), labels)
     assert digest_class(pb.learn_class(SPEC, other, ordered=ordered).policies) == digest_class(learnt.policies)
-    made = pb.certify(log, learnt, epsilon=0.3, delta=0.05, ordered=ordered)
+    made = pb.certify(log, learnt, epsilon=0.3, delta=0.05, ordered=ordered).certificate
     assert made.certified
     assert any(f"its first {taught} rows taught it, and those rows prove nothing" in one for one in made.assumptions)
     assert any("not sorted by what it holds" in one for one in made.assumptions) is (not ordered and taught == 256)
     rewards = np.where(later, log.rewards, 1 - log.rewards)
     # Where a model learns from the first rows their rewards may change how much is proven, but they never bet.
     if not ordered and taught == 256:
-        again = pb.certify(replace(log, rewards=rewards), learnt, epsilon=0.3, delta=0.05)
+        again = pb.certify(replace(log, rewards=rewards), learnt, epsilon=0.3, delta=0.05).certificate
         assert again.value == pytest.approx(made.value, abs=1e-9)
     for expert in made.experts:
         assert not made.bets.stakes(expert)[: made.bets.spared].any()
@@ -75,14 +75,14 @@ def test_later_rows_have_no_say_in_the_class_and_the_first_none_in_the_proof(log
 def test_by_its_name_alone_is_the_same_as_learnt_before():
     log = made_log()
     learnt = pb.learn_class(SPEC, log)
-    one, two = (pb.certify(log, given, epsilon=0.3, delta=0.05) for given in (SPEC, learnt))
+    one, two = (pb.certify(log, given, epsilon=0.3, delta=0.05).certificate for given in (SPEC, learnt))
     assert one.to_json() == two.to_json()
 
 
 def test_contexts_of_before_spare_no_rows_and_can_be_asked_for_again():
     log, before = made_log(), made_log(seed=1, rows=90).contexts
     learnt = pb.learn_class(SPEC, log, contexts=before)
-    made = pb.certify(log, SPEC, contexts=before, epsilon=0.3, delta=0.05)
+    made = pb.certify(log, SPEC, contexts=before, epsilon=0.3, delta=0.05).certificate
     assert made.bets.spared == 0
     assert any("learnt from 90 contexts (digest" in words for words in made.assumptions)
     plain = pb.verify(made, log, learnt.policies)
@@ -111,7 +111,7 @@ def test_a_hollow_class_is_found_out_where_it_claims_to_have_been_learnt(claim):
         pb.LearntClass(empty, pb.learn_class(SPEC, log, contexts=before).learning),
         epsilon=0.3,
         delta=0.05,
-    )
+    ).certificate
     assert forged.certified  # among policies that all act alike the best is soon found
     found = pb.verify(forged, log, empty, contexts=before)
     where = "the first 256 rows of the log" if before is None else "the contexts"
@@ -123,7 +123,7 @@ def test_a_hollow_class_that_claims_to_be_fixed_shows_itself_and_is_not_what_a_r
     log = made_log()
     log.write(tmp_path / "log.parquet")
     empty = hollow(pb.learn_class(SPEC, log).policies)
-    pb.save_certificate(tmp_path / "proof.json", pb.certify(log, empty, epsilon=0.3, delta=0.05), empty)
+    pb.save_certificate(tmp_path / "proof.json", pb.certify(log, empty, epsilon=0.3, delta=0.05).certificate, empty)
     code, out, _ = command("verify", tmp_path / "proof.json", tmp_path / "log.parquet")
     assert code == 0
     assert "age ≤ 1e+06, " in out
@@ -133,7 +133,7 @@ def test_a_hollow_class_that_claims_to_be_fixed_shows_itself_and_is_not_what_a_r
     assert code == 3
     assert f"the policy class is not {SPEC} for the first rows of the log, which was expected" in out
     honest = pb.learn_class(SPEC, log).policies
-    assert pb.verify(pb.certify(log, empty, epsilon=0.3, delta=0.05), log, honest).faults[0] == (
+    assert pb.verify(pb.certify(log, empty, epsilon=0.3, delta=0.05).certificate, log, honest).faults[0] == (
         "the policy class is not the one that was certified: its digest differs"
     )
 
@@ -141,7 +141,7 @@ def test_a_hollow_class_that_claims_to_be_fixed_shows_itself_and_is_not_what_a_r
 def test_rows_that_taught_must_not_bet():
     log = made_log()
     learnt = pb.learn_class(SPEC, log)
-    made = pb.certify(log, learnt, epsilon=0.3, delta=0.05)
+    made = pb.certify(log, learnt, epsilon=0.3, delta=0.05).certificate
     cut = set_apart(log)
     betting = replace(made, bets=replace(made.bets, spared=0), digest=digest_log(cut))
     assert "must not bet" in " ".join(pb.verify(betting, log, learnt.policies).faults)
@@ -167,7 +167,7 @@ def test_where_nothing_would_be_left_or_first_means_nothing_contexts_are_asked_f
 def test_a_class_that_learns_nothing_spares_nothing():
     problem = pb.load_problem("trivial:contexts=3,actions=2")
     log = pb.run(problem, algorithm="uniform", epsilon=0.3, delta=0.1, rng=0).log
-    made = pb.certify(log, "trivial", epsilon=0.4, delta=0.1)
+    made = pb.certify(log, "trivial", epsilon=0.4, delta=0.1).certificate
     assert made.bets.spared == 0
     assert made.learning is None
     with pytest.raises(pb.InputError, match="contexts are for a class that is given by its name"):
@@ -178,7 +178,7 @@ def test_a_class_that_learns_nothing_spares_nothing():
 def test_linear_classes_are_learnt_again_to_rounding():
     log = made_log(rows=1500)
     learnt = pb.learn_class("linear:levels=1", log)
-    made = pb.certify(log, learnt, epsilon=0.5, delta=0.1)
+    made = pb.certify(log, learnt, epsilon=0.5, delta=0.1).certificate
     assert pb.verify(made, log, learnt.policies).good
     described = learnt.policies.to_json()
     encoder = described["map"]["encoders"][0]

@@ -151,7 +151,7 @@ def test_verify_agrees_and_knowing_all_is_the_special_case(seed, ids):
     policies = pb.Finite(rng.integers(log.n_actions, size=(3, 13)), n_actions=log.n_actions)
     if ids:
         alone = forget(log, least)
-        made = pb.certify(alone, policies, epsilon=0.3, delta=0.5)
+        made = pb.certify(alone, policies, epsilon=0.3, delta=0.5).certificate
         assert pb.verify(made, alone, policies).good
 
 
@@ -168,7 +168,7 @@ def test_what_is_certified_holds_whoever_collected_the_log(name):
     game = Game(UNEVEN, LOGGING[name], ends=after_rows(40), least=LEAST[name])
     best = problem.value(problem.best_policy())
     for log in separate(play(game, runs=runs, rows=240, seed=13), contexts=2):
-        made = pb.certify(log, problem.policies, epsilon=EPSILON, delta=delta)
+        made = pb.certify(log, problem.policies, epsilon=EPSILON, delta=delta).certificate
         wrong += best - problem.value(made.policy) > made.certified_epsilon
         ledger = Ledger.of(log, predict_by_round(log, CellMeans()))
         evidence = Evidence(log, ledger, problem.policies, Bets(EXPERT_STAKES, (1.0,) * 6), EPSILON, delta, model={})
@@ -207,7 +207,7 @@ def test_the_more_is_declared_the_more_is_proven():
     problem, counted = uniform_log()
     full = shuffled(counted, 0)
     values = [
-        pb.certify(log, problem.policies, epsilon=0.3, delta=0.1, ordered=True).value
+        pb.certify(log, problem.policies, epsilon=0.3, delta=0.1, ordered=True).certificate.value
         for log in (forget(full, 0.0), forget(full, 0.05), forget(full, 1 / 3), full)
     ]
     assert values[0] < values[1] < values[2] == pytest.approx(values[3])
@@ -219,7 +219,7 @@ def test_the_certificate_says_what_was_declared_and_verify_looks():
     problem, full = uniform_log(samples=2000)
     log = forget(full, 0.25)
     words = "every action was always played with probability 0.25 or more"
-    made = pb.certify(log, problem.policies, epsilon=0.3, delta=0.1)
+    made = pb.certify(log, problem.policies, epsilon=0.3, delta=0.1).certificate
     assert words in made.assumptions
     assert pb.verify(made, log, problem.policies).good
     silent = pb.verify(replace(made, remarks=()), log, problem.policies)
@@ -234,10 +234,10 @@ def test_the_certificate_says_what_was_declared_and_verify_looks():
     other = replace(log, least=lower)
     assert np.array_equal(other.propensities, log.propensities)
     assert "digest differs" in pb.verify(made, other, problem.policies).faults[0]
-    nothing = pb.certify(forget(full, 0.0), problem.policies, epsilon=0.3, delta=0.1)
+    nothing = pb.certify(forget(full, 0.0), problem.policies, epsilon=0.3, delta=0.1).certificate
     assert nothing.remarks == ()
     bounds = np.where(np.arange(len(full)) % 2, 0.25, 0.1)[:, None]
-    vary = pb.certify(forget(full, bounds), problem.policies, epsilon=0.3, delta=0.1)
+    vary = pb.certify(forget(full, bounds), problem.policies, epsilon=0.3, delta=0.1).certificate
     assert any("(0.1 to 0.25), and that was known before the action was drawn" in words for words in vary.remarks)
 
 
@@ -247,7 +247,7 @@ def test_remarks_of_a_log_reach_its_certificates(tmp_path):
     log.write(tmp_path / "log.parquet")
     again = Log.read(tmp_path / "log.parquet")
     assert again.remarks == ("the moon was full",)
-    made = pb.certify(again, problem.policies, epsilon=0.3, delta=0.1)
+    made = pb.certify(again, problem.policies, epsilon=0.3, delta=0.1).certificate
     assert "the moon was full" in made.assumptions
     assert not pb.verify(replace(made, remarks=()), again, problem.policies).good
     assert again.followed_by(full).remarks == full.followed_by(again).take(np.arange(3)).remarks == log.remarks

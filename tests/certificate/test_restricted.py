@@ -49,7 +49,7 @@ def made_log(*, rows: int = ROWS, adaptive: bool = False) -> pb.Log:
 def test_what_is_certified_keeps_to_it_and_can_be_verified(spec: str, tmp_path) -> None:
     log = made_log()
     learnt = pb.learn_class(spec, log)
-    made = pb.certify(log, learnt, epsilon=0.3, delta=0.1)
+    made = pb.certify(log, learnt, epsilon=0.3, delta=0.1).certificate
     assert made.certified
     assert KEPT[spec] in made.describe()
     assert isinstance(learnt.policies, ClosedClass)
@@ -68,7 +68,7 @@ def test_what_is_certified_keeps_to_it_and_can_be_verified(spec: str, tmp_path) 
 def test_a_policy_beyond_the_budget_is_refused() -> None:
     log, spec = made_log(), next(iter(KEPT))
     learnt = pb.learn_class(spec, log)
-    made = pb.certify(log, learnt, epsilon=0.3, delta=0.1)
+    made = pb.certify(log, learnt, epsilon=0.3, delta=0.1).certificate
     assert made.leaders is None
     dear = replace(made, policy=TreePolicy(1, 3))
     assert pb.verify(dear, log, learnt.policies).faults == ("the certified policy is not one of the class",)
@@ -78,7 +78,7 @@ def test_a_policy_beyond_the_budget_is_refused() -> None:
 def test_a_budget_cannot_be_raised_afterwards(tmp_path) -> None:
     log, spec = made_log(), next(iter(KEPT))
     learnt = pb.learn_class(spec, log)
-    made = pb.certify(log, learnt, epsilon=0.3, delta=0.1)
+    made = pb.certify(log, learnt, epsilon=0.3, delta=0.1).certificate
     richer = pb.learn_class(spec.replace("budget=0.3", "budget=0.6"), log)
     assert "its digest differs" in pb.verify(made, log, richer.policies).faults[0]
     forged = replace(made, learning=richer.learning)
@@ -99,12 +99,12 @@ def test_of_a_log_without_order_the_first_rows_teach_and_do_not_bet() -> None:
     learnt = pb.learn_class(spec, log)
     assert learnt.learning is not None
     assert learnt.learning.contexts == MIN_SHARE_LEARNING_INTERACTIONS
-    made = pb.certify(log, learnt, epsilon=0.5, delta=0.1)
+    made = pb.certify(log, learnt, epsilon=0.5, delta=0.1).certificate
     assert pb.verify(made, log, learnt.policies).good
     assert pb.measure_worth(made, log) is not None
     first = np.arange(len(log)) < MIN_SHARE_LEARNING_INTERACTIONS
     other = replace(log, rewards=np.where(first, 1 - log.rewards, log.rewards))
-    assert pb.certify(other, learnt, epsilon=0.5, delta=0.1).value == pytest.approx(made.value, abs=1e-9)
+    assert pb.certify(other, learnt, epsilon=0.5, delta=0.1).certificate.value == pytest.approx(made.value, abs=1e-9)
 
 
 def test_the_class_does_not_depend_on_where_the_log_ends() -> None:
@@ -118,7 +118,7 @@ def test_the_class_does_not_depend_on_where_the_log_ends() -> None:
 def test_restrictions_are_options_of_the_spec() -> None:
     log = made_log(rows=1_500)
     kept = pb.Restrictions(cost={"email": 1, "call": 3}, max_cost=0.3)
-    made = pb.certify(log, "trees:depth=1,bins=8", restrictions=kept, epsilon=0.3, delta=0.1)
+    made = pb.certify(log, "trees:depth=1,bins=8", restrictions=kept, epsilon=0.3, delta=0.1).certificate
     assert made.learning == pb.learn_class(next(iter(KEPT)), log).learning
     with pytest.raises(pb.InputError, match="restrictions are for a class that is given by its name"):
         pb.certify(log, pb.learn_class("trees:depth=1", log), restrictions=kept)
@@ -128,7 +128,7 @@ def test_restrictions_are_options_of_the_spec() -> None:
 def test_a_short_log_settles_after_the_rows_that_taught() -> None:
     log = made_log(rows=1_400)
     learnt = pb.learn_class("trees:depth=2,bins=8,leaf=0.05", log)
-    made = pb.certify(log, learnt, epsilon=0.5, delta=0.1)
+    made = pb.certify(log, learnt, epsilon=0.5, delta=0.1).certificate
     assert made.leaders is not None
     assert made.leaders.settled == made.bets.spared
     assert pb.verify(made, log, learnt.policies).good

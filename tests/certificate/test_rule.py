@@ -29,7 +29,7 @@ def case():
     for number in range(8):
         new = problem.interact(design, samples=400, rng=rng, round_number=number)
         log = new if log is None else log.followed_by(new)
-    made = pb.certify(log, problem.policies, epsilon=EPSILON, delta=DELTA)
+    made = pb.certify(log, problem.policies, epsilon=EPSILON, delta=DELTA).certificate
     assert len(made.leaders.policies) > 2
     return problem.policies, log, made
 
@@ -60,7 +60,7 @@ def forge(case, leaders, *, multipliers=EXPERT_STAKES, scale=1.0, model=None):
 def test_what_certify_makes_is_derived_again(case):
     policies, log, made = case
     for single in (False, True):
-        one = pb.certify(log, policies, epsilon=EPSILON, delta=DELTA, single=single)
+        one = pb.certify(log, policies, epsilon=EPSILON, delta=DELTA, single=single).certificate
         found = pb.verify(one, log, policies)
         assert found.good
         assert "the reward model, stakes and leaders follow from the log by the rule of certify" in found.checked
@@ -126,7 +126,7 @@ def test_leaders_stay_until_there_is_enough_to_choose_again_by(case):
     """A leader that is replaced between two choices, by who is best by then, was chosen with hindsight."""
     policies, log, _ = case
     finer = replace(log, rounds=np.minimum(np.arange(len(log)) * 16 // len(log), 15))
-    made = pb.certify(finer, policies, epsilon=EPSILON, delta=DELTA)
+    made = pb.certify(finer, policies, epsilon=EPSILON, delta=DELTA).certificate
     fine = (policies, finer, made)
     assert pb.verify(made, finer, policies).good
     mine = genuine_leaders(made)
@@ -146,7 +146,7 @@ def test_a_tie_is_taken_on_trust_and_said():
     for number in range(4):
         new = problem.interact(pb.Design.uniform(problem.best_policy()), samples=280, rng=rng, round_number=number)
         log = new if log is None else log.followed_by(new)
-    made = pb.certify(log, problem.policies, epsilon=0.5, delta=DELTA)
+    made = pb.certify(log, problem.policies, epsilon=0.5, delta=DELTA).certificate
     assert made.leaders is not None
     assert not any("tie" in words for words in pb.verify(made, log, problem.policies).trusted)
     case = problem.policies, log, made
@@ -178,7 +178,7 @@ def test_stakes_and_models_of_ones_own_are_found_out(case, options, words):
 @pytest.mark.thorough
 def test_a_model_of_ones_own_is_said_to_be_one(case):
     policies, log, _ = case
-    made = pb.certify(log, policies, epsilon=EPSILON, delta=DELTA, model=CellMeans())
+    made = pb.certify(log, policies, epsilon=EPSILON, delta=DELTA, model=CellMeans()).certificate
     found = pb.verify(made, log, policies)
     assert found.good
     assert found.trusted == (

@@ -82,7 +82,7 @@ def test_one_visit_each_is_the_same_certificate(way):
     log = shoppers(400, 1, most_visits=1, uneven="uneven" in told)
     if "rounds" in told:
         log = replace(log, rounds=np.arange(len(log)) * told["rounds"] // len(log))
-    one, other = (pb.certify(each, trees(), **how).to_json() for each in (log, without(log)))
+    one, other = (pb.certify(each, trees(), **how).certificate.to_json() for each in (log, without(log)))
     assert (one.pop("units"), other.pop("units")) == (400, None)
     mine, theirs = set(one.pop("assumptions")), set(other.pop("assumptions"))
     assert (mine - theirs) & {UNITS_COME, UNITS_FIRST}
@@ -98,7 +98,7 @@ def test_one_visit_each_is_the_same_certificate(way):
 def test_a_person_who_comes_three_times_alike_counts_once():
     log = shoppers(500, 2, most_visits=1, uneven=True)
     thrice = log.take(np.repeat(np.arange(len(log)), 3))
-    once, again, naive = (pb.certify(each, trees(), epsilon=0.2) for each in (log, thrice, without(thrice)))
+    once, again, naive = (pb.certify(each, trees(), epsilon=0.2).certificate for each in (log, thrice, without(thrice)))
     assert again.value == pytest.approx(once.value, rel=1e-9)
     assert again.certified_epsilon == once.certified_epsilon
     assert naive.certified_epsilon < 0.8 * once.certified_epsilon
@@ -112,7 +112,7 @@ def test_the_order_of_visits_does_not_matter_where_there_is_none():
     mixed[order] = order[np.lexsort([rng.random(len(log)), log.units[order]])]
     assert not np.array_equal(mixed, np.arange(len(log)))
     assert np.array_equal(log.units[mixed], log.units)
-    one, other = (pb.certify(each, trees(), epsilon=0.2) for each in (log, log.take(mixed)))
+    one, other = (pb.certify(each, trees(), epsilon=0.2).certificate for each in (log, log.take(mixed)))
     assert other.value == pytest.approx(one.value, rel=1e-9)
 
 
@@ -145,7 +145,7 @@ def test_with_rounds_only_first_visits_count():
     kept, mixed = arrange(log, ordered=False)
     assert not mixed
     assert np.array_equal(kept.rewards, log.rewards[first_rows(log)])
-    made = pb.certify(log, trees(), epsilon=0.3)
+    made = pb.certify(log, trees(), epsilon=0.3).certificate
     assert (made.ordered, made.rows, made.samples, made.units) == (False, len(log), 300, 300)
     assert made.any_time
     assert UNITS_FIRST in made.assumptions
@@ -179,7 +179,7 @@ def test_values_do_not_go_by_how_late_in_a_block_somebody_came():
 def test_a_certificate_is_verified_and_none_of_its_units_can_be_changed(how):
     log = shoppers(900, 7)
     learnt = pb.learn_class("trees:depth=1", log, **how)
-    made = pb.certify(log, learnt, **how)
+    made = pb.certify(log, learnt, **how).certificate
     assert made.certified_epsilon < 0.3
     assert pb.verify(made, log, learnt.policies).good
     assert made.is_of(log)
@@ -206,7 +206,7 @@ def test_whoever_taught_the_class_does_not_bet():
     betting = set(log.units[rows_that_bet(log, learnt.learning)].tolist())
     taught = list(dict.fromkeys(log.units.tolist()))[:FIRST_BLOCK_ROWS]
     assert betting == set(log.units.tolist()) - set(taught)
-    made = pb.certify(log, learnt, epsilon=0.3)
+    made = pb.certify(log, learnt, epsilon=0.3).certificate
     assert pb.verify(made, log, learnt.policies).good
     assert UNITS_END in made.assumptions
     assert not made.any_time
@@ -281,7 +281,7 @@ def test_no_expert_grows_rich_where_propensities_and_stakes_learn():
 
 def errs(log: pb.Log, gap: float, **how) -> bool:
     """Whether the second action is certified to be nearer to the first than it is."""
-    made = pb.certify(log, POLICIES, delta=0.05, **how)
+    made = pb.certify(log, POLICIES, delta=0.05, **how).certificate
     return int(made.policy(log.contexts.take(np.array([0])))[0]) == 1 and made.certified_epsilon < gap
 
 

@@ -279,7 +279,7 @@ def test_names_that_do_not_fit_the_policy(run, save, people, monkeypatch):
 
 
 def test_what_is_not_proven_is_said(run, tmp_path, people):
-    short = pb.certify(log(), stumps(), epsilon=0.01, delta=0.1)
+    short = pb.certify(log(), stumps(), epsilon=0.01, delta=0.1).certificate
     pb.save_certificate(tmp_path / "proof.json", replace(short, policy=TREE), stumps())
     code, _, err = run("apply", tmp_path / "proof.json", people)
     assert code == 0

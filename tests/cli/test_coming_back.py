@@ -101,7 +101,7 @@ def test_a_data_frame_and_ids_too_large_for_floats(shop):
     log = log_of(table.set_column(0, "user_id", [big]), **asked)
     assert log.n_units == PEOPLE
     assert digest_log(log) == digest_log(log_of(table, **asked))
-    made = pb.certify(table, "trees:depth=1", **asked)
+    made = pb.certify(table, "trees:depth=1", **asked).certificate
     assert made.units == PEOPLE
 
 

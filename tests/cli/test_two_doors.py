@@ -182,15 +182,14 @@ def test_one_sentence_for_two_doors():
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [
-        ({"polices": "trees"}, "certify has no argument 'polices'; did you mean policies=…?"),
-        ({"rewards": "converted"}, "did you mean reward=…?"),
+        ({"rewards": "converted"}, "read_log has no argument 'rewards'; did you mean reward=…?"),
         ({"Split": "uniform"}, "did you mean split=…?"),
-        ({"qqq": 1}, "it takes action, clip, contexts, delta"),
+        ({"qqq": 1}, "it takes action, clip, features"),
     ],
 )
 def test_arguments_that_there_are_not(table, wrong, words):
     with pytest.raises(pb.InputError) as caught:
-        pb.certify(pa.table({"age": [1]}), **wrong)
+        pb.read_log(table, **wrong)
     assert words in str(caught.value)
     with pytest.raises(pb.InputError, match="read_log has no argument 'feature'; did you mean features=…"):
         pb.read_log(table, feature="age")

@@ -160,7 +160,7 @@ def test_what_is_left_to_assume_is_what_the_record_does_not_show(export, finishe
 @pytest.mark.thorough
 def test_a_claim_made_afterwards_of_the_same_log_is_of_the_record_but_its_class_was_not_fixed_by_it(export, finished):
     log, policies = pb.Log.read(export), finished[1].experiment.protocol.policy_class
-    made = pb.certify(log, policies, epsilon=0.2)
+    made = pb.certify(log, policies, epsilon=0.2).certificate
     found = audit(read_record(export), made)
     assert found.good
     assert verify(made, log, policies).good

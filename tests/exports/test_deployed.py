@@ -61,7 +61,7 @@ def test_the_example_of_the_front_works(tmp_path, command):
     frame["paid"] = (frame["variant"] == "mail") == (frame["age"] <= 35)
     said = {"action": "variant", "reward": "paid", "split": "uniform"}
     log_class = pb.Trees.learn(pb.Contexts.of(frame[["age"]].to_numpy(float), names=["age"]), n_actions=2, depth=1)
-    certificate = pb.certify(frame, log_class, epsilon=0.5, **said)
+    certificate = pb.certify(frame, log_class, epsilon=0.5, **said).certificate
     pb.save_certificate(tmp_path / "proof.json", certificate, log_class)
     policy = pb.load_certificate(tmp_path / "proof.json").policy
     frame.to_csv(tmp_path / "customers.csv", index=False)

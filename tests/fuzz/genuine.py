@@ -87,26 +87,26 @@ def _finite() -> Genuine:
     table[3] = np.arange(6) % 3
     policies = pb.Finite(table, n_actions=3, names=[f"plan {i}" for i in range(12)])
     log = play(contexts, by_number)
-    return Genuine(pb.certify(log, policies, epsilon=0.4, delta=0.1), policies, log)
+    return Genuine(pb.certify(log, policies, epsilon=0.4, delta=0.1).certificate, policies, log)
 
 
 def _trivial() -> Genuine:
     contexts = Contexts.finite(6).take(np.random.default_rng(1).integers(6, size=400))
     policies, log = pb.Trivial(6, 3), play(contexts, by_number)
-    return Genuine(pb.certify(log, policies, epsilon=0.3, delta=0.1), policies, log)
+    return Genuine(pb.certify(log, policies, epsilon=0.3, delta=0.1).certificate, policies, log)
 
 
 def _trees() -> Genuine:
     log = replace(play(people(300), by_age, rounds=2), remarks=("whoever came was asked",))
     policies = make_trees(Bins.learn(log.contexts), n_actions=2, depth=1)
-    return Genuine(pb.certify(log, policies, epsilon=0.3, delta=0.1), policies, log)
+    return Genuine(pb.certify(log, policies, epsilon=0.3, delta=0.1).certificate, policies, log)
 
 
 def _restricted() -> Genuine:
     log = play(people(300), by_age)
     spec = "trees:depth=1,bins=4,leaf=0.1,costs=0/1,budget=0.5,never=1:age<=21.3,fallback=0"
     policies = pb.load_policies(spec, log.contexts, n_actions=2)
-    return Genuine(pb.certify(log, policies, epsilon=0.5, delta=0.1), policies, log)
+    return Genuine(pb.certify(log, policies, epsilon=0.5, delta=0.1).certificate, policies, log)
 
 
 def _led() -> Genuine:
@@ -120,7 +120,7 @@ def _led() -> Genuine:
     log = play(contexts, by_age, rounds=1)
     policies = make_trees(Bins.learn(log.contexts, bins=8), n_actions=2, depth=2)
     model = Regions.learn(log.contexts)
-    made = pb.certify(log, policies, epsilon=0.1, delta=0.1, ordered=True, model=model)
+    made = pb.certify(log, policies, epsilon=0.1, delta=0.1, ordered=True, model=model).certificate
     assert isinstance(made, Certificate)
     assert made.leaders is not None
     return Genuine(made, policies, log)
@@ -129,7 +129,7 @@ def _led() -> Genuine:
 def _crossed() -> Genuine:
     log = play(people(150), by_age)
     policies = Linear.learn(log.contexts, n_actions=2, levels=1, oracle="list")
-    made = pb.certify(log, policies, epsilon=0.6, delta=0.1, model=Additive.learn(log.contexts))
+    made = pb.certify(log, policies, epsilon=0.6, delta=0.1, model=Additive.learn(log.contexts)).certificate
     return Genuine(made, policies, log)
 
 
@@ -139,7 +139,7 @@ def _given(oracle: str) -> Genuine:
     means = np.where(np.column_stack([first_is_best, ~first_is_best]), 0.9, 0.1)
     log = play(Contexts.finite(80, phi=phi), lambda _: means)
     policies = Linear.of(Given(2, 2), levels=2, oracle=oracle)
-    return Genuine(pb.certify(log, policies, epsilon=0.8, delta=0.1), policies, log)
+    return Genuine(pb.certify(log, policies, epsilon=0.8, delta=0.1).certificate, policies, log)
 
 
 def _realizable(form: str) -> Genuine:

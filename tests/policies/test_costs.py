@@ -119,7 +119,7 @@ def test_a_command_says_what_it_will_take(command):
 @pytest.mark.parametrize(
     "computation",
     [
-        lambda policies: pb.certify(log(), policies, epsilon=0.3, delta=0.1),
+        lambda policies: pb.certify(log(), policies, epsilon=0.3, delta=0.1).certificate,
         lambda policies: pb.certify_asymptotically(log(), policies, epsilon=0.3, delta=0.1, rng=0),
         lambda policies: pb.verify(certificate(), log(), policies),
         lambda policies: pb.measure(problem(), policies, epsilon=0.3, delta=0.1),

@@ -20,6 +20,7 @@ RESULTS = {
     *("Answer", "AsymptoticCertificate", "Certificate", "Claim", "Complexity", "Learning", "LearntClass"),
     *("Affordable", "DeployedPolicy", "Interval", "LargeSolution", "Outlook", "Proof", "Quantiles", "Worth"),
     *("Assignment", "Audit", "Record", "Recorded", "Result", "Seal", "Status"),
+    "ExperimentResult",
     *("RealizableCertificate", "RealizableComplexity", "Run", "Solution", "Verdict"),
 }
 PROTOCOLS = {"Algorithm", "Policy", "PolicyClass"}

@@ -43,7 +43,7 @@ def log() -> pb.Log:
 
 @cache
 def certificate() -> pb.Certificate:
-    return pb.certify(log(), stumps(), epsilon=0.3, delta=0.1)
+    return pb.certify(log(), stumps(), epsilon=0.3, delta=0.1).certificate
 
 
 @cache

@@ -34,7 +34,7 @@ def people(count: int = PEOPLE) -> pb.Log:
 
 def by_sums(log: pb.Log) -> Certificate:
     """The certificate of a log by whole-number sums."""
-    return pb.certify(log, pb.Trivial(8, 3), epsilon=0.1, engine="threads")
+    return pb.certify(log, pb.Trivial(8, 3), epsilon=0.1, engine="threads").certificate
 
 
 def play() -> tuple[str, int, str]:
@@ -59,7 +59,7 @@ def main(folder: Path) -> None:
     log = people()
     log.write(folder / "log.parquet")
     policies = pb.Trivial(8, 3)
-    pb.save_certificate(folder / "certificate.json", pb.certify(log, policies, epsilon=0.1), policies)
+    pb.save_certificate(folder / "certificate.json", pb.certify(log, policies, epsilon=0.1).certificate, policies)
     pb.save_certificate(folder / "by_sums.json", by_sums(log), policies)
     with TemporaryDirectory() as place:
         played = Played(Path(place) / "e.db", {"epsilon": 0.25, "policies": "trees:depth=1"})

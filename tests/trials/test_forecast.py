@@ -33,7 +33,7 @@ def test_a_forecast_is_right_to_a_small_factor(spec, epsilon):
     factors = []
     for seed in range(5):
         log = uniform_log(problem, samples=seen, seed=seed)
-        made = pb.certify(log, problem.policies, epsilon=epsilon, delta=0.05)
+        made = pb.certify(log, problem.policies, epsilon=epsilon, delta=0.05).certificate
         ahead = pb.outlook(made, log, problem.policies)
         assert 0 < ahead.best <= ahead.same
         factors.append((seen + ahead.same) / whole)
@@ -58,23 +58,23 @@ def test_as_many_more_rows_as_are_foretold_prove_about_what_was_aimed_at(rows):
         whole = shoppers(8 * rows, seed)
         seen = whole.take(np.arange(rows))
         trees = pb.learn_class("trees:depth=2,bins=8", seen)
-        target, ahead = look_ahead(pb.certify(seen, trees), seen, trees.policies)
+        target, ahead = look_ahead(pb.certify(seen, trees).certificate, seen, trees.policies)
         then = whole.take(np.arange(min(rows + round(ahead.same), len(whole))))
-        reached.append(pb.certify(then, "trees:depth=2,bins=8").certified_epsilon / target)
+        reached.append(pb.certify(then, "trees:depth=2,bins=8").certificate.certified_epsilon / target)
     assert 0.5 < np.exp(np.log(reached).mean()) < 1.4
 
 
 def test_a_good_design_would_need_fewer():
     problem = pb.load_problem("two-of-many")
     log = uniform_log(problem, samples=5000, seed=0)
-    ahead = pb.outlook(pb.certify(log, problem.policies, epsilon=0.05, delta=0.05), log, problem.policies)
+    ahead = pb.outlook(pb.certify(log, problem.policies, epsilon=0.05, delta=0.05).certificate, log, problem.policies)
     assert ahead.best < ahead.same / 2
 
 
 def test_an_expert_that_stakes_nothing_would_have_kept_what_it_had():
     problem = pb.load_problem("two-of-many:actions=4,policies=10")
     log = uniform_log(problem, samples=300, seed=0)
-    made = pb.certify(log, problem.policies, epsilon=0.05, delta=0.1)
+    made = pb.certify(log, problem.policies, epsilon=0.05, delta=0.1).certificate
     begun = replace(made, value=-np.log(len(made.bets)))
     assert pb.outlook(replace(made, value=-50.0), log, problem.policies) == pb.outlook(begun, log, problem.policies)
 
@@ -82,7 +82,7 @@ def test_an_expert_that_stakes_nothing_would_have_kept_what_it_had():
 def test_weight_that_has_to_move_takes_as_many_rows_as_there_were():
     problem = pb.load_problem("two-of-many:actions=4,policies=10")
     log = uniform_log(problem, samples=300, seed=0)
-    made = pb.certify(log, problem.policies, epsilon=0.3, delta=0.1)
+    made = pb.certify(log, problem.policies, epsilon=0.3, delta=0.1).certificate
     waiting = replace(made, slack=0.4, value=made.threshold + 1.0)
     assert not waiting.certified
     assert pb.outlook(waiting, log, problem.policies) == pb.Outlook(120.0, 120.0)
@@ -91,7 +91,7 @@ def test_weight_that_has_to_move_takes_as_many_rows_as_there_were():
 def test_nothing_more_is_needed_once_certified():
     problem = pb.load_problem("two-of-many:actions=4,policies=10")
     log = uniform_log(problem, samples=5000, seed=0)
-    made = pb.certify(log, problem.policies, epsilon=0.3, delta=0.1)
+    made = pb.certify(log, problem.policies, epsilon=0.3, delta=0.1).certificate
     assert made.certified
     assert pb.outlook(made, log, problem.policies) == pb.Outlook(0.0, 0.0)
 
@@ -101,7 +101,7 @@ def test_an_action_that_was_never_possible_is_hopeless_with_these_and_not_with_a
     log = uniform_log(problem, samples=2000, seed=0).only(uniform_log(problem, samples=2000, seed=0).actions < 2)
     half = np.tile([0.5, 0.5, 0.0, 0.0], (len(log), 1))
     log = Log.of(log.contexts, actions=log.actions, rewards=log.rewards, propensities=half, repeats=log.repeats)
-    made = pb.certify(log, problem.policies, epsilon=0.1, delta=0.1)
+    made = pb.certify(log, problem.policies, epsilon=0.1, delta=0.1).certificate
     ahead = pb.outlook(made, log, problem.policies)
     assert ahead.same > 1e6
     assert ahead.best < 1e5
@@ -119,7 +119,7 @@ def test_a_log_that_knows_played_propensities_alone_has_a_forecast_too():
         repeats=full.repeats,
     )
     known, alone = (
-        pb.outlook(pb.certify(one, problem.policies, epsilon=0.05, delta=0.05), one, problem.policies)
+        pb.outlook(pb.certify(one, problem.policies, epsilon=0.05, delta=0.05).certificate, one, problem.policies)
         for one in (full, log)
     )
     assert alone.same == pytest.approx(known.same, rel=0.3)
@@ -131,7 +131,7 @@ def test_a_log_without_ids_has_a_forecast_too():
     full = uniform_log(problem, samples=500, seed=0)
     plain = replace(full, contexts=replace(full.contexts, ids=None))
     known, alone = (
-        pb.outlook(pb.certify(one, problem.policies, epsilon=0.05, delta=0.05), one, problem.policies)
+        pb.outlook(pb.certify(one, problem.policies, epsilon=0.05, delta=0.05).certificate, one, problem.policies)
         for one in (full, plain)
     )
     assert alone.same == pytest.approx(known.same, rel=0.5)

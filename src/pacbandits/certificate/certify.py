@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import NamedTuple, Unpack, cast
+from typing import NamedTuple
 
 import numpy as np
 
@@ -26,35 +26,27 @@ from pacbandits.certificate.learning import LearntClass, has_order, learn_from_b
 from pacbandits.certificate.ledger import Ledger
 from pacbandits.certificate.making import Evidence, make_certificate
 from pacbandits.certificate.summed.certify import certify_source, certify_surveyed
-from pacbandits.certificate.summed.front import Files, are_files, as_engine_reads, is_large, open_files
+from pacbandits.certificate.summed.front import as_engine_reads, is_large
 from pacbandits.certificate.summed.laying import Surveyed, learn_policies, survey_for
 from pacbandits.checks import flag, instance
 from pacbandits.confidence import check_delta
 from pacbandits.engines import Engine, Local, LogSource, Source
 from pacbandits.engines.registry import STREAM, THREADS, using_engine
 from pacbandits.errors import InputError
-from pacbandits.logs.frames import DataFrame, log_of
-from pacbandits.logs.reading import Reading, check_arguments
-from pacbandits.logs.sets import FileSet
 from pacbandits.policies import Restrictions
 from pacbandits.policies.base import PolicyClass
 from pacbandits.policies.costs import Searches, check_memory
 from pacbandits.policies.summing import can_be_summed
-from pacbandits.records import Contexts, Log
+from pacbandits.records import Contexts, Log, check_log
 from pacbandits.rewards import RewardModel, check_model, first_model, predict_by_round
 
 DEFAULT_CLASS = "trees:depth=2"
 DEFAULT_DELTA = 0.05
 CERTIFICATE_SEARCHES = Searches(argmaxes=20, frontiers=6)  # as counted on logs of trees; up to twice as many
 
-_OWN_ARGUMENTS = (
-    *("policies", "epsilon", "delta", "contexts", "restrictions", "model", "ordered", "shuffle", "single"),
-    "engine",
-)
-
 
 def certify(
-    log: Log | DataFrame | Files | FileSet,
+    log: Log | Source,
     policies: PolicyClass | LearntClass | str = DEFAULT_CLASS,
     *,
     epsilon: float | None = None,
@@ -66,12 +58,10 @@ def certify(
     shuffle: bool = False,
     single: bool = False,
     engine: Engine | str | None = None,
-    **reading: Unpack[Reading],
 ) -> Certificate:
-    """What the log proves of the policy it favours.
+    """Certify the policy that a log favours. (`pacbandits.certify` also reads files and data frames.)
 
-    log: what was seen and done, with propensities; or a data frame of it; or files, by their names or patterns of
-        such, which are read bit by bit and may be larger than memory.
+    log: what was seen and done, with propensities; or files of it that are open, which may be larger than memory.
     policies: the class to search, fixed before the log was seen, or what `learn_class` made; or the name of a class.
     epsilon: how near to the best, in the units of rewards, 0 for the best; without it, as near as the log proves.
     delta: with what probability of being wrong.
@@ -82,14 +72,6 @@ def certify(
     shuffle: whether neither propensities nor the end of the log depended on earlier rows, so that any order will do.
     single: whether a lottery between policies will not do.
     engine: who adds up over rows: `threads`, `stream`, `dask`, `cuda`, or one that was made; all give the same answer.
-    reading: which columns of a data frame are what, as for `read_log`.
-
-    >>> import pacbandits as pb
-    >>> problem = pb.load_problem("two-of-many:actions=6,policies=40")
-    >>> log = pb.run(problem, algorithm="uniform", epsilon=0.2, delta=0.05, rng=1).log  # or anyone's, by read_log
-    >>> certificate = pb.certify(log, problem.policies, epsilon=0.3, delta=0.05)
-    >>> certificate.describe()
-    'except with probability 0.05 the policy is within 0.3 of the best of its class'
 
     The reward model of a round is fitted on the earlier ones. A log of a single round is cut into blocks, the first 256
     rows, then two fifths of what was before, and so on, if its rows are known to stand in the order in which they
@@ -110,7 +92,6 @@ def certify(
     certificate's `checks` tell what was found. A class that is given by its name is learnt as by `learn_class`, which
     also hands it out: `verify` needs it.
     """
-    check_arguments(reading, of="certify", others=_OWN_ARGUMENTS)
     if contexts is not None and not isinstance(policies, str):
         raise InputError("contexts are for a class that is given by its name; leave them out")
     asked = _Asked(
@@ -119,19 +100,15 @@ def certify(
         contexts,
         restrictions,
         model,
-        ordered=flag(ordered, name="ordered") or reading.get("time") is not None,
+        ordered=flag(ordered, name="ordered"),
         shuffle=flag(shuffle, name="shuffle"),
         single=flag(single, name="single"),
     )
-    source = _source(log, reading, named=engine is not None)
-    if source is None:
-        return _certify_log(_read(cast("Log | DataFrame", log), reading), policies, asked)
-    try:
-        with using_engine(STREAM if engine is None else engine) as who:
-            return _certify_source(source, policies, asked, engine=who)
-    finally:
-        if isinstance(source, FileSet) and source is not log:
-            source.close()
+    if engine is None and not isinstance(log, Source):
+        return _certify_log(check_log(log), policies, asked)
+    with using_engine(STREAM if engine is None else engine) as who:
+        source = log if isinstance(log, Source) else LogSource(check_log(log))
+        return _certify_source(source, policies, asked, engine=who)
 
 
 class _Asked(NamedTuple):
@@ -155,7 +132,7 @@ def _certify_source(
     check_asked_early(told, asked.epsilon, asked.delta)
     return certify_source(
         as_engine_reads(source, engine.name),
-        _restricted(policies, asked.restrictions, told),
+        restricted_class(policies, asked.restrictions, told),
         engine=engine,
         epsilon=asked.epsilon,
         delta=asked.delta,
@@ -171,7 +148,7 @@ def _certify_log(log: Log, policies: PolicyClass | LearntClass | str, asked: _As
     """What a log in memory proves: by sums where it is large, and the class is searched by them."""
     epsilon, delta, model = asked.epsilon, asked.delta, asked.model
     check_asked_early(log, epsilon, delta)
-    policies = _restricted(policies, asked.restrictions, log)
+    policies = restricted_class(policies, asked.restrictions, log)
     if is_large(log) and epsilon != 0 and (found := _by_sums(log, policies, asked)) is not None:
         who = Local(THREADS)
         return certify_surveyed(*found, engine=who, epsilon=epsilon, delta=delta, model=model, single=asked.single)
@@ -198,17 +175,6 @@ def _certify_log(log: Log, policies: PolicyClass | LearntClass | str, asked: _As
         return looked
     plain = asked._replace(contexts=None, restrictions=None, ordered=False, shuffle=False)
     return min(looked, _certify_log(part, learnt, plain), key=lambda one: one.certified_epsilon)
-
-
-def _source(log: object, reading: Reading, *, named: bool) -> Source | None:
-    """Where rows come from that are certified by sums; None where they are in memory, and no engine was named."""
-    if are_files(log):
-        return open_files(log, reading)
-    if isinstance(log, FileSet):
-        if reading:
-            raise InputError(f"{next(iter(reading))} is for files that are yet to be read; leave it out")
-        return log
-    return LogSource(_read(cast("Log | DataFrame", log), reading)) if named else None
 
 
 def _by_sums(log: Log, policies: PolicyClass | LearntClass | str, asked: _Asked) -> tuple[Surveyed, LearntClass] | None:
@@ -243,15 +209,6 @@ def _first_rounds(log: Log, learnt: LearntClass, *, epsilon: float) -> Log | Non
     return part if len(np.unique(part.rounds)) > spared else None
 
 
-def _read(log: Log | DataFrame, reading: Reading) -> Log:
-    """The log, or what a data frame of it says."""
-    if not isinstance(log, Log):
-        return log_of(log, **reading)
-    if reading:
-        raise InputError(f"{next(iter(reading))} is for a data frame, and this is a log already; leave it out")
-    return log
-
-
 def check_asked_early(log: Log, epsilon: float | None, delta: float) -> None:
     """Raise, before a class is learnt, where ε or δ cannot be asked for."""
     check_delta(delta)
@@ -259,7 +216,7 @@ def check_asked_early(log: Log, epsilon: float | None, delta: float) -> None:
         check_distance_or_best(log, epsilon)
 
 
-def _restricted(
+def restricted_class(
     policies: PolicyClass | LearntClass | str, restrictions: Restrictions | None, log: Log
 ) -> PolicyClass | LearntClass | str:
     """What was given for the class, with restrictions as options of its name."""

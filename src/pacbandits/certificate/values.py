@@ -42,7 +42,7 @@ from pacbandits.certificate.certificate import ORDERED, ROUNDS, SHUFFLED, UNITS_
 from pacbandits.certificate.conventions import EXPERT_STAKES, arrange, has_rounds, rearrange
 from pacbandits.certificate.leaders import NOBODY
 from pacbandits.certificate.moving import move_weight
-from pacbandits.certificate.summed.front import Files, are_files, as_engine_reads, is_large, open_files
+from pacbandits.certificate.summed.front import as_engine_reads, is_large
 from pacbandits.certificate.summed.laying import survey
 from pacbandits.certificate.summed.verify import survey_again
 from pacbandits.certificate.summed.worth import evaluate_surveyed, measure_surveyed
@@ -61,7 +61,7 @@ ROWS_AT_A_TIME = 2**14  # by one core
 
 
 def evaluate(
-    log: Log | Files | Source,
+    log: Log | Source,
     policy: Chosen,
     *,
     delta: float = 0.05,
@@ -70,22 +70,15 @@ def evaluate(
     model: RewardModel | None = None,
     engine: Engine | str | None = None,
 ) -> Worth:
-    """How good a policy is that was not chosen by looking at this log.
+    """Bound the value and the gains of a policy that was not chosen by this log.
 
-    log: what was seen and done; or files of it, that may be larger than memory.
-    policy: any, or a lottery between some. ordered, shuffle, model, engine: as for `certify`.
-
-    >>> import pacbandits as pb
-    >>> problem = pb.load_problem("two-of-many:actions=6,policies=40")
-    >>> log = pb.run(problem, algorithm="uniform", epsilon=0.2, delta=0.05, rng=1).log
-    >>> worth = pb.evaluate(log, problem.policies.policy(0))
-    >>> bool(worth.value.low < worth.value.estimate < worth.value.high)
-    True
+    log: what was seen and done; or files of it that are open, which may be larger than memory.
+    policy: any, or a mixture of some. ordered, shuffle, model, engine: as for `certify`.
     """
     check_chosen(policy)
     in_order, any_order = flag(ordered, name="ordered"), flag(shuffle, name="shuffle")
     if engine is not None or not isinstance(log, Log) or is_large(log):
-        source = _source_of(log)
+        source = log if isinstance(log, Source) else LogSource(check_log(log))
         usual = THREADS if isinstance(log, Log) else STREAM
         with using_engine(usual if engine is None else engine) as who:
             read = as_engine_reads(source, who.name)
@@ -106,12 +99,6 @@ def evaluate(
     assumed = (*basis, f"rewards lie in [{low:g}, {high:g}]", *order, *blocks.assumed)
     claim = Confidence(check_delta(delta), shuffled=mixed, assumptions=assumed)
     return compose_worth(rows, blocks, claim, n_actions=log.n_actions, experts=len(bets))
-
-
-def _source_of(log: Log | Files | Source) -> Source:
-    if are_files(log):
-        return open_files(log, {})
-    return log if isinstance(log, Source) else LogSource(check_log(log))
 
 
 def measure_worth(

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -23,6 +25,7 @@ from pacbandits.cli.reading import (
     Time,
     Unit,
     Without,
+    read_contexts,
     reading_options,
 )
 from pacbandits.cli.restricting import (
@@ -33,10 +36,15 @@ from pacbandits.cli.restricting import (
     MaxTreated,
     Never,
     SmallestLeaf,
-    control_number,
+    restrictions_for,
 )
-from pacbandits.cli.shared import PARTIAL, SINGLE_HELP, app, check_output, print_json, say, show, status
-from pacbandits.errors import InputError
+from pacbandits.cli.shared import PARTIAL, SINGLE_HELP, app, check_output, print_json, say, say_cost, show, status
+from pacbandits.errors import InputError, count_of
+
+if TYPE_CHECKING:
+    from pacbandits.analysis import Request
+
+DEFAULT_EPSILON = 0.05  # of --asymptotic
 
 
 @app.command("certify")
@@ -169,16 +177,12 @@ def certify_log(
     pacbandits certify decisions.dsjson --reward-range -1 0
     pacbandits certify feedback.npz --position 0[/]
     """
-    from pacbandits.certificate import Certificate
-    from pacbandits.cli.certified import Asked, certify_files, certify_in_memory, is_streamed
+    from pacbandits.analysis import Request, analyse, is_streamed
     from pacbandits.confidence import check_delta
-    from pacbandits.logs.reading import ReadingOptions
     from pacbandits.planning import load_plan
-    from pacbandits.proofs import save_certificate
-    from pacbandits.report import asymptotic_table, certificate_table
+    from pacbandits.report import certificate_table
     from pacbandits.report.page import check_report, write_report
     from pacbandits.report.planned import happened, happened_table
-    from pacbandits.report.summary import summarise
 
     check_delta(delta)
     _check_bootstrap(asymptotic, draws=draws, seed=seed)
@@ -207,62 +211,100 @@ def certify_log(
         position=position,
     )
     _check_contexts(contexts, log)
-    asked = Asked(
-        reading=reading,
-        spec=policies,
+    restricting = {
+        "smallest_leaf": smallest_leaf,
+        "cost": cost,
+        "max_cost": max_cost,
+        "max_share": max_share,
+        "max_treated": max_treated,
+        "never": never,
+        "control": control,
+    }
+    request = Request(
+        policies=policies,
+        restrict=partial(restrictions_for, **restricting),
         epsilon=epsilon,
         delta=delta,
+        contexts=None if contexts is None else read_contexts(contexts),
         ordered=ordered or time is not None,
         shuffle=shuffle,
         single=single,
-        contexts=contexts,
-        restricting={
-            "smallest_leaf": smallest_leaf,
-            "cost": cost,
-            "max_cost": max_cost,
-            "max_share": max_share,
-            "max_treated": max_treated,
-            "never": never,
-            "control": control,
-        },
+        control=control,
     )
+    if asymptotic:
+        certify_approximately(log, reading, request, draws=draws, seed=seed, certificate=certificate, as_json=as_json)
+        return
     with status() as tell:
-        if asymptotic or not is_streamed(log, reading, engine=engine, epsilon=epsilon):
-            found = certify_in_memory(log, asked, tell=tell, draws=draws, seed=seed, asymptotic=asymptotic)
-        else:
-            with open_engine(engine or "stream", scheduler=scheduler, workers=workers) as who:
-                found = certify_files(log, asked, engine=who, tell=tell)
-    made, summary = found.certificate, None
-    if not isinstance(made, Certificate):
-        table = asymptotic_table(made)
-    else:
-        summary = summarise(
-            made,
-            found.log,
-            worth=found.worth,
-            source=log[0].name if len(log) == 1 else f"{len(log):,} files",
-            outcome=ReadingOptions.from_json(reading).outcome,
-            ahead=found.ahead,
-            target=found.target,
-            policies=found.learnt.policies,
-            control=control_number(control, found.log),
-            proof=None if certificate is None else certificate.name,
-        )
-        if planned is not None:
-            summary = replace(summary, happened=happened(planned, made, found.log))
-        table = certificate_table(made, summary)
-    if report is not None and summary is not None:
+        with ExitStack() as stack:
+            who = None
+            if is_streamed(log, reading, engine=engine, epsilon=epsilon):
+                who = stack.enter_context(open_engine(engine or "stream", scheduler=scheduler, workers=workers))
+            result = analyse(log, reading, request, engine=who, progress=tell, notice=partial(say, err=True))
+        tell("computing values and gains")
+        summary = result.summary(proof=None if certificate is None else certificate.name)
+    made = result.certificate
+    if planned is not None:
+        summary = replace(summary, happened=happened(planned, made, result.log))
+    if report is not None:
         write_report(summary, report)
     if certificate is not None:
-        save_certificate(certificate, made, found.learnt.policies, reading=reading)
+        result.save(certificate)
     if as_json:
-        print_json(made.to_json() | ({} if summary is None else summary.to_json()))
+        print_json(made.to_json() | summary.to_json())
     else:
-        if summary is not None:
-            say("\n".join(summary.answer()) + "\n")
-        show(table)
-        if summary is not None and summary.happened:
+        say("\n".join(summary.answer()) + "\n")
+        show(certificate_table(made, summary))
+        if summary.happened:
             show(happened_table(summary.happened))
+    if not made.certified or made.alarms:
+        raise typer.Exit(PARTIAL)
+
+
+def certify_approximately(
+    log: list[Path],
+    reading: dict[str, Any],
+    request: Request,
+    *,
+    draws: int | None,
+    seed: int | None,
+    certificate: Path | None,
+    as_json: bool,
+) -> None:
+    """Make a certificate by a normal approximation, and print it."""
+    from pacbandits.analysis import read_data
+    from pacbandits.certificate import certify_asymptotically, learn_class
+    from pacbandits.certificate.asymptotic import BOOTSTRAP_DRAWS
+    from pacbandits.progress import prefixed
+    from pacbandits.proofs import save_certificate
+    from pacbandits.report import asymptotic_table
+
+    if len(log) > 1:
+        raise InputError(f"--asymptotic takes one file, and here are {len(log)}; join them")
+    order: dict[str, Any] = {"ordered": request.ordered, "shuffle": request.shuffle}
+    with status() as tell:
+        read = read_data(log, reading)
+        spec = request.check(read)
+        assert isinstance(spec, str)
+        learnt = learn_class(spec, read, contexts=request.contexts, **order)
+        say_cost(learnt.policies, read.contexts, of="bootstrap")
+        many = count_of(read.samples, "interaction")
+        tell(f"predicting rewards of {many}")
+        made = certify_asymptotically(
+            read,
+            learnt,
+            epsilon=DEFAULT_EPSILON if request.epsilon is None else request.epsilon,
+            delta=request.delta,
+            rng=0 if seed is None else seed,
+            draws=BOOTSTRAP_DRAWS if draws is None else draws,
+            progress=prefixed(tell, f"bootstrap of {many}"),
+            **order,
+        )
+    if certificate is not None:
+        save_certificate(certificate, made, learnt.policies, reading=reading)
+    if as_json:
+        print_json(made.to_json())
+    else:
+        show(asymptotic_table(made))
     if not made.certified or made.alarms:
         raise typer.Exit(PARTIAL)
 

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pacbandits.cli.certified import is_streamed
 from pacbandits.cli.engines import Engine, Scheduler, Workers, check_engine, open_engine
 from pacbandits.cli.reading import (
     ActionColumn,
@@ -23,7 +22,6 @@ from pacbandits.cli.reading import (
     open_proof,
     reading_options,
 )
-from pacbandits.cli.restricting import control_number
 from pacbandits.cli.shared import app, print_json, show, status
 from pacbandits.errors import InputError, close_to, plain
 
@@ -81,7 +79,8 @@ def evaluate_policy(
     pacbandits evaluate proof.json test.csv --control email_a
     pacbandits evaluate column:our_rule test.csv --action variant --reward converted --split uniform[/]
     """
-    from pacbandits.certificate import Certificate, evaluate, measure_worth
+    from pacbandits.analysis import action_number, is_streamed, measure_claim
+    from pacbandits.certificate import evaluate
     from pacbandits.confidence import check_delta
     from pacbandits.logs.reading import ReadingOptions
     from pacbandits.policies.columns import ColumnPolicy
@@ -119,20 +118,15 @@ def evaluate_policy(
         else:
             _check_policy(policy)
             proof = open_proof(Path(policy), log[0])
-            read, made = open_log(log[0], given, proof=proof), proof.certificate
-            _check_actions(made.action_names, read.action_names)
-            tell("measuring how good it is")
-            own = isinstance(made, Certificate) and len(read) >= made.rows and made.is_of(read)
-            if own and isinstance(made, Certificate):
-                worth = measure_worth(made, read, delta=delta)
-            else:
-                worth = evaluate(read, made.policy, delta=delta, ordered=ordered)
-            words = made.words
+            read = open_log(log[0], given, proof=proof)
+            tell("computing values and gains")
+            worth, own = measure_claim(proof.certificate, read, delta=delta, ordered=ordered)
+            words = proof.certificate.words
             given = {**proof.reading, **given}
     if worth is None:
         raise InputError("how good this policy is cannot be told from the log it was chosen by; take another log")
     names = read.action_names or tuple(f"action {number}" for number in range(read.n_actions))
-    compared = control_number(control, read)
+    compared = action_number(control, read, of="--control")
     outcome = ReadingOptions.from_json(given).outcome
     if as_json:
         told = {"actions": list(names), "own_log": own, "policy": words, "assumed": list(worth.assumptions)}
@@ -145,6 +139,7 @@ def evaluate_files(
     proof: Proof, paths: list[Path], reading: dict[str, Any], *, engine: base.Engine, delta: float
 ) -> tuple[Log, Worth | None, bool]:
     """Rows for words, how good the policy of a certificate is by all rows of files, and whether these are its own."""
+    from pacbandits.analysis import check_actions
     from pacbandits.certificate import Certificate
     from pacbandits.certificate.summed.front import as_engine_reads
     from pacbandits.certificate.summed.laying import survey
@@ -154,7 +149,7 @@ def evaluate_files(
     made, files = proof.certificate, proof.files(paths, reading=reading)
     try:
         source, head = as_engine_reads(files, engine.name), files.head
-        _check_actions(made.action_names, head.action_names)
+        check_actions(made.action_names, head.action_names)
         if isinstance(made, Certificate) and made.summed and files.n_rows == made.rows:
             surveyed = survey_again(made, source, engine=engine)
             if surveyed.digest == made.digest:
@@ -177,12 +172,3 @@ def _check_policy(policy: str) -> None:
     if not Path(policy).exists() and (colon or policy == COLUMN.removesuffix(":")) and close_to(kind, ["column"]):
         meant = f"{COLUMN}{plain(name or 'NAME')}"
         raise InputError(f"there is no file '{plain(policy)}'; for what a column says, write {meant}")
-
-
-def _check_actions(mine: tuple[str, ...] | None, theirs: tuple[str, ...] | None) -> None:
-    """Raise where a policy and a log call their actions by different names."""
-    if mine is not None and theirs is not None and mine != theirs:
-        mine_said, theirs_said = (", ".join(plain(name) for name in names) for names in (mine, theirs))
-        raise InputError(
-            f"the policy decides between {mine_said}, and the log has {theirs_said}; take a log of the same actions"
-        )

@@ -17,12 +17,12 @@ from pacbandits.cli.reading import (
     RewardRange,
     Split,
     Without,
-    flag_of,
     read_contexts,
     reading_options,
 )
 from pacbandits.cli.shared import app, print_json, show, status
 from pacbandits.errors import InputError
+from pacbandits.flags import flag_of
 
 
 @app.command("plan")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pacbandits.cli.shared import say
-from pacbandits.errors import InputError, nearest, one_line, plain
+from pacbandits.errors import InputError, one_line, plain
 
 if TYPE_CHECKING:
     from typing import Unpack
@@ -95,26 +95,14 @@ Position = Annotated[int | None, typer.Option(help="Which position of an Open Ba
 
 def open_log(log: Path, reading: dict[str, Any], *, proof: Proof | None = None) -> Log:
     """The log in a file, or of a name that is no file's; proof: a certificate that says how its log was read."""
-    from pacbandits.logs import read_log
-    from pacbandits.problems.past_logs import PAST_LOGS, load_log
+    from pacbandits.analysis import check_kept, read_data
+    from pacbandits.problems.past_logs import PAST_LOGS
 
-    if str(log) in PAST_LOGS and not log.exists():
-        if reading:
-            raise InputError(
-                f"{log} is a log that needs no options to be read; leave out {flag_of(next(iter(reading)))}"
-            )
-        return load_log(str(log))
-    read = read_log(log, **reading)[0] if proof is None else proof.log(log, reading=reading)
-    known = (*read.contexts.names, *read.dates)
-    for name in reading.get("keep", ()):
-        if name not in known:
-            raise InputError(f"--features +{plain(name)} adds no column of {log}{nearest(name, known)}")
+    if proof is None or (str(log) in PAST_LOGS and not log.exists()):
+        return read_data(log, reading)
+    read = proof.log(log, reading=reading)
+    check_kept(read, reading, log)
     return read
-
-
-def flag_of(name: str) -> str:
-    """The option of the command line for an argument of `read_log`."""
-    return "--actions" if name == "n_actions" else f"--{name.replace('_', '-')}"
 
 
 def open_proof(certificate: Path, log: Path | None) -> Proof:

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pacbandits.errors import InputError, nearest, plain
+from pacbandits.errors import InputError, plain
 
 if TYPE_CHECKING:
+    from pacbandits.policies import Restrictions
     from pacbandits.records import Log
 
 SmallestLeaf = Annotated[
@@ -52,8 +53,7 @@ Control = Annotated[
 ]
 
 
-def restrict(
-    spec: str,
+def restrictions_for(
     log: Log,
     *,
     smallest_leaf: float | None,
@@ -63,8 +63,8 @@ def restrict(
     max_treated: float | None,
     never: list[str] | None,
     control: str | None,
-) -> str:
-    """The spec of a class with the restrictions that were given, for the actions of a log."""
+) -> Restrictions:
+    """Return the restrictions that were given, for the actions of a log."""
     from pacbandits.policies import Restrictions
 
     budgets = [
@@ -80,8 +80,7 @@ def restrict(
             raise InputError("--max-share is of one action, and takes no --cost; write --max-share email=0.3")
         name, max_cost = _share(max_share, log)
         costs = {name: 1.0}
-    control_number(control, log)
-    made = Restrictions(
+    return Restrictions(
         smallest_leaf=smallest_leaf or 0.0,
         cost=costs,
         max_cost=max_cost,
@@ -89,30 +88,17 @@ def restrict(
         never=tuple(never or ()),
         control=control,
     )
-    return made.for_log(spec, log)
-
-
-def control_number(control: str | None, log: Log) -> int | None:
-    """Which action of a log the control is, if one is named."""
-    return None if control is None else _action(control, log, option="--control")
-
-
-def _action(name: str, log: Log, *, option: str) -> int:
-    """The number of an action, by its name, or by its number where it has none."""
-    known = log.action_names or tuple(str(action) for action in range(log.n_actions))
-    if name not in known:
-        raise InputError(f"{option} names '{plain(name)}', which is no action{nearest(name, known)}")
-    return known.index(name)
 
 
 def _share(words: str, log: Log) -> tuple[str, float]:
     """An action and its largest share, from `email=0.3`."""
+    from pacbandits.analysis import action_number
     from pacbandits.logs.splits import read_share
 
     name, equals, share = (part.strip() for part in words.rpartition("="))
     if not equals or ("," in name and name not in (log.action_names or ())):
         raise InputError(f"--max-share is of one action, as in email=0.3 or email=30%, not '{plain(words)}'")
-    _action(name, log, option="--max-share")
+    action_number(name, log, of="--max-share")
     return name, read_share(share, name)
 
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from pacbandits.cli.certified import is_streamed
 from pacbandits.cli.engines import Engine, Scheduler, Workers, check_engine, open_engine
 from pacbandits.cli.reading import (
     Actions,
@@ -17,7 +16,6 @@ from pacbandits.cli.reading import (
     LeastPropensity,
     Position,
     RewardRange,
-    flag_of,
     open_log,
     open_proof,
     read_contexts,
@@ -25,6 +23,7 @@ from pacbandits.cli.reading import (
 )
 from pacbandits.cli.shared import PARTIAL, app, print_json, say, status
 from pacbandits.errors import InputError, one_line, plain
+from pacbandits.flags import flag_of
 
 if TYPE_CHECKING:
     from pacbandits.certificate import Claim, Verdict
@@ -91,6 +90,7 @@ def verify_certificate(
     pacbandits verify proof.json logs/2026-*/*.parquet
     pacbandits verify proof.json export.parquet --head 5f2ab1…[/]
     """
+    from pacbandits.analysis import is_streamed
     from pacbandits.policies.registry import describe_class, detail_class
     from pacbandits.progress import heard_by
     from pacbandits.proofs import check_expected, check_is_proof

@@ -39,7 +39,7 @@ from pacbandits.experiment.recording import Recorder
 from pacbandits.experiment.refusals import AlreadyThere
 from pacbandits.experiment.rounds import Round
 from pacbandits.experiment.sealing import Seal, read_seal
-from pacbandits.experiment.status import Missed, Result, Status, read_result, read_status
+from pacbandits.experiment.status import ExperimentResult, Missed, Status, read_result, read_status
 from pacbandits.experiment.steering import Steerer
 from pacbandits.experiment.times import microseconds, utc_now
 from pacbandits.logs.frames import arrow_table
@@ -229,7 +229,7 @@ class Experiment:
         """Where it stands, as of the last look and with what has come since."""
         return read_status(self.database, self._fixed, self._rounds, self._missed, at=self._now())
 
-    def result(self) -> Result:
+    def result(self) -> ExperimentResult:
         """What is proven so far, and of which policy."""
         return read_result(self.database, self._fixed)
 

@@ -48,7 +48,7 @@ class Status:
 
 
 @dataclass(frozen=True)
-class Result:
+class ExperimentResult:
     """What an experiment has proven.
 
     name, state: of it.
@@ -130,15 +130,15 @@ def read_status(database: Database, fixed: Fixed, rounds: Rounds, missed: Missed
     return Status(fixed.name, standing.state, bool(claim and claim["certified"]), proven, assigned, figures)
 
 
-def read_result(database: Database, fixed: Fixed) -> Result:
+def read_result(database: Database, fixed: Fixed) -> ExperimentResult:
     """What is proven so far."""
     with database.reading() as connection:
         standing = read_standing(connection, fixed.name)
         best = best_look(connection, standing)
     if best is None:
-        return Result(fixed.name, standing.state, False, None, None, None, None, None)
+        return ExperimentResult(fixed.name, standing.state, False, None, None, None, None, None)
     claim, certificate = json.loads(best.body)["claim"], json.loads(best.certificate)
-    return Result(
+    return ExperimentResult(
         name=fixed.name,
         state=standing.state,
         certified=bool(certificate["certified"]),

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from pacbandits.certificate.claim import Claim
+from pacbandits.policies.base import PolicyClass
 from pacbandits.records import Chosen, Contexts, Log
 
 Stopped = Literal["done", "budget", "memory", "interrupted"]
@@ -54,6 +55,7 @@ class Run:
     history: the figures of each round.
     certificate, log: of the algorithms that certify.
     contexts: what the algorithm was shown of them.
+    policies: the class.
     """
 
     algorithm: str
@@ -75,6 +77,7 @@ class Run:
     certificate: Claim | None = None
     log: Log | None = None
     contexts: Contexts | None = None
+    policies: PolicyClass | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Everything, as what JSON knows."""

@@ -107,6 +107,7 @@ def run(
         certificate=answer.certificate,
         log=last.log,
         contexts=last.contexts,
+        policies=chosen,
     )
 
 

@@ -41,7 +41,7 @@ FLOATS = 1e-9  # of sums of numbers that are not rounded at all
 def test_a_certificate_by_sums_is_that_of_the_log_in_memory(name):
     """Same class, leaders, experts and model; wealth is less by what rounding down of every row takes."""
     kind, log = KINDS[name], KINDS[name].log(KINDS[name].rows, 1)
-    mine, theirs = by_sums(kind, LogSource(log)), pb.certify(log, kind.policies(), **kind.asked)
+    mine, theirs = by_sums(kind, LogSource(log)), pb.certify(log, kind.policies(), **kind.asked).certificate
     assert mine.summed
     assert not theirs.summed
     for part in ("experts", "share", "slack", "threshold", "log_size", "samples", "rows", "bets", "ordered"):
@@ -182,7 +182,7 @@ def test_a_log_of_one_block_has_no_order_to_learn_in():
     """As in memory: a union over all policies, which has its own part of δ."""
     log = log_of_people(200, 4)
     mine = certify_source(LogSource(log), fixed_trees(2), engine=THREADS, ordered=True)
-    theirs = pb.certify(log, fixed_trees(2), ordered=True)
+    theirs = pb.certify(log, fixed_trees(2), ordered=True).certificate
     assert mine.leaders is theirs.leaders is None
     assert mine.threshold == theirs.threshold
 
@@ -201,7 +201,7 @@ def test_a_class_learnt_in_memory_is_the_one_that_is_certified(mixed):
     learnt = pb.learn_class("trees:depth=1,bins=3", log)
     assert learnt.learning is not None
     assert learnt.learning.contexts == 2**18
-    by_name = pb.certify(log, "trees:depth=1,bins=3", epsilon=0.1)
-    assert by_name.to_json() == pb.certify(log, learnt, epsilon=0.1).to_json()
+    by_name = pb.certify(log, "trees:depth=1,bins=3", epsilon=0.1).certificate
+    assert by_name.to_json() == pb.certify(log, learnt, epsilon=0.1).certificate.to_json()
     assert by_name.summed
     assert pb.verify(by_name, log, learnt.policies).faults == ()

@@ -92,13 +92,13 @@ def test_what_is_certified_is_found_again(name):
 def test_files_and_memory_are_verified_alike(tmp_path):
     log = log_of_people(600, 3, rounds=np.arange(600) // 200)
     trees = pb.learn_class("trees:depth=1,bins=4", log)
-    found = pb.certify(log, trees, engine="threads")
+    found = pb.certify(log, trees, engine="threads").certificate
     paths = in_files(log, tmp_path, 1)
     assert pb.verify(found, log, trees.policies).good
     assert pb.verify(found, open_set(paths), trees.policies, engine="threads").good
     swapped = open_set([paths[1], paths[0], *paths[2:]])
     assert any("digest" in fault for fault in pb.verify(found, swapped, trees.policies).faults)
-    in_memory = pb.certify(log, trees)
+    in_memory = pb.certify(log, trees).certificate
     with pytest.raises(InputError, match="was made of rows in memory"):
         pb.verify(in_memory, open_set(paths), trees.policies)
     for other in (replace(in_memory, summed=True), replace(found, summed=False)):

@@ -1,0 +1,568 @@
+"""Analyse a log: certify its best policy, and say in the owner's names and units what that proves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+
+from pacbandits.certificate import Certificate, Claim, LearntClass, Verdict, Worth, learn_class, measure_worth
+from pacbandits.certificate import certify as certify_log
+from pacbandits.certificate import evaluate as evaluate_log
+from pacbandits.certificate.certify import (
+    CERTIFICATE_SEARCHES,
+    DEFAULT_CLASS,
+    DEFAULT_DELTA,
+    check_asked_early,
+    restricted_class,
+)
+from pacbandits.certificate.summed.certify import certify_surveyed
+from pacbandits.certificate.summed.cost import card_bytes, check_engine_fits, foresee_work, foretell_engine
+from pacbandits.certificate.summed.front import Files, are_files, as_engine_reads, open_files
+from pacbandits.certificate.summed.laying import Surveyed, learn_policies, survey_for
+from pacbandits.certificate.summed.worth import measure_surveyed
+from pacbandits.checks import flag, path_of
+from pacbandits.engines import Engine, LogSource, Source
+from pacbandits.engines.registry import STREAM, using_engine
+from pacbandits.errors import InputError, count_of, nearest, plain
+from pacbandits.exports import DeployedPolicy
+from pacbandits.flags import flag_of
+from pacbandits.logs import read_log
+from pacbandits.logs.frames import DataFrame, log_of
+from pacbandits.logs.reading import Reading, ReadingOptions
+from pacbandits.logs.sets import FileSet
+from pacbandits.policies import Restrictions
+from pacbandits.policies.base import PolicyClass
+from pacbandits.policies.columns import ColumnPolicy
+from pacbandits.policies.costs import count_rows, foretell
+from pacbandits.policies.trees.tree import TreePolicy
+from pacbandits.problems.past_logs import PAST_LOGS, load_log
+from pacbandits.progress import Progress, heard_by, listener
+from pacbandits.proofs import Proof, save_certificate, verify
+from pacbandits.records import Chosen, Contexts, Log, parquet
+from pacbandits.report.page import report_html, write_report
+from pacbandits.report.result_figure import draw_result
+from pacbandits.report.summary import Summary, summarise
+from pacbandits.rewards import RewardModel
+from pacbandits.trials.forecast import Outlook, look_ahead
+
+Data = Log | DataFrame | Files | FileSet
+Json = dict[str, Any]
+MIN_STREAMED_ROWS = 2**19  # of Parquet
+MIN_STREAMED_BYTES = 2**28  # of text
+COLUMN = "column:"
+
+
+class Measured(NamedTuple):
+    """What is computed after a certificate.
+
+    worth: value and gains of the policy, with intervals; None if the log cannot tell.
+    target: the next ε to prove; None if the policy is proven to be the best.
+    outlook: how many more interactions that would take.
+    """
+
+    worth: Worth | None
+    target: float | None
+    outlook: Outlook | None
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Result:
+    """The analysis of a log: what `certify` returns.
+
+    certificate: the claim with its assumptions; `certificate.to_json()` is what `pacbandits verify` rechecks.
+    policies: the policy class that the claim is about.
+    log: the log; for files that were streamed, a sample of their rows.
+    reading: how the log was read, by the keywords of `certify`.
+    source: the name of the log.
+    control: the number of the control action, if one was named.
+    streamed: value, gains and outlook, if they were computed while the files were open.
+    """
+
+    certificate: Certificate
+    policies: PolicyClass
+    log: Log
+    reading: Json
+    source: str
+    control: int | None = None
+    streamed: Measured | None = None
+
+    @cached_property
+    def measured(self) -> Measured:
+        """Value, gains and outlook; computed when first asked for."""
+        if self.streamed is not None:
+            return self.streamed
+        worth = measure_worth(self.certificate, self.log)
+        if self.certificate.epsilon == 0 and self.certificate.certified:
+            return Measured(worth, None, None)
+        return Measured(worth, *look_ahead(self.certificate, self.log, self.policies))
+
+    @property
+    def worth(self) -> Worth | None:
+        """Value of the policy and gains over each single action, with intervals; None if the log cannot tell."""
+        return self.measured.worth
+
+    @property
+    def certified(self) -> bool:
+        """Whether the ε that was asked for is proven."""
+        return self.certificate.certified
+
+    @property
+    def epsilon(self) -> float:
+        """The smallest ε that is proven, in the units of rewards."""
+        return self.certificate.certified_epsilon
+
+    @property
+    def alarms(self) -> tuple[str, ...]:
+        """Where the log contradicts the assumptions: drift, or counts that do not fit the split."""
+        return self.certificate.alarms
+
+    @property
+    def answer(self) -> str:
+        """The answer in plain sentences, a line each."""
+        return "\n".join(self.summary().answer())
+
+    @property
+    def policy(self) -> DeployedPolicy:
+        """The recommended policy: `policy(frame)` returns the name of an action for each row."""
+        return DeployedPolicy(self.certificate.policy, self.certificate.action_names, self.certificate.dates)
+
+    def summary(self, *, proof: str | None = None) -> Summary:
+        """Everything that a report says; proof: the name of the certificate's file, if there is one."""
+        return summarise(
+            self.certificate,
+            self.log,
+            worth=self.worth,
+            source=self.source,
+            outcome=ReadingOptions.from_json(self.reading).outcome,
+            ahead=self.measured.outlook,
+            target=self.measured.target,
+            policies=self.policies,
+            control=self.control,
+            proof=proof,
+        )
+
+    def report(self, path: str | Path) -> None:
+        """Write a report for colleagues: one file, in HTML or Markdown (.md)."""
+        write_report(self.summary(), path_of(path))
+
+    def figure(self) -> Any:
+        """Draw the mean outcome of the policy and of each single action with intervals, as a matplotlib figure."""
+        return draw_result(self.summary())
+
+    def save(self, path: str | Path) -> None:
+        """Write the certificate as a JSON file, for `pacbandits verify`, `apply` and `load_certificate`."""
+        save_certificate(path, self.certificate, self.policies, reading=self.reading)
+
+    def verify(self, log: Log | Source | None = None) -> Verdict:
+        """Recheck the certificate against its log, independently of the code that made it.
+
+        log: the log, if it was streamed from files; open them by `load_certificate(path).files(…)`.
+        """
+        if log is None and self.streamed is not None:
+            raise InputError("the log was streamed from files; verify the saved certificate: pacbandits verify")
+        return verify(self.certificate, self.log if log is None else log, self.policies)
+
+    def to_json(self) -> Json:
+        """The certificate, the answer, values and groups as JSON-compatible values."""
+        return self.certificate.to_json() | self.summary().to_json()
+
+    def __repr__(self) -> str:
+        return f"Result of {self.source}:\n{self.answer}"
+
+    def _repr_html_(self) -> str:
+        return report_html(self.summary())
+
+
+def certify(
+    log: Data,
+    policies: PolicyClass | LearntClass | str = DEFAULT_CLASS,
+    *,
+    action: str | None = None,
+    reward: str | None = None,
+    split: str | Mapping[str, float] | None = None,
+    propensity: str | None = None,
+    reward_range: tuple[float, float] | None = None,
+    clip: bool = False,
+    control: str | None = None,
+    time: str | None = None,
+    unit: str | None = None,
+    features: Sequence[str] | None = None,
+    without: Sequence[str] = (),
+    keep: Sequence[str] = (),
+    n_actions: int | None = None,
+    least_propensity: float | None = None,
+    position: int | None = None,
+    epsilon: float | None = None,
+    delta: float = DEFAULT_DELTA,
+    contexts: Contexts | None = None,
+    restrictions: Restrictions | None = None,
+    model: RewardModel | None = None,
+    ordered: bool = False,
+    shuffle: bool = False,
+    single: bool = False,
+    engine: Engine | str | None = None,
+    progress: Progress | None = None,
+) -> Result:
+    """Find the best policy of a class by the log of an experiment, and prove how good it is.
+
+    log: a data frame (pandas, polars, DuckDB, Arrow), a `Log`, or files by name or pattern; large files are streamed.
+    policies: the class to search: a name such as "trees:depth=2", or a class that was fixed before the log was seen.
+
+    Columns of a data frame or file; those that nothing names are features:
+    action, reward: the columns of actions and of rewards (default: "action" and "reward").
+    split: the probabilities, if they were the same for everybody: "uniform", or {"a": 0.4, "b": 0.6}.
+    propensity: else the column with the probability of the action that was taken (default: "propensity").
+    reward_range: the smallest and the largest possible reward, if not 0 and 1.
+    clip: clip rewards to reward_range; the claim is then about the clipped reward.
+    control: the name of the action to compare with.
+    time: the column by which rows are sorted; the certificate then relies on that order.
+    unit: the column that identifies users who may return; evidence then counts users, not rows.
+    features, without: the columns to use as features; columns to leave out.
+    keep: columns that stay features though they look like identifiers, outcomes or times.
+    n_actions: the number of actions, if it is larger than the largest in the log and one more.
+    least_propensity: for logs with the played action's propensity alone, the minimum propensity of every action.
+    position: the position to take of an Open Bandit feedback with several.
+
+    The claim:
+    epsilon: the distance from the best policy to prove, in units of rewards, 0 for the best itself; if omitted, the
+        smallest that the log proves.
+    delta: the probability of being wrong.
+    contexts: contexts from before the experiment, to learn a class from that is given by its name.
+    restrictions: budgets and excluded actions, for a class that is given by its name.
+    model: the reward model, if not the default for these contexts.
+    ordered: rows stand in the order in which they occurred.
+    shuffle: neither propensities nor the end of the log depended on earlier rows, so that any order will do; a log
+        with the same propensities in all rows is shuffled anyway.
+    single: certify a single policy, not a mixture.
+    engine: where sums over rows are computed: "threads", "stream", "dask", "cuda", or an engine.
+    progress: a function that is called with a few words on what is being done.
+
+    >>> import pacbandits as pb
+    >>> problem = pb.load_problem("two-of-many:actions=6,policies=40")
+    >>> log = pb.run(problem, algorithm="uniform", epsilon=0.2, delta=0.05, rng=1).log
+    >>> result = pb.certify(log, problem.policies, epsilon=0.3)
+    >>> result.certified, result.verify().good
+    (True, True)
+    >>> result.certificate.describe()
+    'except with probability 0.05 the policy is within 0.3 of the best of its class'
+
+    Raises:
+        InputError: If a column or a value is missing or impossible; the message names it and the remedy.
+    """
+    reading = _reading(locals())
+    request = Request(
+        policies=policies,
+        restrictions=restrictions,
+        epsilon=epsilon,
+        delta=delta,
+        contexts=contexts,
+        model=model,
+        ordered=flag(ordered, name="ordered") or time is not None,
+        shuffle=flag(shuffle, name="shuffle"),
+        single=flag(single, name="single"),
+        control=control,
+    )
+    return analyse(log, reading, request, engine=engine, progress=progress)
+
+
+def _reading(given: Mapping[str, Any]) -> Json:
+    """Check the arguments of a function that say how data are read; return those that were given."""
+    return ReadingOptions(**{name: given[name] for name in Reading.__annotations__}).to_json()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """What is asked of a log, by the keywords of `certify`; restrict: a function that makes restrictions for a log."""
+
+    policies: PolicyClass | LearntClass | str = DEFAULT_CLASS
+    restrictions: Restrictions | None = None
+    restrict: Callable[[Log], Restrictions] | None = None
+    epsilon: float | None = None
+    delta: float = DEFAULT_DELTA
+    contexts: Contexts | None = None
+    model: RewardModel | None = None
+    ordered: bool = False
+    shuffle: bool = False
+    single: bool = False
+    control: str | None = None
+
+    def check(self, log: Log) -> PolicyClass | LearntClass | str:
+        """Return the class with its restrictions; raise if the log does not fit the request."""
+        if self.contexts is not None and not isinstance(self.policies, str):
+            raise InputError("contexts are for a class that is given by its name; leave them out")
+        check_asked_early(log, self.epsilon, self.delta)
+        action_number(self.control, log, of="--control")
+        return restricted_class(self.policies, self.restrictions if self.restrict is None else self.restrict(log), log)
+
+
+def analyse(
+    data: Data,
+    reading: Json,
+    request: Request,
+    *,
+    engine: Engine | str | None = None,
+    progress: Progress | None = None,
+    notice: Progress | None = None,
+) -> Result:
+    """Do the work of `certify`.
+
+    reading: the columns, by its keywords. notice: called with a sentence before something that takes long.
+    """
+    tell, warn = listener(progress), listener(notice)
+    if not isinstance(data, FileSet) and not (
+        is_streamed(_paths(data), reading, engine=engine, epsilon=request.epsilon)
+        if are_files(data)
+        else engine is not None
+    ):
+        return _analyse_log(read_data(data, reading), request, reading, source=name_of(data), tell=tell, warn=warn)
+    with using_engine(STREAM if engine is None else engine) as who, heard_by(tell):
+        if not are_files(data) and not isinstance(data, FileSet):
+            log = read_data(data, reading)
+            return _analyse_source(LogSource(log), log, request, reading, name_of(data), who, tell=tell, warn=warn)
+        if isinstance(data, FileSet) and reading:
+            raise InputError(f"{next(iter(reading))} is for files that are yet to be read; leave it out")
+        tell("opening the files")
+        files = data if isinstance(data, FileSet) else open_files(data, cast(Any, reading))
+        try:
+            return _analyse_source(files, files.head, request, reading, name_of(data), who, tell=tell, warn=warn)
+        finally:
+            if files is not data:
+                files.close()
+
+
+def _analyse_log(log: Log, request: Request, reading: Json, *, source: str, tell: Progress, warn: Progress) -> Result:
+    """Certify a log in memory."""
+    spec = request.check(log)
+    if isinstance(spec, str):
+        tell("learning the policy class")
+        spec = learn_class(spec, log, contexts=request.contexts, ordered=request.ordered, shuffle=request.shuffle)
+    policies = spec.policies if isinstance(spec, LearntClass) else spec
+    if words := foretell(policies, count_rows(log.contexts), CERTIFICATE_SEARCHES):
+        warn(words)
+    tell(f"certifying {count_of(log.samples, 'interaction')}")
+    certificate = certify_log(
+        log,
+        spec,
+        epsilon=request.epsilon,
+        delta=request.delta,
+        model=request.model,
+        ordered=request.ordered,
+        shuffle=request.shuffle,
+        single=request.single,
+    )
+    return Result(certificate, policies, log, reading, source, action_number(request.control, log, of="--control"))
+
+
+def _analyse_source(
+    source: Source,
+    head: Log,
+    request: Request,
+    reading: Json,
+    name: str,
+    engine: Engine,
+    *,
+    tell: Progress,
+    warn: Progress,
+) -> Result:
+    """Certify rows by sums over them; head: some of them, with all names."""
+    spec, known = request.check(head), request.contexts
+    if isinstance(spec, str) and isinstance(source, FileSet):
+        work = foresee_work(source, spec, contexts=known, ordered=request.ordered)
+        if work is not None:
+            check_engine_fits(work, engine=engine.name, card_bytes=card_bytes(engine))
+            if words := foretell_engine(work, engine=engine.name):
+                warn(words)
+    read = as_engine_reads(source, engine.name)
+    surveyed = survey_for(read, spec, engine=engine, contexts=known, ordered=request.ordered, shuffle=request.shuffle)
+    learnt = learn_policies(surveyed, spec, known)
+    made = certify_surveyed(
+        surveyed,
+        learnt,
+        engine=engine,
+        epsilon=request.epsilon,
+        delta=request.delta,
+        model=request.model,
+        single=request.single,
+    )
+    tell("computing values and gains")
+    worth = measure_surveyed(made, surveyed, engine=engine, model=request.model)
+    rows = sample_rows(surveyed)
+    tell("estimating how many more interactions are needed")
+    measured = Measured(worth, *look_ahead(made, rows, learnt.policies))
+    control = action_number(request.control, rows, of="--control")
+    return Result(made, learnt.policies, rows, reading, name, control, measured)
+
+
+def sample_rows(surveyed: Surveyed) -> Log:
+    """Return the rows by which shares and means are reported: all, or every k-th, which then stands for k rows."""
+    rows, step = surveyed.watched, -(-surveyed.facts.rows // len(surveyed.watched))
+    if step == 1:
+        return rows
+    words = f"how many rows a leaf or an action has is told by one row of {step:,}"
+    return replace(rows, repeats=np.full(len(rows), step, dtype=np.int64), remarks=(*rows.remarks, words))
+
+
+def read_data(data: Log | DataFrame | Files, reading: Json) -> Log:
+    """Return the log: as it is, of a data frame, or of one file."""
+    if isinstance(data, Log):
+        if reading:
+            raise InputError(f"{next(iter(reading))} is for a data frame, and this is a log already; leave it out")
+        return data
+    if not are_files(data):
+        return log_of(data, **reading)
+    path = _paths(data)[0]
+    if str(path) in PAST_LOGS and not path.exists():
+        if reading:
+            given = flag_of(next(iter(reading)))
+            raise InputError(f"{path} is a log that needs no options to be read; leave out {given}")
+        return load_log(str(path))
+    log = read_log(path, **reading)[0]
+    check_kept(log, reading, path)
+    return log
+
+
+def check_kept(log: Log, reading: Json, path: Path) -> None:
+    """Raise if a column that is to be kept as a feature does not exist."""
+    known = (*log.contexts.names, *log.dates)
+    for name in reading.get("keep", ()):
+        if name not in known:
+            raise InputError(f"--features +{plain(name)} adds no column of {path}{nearest(name, known)}")
+
+
+def is_streamed(paths: Sequence[Path], reading: Json, *, engine: object, epsilon: float | None) -> bool:
+    """Whether files are read block by block: if an engine or several files are named, or one is large.
+
+    Rows that have to be sorted by time, or that belong to returning users, are all needed at once.
+    """
+    path = paths[0]
+    pattern = path.is_dir() or (not path.exists() and any(letter in str(path) for letter in "*?["))
+    if engine is not None or len(paths) > 1 or pattern:
+        return True
+    if reading.keys() & {"time", "unit", "position"} or epsilon == 0 or not path.is_file():
+        return False
+    if parquet.suffix(path) in parquet.DELIMITERS:
+        return path.stat().st_size >= MIN_STREAMED_BYTES
+    return parquet.suffix(path) in (".parquet", ".pq", ".parq") and parquet.count_rows(path) >= MIN_STREAMED_ROWS
+
+
+def _paths(files: Files) -> list[Path]:
+    return [Path(files)] if isinstance(files, str | Path) else [Path(one) for one in files]
+
+
+def name_of(data: Data) -> str:
+    """What to call the data in a report."""
+    if not are_files(data):
+        return "the files" if isinstance(data, FileSet) else "the log" if isinstance(data, Log) else "the data frame"
+    paths = _paths(data)
+    return paths[0].name if len(paths) == 1 else f"{len(paths):,} files"
+
+
+def action_number(name: str | None, log: Log, *, of: str) -> int | None:
+    """Return the number of the action with this name; of: the option that names it."""
+    if name is None:
+        return None
+    known = log.action_names or tuple(str(action) for action in range(log.n_actions))
+    if name not in known:
+        raise InputError(f"{of} names '{plain(name)}', which is no action{nearest(name, known)}")
+    return known.index(name)
+
+
+def evaluate(
+    log: Data,
+    policy: Chosen | DeployedPolicy | Result | Proof | str,
+    *,
+    action: str | None = None,
+    reward: str | None = None,
+    split: str | Mapping[str, float] | None = None,
+    propensity: str | None = None,
+    reward_range: tuple[float, float] | None = None,
+    clip: bool = False,
+    time: str | None = None,
+    unit: str | None = None,
+    features: Sequence[str] | None = None,
+    without: Sequence[str] = (),
+    keep: Sequence[str] = (),
+    n_actions: int | None = None,
+    least_propensity: float | None = None,
+    position: int | None = None,
+    delta: float = DEFAULT_DELTA,
+    ordered: bool = False,
+    shuffle: bool = False,
+    model: RewardModel | None = None,
+    engine: Engine | str | None = None,
+) -> Worth | None:
+    """Bound the value of a policy and its gains over each single action, by the log of an experiment.
+
+    log, and the columns from action to position: as for `certify`. delta, ordered, shuffle, model, engine, too.
+    policy: the policy; or the name of an action, for "everybody gets it"; or "column:NAME", for the rule that a column
+        of the data holds; or what `certify` returned or `load_certificate` read. On the log that a certificate was
+        made from, the intervals allow for the policy's having been chosen by it; any other policy must not have been
+        chosen by looking at this log. None if a certificate's own log cannot tell.
+
+    >>> import pacbandits as pb
+    >>> problem = pb.load_problem("two-of-many:actions=6,policies=40")
+    >>> log = pb.run(problem, algorithm="uniform", epsilon=0.2, delta=0.05, rng=1).log
+    >>> worth = pb.evaluate(log, problem.policies.policy(0))
+    >>> bool(worth.value.low < worth.value.estimate < worth.value.high)
+    True
+    """
+    reading = _reading(locals())
+    in_order = flag(ordered, name="ordered") or time is not None
+    streamed = isinstance(log, FileSet) or (
+        are_files(log) and is_streamed(_paths(log), reading, engine=engine, epsilon=None)
+    )
+    asked: Json = {"delta": delta, "ordered": in_order, "shuffle": shuffle, "model": model, "engine": engine}
+    if streamed:
+        files = log if isinstance(log, FileSet) else open_files(cast(Files, log), cast(Any, reading))
+        try:
+            chosen = _chosen(policy, files.head)
+            return evaluate_log(
+                files, chosen, delta=delta, ordered=in_order, shuffle=shuffle, model=model, engine=engine
+            )
+        finally:
+            if files is not log:
+                files.close()
+    read = read_data(cast("Log | DataFrame | Files", log), reading)
+    if isinstance(policy, Result | Proof):
+        return measure_claim(policy.certificate, read, delta=delta, ordered=in_order)[0]
+    return evaluate_log(read, _chosen(policy, read), **asked)
+
+
+def _chosen(policy: object, log: Log) -> Chosen:
+    """Return the policy that was named or handed over."""
+    names = log.action_names or tuple(str(number) for number in range(log.n_actions))
+    if isinstance(policy, Result | Proof):
+        check_actions(policy.certificate.action_names, log.action_names)
+        return policy.certificate.policy
+    if isinstance(policy, DeployedPolicy):
+        check_actions(policy.action_names, log.action_names)
+        return policy.chosen
+    if not isinstance(policy, str):
+        return cast(Chosen, policy)
+    if policy.startswith(COLUMN):
+        return ColumnPolicy(policy.removeprefix(COLUMN), names)
+    number = action_number(policy, log, of="policy")
+    assert number is not None
+    return TreePolicy(number, log.n_actions)
+
+
+def measure_claim(claim: Claim, log: Log, *, delta: float, ordered: bool) -> tuple[Worth | None, bool]:
+    """Return the value and gains of a certificate's policy by a log, and whether that is the certificate's own log."""
+    check_actions(claim.action_names, log.action_names)
+    if isinstance(claim, Certificate) and len(log) >= claim.rows and claim.is_of(log):
+        return measure_worth(claim, log, delta=delta), True
+    return evaluate_log(log, claim.policy, delta=delta, ordered=ordered), False
+
+
+def check_actions(mine: tuple[str, ...] | None, theirs: tuple[str, ...] | None) -> None:
+    """Raise if a policy and a log have different names for their actions."""
+    if mine is not None and theirs is not None and mine != theirs:
+        mine_said, theirs_said = (", ".join(plain(name) for name in names) for names in (mine, theirs))
+        raise InputError(
+            f"the policy decides between {mine_said}, and the log has {theirs_said}; take a log of the same actions"
+        )

@@ -1,0 +1,178 @@
+"""The Python front: from a data frame to an answer, a report, a picture, a file and a policy that names actions."""
+
+from __future__ import annotations
+
+import inspect
+import json
+
+import matplotlib.figure
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
+import pytest
+
+import pacbandits as pb
+from pacbandits.logs.reading import Reading
+
+COLUMNS = {"action": "variant", "reward": "bought", "split": "uniform"}
+ASKED = {**COLUMNS, "epsilon": 0.4}
+
+
+def shop(rows=1200, seed=1):
+    """An A/B test in which discounts suit the young."""
+    rng = np.random.default_rng(seed)
+    age, device = rng.integers(18, 80, rows), rng.integers(0, 2, rows)
+    variant = rng.integers(0, 2, rows)
+    rate = np.where((variant == 1) == (age < 45), 0.8, 0.2)
+    return pa.table(
+        {
+            "age": age,
+            "device": pa.array(np.array(["phone", "laptop"])[device]),
+            "variant": pa.array(np.array(["plain", "discount"])[variant]),
+            "bought": (rng.random(rows) < rate).astype(np.int64),
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def frame():
+    return shop()
+
+
+@pytest.fixture(scope="module")
+def result(frame):
+    return pb.certify(frame, "trees:depth=1", **ASKED, control="plain")
+
+
+@pytest.mark.parametrize("function", [pb.certify, pb.evaluate])
+def test_help_shows_every_keyword(function):
+    taken = inspect.signature(function).parameters
+    assert not any(one.kind is inspect.Parameter.VAR_KEYWORD for one in taken.values())
+    assert set(Reading.__annotations__) <= set(taken)
+
+
+def test_certify_explains_every_keyword():
+    words = inspect.getdoc(pb.certify)
+    for name in inspect.signature(pb.certify).parameters:
+        assert f"{name}:" in words or f"{name}," in words or f", {name}" in words, name
+
+
+def test_a_result_answers_in_the_names_of_the_data(result):
+    assert result.certified
+    assert result.epsilon <= 0.4
+    assert result.alarms == ()
+    assert result.answer.splitlines()[0] == "Use the rule below, which gives different people 2 different actions."
+    assert "plain" in result.answer
+    assert "bought" in result.answer
+    assert repr(result).endswith(result.answer)
+    assert "<h1>" in result._repr_html_()
+    json.dumps(result.to_json())
+
+
+def test_its_policy_takes_a_frame_and_gives_names(result):
+    people = pa.table({"age": [20, 70], "device": ["phone", "phone"]})
+    assert list(result.policy(people)) == ["discount", "plain"]
+
+
+def test_what_is_saved_is_what_the_command_rechecks(result, frame, tmp_path, command):
+    result.save(tmp_path / "proof.json")
+    pa.csv.write_csv(frame, tmp_path / "test.csv")
+    code, out, _ = command("verify", tmp_path / "proof.json", tmp_path / "test.csv")
+    assert (code, out.split(":")[0]) == (0, "good")
+    loaded = pb.load_certificate(tmp_path / "proof.json")
+    assert pb.verify(loaded, result.log).good
+    result.report(tmp_path / "report.html")
+    assert "discount" in (tmp_path / "report.html").read_text()
+    with pytest.raises(pb.InputError, match=r"must end in \.html"):
+        result.report(tmp_path / "report.pdf")
+
+
+def test_a_picture_is_a_figure_with_all_intervals(result):
+    figure = result.figure()
+    assert isinstance(figure, matplotlib.figure.Figure)
+    labels = [text.get_text() for axis in figure.axes for text in axis.get_yticklabels()]
+    assert labels == ["the rule", "always discount", "always plain", "over always discount", "over always plain"]
+    matplotlib.pyplot.close(figure)
+
+
+def test_verify_needs_no_class(result):
+    assert result.verify().good
+    assert pb.verify(result, result.log).good
+    assert pb.verify(result.certificate, result.log).good  # learnt again from the first rows
+    fixed = pb.Trees.learn(result.log.contexts, n_actions=2, depth=1)
+    other = pb.certify(result.log, fixed, epsilon=0.9).certificate
+    with pytest.raises(pb.InputError, match="pass the class as policies"):
+        pb.verify(other, result.log)
+    with pytest.raises(pb.InputError, match="a certificate is needed, not a int"):
+        pb.verify(3, result.log)
+
+
+def test_a_run_has_its_class_with_it(tmp_path):
+    done = pb.run("two-of-many:actions=4,policies=20", epsilon=0.3, delta=0.1, rng=1)
+    assert pb.verify(done, done.log).good
+    pb.save_certificate(tmp_path / "proof.json", done)
+    assert pb.verify(pb.load_certificate(tmp_path / "proof.json"), done.log).good
+    nothing = pb.run(
+        "two-of-many:actions=4,policies=20", algorithm="squarecb", epsilon=0.3, delta=0.1, max_samples=50, rng=1
+    )
+    with pytest.raises(pb.InputError, match="made no certificate"):
+        pb.verify(nothing, done.log)
+
+
+def test_a_class_from_contexts_is_learnt_again_from_these(frame):
+    log = pb.certify(frame, "trees:depth=1", **ASKED).log
+    before = log.contexts.take(np.arange(100))
+    made = pb.certify(log, "trees:depth=1", epsilon=0.4, contexts=before).certificate
+    with pytest.raises(pb.InputError, match="pass them as contexts"):
+        pb.verify(made, log)
+    assert pb.verify(made, log, contexts=before).good
+
+
+def test_saving_needs_no_class_either(result, tmp_path):
+    pb.save_certificate(tmp_path / "proof.json", result)
+    assert pb.load_certificate(tmp_path / "proof.json").certificate.to_json() == result.certificate.to_json()
+    with pytest.raises(pb.InputError, match="by itself has no policy class"):
+        pb.save_certificate(tmp_path / "other.json", result.certificate)
+    assert not (tmp_path / "other.json").exists()
+
+
+def test_a_frame_a_file_and_the_command_give_the_same(result, frame, tmp_path, command):
+    pa.csv.write_csv(frame, tmp_path / "test.csv")
+    by_file = pb.certify(tmp_path / "test.csv", "trees:depth=1", **ASKED)
+    flags = ("--action", "variant", "--reward", "bought", "--split", "uniform", "--epsilon", 0.4)
+    _, out, _ = command("certify", tmp_path / "test.csv", "--policies", "trees:depth=1", *flags, "--json")
+    assert by_file.certificate.to_json() == result.certificate.to_json()
+    assert {**json.loads(out), "control": None} == json.loads(json.dumps(by_file.to_json()))
+
+
+def test_rows_that_are_streamed_have_all_that_others_have(frame, tmp_path):
+    for part in (0, 1):
+        pa.parquet.write_table(frame.slice(600 * part, 600), tmp_path / f"{part}.parquet")
+    told = []
+    found = pb.certify(str(tmp_path / "*.parquet"), "trees:depth=1", **ASKED, progress=told.append)
+    assert found.worth is not None
+    assert "certified" not in found.answer
+    assert told
+    with pytest.raises(pb.InputError, match="was streamed from files"):
+        found.verify()
+    found.save(tmp_path / "proof.json")
+    loaded = pb.load_certificate(tmp_path / "proof.json")
+    assert pb.verify(loaded, loaded.files([tmp_path / "*.parquet"])).good
+
+
+def test_evaluate_reads_frames_and_takes_names(result, frame):
+    always = pb.evaluate(frame, "plain", **COLUMNS)
+    rule = frame.append_column("ours", pa.array(["plain"] * len(frame)))
+    assert pb.evaluate(rule, "column:ours", **COLUMNS).value.estimate == pytest.approx(always.value.estimate, abs=0.01)
+    assert pb.evaluate(frame, result.policy, **COLUMNS).value.estimate > always.value.estimate
+    assert pb.evaluate(frame, result, **COLUMNS).to_json() == result.worth.to_json()
+    fresh = pb.evaluate(shop(seed=2), result, **COLUMNS)
+    assert fresh.value.low < 0.8 < fresh.value.high + 0.1
+    with pytest.raises(pb.InputError, match="policy names 'plane', which is no action; did you mean 'plain'"):
+        pb.evaluate(frame, "plane", **COLUMNS)
+
+
+def test_a_misspelt_control_is_refused(frame):
+    with pytest.raises(pb.InputError, match="control names 'plane', which is no action; did you mean 'plain'"):
+        pb.certify(frame, **ASKED, control="plane")
