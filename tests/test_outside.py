@@ -209,5 +209,5 @@ def test_numbers_of_numpy_can_be_written_and_what_is_no_certificate_is_said(done
     approximate = pb.certify_asymptotically(done.log, STEPS, epsilon=np.float64(0.3), delta=0.1, rng=3, draws=20)
     pb.save_certificate(tmp_path / "about.json", approximate, STEPS)
     assert pb.load_certificate(tmp_path / "about.json", STEPS).policy.chosen == approximate.policy
-    with pytest.raises(pb.InputError, match="a certificate is needed, not a Run"):
-        pb.verify(done, done.log, STEPS)
+    with pytest.raises(pb.InputError, match="a certificate is needed, not a dict"):
+        pb.verify(done.certificate.to_json(), done.log, STEPS)

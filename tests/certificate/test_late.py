@@ -8,8 +8,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from pacbandits import Contexts, Finite, InputError, Log, Trees, certify, evaluate, read_log, verify
-from pacbandits.certificate import Bets, Ledger
+from pacbandits import Contexts, Finite, InputError, Log, Trees, evaluate, read_log, verify
+from pacbandits.certificate import Bets, Ledger, certify
 from pacbandits.certificate.asymptotic import certify_asymptotically
 from pacbandits.certificate.choosing import lead_log
 from pacbandits.certificate.learning import learn_class

@@ -8,8 +8,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from pacbandits import Contexts, Finite, InputError, Log, Lottery, Trees, certify, evaluate
-from pacbandits.certificate import Bets
+from pacbandits import Contexts, Finite, InputError, Log, Lottery, Trees, evaluate
+from pacbandits.certificate import Bets, certify
 from pacbandits.certificate.conventions import EXPERT_STAKES, arrange
 from pacbandits.certificate.values import _centres, _Rows, bound_below, measure_worth
 from pacbandits.rewards import first_model, predict_by_round

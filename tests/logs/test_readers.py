@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pacbandits import InputError, Trees, certify, read_log, verify
+from pacbandits import InputError, Trees, read_log, verify
+from pacbandits.certificate import certify
 from pacbandits.records import Contexts
 from tests.logs.cases import CSV, refused, write
 

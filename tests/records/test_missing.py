@@ -11,7 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pacbandits import Certificate, Linear, Trees, certify, read_log, verify
+from pacbandits import Certificate, Linear, Trees, read_log, verify
+from pacbandits.certificate import certify
 from pacbandits.certificate.ledger import Ledger
 from pacbandits.certificate.watching.segments import cut_in_halves
 from pacbandits.errors import InputError

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import pacbandits as pb
+from pacbandits.certificate import certify
 from pacbandits.certificate.summed import certify as by_sums
 from pacbandits.certificate.summed import cost
 from pacbandits.certificate.summed.cost import (
@@ -144,7 +145,7 @@ def test_files_are_not_read_into_memory_that_is_too_small(monkeypatch, tmp_path)
         check_rows_fit(source, free_bytes=10**5)
     monkeypatch.setattr(cost, "free_memory_bytes", lambda: 10**5)
     with pytest.raises(InputError, match=r"while they are read"):
-        pb.certify(str(tmp_path / "rows.parquet"), "trees:depth=1", epsilon=0.5, engine="threads")
+        certify(source, "trees:depth=1", epsilon=0.5, engine="threads")
 
 
 def test_what_takes_long_is_told_and_what_does_not_is_not():
