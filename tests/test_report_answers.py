@@ -1,16 +1,26 @@
-"""The three sentences with which a report begins go by what was found."""
+"""The sentences with which a report begins go by what was found; alarms come before them."""
 
 from __future__ import annotations
 
+import io
 from dataclasses import replace
+from html import escape as html_escape
+from html import unescape as html_unescape
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from rich.console import Console
 
 import pacbandits as pb
 from pacbandits.certificate.learning import Learning
-from pacbandits.certificate.worth import Interval
+from pacbandits.certificate.watching import Check
+from pacbandits.certificate.worth import Confidence, Interval, compose_worth
+from pacbandits.report.drawing import draw_intervals
+from pacbandits.report.page import report_html, report_markdown
+from pacbandits.report.runs import certificate_table
 from pacbandits.report.summary import summarise
+from pacbandits.report.worth import worth_table
 
 
 @pytest.fixture(scope="module")
@@ -57,3 +67,104 @@ def test_one_action_for_all_is_not_recommended_where_it_may_not_be_deployed(foun
     told = summarise(kept, log, worth=bad, source="log.csv", outcome="reward")
     assert told.answer()[0].startswith("Use the rule below")
     assert "Give everybody" not in " ".join(told.answer())
+
+
+ASSURANCES = (
+    "proof",
+    "proven",
+    "It is right",
+    "interval is right",
+    "right with",
+    "95 %",
+    "except with probability 0.05 the",
+)
+ALARMED = Check("sample ratio", 50.0, 5.3, "wait was played 800 times where 450.0 were expected", "plays")
+
+
+@pytest.mark.parametrize("kind", ["check", "empty interval"])
+def test_an_alarm_comes_first_and_nothing_is_said_to_be_proven(found, kind):
+    """Of a log whose counts do not fit its split, or by which an interval ends before it begins."""
+    log, made, worth = found
+    if kind == "check":
+        made = replace(made, checks=(ALARMED,))
+    worth = replace(worth, singles=(Interval(0.0205, 0.02, 0.0), worth.singles[1]), checks=made.checks)
+    told = summarise(made, log, worth=worth, source="log.csv", outcome="reward")
+    first = "ALARM: signs of a sample-ratio mismatch" if kind == "check" else "ALARM: an interval is empty"
+    assert told.answer()[0].startswith(first)
+    assert told.to_json()["alarms"] == list(told.alarms)
+    assert told.to_json()["answer"][0].startswith(first)
+    html, markdown = report_html(told), report_markdown(told)
+    assert f'<div class="answer alarm"><p class="red">{first}' in html
+    assert f"\n**{first}" in markdown
+    assert "<title>ALARM: " in html
+    console = Console(file=io.StringIO(), width=400)
+    console.print(certificate_table(made, told))
+    console.print(worth_table(worth, told.actions, "always wait", own=True, control=None, log=log))
+    shown = console.file.getvalue()
+    assert shown.startswith(first)
+    assert "claim, if its assumptions held" in shown
+    body = html.split("How to recheck it")[0].replace(html_escape(made.describe()), "")
+    texts = (body, markdown.split("## How to recheck it")[0].replace(made.describe(), ""), " ".join(told.answer()))
+    for text in (*texts, shown.replace(made.describe(), "")):
+        assert not [words for words in ASSURANCES if words in text]
+
+
+def test_an_empty_interval_is_said_to_be_empty_and_never_turned_round(found):
+    log, made, worth = found
+    empty = Interval(0.0205, 0.02, 0.0164)
+    odd = replace(worth, over_each=(empty, empty), over_best=empty, singles=(empty, empty))
+    told = summarise(made, log, worth=odd, source="log.csv", outcome="reward")
+    assert "2 % (empty interval: the assumptions contradict the data)" in report_html(told)
+    for text in (report_html(told), report_markdown(told)):
+        assert "+2 points (empty interval: the assumptions contradict the data)" in text
+        assert "1.64" not in text
+    assert empty.to_json() == {"low": None, "estimate": 0.02, "high": None}
+    assert repr(empty) == "Interval(empty, estimate=0.02)"
+    assert odd.to_json()["alarms"] == list(odd.alarms) == list(told.alarms)
+    assert 'stroke-width="3"' not in draw_intervals([("a", empty, "")], zero=False)
+
+
+def test_bounds_outside_the_range_of_rewards_make_an_empty_interval():
+    """A value that would have to be above 1 contradicts what is assumed; it is not said to be 1."""
+
+    class Above:
+        def below(self, kind, *, needed, sign=1.0):
+            return 1.2 if sign > 0 else -1.3
+
+        def estimate(self, kind):
+            return 1.25
+
+    facts = SimpleNamespace(reward_range=(0.0, 1.0), samples=9, units=None)
+    made = compose_worth(Above(), facts, Confidence(0.05), n_actions=2, experts=2)
+    assert made.value.empty
+    assert made.alarms[0].startswith("an interval is empty")
+
+
+def test_a_certificate_in_doubt_says_so_wherever_it_is_printed(found):
+    _, made, _ = found
+    assert repr(made) == f"<Certificate: {made.describe()}>"
+    doubtful = repr(replace(made, checks=(ALARMED,)))
+    assert doubtful.startswith("<Certificate: the log speaks against an assumption of this claim (signs of a sample-")
+
+
+def test_a_distance_is_compared_with_what_is_possible(found):
+    log, made, worth = found
+    high = replace(worth, value=Interval(0.88, 0.93, 0.95), over_best=Interval(-0.1, 0.02, 0.1))
+    near, far = replace(made, certified_epsilon=0.03), replace(made, certified_epsilon=0.0943)
+    told, vain = (summarise(one, log, worth=high, source="log.csv") for one in (near, far))
+    assert told.answer()[2].endswith(
+        "by more than 3 points; for comparison, any rule could be better by at most 12 points (7 points by the "
+        f"estimate), and the estimated gain over always {told.best_single} is 2 points."
+    )
+    assert vain.answer()[2] == (
+        "This log proves nothing useful about which rule of this kind is best: it only rules out that one is better by "
+        "more than 9.43 points, and by the estimate none could be better by more than 7 points. More rows are needed."
+    )
+    assert vain.answer()[2] in html_unescape(report_html(vain))
+    scale = vain.to_json()["scale"]
+    assert scale.pop("says_nothing") is True
+    assert told.to_json()["scale"]["says_nothing"] is False
+    assert scale == pytest.approx({"epsilon": 0.0943, "possible": 0.12, "likely": 0.07, "in_sight": 0.02})
+    console = Console(file=io.StringIO(), width=200)
+    console.print(certificate_table(far, vain))
+    assert "7 points by the estimate, 12 points at most: this ε says nothing" in console.file.getvalue()

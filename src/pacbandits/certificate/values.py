@@ -46,6 +46,7 @@ from pacbandits.certificate.summed.front import Files, are_files, as_engine_read
 from pacbandits.certificate.summed.laying import survey
 from pacbandits.certificate.summed.verify import survey_again
 from pacbandits.certificate.summed.worth import evaluate_surveyed, measure_surveyed
+from pacbandits.certificate.watching import look
 from pacbandits.certificate.worth import Confidence, Kind, Worth, compose_worth
 from pacbandits.checks import flag, instance
 from pacbandits.compiled import over_cores
@@ -104,7 +105,7 @@ def evaluate(
     order = (mixing,) if mixed else (ROUNDS,) if has_rounds(log) else (ORDERED,) if in_order else ()
     low, high = log.reward_range
     assumed = (*basis, f"rewards lie in [{low:g}, {high:g}]", *order, *blocks.assumed)
-    claim = Confidence(check_delta(delta), shuffled=mixed, assumptions=assumed)
+    claim = Confidence(check_delta(delta), shuffled=mixed, assumptions=assumed, checks=look(log))
     return compose_worth(rows, blocks, claim, n_actions=log.n_actions, experts=len(bets))
 
 
@@ -152,7 +153,7 @@ def measure_worth(
         part, slack = c.leaders.part(counts), slack_of(c.policy, c.leaders.policies, ends / ends.sum())
     found = _Rows(cut, predict_by_round(blocks, used), weights, c.bets, counted)
     wrong = c.delta if delta is None else check_delta(delta)
-    claim = Confidence(wrong, log_size, slack, part, shuffled=c.shuffled, assumptions=c.assumptions)
+    claim = Confidence(wrong, log_size, slack, part, shuffled=c.shuffled, assumptions=c.assumptions, checks=c.checks)
     return compose_worth(found, cut, claim, n_actions=cut.n_actions, experts=len(c.bets))
 
 

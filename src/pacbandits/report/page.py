@@ -13,6 +13,7 @@ from pacbandits.records import Lottery, likeliest
 from pacbandits.report.drawing import draw_intervals, draw_tree
 from pacbandits.report.runs import WORTHWHILE_SHARE
 from pacbandits.report.summary import Summary, interval_words
+from pacbandits.report.worth import ALARM, IN_DOUBT
 from pacbandits.version import __version__
 
 ENDINGS = (".html", ".htm", ".md")
@@ -22,6 +23,7 @@ _STYLE = """
 body{font:15px/1.5 system-ui,sans-serif;color:#222;max-width:50em;margin:2em auto;padding:0 1em}
 h1{font-size:1.5em;margin:0 0 .2em}h2{font-size:1.1em;margin:1.6em 0 .4em;border-bottom:1px solid #ddd}
 .answer{font-size:1.08em;background:#f4f8fa;border-left:4px solid #0b6e8f;padding:.6em 1em}.answer p{margin:.3em 0}
+.answer.alarm{background:#fdf1f0;border-left-color:#b3261e}
 .dim{color:#666;font-size:.9em}svg{max-width:100%;height:auto}table{border-collapse:collapse;font-size:.92em}
 td,th{padding:.2em .7em .2em 0;text-align:left;vertical-align:top}td.n,th.n{text-align:right}
 .chosen{font-weight:600;background:#eef6ee}.green{color:#2c7a2c}.yellow{color:#a8740a}.red{color:#b3261e;font-weight:600}
@@ -56,7 +58,7 @@ def report_html(summary: Summary) -> str:
     parts = [
         f"<h1>Which {escape(_question(s))}?</h1>",
         f'<p class="dim">{escape(s.source)}: {escape(_size(s))}</p>',
-        f'<div class="answer">{"".join(f"<p>{escape(words)}</p>" for words in s.answer())}</div>',
+        _answer_html(s),
         "<h2>The rule</h2>",
         _rule_html(s),
     ]
@@ -75,7 +77,7 @@ def report_html(summary: Summary) -> str:
         "<h2>How sure is that, and under which assumptions?</h2>",
         f"<p>{escape(_confidence(s))}</p>",
         f"<ul>{''.join(f'<li>{escape(one_line(words))}</li>' for words in c.assumptions)}</ul>",
-        "<h2>What would more data prove?</h2>",
+        f"<h2>{_more_title(s)}</h2>",
         f"<p>{escape(_more(s))}</p>",
         *_happened_html(s),
         "<h2>How to recheck it</h2>",
@@ -84,7 +86,17 @@ def report_html(summary: Summary) -> str:
         f'<table class="dim">{"".join(_row(name, value) for name, value in _appendix(s))}</table>',
         f"<pre>{escape(c.words)}</pre>",
     ]
-    return page_html(f"Which {_question(s)}?", parts)
+    return page_html(f"{ALARM if s.alarms else ''}Which {_question(s)}?", parts)
+
+
+def _answer_html(s: Summary) -> str:
+    """The answer in a box; alarms in red before all else."""
+    first = len(s.alarms)
+    lines = (
+        f'<p class="red">{escape(words)}</p>' if i < first else f"<p>{escape(words)}</p>"
+        for i, words in enumerate(s.answer())
+    )
+    return f'<div class="answer{" alarm" if first else ""}">{"".join(lines)}</div>'
 
 
 def page_html(title: str, parts: Sequence[str]) -> str:
@@ -104,10 +116,12 @@ RECHECK = (
 def report_markdown(summary: Summary) -> str:
     """The report as Markdown."""
     s, c = summary, summary.certificate
-    lines = [f"# Which {_question(s)}?", f"{s.source}: {_size(s)}", "", *s.answer()]
+    lines = [f"# Which {_question(s)}?", f"{s.source}: {_size(s)}", ""]
+    lines += [f"**{words}**\n" if i < len(s.alarms) else words for i, words in enumerate(s.answer())]
     lines += ["", "## The rule", "```", c.words, "```"]
     if s.worth is not None:
-        lines += ["", "## How good is it?", *markdown_table(("", "estimate, and between what it lies"), _value_rows(s))]
+        head = ("", "estimate (interval in doubt)" if s.alarms else "estimate, and between what it lies")
+        lines += ["", "## How good is it?", *markdown_table(head, _value_rows(s))]
     arms = markdown_table(("action", "rows", "share", f"mean {s.outcome}"), _arm_rows(s))
     lines += ["", "## Each action as it was tried", *arms]
     if s.leaves:
@@ -116,7 +130,7 @@ def report_markdown(summary: Summary) -> str:
     lines += ["", "## What was checked", *(f"- {_LIGHTS[m.light]} **{m.title}** {m.words}" for m in s.marks)]
     lines += ["", "## How sure is that, and under which assumptions?", _confidence(s), ""]
     lines += [f"- {one_line(words)}" for words in c.assumptions]
-    lines += ["", "## What would more data prove?", _more(s)]
+    lines += ["", f"## {_more_title(s)}", _more(s)]
     if s.happened:
         lines += ["", "## Planned against happened", *markdown_table(("", "planned", "happened"), s.happened)]
     lines += ["", "## How to recheck it", RECHECK]
@@ -172,8 +186,17 @@ def _value_html(s: Summary) -> str:
     each = "a person" if s.certificate.units is None else "a visit, by person"
     return (
         f"<p>Mean {escape(s.outcome)} {each}:</p>{means}<p>What the rule gains over</p>{gains}"
-        f'<p class="dim">Each interval is right with {100 * (1 - worth.delta):g} % confidence{escape(s.whenever)}, '
-        "without approximation; that makes it wider than the usual one.</p>"
+        f"{_sure_html(s, 100 * (1 - worth.delta))}"
+    )
+
+
+def _sure_html(s: Summary, percent: float) -> str:
+    """How sure intervals are."""
+    if s.alarms:
+        return f'<p class="red">{escape(IN_DOUBT.capitalize())}.</p>'
+    return (
+        f'<p class="dim">Each interval is right with {percent:g} % confidence{escape(s.whenever)}, without '
+        "approximation; that makes it wider than the usual one.</p>"
     )
 
 
@@ -215,7 +238,7 @@ def _leaves_html(s: Summary) -> str:
         rows.append(f'<tr><td>{group}</td><td class="n">{leaf.rows:,}</td><td>{escape(leaf.action)}</td>{cells}</tr>')
     title = f'<tr><th>group</th><th class="n">rows</th><th>gets</th>{head}</tr>'
     note = (
-        f"Mean {escape(s.outcome)} of each action within each group of the log: what the choice rests on, not a proof."
+        f"Mean {escape(s.outcome)} of each action within each group of the log: what the choice rests on, an estimate."
     )
     return f'<table>{title}{"".join(rows)}</table><p class="dim">{note}</p>'
 
@@ -232,10 +255,21 @@ def _estimate(s: Summary, value: float) -> str:
 
 def _confidence(s: Summary) -> str:
     c = s.certificate
+    if s.alarms:
+        return (
+            "Not sure at all: the log speaks against at least one of the assumptions below (see the alarm). If all of "
+            f"them held, {c.describe()}."
+        )
     return f"This is a proof, not an approximation: {c.describe()}. It is right{s.whenever}, if the following holds:"
 
 
+def _more_title(s: Summary) -> str:
+    return "More data" if s.alarms else "What would more data prove?"
+
+
 def _more(s: Summary) -> str:
+    if s.alarms:
+        return f"More {s.noun} of the same kind would not help. Resolve the alarm first, and certify again."
     if s.certificate.epsilon == 0 and s.certificate.certified:
         return "That the policy is the best of its class is proven; more data of the same kind could add nothing to it."
     if s.ahead is None or s.target is None:
@@ -257,7 +291,10 @@ def _appendix(s: Summary) -> tuple[tuple[str, str], ...]:
     c = s.certificate
     return (
         ("evidence", f"{c.value:.2f} nats of {c.threshold:.2f} needed, against the least refuted policy"),
-        ("distance proven", s.show_difference(c.certified_epsilon)),
+        (
+            "distance, if the assumptions held" if s.alarms else "distance proven",
+            s.show_difference(c.certified_epsilon),
+        ),
         ("policies compared", f"about e^{c.log_size:.3g}" if c.log_size < float("inf") else "without number"),
         ("digest of the log", c.digest),
         ("digest of the policy class", c.class_digest or "none"),
