@@ -14,6 +14,7 @@ from rich.console import Console
 
 import pacbandits as pb
 from pacbandits.certificate.learning import Learning
+from pacbandits.certificate.values import rows_held_out
 from pacbandits.certificate.watching import Check
 from pacbandits.certificate.worth import Confidence, Interval, compose_worth
 from pacbandits.report.drawing import draw_intervals
@@ -168,3 +169,50 @@ def test_a_distance_is_compared_with_what_is_possible(found):
     console = Console(file=io.StringIO(), width=200)
     console.print(certificate_table(far, vain))
     assert "7 points by the estimate, 12 points at most: this ε says nothing" in console.file.getvalue()
+
+
+@pytest.mark.thorough
+def test_each_figure_says_which_rows_it_is_of_and_groups_are_told_by_rows_held_out():
+    """Where actions earn alike, the rows that chose a rule flatter it: they may not tell how good its groups are."""
+    rng = np.random.default_rng(5)
+    people, actions = pb.Contexts.of(rng.normal(size=(1500, 3))), rng.integers(2, size=1500)
+    log = pb.Log.of(
+        people, actions=actions, rewards=(rng.random(1500) < 0.3) * 1.0, propensities=np.full((1500, 2), 0.5)
+    )
+    made = pb.certify(log, "trees:depth=2")
+    told = summarise(made, log, worth=pb.measure_worth(made, log), source="log.csv", outcome="click")
+    assert made.leaders.settled is not None
+    assert told.leaves_of == "the 675 of 1,500 rows that had no part in choosing the rule"
+    assert sum(leaf.rows for leaf in told.leaves) == 675
+    assert told.worth.measured_by == "1,244 of 1,500 rows, each scored with a rule that was chosen before it"
+    assert told.to_json()["groups_of"] == told.leaves_of
+    held = rows_held_out(made, log)
+    given = made.policy(held.contexts)
+    means = []
+    for leaf in told.leaves:  # with a fixed split, plain means
+        action = told.actions.index(leaf.action)
+        means.append(leaf.share * leaf.estimates[action])
+    assert told.leaves_mean == pytest.approx(sum(means))
+    assert abs(told.leaves_mean - held.rewards[held.actions == given].mean()) < 0.03
+    for text in (html_unescape(report_html(told)), report_markdown(told)):
+        assert f"by {told.leaves_of}; estimates" in text
+        assert f"By this table the rule comes to {told.show(told.leaves_mean)} on average; the value above" in text
+        assert f"Measured by {told.worth.measured_by}." in text
+        assert "All rows as they stand in the log" in text
+    union = pb.certify(log, pb.Trees.learn(people, n_actions=2, depth=0))
+    assert pb.measure_worth(union, log).measured_by.endswith("the estimates may flatter it")
+    assert pb.evaluate(log, made.policy).measured_by == "all 1,500 rows"
+
+
+def test_no_action_is_pointed_out_where_another_is_recommended(found):
+    log, made, worth = found
+    kept, instead = (
+        summarise(made, log, worth=replace(worth, over_best=Interval(-0.2, gain, 0.3)), source="log.csv")
+        for gain in (0.1, -0.05)
+    )
+    assert ' chosen"' in report_html(kept)
+    assert instead.answer()[0].startswith(f"Give everybody {instead.instead}, ")
+    assert ' chosen"' not in report_html(instead)
+    assert f"<h2>The rule that looked best on the way (always {instead.instead} does as well)</h2>" in report_html(
+        instead
+    )

@@ -47,7 +47,7 @@ from pacbandits.certificate.summed.laying import survey
 from pacbandits.certificate.summed.verify import survey_again
 from pacbandits.certificate.summed.worth import evaluate_surveyed, measure_surveyed
 from pacbandits.certificate.watching import look
-from pacbandits.certificate.worth import Confidence, Kind, Worth, compose_worth
+from pacbandits.certificate.worth import Confidence, Kind, Worth, compose_worth, rows_words
 from pacbandits.checks import flag, instance
 from pacbandits.compiled import over_cores
 from pacbandits.confidence import check_delta
@@ -99,14 +99,17 @@ def evaluate(
     rounds = int(np.unique(blocks.rounds).size)
     weights = _probabilities(policy, blocks)
     bets = Bets(EXPERT_STAKES, (1.0,) * rounds)
-    rows = _Rows(blocks, predict_by_round(blocks, used), weights, bets, _bet_on(blocks, bets))
+    weighing = _Rows(blocks, predict_by_round(blocks, used), weights, bets, _bet_on(blocks, bets))
     basis = basic_assumptions(units=log.units is not None, shuffled=mixed, in_order=has_rounds(log) or in_order)
     mixing = SHUFFLED if log.units is None else UNITS_SHUFFLED
     order = (mixing,) if mixed else (ROUNDS,) if has_rounds(log) else (ORDERED,) if in_order else ()
     low, high = log.reward_range
     assumed = (*basis, f"rewards lie in [{low:g}, {high:g}]", *order, *blocks.assumed)
-    claim = Confidence(check_delta(delta), shuffled=mixed, assumptions=assumed, checks=look(log))
-    return compose_worth(rows, blocks, claim, n_actions=log.n_actions, experts=len(bets))
+    rows = int(blocks.repeats.sum())
+    claim = Confidence(
+        check_delta(delta), shuffled=mixed, assumptions=assumed, checks=look(log), measured_by=f"all {rows:,} rows"
+    )
+    return compose_worth(weighing, blocks, claim, n_actions=log.n_actions, experts=len(bets))
 
 
 def _source_of(log: Log | Files | Source) -> Source:
@@ -153,8 +156,32 @@ def measure_worth(
         part, slack = c.leaders.part(counts), slack_of(c.policy, c.leaders.policies, ends / ends.sum())
     found = _Rows(cut, predict_by_round(blocks, used), weights, c.bets, counted)
     wrong = c.delta if delta is None else check_delta(delta)
-    claim = Confidence(wrong, log_size, slack, part, shuffled=c.shuffled, assumptions=c.assumptions, checks=c.checks)
+    claim = Confidence(
+        wrong,
+        log_size,
+        slack,
+        part,
+        shuffled=c.shuffled,
+        assumptions=c.assumptions,
+        checks=c.checks,
+        measured_by=rows_words(cut.repeats[counted].sum(), cut.repeats.sum(), led=c.leaders is not None),
+    )
     return compose_worth(found, cut, claim, n_actions=cut.n_actions, experts=len(c.bets))
+
+
+def rows_held_out(certificate: Certificate, log: Log) -> Log | None:
+    """The rows that had no part in choosing the policy of a certificate: those after its leader has settled.
+
+    None where there are none, or where it takes another pass over files to tell them.
+    """
+    c, leaders = certificate, certificate.leaders
+    if c.summed or leaders is None or leaders.settled is None or c.policy is not leaders.last:
+        return None
+    blocks = rearrange(c.of(log), ordered=c.ordered, shuffle=c.shuffled)
+    cut = blocks if c.learning is None else c.learning.set_apart(blocks)
+    _, rounds = np.unique(cut.rounds, return_inverse=True)
+    kept = rounds >= leaders.settled
+    return cut.only(kept) if kept.any() else None
 
 
 class _Rows(NamedTuple):

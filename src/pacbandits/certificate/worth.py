@@ -64,6 +64,7 @@ class Worth:
     units: how many people they are of; None where each is of another.
     assumptions: all that the intervals rest on, in words.
     checks: what was found where the log was looked at for signs against the assumptions.
+    measured_by: which rows the estimates are of, in words.
     """
 
     value: Interval
@@ -76,6 +77,7 @@ class Worth:
     units: int | None
     assumptions: tuple[str, ...]
     checks: tuple[Check, ...] = ()
+    measured_by: str = ""
 
     @property
     def alarms(self) -> tuple[str, ...]:
@@ -95,6 +97,7 @@ class Worth:
             "shuffled": self.shuffled,
             "samples": self.samples,
             "units": self.units,
+            "measured_by": self.measured_by,
         }
 
 
@@ -149,6 +152,7 @@ class Confidence:
     shuffled: whether rows were.
     assumptions: all that the intervals rest on, in words.
     checks: of the log, for signs against the assumptions.
+    measured_by: which rows the estimates are of, in words.
     """
 
     delta: float
@@ -158,6 +162,18 @@ class Confidence:
     shuffled: bool = False
     assumptions: tuple[str, ...] = ()
     checks: tuple[Check, ...] = ()
+    measured_by: str = ""
+
+
+def rows_words(counted: float, rows: float, *, led: bool) -> str:
+    """Which rows measured a policy that this log has chosen.
+
+    counted: how many bet, of so many rows. led: whether each was scored with a rule chosen before it.
+    """
+    many = f"{round(counted):,} of {round(rows):,} rows"
+    if led:
+        return f"{many}, each scored with a rule that was chosen before it"
+    return f"{many}, which also chose the policy: the intervals allow for that, the estimates may flatter it"
 
 
 def compose_worth(weighing: Weighing, log: ToldOfLog, sure: Confidence, *, n_actions: int, experts: int) -> Worth:
@@ -196,4 +212,5 @@ def compose_worth(weighing: Weighing, log: ToldOfLog, sure: Confidence, *, n_act
         units=None if log.units is None else log.n_units,
         assumptions=sure.assumptions,
         checks=sure.checks,
+        measured_by=sure.measured_by,
     )

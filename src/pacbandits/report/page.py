@@ -59,7 +59,7 @@ def report_html(summary: Summary) -> str:
         f"<h1>Which {escape(_question(s))}?</h1>",
         f'<p class="dim">{escape(s.source)}: {escape(_size(s))}</p>',
         _answer_html(s),
-        "<h2>The rule</h2>",
+        f"<h2>{escape(_rule_title(s))}</h2>",
         _rule_html(s),
     ]
     if s.worth is not None:
@@ -107,6 +107,7 @@ def page_html(title: str, parts: Sequence[str]) -> str:
     return f'<!doctype html><html lang="en"><head>{head}{view}</head>\n<body>\n{body}\n</body></html>\n'
 
 
+AS_TRIED = "All rows as they stand in the log: nothing is weighted or modelled."
 RECHECK = (
     "The certificate is a file of its own. Whoever has it and the log can compute every figure again, with code that "
     "shares nothing with that which made it:"
@@ -118,15 +119,15 @@ def report_markdown(summary: Summary) -> str:
     s, c = summary, summary.certificate
     lines = [f"# Which {_question(s)}?", f"{s.source}: {_size(s)}", ""]
     lines += [f"**{words}**\n" if i < len(s.alarms) else words for i, words in enumerate(s.answer())]
-    lines += ["", "## The rule", "```", c.words, "```"]
+    lines += ["", f"## {_rule_title(s)}", "```", c.words, "```"]
     if s.worth is not None:
         head = ("", "estimate (interval in doubt)" if s.alarms else "estimate, and between what it lies")
-        lines += ["", "## How good is it?", *markdown_table(head, _value_rows(s))]
+        lines += ["", "## How good is it?", *markdown_table(head, _value_rows(s)), "", _measured(s)]
     arms = markdown_table(("action", "rows", "share", f"mean {s.outcome}"), _arm_rows(s))
-    lines += ["", "## Each action as it was tried", *arms]
+    lines += ["", "## Each action as it was tried", *arms, "", AS_TRIED]
     if s.leaves:
         head = ("group", "rows", "gets", *(plain(name) for name in s.actions[:MAX_SHOWN_ACTIONS]))
-        lines += ["", "## Group by group", *markdown_table(head, _leaf_rows(s))]
+        lines += ["", "## Group by group", *markdown_table(head, _leaf_rows(s)), "", _leaves_note(s)]
     lines += ["", "## What was checked", *(f"- {_LIGHTS[m.light]} **{m.title}** {m.words}" for m in s.marks)]
     lines += ["", "## How sure is that, and under which assumptions?", _confidence(s), ""]
     lines += [f"- {one_line(words)}" for words in c.assumptions]
@@ -162,6 +163,29 @@ def _size(s: Summary) -> str:
     return f"{count_of(len(s.actions), 'action')}; {rows}"
 
 
+def _rule_title(s: Summary) -> str:
+    return (
+        "The rule" if s.instead is None else f"The rule that looked best on the way (always {s.instead} does as well)"
+    )
+
+
+def _measured(s: Summary) -> str:
+    """Which rows the value is told by."""
+    return "" if s.worth is None else f"Measured by {s.worth.measured_by}."
+
+
+def _leaves_note(s: Summary) -> str:
+    """Which rows the table of groups is told by, what it sums to, and why that may differ from the value."""
+    words = f"Mean {s.outcome} of each action within each group, by {s.leaves_of}; estimates without intervals."
+    if s.leaves_mean is None:
+        return words
+    words += f" By this table the rule comes to {s.show(s.leaves_mean)} on average"
+    if s.worth is None:
+        return f"{words}."
+    value = s.show(s.worth.value.estimate)
+    return f"{words}; the value above, {value}, is of other rows and uses a model of rewards."
+
+
 def _rule_html(s: Summary) -> str:
     policy = likeliest(s.certificate.policy)
     drawn = ""
@@ -186,7 +210,7 @@ def _value_html(s: Summary) -> str:
     each = "a person" if s.certificate.units is None else "a visit, by person"
     return (
         f"<p>Mean {escape(s.outcome)} {each}:</p>{means}<p>What the rule gains over</p>{gains}"
-        f"{_sure_html(s, 100 * (1 - worth.delta))}"
+        f'<p class="dim">{escape(_measured(s))}</p>{_sure_html(s, 100 * (1 - worth.delta))}'
     )
 
 
@@ -221,26 +245,23 @@ def _arms_html(s: Summary) -> str:
     for name, *cells in _arm_rows(s):
         figures = "".join(f'<td class="n">{escape(cell)}</td>' for cell in cells)
         rows += f"<tr><td>{escape(name)}</td>{figures}</tr>"
-    note = "As it stands in the log: nothing is weighted or modelled."
-    return f'<table><tr><th>action</th>{head}</tr>{rows}</table><p class="dim">{note}</p>'
+    return f'<table><tr><th>action</th>{head}</tr>{rows}</table><p class="dim">{AS_TRIED}</p>'
 
 
 def _leaves_html(s: Summary) -> str:
     names = s.actions[:MAX_SHOWN_ACTIONS]
     head = "".join(f'<th class="n">{escape(plain(name))}</th>' for name in names)
     rows: list[str] = []
+    marked = not s.alarms and s.instead is None  # a rule that is not recommended has no action to point out
     for leaf in s.leaves:
         cells = "".join(
-            f'<td class="n{" chosen" if name == leaf.action else ""}">{escape(_estimate(s, value))}</td>'
+            f'<td class="n{" chosen" if marked and name == leaf.action else ""}">{escape(_estimate(s, value))}</td>'
             for name, value in zip(names, leaf.estimates, strict=False)
         )
         group = escape(" and ".join(leaf.conditions) or "everybody")
         rows.append(f'<tr><td>{group}</td><td class="n">{leaf.rows:,}</td><td>{escape(leaf.action)}</td>{cells}</tr>')
     title = f'<tr><th>group</th><th class="n">rows</th><th>gets</th>{head}</tr>'
-    note = (
-        f"Mean {escape(s.outcome)} of each action within each group of the log: what the choice rests on, an estimate."
-    )
-    return f'<table>{title}{"".join(rows)}</table><p class="dim">{note}</p>'
+    return f'<table>{title}{"".join(rows)}</table><p class="dim">{escape(_leaves_note(s))}</p>'
 
 
 def _leaf_rows(s: Summary) -> Iterable[tuple[str, ...]]:

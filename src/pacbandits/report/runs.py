@@ -141,6 +141,7 @@ def _worth_figures(summary: Summary) -> dict[str, str]:
         f"mean {one_line(summary.outcome)} of the policy": interval_words(summary, worth.value, difference=False),
         f"always {one_line(summary.actions[best])}": interval_words(summary, worth.singles[best], difference=False),
         "gain over the best single action": interval_words(summary, worth.over_best, difference=True),
+        "these are measured by": worth.measured_by,
     }
     if summary.control is not None:
         name, one = one_line(summary.actions[summary.control]), summary.control

@@ -9,6 +9,7 @@ import numpy as np
 
 from pacbandits.arrays import BoolArray
 from pacbandits.certificate import Certificate
+from pacbandits.certificate.values import rows_held_out
 from pacbandits.certificate.watching import by_gravity
 from pacbandits.certificate.worth import Interval, Worth
 from pacbandits.errors import count_of, one_line, plain
@@ -52,8 +53,8 @@ class Leaf:
 
     conditions: what leads there, in words.
     action: what is done there.
-    rows: of the log that end there.
-    share: of all rows.
+    rows: that end there, of those that leaves are told by.
+    share: of all these.
     estimates (A,): the mean reward of each action there, in the units of rewards; not a number where it was not played.
     """
 
@@ -154,6 +155,7 @@ class Summary:
     control: the action that the policy is compared with, if one was named.
     proof: what the certificate's file is called, if there is one.
     happened: what was planned, and what happened: a name and two texts each.
+    leaves_of: which rows the leaves are told by, in words.
     """
 
     source: str
@@ -170,6 +172,7 @@ class Summary:
     control: int | None = None
     proof: str | None = None
     happened: tuple[tuple[str, str, str], ...] = ()
+    leaves_of: str = ""
 
     @property
     def percent(self) -> bool:
@@ -204,6 +207,8 @@ class Summary:
             "worth": None if self.worth is None else self.worth.to_json(),
             "outlook": ahead,
             "groups": [asdict(leaf) for leaf in self.leaves],
+            "groups_of": self.leaves_of,
+            "groups_mean": self.leaves_mean,
             "price": None if self.price is None else asdict(self.price),
             "arms": [asdict(arm) for arm in self.arms],
             "control": None if self.control is None else self.actions[self.control],
@@ -263,10 +268,10 @@ class Summary:
                 else ""
             )
             return f"Use the rule below{which}{kept}."
-        if self.worth.over_best.estimate > 0:
+        if self.instead is None:
             return f"T{rule[1:]} looks best, but may be no better than always {self.best_single}."
         return (
-            f"Give everybody {self.best_single}, for all that these data show: {rule} looked better on "
+            f"Give everybody {self.instead}, for all that these data show: {rule} looked better on "
             "the way and earns no more."
         )
 
@@ -282,6 +287,20 @@ class Summary:
         """Whether policies have to keep to something, which an action for everybody may not."""
         learning = self.certificate.learning
         return learning is not None and bool(learning.restricted)
+
+    @property
+    def instead(self) -> str | None:
+        """The action to give everybody instead of the rule, where that is not estimated to earn more; else None."""
+        if self.worth is None or self.restricted or self.single_action is not None:
+            return None
+        gains = isinstance(self.certificate.policy, Lottery) or self.worth.over_best.estimate > 0
+        return None if gains else self.best_single
+
+    @property
+    def leaves_mean(self) -> float | None:
+        """The mean reward of the rule by its leaves; None where it has none, or one of them has no estimate."""
+        means = [leaf.share * leaf.estimates[self.actions.index(leaf.action)] for leaf in self.leaves]
+        return float(sum(means)) if means and not np.isnan(means).any() else None
 
     @property
     def best_single(self) -> str:
@@ -362,7 +381,12 @@ def summarise(
     """
     names = log.action_names or tuple(f"action {action}" for action in range(log.n_actions))
     policy = likeliest(certificate.policy)
-    leaves = _leaves(policy, log, names) if isinstance(policy, TreePolicy) else ()
+    held_out = rows_held_out(certificate, log)
+    leaves = _leaves(policy, log if held_out is None else held_out, names) if isinstance(policy, TreePolicy) else ()
+    if held_out is None:
+        of = f"all {log.samples:,} rows, also those that chose the rule, so that these means may flatter it"
+    else:
+        of = f"the {held_out.samples:,} of {log.samples:,} rows that had no part in choosing the rule"
     price = _price(certificate, log, policies, names) if isinstance(policies, PricedClass) else None
     marks = (
         *_checked(certificate),
@@ -385,6 +409,7 @@ def summarise(
         arms=tried_arms(log, names),
         control=control,
         proof=None if proof is None else plain(proof),
+        leaves_of=of,
     )
 
 

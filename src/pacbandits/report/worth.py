@@ -18,7 +18,7 @@ ALARM = "ALARM: "
 IN_DOUBT = "no interval here can be relied on, as the log speaks against an assumption (see the alarm)"
 EMPTY_WORDS = "empty interval: the assumptions contradict the data"
 OWN_LOG = "the policy was chosen by this log, and the intervals allow for that"
-OTHER_LOG = "holds if the policy was not chosen by looking at this log"
+OTHER_LOG = "holds if the policy was not chosen by looking at this log (else the estimates flatter it)"
 
 
 def show_mean(value: float, *, percent: bool) -> str:
@@ -84,8 +84,8 @@ def worth_table(
         gain = gain_words(worth.over_each[action], percent=percent)
         table.add_row(f"gain over always {one_line(names[action])}", gain)
     table.add_row("gain over the best single action", gain_words(worth.over_best, percent=percent))
-    if worth.units is not None:
-        table.add_row("measured by", count_words(worth.samples, worth.units))
+    visits = "" if worth.units is None else f"; {count_words(worth.samples, worth.units)}"
+    table.add_row("measured by", f"{worth.measured_by}{visits}")
     sure = f"each interval is right except with probability {worth.delta:g}; {OWN_LOG if own else OTHER_LOG}"
     sure = IN_DOUBT if worth.alarms else sure
     sure += "; assuming that " + "; that ".join(one_line(words) for words in worth.assumptions)
