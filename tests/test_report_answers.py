@@ -168,7 +168,7 @@ def test_a_distance_is_compared_with_what_is_possible(found):
     assert scale == pytest.approx({"epsilon": 0.0943, "possible": 0.12, "likely": 0.07, "in_sight": 0.02})
     console = Console(file=io.StringIO(), width=200)
     console.print(certificate_table(far, vain))
-    assert "7 points by the estimate, 12 points at most: this ε says nothing" in console.file.getvalue()
+    assert "about 7 points, at most 12 points: this ε says nothing" in console.file.getvalue()
 
 
 @pytest.mark.thorough

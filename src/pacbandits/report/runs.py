@@ -112,7 +112,7 @@ def certificate_table(certificate: Certificate, summary: Summary | None = None) 
     if summary is not None and (scale := summary.scale) is not None and not alarms:
         most, likely = summary.show_difference(scale.possible), summary.show_difference(scale.likely)
         empty = ": this ε says nothing" if scale.says_nothing else ""
-        figures["most that any rule could gain"] = f"{likely} by the estimate, {most} at most{empty}"
+        figures["most that any rule could gain"] = f"about {likely}, at most {most}{empty}"
     figures |= {
         "interactions" if c.units is None else "people who come back": c.counted,
         "least evidence, and needed": f"{c.value:.2f} of {c.threshold:.2f} nats",
