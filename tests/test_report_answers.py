@@ -187,6 +187,10 @@ def test_each_figure_says_which_rows_it_is_of_and_groups_are_told_by_rows_held_o
     assert told.worth.measured_by == "1,244 of 1,500 rows, each scored with a rule that was chosen before it"
     assert told.to_json()["groups_of"] == told.leaves_of
     held = rows_held_out(made, log)
+    streamed = pb.certify(log, "trees:depth=2", engine="stream")
+    assert streamed.summed
+    again = rows_held_out(streamed, log)  # the same, in the order of the log
+    assert sorted(map(tuple, again.contexts.features)) == sorted(map(tuple, held.contexts.features))
     given = made.policy(held.contexts)
     means = []
     for leaf in told.leaves:  # with a fixed split, plain means

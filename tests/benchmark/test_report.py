@@ -320,6 +320,7 @@ def test_other_numbers_in_words():
     assert show_lost(Estimate(1234.5, 1000.0, 1400.0)) == "1,234 (1,000–1,400)"
 
 
+@pytest.mark.thorough
 def test_a_report_of_an_unfinished_benchmark_says_so_first(tmp_path, command, monkeypatch):
     """Cases are counted where all of their runs are in, whatever the others look like so far."""
     monkeypatch.setattr("pacbandits.report.benchmark.page._picture", lambda findings, one: "")  # takes seconds

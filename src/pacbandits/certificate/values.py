@@ -39,7 +39,7 @@ from pacbandits.arrays import BoolArray, FloatArray, IntArray
 from pacbandits.certificate.bets import CAP_SHARE, Bets
 from pacbandits.certificate.bounding import add_log_wealth, slack_of
 from pacbandits.certificate.certificate import ORDERED, ROUNDS, SHUFFLED, UNITS_SHUFFLED, Certificate, basic_assumptions
-from pacbandits.certificate.conventions import EXPERT_STAKES, arrange, has_rounds, rearrange
+from pacbandits.certificate.conventions import EXPERT_STAKES, arrange, has_rounds, planned_ends, rearrange
 from pacbandits.certificate.leaders import NOBODY
 from pacbandits.certificate.moving import move_weight
 from pacbandits.certificate.summed.front import Files, are_files, as_engine_reads, is_large, open_files
@@ -57,8 +57,10 @@ from pacbandits.errors import InputError
 from pacbandits.records import Chosen, Log, Lottery, check_log
 from pacbandits.records.lottery import check_chosen
 from pacbandits.rewards import RewardModel, check_model, first_model, model_from_json, predict_by_round
+from pacbandits.rewards.halves import scrambled
 
 ROWS_AT_A_TIME = 2**14  # by one core
+MAX_RANKED_ROWS = 2**24  # whose places in a shuffle are found in memory
 
 
 def evaluate(
@@ -172,11 +174,21 @@ def measure_worth(
 def rows_held_out(certificate: Certificate, log: Log) -> Log | None:
     """The rows that had no part in choosing the policy of a certificate: those after its leader has settled.
 
-    None where there are none, or where it takes another pass over files to tell them.
+    log: as it was read; or of files one row of so many, from the first on. None where there are no such rows, or the
+    files have too many to tell which they are.
     """
     c, leaders = certificate, certificate.leaders
-    if c.summed or leaders is None or leaders.settled is None or c.policy is not leaders.last:
+    if leaders is None or leaders.settled is None or c.policy is not leaders.last:
         return None
+    if c.summed:
+        numbers = np.arange(0, c.rows, -(-c.rows // len(log)), dtype=np.uint64)
+        if len(numbers) != len(log) or c.rows > MAX_RANKED_ROWS:
+            return None
+        place = int(planned_ends(c.rows)[leaders.settled - 1])
+        if place >= c.rows:
+            return None
+        first = np.partition(scrambled(np.arange(c.rows, dtype=np.uint64)), place)[place]
+        return log.only(scrambled(numbers) >= first)
     blocks = rearrange(c.of(log), ordered=c.ordered, shuffle=c.shuffled)
     cut = blocks if c.learning is None else c.learning.set_apart(blocks)
     _, rounds = np.unique(cut.rounds, return_inverse=True)
