@@ -1,16 +1,27 @@
-"""The three sentences with which a report begins go by what was found."""
+"""The sentences with which a report begins go by what was found; alarms come before them."""
 
 from __future__ import annotations
 
+import io
 from dataclasses import replace
+from html import escape as html_escape
+from html import unescape as html_unescape
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from rich.console import Console
 
 import pacbandits as pb
 from pacbandits.certificate.learning import Learning
-from pacbandits.certificate.worth import Interval
+from pacbandits.certificate.values import rows_held_out
+from pacbandits.certificate.watching import Check
+from pacbandits.certificate.worth import Confidence, Interval, compose_worth
+from pacbandits.report.drawing import draw_intervals
+from pacbandits.report.page import report_html, report_markdown
+from pacbandits.report.runs import certificate_table
 from pacbandits.report.summary import summarise
+from pacbandits.report.worth import worth_table
 
 
 @pytest.fixture(scope="module")
@@ -57,3 +68,155 @@ def test_one_action_for_all_is_not_recommended_where_it_may_not_be_deployed(foun
     told = summarise(kept, log, worth=bad, source="log.csv", outcome="reward")
     assert told.answer()[0].startswith("Use the rule below")
     assert "Give everybody" not in " ".join(told.answer())
+
+
+ASSURANCES = (
+    "proof",
+    "proven",
+    "It is right",
+    "interval is right",
+    "right with",
+    "95 %",
+    "except with probability 0.05 the",
+)
+ALARMED = Check("sample ratio", 50.0, 5.3, "wait was played 800 times where 450.0 were expected", "plays")
+
+
+@pytest.mark.parametrize("kind", ["check", "empty interval"])
+def test_an_alarm_comes_first_and_nothing_is_said_to_be_proven(found, kind):
+    """Of a log whose counts do not fit its split, or by which an interval ends before it begins."""
+    log, made, worth = found
+    if kind == "check":
+        made = replace(made, checks=(ALARMED,))
+    worth = replace(worth, singles=(Interval(0.0205, 0.02, 0.0), worth.singles[1]), checks=made.checks)
+    told = summarise(made, log, worth=worth, source="log.csv", outcome="reward")
+    first = "ALARM: signs of a sample-ratio mismatch" if kind == "check" else "ALARM: an interval is empty"
+    assert told.answer()[0].startswith(first)
+    assert told.to_json()["alarms"] == list(told.alarms)
+    assert told.to_json()["answer"][0].startswith(first)
+    html, markdown = report_html(told), report_markdown(told)
+    assert f'<div class="answer alarm"><p class="red">{first}' in html
+    assert f"\n**{first}" in markdown
+    assert "<title>ALARM: " in html
+    console = Console(file=io.StringIO(), width=400)
+    console.print(certificate_table(made, told))
+    console.print(worth_table(worth, told.actions, "always wait", own=True, control=None, log=log))
+    shown = console.file.getvalue()
+    assert shown.startswith(first)
+    assert "claim, if its assumptions held" in shown
+    body = html.split("How to recheck it")[0].replace(html_escape(made.describe()), "")
+    texts = (body, markdown.split("## How to recheck it")[0].replace(made.describe(), ""), " ".join(told.answer()))
+    for text in (*texts, shown.replace(made.describe(), "")):
+        assert not [words for words in ASSURANCES if words in text]
+
+
+def test_an_empty_interval_is_said_to_be_empty_and_never_turned_round(found):
+    log, made, worth = found
+    empty = Interval(0.0205, 0.02, 0.0164)
+    odd = replace(worth, over_each=(empty, empty), over_best=empty, singles=(empty, empty))
+    told = summarise(made, log, worth=odd, source="log.csv", outcome="reward")
+    assert "2 % (empty interval: the assumptions contradict the data)" in report_html(told)
+    for text in (report_html(told), report_markdown(told)):
+        assert "+2 points (empty interval: the assumptions contradict the data)" in text
+        assert "1.64" not in text
+    assert empty.to_json() == {"low": None, "estimate": 0.02, "high": None}
+    assert repr(empty) == "Interval(empty, estimate=0.02)"
+    assert odd.to_json()["alarms"] == list(odd.alarms) == list(told.alarms)
+    assert 'stroke-width="3"' not in draw_intervals([("a", empty, "")], zero=False)
+
+
+def test_bounds_outside_the_range_of_rewards_make_an_empty_interval():
+    """A value that would have to be above 1 contradicts what is assumed; it is not said to be 1."""
+
+    class Above:
+        def below(self, kind, *, needed, sign=1.0):
+            return 1.2 if sign > 0 else -1.3
+
+        def estimate(self, kind):
+            return 1.25
+
+    facts = SimpleNamespace(reward_range=(0.0, 1.0), samples=9, units=None)
+    made = compose_worth(Above(), facts, Confidence(0.05), n_actions=2, experts=2)
+    assert made.value.empty
+    assert made.alarms[0].startswith("an interval is empty")
+
+
+def test_a_certificate_in_doubt_says_so_wherever_it_is_printed(found):
+    _, made, _ = found
+    assert repr(made) == f"<Certificate: {made.describe()}>"
+    doubtful = repr(replace(made, checks=(ALARMED,)))
+    assert doubtful.startswith("<Certificate: the log speaks against an assumption of this claim (signs of a sample-")
+
+
+def test_a_distance_is_compared_with_what_is_possible(found):
+    log, made, worth = found
+    high = replace(worth, value=Interval(0.88, 0.93, 0.95), over_best=Interval(-0.1, 0.02, 0.1))
+    near, far = replace(made, certified_epsilon=0.03), replace(made, certified_epsilon=0.0943)
+    told, vain = (summarise(one, log, worth=high, source="log.csv") for one in (near, far))
+    assert told.answer()[2].endswith(
+        "by more than 3 points; for comparison, any rule could be better by at most 12 points (7 points by the "
+        f"estimate), and the estimated gain over always {told.best_single} is 2 points."
+    )
+    assert vain.answer()[2] == (
+        "This log proves nothing useful about which rule of this kind is best: it only rules out that one is better by "
+        "more than 9.43 points, and by the estimate none could be better by more than 7 points. More rows are needed."
+    )
+    assert vain.answer()[2] in html_unescape(report_html(vain))
+    scale = vain.to_json()["scale"]
+    assert scale.pop("says_nothing") is True
+    assert told.to_json()["scale"]["says_nothing"] is False
+    assert scale == pytest.approx({"epsilon": 0.0943, "possible": 0.12, "likely": 0.07, "in_sight": 0.02})
+    console = Console(file=io.StringIO(), width=200)
+    console.print(certificate_table(far, vain))
+    assert "about 7 points, at most 12 points: this ε says nothing" in console.file.getvalue()
+
+
+@pytest.mark.thorough
+def test_each_figure_says_which_rows_it_is_of_and_groups_are_told_by_rows_held_out():
+    """Where actions earn alike, the rows that chose a rule flatter it: they may not tell how good its groups are."""
+    rng = np.random.default_rng(5)
+    people, actions = pb.Contexts.of(rng.normal(size=(1500, 3))), rng.integers(2, size=1500)
+    log = pb.Log.of(
+        people, actions=actions, rewards=(rng.random(1500) < 0.3) * 1.0, propensities=np.full((1500, 2), 0.5)
+    )
+    made = pb.certify(log, "trees:depth=2")
+    told = summarise(made, log, worth=pb.measure_worth(made, log), source="log.csv", outcome="click")
+    assert made.leaders.settled is not None
+    assert told.leaves_of == "the 675 of 1,500 rows that had no part in choosing the rule"
+    assert sum(leaf.rows for leaf in told.leaves) == 675
+    assert told.worth.measured_by == "1,244 of 1,500 rows, each scored with a rule that was chosen before it"
+    assert told.to_json()["groups_of"] == told.leaves_of
+    held = rows_held_out(made, log)
+    streamed = pb.certify(log, "trees:depth=2", engine="stream")
+    assert streamed.summed
+    again = rows_held_out(streamed, log)  # the same, in the order of the log
+    assert sorted(map(tuple, again.contexts.features)) == sorted(map(tuple, held.contexts.features))
+    given = made.policy(held.contexts)
+    means = []
+    for leaf in told.leaves:  # with a fixed split, plain means
+        action = told.actions.index(leaf.action)
+        means.append(leaf.share * leaf.estimates[action])
+    assert told.leaves_mean == pytest.approx(sum(means))
+    assert abs(told.leaves_mean - held.rewards[held.actions == given].mean()) < 0.03
+    for text in (html_unescape(report_html(told)), report_markdown(told)):
+        assert f"by {told.leaves_of}; estimates" in text
+        assert f"By this table the rule comes to {told.show(told.leaves_mean)} on average; the value above" in text
+        assert f"Measured by {told.worth.measured_by}." in text
+        assert "All rows as they stand in the log" in text
+    union = pb.certify(log, pb.Trees.learn(people, n_actions=2, depth=0))
+    assert pb.measure_worth(union, log).measured_by.endswith("the estimates may flatter it")
+    assert pb.evaluate(log, made.policy).measured_by == "all 1,500 rows"
+
+
+def test_no_action_is_pointed_out_where_another_is_recommended(found):
+    log, made, worth = found
+    kept, instead = (
+        summarise(made, log, worth=replace(worth, over_best=Interval(-0.2, gain, 0.3)), source="log.csv")
+        for gain in (0.1, -0.05)
+    )
+    assert ' chosen"' in report_html(kept)
+    assert instead.answer()[0].startswith(f"Give everybody {instead.instead}, ")
+    assert ' chosen"' not in report_html(instead)
+    assert f"<h2>The rule that looked best on the way (always {instead.instead} does as well)</h2>" in report_html(
+        instead
+    )

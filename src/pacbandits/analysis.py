@@ -119,7 +119,7 @@ class Result:
     @property
     def alarms(self) -> tuple[str, ...]:
         """Where the log contradicts the assumptions: drift, or counts that do not fit the split."""
-        return self.certificate.alarms
+        return self.summary().alarms
 
     @property
     def answer(self) -> str:
@@ -169,7 +169,8 @@ class Result:
 
     def to_json(self) -> Json:
         """The certificate, the answer, values and groups as JSON-compatible values."""
-        return self.certificate.to_json() | self.summary().to_json()
+        summary = self.summary()
+        return {"alarms": list(summary.alarms)} | self.certificate.to_json() | summary.to_json()
 
     def __repr__(self) -> str:
         return f"Result of {self.source}:\n{self.answer}"

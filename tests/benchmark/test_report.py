@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 import math
 import re
 from dataclasses import replace
@@ -10,11 +11,13 @@ from html.parser import HTMLParser
 
 import pytest
 
-from pacbandits.benchmark.descriptions import Description, Session
+from pacbandits.benchmark.cases import Case, Entry
+from pacbandits.benchmark.descriptions import Description, Selection, Session
 from pacbandits.benchmark.facts import Facts
 from pacbandits.benchmark.findings import Findings
 from pacbandits.benchmark.intervals import Estimate
-from pacbandits.benchmark.results import Failure, Misfit
+from pacbandits.benchmark.results import Failure, Misfit, Results
+from pacbandits.benchmark.suites import Suite
 from pacbandits.benchmark.yardsticks import Stopped
 from pacbandits.report.benchmark.comparing import better_table, proofs_table
 from pacbandits.report.benchmark.figures import case_figure
@@ -315,3 +318,48 @@ def test_other_numbers_in_words():
     assert show_errors(stopped) == "1 of 20 (≤ 22 %)"
     assert show_lost(Estimate(12.345, -math.inf, math.inf)) == "12.3"
     assert show_lost(Estimate(1234.5, 1000.0, 1400.0)) == "1,234 (1,000–1,400)"
+
+
+@pytest.mark.thorough
+def test_a_report_of_an_unfinished_benchmark_says_so_first(tmp_path, command, monkeypatch):
+    """Cases are counted where all of their runs are in, whatever the others look like so far."""
+    monkeypatch.setattr("pacbandits.report.benchmark.page._picture", lambda findings, one: "")  # takes seconds
+    cases = [Case(name, PROBLEM, 0.1, 0.1, 100) for name in ("first", "second")]
+    entries = [Entry("coda", "coda", "default"), Entry("uniform", "uniform", "default")]
+    suite = Suite("by hand", "for tests", tuple(cases), tuple(entries), seeds=10)
+    rows = [row for row in [*of_case("first"), *of_case("second")] if row.algorithm in ("coda", "uniform")]
+    about = Description().with_suite(suite)
+    whole, early = (Findings.of(some, description=about) for some in (rows, rows[:-7]))
+    assert whole.lacking == {}
+    assert whole.to_json()["unfinished"] is None
+    assert "Unfinished" not in report_markdown(whole)
+    said = "Unfinished: 33 of 40 runs are in; 1 of 2 cases are finished."
+    assert report_markdown(early).splitlines()[2].startswith(f"**{said}")
+    assert early.to_json()["unfinished"] == {"runs": 33, "wanted": 40, "lacking": {"second": 7}}
+    assert [one["finished"] for one in early.to_json()["claims"]] == [True, False]
+    assert "in 1 of 1 finished case." in " ".join(answer(early))
+    assert "in 2 of 2 cases." in " ".join(answer(whole))
+    assert "unfinished: 7 runs not in" in report_markdown(early)
+    folder = Results.at(tmp_path / "results")
+    with folder.held():
+        folder.describe(about)
+        folder.add(rows[:-7])
+    code, out, _ = command("report", folder.path, "--markdown", tmp_path / "tables.md")
+    assert code == 0
+    assert out.startswith(said)
+    page = (folder.path / "report.html").read_text(encoding="utf-8")
+    assert page.split("</h1>")[1].strip().startswith(f'<div class="answer alarm"><p class="red">{said}')
+
+
+def test_what_is_lacking_goes_by_what_commands_asked_for():
+    """Two commands that each played another algorithm on another case leave nothing undone."""
+    cases = [Case(name, PROBLEM, 0.1, 0.1, 100) for name in ("first", "second")]
+    entries = [Entry("coda", "coda", "default"), Entry("uniform", "uniform", "default")]
+    about = Description()
+    for case, entry in zip(cases, entries, strict=True):
+        part = Suite("by hand", "for tests", (case,), (entry,), seeds=10)
+        about = about.with_suite(part).with_session(Session("bench", "2026", {}, asked=Selection.of(part)))
+    about = Description.from_json(json.loads(json.dumps(about.to_json())))
+    rows = [*spread("coda", "coda", 40, case="first"), *spread("uniform", "uniform", 60, case="second")]
+    assert Findings.of(rows, description=about).lacking == {}
+    assert Findings.of(rows[1:], description=about).lacking == {"first": 1}

@@ -74,11 +74,18 @@ def test_the_command_line_does_not_pass_it_silently(doubtful, command, tmp_path)
     asked = ("certify", tmp_path / "log.parquet", "--policies", "trees:depth=0", "--epsilon", 0.3)
     code, out, _ = command(*asked, "--certificate", tmp_path / "proof.json")
     assert code == 3
-    assert "BUT: signs of" in " ".join(out.split())
+    assert out.startswith("ALARM: signs of")
+    code, out, _ = command(*asked, "--json")
+    assert (code, next(iter(json.loads(out))), json.loads(out)["answer"][0][:16]) == (3, "alarms", "ALARM: signs of ")
+    code, out, _ = command("evaluate", tmp_path / "proof.json", tmp_path / "log.parquet")
+    assert (code, out[:16]) == (3, "ALARM: signs of ")
+    assert "interval is right" not in out
+    code, _, err = command("apply", tmp_path / "proof.json", tmp_path / "log.parquet")
+    assert "ALARM: the certificate is in doubt: signs of" in err
     code, out, _ = command("verify", tmp_path / "proof.json", tmp_path / "log.parquet")
     assert code == 3
-    assert out.startswith("doubtful: except with probability 0.05")
-    assert "\nBUT: signs of" in out
+    assert out.startswith("ALARM: signs of")
+    assert "\ndoubtful: if its assumptions held, except with probability 0.05" in out
     code, out, _ = command("verify", tmp_path / "proof.json", tmp_path / "log.parquet", "--json")
     assert (code, json.loads(out)["good"], len(json.loads(out)["alarms"])) == (3, True, 1)
 

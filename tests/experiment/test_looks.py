@@ -5,16 +5,19 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from datetime import timedelta
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from scipy.stats import binom
 
 import pacbandits as pb
+from pacbandits.certificate import Interval, Worth
 from pacbandits.experiment.leaves import Leaf, leaves_of
-from pacbandits.experiment.looks import Look, mean_reward
+from pacbandits.experiment.looks import Look, _value, mean_reward
 from pacbandits.experiment.outlooks import ToGo, look_forward, people_a_day
 from pacbandits.experiment.rules import Forecast, GuardrailRule, LateRule
+from pacbandits.experiment.status import _alarms
 from pacbandits.policies.trees.tree import AtMost, Branch, Is, IsMissing, TreePolicy
 from tests.experiment.cases import ACTIONS, protocol
 from tests.experiment.live import Played
@@ -210,3 +213,23 @@ def test_a_plain_trial_takes_as_many_as_it_has_taken():
     done = pb.run(problem, algorithm="uniform", epsilon=0.3, delta=0.05, rng=1)
     found = look_forward(done.certificate, done.log, problem.policies, a_day=50, plan=None)
     assert found.plain_trial == done.certificate.samples
+
+
+def test_a_status_begins_with_what_speaks_against_the_claim():
+    """As of the last look; what was found when the claim was made counts where that look tells nothing."""
+    checks = [{"alarm": True, "words": "signs of drift"}, {"alarm": False, "words": "no sign"}]
+    claim = {"alarms": ["signs of a mismatch"]}
+    assert _alarms(claim, {"health": {"checks": checks}, "value": None}) == ["signs of drift"]
+    assert _alarms(claim, {"health": None, "value": {"alarms": ["an interval is empty"]}}) == ["an interval is empty"]
+    assert _alarms(claim, {}) == ["signs of a mismatch"]
+    assert _alarms(None, {}) == []
+
+
+def test_an_interval_that_is_empty_is_not_turned_round():
+    empty = Interval(0.0205, 0.02, 0.0)
+    worth = Worth(empty, (empty, empty), empty, (empty, empty), 0.05, False, 10, None, ())
+    told = _value(SimpleNamespace(standard_action=0, standard="a"), worth)
+    assert told["words"].startswith("the policy earns 0.02 (empty interval) on average and 'a' 0.02 (empty interval)")
+    assert "is right" not in told["words"]
+    assert told["alarms"] == list(worth.alarms)
+    assert told["lift"] == {"low": None, "estimate": 0.02, "high": None}

@@ -18,6 +18,7 @@ from pacbandits.version import __version__
 FORMAT = "pacbandits benchmark 1"
 MAX_SESSIONS = 1_000  # that are told of
 PACKAGES = ("numpy", "scipy", "numba", "pyarrow")
+Key = tuple[str, str, str, int]  # of a task
 ROLES: tuple[Role, ...] = ("default", "tuned")
 
 
@@ -33,6 +34,37 @@ def environment() -> dict[str, str]:
 
 
 @dataclass(frozen=True)
+class Selection:
+    """What a command was asked to play.
+
+    suite: its name.
+    cases, entries: of it, by name and by spec.
+    seeds: how many runs of each.
+    """
+
+    suite: str
+    cases: tuple[str, ...]
+    entries: tuple[str, ...]
+    seeds: int
+
+    @classmethod
+    def of(cls, suite: Suite) -> Selection:
+        """That of a suite, which may be a part of the one by its name."""
+        return cls(
+            suite.name, tuple(one.name for one in suite.cases), tuple(one.spec for one in suite.entries), suite.seeds
+        )
+
+    def within(self, whole: Suite) -> Suite:
+        """The part of a suite that was asked for."""
+        return replace(
+            whole,
+            cases=tuple(one for one in whole.cases if one.name in self.cases),
+            entries=tuple(one for one in whole.entries if one.spec in self.entries),
+            seeds=self.seeds,
+        )
+
+
+@dataclass(frozen=True)
 class Session:
     """A command that played runs into the folder.
 
@@ -42,6 +74,7 @@ class Session:
     runs: how many it played; 0 of one that was killed, whose runs are there all the same.
     seconds: it took.
     peak_memory_bytes: of its largest process; None where the system does not tell.
+    asked: what it was to play; None where that was not written down.
     """
 
     command: str
@@ -50,6 +83,7 @@ class Session:
     runs: int = 0
     seconds: float = 0.0
     peak_memory_bytes: int | None = None
+    asked: Selection | None = None
 
 
 @dataclass(frozen=True)
@@ -79,6 +113,13 @@ class Description:
     def with_session(self, session: Session) -> Description:
         """The same after one more command."""
         return replace(self, sessions=(*self.sessions, session)[-MAX_SESSIONS:])
+
+    def wanted(self) -> frozenset[Key]:
+        """The keys of all runs that the commands were asked to play."""
+        asked = [one.asked for one in self.sessions if one.asked is not None and one.asked.suite in self.suites]
+        known = bool(asked) and len(asked) == len(self.sessions)
+        parts = [one.within(self.suites[one.suite]) for one in asked] if known else self.suites.values()
+        return frozenset(task.key for part in parts for task in part.tasks())
 
     def to_json(self) -> Json:
         """As what JSON knows."""
@@ -144,4 +185,10 @@ def _session(given: Fields) -> Session:
         given.whole_number("runs"),
         given.number("seconds", least=0),
         None if given["peak_memory_bytes"] is None else given.whole_number("peak_memory_bytes"),
+        None if given.given.get("asked") is None else _selection(given.fields("asked", of="selection")),
     )
+
+
+def _selection(given: Fields) -> Selection:
+    given.check_known(("suite", "cases", "entries", "seeds"))
+    return Selection(given.text("suite"), given.texts("cases"), given.texts("entries"), given.whole_number("seeds"))

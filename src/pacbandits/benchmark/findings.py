@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from pacbandits.benchmark.claims import Verdict, verdicts
-from pacbandits.benchmark.descriptions import Description
+from pacbandits.benchmark.descriptions import Description, Key
 from pacbandits.benchmark.facts import Facts
 from pacbandits.benchmark.results import (
     Failure,
@@ -18,6 +19,7 @@ from pacbandits.benchmark.results import (
     read_failures,
     read_misfits,
     read_rows,
+    task_of,
 )
 from pacbandits.benchmark.rows import Row
 from pacbandits.benchmark.standings import Standing, standings
@@ -71,13 +73,32 @@ class Findings:
         """What we claim of a case, if anything."""
         return next((one for one in self.verdicts if one.case == case), None)
 
+    @property
+    def wanted(self) -> frozenset[Key]:
+        """The keys of all runs that were asked for, but for those of algorithms that refused."""
+        refused = {(one.suite, one.case, one.algorithm) for one in self.misfits}
+        return frozenset(key for key in self.description.wanted() if key[:3] not in refused)
+
+    @property
+    def lacking(self) -> Mapping[str, int]:
+        """How many runs are not in, by case; empty where all are."""
+        return Counter(case for _, case, _, _ in self.wanted - {task_of(row).key for row in self.rows})
+
     def to_json(self) -> dict[str, Any]:
         """As what JSON knows."""
+        lacking = self.lacking
+        wanted = len(self.wanted)
+        unfinished = {
+            "runs": wanted - sum(lacking.values()),
+            "wanted": wanted,
+            "lacking": dict(sorted(lacking.items())),
+        }
         return {
+            "unfinished": unfinished if lacking else None,
             "version": self.description.version,
             "runs": len(self.rows),
-            "cases": [one.to_json() for one in self.standings],
-            "claims": [one.to_json() for one in self.verdicts],
+            "cases": [one.to_json() | {"finished": one.case not in lacking} for one in self.standings],
+            "claims": [one.to_json() | {"finished": one.case not in lacking} for one in self.verdicts],
             "facts": [one.to_json() for one in self.facts.values()],
             "refused": [{"case": one.case, "algorithm": one.algorithm, "words": one.words} for one in self.misfits],
             "failed": [{"case": one.case, "algorithm": one.algorithm, "seed": one.seed} for one in self.failures],

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from pacbandits.benchmark.cases import Task
-from pacbandits.benchmark.descriptions import Description, Session, environment
+from pacbandits.benchmark.descriptions import Description, Key, Selection, Session, environment
 from pacbandits.benchmark.facts import Facts
 from pacbandits.benchmark.jobs import Done, Job, do, failure_of
 from pacbandits.benchmark.pace import Kind, Pace
@@ -39,8 +39,6 @@ RUNS_PER_PROCESS = 200
 ROWS_PER_PART = 50
 SECONDS_PER_PART = 5.0
 MAX_DEATHS = 5  # of processes one after the other, before a suite is given up
-
-Key = tuple[str, str, str, int]
 
 
 @dataclass(frozen=True)
@@ -152,7 +150,8 @@ class _Playing:
         description = read_description(results.path) if known else Description()
         rows, wanted = results.asked(), {task.key: task for task in suite.tasks()}
         _check_same(results, description, rows, wanted)
-        session = Session(command, datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"), environment())
+        began = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
+        session = Session(command, began, environment(), asked=Selection.of(suite))
         # Also now, for a command that is killed.
         results.describe(description.with_suite(suite).with_session(session))
         pace = Pace()

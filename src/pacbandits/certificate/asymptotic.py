@@ -77,7 +77,7 @@ ASYMPTOTIC_ASSUMPTIONS = (
 INEXACT_SUPREMA = "the argmax oracle, which is not exact, found the suprema"
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class AsymptoticCertificate(Claim):
     """What a normal approximation says of a policy; not a proof, and not to be mistaken for one. A `Claim`, and
 

@@ -69,7 +69,7 @@ LED_SCORE = "capped doubly robust difference, log(1 - bet score) + bet epsilon"
 INEXACT = "the argmax oracle, which is not exact, found the least refuted policy"
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class Certificate(Claim):
     """What betting has proven of a policy: a `Claim`, certified when every policy is refuted at ε, and
 

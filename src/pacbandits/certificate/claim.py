@@ -40,7 +40,7 @@ FIXED = "the policy class was fixed before the log was seen"
 DOUBT = "the log speaks against an assumption of this claim"
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class Claim(ABC):
     """That except with probability δ a policy is within ε of the best, and all that this rests on.
 
@@ -151,8 +151,13 @@ class Claim(ABC):
 
     def promise(self) -> str:
         """The claim and its assumptions in a sentence, after what speaks against them."""
-        alarms = "".join(f"{DOUBT} ({alarm}): " for alarm in self.alarms)
-        return f"{alarms}{self.describe()}; assumes that {self.assuming()}"
+        return f"{self._doubts()}{self.describe()}; assumes that {self.assuming()}"
+
+    def _doubts(self) -> str:
+        return "".join(f"{DOUBT} ({alarm}): " for alarm in self.alarms)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {one_line(self._doubts() + self.describe())}>"
 
     def assuming(self, between: str = "; that ") -> str:
         """The assumptions for people, each on one line whatever a remark may hold."""

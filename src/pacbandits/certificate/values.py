@@ -39,14 +39,15 @@ from pacbandits.arrays import BoolArray, FloatArray, IntArray
 from pacbandits.certificate.bets import CAP_SHARE, Bets
 from pacbandits.certificate.bounding import add_log_wealth, slack_of
 from pacbandits.certificate.certificate import ORDERED, ROUNDS, SHUFFLED, UNITS_SHUFFLED, Certificate, basic_assumptions
-from pacbandits.certificate.conventions import EXPERT_STAKES, arrange, has_rounds, rearrange
+from pacbandits.certificate.conventions import EXPERT_STAKES, arrange, has_rounds, planned_ends, rearrange
 from pacbandits.certificate.leaders import NOBODY
 from pacbandits.certificate.moving import move_weight
 from pacbandits.certificate.summed.front import as_engine_reads, is_large
 from pacbandits.certificate.summed.laying import survey
 from pacbandits.certificate.summed.verify import survey_again
 from pacbandits.certificate.summed.worth import evaluate_surveyed, measure_surveyed
-from pacbandits.certificate.worth import Confidence, Kind, Worth, compose_worth
+from pacbandits.certificate.watching import look
+from pacbandits.certificate.worth import Confidence, Kind, Worth, compose_worth, rows_words
 from pacbandits.checks import flag, instance
 from pacbandits.compiled import over_cores
 from pacbandits.confidence import check_delta
@@ -56,8 +57,10 @@ from pacbandits.errors import InputError
 from pacbandits.records import Chosen, Log, Lottery, check_log
 from pacbandits.records.lottery import check_chosen
 from pacbandits.rewards import RewardModel, check_model, first_model, model_from_json, predict_by_round
+from pacbandits.rewards.halves import scrambled
 
 ROWS_AT_A_TIME = 2**14  # by one core
+MAX_RANKED_ROWS = 2**24  # whose places in a shuffle are found in memory
 
 
 def evaluate(
@@ -91,14 +94,17 @@ def evaluate(
     rounds = int(np.unique(blocks.rounds).size)
     weights = _probabilities(policy, blocks)
     bets = Bets(EXPERT_STAKES, (1.0,) * rounds)
-    rows = _Rows(blocks, predict_by_round(blocks, used), weights, bets, _bet_on(blocks, bets))
+    weighing = _Rows(blocks, predict_by_round(blocks, used), weights, bets, _bet_on(blocks, bets))
     basis = basic_assumptions(units=log.units is not None, shuffled=mixed, in_order=has_rounds(log) or in_order)
     mixing = SHUFFLED if log.units is None else UNITS_SHUFFLED
     order = (mixing,) if mixed else (ROUNDS,) if has_rounds(log) else (ORDERED,) if in_order else ()
     low, high = log.reward_range
     assumed = (*basis, f"rewards lie in [{low:g}, {high:g}]", *order, *blocks.assumed)
-    claim = Confidence(check_delta(delta), shuffled=mixed, assumptions=assumed)
-    return compose_worth(rows, blocks, claim, n_actions=log.n_actions, experts=len(bets))
+    rows = int(blocks.repeats.sum())
+    claim = Confidence(
+        check_delta(delta), shuffled=mixed, assumptions=assumed, checks=look(log), measured_by=f"all {rows:,} rows"
+    )
+    return compose_worth(weighing, blocks, claim, n_actions=log.n_actions, experts=len(bets))
 
 
 def measure_worth(
@@ -139,8 +145,42 @@ def measure_worth(
         part, slack = c.leaders.part(counts), slack_of(c.policy, c.leaders.policies, ends / ends.sum())
     found = _Rows(cut, predict_by_round(blocks, used), weights, c.bets, counted)
     wrong = c.delta if delta is None else check_delta(delta)
-    claim = Confidence(wrong, log_size, slack, part, shuffled=c.shuffled, assumptions=c.assumptions)
+    claim = Confidence(
+        wrong,
+        log_size,
+        slack,
+        part,
+        shuffled=c.shuffled,
+        assumptions=c.assumptions,
+        checks=c.checks,
+        measured_by=rows_words(cut.repeats[counted].sum(), cut.repeats.sum(), led=c.leaders is not None),
+    )
     return compose_worth(found, cut, claim, n_actions=cut.n_actions, experts=len(c.bets))
+
+
+def rows_held_out(certificate: Certificate, log: Log) -> Log | None:
+    """The rows that had no part in choosing the policy of a certificate: those after its leader has settled.
+
+    log: as it was read; or of files one row of so many, from the first on. None where there are no such rows, or the
+    files have too many to tell which they are.
+    """
+    c, leaders = certificate, certificate.leaders
+    if leaders is None or leaders.settled is None or c.policy is not leaders.last:
+        return None
+    if c.summed:
+        numbers = np.arange(0, c.rows, -(-c.rows // len(log)), dtype=np.uint64)
+        if len(numbers) != len(log) or c.rows > MAX_RANKED_ROWS:
+            return None
+        place = int(planned_ends(c.rows)[leaders.settled - 1])
+        if place >= c.rows:
+            return None
+        first = np.partition(scrambled(np.arange(c.rows, dtype=np.uint64)), place)[place]
+        return log.only(scrambled(numbers) >= first)
+    blocks = rearrange(c.of(log), ordered=c.ordered, shuffle=c.shuffled)
+    cut = blocks if c.learning is None else c.learning.set_apart(blocks)
+    _, rounds = np.unique(cut.rounds, return_inverse=True)
+    kept = rounds >= leaders.settled
+    return cut.only(kept) if kept.any() else None
 
 
 class _Rows(NamedTuple):

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
@@ -12,7 +13,13 @@ import numpy as np
 
 from pacbandits.arrays import BoolArray, FloatArray
 from pacbandits.certificate.told import ToldOfLog
+from pacbandits.certificate.watching import Check, alarm_words
 from pacbandits.confidence import union_threshold
+
+CONTRADICTION = (
+    "an interval is empty, as its lower end lies above its upper end: the assumptions contradict the data, so at least "
+    "one of them is wrong (often the propensities or the split)"
+)
 
 
 @dataclass(frozen=True)
@@ -28,8 +35,19 @@ class Interval:
     estimate: float
     high: float
 
-    def to_json(self) -> dict[str, float]:
-        return {"low": self.low, "estimate": self.estimate, "high": self.high}
+    @property
+    def empty(self) -> bool:
+        """Whether no number lies between the ends: then the data contradict an assumption."""
+        return self.low > self.high
+
+    def __repr__(self) -> str:
+        ends = "empty" if self.empty else f"low={self.low!r}, high={self.high!r}"
+        return f"Interval({ends}, estimate={self.estimate!r})"
+
+    def to_json(self) -> dict[str, float | None]:
+        """Serialise to JSON-compatible values; an empty interval has no ends."""
+        low, high = (None, None) if self.empty else (self.low, self.high)
+        return {"low": low, "estimate": self.estimate, "high": high}
 
 
 @dataclass(frozen=True)
@@ -45,6 +63,8 @@ class Worth:
     samples: interactions that were counted.
     units: how many people they are of; None where each is of another.
     assumptions: all that the intervals rest on, in words.
+    checks: what was found where the log was looked at for signs against the assumptions.
+    measured_by: which rows the estimates are of, in words.
     """
 
     value: Interval
@@ -56,10 +76,19 @@ class Worth:
     samples: int
     units: int | None
     assumptions: tuple[str, ...]
+    checks: tuple[Check, ...] = ()
+    measured_by: str = ""
+
+    @property
+    def alarms(self) -> tuple[str, ...]:
+        """Where the log speaks against what the intervals rest on, in words."""
+        found = (self.value, self.over_best, *self.over_each, *self.singles)
+        return alarm_words(self.checks) or ((CONTRADICTION,) if any(one.empty for one in found) else ())
 
     def to_json(self) -> dict[str, Any]:
         """As what JSON knows."""
         return {
+            "alarms": list(self.alarms),
             "value": self.value.to_json(),
             "over_best_single_action": self.over_best.to_json(),
             "over_each_action": [one.to_json() for one in self.over_each],
@@ -68,6 +97,7 @@ class Worth:
             "shuffled": self.shuffled,
             "samples": self.samples,
             "units": self.units,
+            "measured_by": self.measured_by,
         }
 
 
@@ -121,6 +151,8 @@ class Confidence:
     part: of δ, that there is for the policy.
     shuffled: whether rows were.
     assumptions: all that the intervals rest on, in words.
+    checks: of the log, for signs against the assumptions.
+    measured_by: which rows the estimates are of, in words.
     """
 
     delta: float
@@ -129,6 +161,19 @@ class Confidence:
     part: float = 1.0
     shuffled: bool = False
     assumptions: tuple[str, ...] = ()
+    checks: tuple[Check, ...] = ()
+    measured_by: str = ""
+
+
+def rows_words(counted: float, rows: float, *, led: bool) -> str:
+    """Which rows measured a policy that this log has chosen.
+
+    counted: how many bet, of so many rows. led: whether each was scored with a rule chosen before it.
+    """
+    many = f"{round(counted):,} of {round(rows):,} rows"
+    if led:
+        return f"{many}, each scored with a rule that was chosen before it"
+    return f"{many}, which also chose the policy: the intervals allow for that, the estimates may flatter it"
 
 
 def compose_worth(weighing: Weighing, log: ToldOfLog, sure: Confidence, *, n_actions: int, experts: int) -> Worth:
@@ -149,14 +194,23 @@ def compose_worth(weighing: Weighing, log: ToldOfLog, sure: Confidence, *, n_act
     value = interval(Kind())
     singles = [interval(Kind(of_policy=False, alone=action)) for action in range(n_actions)]
     best = tuple(min(one[k] for one in leads) for k in range(3))
+
+    def within(ends: Sequence[float], least: float, start: float) -> Interval:
+        """The part that lies in the range; what ends below or begins above it is empty, and stays so."""
+        bottom, middle, top = ends
+        cut = max(bottom, least), min(max(middle, least), 1.0), min(top, 1.0)
+        return Interval(*(start + unit * x for x in cut))
+
     return Worth(
-        value=Interval(*(low + unit * min(max(x, 0.0), 1.0) for x in value)),
-        over_each=tuple(Interval(*(unit * min(max(x, -1.0), 1.0) for x in one)) for one in leads),
-        over_best=Interval(*(unit * min(max(x, -1.0), 1.0) for x in best)),
-        singles=tuple(Interval(*(low + unit * min(max(x, 0.0), 1.0) for x in one)) for one in singles),
+        value=within(value, 0.0, low),
+        over_each=tuple(within(one, -1.0, 0.0) for one in leads),
+        over_best=within(best, -1.0, 0.0),
+        singles=tuple(within(one, 0.0, low) for one in singles),
         delta=sure.delta,
         shuffled=sure.shuffled,
         samples=log.samples,
         units=None if log.units is None else log.n_units,
         assumptions=sure.assumptions,
+        checks=sure.checks,
+        measured_by=sure.measured_by,
     )

@@ -81,6 +81,8 @@ def apply_policy(
     pacbandits apply proof.json --sql policy.sql --python policy.py --rules policy.json
     pacbandits apply proof.json --sql - --draw draw_of_today[/]
     """
+    from pacbandits.report.worth import ALARM
+
     exports = {name: path for name, path in (("sql", sql), ("python", python), ("rules", rules)) if path is not None}
     _check_asked(customers, out=out, exports=exports, seed=seed)
     if not column or not column.isprintable():
@@ -92,6 +94,8 @@ def apply_policy(
             f"proves {proof.certificate.certified_epsilon:.3g} and not the {proof.certificate.epsilon:.3g} asked for"
         )
         say(f"note: the certificate {words}", err=True)
+    for alarm in proof.certificate.alarms:
+        say(f"{ALARM}the certificate is in doubt: {one_line(alarm)}", err=True)
     if customers is not None:
         _act(proof, customers, out=out, column=column, seed=seed, as_json=as_json)
     for path, text in written.items():
@@ -177,8 +181,9 @@ def _act(proof: Proof, customers: Path, *, out: Path | None, column: str, seed: 
             write_customers(out, table, added if propensities is None else added | {beside: propensities})
     counted = _counts(names, actions)
     if as_json:
+        alarms = {"alarms": list(proof.certificate.alarms)} if proof.certificate.alarms else {}
         each = [{"action": name, "rows": count} for name, count in counted]
-        print_json({"rows": len(table), "actions": each, "out": None if out is None else str(out)})
+        print_json({"rows": len(table), "actions": each, "out": None if out is None else str(out)} | alarms)
     elif out is None:
         show(applied_table(counted))
     else:

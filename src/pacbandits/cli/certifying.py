@@ -162,8 +162,9 @@ def certify_log(
     is printed. With [cyan]--epsilon[/] a distance is asked for; where it is not
     reached, about how many more rows it would take is told.
 
-    Code 3 when it is not reached, or when the table speaks against what
-    the proof rests on: counts that do not fit the split, or drift.
+    Code 3 when it is not reached, or when an alarm is raised: the table
+    speaks against an assumption (counts that do not fit the split, drift,
+    or an empty interval). An alarm is printed first; resolve it first.
 
     [dim]Examples:
     pacbandits certify test.csv --action variant --reward revenue --reward-range 0 500 --split uniform
@@ -250,13 +251,14 @@ def certify_log(
     if certificate is not None:
         result.save(certificate)
     if as_json:
-        print_json(made.to_json() | summary.to_json())
+        print_json(result.to_json() | summary.to_json())
     else:
-        say("\n".join(summary.answer()) + "\n")
+        if not summary.alarms:  # under an alarm the table begins with it
+            say("\n".join(summary.answer()) + "\n")
         show(certificate_table(made, summary))
         if summary.happened:
             show(happened_table(summary.happened))
-    if not made.certified or made.alarms:
+    if not made.certified or summary.alarms:
         raise typer.Exit(PARTIAL)
 
 

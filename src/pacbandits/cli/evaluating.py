@@ -22,7 +22,7 @@ from pacbandits.cli.reading import (
     open_proof,
     reading_options,
 )
-from pacbandits.cli.shared import app, print_json, show, status
+from pacbandits.cli.shared import PARTIAL, app, print_json, show, status
 from pacbandits.errors import InputError, close_to, plain
 
 if TYPE_CHECKING:
@@ -74,6 +74,9 @@ def evaluate_policy(
     Of the table that a certificate was made from, the intervals allow for
     the rule's having been chosen by it. Any other rule must not have been
     chosen by looking at this table.
+
+    Code 3 when the table speaks against an assumption (counts that do not
+    fit the split, drift, or an empty interval): the alarm is printed first.
 
     [dim]Examples:
     pacbandits evaluate proof.json test.csv --control email_a
@@ -133,6 +136,8 @@ def evaluate_policy(
         print_json(worth.to_json() | told)
     else:
         show(worth_table(worth, names, words, own=own, control=compared, log=read, outcome=outcome))
+    if worth.alarms:
+        raise typer.Exit(PARTIAL)
 
 
 def evaluate_files(

@@ -77,9 +77,13 @@ def _write(found: Findings, page: Path | None, markdown: Path | None) -> None:
 
 
 def _show(found: Findings) -> None:
-    """The main table, and what it says in sentences."""
+    """The main table, and what it says in sentences; first of all whether runs are lacking."""
+    from rich.text import Text
+
     from pacbandits.report.benchmark import main_table
-    from pacbandits.report.benchmark.page import answer, size_words
+    from pacbandits.report.benchmark.page import answer, size_words, unfinished_words
     from pacbandits.report.benchmark.terminal import terminal_table
 
+    if early := unfinished_words(found):
+        show(Text(f"{early}\n", style="bold red"))
     show(terminal_table(main_table(found, brief=True), head=size_words(found), words=answer(found)))

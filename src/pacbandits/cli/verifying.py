@@ -21,7 +21,7 @@ from pacbandits.cli.reading import (
     read_contexts,
     reading_options,
 )
-from pacbandits.cli.shared import PARTIAL, app, print_json, say, status
+from pacbandits.cli.shared import PARTIAL, app, print_json, say, show, status
 from pacbandits.errors import InputError, one_line, plain
 from pacbandits.flags import flag_of
 
@@ -95,6 +95,7 @@ def verify_certificate(
     from pacbandits.progress import heard_by
     from pacbandits.proofs import check_expected, check_is_proof
     from pacbandits.proofs import verify as recheck
+    from pacbandits.report.worth import alarm_lines
 
     reading = reading_options(
         n_actions=actions, least_propensity=least_propensity, reward_range=reward_range, clip=clip, position=position
@@ -127,11 +128,12 @@ def verify_certificate(
         if record is not None:
             derived |= {"head": record.head, "records": record.records, "noted": record.noted}
         shown = {"class_digest": made.class_digest, "class_details": list(details), "reading": dict(proof.reading)}
-        print_json(found | {"value": verdict.value} | words | derived | shown)
+        print_json({"alarms": derived["alarms"]} | found | {"value": verdict.value} | words | derived | shown)
     elif verdict.good:
         opening = "doubtful" if verdict.alarms else "good" if made.certified else "genuine"
-        say(f"{opening}: {made.describe()}")
-        say("".join(f"\nBUT: {one_line(alarm)}\n" for alarm in verdict.alarms))
+        if verdict.alarms:
+            show(alarm_lines(verdict.alarms))
+        say(f"{opening}: {'if its assumptions held, ' if verdict.alarms else ''}{made.describe()}\n")
         if proof.reading:
             say(f"the log: {as_read(proof.reading)}")
         say(f"the class: {about}")

@@ -146,11 +146,14 @@ def _value(protocol: ExperimentProtocol, worth: Worth) -> Json:
     """What the policy earns, what the standard action does, and the lead, with intervals that hold at all looks."""
     number, name = protocol.standard_action, plain(protocol.standard)
     own, other, lift = worth.value, worth.singles[number], worth.over_each[number]
+    sure = f"Each interval is right at all times together, except with probability {worth.delta:g}"
+    doubt = "No interval can be relied on, as the data speak against an assumption (see the alarm)"
     words = (
-        f"the policy earns {_spelt(own)} on average and '{name}' {_spelt(other)}: {_spelt(lift, sign='+')} more. Each "
-        f"interval is right at all times together, except with probability {worth.delta:g}"
+        f"the policy earns {_spelt(own)} on average and '{name}' {_spelt(other)}: {_spelt(lift, sign='+')} more. "
+        f"{doubt if worth.alarms else sure}"
     )
     return {
+        "alarms": list(worth.alarms),
         "policy": own.to_json(),
         "standard": other.to_json(),
         "lift": lift.to_json(),
@@ -160,6 +163,8 @@ def _value(protocol: ExperimentProtocol, worth: Worth) -> Json:
 
 
 def _spelt(interval: Interval, *, sign: str = "") -> str:
+    if interval.empty:
+        return f"{interval.estimate:{sign}.3g} (empty interval)"
     return f"{interval.estimate:{sign}.3g} ({interval.low:{sign}.3g} to {interval.high:{sign}.3g})"
 
 
@@ -251,6 +256,6 @@ def mean_reward(log: Log, *, delta: float) -> Json:
         "rows": n,
         "rewards_in": len(known),
         "mean": float(low + (high - low) * known.mean()) if len(known) else None,
-        "low": worth.low,
-        "high": worth.high,
+        "low": None if worth.empty else worth.low,
+        "high": None if worth.empty else worth.high,
     }

@@ -6,7 +6,7 @@ import json
 import math
 from dataclasses import dataclass
 from threading import Lock
-from typing import Any
+from typing import Any, cast
 
 from pacbandits.experiment import tables
 from pacbandits.experiment.book import REWARD
@@ -88,6 +88,7 @@ def read_status(database: Database, fixed: Fixed, rounds: Rounds, missed: Missed
     p, hours = fixed.protocol, fixed.protocol.round_hours
     in_, assigned = int(standing.rewards), int(standing.rows)
     figures: Json = {
+        "alarms": _alarms(claim, found),
         "name": fixed.name,
         "state": standing.state,
         "reason": standing.reason or None,
@@ -128,6 +129,13 @@ def read_status(database: Database, fixed: Fixed, rounds: Rounds, missed: Missed
         figures["health"]["late_share"] = int(standing.too_late) / assigned
     proven = None if best is None or not math.isfinite(best.best) else float(best.best)
     return Status(fixed.name, standing.state, bool(claim and claim["certified"]), proven, assigned, figures)
+
+
+def _alarms(claim: Json | None, found: Json) -> list[str]:
+    """Where the data speak against an assumption of the claim, in words: as of the last look, or when it was made."""
+    health, value = (cast(Json, found.get(name) or {}) for name in ("health", "value"))
+    now: list[str] = [one["words"] for one in health.get("checks", ()) if one["alarm"]]
+    return now or value.get("alarms") or ([] if claim is None else claim["alarms"])
 
 
 def read_result(database: Database, fixed: Fixed) -> ExperimentResult:

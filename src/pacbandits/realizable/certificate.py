@@ -56,7 +56,7 @@ def skipped_rounds(form: Form) -> int:
     return 1 if form == "ellipsoid" else 0
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class RealizableCertificate(Claim):
     """What least squares has proven of a policy if rewards are linear: a `Claim`, and
 

@@ -14,7 +14,7 @@ def asymptotic_table(certificate: AsymptoticCertificate) -> RenderableType:
     c = certificate
     seed = "" if c.seed is None else f", seed {c.seed}"
     figures = {
-        "certified, approximately": "yes" if c.certified else "no",
+        "certified, approximately": "in doubt (alarm)" if c.alarms else "yes" if c.certified else "no",
         "smallest ε, approximately": show_number(c.certified_epsilon) if c.certified_epsilon < c.unit else "—",
         "interactions": f"{c.samples:,}",
         "bootstrap": f"{c.draws:,} draws{seed}, slope {c.slope:g}",

@@ -200,6 +200,8 @@ def _yardstick_marks(comparison: Comparison) -> list[tuple[float, str]]:
 
 def _headline(comparison: Comparison) -> str:
     one, rival = comparison.run, comparison.against
+    if any(run.certificate is not None and run.certificate.alarms for run in comparison.runs):
+        return "ALARM: the data of a run speak against an assumption"
     if rival is None or comparison.times_fewer is None:
         return "Certified ε as samples come in"
     words = times_words(comparison)

@@ -11,6 +11,7 @@ from pacbandits.policies.trees.tree import Branch, Node
 from pacbandits.records.naming import call
 
 _COLOURS = ("#0b6e8f", "#c4561e", "#4d7c2a", "#7a4f9e", "#a8881a", "#93304e", "#3f5d7a", "#5f5f5f")
+_EMPTY_COLOUR = "#b3261e"
 _LEAF_WIDTH, _LEVEL_HEIGHT, _BOX_HEIGHT = 168, 100, 50
 _CHARACTER_WIDTH = 6.6  # of text of 12 pixels, about
 _MAX_CHARACTERS = 23  # of a line in a box
@@ -57,7 +58,7 @@ def draw_tree(root: Node, names: Sequence[str], *, shares: Sequence[float]) -> s
 
 def draw_intervals(rows: Sequence[tuple[str, Interval, str]], *, zero: bool) -> str:
     """Intervals beside one another, each with a label and its words; zero: whether to mark where nothing is gained."""
-    ends = [end for _, one, _ in rows for end in (one.low, one.high)] + ([0.0] if zero else [])
+    ends = [end for _, one, _ in rows for end in _drawn(one)] + ([0.0] if zero else [])
     low, high = min(ends), max(ends)
     span = (high - low) or 1.0
     start, room, line = 210, 280, 30
@@ -71,10 +72,19 @@ def draw_intervals(rows: Sequence[tuple[str, Interval, str]], *, zero: bool) -> 
     for i, (label, one, words) in enumerate(rows):
         y = 18 + i * line
         parts.append(_text(start - 14, y + 4, label, anchor="end"))
-        parts.append(f'<path d="M{at(one.low):.1f} {y}H{at(one.high):.1f}" stroke="#0b6e8f" stroke-width="3"/>')
-        parts.append(f'<circle cx="{at(one.estimate):.1f}" cy="{y}" r="5" fill="#0b6e8f"/>')
+        colour = _EMPTY_COLOUR if one.empty else _COLOURS[0]
+        if not one.empty:
+            parts.append(f'<path d="M{at(one.low):.1f} {y}H{at(one.high):.1f}" stroke="{colour}" stroke-width="3"/>')
+        parts.append(f'<circle cx="{at(one.estimate):.1f}" cy="{y}" r="5" fill="{colour}"/>')
         parts.append(_text(start + room + 16, y + 4, words, anchor="start"))
-    return _svg(start + room + 270, len(rows) * line + 8, parts, title="Estimates, and between what the truth lies")
+    longest = max(len(words) for _, _, words in rows)
+    width = start + room + max(270, 26 + round(_CHARACTER_WIDTH * longest))
+    return _svg(width, len(rows) * line + 8, parts, title="Estimates and their intervals")
+
+
+def _drawn(one: Interval) -> tuple[float, ...]:
+    """What is drawn of an interval: of an empty one its estimate alone."""
+    return (one.estimate,) if one.empty else (one.low, one.estimate, one.high)
 
 
 def _count(node: Node) -> int:

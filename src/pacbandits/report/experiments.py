@@ -12,6 +12,7 @@ from rich.text import Text
 from pacbandits.errors import one_line, visible_lines
 from pacbandits.experiment.rules import spell_duration
 from pacbandits.report.numbers import show_number
+from pacbandits.report.worth import alarm_lines
 
 Json = dict[str, Any]
 EVENTS_SHOWN = 6  # the last ones
@@ -22,8 +23,11 @@ def status_table(figures: Json) -> RenderableType:
     """What `Status.to_json` tells, in tables and sentences."""
     facts = _pairs(_facts(figures))
     parts: list[RenderableType] = [Text(_head(figures), style="bold cyan"), facts]
+    if figures["alarms"]:
+        parts.insert(0, alarm_lines(figures["alarms"]))
     if figures["claim"] is not None:
-        parts += [Text("\nthe policy of which that is proven", style="bold"), Text(visible_lines(_words(figures)))]
+        title = "\nthe policy in question" if figures["alarms"] else "\nthe policy of which that is proven"
+        parts += [Text(title, style="bold"), Text(visible_lines(_words(figures)))]
     if figures["arms"]:
         parts += [Text(), _arms(figures["arms"])]
     if figures["leaves"]:
@@ -50,7 +54,7 @@ def experiments_table(rows: Sequence[Json]) -> RenderableType:
             f"{one['assigned']:,}",
             f"{one['rewards']['in']:,}",
             f"{one['epsilon']:g}",
-            show_number(proven, digits=3),
+            "alarm" if one["alarms"] else show_number(proven, digits=3),
         )
     return table
 
@@ -69,7 +73,8 @@ def _facts(f: Json) -> Iterable[tuple[str, str]]:
     """What there is to say, a line each."""
     claim, now, rewards, to_go = f["claim"], f["round"], f["rewards"], f["to_go"]
     yield "asked", f"a policy of {one_line(f['policies'])} within {f['epsilon']:g} of the best, δ = {f['delta']:g}"
-    yield "proven", "nothing yet" if claim is None else one_line(claim["describe"])
+    said = "nothing yet" if claim is None else one_line(claim["describe"])
+    yield ("in doubt", f"if the assumptions held: {said}") if f["alarms"] else ("proven", said)
     planned = "" if now["planned"] is None else f" of {now['planned']:,}"
     doing = ", the next is being designed" if now["designing"] else ""
     yield "round", f"{now['number']} ({now['kind']}), {now['assigned']:,}{planned} people{doing}"
@@ -79,7 +84,7 @@ def _facts(f: Json) -> Iterable[tuple[str, str]]:
     yield "rewards", f"{rewards['in']:,} in{more}; {_late(f['late'])}"
     if to_go is not None:
         yield from _to_go(to_go)
-    if f["value"] is not None:
+    if f["value"] is not None and not (f["alarms"] and "alarms" not in f["value"]):  # written before alarms were told
         yield "value", one_line(f["value"]["words"])
     if f.get("withdrawn"):
         yield "withdrawn", ", ".join(map(one_line, f["withdrawn"]))
@@ -148,10 +153,14 @@ def _health(health: Json) -> Iterable[str]:
 
 def _holdout(held: Json, standard: str) -> str:
     parts = [
-        f"{words} {show_number(one['mean'], digits=3)} ({one['low']:.3g} to {one['high']:.3g}, {one['rows']:,} people)"
+        f"{words} {show_number(one['mean'], digits=3)} ({_ends(one)}, {one['rows']:,} people)"
         for words, one in ((f"held out, always {one_line(standard)}:", held["holdout"]), ("drawn:", held["experiment"]))
     ]
     return f"mean rewards, {'; '.join(parts)}"
+
+
+def _ends(one: Json) -> str:
+    return "empty interval" if one["low"] is None else f"{one['low']:.3g} to {one['high']:.3g}"
 
 
 def _events(events: Sequence[Mapping[str, Any]]) -> Iterable[str]:

@@ -13,6 +13,7 @@ from pacbandits.records import Lottery, likeliest
 from pacbandits.report.drawing import draw_intervals, draw_tree
 from pacbandits.report.runs import WORTHWHILE_SHARE
 from pacbandits.report.summary import Summary, interval_words
+from pacbandits.report.worth import ALARM, IN_DOUBT
 from pacbandits.version import __version__
 
 ENDINGS = (".html", ".htm", ".md")
@@ -22,6 +23,7 @@ _STYLE = """
 body{font:15px/1.5 system-ui,sans-serif;color:#222;max-width:50em;margin:2em auto;padding:0 1em}
 h1{font-size:1.5em;margin:0 0 .2em}h2{font-size:1.1em;margin:1.6em 0 .4em;border-bottom:1px solid #ddd}
 .answer{font-size:1.08em;background:#f4f8fa;border-left:4px solid #0b6e8f;padding:.6em 1em}.answer p{margin:.3em 0}
+.answer.alarm{background:#fdf1f0;border-left-color:#b3261e}
 .dim{color:#666;font-size:.9em}svg{max-width:100%;height:auto}table{border-collapse:collapse;font-size:.92em}
 td,th{padding:.2em .7em .2em 0;text-align:left;vertical-align:top}td.n,th.n{text-align:right}
 .chosen{font-weight:600;background:#eef6ee}.green{color:#2c7a2c}.yellow{color:#a8740a}.red{color:#b3261e;font-weight:600}
@@ -56,8 +58,8 @@ def report_html(summary: Summary) -> str:
     parts = [
         f"<h1>Which {escape(_question(s))}?</h1>",
         f'<p class="dim">{escape(s.source)}: {escape(_size(s))}</p>',
-        f'<div class="answer">{"".join(f"<p>{escape(words)}</p>" for words in s.answer())}</div>',
-        "<h2>The rule</h2>",
+        _answer_html(s),
+        f"<h2>{escape(_rule_title(s))}</h2>",
         _rule_html(s),
     ]
     if s.worth is not None:
@@ -75,7 +77,7 @@ def report_html(summary: Summary) -> str:
         "<h2>How sure is that, and under which assumptions?</h2>",
         f"<p>{escape(_confidence(s))}</p>",
         f"<ul>{''.join(f'<li>{escape(one_line(words))}</li>' for words in c.assumptions)}</ul>",
-        "<h2>What would more data prove?</h2>",
+        f"<h2>{_more_title(s)}</h2>",
         f"<p>{escape(_more(s))}</p>",
         *_happened_html(s),
         "<h2>How to recheck it</h2>",
@@ -84,7 +86,17 @@ def report_html(summary: Summary) -> str:
         f'<table class="dim">{"".join(_row(name, value) for name, value in _appendix(s))}</table>',
         f"<pre>{escape(c.words)}</pre>",
     ]
-    return page_html(f"Which {_question(s)}?", parts)
+    return page_html(f"{ALARM if s.alarms else ''}Which {_question(s)}?", parts)
+
+
+def _answer_html(s: Summary) -> str:
+    """The answer in a box; alarms in red before all else."""
+    first = len(s.alarms)
+    lines = (
+        f'<p class="red">{escape(words)}</p>' if i < first else f"<p>{escape(words)}</p>"
+        for i, words in enumerate(s.answer())
+    )
+    return f'<div class="answer{" alarm" if first else ""}">{"".join(lines)}</div>'
 
 
 def page_html(title: str, parts: Sequence[str]) -> str:
@@ -95,6 +107,7 @@ def page_html(title: str, parts: Sequence[str]) -> str:
     return f'<!doctype html><html lang="en"><head>{head}{view}</head>\n<body>\n{body}\n</body></html>\n'
 
 
+AS_TRIED = "All rows as they stand in the log: nothing is weighted or modelled."
 RECHECK = (
     "The certificate is a file of its own. Whoever has it and the log can compute every figure again, with code that "
     "shares nothing with that which made it:"
@@ -104,19 +117,21 @@ RECHECK = (
 def report_markdown(summary: Summary) -> str:
     """The report as Markdown."""
     s, c = summary, summary.certificate
-    lines = [f"# Which {_question(s)}?", f"{s.source}: {_size(s)}", "", *s.answer()]
-    lines += ["", "## The rule", "```", c.words, "```"]
+    lines = [f"# Which {_question(s)}?", f"{s.source}: {_size(s)}", ""]
+    lines += [f"**{words}**\n" if i < len(s.alarms) else words for i, words in enumerate(s.answer())]
+    lines += ["", f"## {_rule_title(s)}", "```", c.words, "```"]
     if s.worth is not None:
-        lines += ["", "## How good is it?", *markdown_table(("", "estimate, and between what it lies"), _value_rows(s))]
+        head = ("", "estimate (interval in doubt)" if s.alarms else "estimate, and between what it lies")
+        lines += ["", "## How good is it?", *markdown_table(head, _value_rows(s)), "", _measured(s)]
     arms = markdown_table(("action", "rows", "share", f"mean {s.outcome}"), _arm_rows(s))
-    lines += ["", "## Each action as it was tried", *arms]
+    lines += ["", "## Each action as it was tried", *arms, "", AS_TRIED]
     if s.leaves:
         head = ("group", "rows", "gets", *(plain(name) for name in s.actions[:MAX_SHOWN_ACTIONS]))
-        lines += ["", "## Group by group", *markdown_table(head, _leaf_rows(s))]
+        lines += ["", "## Group by group", *markdown_table(head, _leaf_rows(s)), "", _leaves_note(s)]
     lines += ["", "## What was checked", *(f"- {_LIGHTS[m.light]} **{m.title}** {m.words}" for m in s.marks)]
     lines += ["", "## How sure is that, and under which assumptions?", _confidence(s), ""]
     lines += [f"- {one_line(words)}" for words in c.assumptions]
-    lines += ["", "## What would more data prove?", _more(s)]
+    lines += ["", f"## {_more_title(s)}", _more(s)]
     if s.happened:
         lines += ["", "## Planned against happened", *markdown_table(("", "planned", "happened"), s.happened)]
     lines += ["", "## How to recheck it", RECHECK]
@@ -148,6 +163,29 @@ def _size(s: Summary) -> str:
     return f"{count_of(len(s.actions), 'action')}; {rows}"
 
 
+def _rule_title(s: Summary) -> str:
+    return (
+        "The rule" if s.instead is None else f"The rule that looked best on the way (always {s.instead} does as well)"
+    )
+
+
+def _measured(s: Summary) -> str:
+    """Which rows the value is told by."""
+    return "" if s.worth is None else f"Measured by {s.worth.measured_by}."
+
+
+def _leaves_note(s: Summary) -> str:
+    """Which rows the table of groups is told by, what it sums to, and why that may differ from the value."""
+    words = f"Mean {s.outcome} of each action within each group, by {s.leaves_of}; estimates without intervals."
+    if s.leaves_mean is None:
+        return words
+    words += f" By this table the rule comes to {s.show(s.leaves_mean)} on average"
+    if s.worth is None:
+        return f"{words}."
+    value = s.show(s.worth.value.estimate)
+    return f"{words}; the value above, {value}, is of other rows and uses a model of rewards."
+
+
 def _rule_html(s: Summary) -> str:
     policy = likeliest(s.certificate.policy)
     drawn = ""
@@ -172,8 +210,17 @@ def _value_html(s: Summary) -> str:
     each = "a person" if s.certificate.units is None else "a visit, by person"
     return (
         f"<p>Mean {escape(s.outcome)} {each}:</p>{means}<p>What the rule gains over</p>{gains}"
-        f'<p class="dim">Each interval is right with {100 * (1 - worth.delta):g} % confidence{escape(s.whenever)}, '
-        "without approximation; that makes it wider than the usual one.</p>"
+        f'<p class="dim">{escape(_measured(s))}</p>{_sure_html(s, 100 * (1 - worth.delta))}'
+    )
+
+
+def _sure_html(s: Summary, percent: float) -> str:
+    """How sure intervals are."""
+    if s.alarms:
+        return f'<p class="red">{escape(IN_DOUBT.capitalize())}.</p>'
+    return (
+        f'<p class="dim">Each interval is right with {percent:g} % confidence{escape(s.whenever)}, without '
+        "approximation; that makes it wider than the usual one.</p>"
     )
 
 
@@ -198,26 +245,23 @@ def _arms_html(s: Summary) -> str:
     for name, *cells in _arm_rows(s):
         figures = "".join(f'<td class="n">{escape(cell)}</td>' for cell in cells)
         rows += f"<tr><td>{escape(name)}</td>{figures}</tr>"
-    note = "As it stands in the log: nothing is weighted or modelled."
-    return f'<table><tr><th>action</th>{head}</tr>{rows}</table><p class="dim">{note}</p>'
+    return f'<table><tr><th>action</th>{head}</tr>{rows}</table><p class="dim">{AS_TRIED}</p>'
 
 
 def _leaves_html(s: Summary) -> str:
     names = s.actions[:MAX_SHOWN_ACTIONS]
     head = "".join(f'<th class="n">{escape(plain(name))}</th>' for name in names)
     rows: list[str] = []
+    marked = not s.alarms and s.instead is None  # a rule that is not recommended has no action to point out
     for leaf in s.leaves:
         cells = "".join(
-            f'<td class="n{" chosen" if name == leaf.action else ""}">{escape(_estimate(s, value))}</td>'
+            f'<td class="n{" chosen" if marked and name == leaf.action else ""}">{escape(_estimate(s, value))}</td>'
             for name, value in zip(names, leaf.estimates, strict=False)
         )
         group = escape(" and ".join(leaf.conditions) or "everybody")
         rows.append(f'<tr><td>{group}</td><td class="n">{leaf.rows:,}</td><td>{escape(leaf.action)}</td>{cells}</tr>')
     title = f'<tr><th>group</th><th class="n">rows</th><th>gets</th>{head}</tr>'
-    note = (
-        f"Mean {escape(s.outcome)} of each action within each group of the log: what the choice rests on, not a proof."
-    )
-    return f'<table>{title}{"".join(rows)}</table><p class="dim">{note}</p>'
+    return f'<table>{title}{"".join(rows)}</table><p class="dim">{escape(_leaves_note(s))}</p>'
 
 
 def _leaf_rows(s: Summary) -> Iterable[tuple[str, ...]]:
@@ -232,10 +276,21 @@ def _estimate(s: Summary, value: float) -> str:
 
 def _confidence(s: Summary) -> str:
     c = s.certificate
+    if s.alarms:
+        return (
+            "Not sure at all: the log speaks against at least one of the assumptions below (see the alarm). If all of "
+            f"them held, {c.describe()}."
+        )
     return f"This is a proof, not an approximation: {c.describe()}. It is right{s.whenever}, if the following holds:"
 
 
+def _more_title(s: Summary) -> str:
+    return "More data" if s.alarms else "What would more data prove?"
+
+
 def _more(s: Summary) -> str:
+    if s.alarms:
+        return f"More {s.noun} of the same kind would not help. Resolve the alarm first, and certify again."
     if s.certificate.epsilon == 0 and s.certificate.certified:
         return "That the policy is the best of its class is proven; more data of the same kind could add nothing to it."
     if s.ahead is None or s.target is None:
@@ -257,7 +312,10 @@ def _appendix(s: Summary) -> tuple[tuple[str, str], ...]:
     c = s.certificate
     return (
         ("evidence", f"{c.value:.2f} nats of {c.threshold:.2f} needed, against the least refuted policy"),
-        ("distance proven", s.show_difference(c.certified_epsilon)),
+        (
+            "distance, if the assumptions held" if s.alarms else "distance proven",
+            s.show_difference(c.certified_epsilon),
+        ),
         ("policies compared", f"about e^{c.log_size:.3g}" if c.log_size < float("inf") else "without number"),
         ("digest of the log", c.digest),
         ("digest of the policy class", c.class_digest or "none"),

@@ -241,7 +241,7 @@ def happened(plan: StudyPlan, certificate: Certificate, log: Log) -> tuple[tuple
         plan,
         samples=round(certificate.independent),
         algorithm="uniform" if even else "coda",
-        certified=certificate.certified_epsilon,
+        certified=None if certificate.alarms else certificate.certified_epsilon,
         explored="all actions equally often" if even else "some actions more often than others",
     )
 

@@ -44,10 +44,10 @@ def _draw_intervals(axis: Any, rows: list[tuple[str, Interval]], *, scale: float
     """Draw intervals below one another; an empty one is said to be empty."""
     for place, (_, one) in enumerate(rows):
         colour = BEST_COLOUR if place in highlighted else GREY
-        if one.low <= one.high:
+        if not one.empty:
             axis.plot([scale * one.low, scale * one.high], [place, place], color=colour, linewidth=3)
         axis.plot([scale * one.estimate], [place], "o", color=colour)
-        if one.low > one.high:
+        if one.empty:
             axis.annotate(
                 "empty interval", (scale * one.estimate, place), (8, 0), textcoords="offset points", va="center"
             )

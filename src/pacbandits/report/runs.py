@@ -16,6 +16,7 @@ from pacbandits.options import Option
 from pacbandits.report.numbers import show_name, show_number, show_samples
 from pacbandits.report.summary import Summary, interval_words
 from pacbandits.report.tables import options_table
+from pacbandits.report.worth import alarm_lines
 from pacbandits.simulation import Run
 from pacbandits.trials.protocol import Profile
 
@@ -36,7 +37,8 @@ def run_table(run: Run) -> RenderableType:
     for figures in run.history:
         rounds.add_row(*(_figure(figures.get(key)) for key in shown))
     verdict = "right" if run.correct else "wrong"
-    policy = Text.assemble(("policy\n", "bold cyan"), f"{visible_lines(run.policy.describe())}\n")
+    alarms = alarm_lines(() if run.certificate is None else run.certificate.alarms)
+    policy = Text.assemble(alarms, ("policy\n", "bold cyan"), f"{visible_lines(run.policy.describe())}\n")
     answer = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
     answer.add_column(style="bold cyan", no_wrap=True)
     answer.add_column()
@@ -98,26 +100,35 @@ def certificate_table(certificate: Certificate, summary: Summary | None = None) 
 
     summary: how good the policy is, and how many more interactions would prove what.
     """
-    c = certificate
+    c, alarms = certificate, certificate.alarms if summary is None else summary.alarms
     figures = {} if summary is None else _worth_figures(summary)
     figures |= {} if summary is None else _tried_figures(summary)
     figures |= {
-        "certified": "yes" if c.certified else "no",
-        "ε that the data certify": show_number(c.certified_epsilon) if c.certified_epsilon < c.unit else "—",
+        "certified": "in doubt (alarm)" if alarms else "yes" if c.certified else "no",
+        "ε, if the assumptions held" if alarms else "ε that the data certify": (
+            show_number(c.certified_epsilon) if c.certified_epsilon < c.unit else "—"
+        ),
+    }
+    if summary is not None and (scale := summary.scale) is not None and not alarms:
+        most, likely = summary.show_difference(scale.possible), summary.show_difference(scale.likely)
+        empty = ": this ε says nothing" if scale.says_nothing else ""
+        figures["most that any rule could gain"] = f"about {likely}, at most {most}{empty}"
+    figures |= {
         "interactions" if c.units is None else "people who come back": c.counted,
         "least evidence, and needed": f"{c.value:.2f} of {c.threshold:.2f} nats",
     }
     if summary is not None and summary.price is not None:
         name, figure = summary.price.figure
         figures[one_line(name)] = figure
-    if summary is not None and summary.ahead is not None and summary.target is not None:
+    if summary is not None and summary.ahead is not None and summary.target is not None and not alarms:
         near = summary.show_difference(summary.target)
         many = summary.ahead.same
         words = f"about {float(f'{many:.2g}'):,.0f} like these" if math.isfinite(many) else "too few so far to say"
         figures[f"more {summary.noun} to prove {near}"] = words
         if summary.ahead.best < WORTHWHILE_SHARE * summary.ahead.same:
             figures["  or by the best design"] = f"about {float(f'{summary.ahead.best:.2g}'):,.0f}"
-    return claim_table(c, figures)
+    said = () if summary is None or not alarms else summary.answer()[len(alarms) :]
+    return claim_table(c, figures, alarms=alarms, said=said)
 
 
 def _worth_figures(summary: Summary) -> dict[str, str]:
@@ -130,6 +141,7 @@ def _worth_figures(summary: Summary) -> dict[str, str]:
         f"mean {one_line(summary.outcome)} of the policy": interval_words(summary, worth.value, difference=False),
         f"always {one_line(summary.actions[best])}": interval_words(summary, worth.singles[best], difference=False),
         "gain over the best single action": interval_words(summary, worth.over_best, difference=True),
+        "these are measured by": worth.measured_by,
     }
     if summary.control is not None:
         name, one = one_line(summary.actions[summary.control]), summary.control
@@ -149,21 +161,33 @@ def _tried_figures(summary: Summary) -> dict[str, str]:
     }
 
 
-def claim_table(claim: Claim, figures: Mapping[str, str], *, warning: str = "") -> RenderableType:
-    """A claim: the policy in words, what is said of it, where the log speaks against that, the figures behind it, and
-    what was looked for in vain or assumed."""
+def claim_table(
+    claim: Claim,
+    figures: Mapping[str, str],
+    *,
+    warning: str = "",
+    alarms: Sequence[str] | None = None,
+    said: Sequence[str] = (),
+) -> RenderableType:
+    """A claim: where the log speaks against it, the policy in words, what is said of it, the figures behind it, and
+    what was looked for in vain or assumed.
+
+    alarms: those to show first, by default those of the claim. said: sentences to follow these.
+    """
+    told = claim.alarms if alarms is None else alarms
     table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column(width=31)
     table.add_column()
     for name, figure in figures.items():
         table.add_row(name, figure)
     words = Text.assemble(
+        alarm_lines(told),
+        "".join(f"{words}\n\n" for words in said),
         (warning, "bold yellow"),
         ("policy\n", "bold cyan"),
         f"{visible_lines(claim.words)}\n\n",
-        ("claim\n", "bold cyan"),
+        ("claim, if its assumptions held\n" if told else "claim\n", "bold cyan"),
         f"{claim.describe()}\n",
-        ("".join(f"\nBUT: {alarm}\n" for alarm in claim.alarms), "bold red"),
     )
     looks = "".join(f"{check.describe()}\n" for check in claim.checks if not check.alarm)
     return Group(words, table, Text(), Text(looks, style="dim"), Text(f"assuming that {claim.assuming()}", style="dim"))

@@ -9,6 +9,7 @@ import numpy as np
 
 from pacbandits.arrays import BoolArray
 from pacbandits.certificate import Certificate
+from pacbandits.certificate.values import rows_held_out
 from pacbandits.certificate.watching import by_gravity
 from pacbandits.certificate.worth import Interval, Worth
 from pacbandits.errors import count_of, one_line, plain
@@ -20,11 +21,15 @@ from pacbandits.records.beside import UNIT_RANGE
 from pacbandits.records.identifiers import tells_of_return
 from pacbandits.records.naming import call
 from pacbandits.report.arms import Arm, tried_arms
-from pacbandits.report.worth import gain_words, mean_words, show_gain, show_mean
+from pacbandits.report.worth import ALARM, gain_words, mean_words, show_gain, show_mean
 from pacbandits.trials.forecast import Outlook
 
 Light = Literal["green", "yellow", "red"]
 MIN_EFFECTIVE_SHARE = 0.05  # of the rows of a log, below which little overlaps with what a policy does
+RESOLVE = (
+    "Resolve that first: until then this log supports no recommendation, and none of its figures holds with any "
+    "confidence."
+)
 MIN_PLAYS = 100  # of an action, below which little is known of it
 
 
@@ -48,8 +53,8 @@ class Leaf:
 
     conditions: what leads there, in words.
     action: what is done there.
-    rows: of the log that end there.
-    share: of all rows.
+    rows: that end there, of those that leaves are told by.
+    share: of all these.
     estimates (A,): the mean reward of each action there, in the units of rewards; not a number where it was not played.
     """
 
@@ -99,6 +104,39 @@ class Price:
         return Mark(light, title, self.describe())
 
 
+@dataclass(frozen=True)
+class Scale:
+    """What a proven distance has to be compared with before it says anything; in the units of rewards.
+
+    epsilon: the distance that is proven.
+    possible: how much better than the policy any rule could be at most: the largest reward, less the lower end of the
+        policy's value.
+    likely: the same by the estimate of the value.
+    in_sight: the estimated gain of the policy over the best single action.
+    """
+
+    epsilon: float
+    possible: float
+    likely: float
+    in_sight: float
+
+    @classmethod
+    def of(cls, certificate: Certificate, worth: Worth) -> Scale:
+        """The scale of a certificate whose policy is worth so much."""
+        top, value = certificate.reward_range[1], worth.value
+        low = certificate.reward_range[0] if value.empty else value.low
+        return cls(certificate.certified_epsilon, top - low, top - value.estimate, worth.over_best.estimate)
+
+    @property
+    def says_nothing(self) -> bool:
+        """Whether no rule could be better by more than the distance anyway, so that it tells nothing."""
+        return self.epsilon >= self.likely > 0
+
+    def to_json(self) -> dict[str, Any]:
+        """Serialise to JSON-compatible values."""
+        return asdict(self) | {"says_nothing": self.says_nothing}
+
+
 @dataclass(frozen=True, eq=False)
 class Summary:
     """Everything that a report says.
@@ -117,6 +155,7 @@ class Summary:
     control: the action that the policy is compared with, if one was named.
     proof: what the certificate's file is called, if there is one.
     happened: what was planned, and what happened: a name and two texts each.
+    leaves_of: which rows the leaves are told by, in words.
     """
 
     source: str
@@ -133,6 +172,7 @@ class Summary:
     control: int | None = None
     proof: str | None = None
     happened: tuple[tuple[str, str, str], ...] = ()
+    leaves_of: str = ""
 
     @property
     def percent(self) -> bool:
@@ -161,23 +201,51 @@ class Summary:
         """What it adds to a certificate, as what JSON knows."""
         ahead = None if self.ahead is None else {"epsilon": self.target, **self.ahead.to_json()}
         return {
+            "alarms": list(self.alarms),
             "answer": list(self.answer()),
+            "scale": None if self.scale is None else self.scale.to_json(),
             "worth": None if self.worth is None else self.worth.to_json(),
             "outlook": ahead,
             "groups": [asdict(leaf) for leaf in self.leaves],
+            "groups_of": self.leaves_of,
+            "groups_mean": self.leaves_mean,
             "price": None if self.price is None else asdict(self.price),
             "arms": [asdict(arm) for arm in self.arms],
             "control": None if self.control is None else self.actions[self.control],
             "planned": [list(row) for row in self.happened],
         }
 
-    def answer(self) -> tuple[str, str, str]:
-        """The answer in three plain sentences: what to do, how good it is, and how sure that is."""
+    @property
+    def alarms(self) -> tuple[str, ...]:
+        """Where the log speaks against what all this rests on, in words: a failed check, or an empty interval."""
+        return self.certificate.alarms or (() if self.worth is None else self.worth.alarms)
+
+    @property
+    def scale(self) -> Scale | None:
+        """What the proven distance has to be compared with; None where no value is known."""
+        return None if self.worth is None else Scale.of(self.certificate, self.worth)
+
+    def answer(self) -> tuple[str, ...]:
+        """The answer in plain sentences: what to do, how good it is, and how sure that is; alarms before all else."""
         c = self.certificate
+        if self.alarms:
+            return (*(f"{ALARM}{one_line(words)}." for words in self.alarms), RESOLVE, self._as_it_stands())
         return self._what(), self._how_good(), self._how_sure(100 * (1 - c.delta))
 
+    def _as_it_stands(self) -> str:
+        """What the rows say if nobody asks whether they can be trusted."""
+        constant = self.single_action
+        rule = "the rule below" if constant is None else f"always {constant}"
+        if self.worth is None:
+            return f"Taken as they stand, its rows point to {rule}."
+        singles = max(one.estimate for one in self.worth.singles)
+        other = "" if constant is not None else f", that of always {self.best_single} at {self.show(singles)}"
+        return (
+            f"Taken as they stand, its rows point to {rule}, with a mean {self.outcome} estimated at "
+            f"{self.show(self.worth.value.estimate)}{other}; these estimates may be wrong."
+        )
+
     def _what(self) -> str:
-        policy = likeliest(self.certificate.policy)
         own = [leaf.action for leaf in self.leaves]
         if isinstance(self.certificate.policy, Lottery):
             count = len(self.certificate.policy.policies)
@@ -185,9 +253,9 @@ class Summary:
                 f"The best policy that these data point to is a draw between {count} similar rules, made anew for each "
                 "person; the likeliest of them is shown below."
             )
-        if isinstance(policy, TreePolicy) and isinstance(policy.root, int):
+        if self.single_action is not None:
             return (
-                f"Give everybody {call(policy.root, self.actions)}: these data point to no rule for different people "
+                f"Give everybody {self.single_action}: these data point to no rule for different people "
                 "that would be better."
             )
         kinds = len(set(own))
@@ -200,18 +268,39 @@ class Summary:
                 else ""
             )
             return f"Use the rule below{which}{kept}."
-        if self.worth.over_best.estimate > 0:
+        if self.instead is None:
             return f"T{rule[1:]} looks best, but may be no better than always {self.best_single}."
         return (
-            f"Give everybody {self.best_single}, for all that these data show: {rule} looked better on "
+            f"Give everybody {self.instead}, for all that these data show: {rule} looked better on "
             "the way and earns no more."
         )
+
+    @property
+    def single_action(self) -> str | None:
+        """The action that the policy gives everybody, by its name; None where it gives different ones."""
+        policy = self.certificate.policy
+        root = policy.root if isinstance(policy, TreePolicy) else None
+        return call(root, self.actions) if isinstance(root, int) else None
 
     @property
     def restricted(self) -> bool:
         """Whether policies have to keep to something, which an action for everybody may not."""
         learning = self.certificate.learning
         return learning is not None and bool(learning.restricted)
+
+    @property
+    def instead(self) -> str | None:
+        """The action to give everybody instead of the rule, where that is not estimated to earn more; else None."""
+        if self.worth is None or self.restricted or self.single_action is not None:
+            return None
+        gains = isinstance(self.certificate.policy, Lottery) or self.worth.over_best.estimate > 0
+        return None if gains else self.best_single
+
+    @property
+    def leaves_mean(self) -> float | None:
+        """The mean reward of the rule by its leaves; None where it has none, or one of them has no estimate."""
+        means = [leaf.share * leaf.estimates[self.actions.index(leaf.action)] for leaf in self.leaves]
+        return float(sum(means)) if means and not np.isnan(means).any() else None
 
     @property
     def best_single(self) -> str:
@@ -247,10 +336,28 @@ class Summary:
             unseen = f" by more than {self.show_difference(c.certified_epsilon)}, or acts very differently"
             words = " at all" if c.certified_epsilon == 0 else unseen
             return f"{sure} it is the best rule of this kind: none{kept} is better{words}."
-        if c.certified_epsilon < c.unit:
-            near = self.show_difference(c.certified_epsilon)
+        if c.certified_epsilon >= c.unit:
+            return "The data do not yet rule out that another rule of this kind is much better."
+        near, scale = self.show_difference(c.certified_epsilon), self.scale
+        if scale is None:
             return f"{sure} no rule of this kind{kept} is better by more than {near}."
-        return "The data do not yet rule out that another rule of this kind is much better."
+        likely = self.show_difference(scale.likely)
+        if scale.says_nothing:
+            return (
+                f"This log proves nothing useful about which rule of this kind is best: it only rules out that one is "
+                f"better by more than {near}, and by the estimate none could be better by more than {likely}. More "
+                f"{self.noun} are needed."
+            )
+        return f"{sure} no rule of this kind{kept} is better by more than {near}; {self._compared(scale)}."
+
+    def _compared(self, scale: Scale) -> str:
+        """What a distance is to be compared with, in words."""
+        most, likely = self.show_difference(scale.possible), self.show_difference(scale.likely)
+        words = f"for comparison, any rule could be better by at most {most} ({likely} by the estimate)"
+        if scale.in_sight <= 0:
+            return words
+        gain = f"the estimated gain over always {self.best_single} is {self.show_difference(scale.in_sight)}"
+        return f"{words}, and {gain}"
 
 
 def summarise(
@@ -274,7 +381,12 @@ def summarise(
     """
     names = log.action_names or tuple(f"action {action}" for action in range(log.n_actions))
     policy = likeliest(certificate.policy)
-    leaves = _leaves(policy, log, names) if isinstance(policy, TreePolicy) else ()
+    held_out = rows_held_out(certificate, log)
+    leaves = _leaves(policy, log if held_out is None else held_out, names) if isinstance(policy, TreePolicy) else ()
+    if held_out is None:
+        of = f"all {log.samples:,} rows, also those that chose the rule, so that these means may flatter it"
+    else:
+        of = f"the {held_out.samples:,} of {log.samples:,} rows that had no part in choosing the rule"
     price = _price(certificate, log, policies, names) if isinstance(policies, PricedClass) else None
     marks = (
         *_checked(certificate),
@@ -297,6 +409,7 @@ def summarise(
         arms=tried_arms(log, names),
         control=control,
         proof=None if proof is None else plain(proof),
+        leaves_of=of,
     )
 
 

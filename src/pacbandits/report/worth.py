@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
@@ -12,8 +14,11 @@ from pacbandits.errors import one_line, visible_lines
 from pacbandits.records.beside import UNIT_RANGE
 from pacbandits.records.log import Log
 
+ALARM = "ALARM: "
+IN_DOUBT = "no interval here can be relied on, as the log speaks against an assumption (see the alarm)"
+EMPTY_WORDS = "empty interval: the assumptions contradict the data"
 OWN_LOG = "the policy was chosen by this log, and the intervals allow for that"
-OTHER_LOG = "holds if the policy was not chosen by looking at this log"
+OTHER_LOG = "holds if the policy was not chosen by looking at this log (else the estimates flatter it)"
 
 
 def show_mean(value: float, *, percent: bool) -> str:
@@ -32,15 +37,24 @@ def show_gain(value: float, *, percent: bool, sign: bool = False) -> str:
 
 def mean_words(interval: Interval, *, percent: bool) -> str:
     """A mean reward, and between what it lies."""
+    if interval.empty:
+        return f"{show_mean(interval.estimate, percent=percent)} ({EMPTY_WORDS})"
     low, mean, high = (show_mean(x, percent=percent) for x in (interval.low, interval.estimate, interval.high))
     return f"{mean} ({low} to {high})"
 
 
 def gain_words(interval: Interval, *, percent: bool) -> str:
     """A gain, and between what it lies."""
+    if interval.empty:
+        return f"{show_gain(interval.estimate, percent=percent, sign=True)} ({EMPTY_WORDS})"
     ends = (interval.low, interval.estimate, interval.high)
     low, mean, high = (show_gain(x, percent=percent, sign=True) for x in ends)
     return f"{mean} ({low} to {high})"
+
+
+def alarm_lines(alarms: Sequence[str]) -> Text:
+    """Alarms in red, to be shown before anything else; nothing where there are none."""
+    return Text("".join(f"{ALARM}{one_line(alarm)}\n\n" for alarm in alarms), "bold red")
 
 
 def worth_table(
@@ -70,9 +84,10 @@ def worth_table(
         gain = gain_words(worth.over_each[action], percent=percent)
         table.add_row(f"gain over always {one_line(names[action])}", gain)
     table.add_row("gain over the best single action", gain_words(worth.over_best, percent=percent))
-    if worth.units is not None:
-        table.add_row("measured by", count_words(worth.samples, worth.units))
+    visits = "" if worth.units is None else f"; {count_words(worth.samples, worth.units)}"
+    table.add_row("measured by", f"{worth.measured_by}{visits}")
     sure = f"each interval is right except with probability {worth.delta:g}; {OWN_LOG if own else OTHER_LOG}"
+    sure = IN_DOUBT if worth.alarms else sure
     sure += "; assuming that " + "; that ".join(one_line(words) for words in worth.assumptions)
-    words = Text.assemble(("policy\n", "bold cyan"), f"{visible_lines(policy)}\n")
+    words = Text.assemble(alarm_lines(worth.alarms), ("policy\n", "bold cyan"), f"{visible_lines(policy)}\n")
     return Group(words, table, Text(), Text(sure, style="dim"))

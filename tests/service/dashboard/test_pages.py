@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import io
 import math
 import re
 from html.parser import HTMLParser
 from itertools import pairwise
 
 import pytest
+from rich.console import Console
 
+from pacbandits.report.experiments import experiments_table, status_table
 from pacbandits.service.dashboard.curve import draw_curve
 from pacbandits.service.dashboard.markup import VOID, Html, tag
 from pacbandits.service.dashboard.pages import asset, experiment_page, list_page, sign_in_page
@@ -146,8 +149,7 @@ def test_assets_load_nothing_from_elsewhere():
         (statuses.withdrawn(), "It is proven that “always free shipping” is within 0.0921 of the best rule."),
         (
             statuses.alarmed(),
-            "So far it is proven that the rule below is within 0.129 of the best rule; "
-            "it is too early to say how long it will take.",
+            "In doubt: the data speak against an assumption, so there is no answer before the alarm is resolved.",
         ),
     ],
     ids=lambda value: value["state"] if isinstance(value, dict) else "",
@@ -198,6 +200,22 @@ def test_what_is_wrong_is_said_at_the_top_and_to_listeners():
     assert "Stopped: sold out. Nobody is assigned any more" in stopped
     assert "discount withdrawn" in stopped
     assert "count at their worst" in stopped
+
+
+def test_under_an_alarm_nothing_is_said_to_be_proven():
+    """Of an experiment that has ended, and whose data speak against an assumption."""
+    status = statuses.certified()
+    status["health"], status["events"] = statuses.health(status["assigned"], alarm=True), []
+    status["value"]["lift"] = {"low": None, "estimate": 0.029, "high": None}
+    words = Reader(page_of(status)).words
+    assert words.index("Alarm: Actions were not drawn") < words.index("In doubt: ") < words.index("How close to")
+    assert "+0.029 (empty interval: the assumptions contradict the data)" in words
+    assert "Each interval is right" not in words
+    assert "proven" not in words.casefold()
+    assert "% confidence" not in words
+    assert 'class="state alarm">doubtful<' in page_of(status)
+    assert news(Given(status)).startswith("Actions were not drawn")
+    assert "Alarm: Actions were not drawn" in Reader(list_page("", [("newsletter", Given(status))])).words
 
 
 def test_listeners_are_told_of_news_but_of_no_running_counts():
@@ -288,7 +306,7 @@ def test_what_is_proven_and_what_leads_are_told_apart():
     status["claim"]["words"] = "always discount"
     words = Reader(page_of(status)).words
     assert "So far it is proven that “always discount” is within" in words
-    assert "What the proof is of always discount What leads by now country is DE?" in words
+    assert "What the claim is of always discount What leads by now country is DE?" in words
     same = Reader(page_of(statuses.collecting())).words
     assert "What leads by now" not in same
 
@@ -343,3 +361,17 @@ def test_the_pieces_of_a_bar_fill_it():
         starts = [float(one["x"].rstrip("%")) for one in pieces[3 * group : 3 * group + 3]]
         assert sum(widths) == pytest.approx(100, abs=0.05)
         assert starts[2] == pytest.approx(widths[0] + widths[1], abs=0.05)
+
+
+def test_the_terminal_tells_of_alarms_first_too():
+    alarm = "signs of a sample-ratio mismatch: a was played 900 times where 500.0 were expected"
+    status = statuses.certified() | {"alarms": [alarm]}
+    status["value"] |= {"alarms": [alarm], "words": "No interval can be relied on"}
+    console = Console(file=io.StringIO(), width=200)
+    console.print(status_table(status))
+    said = console.file.getvalue()
+    assert said.startswith(f"ALARM: {alarm}")
+    assert "proven" not in said.split("last events")[0]
+    console = Console(file=io.StringIO(), width=200)
+    console.print(experiments_table([status]))
+    assert re.search(r"newsletter .* 0\.02 +alarm\b", console.file.getvalue())

@@ -35,7 +35,8 @@ from pacbandits.certificate.summed.laying import Surveyed
 from pacbandits.certificate.summed.on_card import actions_of, fits_on_card, rows_on_card, sum_by_round
 from pacbandits.certificate.summed.questions import wealth_bits
 from pacbandits.certificate.summed.setting import Setting
-from pacbandits.certificate.worth import Confidence, Kind, Worth, compose_worth, kinds_of
+from pacbandits.certificate.watching import look
+from pacbandits.certificate.worth import Confidence, Kind, Worth, compose_worth, kinds_of, rows_words
 from pacbandits.confidence import check_delta, union_threshold
 from pacbandits.engines import Engine, Sums
 from pacbandits.engines.cuda import Stretch
@@ -289,7 +290,16 @@ def measure_surveyed(
     wrong = c.delta if delta is None else check_delta(delta)
     needed = union_threshold(log_size=log_size, experts=len(c.bets), delta=part * wrong / 2.0)
     weighing = SummedWeighing(surveyed, setting, decided, c.bets, engine=engine, needed=needed)
-    sure = Confidence(wrong, log_size, slack, part, shuffled=c.shuffled, assumptions=c.assumptions)
+    sure = Confidence(
+        wrong,
+        log_size,
+        slack,
+        part,
+        shuffled=c.shuffled,
+        assumptions=c.assumptions,
+        checks=c.checks,
+        measured_by=rows_words(counts[decided.counted].sum(), counts.sum(), led=c.leaders is not None),
+    )
     facts = surveyed.facts
     return compose_worth(weighing, facts, sure, n_actions=facts.n_actions, experts=len(c.bets))
 
@@ -312,7 +322,14 @@ def evaluate_surveyed(
     low, high = facts.reward_range
     order = (SHUFFLED,) if surveyed.shuffled else rounds
     assumed = (*basis, f"rewards lie in [{low:g}, {high:g}]", *order, *facts.assumed)
-    sure = Confidence(check_delta(delta), shuffled=surveyed.shuffled, assumptions=assumed)
+    checks = look(surveyed.watched)
+    sure = Confidence(
+        check_delta(delta),
+        shuffled=surveyed.shuffled,
+        assumptions=assumed,
+        checks=checks,
+        measured_by=f"all {facts.rows:,} rows",
+    )
     return compose_worth(weighing, facts, sure, n_actions=facts.n_actions, experts=len(bets))
 
 

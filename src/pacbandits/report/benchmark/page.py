@@ -71,6 +71,8 @@ class Chapter:
 def report_html(findings: Findings, *, chapters: Sequence[Chapter] = ()) -> str:
     """The report as a page; everything in it comes from logged results. Chapters come before the cases one by one."""
     parts = [f"<style>{STYLE}</style>", f"<h1>{TITLE}</h1>", f'<p class="dim">{escape(size_words(findings))}</p>']
+    if early := unfinished_words(findings):
+        parts.insert(2, f'<div class="answer alarm"><p class="red">{escape(early)}</p></div>')
     parts.append(f'<div class="answer">{_paragraphs(answer(findings))}</div>')
     parts += [_paragraphs(READING), *(_section_html(table) for table in overview(findings))]
     for chapter in chapters:
@@ -78,8 +80,10 @@ def report_html(findings: Findings, *, chapters: Sequence[Chapter] = ()) -> str:
         parts += [_image(figure, words) for figure, words in chapter.figures]
         parts += [_table_html(table) for table in chapter.tables]
     parts.append(f'<p class="dim">{escape(FIGURES)}</p>')
+    lacking = findings.lacking
     for one in findings.standings:
-        parts += [f"<h2>{escape(one.case)}</h2>", f'<p class="dim">{escape(asked_words(one))}</p>']
+        asked = asked_words(one, lacking=lacking.get(one.case, 0))
+        parts += [f"<h2>{escape(one.case)}</h2>", f'<p class="dim">{escape(asked)}</p>']
         parts += [_picture(findings, one), *(_table_html(table) for table in (stopping_table(one), cost_table(one)))]
     parts += [_section_html(table) for table in provenance(findings)]
     parts += ["<h2>How to repeat a run</h2>", f"<p>{escape(REPEAT)}</p>", f"<pre>{escape(repeat_code(findings))}</pre>"]
@@ -88,15 +92,18 @@ def report_html(findings: Findings, *, chapters: Sequence[Chapter] = ()) -> str:
 
 def report_markdown(findings: Findings, *, chapters: Sequence[Chapter] = ()) -> str:
     """The tables of the report in Markdown; figures are left out."""
-    lines = [f"# {TITLE}", "", size_words(findings), "", *_spaced((*answer(findings), *READING))]
+    early = unfinished_words(findings)
+    lines = [f"# {TITLE}", "", *([f"**{early}**", ""] if early else [])]
+    lines += [size_words(findings), "", *_spaced((*answer(findings), *READING))]
     for table in overview(findings):
         lines += _section_markdown(table, level=2)
     for chapter in chapters:
         lines += [f"## {chapter.title}", ""]
         for table in chapter.tables:
             lines += _section_markdown(table, level=3)
+    lacking = findings.lacking
     for one in findings.standings:
-        lines += [f"## {one.case}", "", asked_words(one), ""]
+        lines += [f"## {one.case}", "", asked_words(one, lacking=lacking.get(one.case, 0)), ""]
         for table in (stopping_table(one), cost_table(one)):
             lines += _section_markdown(table, level=3)
     for table in provenance(findings):
@@ -115,9 +122,27 @@ def size_words(findings: Findings) -> str:
     return f"{', '.join(told)}; pacbandits {findings.description.version}"
 
 
+def unfinished_words(findings: Findings) -> str:
+    """That runs are lacking, if any are, and what that means for the figures."""
+    lacking, wanted = findings.lacking, findings.wanted
+    if not lacking:
+        return ""
+    cases = {case for _, case, _, _ in wanted}
+    done = (
+        f"{len(cases) - len(lacking)} of {count_of(len(cases), 'case')} {'is' if len(cases) == 1 else 'are'} finished"
+    )
+    return (
+        f"Unfinished: {len(wanted) - sum(lacking.values()):,} of {len(wanted):,} runs are in; {done}. Figures of the "
+        "other cases may still change; the sentences about cases count finished ones only."
+    )
+
+
 def answer(findings: Findings) -> list[str]:
-    """What came of our claims, in sentences, also where they are broken."""
+    """What came of our claims on finished cases, in sentences, also where they are broken."""
     sentences: list[str] = []
+    lacking = findings.lacking
+    verdicts = [one for one in findings.verdicts if one.case not in lacking]
+    finished = "finished " if lacking else ""
     for large, told in (
         (
             True,
@@ -125,11 +150,11 @@ def answer(findings: Findings) -> list[str]:
         ),
         (False, f"Elsewhere {OURS} is within 1.1 of the first"),
     ):
-        known = [one for one in findings.verdicts if one.large is large and one.kept is not None]
+        known = [one for one in verdicts if one.large is large and one.kept is not None]
         broken = [one for one in known if not one.kept]
         if not known:
             continue
-        words = f"{told} in {len(known) - len(broken)} of {count_of(len(known), 'case')}"
+        words = f"{told} in {len(known) - len(broken)} of {count_of(len(known), f'{finished}case')}"
         if broken:
             words += "; not in " + ", ".join(
                 f"{one.case} ({one.rival.spec}: {one.ratio.value:.2f} times as many"
@@ -137,14 +162,13 @@ def answer(findings: Findings) -> list[str]:
                 for one in broken
             )
         sentences.append(words + ".")
-    if not findings.verdicts:
-        sentences.append(f"There is no case with certificates that {OURS} and others played.")
+    if not verdicts:
+        sentences.append(f"There is no {finished}case with certificates that {OURS} and others played.")
     wrong, runs = _errors(findings)
     if runs:
-        sentences.append(
-            f"Of {count_of(runs, 'certificate')} that accepted, {wrong} had a policy that is not within ε."
-        )
-    undone = [one.case for one in findings.verdicts if one.kept is None]
+        made = f"{count_of(runs, 'certificate')} that accepted{' so far' if lacking else ''}"
+        sentences.append(f"Of {made}, {wrong} had a policy that is not within ε.")
+    undone = [one.case for one in verdicts if one.kept is None]
     if undone:
         sentences.append(f"Nobody is done within what may be played in {', '.join(undone)}.")
     return sentences
@@ -185,8 +209,8 @@ def provenance(findings: Findings) -> tuple[TextTable, ...]:
     return tuple(tables)
 
 
-def asked_words(one: Standing) -> str:
-    """What was asked of a case, so that anybody can ask it again."""
+def asked_words(one: Standing, *, lacking: int = 0) -> str:
+    """What was asked of a case, so that anybody can ask it again; lacking: how many of its runs are not in."""
     row = one.row
     policies = f"; policies {row.policies}" if row.policies else ""
     seeds = sorted({len(score.seeds) for score in one.scores})
@@ -194,6 +218,7 @@ def asked_words(one: Standing) -> str:
     return (
         f"{row.problem}{policies}; ε = {row.epsilon:g}, δ = {row.delta:g}, at most {row.most:,} interactions, "
         f"grid growing by {row.growth:g}; {each} seeds each"
+        + (f"; unfinished: {count_of(lacking, 'run')} not in" if lacking else "")
     )
 
 

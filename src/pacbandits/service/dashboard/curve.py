@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pacbandits.errors import count_of
 from pacbandits.service.dashboard.markup import Html, Inside, join, scrolled, tag
 from pacbandits.service.dashboard.reading import Given
-from pacbandits.service.dashboard.words import about, bound, moment, proven, show, width
+from pacbandits.service.dashboard.words import DOUBTFUL, about, bound, doubts, moment, proven, show, width
 
 MAX_TICKS = 4  # beside 0, so that they have room on a phone
 MAX_TABLE_ROWS = 50
@@ -56,7 +56,7 @@ def draw_curve(status: Given) -> Html:
         return tag("p", nothing if seen else "The curve begins with the first look at the data.", class_="empty")
     ahead = _end_of(status, looks)
     scale = _scale_of(looks, goal, ahead)
-    words = _in_words(looks, goal)
+    words = f"{DOUBTFUL} {_in_words(looks, goal)}" if doubts(status) else _in_words(looks, goal)
     plot = tag(
         "svg",
         _grid(scale),
@@ -70,7 +70,8 @@ def draw_curve(status: Given) -> Html:
         aria_label=words,
     )
     figure = tag("figure", tag("div", plot, class_="curve"), _legend(ahead is not None), class_="drawing")
-    return join(figure, _table(looks))
+    doubt = tag("p", DOUBTFUL, class_="alarm") if doubts(status) else None
+    return join(doubt, figure, _table(looks))
 
 
 def _drawable(distance: float | None) -> bool:
@@ -152,7 +153,7 @@ def _dots(scale: _Scale, looks: Sequence[Given]) -> Iterable[Html]:
 
 def _legend(ahead: bool) -> Html:
     parts: list[Inside] = [
-        tag("span", _sample("best"), "best proven so far", class_="key"),
+        tag("span", _sample("best"), "best so far", class_="key"),
         tag("span", _sample("look"), "each look at the data", class_="key"),
         tag("span", _sample("goal"), "the goal", class_="key"),
         tag("span", _sample("ahead"), "what is expected", class_="key") if ahead else None,
@@ -171,7 +172,7 @@ def _sample(kind: str) -> Html:
 
 
 def _table(looks: Sequence[Given]) -> Html:
-    head = tag("tr", (tag("th", name, scope="col") for name in ("people", "proven", "best so far", "when")))
+    head = tag("tr", (tag("th", name, scope="col") for name in ("people", "distance", "best so far", "when")))
     rows = (
         tag(
             "tr",
@@ -195,9 +196,9 @@ def _in_words(looks: Sequence[Given], goal: float) -> str:
     first, last = looks[0], looks[-1]
     begun = f"{bound(first.number('best'))} after {first.count('samples'):,} people"
     if len(looks) == 1:
-        return f"The proven distance from the best rule: {begun}. The goal is {show(goal)}."
+        return f"The certified distance from the best rule: {begun}. The goal is {show(goal)}."
     now = f"{bound(last.number('best'))} after {last.count('samples'):,}"
-    return f"The proven distance from the best rule fell from {begun} to {now}. The goal is {show(goal)}."
+    return f"The certified distance from the best rule fell from {begun} to {now}. The goal is {show(goal)}."
 
 
 def _round_distances(low: float, high: float) -> list[float]:

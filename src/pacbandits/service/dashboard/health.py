@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pacbandits.errors import count_of, one_line
 from pacbandits.service.dashboard.markup import Html, Inside, join, part, scrolled, tag
 from pacbandits.service.dashboard.reading import Given
-from pacbandits.service.dashboard.words import lasting, moment, percent, sentence, show
+from pacbandits.service.dashboard.words import doubts, lasting, moment, percent, sentence, show
 
 FIRST_EVENTS = 8  # shown at once; the others on demand
 _SECONDS_A_DAY = 86_400
@@ -163,6 +163,7 @@ def rests_part(status: Given) -> Html:
     taken = tag("ul", (tag("li", one_line(words)) for words in claim.texts("assumptions")), class_="plain")
     listed = tag("dl", rows, class_="agreed")
     promise, assumed = sentence(claim.text("describe")).rstrip("."), claim.texts("assumptions")
+    promise = f"The data speak against an assumption. If all held: {promise}" if promise and doubts(status) else promise
     return part(
         "rests",
         "What it rests on",

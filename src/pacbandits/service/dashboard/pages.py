@@ -132,9 +132,9 @@ def _item(root: str, name: str, status: Given | None) -> Html:
     return tag(
         "li",
         tag("div", link, _state(status), class_="row"),
+        tag("p", tag("strong", "Alarm: "), " ".join(alarms(status)), class_="alarm") if alarms(status) else None,
         tag("p", headline(status, below=False)),
         tag("p", " · ".join(_facts(status)), class_="dim"),
-        tag("p", tag("strong", "Alarm: "), " ".join(alarms(status)), class_="alarm") if alarms(status) else None,
     )
 
 
@@ -172,7 +172,7 @@ def _title(words: str) -> Html:
 
 def _state(status: Given) -> Html:
     word = state(status)
-    kind = "alarm" if alarms(status) and word != "proven" else word
+    kind = "alarm" if alarms(status) and word != "proven" else word  # a guardrail's alarm is no doubt about the proof
     return tag("span", word, class_=f"state {kind}")
 
 

@@ -15,6 +15,7 @@ from pacbandits.service.dashboard.words import (
     alarms,
     bound,
     day,
+    doubts,
     explanation,
     headline,
     is_mix,
@@ -51,19 +52,25 @@ def answer_part(status: Given) -> Html:
     return tag(
         "section",
         tag("h2", "The answer", id="answer-title", class_="unseen"),
+        (tag("p", tag("strong", "Alarm: "), words, class_="alarm") for words in alarms(status)),
         tag("p", headline(status), class_="headline"),
         (tag("p", words) for words in explanation(status)),
-        (tag("p", tag("strong", "Alarm: "), words, class_="alarm") for words in alarms(status)),
         tag("dl", _figures(status), class_="figures"),
         id="answer",
         aria_labelledby="answer-title",
-        class_=f"answer {state(status)}",
+        class_=f"answer {'doubtful' if doubts(status) else state(status)}",
     )
 
 
 def _figures(status: Given) -> Iterable[Html]:
     distance, goal, rewards = proven(status), status.number("epsilon"), status.part("rewards")
-    yield _figure("Proven within", "—" if distance is None else bound(distance), f"goal {show(goal)}")
+    doubtful = bool(doubts(status))
+    near = "—" if distance is None or doubtful else bound(distance)
+    yield _figure(
+        "Distance" if doubtful else "Proven within",
+        near,
+        "in doubt: see the alarm" if doubtful else f"goal {show(goal)}",
+    )
     holdout = status.count("holdout_assigned")
     extra = f"and {holdout:,} held out" if holdout else "assigned so far"
     yield _figure("People", f"{status.count('assigned'):,}", extra)
@@ -71,7 +78,9 @@ def _figures(status: Given) -> Iterable[Html]:
     begun, now = status.time("created"), status.time("now")
     if begun is not None and now is not None:
         yield _figure("Running for", lasting((now - begun).total_seconds() / _SECONDS_A_DAY), f"since {day(begun)}")
-    if is_proven(status):
+    if doubtful:
+        yield _figure("To go", "—", "resolve the alarm first")
+    elif is_proven(status):
         yield _figure("To go", "nothing", "the goal is reached")
     else:
         ahead = status.part("to_go")
@@ -97,6 +106,7 @@ def _value(status: Given) -> Html:
         return tag("p", "What the rule earns is estimated at the first look at the data.", class_="empty")
     sure = value.number("confidence")
     note = "" if sure is None else f"Each interval is right with {100 * sure:g} % confidence, whenever you look."
+    note = "No interval here can be relied on before the alarm is resolved." if doubts(status) else note
     note += "" if lift is None else " The dotted line is no gain."
     return join(
         _spans("Mean reward a person", shown, zero=False) if shown else None,
@@ -112,15 +122,15 @@ def _holdout(status: Given) -> Html | None:
     rows: list[tuple[str, Span]] = []
     for key, label in (("experiment", "in the experiment"), ("holdout", "held out")):
         one = compared.part(key)
-        mean, low, high = (one.number(name) for name in ("mean", "low", "high"))
-        if mean is not None and low is not None and high is not None:
-            rows.append((f"{label} ({one.count('rows'):,})", Span(low, mean, high)))
+        span = Given({"": {**one.value, "estimate": one.number("mean")}}).span("")
+        if span is not None:
+            rows.append((f"{label} ({one.count('rows'):,})", span))
     return _spans("Against those held out", rows, zero=False) if rows else None
 
 
 def _spans(title: str, rows: Sequence[tuple[str, Span]], *, zero: bool) -> Html:
     """Intervals beside one another on one scale; zero: whether to mark where nothing is gained."""
-    ends = [end for _, span in rows for end in span] + ([0.0] if zero else [])
+    ends = [end for _, span in rows for end in ((span.estimate,) if span.empty else span)] + ([0.0] if zero else [])
     low, wide = min(ends), (max(ends) - min(ends)) or 1.0
 
     def at(value: float) -> str:
@@ -134,7 +144,7 @@ def _spans(title: str, rows: Sequence[tuple[str, Span]], *, zero: bool) -> Html:
             tag(
                 "svg",
                 tag("line", x1=at(0.0), x2=at(0.0), y1="0", y2="18", class_="zero") if zero else None,
-                tag("line", x1=at(span.low), x2=at(span.high), y1="9", y2="9", class_="span"),
+                None if span.empty else tag("line", x1=at(span.low), x2=at(span.high), y1="9", y2="9", class_="span"),
                 tag("circle", cx=at(span.estimate), cy="9", r="4.5", class_="estimate"),
                 width="100%",
                 height="18",
@@ -217,7 +227,7 @@ def _arms(status: Given) -> Html:
         first = tag("th", swatch(number), one_line(name), gone, scope="row")
         rows.append(tag("tr", first, (tag("td", figure, class_="n") for figure in figures)))
     table = tag("table", tag("thead", tag("tr", head)), tag("tbody", rows))
-    note = "As it was seen: nothing is weighted or modelled, and nothing here is proven."
+    note = "As it was seen: nothing is weighted or modelled."
     return join(
         tag("h3", "Each action so far"),
         scrolled(table, "Each action so far"),

@@ -22,6 +22,11 @@ class Span(NamedTuple):
     estimate: float
     high: float
 
+    @property
+    def empty(self) -> bool:
+        """Whether no number lies between the ends."""
+        return self.low > self.high
+
 
 @dataclass(frozen=True)
 class Given:
@@ -81,10 +86,12 @@ class Given:
         return [one for one in found if one is not None]
 
     def span(self, key: str) -> Span | None:
-        """An interval with its estimate."""
+        """An interval with its estimate; an empty one has no ends in JSON."""
         within = self.part(key)
         low, estimate, high = (within.number(name) for name in Span._fields)
-        return None if low is None or estimate is None or high is None else Span(low, estimate, high)
+        if estimate is None or (low is None) != (high is None):
+            return None
+        return Span(math.inf, estimate, -math.inf) if low is None or high is None else Span(low, estimate, high)
 
 
 def _mapping(value: object) -> Mapping[str, object]:

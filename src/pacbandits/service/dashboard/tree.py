@@ -34,7 +34,7 @@ def draw_rule(status: Given) -> Html:
     if words is None or _same(said, status):
         more = None if words is None else tag("details", tag("summary", _in_words(parts)), words, id="in-words")
         return join(drawn, more)
-    return join(tag("h3", "What the proof is of"), words, tag("h3", "What leads by now"), drawn)
+    return join(tag("h3", "What the claim is of"), words, tag("h3", "What leads by now"), drawn)
 
 
 def _in_words(parts: Sequence[tuple[float, TreePolicy]]) -> str:

@@ -18,6 +18,7 @@ STATES = {
     "stopped": "stopped",
 }
 _MIX = re.compile(r"[\d.]+ %: ")
+DOUBTFUL = "In doubt: the data speak against an assumption, so there is no answer before the alarm is resolved."
 TOO_EARLY = "it is too early to say how long it will take"
 MAX_NAME_CHARACTERS = 120  # of a name within a sentence
 _HOURS_A_DAY = 24
@@ -63,6 +64,8 @@ def about(count: float) -> str:
 def within(span: Span, *, sign: bool = False) -> str:
     """An interval in words."""
     say = signed if sign else show
+    if span.empty:
+        return f"{say(span.estimate)} (empty interval: the assumptions contradict the data)"
     return f"{say(span.estimate)} ({say(span.low)} to {say(span.high)})"
 
 
@@ -113,6 +116,8 @@ def is_proven(status: Given) -> bool:
 
 def state(status: Given) -> str:
     """The state in a word."""
+    if status.text("state") == "certified" and doubts(status):
+        return "doubtful"
     return STATES.get(status.text("state"), one_line(status.text("state")) or "unknown")
 
 
@@ -124,15 +129,20 @@ def sentence(text: str) -> str:
 
 def alarms(status: Given) -> list[str]:
     """What is wrong with the data, a sentence each."""
-    health = status.part("health")
-    found = [sentence(one.text("words") or one.text("name")) for one in health.parts("checks") if one.flag("alarm")]
-    guard = health.part("guardrail")
+    found, guard = doubts(status), status.part("health").part("guardrail")
     harmed = [one.text("of") for one in guard.parts("tests") if one.flag("alarm")]
     if harmed:
         of = ", ".join(one_line(name, most=MAX_NAME_CHARACTERS) for name in harmed)
         name, most = one_line(guard.text("name"), most=MAX_NAME_CHARACTERS), show(guard.number("most"))
         found.append(f"The guardrail “{name}” is above {most}: {of}.")
     return found
+
+
+def doubts(status: Given) -> list[str]:
+    """Where the data speak against an assumption of the proof, a sentence each."""
+    checks = [one for one in status.part("health").parts("checks") if one.flag("alarm")]
+    found = status.texts("alarms") or [one.text("words") or one.text("name") for one in checks]
+    return [sentence(words) for words in found]
 
 
 def rule(status: Given, *, below: bool) -> str:
@@ -162,6 +172,8 @@ def time_to_go(status: Given) -> str | None:
 def headline(status: Given, *, below: bool = True) -> str:
     """The answer in a sentence; below: whether the rule is shown below it."""
     distance, where, named = proven(status), status.text("state"), rule(status, below=below)
+    if doubts(status):
+        return DOUBTFUL
     if distance is not None and is_proven(status):
         return f"Proven: {named} is within {bound(distance)} of the best rule."
     held = where in ("paused", "stopped")
@@ -183,12 +195,18 @@ def _held(status: Given) -> str:
     if where == "paused":
         return f"Paused{f': {reason}' if reason else ''}. Nobody new is assigned until it is resumed."
     if where == "stopped":
-        return f"Stopped{f': {reason}' if reason else ''}. Nobody is assigned any more; what was proven stays proven."
+        kept = "" if doubts(status) else "; what was proven stays proven"
+        return f"Stopped{f': {reason}' if reason else ''}. Nobody is assigned any more{kept}."
     return ""
 
 
 def _meaning(status: Given) -> str:
     distance, goal = proven(status), status.number("epsilon")
+    if doubts(status):
+        near = (
+            "" if distance is None else f" If the assumptions held, it would be within {bound(distance)} of the best."
+        )
+        return f"No figure below holds with any confidence before the alarm is resolved.{near}"
     if distance is None:
         sure = confidence(status)
         return f"The goal is a rule proven to be within {show(goal)} of the best one, with {sure} confidence."
@@ -202,7 +220,8 @@ def _now(status: Given) -> str:
     where, claim = status.text("state"), status.part("claim")
     if where == "certified":
         what = "what the mix says" if is_mix(status) else "what this rule says"
-        return f"Everybody who comes now is given {what}; nothing more needs to be collected."
+        enough = "" if doubts(status) else "; nothing more needs to be collected"
+        return f"Everybody who comes now is given {what}{enough}."
     if where in ("paused", "stopped"):
         return ""
     if not claim:
@@ -213,5 +232,5 @@ def _now(status: Given) -> str:
 
 
 def news(status: Given) -> str:
-    """What a listener is told when it changes: the state, the answer and what is wrong, but no running counts."""
-    return " ".join((f"{state(status).capitalize()}.", headline(status), *alarms(status)))
+    """What a listener is told when it changes: what is wrong, the state and the answer, but no running counts."""
+    return " ".join((*alarms(status), f"{state(status).capitalize()}.", headline(status)))
