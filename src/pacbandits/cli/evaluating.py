@@ -17,6 +17,7 @@ from pacbandits.cli.reading import (
     RewardRange,
     Split,
     Time,
+    TimeFormat,
     Unit,
     Without,
     open_log,
@@ -60,6 +61,7 @@ def evaluate_policy(
     reward_range: RewardRange = None,
     clip: Clip = False,
     time: Time = None,
+    time_format: TimeFormat = None,
     unit: Unit = None,
     without: Without = None,
     engine: Engine = None,
@@ -97,6 +99,7 @@ def evaluate_policy(
         reward_range=reward_range,
         clip=clip,
         time=time,
+        time_format=time_format,
         unit=unit,
         left_out=without,
     )
