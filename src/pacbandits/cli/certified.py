@@ -166,7 +166,7 @@ def certify_files(paths: Sequence[Path], asked: Asked, *, engine: Engine, tell: 
         files = open_files([str(path) for path in paths], asked.reading)  # pyright: ignore[reportArgumentType]
         try:
             told = files.head
-            check_asked_early(told, asked.epsilon, asked.delta)
+            check_asked_early(told, asked.epsilon, asked.delta, whole=False)
             spec, known = restrict(asked.spec, told, **asked.restricting), asked.known()
             work = foresee_work(files, spec, contexts=known, ordered=asked.ordered)
             if work is not None:
