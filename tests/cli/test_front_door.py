@@ -168,6 +168,17 @@ def test_times_that_leave_open_how_they_are_written(run, test_csv, tmp_path):
 
 
 @pytest.mark.thorough
+def test_notices_stand_before_the_answer_and_in_json(run, test_csv, tmp_path):
+    path = tmp_path / "test.csv"
+    head, *lines = test_csv.read_text().splitlines()
+    path.write_text("\n".join([f"{head},study", *(f"{line},1" for line in lines[:600])]) + "\n")
+    assert run("certify", path, *ASKED)[1].startswith("note: the column 'study' has one value in all rows")
+    got = json.loads(run("certify", path, *ASKED, "--json")[1])
+    assert got["notices"][0].startswith("the column 'study' has one value")
+    assert not any("study" in words for words in got["assumptions"])
+
+
+@pytest.mark.thorough
 def test_a_policy_of_anybodys(run, test_csv, tmp_path):
     lines = test_csv.read_text().splitlines()
     theirs = [

@@ -179,3 +179,13 @@ def test_a_log_that_drifts_raises_the_alarm_however_its_dates_are_written():
     assert len(alarms[0]) == 1
     assert alarms[1] == alarms[2] == alarms[0]
     assert any("day.month.year" in words for words in found["%d.%m.%Y"].assumptions)
+
+
+def test_times_of_day_are_read(tmp_path):
+    """pyarrow reads them as 32 bits, which it casts to no other width."""
+    times = [f"{k // 60:02d}:{k % 60:02d}" for k in range(700, 720)]
+    path = write(tmp_path / "log.csv", times[::-1])
+    log, _ = pb.read_log(path, split="uniform")
+    assert "at hour" in log.contexts.names
+    log, _ = pb.read_log(path, keep=["age"], **READING)
+    assert log.contexts.features[:, 0].astype(int).tolist() == list(range(20))[::-1]

@@ -184,7 +184,7 @@ def certify_files(paths: Sequence[Path], asked: Asked, *, engine: Engine, tell: 
             worth = measure_surveyed(made, surveyed, engine=engine)
         finally:
             files.close()
-        rows = rows_for_words(surveyed)
+        rows = replace(rows_for_words(surveyed), notices=files.form.notices)
         tell("estimating how many more interactions would do")
         target, ahead = look_ahead(made, rows, learnt.policies)
     return Found(made, learnt, rows, worth, target, ahead)

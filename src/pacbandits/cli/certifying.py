@@ -36,7 +36,7 @@ from pacbandits.cli.restricting import (
     SmallestLeaf,
     control_number,
 )
-from pacbandits.cli.shared import PARTIAL, SINGLE_HELP, app, check_output, print_json, say, show, status
+from pacbandits.cli.shared import PARTIAL, SINGLE_HELP, app, check_output, print_json, say, say_notices, show, status
 from pacbandits.errors import InputError
 
 
@@ -259,8 +259,11 @@ def certify_log(
     if certificate is not None:
         save_certificate(certificate, made, found.learnt.policies, reading=reading)
     if as_json:
-        print_json(made.to_json() | ({} if summary is None else summary.to_json()))
+        print_json(
+            made.to_json() | ({} if summary is None else summary.to_json()) | {"notices": list(found.log.notices)}
+        )
     else:
+        say_notices(found.log)
         if summary is not None:
             say("\n".join(summary.answer()) + "\n")
         show(table)

@@ -25,7 +25,7 @@ from pacbandits.cli.reading import (
     reading_options,
 )
 from pacbandits.cli.restricting import control_number
-from pacbandits.cli.shared import app, print_json, show, status
+from pacbandits.cli.shared import app, print_json, say_notices, show, status
 from pacbandits.errors import InputError, close_to, plain
 
 if TYPE_CHECKING:
@@ -141,6 +141,7 @@ def evaluate_policy(
         told = {"actions": list(names), "own_log": own, "policy": words, "assumed": list(worth.assumptions)}
         print_json(worth.to_json() | told)
     else:
+        say_notices(read)
         show(worth_table(worth, names, words, own=own, control=compared, log=read, outcome=outcome))
 
 

@@ -108,8 +108,9 @@ def spell_column(column: Any, *, form: str | None) -> dict[Way, Spelt]:
 def ticks_of(column: Any) -> IntArray:
     """Whole numbers (n,) in the order of the dates, times or whole numbers of a column that has all of them."""
     wide: Any = column.cast(pa.timestamp("us")) if pa.types.is_date(column.type) else column
-    whole: Any = wide if pa.types.is_integer(wide.type) else wide.cast(pa.int64())
-    return np.asarray(whole.to_numpy(zero_copy_only=False), dtype=np.int64)
+    if not pa.types.is_integer(wide.type):
+        wide = wide.cast(pa.int32() if wide.type.bit_width == 32 else pa.int64())
+    return np.asarray(wide.to_numpy(zero_copy_only=False), dtype=np.int64)
 
 
 def _padded(column: Any, form: str) -> Any:
