@@ -170,7 +170,8 @@ class Result:
     def to_json(self) -> Json:
         """The certificate, the answer, values and groups as JSON-compatible values."""
         summary = self.summary()
-        return {"alarms": list(summary.alarms)} | self.certificate.to_json() | summary.to_json()
+        told = {"alarms": list(summary.alarms)} | self.certificate.to_json() | summary.to_json()
+        return told | {"notices": list(self.log.notices)}
 
     def __repr__(self) -> str:
         return f"Result of {self.source}:\n{self.answer}"
@@ -191,6 +192,7 @@ def certify(
     clip: bool = False,
     control: str | None = None,
     time: str | None = None,
+    time_format: str | None = None,
     unit: str | None = None,
     features: Sequence[str] | None = None,
     without: Sequence[str] = (),
@@ -222,6 +224,7 @@ def certify(
     clip: clip rewards to reward_range; the claim is then about the clipped reward.
     control: the name of the action to compare with.
     time: the column by which rows are sorted; the certificate then relies on that order.
+    time_format: how times in text are written, such as "%d/%m/%Y %H:%M", where that is ambiguous.
     unit: the column that identifies users who may return; evidence then counts users, not rows.
     features, without: the columns to use as features; columns to leave out.
     keep: columns that stay features though they look like identifiers, outcomes or times.
@@ -292,11 +295,11 @@ class Request:
     single: bool = False
     control: str | None = None
 
-    def check(self, log: Log) -> PolicyClass | LearntClass | str:
-        """Return the class with its restrictions; raise if the log does not fit the request."""
+    def check(self, log: Log, *, whole: bool = True) -> PolicyClass | LearntClass | str:
+        """Return the class with its restrictions; raise if the log, or some rows of it, does not fit the request."""
         if self.contexts is not None and not isinstance(self.policies, str):
             raise InputError("contexts are for a class that is given by its name; leave them out")
-        check_asked_early(log, self.epsilon, self.delta)
+        check_asked_early(log, self.epsilon, self.delta, whole=whole)
         action_number(self.control, log, of="--control")
         return restricted_class(self.policies, self.restrictions if self.restrict is None else self.restrict(log), log)
 
@@ -371,7 +374,7 @@ def _analyse_source(
     warn: Progress,
 ) -> Result:
     """Certify rows by sums over them; head: some of them, with all names."""
-    spec, known = request.check(head), request.contexts
+    spec, known = request.check(head, whole=False), request.contexts
     if isinstance(spec, str) and isinstance(source, FileSet):
         work = foresee_work(source, spec, contexts=known, ordered=request.ordered)
         if work is not None:
@@ -484,6 +487,7 @@ def evaluate(
     reward_range: tuple[float, float] | None = None,
     clip: bool = False,
     time: str | None = None,
+    time_format: str | None = None,
     unit: str | None = None,
     features: Sequence[str] | None = None,
     without: Sequence[str] = (),

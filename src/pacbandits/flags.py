@@ -15,8 +15,20 @@ from contextvars import ContextVar
 _ARGUMENTS = {"actions": "n_actions"}
 _SWITCHES = ("clip", "ordered", "shuffle", "single", "batched", "fresh")
 _OPTIONS = (
-    *("action", "reward", "propensity", "split", "reward-range", "time", "unit", "features", "without", "actions"),
-    *("least-propensity", "position", "contexts", "epsilon", "delta", "policies", "smallest-leaf", "cost", "max-cost"),
+    *("action", "reward", "propensity", "split", "reward-range", "time", "time-format", "unit", "features"),
+    *(
+        "without",
+        "actions",
+        "least-propensity",
+        "position",
+        "contexts",
+        "epsilon",
+        "delta",
+        "policies",
+        "smallest-leaf",
+        "cost",
+        "max-cost",
+    ),
     *("max-share", "max-treated", "never", "control", "draw", "draws", "dialect", "column", "seed"),
     *("baseline", "spread", "variation", "effect", "share", "scenarios", "traffic", "delay", "budget"),
     *("database", "head", "port", "workers", "scheduler", "engine", "jobs", "seeds"),

@@ -148,6 +148,37 @@ def test_rows_in_the_order_of_a_column(run, test_csv):
 
 
 @pytest.mark.thorough
+def test_times_that_leave_open_how_they_are_written(run, test_csv, tmp_path):
+    """The days from the 1st to the 12th of January, written with slashes; and the rows stand in no order."""
+    lines = [line for line in test_csv.read_text().splitlines()[1:] if line[-2:] <= "12"]
+    mixed = [lines[k] for k in np.random.default_rng(0).permutation(len(lines))]
+    path, proof = tmp_path / "test.csv", tmp_path / "proof.json"
+    path.write_text("\n".join([HEAD, *(f"{line[:-10]}{line[-2:]}/01/2026" for line in mixed)]) + "\n")
+    code, _, err = run("certify", path, *ASKED, "--time", "shown_at")
+    assert code == 2
+    assert "--time-format '%d/%m/%Y' or --time-format '%m/%d/%Y'" in " ".join(err.split())
+    told = ("--time", "shown_at", "--time-format", "%d/%m/%Y")
+    made = json.loads(run("certify", path, *ASKED, *told, "--certificate", proof, "--json")[1])
+    assert (made["ordered"], made["alarms"]) == (True, [])
+    code, out, _ = run("verify", proof, path, "--json")
+    assert (code, json.loads(out)["good"]) == (0, True)
+    assert json.loads(out)["reading"]["time_format"] == "%d/%m/%Y"
+    got = json.loads(run("evaluate", proof, path, "--json")[1])
+    assert got["own_log"] is True
+
+
+@pytest.mark.thorough
+def test_notices_stand_before_the_answer_and_in_json(run, test_csv, tmp_path):
+    path = tmp_path / "test.csv"
+    head, *lines = test_csv.read_text().splitlines()
+    path.write_text("\n".join([f"{head},study", *(f"{line},1" for line in lines[:600])]) + "\n")
+    assert run("certify", path, *ASKED)[1].startswith("note: the column 'study' has one value in all rows")
+    got = json.loads(run("certify", path, *ASKED, "--json")[1])
+    assert got["notices"][0].startswith("the column 'study' has one value")
+    assert not any("study" in words for words in got["assumptions"])
+
+
+@pytest.mark.thorough
 def test_a_policy_of_anybodys(run, test_csv, tmp_path):
     lines = test_csv.read_text().splitlines()
     theirs = [

@@ -74,7 +74,7 @@ def test_columns_that_come_after_the_action_are_left_out(tmp_path):
 def test_rows_are_brought_into_the_order_of_time(tmp_path, kind):
     when = {
         "number": ("3", "1", "2"),
-        "text": ("2026c", "2026a", "2026b"),
+        "text": ("3.2.2026", "31.12.2025", "2.2.2026"),
         "date": ("2026-03-01", "2026-01-01", "2026-02-01"),
     }
     lines = TEXT.splitlines()

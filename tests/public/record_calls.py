@@ -274,7 +274,7 @@ RECORD_CALLS: dict[str, Callable[[], Call]] = {
         {"policy": lottery(), "actions": ["one", "two"], "draw": "u"},
         {"policy": "record", "actions": "list", "draw": "text", "dates": "list", "dialect": "text"},
         optional=("actions", "dialect"),
-        beyond={"actions": (["one"], []), "draw": ("", " ", "random()"), "dialect": ("", "mysql")},
+        beyond={"actions": (["one"], []), "draw": ("", " ", "random()"), "dialect": ("", "oracle")},
     ),
     "to_python": lambda: Call(
         pb.to_python,

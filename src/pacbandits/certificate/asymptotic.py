@@ -38,6 +38,7 @@ from pacbandits.certificate.claim import (
     Claim,
     Json,
     check_asked,
+    check_compared,
     check_distance,
     check_follows,
     read_common,
@@ -202,6 +203,7 @@ def certify_asymptotically(
     learning = policies.learning if isinstance(policies, LearntClass) else None
     policies = policies.policies if isinstance(policies, LearntClass) else policies
     asked, delta = check_asked(log, policies, epsilon=epsilon, delta=delta)
+    check_compared(log)
     check_distance(log, asked)
     unit = log.reward_range[1] - log.reward_range[0]
     draws = check_draws(draws, delta=delta)

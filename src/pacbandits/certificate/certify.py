@@ -10,7 +10,7 @@ import numpy as np
 from pacbandits.certificate.bets import Bets
 from pacbandits.certificate.certificate import MODEL_GIVEN, Certificate
 from pacbandits.certificate.choosing import end_that_pays, find_favourite, informed_ledger, lead_log
-from pacbandits.certificate.claim import check_asked, check_distance_or_best, rounded_up
+from pacbandits.certificate.claim import check_asked, check_compared, check_distance_or_best, rounded_up
 from pacbandits.certificate.conventions import (
     EXPERT_STAKES,
     FIRST_EPSILON,
@@ -105,7 +105,8 @@ def certify(
         single=flag(single, name="single"),
     )
     if engine is None and not isinstance(log, Source):
-        return _certify_log(check_log(log), policies, asked)
+        check_compared(check_log(log))
+        return _certify_log(log, policies, asked)
     with using_engine(STREAM if engine is None else engine) as who:
         source = log if isinstance(log, Source) else LogSource(check_log(log))
         return _certify_source(source, policies, asked, engine=who)
@@ -129,7 +130,7 @@ def _certify_source(
 ) -> Certificate:
     """What rows prove by sums over them."""
     told = next(iter(source.blocks(0, 1)))
-    check_asked_early(told, asked.epsilon, asked.delta)
+    check_asked_early(told, asked.epsilon, asked.delta, whole=False)
     return certify_source(
         as_engine_reads(source, engine.name),
         restricted_class(policies, asked.restrictions, told),
@@ -147,7 +148,7 @@ def _certify_source(
 def _certify_log(log: Log, policies: PolicyClass | LearntClass | str, asked: _Asked) -> Certificate:
     """What a log in memory proves: by sums where it is large, and the class is searched by them."""
     epsilon, delta, model = asked.epsilon, asked.delta, asked.model
-    check_asked_early(log, epsilon, delta)
+    check_asked_early(log, epsilon, delta, whole=False)
     policies = restricted_class(policies, asked.restrictions, log)
     if is_large(log) and epsilon != 0 and (found := _by_sums(log, policies, asked)) is not None:
         who = Local(THREADS)
@@ -209,8 +210,9 @@ def _first_rounds(log: Log, learnt: LearntClass, *, epsilon: float) -> Log | Non
     return part if len(np.unique(part.rounds)) > spared else None
 
 
-def check_asked_early(log: Log, epsilon: float | None, delta: float) -> None:
-    """Raise, before a class is learnt, where ε or δ cannot be asked for."""
+def check_asked_early(log: Log, epsilon: float | None, delta: float, *, whole: bool = True) -> None:
+    """Raise, before a class is learnt, where ε or δ cannot be asked for; whole: whether these are all rows."""
+    check_compared(log, fixed=whole)
     check_delta(delta)
     if epsilon is not None:
         check_distance_or_best(log, epsilon)

@@ -18,14 +18,14 @@ import numpy as np
 from pacbandits.certificate.told import ToldOfLog
 from pacbandits.certificate.watching import Check, alarm_words, look
 from pacbandits.confidence import check_delta, check_epsilon, check_positive_epsilon
-from pacbandits.errors import InputError, one_line
+from pacbandits.errors import InputError, one_line, plain
 from pacbandits.fields import Fields, json_object
 from pacbandits.policies import chosen_from_json, policy_from_json
 from pacbandits.policies.base import PolicyClass, check_class
 from pacbandits.records import Chosen, Log, Lottery, check_log, describe_chosen
 from pacbandits.records.beside import UNIT_RANGE, check_range
 from pacbandits.records.files import MAX_COLUMNS
-from pacbandits.records.naming import check_names
+from pacbandits.records.naming import call, check_names
 
 Json = dict[str, Any]
 
@@ -219,6 +219,23 @@ def _check_below_range(log: ToldOfLog, epsilon: float) -> float:
             f"that every policy is that near to the best; ask for less, as in --epsilon {(high - low) / 100:g}"
         )
     return epsilon
+
+
+def check_compared(log: Log, *, fixed: bool = True) -> None:
+    """Raise where a log has one action, or only one that could ever be played: nothing was compared then.
+
+    fixed: whether propensities that are the same in these rows are so in all.
+    """
+    first = int(log.actions[0])
+    alone = log.n_actions == 1
+    if not alone and fixed and log.least is None:
+        alone = bool((log.actions == first).all() and (log.propensities[:, first] >= 1.0).all())
+    if alone:
+        raise InputError(
+            f"every row of the log has the same action, {plain(call(first, log.action_names))}, and no other could be "
+            "played, so nothing was compared; is --action the right column? If others could be played and never were, "
+            "say with which probability (--split a=0.5,b=0.5)"
+        )
 
 
 def check_asked(log: Log, policies: PolicyClass, *, epsilon: float, delta: float) -> tuple[float, float]:

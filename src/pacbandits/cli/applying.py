@@ -55,9 +55,9 @@ def apply_policy(
     dialect: Annotated[
         str | None,
         typer.Option(
-            help="For --sql and a policy that asks about a date: whose functions make its weekday, day and hour, "
-            "[cyan]sqlite[/] or [cyan]postgresql[/]. Without it the SQL asks for columns of these, and says how they "
-            "are made."
+            help="For --sql: whose SQL it is, [cyan]sqlite[/], [cyan]postgresql[/], [cyan]duckdb[/], "
+            "[cyan]bigquery[/], [cyan]snowflake[/] or [cyan]mysql[/], with its quotes and functions of dates. Without "
+            "it the SQL is standard, and asks for columns of what is made of dates, and says how they are made."
         ),
     ] = None,
     python: Annotated[

@@ -23,6 +23,7 @@ from pacbandits.cli.reading import (
     RewardRange,
     Split,
     Time,
+    TimeFormat,
     Unit,
     Without,
     read_contexts,
@@ -38,7 +39,18 @@ from pacbandits.cli.restricting import (
     SmallestLeaf,
     restrictions_for,
 )
-from pacbandits.cli.shared import PARTIAL, SINGLE_HELP, app, check_output, print_json, say, say_cost, show, status
+from pacbandits.cli.shared import (
+    PARTIAL,
+    SINGLE_HELP,
+    app,
+    check_output,
+    print_json,
+    say,
+    say_cost,
+    say_notices,
+    show,
+    status,
+)
 from pacbandits.errors import InputError, count_of
 
 if TYPE_CHECKING:
@@ -68,6 +80,7 @@ def certify_log(
     clip: Clip = False,
     control: Control = None,
     time: Time = None,
+    time_format: TimeFormat = None,
     unit: Unit = None,
     features: Features = None,
     without: Without = None,
@@ -204,6 +217,7 @@ def certify_log(
         reward_range=reward_range,
         clip=clip,
         time=time,
+        time_format=time_format,
         unit=unit,
         columns=features,
         left_out=without,
@@ -253,6 +267,7 @@ def certify_log(
     if as_json:
         print_json(result.to_json() | summary.to_json())
     else:
+        say_notices(result.log)
         if not summary.alarms:  # under an alarm the table begins with it
             say("\n".join(summary.answer()) + "\n")
         show(certificate_table(made, summary))
@@ -304,8 +319,9 @@ def certify_approximately(
     if certificate is not None:
         save_certificate(certificate, made, learnt.policies, reading=reading)
     if as_json:
-        print_json(made.to_json())
+        print_json(made.to_json() | {"notices": list(read.notices)})
     else:
+        say_notices(read)
         show(asymptotic_table(made))
     if not made.certified or made.alarms:
         raise typer.Exit(PARTIAL)

@@ -16,13 +16,14 @@ from pacbandits.cli.reading import (
     RewardRange,
     Split,
     Time,
+    TimeFormat,
     Unit,
     Without,
     open_log,
     open_proof,
     reading_options,
 )
-from pacbandits.cli.shared import PARTIAL, app, print_json, show, status
+from pacbandits.cli.shared import PARTIAL, app, print_json, say_notices, show, status
 from pacbandits.errors import InputError, close_to, plain
 
 if TYPE_CHECKING:
@@ -58,6 +59,7 @@ def evaluate_policy(
     reward_range: RewardRange = None,
     clip: Clip = False,
     time: Time = None,
+    time_format: TimeFormat = None,
     unit: Unit = None,
     without: Without = None,
     engine: Engine = None,
@@ -99,6 +101,7 @@ def evaluate_policy(
         reward_range=reward_range,
         clip=clip,
         time=time,
+        time_format=time_format,
         unit=unit,
         left_out=without,
     )
@@ -135,6 +138,7 @@ def evaluate_policy(
         told = {"actions": list(names), "own_log": own, "policy": words, "assumed": list(worth.assumptions)}
         print_json(worth.to_json() | told)
     else:
+        say_notices(read)
         show(worth_table(worth, names, words, own=own, control=compared, log=read, outcome=outcome))
     if worth.alarms:
         raise typer.Exit(PARTIAL)

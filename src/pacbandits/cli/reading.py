@@ -74,6 +74,14 @@ Time = Annotated[
         help="The column that says when; rows are brought into that order, and those of one time stay in the file's.",
     ),
 ]
+TimeFormat = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FORMAT",
+        help="How times are written in the column of [cyan]--time[/], where it leaves that open, as 01/02/2024 does: "
+        "[cyan]%d/%m/%Y[/], [cyan]%m/%d/%Y %H:%M[/], … (strptime).",
+    ),
+]
 Unit = Annotated[
     str | None,
     typer.Option(

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
     from pacbandits.policies.base import PolicyClass
-    from pacbandits.records import Contexts
+    from pacbandits.records import Contexts, Log
 
 Computation = Literal["certificate", "bootstrap", "measurement", "run"]
 
@@ -139,6 +139,12 @@ def show(table: RenderableType) -> None:
 def say(words: str, *, err: bool = False) -> None:
     """Words on standard output, or on standard error."""
     typer.echo(visible_lines(words), err=err)
+
+
+def say_notices(log: Log) -> None:
+    """Say what the reader of a log should know before the answer."""
+    if log.notices:
+        say("".join(f"note: {one_line(words)}\n" for words in log.notices))
 
 
 def print_json(value: dict[str, Any] | list[dict[str, Any]]) -> None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from pacbandits.checks import text
 from pacbandits.errors import InputError, plain
 from pacbandits.exports.asking import Action, decision_of, made_of_dates, written_actions
-from pacbandits.exports.sql_dates import checked, date_comment, dates_in, quoted
+from pacbandits.exports.sql_dates import STANDARD, Dialect, checked, date_comment, dates_in, dialect_of
 from pacbandits.policies.decisions import (
     Condition,
     IdAmong,
@@ -50,8 +50,9 @@ def to_sql(
     draw: for a lottery, a column or an expression with one draw from [0, 1) a row. It stands in several places, and
         must have the same value in each: a column, or a hash of one, but no call of random().
     dates: the columns of dates and times that features were made of, as a certificate names them.
-    dialect: whose functions make features of dates, `sqlite` or `postgresql`. Without it the expression asks for
-        columns of these features, and says in comments before it how they are made.
+    dialect: whose SQL it is: `sqlite`, `postgresql`, `duckdb`, `bigquery`, `snowflake` or `mysql`, each with its own
+        quotes and functions of dates. Without it the expression is standard SQL, asks for columns of the features that
+        are made of dates, and says in comments before it how they are made.
 
     >>> import pacbandits as pb
     >>> people = pb.Contexts.of([[20.0], [40.0]], names=["age"])
@@ -66,12 +67,12 @@ def to_sql(
         InputError: When the policy has no exact form in SQL, or a lottery has no draw.
     """
     check_chosen(policy)
-    names = tuple(_literal(name) for name in written_actions(policy, actions))
+    own = dialect_of(dialect)
+    names = tuple(_literal(name, own) for name in written_actions(policy, actions))
     if draw is not None:
         text(draw, name="draw")
     made = made_of_dates(policy, dates)
-    known = {} if dialect is None else dates_in(made, dialect)
-    columns = Columns(known)
+    columns = Columns({} if dialect is None else dates_in(made, own), own)
     comments = "" if dialect is not None else "".join(date_comment(name, part) for name, part in made.items())
     if not isinstance(policy, Lottery):
         return comments + _decision(decision_of(policy), names, "", columns)
@@ -79,10 +80,18 @@ def to_sql(
 
 
 class Columns(dict[str, str]):
-    """What stands for each feature: what is made of a date, or else the column of its name, quoted."""
+    """What stands for each feature: what is made of a date, or else the column of its name, quoted.
+
+    made: of dates.
+    dialect: whose SQL it is.
+    """
+
+    def __init__(self, made: Mapping[str, str] | None = None, dialect: Dialect = STANDARD) -> None:
+        super().__init__(made or {})
+        self.dialect = dialect
 
     def __missing__(self, feature: str) -> str:
-        return quoted(feature)
+        return self.dialect.name(feature)
 
 
 def _lottery(lottery: Lottery, names: Sequence[str], draw: str, columns: Columns) -> str:
@@ -130,9 +139,9 @@ def _condition(condition: Condition, columns: Columns) -> str:
         case NumberMissing():
             return f"{columns[condition.feature]} IS NULL"
         case LabelIs():
-            said = f"{columns[condition.feature]} = {_literal(condition.label)}"
+            said = columns.dialect.equals(columns[condition.feature], condition.label)
         case IdAmong():
-            return f"{quoted(ID_COLUMN)} IN ({', '.join(map(str, condition.ids))})"
+            return f"{columns.dialect.name(ID_COLUMN)} IN ({', '.join(map(str, condition.ids))})"
     return f"({said} OR {columns[condition.feature]} IS NULL)" if condition.or_missing else said
 
 
@@ -158,7 +167,8 @@ def _largest(decision: LargestScore, names: Sequence[str], indent: str, columns:
 
 def _sum(terms: Sequence[Term], columns: Columns) -> str:
     """Terms added up one after the other, in double precision from the first."""
-    return f"({' + '.join(['CAST(0.0 AS DOUBLE PRECISION)', *(_term(term, columns) for term in terms)])})"
+    zero = f"CAST(0.0 AS {columns.dialect.double})"
+    return f"({' + '.join([zero, *(_term(term, columns) for term in terms)])})"
 
 
 def _term(term: Term, columns: Columns) -> str:
@@ -166,12 +176,12 @@ def _term(term: Term, columns: Columns) -> str:
         case None:
             return f"({term.constant!r})"
         case Indicator(feature, label):
-            return f"CASE WHEN {columns[feature]} = {_literal(label)} THEN {term.constant!r} ELSE 0.0 END"
+            return f"CASE WHEN {columns.dialect.equals(columns[feature], label)} THEN {term.constant!r} ELSE 0.0 END"
         case Standardised(feature, centre, spread):
-            column = f"(CAST({columns[feature]} AS DOUBLE PRECISION) - ({centre!r})) / {spread!r}"
+            column = f"(CAST({columns[feature]} AS {columns.dialect.double}) - ({centre!r})) / {spread!r}"
             return f"{column} * {' * '.join(f'({one!r})' for one in term.factors)}"
 
 
-def _literal(value: Action) -> str:
+def _literal(value: Action, dialect: Dialect) -> str:
     """A text in quotes, or a number."""
-    return str(value) if isinstance(value, int) else "'" + checked(value).replace("'", "''") + "'"
+    return str(value) if isinstance(value, int) else dialect.literal(value)

@@ -10,8 +10,9 @@ import numpy as np
 from pacbandits.arrays import IntArray
 from pacbandits.errors import InputError, nearest, plain
 from pacbandits.logs.reading import ReadingOptions
+from pacbandits.logs.times import order_of, ticks_of
 from pacbandits.records.arrow import Columns, is_list, is_text, pa
-from pacbandits.records.columns import SOMEWHERE, Cells, check_present, pop_floats
+from pacbandits.records.columns import SOMEWHERE, Cells
 from pacbandits.records.dates import check_dates
 from pacbandits.records.identifiers import keeping
 
@@ -64,7 +65,10 @@ def pick_columns(
             del table[name]
             remarks.append(f"the column '{name}' was left out, as '{plain(chosen[name])}' is the {name}")
     moved = {name: table.pop(given) for name, given in chosen.items()}
-    order = None if options.time is None else order_of(table[options.time], options.time, cells)
+    order: IntArray | None = None
+    if options.time is not None:
+        order, assumed = order_of(table[options.time], options.time, cells, form=options.time_format)
+        remarks += assumed
     if options.time is not None and options.time not in (*(options.features or ()), *options.keep):
         del table[options.time]
     units = None if unit is None else _codes(table.pop(unit), unit, cells)
@@ -109,31 +113,6 @@ def _codes(column: Any, name: str, cells: Cells) -> IntArray:
     return np.asarray(coded.indices.to_numpy(zero_copy_only=False), dtype=np.int64)
 
 
-def order_of(column: Any, name: str, cells: Cells = SOMEWHERE) -> IntArray:
-    """The order (n,) of rows by a column of times: numbers, dates, or text that sorts as it should.
-
-    Rows of one time stay in the order that they have.
-    """
-    check_present(column, name, cells)
-    if is_text(column.type):
-        check_dates(column, name, cells)
-        labels: list[str] = column.dictionary.to_pylist()
-        ranks = np.argsort(np.argsort(np.array(labels, dtype=object), kind="stable"), kind="stable")
-        codes = np.asarray(column.indices.to_numpy(zero_copy_only=False), dtype=np.int64)
-        return np.argsort(ranks[codes], kind="stable")
-    if pa.types.is_temporal(column.type):
-        return np.argsort(ticks_of(column), kind="stable")
-    numbers = pop_floats({name: column}, name, cells)
-    assert numbers is not None
-    return np.argsort(numbers, kind="stable")
-
-
-def ticks_of(column: Any) -> IntArray:
-    """Whole numbers (n,) in the order of the dates or times of a column that has all of them."""
-    wide: Any = column.cast(pa.timestamp("us")) if pa.types.is_date(column.type) else column
-    return np.asarray(wide.cast(pa.int64()).to_numpy(zero_copy_only=False), dtype=np.int64)
-
-
 def _features(table: Columns, options: ReadingOptions) -> list[str]:
     """The columns that are features by what the options say."""
     left = [name for name in table if not is_own(name)]
@@ -164,8 +143,8 @@ def _tells_when(column: Any) -> bool:
     """Whether a column of dates or times never falls from row to row: it tells when rows occurred, and of no person."""
     if not pa.types.is_temporal(column.type) or column.null_count or len(column) < MIN_CLOCK_ROWS:
         return False
-    order = order_of(column, "")
-    return bool(np.array_equal(order, np.arange(len(order)))) and column[0] != column[-1]
+    ticks = ticks_of(column)
+    return bool((ticks[1:] >= ticks[:-1]).all()) and column[0] != column[-1]
 
 
 def _left_out_clock(name: str) -> str:

@@ -11,8 +11,8 @@ from pacbandits.arrays import FloatArray, IntArray
 from pacbandits.logs.counting import Labels
 from pacbandits.logs.raw import MAX_ACTIONS
 from pacbandits.logs.splits import MAX_SHARE_ROUNDING, MIN_PLAYS
-from pacbandits.logs.watching import numbers_of
 from pacbandits.records.arrow import Columns, is_list, is_number
+from pacbandits.records.columns import numbers_of
 
 
 class Plays:

@@ -62,6 +62,7 @@ def read_log(path: str | Path, *, format: str | None = None, **reading: Unpack[R
         reward_range: the least and the largest that rewards can be, if not 0 and 1.
         clip: whether rewards beyond the range are cut to it, which makes another reward of them.
         time: the column that tells when a row occurred, by which rows are brought into order.
+        time_format: how times are written in it (`%d/%m/%Y`, as strptime has it), where it leaves that open.
         unit: the column that tells whose row it is, where people come back: what is counted then are people.
         features, without: the columns to use as features, if not all that are left; columns to leave out.
         keep: columns that stay features though they look like identifiers, outcomes, or the time.

@@ -9,6 +9,7 @@ from typing import Any, TypedDict
 from pacbandits.checks import flag, number, settle, text, texts, whole_number
 from pacbandits.errors import InputError, close_to, plain
 from pacbandits.fields import Fields
+from pacbandits.logs.times import check_time_format
 from pacbandits.records.beside import check_range
 
 
@@ -24,6 +25,7 @@ class Reading(TypedDict, total=False):
     propensity: str | None
     split: str | Mapping[str, float] | None
     time: str | None
+    time_format: str | None
     unit: str | None
     features: Sequence[str] | None
     without: Sequence[str]
@@ -52,6 +54,7 @@ class ReadingOptions:
     action, reward, propensity: the columns that hold these, if they are not called so.
     split: the propensities, where they were the same for everybody: `uniform`, or those of each action (`a=0.4,b=0.6`).
     time: the column that tells when a row occurred, by which rows are brought into order.
+    time_format: how times are written in it, as Python's strptime has it (`%d/%m/%Y`), where it leaves that open.
     unit: the column that tells whose row it is, where people come back.
     features: the columns to use as features, if not all that are left.
     without: columns to leave out.
@@ -68,6 +71,7 @@ class ReadingOptions:
     propensity: str | None = None
     split: str | Mapping[str, float] | None = None
     time: str | None = None
+    time_format: str | None = None
     unit: str | None = None
     features: Sequence[str] | None = None
     without: Sequence[str] = ()
@@ -85,9 +89,13 @@ class ReadingOptions:
             raise InputError("to clip rewards, say to what: the least and the largest (--reward-range 0 500)")
         if self.position is not None:
             settle(self, position=whole_number(self.position, name="--position", least=0))
-        for name in ("action", "reward", "propensity", "time", "unit"):
+        for name in ("action", "reward", "propensity", "time", "time_format", "unit"):
             if getattr(self, name) is not None:
                 text(getattr(self, name), name=name)
+        if self.time_format is not None:
+            check_time_format(self.time_format)
+            if self.time is None:
+                raise InputError("--time-format says how times are written; say in which column, too (--time COLUMN)")
         if self.split is not None and not isinstance(self.split, str):
             shares = {text(a, name="an action of split"): number(p, name="split") for a, p in self.split.items()}
             settle(self, split=",".join(f"{action}={share!r}" for action, share in shares.items()))
@@ -103,7 +111,7 @@ class ReadingOptions:
     @property
     def of_columns(self) -> tuple[str, ...]:
         """Which options were given that say what the columns of a table are."""
-        names = ("action", "reward", "propensity", "split", "time", "unit", "features", "without")
+        names = ("action", "reward", "propensity", "split", "time", "time_format", "unit", "features", "without")
         return tuple(name for name in names if getattr(self, name) not in (None, ()))
 
     @property
@@ -129,7 +137,7 @@ class ReadingOptions:
         for name in ("n_actions", "position"):
             if name in given:
                 made[name] = given.whole_number(name)
-        for name in ("action", "reward", "propensity", "split", "time", "unit"):
+        for name in ("action", "reward", "propensity", "split", "time", "time_format", "unit"):
             if name in given:
                 made[name] = given.text(name)
         if "least_propensity" in given:

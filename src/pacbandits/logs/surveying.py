@@ -146,7 +146,9 @@ class _Looking:
         self.numbers = {n: Numbers(n) for n in counted if n not in self._told()}
         self.clocks = {n: Clock(n) for n in self._wanted() if is_temporal(kinds[n]) and not is_own(n)}
         self.tally = Tally(has_rounds="round" in kinds, has_repeats="repeats" in kinds)
-        self.order = None if options.time is None or options.time not in kinds else Order(options.time)
+        self.order = (
+            None if options.time is None or options.time not in kinds else Order(options.time, options.time_format)
+        )
         self.clips = Clips(self.own.reward, options.reward_range) if options.clip else None
         labels = self.texts.get(self.own.action)
         full = self.own.listed is not None or bool(self.own.each)
@@ -231,11 +233,8 @@ class _Looking:
             raise InputError(f"repeats sum to {self.tally.samples:.6g} or more; fewer than 2^63 can be counted")
         if len(self.tally.rounds) > MAX_ROUNDS:
             raise InputError(f"there are more than {MAX_ROUNDS:,} rounds; {IN_MEMORY}")
-        if self.order is not None and not self.order.kept:
-            raise InputError(
-                f"the rows do not stand in the order of '{plain(self.order.name)}', and to bring them into it takes "
-                f"all at once; sort the files before, or {IN_MEMORY}"
-            )
+        if self.order is not None and self.order.is_lost:
+            raise _unordered(self.order.name)
 
     def told(self) -> Survey:
         """What was seen."""
@@ -258,6 +257,8 @@ class _Looking:
             whole=whole,
             places=places,
         )
+        if self.order is not None and not self.order.is_kept:
+            raise _unordered(self.order.name)
         log = replace(log, remarks=(*log.remarks, *estimated))
         for name, labels in self.texts.items():
             if labels.overflowed and name in log.contexts.names:
@@ -308,6 +309,13 @@ class _Looking:
         if is_text(kind):
             return parquet.sort_labels(pa.nulls(count, pa.string()))
         return pa.array([[]] * count, type=kind) if pa.types.is_list(kind) else pa.nulls(count, kind)
+
+
+def _unordered(name: str) -> InputError:
+    return InputError(
+        f"the rows do not stand in the order of '{plain(name)}', and to bring them into it takes all at once; sort the "
+        f"files before, or {IN_MEMORY}"
+    )
 
 
 def _estimate_words(name: str) -> str:

@@ -13,6 +13,7 @@ import numpy as np
 from pacbandits.arrays import FloatArray, IntArray
 from pacbandits.errors import InputError, nearest, plain
 from pacbandits.fields import Fields
+from pacbandits.logs.notices import notice_columns, notice_repeated_rows, notice_units
 from pacbandits.logs.outcomes import pop_rewards
 from pacbandits.logs.picking import NAMES_ELSEWHERE, pick_columns
 from pacbandits.logs.raw import MAX_ACTIONS, RawLog, make_log
@@ -72,6 +73,7 @@ def log_of_columns(
     names = {name: given for name in own if (given := getattr(options, name)) is not None}
     cells = Cells(line, names, places)
     counted = NOTHING_COUNTED if whole is None else whole.counted
+    repeated = notice_repeated_rows(table, cells) if whole is None else ()
     known = pop_known(table, known_column(about))
     unit = unit_column(about) if options.unit is None else options.unit
     told = (options.action, options.reward, options.propensity, options.time)
@@ -126,7 +128,8 @@ def log_of_columns(
         known=known if known is None or order is None else known[order],
         whole=whole,
     )
-    return replace(_within(make_log(raw, options), about, options), dates=dates)
+    notices = (*repeated, *returns, *notice_units(units, unit), *notice_columns(contexts, dates, whole=whole is None))
+    return replace(_within(make_log(raw, options), about, options), dates=dates, notices=notices)
 
 
 def _spell_actions(columns: Columns, name: str, path: Path) -> None:

@@ -12,8 +12,10 @@ from typing import Any, Protocol
 import numpy as np
 
 from pacbandits.arrays import FloatArray
-from pacbandits.logs.picking import MIN_CLOCK_ROWS, ticks_of
-from pacbandits.records.arrow import Columns, is_list, is_number, is_text, pa
+from pacbandits.logs.picking import MIN_CLOCK_ROWS
+from pacbandits.logs.times import Way, settle_way, spell_column, ticks_of
+from pacbandits.records.arrow import Columns, is_list, is_number, pa
+from pacbandits.records.columns import numbers_of
 from pacbandits.records.dates import days_and_hours
 
 
@@ -65,14 +67,6 @@ def _ends(column: Any) -> tuple[FloatArray, FloatArray]:
         return (rows.min(axis=1), rows.max(axis=1)) if rows.shape[1] else (np.full(n, np.nan), np.full(n, np.nan))
     numbers = numbers_of(column)
     return numbers, numbers
-
-
-def numbers_of(column: Any) -> FloatArray:
-    """The numbers (n,) of a column: NaN where one is missing, or it holds none."""
-    if not is_number(column.type):
-        return np.full(len(column), np.nan)
-    whole: Any = column.cast(pa.float64(), safe=False) if column.null_count else column
-    return np.asarray(whole.to_numpy(zero_copy_only=False), dtype=np.float64)
 
 
 class Clock:
@@ -127,27 +121,43 @@ class Order:
     """The column by which rows are to be brought into order: whether they stand in it.
 
     name: of the column.
+    form: how times are written in it, if the reader says so.
+
+    Text may be written in more than one way, until some row decides; that row is a witness.
     """
 
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.kept = True
-        self._last: Any = None
+    def __init__(self, name: str, form: str | None) -> None:
+        self.name, self.form = name, form
+        self._last: dict[Way, float] | None = None  # the ways that fit all rows so far; NaN where they do not rise
 
     def see(self, columns: Columns) -> list[int]:
         column: Any = columns[self.name]
-        if not self.kept or column.null_count:
-            return [int(column.is_null().to_numpy(zero_copy_only=False).argmax())] if column.null_count else []
-        if is_text(column.type):
-            keys: Any = column.dictionary_decode().to_numpy(zero_copy_only=False)
-        elif is_number(column.type):
-            keys = numbers_of(column)
-        else:
-            keys = ticks_of(column)
-        before = keys[0] if self._last is None else self._last
-        self.kept = bool(before <= keys[0]) and bool((keys[1:] >= keys[:-1]).all())
-        self._last = keys[-1]
-        return []
+        if column.null_count:
+            return [int(column.is_null().to_numpy(zero_copy_only=False).argmax())]
+        spelt = spell_column(column, form=self.form)
+        if self._last is None:
+            self._last = {way: -math.inf for way, one in spelt.items() if one.valid[0]}
+        found: list[int] = []
+        for way, last in list(self._last.items()):
+            one = spelt.get(way)
+            if one is None or not one.valid.all():
+                del self._last[way]
+                found.append(0 if one is None else int((~one.valid).argmax()))
+            else:
+                rise = last <= one.keys[0] and bool((one.keys[1:] >= one.keys[:-1]).all())
+                self._last[way] = one.keys[-1] if rise else math.nan
+        return found
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether rows do not stand in order, whatever way their times are written in."""
+        return bool(self._last) and all(map(math.isnan, self._last.values()))
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether all rows stand in order; so do those whose times cannot be read, which are refused elsewhere."""
+        way = settle_way(list(self._last or ()))
+        return way is None or self._last is None or not math.isnan(self._last[way])
 
 
 class Tally:

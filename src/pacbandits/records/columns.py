@@ -127,6 +127,14 @@ def _labels(column: Any) -> tuple[tuple[str, ...], FloatArray]:
     return tuple(label for label in given if label is not None), codes
 
 
+def numbers_of(column: Any) -> FloatArray:
+    """The numbers (n,) of a column: NaN where one is missing, or it holds none."""
+    if not is_number(column.type):
+        return np.full(len(column), np.nan)
+    whole: Any = column.cast(pa.float64(), safe=False) if column.null_count else column
+    return np.asarray(whole.to_numpy(zero_copy_only=False), dtype=np.float64)
+
+
 def dictionary(codes: FloatArray, labels: Sequence[str]) -> object:
     """A dictionary column from codes (n,) into labels."""
     indices: Any = pa.array(codes.astype(np.int32))

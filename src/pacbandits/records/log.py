@@ -48,6 +48,7 @@ class Log:
     units (n,): whose row it is, for people who come back, by any whole numbers; None where every row is of another.
     known (n,): the round from which on the reward was known, later than the row's own, and -1 where it is not in yet;
         None where every reward of a round was in before the next began.
+    notices: what the reader of the log's file should know of it; no certificate rests on that.
     """
 
     contexts: Contexts
@@ -63,6 +64,7 @@ class Log:
     dates: tuple[str, ...] = ()
     units: IntArray | None = None
     known: IntArray | None = None
+    notices: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         n = len(check_contexts(self.contexts))

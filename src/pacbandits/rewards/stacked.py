@@ -25,6 +25,7 @@ from pacbandits.errors import InputError
 from pacbandits.fields import Fields
 from pacbandits.records import Contexts, Log
 from pacbandits.rewards.base import Constant, Fitted, Json, RewardModel, check_model, fit_halves
+from pacbandits.rewards.definite import factored
 from pacbandits.rewards.halves import half_of, some_rows
 from pacbandits.rewards.steps import action_means, inside
 
@@ -149,7 +150,7 @@ def _weigh(columns: FloatArray, targets: FloatArray, repeats: FloatArray) -> tup
     error = max(float(np.average(targets**2, weights=repeats)), MIN_ROW_ERROR)
     usual = np.repeat([USUAL_WEIGHT, USUAL_SHARED_WEIGHT, USUAL_SHARED_WEIGHT], k)
     for _ in range(2):  # the error of a row is that of the means at first, then that of the models
-        root = np.linalg.cholesky(gram + np.diag(error / usual**2))
+        root = factored(np.linalg.cholesky, gram + np.diag(error / usual**2))
         weights = optimize.nnls(root.T, np.linalg.solve(root, pull))[0]
         error = max(float(np.average((targets - signed @ weights) ** 2, weights=repeats)), MIN_ROW_ERROR)
     return weights[:k], weights[k : 2 * k] - weights[2 * k :]

@@ -12,6 +12,7 @@ import scipy.linalg
 from pacbandits.arrays import BoolArray, FloatArray, IntArray
 from pacbandits.compiled import kernel, over_cores
 from pacbandits.records import Contexts, Log
+from pacbandits.rewards.definite import factored, with_positive_values
 from pacbandits.rewards.halves import scrambled
 from pacbandits.rewards.likeness import Space
 from pacbandits.rewards.steps import action_means, inside
@@ -111,9 +112,28 @@ class Seen:
         """The α (m,) that minimises Σ w (r − mean − Σ_l α_l k_l)² + strength · αᵀ among α over these halves."""
         gram = np.sum([self.halves[half].gram for half in halves], axis=0)
         pull = np.sum([self.halves[half].pull for half in halves], axis=0)
+        noise = ANCHOR_NOISE * strength + GRAM_NOISE * np.trace(gram)
         matrix = gram + strength * self.among
-        matrix.flat[:: len(matrix) + 1] += ANCHOR_NOISE * strength + GRAM_NOISE * np.trace(gram)
-        return linalg.cho_solve(linalg.cho_factor(matrix, check_finite=False), pull, check_finite=False)
+        matrix.flat[:: len(matrix) + 1] += noise
+        try:
+            factor = _factor(matrix)
+        except np.linalg.LinAlgError:
+            matrix = gram + strength * self.penalty
+            matrix.flat[:: len(matrix) + 1] += noise
+            factor = factored(_factor, matrix)
+        return linalg.cho_solve(factor, pull, check_finite=False)
+
+    @cached_property
+    def penalty(self) -> FloatArray:
+        """What takes the place of `among` (m, m) where that has no norm.
+
+        A number that is missing is as near to all others, which may lie far apart: no space has such a point.
+        """
+        return with_positive_values(self.among)
+
+
+def _factor(matrix: FloatArray) -> Any:
+    return linalg.cho_factor(matrix, check_finite=False)
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,7 +12,7 @@ from dataclasses import replace
 from pacbandits.certificate.bets import Bets
 from pacbandits.certificate.certificate import MODEL_GIVEN, Certificate
 from pacbandits.certificate.choosing import favourite_scores, marked_down
-from pacbandits.certificate.claim import check_distance_or_best, rounded_up
+from pacbandits.certificate.claim import check_compared, check_distance_or_best, rounded_up
 from pacbandits.certificate.conventions import EXPERT_STAKES, FIRST_EPSILON, MAX_TRIED_DISTANCES, delta_part
 from pacbandits.certificate.learning import LearntClass
 from pacbandits.certificate.ledger import Ledger
@@ -70,6 +70,7 @@ def certify_surveyed(
 ) -> Certificate:
     """The same of rows that were read for the first time, and a class that was learnt."""
     facts = surveyed.facts
+    check_compared(surveyed.watched, fixed=facts.fixed_split)
     unit = facts.reward_range[1] - facts.reward_range[0]
     asked = FIRST_EPSILON * unit if epsilon is None else check_distance_or_best(facts, epsilon)
     check_delta(delta)
