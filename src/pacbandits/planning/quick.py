@@ -90,8 +90,8 @@ LED = Calibration(0.13, 0.39, 6.0, False, 0.885, 0.21, 0.28)  # of classes whose
 LISTED = Calibration(-0.22, 0.24, 0.0, True, 1.07, 0.86, 0.28)  # of classes of which every policy is
 
 # A plain test whose finished log is certified by default takes the first rows, which teach the class, and a multiple of
-# the people of the plain trial that stops itself: fitted to 110 logs (python -m benchmarks.finished_logs). Where leaders
-# are tested and actions hardly differ, the policy on which `certify` settles before the last rows leads by luck.
+# the people of the plain trial that stops itself: fitted to 110 logs, and checked on others (python -m
+# benchmarks.finished_logs). Where leaders are tested and actions hardly differ, `certify` settles on one of luck.
 CERTIFY = "certify"
 LOG_FACTOR, LUCKY_LOG_FACTOR = 1.0, 1.7
 NO_LUCK_GAP = 0.5  # of ε, by which the best policy must beat a random action, and leaders owe nothing to luck
