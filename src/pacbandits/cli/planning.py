@@ -146,10 +146,10 @@ def plan_trial(
     answers twice: at once by theory, then by simulating real trials, also of a plain randomised one.
 
     [dim]Examples:
-    pacbandits plan customers.parquet --actions 6 --epsilon 0.02 --baseline 0.05 --traffic 4000/week
+    pacbandits plan customers.parquet --actions 6 --baseline 5% --epsilon 0.5% --traffic 4000/week
     pacbandits plan customers.csv --actions 3 --baseline 0.3 --budget 3000 --quick
     pacbandits plan pilot.csv --action arm --reward cured --epsilon 0.05 --budget 3000
-    pacbandits plan customers.parquet --actions 6 --epsilon 0.02 --baseline 0.05 --engine dask
+    pacbandits plan customers.parquet --actions 6 --baseline 5% --epsilon 0.5% --engine dask
     pacbandits plan customers.parquet --scenarios scenarios.toml --report plan.html --out plan.json[/]
     """
     from pacbandits.checks import positive, whole_number

@@ -11,11 +11,12 @@ from rich.table import Table
 from rich.text import Text
 
 from pacbandits.certificate import Certificate
+from pacbandits.certificate.conventions import has_rounds
 from pacbandits.errors import InputError, count_of
 from pacbandits.planning import Affordable, Quantiles, StudyPlan
 from pacbandits.planning.assumptions import Supposition
 from pacbandits.planning.playing import RIVALS
-from pacbandits.planning.quick import ANALYSES
+from pacbandits.planning.quick import ANALYSES, CERTIFY
 from pacbandits.problems.pilots import PilotEffects
 from pacbandits.problems.scenarios import IN_WORDS, Outcome, Scenario
 from pacbandits.records import Log
@@ -28,7 +29,7 @@ CALLED = {
     "uniform": "plain randomised trial",
     "certify": "finished log, by certify",
 }
-EFFECT_TITLE = "if a better action raises the mean reward to … (half of all cases, 4 of 5; quick answer)"
+EFFECT_TITLE = "mean reward of a better action (half of all cases, 4 of 5; quick answer)"
 ANALYSIS_HEAD = ("adaptive: half", "4 of 5", "plain: half", "4 of 5", "certify: half", "4 of 5")
 SHARES = (0.5, 0.8, 0.95)
 SAME_EPSILON = 1.05  # times what is wanted, which a search for what a budget affords cannot tell from it
@@ -270,7 +271,7 @@ def happened_rows(
 
     explored: how, in words, if not as the algorithm of that name does.
     """
-    name = algorithm if algorithm in RIVALS else "coda"
+    name = algorithm if algorithm in ANALYSES else "coda"
     explored = algorithm if explored is None and name != algorithm else explored
     made, s = plan.quantiles(name), plan.supposed
     rows = [
@@ -292,10 +293,11 @@ def happened(plan: StudyPlan, certificate: Certificate, log: Log) -> tuple[tuple
             f"the plan is for {plan.supposed.n_actions} actions, and the log has {log.n_actions}; it is another trial's"
         )
     even = log.least is None and bool(np.allclose(log.propensities, 1.0 / log.n_actions))
+    plain = "uniform" if has_rounds(log) else CERTIFY
     return happened_rows(
         plan,
         samples=round(certificate.independent),
-        algorithm="uniform" if even else "coda",
+        algorithm=plain if even else "coda",
         certified=certificate.certified_epsilon,
         explored="all actions equally often" if even else "some actions more often than others",
     )
