@@ -21,7 +21,7 @@ from pacbandits.planning.quick import CERTIFY
 from pacbandits.problems.people import people
 
 SHARES = (0.5, 0.8)
-MOST_ROWS = 20_000  # of a log; settings that take more are left out, as certifying them takes minutes
+MOST_ROWS = 6_000  # of a log; settings that take more are left out, as certifying them takes minutes
 
 
 def planned(seed: int) -> pb.StudyPlan:

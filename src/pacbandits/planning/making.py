@@ -96,8 +96,7 @@ def plan(
     spread: the standard deviation of rewards, where they are not all or nothing.
     reward_range: the least and the largest that a reward can be.
     variation: by which share of the baseline people differ, whatever is done.
-    effect: by how much a better action is better, in the units of rewards, or as "+20%" of the baseline; by default
-        20 % of the baseline, or of what is left to the largest reward where that is less.
+    effect: by how much a better action is better, in the units of rewards or as "+20%" of the baseline, the default.
     share: of people for whom another action is better, in the scenario `segments`.
     scenarios: what actions may do, if not the usual: none, winner, segments and few.
     control: the action that is in use now.
