@@ -148,9 +148,7 @@ def test_the_default_effect_is_a_fifth_of_the_baseline_or_of_what_is_left(baseli
         assert made.problem(1, 0).mean_rewards.max() <= 1
 
 
-@pytest.mark.parametrize(
-    ("effect", "made"), [(0.02, 0.02), ("0.02", 0.02), ("2%", 0.02), ("+20%", 0.01), (" +20 % ", 0.01), ("+0.02", 0.02)]
-)
+@pytest.mark.parametrize(("effect", "made"), [(0.02, 0.02), ("2%", 0.02), ("+20%", 0.01), (" +20 % ", 0.01)])
 def test_an_effect_is_stated_in_rewards_or_in_percent_of_the_baseline(effect, made):
     assert effect_of(effect, Outcome(0.05)) == pytest.approx(made)
 
@@ -169,7 +167,7 @@ def test_percentages_are_for_rates():
         effect_of("5%", Outcome(20.0, high=250.0))
     with pytest.raises(InputError, match="share of the baseline, which is -3"):
         effect_of("+5%", Outcome(-3.0, low=-10.0))
-    with pytest.raises(InputError, match="effect: 'much' is no number"):
+    with pytest.raises(InputError, match="effect must be a number, or in percent as '\\+20%' is, got 'much'"):
         effect_of("much", Outcome(0.05))
     with pytest.raises(InputError, match="effect must be positive"):
         effect_of("-20%", Outcome(0.05))

@@ -21,7 +21,7 @@ from pacbandits.cli.reading import (
     read_contexts,
     reading_options,
 )
-from pacbandits.cli.shared import app, as_rate, print_json, show, status
+from pacbandits.cli.shared import app, as_effect, as_rate, print_json, show, status
 from pacbandits.errors import InputError
 
 
@@ -64,6 +64,7 @@ def plan_trial(
     effect: Annotated[
         str | None,
         typer.Option(
+            parser=as_effect,
             metavar="RATE",
             help="By how much a better action is better: [cyan]+20%[/] of the baseline, or [cyan]0.01[/] ([cyan]1%[/], "
             "a percentage point) in the units of rewards. 20 % of the baseline if you do not say.",

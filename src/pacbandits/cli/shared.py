@@ -57,6 +57,12 @@ def as_rate(words: str | float) -> float:
         raise typer.BadParameter(str(error)) from None
 
 
+def as_effect(words: str) -> float | str:
+    """The value of an option that takes an effect: a number, or percent as written (`+20%` is of the baseline)."""
+    value = as_rate(words)
+    return words if words.strip().endswith("%") else value
+
+
 @app.callback(invoke_without_command=True)
 def root(
     context: typer.Context,

@@ -254,9 +254,11 @@ def effect_of(given: float | str | None, outcome: Outcome) -> float:
         return positive(given, name="--effect")
     try:
         value = read_rate(given)
-    except ValueError as error:
-        raise InputError(f"--effect: {error}") from None
-    if isinstance(value, Percentage) and given.strip().startswith("+"):
+    except ValueError:
+        value = math.nan
+    if not isinstance(value, Percentage):
+        raise InputError(f"--effect must be a number, or in percent as '+20%' is, got '{plain(given)}'")
+    if given.strip().startswith("+"):
         if outcome.baseline <= 0:
             raise InputError(
                 f"--effect {plain(given)} is a share of the baseline, which is {outcome.baseline:g}; give the effect "
