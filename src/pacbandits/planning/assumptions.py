@@ -32,7 +32,7 @@ from pacbandits.records import Contexts, check_contexts
 # People that trials are played with, drawn from those given. With 1,000, 2,000 or 8,000 of 50,000 the plain trial took
 # 15,700, 14,800 and 15,100 (6 actions, one of which wins; means of 5): more would only take longer.
 MAX_PEOPLE = 2_000
-DEFAULT_RELATIVE_EFFECT = 0.2  # of the baseline: large for one change to a web page, and not unheard of
+DEFAULT_RELATIVE_EFFECT = 0.2  # of the baseline: a choice, told in the first line of every plan
 MIN_ACTIONS_OF_FEW = 4  # so that `few` says something that `segments` does not
 
 
