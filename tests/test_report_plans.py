@@ -44,8 +44,11 @@ def test_numbers_of_people_promise_two_digits():
 def test_the_answer_in_sentences():
     quick, simulated = by_hand(QUICK), replace(by_hand(QUICK, TRIALS, traffic="100/week"), budget=300)
     assert "This is a quick estimate" in answer(quick)[-1]
-    assert "within 0.25 of the best" in answer(quick)[0]
-    first, plain, budget, basis = answer(simulated)
+    assert "raises the mean reward from 30 % to 70 % (+133 %)" in answer(quick)[0]
+    assert "within 0.25 of the best" in answer(quick)[1]
+    _, first, plain, log, budget, basis = answer(simulated)
+    assert people(simulated.quantiles("certify").p80) in log
+    assert "certify FILE" in log
     assert f"about {people(simulated.quantiles('coda').median)} people (" in first
     assert "weeks) in the middle case" in first
     assert "weeks) in four cases of five" in first
@@ -58,7 +61,14 @@ def test_the_answer_in_sentences():
 def test_rows_of_tables_are_those_of_the_plan():
     plan = by_hand(QUICK, TRIALS, traffic=Traffic(100, "week", batched=True))
     rows = list(main_rows(plan))
-    assert [row[0] for row in rows] == ["adaptive trial (coda)", "", "plain randomised trial", ""]
+    assert [row[0] for row in rows] == [
+        "adaptive trial (coda)",
+        "",
+        "plain randomised trial",
+        "",
+        "finished log, by certify",
+        "",
+    ]
     made = plan.quantiles("coda")
     # Of 12 trials the longest is all that is known of 19 of 20.
     assert rows[0][1:] == (people(made.median), people(made.p80), f"≥ {people(made.p95)}")

@@ -396,6 +396,7 @@ def _analyse_source(
     tell("computing values and gains")
     worth = measure_surveyed(made, surveyed, engine=engine, model=request.model)
     rows = sample_rows(surveyed)
+    rows = replace(rows, notices=source.form.notices) if isinstance(source, FileSet) else rows
     tell("estimating how many more interactions are needed")
     measured = Measured(worth, *look_ahead(made, rows, learnt.policies))
     control = action_number(request.control, rows, of="--control")

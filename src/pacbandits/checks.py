@@ -85,6 +85,38 @@ def finite(value: object) -> float | None:
     return given if math.isfinite(given) else None
 
 
+class Percentage(float):
+    """A number that was written in percent, '5%' for 0.05: a rate or a share, and never a sum of money."""
+
+
+def read_rate(words: str) -> float:
+    """A number as people write rates: 0.05, 5%, '5 %' or 1/20.
+
+    Raises:
+        ValueError: When it is none of these.
+    """
+    written = words.strip()
+    above, slash, below = written.removesuffix("%").partition("/")
+    try:
+        value = float(above) / (float(below) if slash else 1.0)
+    except ZeroDivisionError:
+        raise ValueError(f"'{plain(words)}' divides by 0") from None
+    except ValueError:
+        remedy = f"; write {written.replace(',', '.')}" if written.count(",") == 1 else ", as 0.05, 5% or 1/20 are"
+        raise ValueError(f"'{plain(words)}' is no number{remedy}") from None
+    return Percentage(value / 100.0) if written.endswith("%") else value
+
+
+def check_percentage(value: object, *, name: str, reward_range: tuple[float, float]) -> None:
+    """Raise where a reward was given in percent and rewards are no rates."""
+    if isinstance(value, Percentage) and reward_range != (0.0, 1.0):
+        low, high = reward_range
+        raise InputError(
+            f"{name} was given in percent ({100 * value:g}%), but rewards lie between {low:g} and {high:g}; give it in "
+            "their units"
+        )
+
+
 def flag(value: object, *, name: str) -> bool:
     """True or false."""
     if isinstance(value, _FLAGS):

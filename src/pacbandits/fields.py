@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar, cast
 
+from pacbandits.checks import read_rate
 from pacbandits.errors import InputError, plain
 
 Json = dict[str, Any]
@@ -53,6 +54,18 @@ def number(value: object, *, name: str, least: float = -math.inf, most: float = 
         raise InputError(f"{name} must be finite, got {described(value)}")
     if not least <= made <= most:
         raise InputError(f"{name} must be a number {_range(least, most)}, got {described(value)}")
+    return made
+
+
+def rate(value: object, *, name: str) -> float:
+    """A finite number, or text that spells one as people write rates: "5%"."""
+    if not isinstance(value, str):
+        return number(value, name=name)
+    try:
+        made = read_rate(value)
+    except ValueError as error:
+        raise InputError(f"{name}: {error}") from None
+    number(float(made), name=name)
     return made
 
 

@@ -211,6 +211,7 @@ def test_lines_of_vowpal_wabbit_and_feedback_of_open_bandit(run, tmp_path):
         ([*READING, "--position", 0], "has no positions"),
         (["--least-propensity", 0.4, "--reward-range", 0, 10], "a least propensity of 0.4"),
         (["--least-propensity", 0.3, "--reward-range", 0, 10], "below the least propensity 0.3"),
+        ([*READING, "--epsilon", "30%"], "--epsilon was given in percent (30%), but rewards lie between 0 and 10"),
     ],
 )
 def test_what_a_log_lacks_is_said_in_one_line(run, clicks, options, words):

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import re
 from dataclasses import replace
+from typing import get_type_hints
 
 import numpy as np
 import pytest
 
 import pacbandits as pb
 from pacbandits.certificate.watching import Check, alarm_words, look
+from pacbandits.cli.application import app
 from pacbandits.policies.trees.affordable import share_words
 from pacbandits.report.summary import Price
 
@@ -294,3 +297,25 @@ def test_two_equals_signs_are_one(run, test_csv):
     asked = (*ASKED, "--control", "story", "--json")
     one, two = (run("certify", test_csv, *asked, "--never", f"plain: country {sign} FR")[1] for sign in ("=", "=="))
     assert json.loads(one)["learning"]["spec"] == json.loads(two)["learning"]["spec"]
+
+
+RATES = {"epsilon", "delta", "baseline", "share", "variation", "least_propensity", "smallest_leaf", "max_treated"}
+RATES |= {"lost", "repeated", "returning", "guardrail"}
+
+
+def test_every_option_that_takes_a_rate_takes_percent():
+    found = set()
+    for command in commands_of(app):
+        for name, hint in get_type_hints(inspect.unwrap(command), include_extras=True).items():
+            if name in RATES:
+                found.add(name)
+                (option,) = hint.__metadata__
+                assert option.parser("5%") == option.parser("1/20") == pytest.approx(0.05), (command.__name__, name)
+    assert found == RATES
+
+
+def commands_of(one):
+    """The functions behind the commands of an application, and of those within it."""
+    yield from (command.callback for command in one.registered_commands)
+    for group in one.registered_groups:
+        yield from commands_of(group.typer_instance)

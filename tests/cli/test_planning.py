@@ -256,3 +256,33 @@ def test_a_trial_is_started_from_a_plan_and_compared_with_it(run, customers, sce
         code, _, err = run(*options)
         assert code == 2
         assert words in err
+
+
+def test_rates_may_be_given_in_percent(command, customers, tmp_path):
+    usual = ("plan", customers, "--actions", 2, "--policies", "trees:depth=0", "--quick", "--json")
+    shares = ("--variation", "30%", "--share", "30%", "--delta", "5%", "--effect", "+50%")
+    code, percent, err = command(*usual, "--baseline", "30%", "--epsilon", "10 %", *shares)
+    assert code == 0, err
+    assert json.loads(percent)["effects"] == [pytest.approx(0.15)]
+    plain = ("--variation", 0.3, "--share", 0.3, "--delta", 0.05, "--effect", 0.15)
+    assert json.loads(command(*usual, "--baseline", 0.3, "--epsilon", 0.1, *plain)[1]) == json.loads(percent)
+    stated = tmp_path / "stated.toml"
+    stated.write_text('baseline = "30%"\nepsilon = "10%"\neffect = "+50%"\n')
+    assert json.loads(command(*usual, "--scenarios", stated)[1]) == json.loads(percent)
+
+
+@pytest.mark.parametrize(("words", "said"), [("5,5%", "write 5.5%"), ("many", "is no number"), ("1/0", "divides by 0")])
+def test_what_is_no_rate_is_named(command, customers, words, said):
+    code, _, err = command("plan", customers, "--actions", 2, "--baseline", words, "--epsilon", 0.1)
+    assert code == 2
+    assert "--baseline" in err
+    assert said in flat(err)
+
+
+def test_the_effect_stands_first_and_several_are_told(command, customers):
+    code, out, err = command("plan", customers, *SMALL[:4], "--baseline", "5%", "--epsilon", "2%", "--quick")
+    assert code == 0, err
+    assert flat(out).startswith("Supposed: a better action raises the mean reward from 5 % to 6 % (+20 %).")
+    assert "certify FILE" in flat(out)
+    assert "5.5 % (+10 %)" in out
+    assert "6.5 % (+30 %)" in out

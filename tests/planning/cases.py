@@ -52,9 +52,9 @@ def played(scenario=0, number=0, algorithm="coda", samples=100, **options):
     return Played(scenario, number, algorithm, samples, **{**usual, **options})
 
 
-def estimated(scenario=0, *, coda=100.0, uniform=200.0, gain=0.5, bound=None):
+def estimated(scenario=0, *, coda=100.0, uniform=200.0, log=300.0, gain=0.5, bound=None):
     """What is foretold of a scenario, by hand."""
-    return Estimate(scenario, {"coda": coda, "uniform": uniform}, 0.28, gain, 0.1, 2.0, bound)
+    return Estimate(scenario, {"coda": coda, "uniform": uniform, "certify": log}, 0.28, gain, 0.1, 2.0, bound)
 
 
 def by_hand(estimates, trials=(), **options):

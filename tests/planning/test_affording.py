@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from pacbandits.planning import Traffic, affording
-from pacbandits.planning.affording import affordable, affordable_epsilon, with_actions, with_depth
-from pacbandits.planning.quick import estimate, foretold
+from pacbandits.planning.affording import affordable, affordable_epsilon, by_effect
+from pacbandits.planning.quick import ANALYSES, estimate, foretold
 from pacbandits.problems.scenarios import Scenario
 from tests.planning.cases import people, supposed, trees
 
@@ -48,9 +48,22 @@ def test_a_larger_budget_affords_more(four):
 @pytest.mark.parametrize("enough", range(1, 40))
 def test_the_most_actions_are_found(monkeypatch, enough):
     monkeypatch.setattr(affording, "_people", lambda one, ratio: (1.0, 100.0 if one <= enough else 101.0))
-    monkeypatch.setattr(affording, "with_actions", lambda supposed, n: n)
+    monkeypatch.setattr(affording.Assumptions, "with_actions", lambda supposed, n: n)
     wide = supposed(policies=trees(depth=0, n_actions=40), n_actions=None)
     assert affording._affordable_actions(wide, 100, 400.0, 1.0) == enough
+
+
+def test_smaller_and_larger_effects_are_told_beside_the_supposed_one():
+    s = supposed(scenarios=(Scenario("none"), Scenario("winner", effect=0.2)))
+    own = estimate(s, designs=False)
+    made = by_effect(s, own)
+    assert list(made) == pytest.approx([0.1, 0.2, 0.3])
+    assert made[0.2] == own
+    assert all(set(one.medians) == set(ANALYSES) for found in made.values() for one in found)
+    large = supposed(scenarios=(Scenario("winner", effect=0.6),))
+    assert max(by_effect(large, estimate(large, designs=False))) == 0.6  # 0.9 cannot be
+    for few in ((Scenario("none"),), (Scenario("winner", effect=0.2), Scenario("segments", effect=0.1))):
+        assert by_effect(supposed(scenarios=few), own) == {}
 
 
 def test_the_epsilon_of_a_budget_takes_about_that_budget(four):
@@ -87,16 +100,16 @@ def test_late_rewards_and_batches_afford_less(four):
 
 def test_fewer_actions_leave_out_what_could_not_be():
     s = supposed(n_actions=4, policies="trees:depth=1", scenarios=SOME, control=3)
-    three = with_actions(s, 3)
+    three = s.with_actions(3)
     assert (three.n_actions, three.control) == (3, 2)
     assert [one.kind for one in three.scenarios] == ["none", "winner"]
-    assert [one.kind for one in with_actions(s, 3).scenarios] == ["none", "winner"]
+    assert [one.kind for one in s.with_actions(3).scenarios] == ["none", "winner"]
 
 
 def test_only_classes_with_a_name_can_be_made_anew():
     named, own = supposed(policies="trees:depth=3,bins=4"), supposed(policies=trees(), n_actions=None)
-    assert with_depth(named, 1).spec == "trees:depth=1,bins=4"
-    assert with_depth(own, 1) is None
+    assert named.with_trees(depth=1).spec == "trees:depth=1,bins=4"
+    assert own.with_trees(depth=1) is None
     assert affording._depths(named) == (0, 1, 2, 3)
     assert affording._depths(own) == (0, 1, 2)
     made = affordable(own, estimate(own, draws=1, designs=False), 1_000)

@@ -6,13 +6,14 @@ import numpy as np
 import pytest
 
 import pacbandits as pb
+from pacbandits.checks import read_rate
 from pacbandits.errors import InputError
 from pacbandits.planning import Limits, Traffic
-from pacbandits.planning.assumptions import MAX_PEOPLE, people_of
+from pacbandits.planning.assumptions import MAX_PEOPLE, effect_of, people_of
 from pacbandits.planning.making import Asked, suppose
 from pacbandits.planning.quick import MAX_QUICK_PEOPLE, estimate
 from pacbandits.policies.finite import Finite
-from pacbandits.problems.scenarios import Scenario
+from pacbandits.problems.scenarios import Outcome, Scenario
 from pacbandits.records import Contexts, Log
 from tests.planning.cases import people, supposed, trees
 
@@ -31,7 +32,7 @@ def pilot(n=80, n_actions=2):
 def test_defaults_are_the_usual_and_are_shown():
     made = suppose(people(), Asked(n_actions=5, epsilon=0.05, baseline=0.3, policies="trees:depth=1"))
     assert [one.name for one in made.scenarios] == ["none", "winner", "segments", "few"]
-    assert {one.effect for one in made.scenarios[1:]} == {0.2}  # four times ε
+    assert made.effects == (pytest.approx(0.06),)  # a fifth of the baseline
     assert made.shares == (0.25,) * 4
     shown = dict(made.describe())
     assert shown["people"] == "80 contexts with 2 features"
@@ -134,12 +135,42 @@ def test_a_plan_in_one_call():
     assert made.samples["coda"].median == made.foretold("coda").median == 20_000
 
 
-def test_an_effect_that_was_not_stated_is_one_that_can_be():
-    usual = {"n_actions": 3, "policies": "trees:depth=0", "baseline": 0.9}
-    made = suppose(people(), Asked(epsilon=0.05, **usual))
-    assert made.scenarios[1].effect == pytest.approx(0.07)  # not 0.1: somebody earns 0.93 as it is
-    assert made.problem(1, 0).mean_rewards.max() <= 1
-    assert suppose(people(), Asked(epsilon=0.01, **usual)).scenarios[1].effect == pytest.approx(0.04)
+@pytest.mark.parametrize(
+    ("baseline", "variation", "effect"),
+    [(0.05, 0.3, 0.01), (0.5, 0.3, 0.1), (0.9, 0.3, 0.02), (0.9, 0.9, 0.01)],
+)
+def test_the_default_effect_is_a_fifth_of_the_baseline_or_of_what_is_left(baseline, variation, effect):
+    """Whatever ε is: an effect of four times ε made 5 % into 13 %."""
+    usual = {"n_actions": 3, "policies": "trees:depth=0", "baseline": baseline, "variation": variation}
+    for epsilon in (0.02, 0.002):
+        made = suppose(people(), Asked(epsilon=epsilon, **usual))
+        assert made.effects == (pytest.approx(effect),)
+        assert made.problem(1, 0).mean_rewards.max() <= 1
+
+
+@pytest.mark.parametrize(("effect", "made"), [(0.02, 0.02), ("2%", 0.02), ("+20%", 0.01), (" +20 % ", 0.01)])
+def test_an_effect_is_stated_in_rewards_or_in_percent_of_the_baseline(effect, made):
+    assert effect_of(effect, Outcome(0.05)) == pytest.approx(made)
+
+
+def test_percentages_are_for_rates():
+    assert effect_of("+20%", Outcome(20.0, high=250.0)) == pytest.approx(4.0)
+    usual = {"n_actions": 3, "policies": "trees:depth=0", "reward_range": (0.0, 250.0)}
+    five = read_rate("5%")
+    for stated, name in (
+        ({"baseline": five, "epsilon": 1.0}, "baseline"),
+        ({"baseline": 20, "epsilon": five}, "epsilon"),
+    ):
+        with pytest.raises(InputError, match=f"{name} was given in percent .5%., but rewards lie between 0 and 250"):
+            suppose(people(), Asked(**usual, **stated))
+    with pytest.raises(InputError, match="effect was given in percent"):
+        effect_of("5%", Outcome(20.0, high=250.0))
+    with pytest.raises(InputError, match="share of the baseline, which is -3"):
+        effect_of("+5%", Outcome(-3.0, low=-10.0))
+    with pytest.raises(InputError, match="effect must be a number, or in percent as '\\+20%' is, got 'much'"):
+        effect_of("much", Outcome(0.05))
+    with pytest.raises(InputError, match="effect must be positive"):
+        effect_of("-20%", Outcome(0.05))
 
 
 def test_truths_are_the_same_for_the_same_seed():

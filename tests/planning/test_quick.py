@@ -6,13 +6,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from benchmarks import finished_logs
 
-from pacbandits.planning import Limits
+from pacbandits.planning import Limits, quick
 from pacbandits.planning.playing import RIVALS
-from pacbandits.planning.quick import chance_by, estimate, foretold
+from pacbandits.planning.quick import chance_by, estimate, foretold, people_of_log
 from pacbandits.planning.simulating import simulate, stopping_times
 from pacbandits.problems.scenarios import Scenario
-from tests.planning.cases import TWO_SCENARIOS, question, supposed
+from tests.planning.cases import TWO_SCENARIOS, question, supposed, trees
 
 
 def median(**options):
@@ -49,6 +50,32 @@ def test_a_design_is_never_foretold_to_cost_much_more():
         assert one.medians["coda"] <= 1.08 * one.medians["uniform"]
 
 
+def test_many_actions_and_features_are_estimated_by_fewer(monkeypatch):
+    """Seconds, where 200 actions took minutes; the answer is that of all of them to a fifth."""
+    s = supposed(n_actions=30, policies="trees:depth=1", scenarios=(Scenario("winner", effect=0.3),), epsilon=0.2)
+    asked = []
+    real = quick._estimate
+    monkeypatch.setattr(quick, "_estimate", lambda p, *a, **o: asked.append(p.n_actions) or real(p, *a, **o))
+    (few,) = estimate(s, draws=1, designs=False)
+    monkeypatch.setattr(quick, "MAX_QUICK_ACTIONS", 30)
+    (every,) = estimate(s, draws=1, designs=False)
+    assert asked == [12, 30]
+    assert few.medians["uniform"] == pytest.approx(every.medians["uniform"], rel=0.25)
+    monkeypatch.setattr(quick, "MAX_QUICK_SPLITS", 8)
+    assert quick._smaller(s).policies.log_size < s.policies.log_size
+    priced = supposed(n_actions=30, policies="trees:depth=0,costs=" + "/".join("1" * 30) + ",budget=2")
+    monkeypatch.setattr(quick, "MAX_QUICK_ACTIONS", 12)
+    assert quick._smaller(priced).n_actions == 30  # its costs are of 30 actions
+
+
+def test_a_finished_log_takes_more_where_leaders_lead_by_luck():
+    deep, flat = supposed(policies="trees:depth=2,bins=32"), supposed()
+    assert people_of_log(1000.0, deep, gap=0.0) == pytest.approx(1956)
+    assert people_of_log(1000.0, deep, gap=9.0) == people_of_log(1000.0, flat, gap=0.0) == pytest.approx(1256)
+    own = supposed(policies=trees(), n_actions=None)
+    assert people_of_log(1000.0, own, gap=9.0) == pytest.approx(1000)  # no rows teach it
+
+
 def test_chances_of_scenarios_add_up():
     s = supposed(scenarios=(replace(TWO_SCENARIOS[0], weight=3.0), TWO_SCENARIOS[1]))
     made = estimate(s, draws=1, designs=False)
@@ -75,3 +102,19 @@ def test_the_quick_median_is_near_the_simulated_one(policies):
     off = np.abs(np.log(ratios))
     assert (off <= np.log(1.5)).mean() >= 0.75, np.round(ratios, 2)
     assert off.max() <= np.log(2.5), np.round(ratios, 2)
+
+
+@pytest.mark.slow
+def test_certify_proves_what_a_plan_says_of_finished_logs():
+    """On settings that nothing was fitted to: of logs of the planned sizes about half, and about 4 of 5, prove ε.
+
+    Eight logs of two sizes in six settings: chance moves the shares of 48 by 7 and 6 points, settings by as much again.
+    """
+    found = []
+    for seed in (7000, 7001, 7005, 7006, 7009, 7014):
+        plan = finished_logs.planned(seed)
+        made = plan.quantiles("certify")
+        found.append([finished_logs.certified_share(plan, round(n), logs=8) for n in (made.median, made.p80)])
+    half, most = np.mean(found, axis=0)
+    assert 0.3 <= half <= 0.75, found
+    assert 0.65 <= most <= 0.98, found

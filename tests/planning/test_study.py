@@ -146,16 +146,34 @@ def test_what_few_trials_differ_by_is_not_taken_for_a_saving():
     assert "saves about 50 % of the people." in said(simulated(40))
 
 
-def test_findings_say_when_personalising_cannot_pay():
-    same = (estimated(gain=0.2), estimated(1, gain=0.0))
-    assert "Personalising cannot pay here" in said(by_hand(same, policies="trees:depth=1"))
-    assert "Personalising" not in said(by_hand(same))  # nobody is told apart as it is
-    assert "Personalising" not in said(by_hand(QUICK, policies="trees:depth=1"))
+def test_findings_say_when_personalising_cannot_pay_and_when_it_is_only_not_proven():
+    none, some = (estimated(gain=0.0), estimated(1, gain=0.0)), (estimated(gain=0.2), estimated(1, gain=0.0))
+    assert "Personalising cannot pay here" in said(by_hand(none, policies="trees:depth=1"))
+    unproven = said(by_hand(some, policies="trees:depth=1"))
+    assert "A proof at ε = 0.25 cannot show that personalising pays" in unproven
+    assert "earns up to 0.2 a person more" in unproven
+    assert "cannot pay" not in unproven
+    assert "ersonalising" not in said(by_hand(some))  # nobody is told apart as it is
+    assert "ersonalising" not in said(by_hand(QUICK, policies="trees:depth=1"))
+
+
+def test_a_finished_log_follows_the_plain_trials_that_were_simulated():
+    quick = by_hand((estimated(log=400.0), estimated(1, log=400.0)))
+    assert quick.samples["certify"].median == pytest.approx(400, rel=1e-3)
+    assert quick.chance(400, "certify") == pytest.approx(0.5)
+    cases = [(k, n, one) for k in range(2) for n in range(3) for one in ("coda", "uniform")]
+    longer = by_hand(quick.estimates, [played(k, n, one, 1000) for k, n, one in cases], traffic="100/week")
+    assert longer.quantiles("certify").median == pytest.approx(2000, rel=1e-3)  # twice the plain trial, as foretold
+    assert longer.foretold("certify").median == pytest.approx(400, rel=1e-2)
+    assert longer.periods("certify", 0.5) == pytest.approx(20, rel=1e-2)
+    assert longer.chance(2000, "certify") == pytest.approx(0.5, abs=0.01)
+    undone = by_hand(quick.estimates, [played(k, n, one, 1000, done=False) for k, n, one in cases])
+    assert undone.quantiles("certify").median == pytest.approx(400, rel=1e-3)
 
 
 def test_findings_say_when_an_effect_is_too_small_and_when_it_takes_years():
     small = (TWO_SCENARIOS[0], replace(TWO_SCENARIOS[1], effect=0.2))
-    assert "the effect of 0.2 is no more than ε = 0.25" in said(by_hand(QUICK, scenarios=small))
+    assert "The effect of 0.2 (scenario 'winner') is no more than ε = 0.25" in said(by_hand(QUICK, scenarios=small))
     assert "no more than ε" not in said(by_hand(QUICK))
     assert "years in one of five cases" in said(by_hand(QUICK, traffic="10/month"))
     assert "years" not in said(by_hand(QUICK, traffic="100/month"))

@@ -263,15 +263,15 @@ def test_the_docs_say_what_each_problem_is(name: str) -> None:
 @pytest.mark.first(1)
 @pytest.mark.parametrize("name", NAMES)
 def test_a_missing_package_is_one_line(name: str, command, monkeypatch: pytest.MonkeyPatch) -> None:
-    module, package, extra = ("lifelines", "lifelines", "trials")
+    module, package, install = ("lifelines", "lifelines", "--no-deps 'lifelines>=0.30.3'")
     if name != "actg175":
-        module, package, extra = ("sklearn", "scikit-learn", "learn")
+        module, package, install = ("sklearn", "scikit-learn", "'pacbandits[learn]'")
     for loaded in [key for key in sys.modules if key.split(".")[0] == module]:
         monkeypatch.delitem(sys.modules, loaded)
     monkeypatch.setitem(sys.modules, module, None)
     code, out, err = command("run", name)
     assert (code, out) == (2, "")
-    assert err == f"pacbandits: problem '{name}' needs {package}; pip install 'pacbandits[{extra}]'\n"
+    assert err == f"pacbandits: problem '{name}' needs {package}; pip install {install}\n"
     assert name in {problem.name for problem in list_problems()}
     assert command("problems")[0] == 0
 

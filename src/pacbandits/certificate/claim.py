@@ -17,6 +17,7 @@ import numpy as np
 
 from pacbandits.certificate.told import ToldOfLog
 from pacbandits.certificate.watching import Check, alarm_words, look
+from pacbandits.checks import check_percentage
 from pacbandits.confidence import check_delta, check_epsilon, check_positive_epsilon
 from pacbandits.errors import InputError, one_line, plain
 from pacbandits.fields import Fields, json_object
@@ -208,6 +209,7 @@ def check_distance(log: ToldOfLog, epsilon: float) -> float:
 
 def check_distance_or_best(log: ToldOfLog, epsilon: float) -> float:
     """The same, or an ε of 0, which asks for the best policy itself."""
+    check_percentage(epsilon, name="--epsilon", reward_range=log.reward_range)
     return _check_below_range(log, check_epsilon(epsilon))
 
 

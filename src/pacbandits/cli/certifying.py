@@ -43,6 +43,7 @@ from pacbandits.cli.shared import (
     PARTIAL,
     SINGLE_HELP,
     app,
+    as_rate,
     check_output,
     print_json,
     say,
@@ -87,11 +88,15 @@ def certify_log(
     epsilon: Annotated[
         float | None,
         typer.Option(
+            parser=as_rate,
+            metavar="RATE",
             help="How far from the best policy is good enough, in the units of rewards; 0 for the best itself. Without "
-            "it: as near as the log proves."
+            "it: as near as the log proves.",
         ),
     ] = None,
-    delta: Annotated[float, typer.Option(help="The probability of being wrong, between 0 and 1.")] = 0.05,
+    delta: Annotated[
+        float, typer.Option(parser=as_rate, metavar="RATE", help="The probability of being wrong, between 0 and 1.")
+    ] = 0.05,
     policies: Annotated[
         str,
         typer.Option(

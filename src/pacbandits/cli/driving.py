@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from pacbandits.cli.experiments import DEFAULT_DATABASE, AsJson, DatabaseAt, Name, experiments
-from pacbandits.cli.shared import print_json, show, status
+from pacbandits.cli.shared import as_rate, print_json, show, status
 from pacbandits.errors import InputError, nearest, one_line, plain
 
 if TYPE_CHECKING:
@@ -53,11 +53,22 @@ def drive(
     people: Annotated[int, typer.Option(help="How many people come.")] = 1000,
     rate: Annotated[float, typer.Option(help="How many a second, on average; 0: as fast as they are answered.")] = 50.0,
     delay: Annotated[float, typer.Option(help="After how many seconds a reward is reported, on average.")] = 1.0,
-    lost: Annotated[float, typer.Option(help="The share of rewards that are never reported.")] = 0.0,
-    repeated: Annotated[float, typer.Option(help="The share of rewards that are reported twice.")] = 0.02,
-    returning: Annotated[float, typer.Option(help="The share of people who come back.")] = 0.1,
+    lost: Annotated[
+        float, typer.Option(parser=as_rate, metavar="RATE", help="The share of rewards that are never reported.")
+    ] = 0.0,
+    repeated: Annotated[
+        float, typer.Option(parser=as_rate, metavar="RATE", help="The share of rewards that are reported twice.")
+    ] = 0.02,
+    returning: Annotated[
+        float, typer.Option(parser=as_rate, metavar="RATE", help="The share of people who come back.")
+    ] = 0.1,
     guardrail: Annotated[
-        float | None, typer.Option(help="How often the guardrail's outcome occurs; without this, half of its limit.")
+        float | None,
+        typer.Option(
+            parser=as_rate,
+            metavar="RATE",
+            help="How often the guardrail's outcome occurs; without this, half of its limit.",
+        ),
     ] = None,
     workers: Annotated[int, typer.Option(help="How many ask at once.")] = 8,
     seed: Annotated[int, typer.Option(help="Seed of people and of the truth.")] = 0,

@@ -23,7 +23,7 @@ from pacbandits.cli.reading import (
     open_proof,
     reading_options,
 )
-from pacbandits.cli.shared import PARTIAL, app, print_json, say_notices, show, status
+from pacbandits.cli.shared import PARTIAL, app, as_rate, print_json, say_notices, show, status
 from pacbandits.errors import InputError, close_to, plain
 
 if TYPE_CHECKING:
@@ -51,7 +51,9 @@ def evaluate_policy(
     control: Annotated[
         str | None, typer.Option(help="The action to compare with, by its name; without it the best single one.")
     ] = None,
-    delta: Annotated[float, typer.Option(help="With what probability each interval may be wrong.")] = 0.05,
+    delta: Annotated[
+        float, typer.Option(parser=as_rate, metavar="RATE", help="With what probability each interval may be wrong.")
+    ] = 0.05,
     action: ActionColumn = None,
     reward: RewardColumn = None,
     propensity: PropensityColumn = None,

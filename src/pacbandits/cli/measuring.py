@@ -7,7 +7,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pacbandits.cli.shared import POLICIES_HELP, PROBLEM_HELP, app, check_output, print_json, say_cost, show, status
+from pacbandits.cli.shared import (
+    POLICIES_HELP,
+    PROBLEM_HELP,
+    app,
+    as_rate,
+    check_output,
+    print_json,
+    say_cost,
+    show,
+    status,
+)
 from pacbandits.errors import InputError
 
 if TYPE_CHECKING:
@@ -20,8 +30,13 @@ def complexity(
         str,
         typer.Argument(help=PROBLEM_HELP),
     ],
-    epsilon: Annotated[float, typer.Option(help="How far from the best policy is good enough, 0 or more.")] = 0.05,
-    delta: Annotated[float, typer.Option(help="The probability of being wrong, between 0 and 1.")] = 0.05,
+    epsilon: Annotated[
+        float,
+        typer.Option(parser=as_rate, metavar="RATE", help="How far from the best policy is good enough, 0 or more."),
+    ] = 0.05,
+    delta: Annotated[
+        float, typer.Option(parser=as_rate, metavar="RATE", help="The probability of being wrong, between 0 and 1.")
+    ] = 0.05,
     policies: Annotated[
         str | None,
         typer.Option(help=f"{POLICIES_HELP} With --realizable, [cyan]linear[/] stands for all linear policies."),

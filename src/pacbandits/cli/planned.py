@@ -14,6 +14,7 @@ from pacbandits.errors import InputError, nearest, plain
 from pacbandits.planning import Affordable, Played, StudyPlan, Traffic, save_plan
 from pacbandits.planning.playing import RIVALS
 from pacbandits.planning.quantiles import quantile
+from pacbandits.planning.quick import ANALYSES
 from pacbandits.planning.scenario_files import read_scenarios
 from pacbandits.planning.simulating import stopping_times
 from pacbandits.records import Contexts, Log
@@ -21,7 +22,7 @@ from pacbandits.report.figures import check_figure_path
 from pacbandits.report.page import check_report
 from pacbandits.report.plan_figure import draw_plan
 from pacbandits.report.plan_page import write_plan_report
-from pacbandits.report.planned import people
+from pacbandits.report.planned import ByEffect, people
 
 
 @dataclass(frozen=True)
@@ -96,19 +97,19 @@ def so_far(done: tuple[Played, ...]) -> str:
 
 def say_quick(quick: StudyPlan) -> None:
     """The answer that takes seconds, while simulation goes on."""
-    coda, even = quick.quantiles("coda"), quick.quantiles("uniform")
+    coda, even, log = (quick.quantiles(one).median for one in ANALYSES)
     say(
-        f"quick answer: {people(coda.median)} people in the middle case, {people(even.median)} by a plain "
-        "trial; simulating trials now (Ctrl-C ends that with what is known)",
+        f"quick answer: {people(coda)} people in the middle case, {people(even)} by a plain trial, {people(log)} by a "
+        "finished log; simulating trials now (Ctrl-C ends that with what is known)",
         err=True,
     )
 
 
-def write(plan: StudyPlan, afforded: Affordable | None, files: Files) -> None:
+def write(plan: StudyPlan, afforded: Affordable | None, by_effect: ByEffect, files: Files) -> None:
     """Write what was asked for."""
     if files.figure is not None:
         draw_plan(plan, path=files.figure)
     if files.report is not None:
-        write_plan_report(plan, files.report, afforded=afforded)
+        write_plan_report(plan, files.report, afforded=afforded, by_effect=by_effect)
     if files.out is not None:
         save_plan(files.out, plan)

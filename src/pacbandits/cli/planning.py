@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -20,7 +20,7 @@ from pacbandits.cli.reading import (
     read_contexts,
     reading_options,
 )
-from pacbandits.cli.shared import app, print_json, show, status
+from pacbandits.cli.shared import app, as_effect, as_rate, print_json, show, status
 from pacbandits.errors import InputError
 from pacbandits.flags import flag_of
 
@@ -42,13 +42,19 @@ def plan_trial(
     epsilon: Annotated[
         float | None,
         typer.Option(
+            parser=as_rate,
+            metavar="RATE",
             help="How far from the best policy is good enough, in the units of rewards: 0.02 is 2 percentage points of "
-            "a conversion rate. Without it: what [cyan]--budget[/] affords."
+            "a conversion rate. Without it: what [cyan]--budget[/] affords.",
         ),
     ] = None,
     baseline: Annotated[
         float | None,
-        typer.Option(help="The mean reward when nothing special is done: 0.05 is a conversion rate of 5 %."),
+        typer.Option(
+            parser=as_rate,
+            metavar="RATE",
+            help="The mean reward when nothing special is done: 0.05 is a conversion rate of 5 %.",
+        ),
     ] = None,
     spread: Annotated[
         float | None,
@@ -56,16 +62,27 @@ def plan_trial(
     ] = None,
     reward_range: RewardRange = None,
     effect: Annotated[
-        float | None,
-        typer.Option(help="By how much a better action is better; four times [cyan]--epsilon[/] if you do not say."),
+        str | None,
+        typer.Option(
+            parser=as_effect,
+            metavar="RATE",
+            help="By how much a better action is better: [cyan]+20%[/] of the baseline, or [cyan]0.01[/] ([cyan]1%[/], "
+            "a percentage point) in the units of rewards. 20 % of the baseline if you do not say.",
+        ),
     ] = None,
     share: Annotated[
         float | None,
-        typer.Option(help="For which share of people another action is better, in the scenario 'segments' (0.3)."),
+        typer.Option(
+            parser=as_rate,
+            metavar="RATE",
+            help="For which share of people another action is better, in the scenario 'segments' (0.3).",
+        ),
     ] = None,
     variation: Annotated[
         float | None,
-        typer.Option(help="By which share of the baseline people differ, whatever is done (0.3)."),
+        typer.Option(
+            parser=as_rate, metavar="RATE", help="By which share of the baseline people differ, whatever is done (0.3)."
+        ),
     ] = None,
     scenarios: Annotated[
         Path | None,
@@ -92,7 +109,9 @@ def plan_trial(
     control: Annotated[
         str | None, typer.Option(help="The action in use now, by its number from 0 or, of a pilot, its name.")
     ] = None,
-    delta: Annotated[float | None, typer.Option(help="The probability of being wrong (0.05).")] = None,
+    delta: Annotated[
+        float | None, typer.Option(parser=as_rate, metavar="RATE", help="The probability of being wrong (0.05).")
+    ] = None,
     action: ActionColumn = None,
     reward: RewardColumn = None,
     split: Split = None,
@@ -128,10 +147,10 @@ def plan_trial(
     answers twice: at once by theory, then by simulating real trials, also of a plain randomised one.
 
     [dim]Examples:
-    pacbandits plan customers.parquet --actions 6 --epsilon 0.02 --baseline 0.05 --traffic 4000/week
+    pacbandits plan customers.parquet --actions 6 --baseline 5% --epsilon 0.5% --traffic 4000/week
     pacbandits plan customers.csv --actions 3 --baseline 0.3 --budget 3000 --quick
     pacbandits plan pilot.csv --action arm --reward cured --epsilon 0.05 --budget 3000
-    pacbandits plan customers.parquet --actions 6 --epsilon 0.02 --baseline 0.05 --engine dask
+    pacbandits plan customers.parquet --actions 6 --baseline 5% --epsilon 0.5% --engine dask
     pacbandits plan customers.parquet --scenarios scenarios.toml --report plan.html --out plan.json[/]
     """
     from pacbandits.checks import positive, whole_number
@@ -200,10 +219,15 @@ def plan_trial(
                     watch=lambda done: tell(so_far(done)),
                 )
         afforded = None if made.budget is None else made.affordable(progress=tell)
+        by_effect = made.by_effect(progress=tell)
         tell("writing")
-        write(made, afforded, files)
+        write(made, afforded, by_effect, files)
     if as_json:
-        more = {} if afforded is None else {"affordable": afforded.to_json()}
+        more: dict[str, Any] = {} if afforded is None else {"affordable": afforded.to_json()}
+        more["by_effect"] = [
+            {"effect": effect} | {one: taken.to_json() for one, taken in found.items()}
+            for effect, found in by_effect.items()
+        ]
         print_json(answer_to_json(made) | more | {"supposed": dict(made.supposed.describe())})
     else:
-        show(plan_table(made, afforded))
+        show(plan_table(made, afforded, by_effect))

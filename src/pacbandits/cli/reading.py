@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pacbandits.cli.shared import say
+from pacbandits.cli.shared import as_rate, say
 from pacbandits.errors import InputError, one_line, plain
 
 if TYPE_CHECKING:
@@ -25,8 +25,10 @@ Actions = Annotated[
 LeastPropensity = Annotated[
     float | None,
     typer.Option(
+        parser=as_rate,
+        metavar="RATE",
         help="For logs with the propensity of the played action alone: what every action's was at least, always. 0 if "
-        "you do not know; the larger, the more can be proven."
+        "you do not know; the larger, the more can be proven.",
     ),
 ]
 RewardRange = Annotated[

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from pacbandits.cli.shared import as_rate
 from pacbandits.errors import InputError, plain
 
 if TYPE_CHECKING:
@@ -14,7 +15,11 @@ if TYPE_CHECKING:
 
 SmallestLeaf = Annotated[
     float | None,
-    typer.Option(metavar="SHARE", help="The share of known contexts that every leaf of a tree holds at the least."),
+    typer.Option(
+        parser=as_rate,
+        metavar="SHARE",
+        help="The share of known contexts that every leaf of a tree holds at the least.",
+    ),
 ]
 ActionCosts = Annotated[
     str | None,
@@ -32,7 +37,9 @@ MaxShare = Annotated[
 MaxTreated = Annotated[
     float | None,
     typer.Option(
-        metavar="SHARE", help="The share of the known contexts that get another action than --control, at the most."
+        parser=as_rate,
+        metavar="SHARE",
+        help="The share of the known contexts that get another action than --control, at the most.",
     ),
 ]
 Never = Annotated[

@@ -18,6 +18,7 @@ from pacbandits.cli.shared import (
     PROBLEM_HELP,
     SINGLE_HELP,
     app,
+    as_rate,
     check_output,
     console,
     print_json,
@@ -49,12 +50,18 @@ def run(
     epsilon: Annotated[
         float | None,
         typer.Option(
-            help="How far from the best policy is good enough (0.1, or that of the plan); 0 for the best itself."
+            parser=as_rate,
+            metavar="RATE",
+            help="How far from the best policy is good enough (0.1, or that of the plan); 0 for the best itself.",
         ),
     ] = None,
     delta: Annotated[
         float | None,
-        typer.Option(help="The probability of being wrong, between 0 and 1 (0.05, or that of the plan)."),
+        typer.Option(
+            parser=as_rate,
+            metavar="RATE",
+            help="The probability of being wrong, between 0 and 1 (0.05, or that of the plan).",
+        ),
     ] = None,
     scenario: Annotated[
         str | None,

@@ -45,6 +45,24 @@ BAD_INPUT = 2
 PARTIAL = 3
 
 
+def as_rate(words: str | float) -> float:
+    """The value of an option that takes a rate or a share: 0.05, 5% or 1/20."""
+    if not isinstance(words, str):
+        return words  # a default
+    from pacbandits.checks import read_rate
+
+    try:
+        return read_rate(words)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None
+
+
+def as_effect(words: str) -> float | str:
+    """The value of an option that takes an effect: a number, or percent as written (`+20%` is of the baseline)."""
+    value = as_rate(words)
+    return words if words.strip().endswith("%") else value
+
+
 @app.callback(invoke_without_command=True)
 def root(
     context: typer.Context,

@@ -18,16 +18,17 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
 
-from pacbandits.checks import path_of
+from pacbandits.checks import check_percentage, path_of
 from pacbandits.errors import InputError, nearest, plain
 from pacbandits.experiment.protocol import DEFAULT_ALGORITHM, ExperimentProtocol
 from pacbandits.experiment.rules import Forecast, GuardrailRule, LateRule, read_duration
-from pacbandits.fields import number, numbers, text, texts, whole_number
+from pacbandits.fields import number, numbers, rate, text, texts, whole_number
 from pacbandits.planning import StudyPlan, load_plan
 from pacbandits.problems import load_problem
 from pacbandits.problems.pilots import PilotEffects
 from pacbandits.records import Contexts, parquet
 from pacbandits.records.arrow import is_temporal
+from pacbandits.records.beside import UNIT_RANGE
 from pacbandits.records.dates import date_parts
 from pacbandits.records.files import naming
 
@@ -50,19 +51,19 @@ KEYS: dict[str, Read] = {
     "features": texts,
     "actions": texts,
     "policies": text,
-    "epsilon": number,
-    "delta": number,
+    "epsilon": rate,
+    "delta": rate,
     "reward_range": _range,
     "algorithm": text,
     "seed": whole_number,
     "visits": text,
     "unknown_labels": text,
     "standard": text,
-    "holdout": number,
+    "holdout": rate,
 }
 LATE_KEYS: dict[str, Read] = {"rule": text, "window": read_duration, "missing": number}
 ROUND_KEYS: dict[str, Read] = {"hours": number}
-GUARDRAIL_KEYS: dict[str, Read] = {"name": text, "most": number, "false_alarms": number}
+GUARDRAIL_KEYS: dict[str, Read] = {"name": text, "most": rate, "false_alarms": rate}
 TABLES = {"late": LATE_KEYS, "rounds": ROUND_KEYS, "guardrail": GUARDRAIL_KEYS}
 SOURCES = ("contexts", "plan", "problem")  # of people, of which there is one
 NEEDED = ("name", "actions")  # always; of what is made without a plan, these too:
@@ -101,6 +102,7 @@ def read_protocol_with_remarks(path: str | Path) -> tuple[ExperimentProtocol, tu
                 raise InputError(f"'{key}' is missing; write {EXAMPLES[key]}")
         options = {key: value for key, value in given.items() if key not in (*SOURCES, "features", *TABLES)}
         options |= _rules(given)
+        check_percentage(given.get("epsilon"), name="'epsilon'", reward_range=given.get("reward_range", UNIT_RANGE))
         if planned:
             return _from_plan(source.parent / given["plan"], given, options), ()
         if "problem" in given:

@@ -8,6 +8,7 @@ from collections.abc import Collection
 import numpy as np
 
 from pacbandits.arrays import FloatArray, IntArray
+from pacbandits.checks import read_rate
 from pacbandits.errors import InputError, nearest, plain
 from pacbandits.records.naming import call
 
@@ -84,13 +85,13 @@ def _known(name: str, known: tuple[str, ...]) -> str:
 
 def read_share(words: str, name: str) -> float:
     """A share above 0 and up to 1, as in 0.25, 1/4 or 25%; name: of what it is the share."""
-    above, slash, below = words.strip().removesuffix("%").partition("/")
     try:
-        value = float(above) / (float(below) if slash else 1.0) / (100.0 if words.strip().endswith("%") else 1.0)
-    except (ValueError, ZeroDivisionError):
+        value = float(read_rate(words))
+    except ValueError:
         value = np.nan
     if not 0 < value <= 1:
-        hint = f", as in 0.5, 1/2 or {words.strip()}%" if 1 < value <= 100 and not slash else ", as in 0.5, 1/2 or 50%"
+        percent = 1 < value <= 100 and words.strip()[-1:].isdigit() and "/" not in words
+        hint = f", as in 0.5, 1/2 or {words.strip()}%" if percent else ", as in 0.5, 1/2 or 50%"
         raise InputError(f"the share of '{plain(name)}' is '{plain(words)}'; it must lie above 0 and up to 1{hint}")
     return value
 

@@ -7,11 +7,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from pacbandits.errors import InputError
 from pacbandits.options import parse_spec
 from pacbandits.planning.assumptions import Assumptions
 from pacbandits.planning.quick import Estimate, estimate, foretold
-from pacbandits.policies.registry import load_policies
 from pacbandits.problems.scenarios import Scenario
 from pacbandits.progress import Progress, listener
 
@@ -20,6 +18,7 @@ PEOPLE_EXPONENT = 1.7  # of people against 1/ε, from which a search for ε begi
 MAX_STEPS, LEFT_OVER = 5, 0.1  # of that search, and the share of the budget that may be left when it ends
 DRAWS = 2  # of each scenario; enough to compare
 DEPTHS = (0, 1, 2)  # beside the one that is planned
+EFFECT_FACTORS = (0.5, 1.0, 1.5)  # of the effect that is supposed: +10, +20 and +30 % where it is the default
 LARGEST_EPSILON = 0.9  # of how far rewards can be apart
 
 
@@ -62,13 +61,13 @@ def affordable(
     if supposed.spec is not None and all(isinstance(one, Scenario) for one in supposed.scenarios):
         tell("what one action less saves")
         if supposed.n_actions > 2:
-            fewer = with_actions(supposed, supposed.n_actions - 1)
+            fewer = supposed.with_actions(supposed.n_actions - 1)
             same = replace(supposed, scenarios=fewer.scenarios)
             saved = in_time(needed.median) - in_time(needed.median * _people(fewer, ratio)[0] / _people(same, ratio)[0])
         tell("how many actions the budget affords")
         actions = _affordable_actions(supposed, budget, needed.p80, ratio)
     tell("how deep trees the budget affords")
-    by_depth = {d: _people(one, ratio) for d in _depths(supposed) if (one := with_depth(supposed, d)) is not None}
+    by_depth = {d: _people(one, ratio) for d in _depths(supposed) if (one := supposed.with_trees(depth=d)) is not None}
     deep = [depth for depth, (_, p80) in by_depth.items() if in_time(p80) <= budget]
     return Affordable(
         budget,
@@ -78,6 +77,34 @@ def affordable(
         saved,
         {depth: in_time(median) for depth, (median, _) in by_depth.items()},
     )
+
+
+def by_effect(
+    supposed: Assumptions, estimates: tuple[Estimate, ...], *, progress: Progress | None = None
+) -> dict[float, tuple[Estimate, ...]]:
+    """Estimates for effects about the one that is supposed; none where scenarios do not all suppose the same.
+
+    estimates: the plan's own. Designs are not solved anew: `coda` takes the same part of the plain trial's people.
+    """
+    if len(supposed.effects) != 1:
+        return {}
+    effect, tell, made = supposed.effects[0], listener(progress), dict[float, tuple[Estimate, ...]]()
+    parts = {one.scenario: one.medians["coda"] / one.medians["uniform"] for one in estimates}
+    for factor in EFFECT_FACTORS:
+        if factor == 1.0:
+            made[effect] = estimates
+        elif factor * effect <= supposed.outcome.largest_effect:
+            tell(f"an effect of {factor * effect:.3g}")
+            scenarios = tuple(
+                replace(one, effect=factor * effect) if isinstance(one, Scenario) and one.kind != "none" else one
+                for one in supposed.scenarios
+            )
+            others = estimate(replace(supposed, scenarios=scenarios), draws=DRAWS, designs=False)
+            made[factor * effect] = tuple(
+                replace(one, medians=one.medians | {"coda": one.medians["uniform"] * parts[one.scenario]})
+                for one in others
+            )
+    return made
 
 
 def affordable_epsilon(
@@ -108,34 +135,6 @@ def _rounded_up(epsilon: float) -> float:
     return float(f"{math.ceil(epsilon * 10.0**digits - 1e-9) / 10.0**digits:.2g}")
 
 
-def with_actions(supposed: Assumptions, n_actions: int) -> Assumptions:
-    """The same with fewer actions, without scenarios in which more than these would matter."""
-    assert supposed.spec is not None
-    scenarios = tuple(
-        one
-        for one in supposed.scenarios
-        if not (isinstance(one, Scenario) and one.kind == "few" and one.matter >= n_actions)
-    )
-    policies = load_policies(supposed.spec, supposed.people, n_actions=n_actions)
-    control = min(supposed.control, n_actions - 1)
-    return replace(supposed, policies=policies, scenarios=scenarios or supposed.scenarios, control=control)
-
-
-def with_depth(supposed: Assumptions, depth: int) -> Assumptions | None:
-    """The same with trees of another depth; None for other classes."""
-    if supposed.spec is None:
-        return None
-    name, options = parse_spec(supposed.spec)
-    if name != "trees":
-        return None
-    spec = f"{name}:" + ",".join(f"{key}={value}" for key, value in {**options, "depth": depth}.items())
-    try:
-        policies = load_policies(spec, supposed.people, n_actions=supposed.n_actions)
-    except InputError:  # options that only deeper trees have
-        return None
-    return replace(supposed, policies=policies, spec=spec)
-
-
 def _affordable_actions(supposed: Assumptions, budget: int, p80: float, ratio: float) -> int:
     """The most actions, up to those there are, whose trial a budget pays for."""
     if _in_time(supposed, p80) <= budget:
@@ -144,7 +143,7 @@ def _affordable_actions(supposed: Assumptions, budget: int, p80: float, ratio: f
     guess = int(supposed.n_actions * budget / p80)  # people are about in proportion to actions
     while fails - fits > 1:
         guess = max(fits + 1, min(guess, fails - 1))
-        if _in_time(supposed, _people(with_actions(supposed, guess), ratio)[1]) <= budget:
+        if _in_time(supposed, _people(supposed.with_actions(guess), ratio)[1]) <= budget:
             fits = guess
         else:
             fails = guess

@@ -8,11 +8,23 @@ from typing import Protocol, cast, runtime_checkable
 
 import numpy as np
 
-from pacbandits.checks import entries, instance, number, settle, whole_number
+from pacbandits.checks import (
+    Percentage,
+    check_percentage,
+    entries,
+    instance,
+    number,
+    positive,
+    read_rate,
+    settle,
+    whole_number,
+)
 from pacbandits.confidence import check_delta, check_positive_epsilon
 from pacbandits.errors import InputError, count_of, plain
+from pacbandits.options import parse_spec
 from pacbandits.planning.traffic import Traffic
 from pacbandits.policies.base import FiniteSetClass, PolicyClass, check_class
+from pacbandits.policies.registry import load_policies
 from pacbandits.problems import Problem
 from pacbandits.problems.scenarios import DEFAULT_SHARE, Outcome, Scenario, ScenarioKind
 from pacbandits.records import Contexts, check_contexts
@@ -20,7 +32,7 @@ from pacbandits.records import Contexts, check_contexts
 # People that trials are played with, drawn from those given. With 1,000, 2,000 or 8,000 of 50,000 the plain trial took
 # 15,700, 14,800 and 15,100 (6 actions, one of which wins; means of 5): more would only take longer.
 MAX_PEOPLE = 2_000
-DEFAULT_EFFECT_IN_EPSILONS = 4.0  # so that what three people of ten gain by it is more than ε
+DEFAULT_RELATIVE_EFFECT = 0.2  # of the baseline: a choice, told in the first line of every plan
 MIN_ACTIONS_OF_FEW = 4  # so that `few` says something that `segments` does not
 
 
@@ -145,18 +157,52 @@ class Assumptions:
             return self
         return replace(self, people=people_of(self.people, seed=self.seed, most=most))
 
+    def with_actions(self, n_actions: int) -> Assumptions:
+        """The same with fewer actions, without scenarios in which more than these would matter."""
+        assert self.spec is not None
+        scenarios = tuple(
+            one
+            for one in self.scenarios
+            if not (isinstance(one, Scenario) and one.kind == "few" and one.matter >= n_actions)
+        )
+        policies = load_policies(self.spec, self.people, n_actions=n_actions)
+        control = min(self.control, n_actions - 1)
+        return replace(self, policies=policies, scenarios=scenarios or self.scenarios, control=control)
+
+    def with_trees(self, **options: int) -> Assumptions | None:
+        """The same with other options of trees, `depth` or `bins`; None for other classes."""
+        if self.spec is None:
+            return None
+        name, given = parse_spec(self.spec)
+        if name != "trees":
+            return None
+        spec = f"{name}:" + ",".join(f"{key}={value}" for key, value in {**given, **options}.items())
+        try:
+            policies = load_policies(spec, self.people, n_actions=self.n_actions)
+        except InputError:  # options that only deeper trees have
+            return None
+        return replace(self, policies=policies, spec=spec)
+
     def with_epsilon(self, epsilon: float) -> Assumptions:
         """The same for another ε."""
         return replace(self, epsilon=epsilon)
 
     def remarks(self) -> tuple[str, ...]:
         """What whoever supposes this should know."""
+        small: dict[float, list[str]] = {}
+        for one in self.scenarios:
+            if isinstance(one, Scenario) and one.kind != "none" and one.effect <= self.epsilon:
+                small.setdefault(one.effect, []).append(f"'{one.name}'")
         return tuple(
-            f"In scenario '{one.name}' the effect of {one.effect:g} is no more than ε = {self.epsilon:g}: any policy "
-            "is good enough there. Take a smaller ε if such an effect matters."
-            for one in self.scenarios
-            if isinstance(one, Scenario) and one.kind != "none" and one.effect <= self.epsilon
+            f"The effect of {effect:g} (scenario {', '.join(names)}) is no more than ε = {self.epsilon:g}, so any "
+            f"policy is good enough there. Take a smaller ε if such an effect matters: {effect / 2:.2g}, say."
+            for effect, names in small.items()
         )
+
+    @property
+    def effects(self) -> tuple[float, ...]:
+        """The effects that scenarios suppose, the smallest first."""
+        return tuple(sorted({one.effect for one in self.scenarios if isinstance(one, Scenario) and one.kind != "none"}))
 
     def describe(self) -> list[tuple[str, str]]:
         """What is supposed, a line each."""
@@ -198,6 +244,29 @@ def check_plan_epsilon(epsilon: float, outcome: Outcome) -> float:
             "needed for that"
         )
     return epsilon
+
+
+def effect_of(given: float | str | None, outcome: Outcome) -> float:
+    """The effect in the units of rewards: as stated, "+20%" of the baseline, or the default."""
+    if given is None:
+        return min(DEFAULT_RELATIVE_EFFECT * outcome.room, outcome.largest_effect)
+    if not isinstance(given, str):
+        return positive(given, name="--effect")
+    try:
+        value = read_rate(given)
+    except ValueError:
+        value = math.nan
+    if not isinstance(value, Percentage):
+        raise InputError(f"--effect must be a number, or in percent as '+20%' is, got '{plain(given)}'")
+    if given.strip().startswith("+"):
+        if outcome.baseline <= 0:
+            raise InputError(
+                f"--effect {plain(given)} is a share of the baseline, which is {outcome.baseline:g}; give the effect "
+                "in the units of rewards"
+            )
+        return positive(value * outcome.baseline, name="--effect")
+    check_percentage(value, name="--effect", reward_range=(outcome.low, outcome.high))
+    return positive(value, name="--effect")
 
 
 def people_of(contexts: Contexts, *, seed: int = 0, most: int = MAX_PEOPLE) -> Contexts:

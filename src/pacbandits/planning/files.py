@@ -15,7 +15,7 @@ from pacbandits.fields import Fields, Json, number, texts
 from pacbandits.json_files import json_text, read_json
 from pacbandits.planning.assumptions import Assumptions, Supposition
 from pacbandits.planning.playing import RIVALS, Played
-from pacbandits.planning.quick import Estimate
+from pacbandits.planning.quick import ANALYSES, CERTIFY, Estimate, people_of_log
 from pacbandits.planning.study import StudyPlan
 from pacbandits.planning.traffic import Traffic
 from pacbandits.policies.base import PolicyClass
@@ -60,8 +60,8 @@ def plan_to_json(plan: StudyPlan) -> Json:
 def answer_to_json(plan: StudyPlan) -> Json:
     """What a plan says, without what it rests on."""
     s, out = plan.supposed, {}
-    for one in RIVALS:
-        means = plan.means(one)
+    for one in ANALYSES:
+        means = plan.means(one) if one in RIVALS else None
         periods = {str(share): _finite(plan.periods(one, share)) for share in (0.5, 0.8, 0.95)}
         out[one] = {
             "people": plan.quantiles(one).to_json(),
@@ -75,6 +75,7 @@ def answer_to_json(plan: StudyPlan) -> Json:
     return {
         "epsilon": s.epsilon,
         "delta": s.delta,
+        "effects": list(s.effects),
         "simulated": plan.simulated,
         "lower_bound": plan.lower_bound,
         "largest_gain_over_best_single_action": plan.largest_gain,
@@ -122,7 +123,7 @@ def _plan_from_json(value: object) -> StudyPlan:
     supposed = _supposed_from_json(given.fields("supposed", of="plan"))
     names = [Fields.read(one, of="estimate of a plan") for one in given.items("estimates", least=1)]
     trials = tuple(Played.from_json(one) for one in given.items("trials"))
-    estimates = tuple(_estimate_from_json(one) for one in names)
+    estimates = tuple(_estimate_from_json(one, supposed) for one in names)
     for one in (*estimates, *trials):
         if one.scenario >= len(supposed.scenarios):
             raise InputError(f"the plan speaks of scenario {one.scenario + 1}, and has {len(supposed.scenarios)}")
@@ -139,11 +140,14 @@ def _plan_from_json(value: object) -> StudyPlan:
     )
 
 
-def _estimate_from_json(given: Fields) -> Estimate:
+def _estimate_from_json(given: Fields, supposed: Assumptions) -> Estimate:
     medians = given.fields("medians", of="estimate of a plan")
+    known = {one: medians.number(one, least=1e-9) for one in ANALYSES if one in RIVALS or one in medians.given}
+    # Plans of earlier versions know nothing of finished logs.
+    known.setdefault(CERTIFY, people_of_log(known["uniform"], supposed, gap=1.0))
     return Estimate(
         given.whole_number("scenario"),
-        {one: medians.number(one, least=1e-9) for one in RIVALS},
+        known,
         given.number("scatter", least=1e-9),
         given.number("gain"),
         given.number("gain_over_control"),

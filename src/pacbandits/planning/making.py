@@ -6,17 +6,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from pacbandits.checks import flag, function, instance, path_of, positive, whole_number
+from pacbandits.checks import check_percentage, flag, function, instance, path_of, whole_number
 from pacbandits.engines.dask import DaskEngine
 from pacbandits.errors import InputError
 from pacbandits.logs.frames import DataFrame
 from pacbandits.planning.affording import affordable_epsilon
 from pacbandits.planning.assumptions import (
-    DEFAULT_EFFECT_IN_EPSILONS,
     Assumptions,
     Supposition,
     check_plan_epsilon,
     check_scenarios,
+    effect_of,
     people_of,
     usual_scenarios,
 )
@@ -51,7 +51,7 @@ class Asked:
     spread: float | None = None
     reward_range: tuple[float, float] = (0.0, 1.0)
     variation: float = DEFAULT_VARIATION
-    effect: float | None = None
+    effect: float | str | None = None
     share: float | None = None
     scenarios: Sequence[Supposition] | None = None
     control: int = 0
@@ -71,7 +71,7 @@ def plan(
     spread: float | None = None,
     reward_range: tuple[float, float] = (0.0, 1.0),
     variation: float = DEFAULT_VARIATION,
-    effect: float | None = None,
+    effect: float | str | None = None,
     share: float | None = None,
     scenarios: Sequence[Supposition] | None = None,
     control: int = 0,
@@ -96,7 +96,7 @@ def plan(
     spread: the standard deviation of rewards, where they are not all or nothing.
     reward_range: the least and the largest that a reward can be.
     variation: by which share of the baseline people differ, whatever is done.
-    effect: by how much a better action is better; by default four times epsilon, or as much as rewards can be.
+    effect: by how much a better action is better, in the units of rewards or as "+20%" of the baseline, the default.
     share: of people for whom another action is better, in the scenario `segments`.
     scenarios: what actions may do, if not the usual: none, winner, segments and few.
     control: the action that is in use now.
@@ -201,6 +201,7 @@ def suppose(source: Contexts | Log, asked: Asked, *, progress: Progress | None =
     policies = load_policies(chosen, people, n_actions=n_actions) if isinstance(chosen, str) else chosen
     if policies.n_actions != n_actions:
         raise InputError(f"the policies have {policies.n_actions} actions, and the plan {n_actions}")
+    check_percentage(asked.epsilon, name="--epsilon", reward_range=(outcome.low, outcome.high))
     epsilon = None if asked.epsilon is None else check_plan_epsilon(asked.epsilon, outcome)
     first = epsilon
     if first is None:
@@ -209,10 +210,7 @@ def suppose(source: Contexts | Log, asked: Asked, *, progress: Progress | None =
                 "say how near to the best the answer must be (--epsilon), or how many people you can afford (--budget)"
             )
         first = DEFAULT_EPSILON_IN_BASELINES * outcome.room
-    if asked.effect is None:
-        effect = min(DEFAULT_EFFECT_IN_EPSILONS * first, outcome.largest_effect)
-    else:
-        effect = positive(asked.effect, name="--effect")
+    effect = effect_of(asked.effect, outcome)
     if asked.scenarios is not None or pilot is not None:
         _check_unheard(asked, "scenarios say" if asked.scenarios is not None else "a pilot tells")
     usual = (pilot,) if pilot is not None else usual_scenarios(effect=effect, n_actions=n_actions, share=asked.share)
@@ -258,6 +256,7 @@ def _outcome(asked: Asked, pilot: PilotEffects | None) -> Outcome:
             "mean reward; or give the log of a pilot"
         )
     low, high = check_range(asked.reward_range)
+    check_percentage(asked.baseline, name="--baseline", reward_range=(low, high))
     return Outcome(asked.baseline, asked.spread, low, high, asked.variation)
 
 

@@ -25,17 +25,22 @@ from scipy.special import ndtr
 
 from pacbandits.arrays import FloatArray
 from pacbandits.certificate import worth_leading
+from pacbandits.certificate.learning import fewest_to_teach
 from pacbandits.complexity.bounds import coin_lower_bound
 from pacbandits.complexity.coin_flips import least_coin_divergence
 from pacbandits.complexity.gaps import measure_gaps
 from pacbandits.complexity.laws import Law, law_of
 from pacbandits.complexity.rho import measure_lower_rho
 from pacbandits.design import DesignTask, Shifted, price_propensities, solve_design
+from pacbandits.errors import InputError
 from pacbandits.planning.assumptions import Assumptions
 from pacbandits.planning.playing import RIVALS
 from pacbandits.planning.quantiles import SHOWN_SHARES, Quantiles
 from pacbandits.policies.base import EnumeratedClass, EveryMap
+from pacbandits.policies.trees.bins import DEFAULT_BINS
 from pacbandits.problems import Problem
+from pacbandits.problems.pilots import PilotEffects
+from pacbandits.problems.scenarios import Scenario
 from pacbandits.progress import Progress, listener
 from pacbandits.records import Policy
 from pacbandits.trials.coda import DEFAULT_FLOOR_SHARE
@@ -43,6 +48,10 @@ from pacbandits.trials.exploration import MIN_DESIGN_PRICE, skewed_variances, va
 from pacbandits.trials.uniform import Uniform
 
 MAX_QUICK_PEOPLE = 500  # whom prices are computed for
+# Actions that prices are computed for, and the power of their number by which more of them take more people: the plain
+# trial grew by the power 1.02 from 30 to 200 actions (3 features), and by 1.1 from 6 to 20 (10 features).
+MAX_QUICK_ACTIONS, ACTIONS_EXPONENT = 12, 1.05
+MAX_QUICK_SPLITS, MIN_QUICK_BINS = 128, 2  # of trees, over all features; and bins that each feature keeps
 DRAWS = 2  # of each scenario
 DESIGN_PRECISION = 0.3  # the relative gap to which the best design is solved
 COUNTED_GAP_SHARE = 0.5  # a
@@ -80,14 +89,25 @@ class Calibration:
 LED = Calibration(0.13, 0.39, 6.0, False, 0.885, 0.21, 0.28)  # of classes whose leaders are tested, as deep trees are
 LISTED = Calibration(-0.22, 0.24, 0.0, True, 1.07, 0.86, 0.28)  # of classes of which every policy is
 
+# A plain test whose finished log is certified by default takes the first rows, which teach the class, and a multiple of
+# the people of the plain trial that stops itself. Where leaders are tested and actions hardly differ, `certify` settles
+# on one of luck. Set by eye to the medians of 114 simulated draws, most of logs below 15,000 rows, and checked on other
+# settings (python -m benchmarks.finished_logs); between no gap and 0.4 ε there were none, and a line is drawn.
+CERTIFY = "certify"
+LOG_FACTOR, LUCKY_LOG_FACTOR = 1.0, 1.7
+NO_LUCK_GAP = 0.5  # of ε, by which the best policy must beat a random action, and leaders owe nothing to luck
+LOG_SCATTER = 0.33  # the standard deviation of the logarithm of people
+ANALYSES = (*RIVALS, CERTIFY)
+
 
 @dataclass(frozen=True)
 class Estimate:
     """What is foretold of one draw of a scenario.
 
     scenario: which of the plan's, from 0.
-    medians: of the people that each algorithm takes, by its name.
-    scatter: the standard deviation of the logarithm of that.
+    medians: of the people that each analysis takes, by its name: `coda` and `uniform` of trials that stop themselves,
+        `certify` of a plain test that is certified when it is over.
+    scatter: the standard deviation of the logarithm of that; of `certify` it is `LOG_SCATTER`.
     gain: what the best policy earns more than the best single action, in units of rewards in [0, 1].
     gain_over_control: and more than the control.
     advantage: how many times cheaper the best design is than uniform exploration, by its price.
@@ -102,8 +122,16 @@ class Estimate:
     advantage: float
     lower_bound: float | None
 
+    def scatter_of(self, analysis: str) -> float:
+        """The standard deviation of the logarithm of the people that an analysis takes."""
+        return LOG_SCATTER if analysis == CERTIFY else self.scatter
+
+    def for_more_actions(self, factor: float) -> Estimate:
+        """The same of a trial with more actions, which takes so many times the people."""
+        return replace(self, medians={name: factor * n for name, n in self.medians.items()}, lower_bound=None)
+
     def to_json(self) -> dict[str, Any]:
-        """As what JSON knows."""
+        """Serialise to JSON-compatible values."""
         return {
             "scenario": self.scenario,
             "medians": self.medians,
@@ -120,7 +148,8 @@ def estimate(
 ) -> tuple[Estimate, ...]:
     """Estimates for draws of every scenario; designs: whether `coda`, whose designs take longest, is wanted too."""
     tell = listener(progress)
-    few = supposed.with_fewer_people(MAX_QUICK_PEOPLE)
+    few = _smaller(supposed)
+    more = (supposed.n_actions / few.n_actions) ** ACTIONS_EXPONENT
     made: list[Estimate] = []
     for scenario, one in enumerate(few.scenarios):
         advantage = None
@@ -130,8 +159,24 @@ def estimate(
             # The ratio of prices hardly differs from draw to draw.
             found = _estimate(problem, few, scenario, number, advantage=advantage, designs=designs)
             advantage = found.advantage
-            made.append(found)
+            made.append(found if more == 1.0 else found.for_more_actions(more))
     return tuple(made)
+
+
+def _smaller(supposed: Assumptions) -> Assumptions:
+    """The same with fewer people, bins and actions, where there are so many that prices would take minutes."""
+    few = supposed.with_fewer_people(MAX_QUICK_PEOPLE)
+    if few.spec is None or any(isinstance(one, PilotEffects) for one in few.scenarios):
+        return few
+    many = few.people.n_features
+    if many * (DEFAULT_BINS - 1) > MAX_QUICK_SPLITS:
+        few = few.with_trees(bins=max(MIN_QUICK_BINS, MAX_QUICK_SPLITS // many)) or few
+    matter = max((one.matter for one in few.scenarios if isinstance(one, Scenario) and one.kind == "few"), default=0)
+    most = max(MAX_QUICK_ACTIONS, 2 * matter)
+    try:
+        return few if few.n_actions <= most else few.with_actions(most)
+    except InputError:  # a class that names actions, as costs do
+        return few
 
 
 def _estimate(
@@ -141,6 +186,7 @@ def _estimate(
     best = problem.best_policy()
     best_value = problem.value(best)
     constants = problem.population.weights @ problem.mean_rewards
+    gap = best_value - float(constants.mean())
     fitted = LED if worth_leading(policies) else LISTED
     assumed = variances(problem.mean_rewards)
     noise = min(float((problem.noise_variance / assumed).mean()), 1.0)
@@ -154,7 +200,7 @@ def _estimate(
     coda = max(even * min(share, fitted.design_factor), float(least))
     return Estimate(
         scenario,
-        {"coda": coda, "uniform": even},
+        {"coda": coda, "uniform": even, CERTIFY: people_of_log(even, supposed, gap=gap / epsilon)},
         fitted.scatter,
         gain=max(best_value - float(constants.max()), 0.0),
         gain_over_control=best_value - float(constants[supposed.control]),
@@ -240,12 +286,25 @@ def _lower_bound(problem: Problem, epsilon: float, delta: float) -> float | None
     return None if found is None else coin_lower_bound(found, delta=delta)
 
 
+def people_of_log(plain: float, supposed: Assumptions, *, gap: float) -> float:
+    """People of a plain test whose finished log `certify` reads by default, for those of the plain trial.
+
+    `certify` shuffles the rows, learns the class from the first, and settles on a policy before the last ones.
+    gap: by how much the best policy is better than a random action, in units of ε.
+    """
+    taught = 0 if supposed.spec is None else fewest_to_teach(supposed.spec)
+    luck = max(0.0, 1.0 - gap / NO_LUCK_GAP) if worth_leading(supposed.policies) else 0.0
+    return taught + (LOG_FACTOR + luck * (LUCKY_LOG_FACTOR - LOG_FACTOR)) * plain
+
+
 def chance_by(estimates: tuple[Estimate, ...], shares: tuple[float, ...], algorithm: str, people: float) -> float:
     """The probability that a trial is done by so many people."""
     if people <= 0:
         return 0.0
     weights = _weights(estimates, shares)
-    done: FloatArray = ndtr([math.log(people / one.medians[algorithm]) / one.scatter for one in estimates])
+    done: FloatArray = ndtr(
+        [math.log(people / one.medians[algorithm]) / one.scatter_of(algorithm) for one in estimates]
+    )
     return float(weights @ done)
 
 

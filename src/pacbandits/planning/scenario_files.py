@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from pacbandits.errors import InputError, nearest, plain
-from pacbandits.fields import flag, number, numbers, text, whole_number
+from pacbandits.fields import flag, number, numbers, rate, text, whole_number
 from pacbandits.problems.scenarios import Scenario
 from pacbandits.records.files import naming
 
@@ -32,18 +32,23 @@ def _range(value: object, *, name: str) -> tuple[float, float]:
     return low, high
 
 
+def _effect(value: object, *, name: str) -> float | str:
+    """A number, or text as `plan` reads it: "+20%" of the baseline, "2%"."""
+    return text(value, name=name) if isinstance(value, str) else number(value, name=name)
+
+
 # What may stand at the top, by the name that `plan` has for it, and how it is read.
 KEYS: dict[str, tuple[str, Any]] = {
     "actions": ("n_actions", whole_number),
     "policies": ("policies", text),
-    "epsilon": ("epsilon", number),
-    "delta": ("delta", number),
-    "baseline": ("baseline", number),
+    "epsilon": ("epsilon", rate),
+    "delta": ("delta", rate),
+    "baseline": ("baseline", rate),
     "spread": ("spread", number),
     "reward_range": ("reward_range", _range),
-    "variation": ("variation", number),
-    "effect": ("effect", number),
-    "share": ("share", number),
+    "variation": ("variation", rate),
+    "effect": ("effect", _effect),
+    "share": ("share", rate),
     "control": ("control", whole_number),
     "traffic": ("traffic", text),
     "delay": ("delay", whole_number),
@@ -103,7 +108,9 @@ def _scenario(value: object, which: int) -> Scenario:
     called = f"of scenario {which}"
     options: dict[str, Any] = {"kind": text(given["kind"], name=f"kind {called}")}
     options |= {
-        key: number(given[key], name=f"{key} {called}") for key in ("effect", "share", "weight") if key in given
+        key: (number if key == "weight" else rate)(given[key], name=f"{key} {called}")
+        for key in ("effect", "share", "weight")
+        if key in given
     }
     if "matter" in given:
         options["matter"] = whole_number(given["matter"], name=f"matter {called}")

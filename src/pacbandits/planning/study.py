@@ -12,11 +12,18 @@ import numpy as np
 from pacbandits.arrays import FloatArray
 from pacbandits.checks import number, whole_number
 from pacbandits.errors import InputError
-from pacbandits.planning.affording import Affordable, affordable
+from pacbandits.planning.affording import Affordable, affordable, by_effect
 from pacbandits.planning.assumptions import Assumptions
 from pacbandits.planning.playing import RIVALS, Played
 from pacbandits.planning.quantiles import Quantiles, quantile, quantiles
-from pacbandits.planning.quick import Estimate, chance_by, foretold, foretold_at
+from pacbandits.planning.quick import (
+    ANALYSES,
+    CERTIFY,
+    Estimate,
+    chance_by,
+    foretold,
+    foretold_at,
+)
 from pacbandits.planning.simulating import scenario_weights, stopping_times
 from pacbandits.progress import Progress
 
@@ -25,6 +32,7 @@ KNOWN_WELL_ENOUGH = 0.25  # to which medians must be known, before their ratio i
 BAND = (0.1, 0.5, 0.9)  # of certified ε over people
 CURVE_POINTS = 60
 YEARS = {"hour": 1 / 8766, "day": 1 / 365.25, "week": 7 / 365.25, "month": 1 / 12, "year": 1.0}
+NO_GAIN = 1e-9  # of ε, below which a gain is rounding
 LONG_YEARS = 2.0  # of a trial that one should think about again
 
 
@@ -75,13 +83,18 @@ class StudyPlan:
 
     @property
     def samples(self) -> Mapping[str, Quantiles]:
-        """How many people `coda` and the plain trial (`uniform`) take: simulated, or foretold where nothing was."""
-        return {one: self.quantiles(one) for one in RIVALS}
+        """How many people each analysis takes: simulated, or foretold where nothing was.
+
+        `coda` and `uniform` are trials that stop themselves; `certify` is a plain test whose finished log it reads.
+        """
+        return {one: self.quantiles(one) for one in ANALYSES}
 
     def quantiles(self, algorithm: str, scenario: int | None = None) -> Quantiles:
-        """The same of one algorithm, over all scenarios or in one."""
+        """The same of one algorithm, over all scenarios or in one; `certify`: of a finished log that it reads."""
         if not self.simulated:
             return self.foretold(algorithm, scenario)
+        if algorithm == CERTIFY:
+            return self._foretold(self._of_logs(), CERTIFY, scenario)
         times = stopping_times(self.trials, algorithm, scenario)
         shares = None if scenario is not None else scenario_weights(self.trials, algorithm, self.supposed.shares)
         made, traffic = quantiles(times, shares), self.supposed.traffic
@@ -92,18 +105,35 @@ class StudyPlan:
 
     def foretold(self, algorithm: str, scenario: int | None = None) -> Quantiles:
         """The quick answer, whatever was simulated."""
-        some = tuple(one for one in self.estimates if scenario in (None, one.scenario))
+        return self._foretold(self.estimates, algorithm, scenario)
+
+    def _foretold(self, estimates: tuple[Estimate, ...], algorithm: str, scenario: int | None) -> Quantiles:
+        some = tuple(one for one in estimates if scenario in (None, one.scenario))
         made, traffic = foretold(some, self.supposed.shares, algorithm), self.supposed.traffic
         if traffic is None:
             return made
         return Quantiles(traffic.taken(made.median), traffic.taken(made.p80), traffic.taken(made.p95))
 
+    def _of_logs(self) -> tuple[Estimate, ...]:
+        """Estimates of finished logs, for the plain trial's people as simulated, where its trials were done."""
+        made: list[Estimate] = []
+        for one in self.estimates:
+            simulated = math.inf
+            if self.simulated:
+                simulated = quantiles(stopping_times(self.trials, "uniform", one.scenario)).median
+            if math.isfinite(simulated):
+                ratio = one.medians[CERTIFY] / one.medians["uniform"]
+                one = replace(one, medians={CERTIFY: ratio * simulated})
+            made.append(one)
+        return tuple(made)
+
     def chance(self, people: float, algorithm: str = "coda") -> float:
         """The probability that a trial is done by so many people."""
         people, traffic = number(people, name="people", least=0), self.supposed.traffic
-        if not self.simulated:
+        if not self.simulated or algorithm == CERTIFY:
             known = people if traffic is None else traffic.counted(people)
-            return chance_by(self.estimates, self.supposed.shares, algorithm, known)
+            estimates = self._of_logs() if algorithm == CERTIFY else self.estimates
+            return chance_by(estimates, self.supposed.shares, algorithm, known)
         times = np.array(stopping_times(self.trials, algorithm))
         weights = np.array(scenario_weights(self.trials, algorithm, self.supposed.shares))
         return float(weights @ (times <= people))
@@ -122,10 +152,11 @@ class StudyPlan:
         share = number(share, name="share", above=0, below=1)
         if traffic is None:
             return None
-        if self.simulated:
+        if self.simulated and algorithm != CERTIFY:
             weights = scenario_weights(self.trials, algorithm, shares)
             return traffic.periods(quantile(stopping_times(self.trials, algorithm), weights, share))
-        return traffic.periods(traffic.taken(foretold_at(self.estimates, shares, algorithm, share)))
+        estimates = self._of_logs() if algorithm == CERTIFY else self.estimates
+        return traffic.periods(traffic.taken(foretold_at(estimates, shares, algorithm, share)))
 
     def means(self, algorithm: str) -> Means | None:
         """What simulated trials cost and gained on average; None where there were none."""
@@ -186,6 +217,14 @@ class StudyPlan:
         people = whole_number(people, name="budget", least=1)
         return affordable(self.supposed, self.estimates, people, progress=progress)
 
+    def by_effect(self, *, progress: Progress | None = None) -> dict[float, dict[str, Quantiles]]:
+        """The quick answer for smaller and larger effects than the one supposed, by effect and analysis."""
+        made = by_effect(self.supposed, self.estimates, progress=progress)
+        return {
+            effect: {one: replace(self, estimates=found, trials=()).quantiles(one) for one in ANALYSES}
+            for effect, found in made.items()
+        }
+
     def findings(self) -> tuple[str, ...]:
         """What whoever plans should know, in sentences."""
         s, words = self.supposed, list(self.supposed.remarks())
@@ -195,11 +234,7 @@ class StudyPlan:
             coda, plain, by_whom = *(self.foretold(one) for one in RIVALS), " (by the quick answer, as yet)"
         personal = s.policies.log_size > math.log(s.n_actions) + 1e-9
         if personal and self.largest_gain <= s.epsilon * (1 + 1e-9):
-            words.append(
-                f"Personalising cannot pay here: in no scenario does the best policy earn {s.epsilon:g} (ε) more than "
-                "the best single action. An ordinary test of the actions will do (--policies trees:depth=0); else take "
-                "a smaller ε if less would matter, or suppose a larger effect if you expect one."
-            )
+            words.append(_no_proof_of_personalising(self.largest_gain, s.epsilon))
         if math.isfinite(plain.median) and plain.median <= PLAIN_TRIAL_SUFFICES * coda.median:
             words.append(
                 f"A plain randomised trial is all you need{by_whom}: exploring cleverly would save next to nothing, "
@@ -220,7 +255,22 @@ class StudyPlan:
         return tuple(words)
 
     def to_json(self) -> dict[str, Any]:
-        """Everything, as what JSON knows."""
+        """Serialise to JSON-compatible values."""
         from pacbandits.planning.files import plan_to_json
 
         return plan_to_json(self)
+
+
+def _no_proof_of_personalising(gain: float, epsilon: float) -> str:
+    """Why a proof to within ε will not favour a rule over one action; gain: of the best policy over that, at most."""
+    if gain <= NO_GAIN * epsilon:
+        return (
+            "Personalising cannot pay here: in every scenario one action is as good as the best policy. An ordinary "
+            "test of the actions will do (--policies trees:depth=0)."
+        )
+    return (
+        f"A proof at ε = {epsilon:g} cannot show that personalising pays: in the scenarios the best policy earns up to "
+        f"{gain:.2g} a person more than the best single action, which is no more than ε. To prove that gain, take an ε "
+        f"of {gain / 2:.1g} or so, which takes more people; or test for the best single action (--policies "
+        "trees:depth=0)."
+    )

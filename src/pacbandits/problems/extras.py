@@ -15,14 +15,14 @@ from pacbandits.errors import InputError
 class Extra:
     """An optional package.
 
-    package: what it is called where packages are found.
-    module: what it is imported as.
-    name: the extra of this package that brings it.
+    package: its name in the package index.
+    module: the name it is imported by.
+    install: what `pip install` is given for it.
     """
 
     package: str
     module: str
-    name: str
+    install: str
 
     def load(self, submodule: str, *, problem: str) -> Any:
         """One of its modules, for the named problem."""
@@ -40,13 +40,14 @@ class Extra:
         if not found.is_file():
             raise InputError(
                 f"problem '{problem}' needs a version of {self.package} that holds {path}; "
-                f"pip install --upgrade 'pacbandits[{self.name}]'"
+                f"pip install --upgrade {self.install}"
             )
         return found
 
     def _missing(self, problem: str) -> InputError:
-        return InputError(f"problem '{problem}' needs {self.package}; pip install 'pacbandits[{self.name}]'")
+        return InputError(f"problem '{problem}' needs {self.package}; pip install {self.install}")
 
 
-SCIKIT_LEARN = Extra(package="scikit-learn", module="sklearn", name="learn")
-LIFELINES = Extra(package="lifelines", module="lifelines", name="trials")
+SCIKIT_LEARN = Extra(package="scikit-learn", module="sklearn", install="'pacbandits[learn]'")
+# One file of it is read, and nothing imported: without what it depends on, which would hold pandas below 3.
+LIFELINES = Extra(package="lifelines", module="lifelines", install="--no-deps 'lifelines>=0.30.3'")

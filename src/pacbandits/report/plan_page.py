@@ -12,32 +12,53 @@ from pacbandits.planning import Affordable, StudyPlan
 from pacbandits.report.figures import pyplot
 from pacbandits.report.page import check_report, markdown_table, page_html
 from pacbandits.report.plan_figure import plan_figure
-from pacbandits.report.planned import SHARE_WORDS, answer, budget_rows, gain_rows, main_rows, people, scenario_rows
+from pacbandits.report.planned import (
+    ANALYSIS_HEAD,
+    SHARE_WORDS,
+    ByEffect,
+    answer,
+    budget_rows,
+    effect_rows,
+    gain_rows,
+    main_rows,
+    people,
+    scenario_rows,
+)
 
 TITLE = "What will the trial cost?"
-SCENARIO_HEAD = ("if this is true", "adaptive: half", "4 of 5", "plain: half", "4 of 5")
+SCENARIO_HEAD = ("if this is true", *ANALYSIS_HEAD)
+EFFECT_HEAD = ("a better action raises the mean reward to", *ANALYSIS_HEAD)
 GAIN_HEAD = ("", "adaptive", "plain")
+BY_EFFECT = "By the quick answer."
 AFFORDED = "By the quick answer, of the adaptive trial."
 HOW = (
     "Each simulated trial draws a truth that the scenarios leave possible, lets the real algorithm explore people "
     "like those given, and stops when its certificate proves the answer. The adaptive trial (coda) shows each action "
     "as often as it takes to tell rules apart, and the plain one shows all equally often; the same proof ends both. "
+    "A finished log is one of a plain test that is analysed once, by pacbandits certify, which learns the class of "
+    "rules from its first rows: it takes a multiple of the plain trial's people, fitted to simulated logs. "
     "The quick answer (in brackets) is a formula, fitted to simulated trials: the price of telling rules apart, times "
     "the evidence that a proof takes, with what chance does to the luckiest of many rules."
 )
 
 
-def write_plan_report(plan: StudyPlan, path: Path, *, afforded: Affordable | None = None) -> None:
+def write_plan_report(
+    plan: StudyPlan, path: Path, *, afforded: Affordable | None = None, by_effect: ByEffect | None = None
+) -> None:
     """Write the report, in HTML or Markdown by the end of its name."""
     check_report(path)
-    text = plan_markdown(plan, afforded) if path.suffix.lower() == ".md" else plan_html(plan, afforded)
+    text = (
+        plan_markdown(plan, afforded, by_effect)
+        if path.suffix.lower() == ".md"
+        else plan_html(plan, afforded, by_effect)
+    )
     try:
         path.write_text(text, encoding="utf-8")
     except OSError as error:
         raise InputError(f"cannot write {path}: {error.strerror or error}") from None
 
 
-def plan_html(plan: StudyPlan, afforded: Affordable | None = None) -> str:
+def plan_html(plan: StudyPlan, afforded: Affordable | None = None, by_effect: ByEffect | None = None) -> str:
     """The report as a page."""
     parts = [
         f"<h1>{TITLE}</h1>",
@@ -49,6 +70,9 @@ def plan_html(plan: StudyPlan, afforded: Affordable | None = None) -> str:
         "<h2>Scenario by scenario</h2>",
         _table_html(SCENARIO_HEAD, scenario_rows(plan, in_words=True)),
     ]
+    if by_effect:
+        parts += ["<h2>Effect by effect</h2>", f"<p>{BY_EFFECT}</p>"]
+        parts += [_table_html(EFFECT_HEAD, effect_rows(plan, by_effect))]
     if plan.simulated:
         parts += ["<h2>What that costs and gains, on average</h2>"]
         parts += [_table_html(GAIN_HEAD, gain_rows(plan))]
@@ -65,11 +89,14 @@ def plan_html(plan: StudyPlan, afforded: Affordable | None = None) -> str:
     return page_html(TITLE, parts)
 
 
-def plan_markdown(plan: StudyPlan, afforded: Affordable | None = None) -> str:
+def plan_markdown(plan: StudyPlan, afforded: Affordable | None = None, by_effect: ByEffect | None = None) -> str:
     """The report as Markdown."""
     lines = [f"# {TITLE}", one_line(plan.source), "", *answer(plan), "", "## How many people until it is proven"]
     lines += markdown_table(("", *SHARE_WORDS), main_rows(plan))
     lines += ["", "## Scenario by scenario", *markdown_table(SCENARIO_HEAD, scenario_rows(plan, in_words=True))]
+    if by_effect:
+        lines += ["", "## Effect by effect", BY_EFFECT, ""]
+        lines += markdown_table(EFFECT_HEAD, effect_rows(plan, by_effect))
     if plan.simulated:
         lines += ["", "## What that costs and gains, on average"]
         lines += markdown_table(GAIN_HEAD, gain_rows(plan))

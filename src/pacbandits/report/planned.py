@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 from rich.console import Group, RenderableType
@@ -11,21 +11,34 @@ from rich.table import Table
 from rich.text import Text
 
 from pacbandits.certificate import Certificate
+from pacbandits.certificate.conventions import has_rounds
 from pacbandits.errors import InputError, count_of
 from pacbandits.planning import Affordable, Quantiles, StudyPlan
 from pacbandits.planning.assumptions import Supposition
 from pacbandits.planning.playing import RIVALS
+from pacbandits.planning.quick import ANALYSES, CERTIFY
 from pacbandits.problems.pilots import PilotEffects
-from pacbandits.problems.scenarios import IN_WORDS, Scenario
+from pacbandits.problems.scenarios import IN_WORDS, Outcome, Scenario
 from pacbandits.records import Log
+from pacbandits.records.beside import UNIT_RANGE
 from pacbandits.report.numbers import show_number
+from pacbandits.report.worth import show_mean
 
-CALLED = {"coda": "adaptive trial (coda)", "uniform": "plain randomised trial"}
+CALLED = {
+    "coda": "adaptive trial (coda)",
+    "uniform": "plain randomised trial",
+    "certify": "finished log, by certify",
+}
+EFFECT_TITLE = "mean reward of a better action (half of all cases, 4 of 5; quick answer)"
+ANALYSIS_HEAD = ("adaptive: half", "4 of 5", "plain: half", "4 of 5", "certify: half", "4 of 5")
 SHARES = (0.5, 0.8, 0.95)
 SAME_EPSILON = 1.05  # times what is wanted, which a search for what a budget affords cannot tell from it
 SHARE_WORDS = ("in half of all cases", "in 4 of 5", "in 19 of 20")
 NOT_DONE = "not done"
 MANY_PERIODS = 1000.0  # that are told to two digits, as people are
+
+
+ByEffect = Mapping[float, Mapping[str, Quantiles]]
 
 
 def called(one: Supposition) -> str:
@@ -63,11 +76,16 @@ def answer(plan: StudyPlan) -> list[str]:
     """The plan in three sentences or so."""
     s, coda, plain = plan.supposed, plan.quantiles("coda"), plan.quantiles("uniform")
     half, most = (f" ({length})" if (length := _periods(plan, "coda", of)) else "" for of in (0.5, 0.8))
+    log = plan.quantiles("certify")
     words = [
+        _supposed(plan),
         f"To find a rule within {s.epsilon:g} of the best one, and to prove it with {100 * (1 - s.delta):g} % "
         f"confidence, takes about {people(coda.median)} people{half} in the middle case and {people(coda.p80)}{most} "
-        "in four cases of five, by an adaptive trial.",
-        f"A plain randomised trial with the same proof takes {people(plain.median)} and {people(plain.p80)}.",
+        "in four cases of five, by an adaptive trial that stops itself (pacbandits experiment).",
+        f"A plain randomised trial that stops itself by the same proof takes {people(plain.median)} and "
+        f"{people(plain.p80)}.",
+        f"A plain test that is analysed once, when it is over (pacbandits certify FILE), takes {people(log.median)} "
+        f"and {people(log.p80)}.",
     ]
     if plan.budget is not None:
         words.append(
@@ -81,6 +99,38 @@ def answer(plan: StudyPlan) -> list[str]:
             f"({share(plan.chance_in(plan.deadline, 'uniform'))} by a plain trial)."
         )
     return [*words, _basis(plan, coda)]
+
+
+def _supposed(plan: StudyPlan) -> str:
+    """The effect that the answer rests on, in a sentence."""
+    s, outcome = plan.supposed, plan.supposed.outcome
+    if not s.effects:
+        drawn = any(isinstance(one, PilotEffects) for one in s.scenarios)
+        return (
+            f"Supposed: {'the effects that the pilot makes likely' if drawn else 'no action is better than another'}."
+        )
+    shown = [effect_words(effect, outcome) for effect in s.effects]
+    return (
+        f"Supposed: a better action raises the mean reward from {_mean(outcome.baseline, outcome)} to "
+        f"{' or '.join(shown)}. State what you expect with --effect; the answer depends on it."
+    )
+
+
+def effect_words(effect: float, outcome: Outcome) -> str:
+    """The mean reward under a better action, and by how much that is more: 6 % (+20 %)."""
+    relative = f" (+{100 * effect / outcome.baseline:.3g} %)" if outcome.baseline > 0 else ""
+    return f"{_mean(outcome.baseline + effect, outcome)}{relative}"
+
+
+def _mean(value: float, outcome: Outcome) -> str:
+    return show_mean(value, percent=(outcome.low, outcome.high) == UNIT_RANGE)
+
+
+def effect_rows(plan: StudyPlan, by_effect: ByEffect) -> Iterable[tuple[str, ...]]:
+    """What each analysis takes if the effect is smaller or larger."""
+    for effect, made in by_effect.items():
+        cells = (cell for one in ANALYSES for cell in (people(made[one].median), people(made[one].p80)))
+        yield effect_words(effect, plan.supposed.outcome), *cells
 
 
 def _basis(plan: StudyPlan, coda: Quantiles) -> str:
@@ -106,8 +156,8 @@ def _periods(plan: StudyPlan, algorithm: str, of: float) -> str:
 
 
 def main_rows(plan: StudyPlan) -> Iterable[tuple[str, ...]]:
-    """What each way to explore takes: a row of people, and one of time where traffic is known."""
-    for one in RIVALS:
+    """What each analysis takes: a row of people, and one of time where traffic is known."""
+    for one in ANALYSES:
         made = plan.quantiles(one)
         yield CALLED[one], *(people_by(made, of) for of in SHARES)
         if plan.supposed.traffic is not None:
@@ -121,7 +171,7 @@ def scenario_rows(plan: StudyPlan, *, in_words: bool = False) -> Iterable[tuple[
     """
     for i, scenario in enumerate(plan.supposed.scenarios):
         cells: list[str] = []
-        for one in RIVALS:
+        for one in ANALYSES:
             made, quick = plan.quantiles(one, i), plan.foretold(one, i)
             foretold = f" ({people(quick.median)})" if plan.simulated else ""
             cells += [f"{people(made.median)}{foretold}", people_by(made, 0.8)]
@@ -168,13 +218,19 @@ def _trees(depth: int) -> str:
     return f"trees of depth {depth}" if depth else "one action for all"
 
 
-def plan_table(plan: StudyPlan, afforded: Affordable | None = None) -> RenderableType:
+def plan_table(
+    plan: StudyPlan,
+    afforded: Affordable | None = None,
+    by_effect: ByEffect | None = None,
+) -> RenderableType:
     """A plan for people: sentences, then tables."""
     parts: list[RenderableType] = [Text("\n".join(answer(plan)) + "\n")]
     parts.append(_table("how many people until it is proven", ("", *SHARE_WORDS), main_rows(plan)))
-    brackets = " (in brackets: the quick answer)" if plan.simulated else ""
-    head = ("", "adaptive: half", "4 of 5", "plain: half", "4 of 5")
-    parts.append(_table(f"scenario by scenario{brackets}", head, scenario_rows(plan)))
+    brackets = "; in brackets: the quick answer" if plan.simulated else ""
+    head = ("", *(words.removesuffix(": half") for words in ANALYSIS_HEAD))  # as wide as a terminal
+    if by_effect:
+        parts.append(_table(EFFECT_TITLE, head, effect_rows(plan, by_effect)))
+    parts.append(_table(f"scenario by scenario (half of all cases, 4 of 5{brackets})", head, scenario_rows(plan)))
     if plan.simulated:
         parts.append(_table("what that costs and gains, on average", ("", "adaptive", "plain"), gain_rows(plan)))
     if plan.lower_bound is not None:
@@ -215,7 +271,7 @@ def happened_rows(
 
     explored: how, in words, if not as the algorithm of that name does.
     """
-    name = algorithm if algorithm in RIVALS else "coda"
+    name = algorithm if algorithm in ANALYSES else "coda"
     explored = algorithm if explored is None and name != algorithm else explored
     made, s = plan.quantiles(name), plan.supposed
     rows = [
@@ -237,10 +293,11 @@ def happened(plan: StudyPlan, certificate: Certificate, log: Log) -> tuple[tuple
             f"the plan is for {plan.supposed.n_actions} actions, and the log has {log.n_actions}; it is another trial's"
         )
     even = log.least is None and bool(np.allclose(log.propensities, 1.0 / log.n_actions))
+    plain = "uniform" if has_rounds(log) else CERTIFY
     return happened_rows(
         plan,
         samples=round(certificate.independent),
-        algorithm="uniform" if even else "coda",
+        algorithm=plain if even else "coda",
         certified=None if certificate.alarms else certificate.certified_epsilon,
         explored="all actions equally often" if even else "some actions more often than others",
     )

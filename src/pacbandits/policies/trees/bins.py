@@ -17,6 +17,7 @@ from pacbandits.policies.trees.tree import AtMost, Is, IsMissing, Test
 from pacbandits.records import Contexts, check_contexts
 from pacbandits.records.dates import say_number
 
+DEFAULT_BINS = 32
 MOST_BINS = 256
 _LEAST_WEIGHT = 1e-300  # so that rows without weight divide by something
 
@@ -211,7 +212,7 @@ class Bins:
             raise InputError(f"bins need one entry a feature, got {plain(names[:10])}")
 
     @classmethod
-    def learn(cls, contexts: Contexts, *, bins: int = 32) -> Bins:
+    def learn(cls, contexts: Contexts, *, bins: int = DEFAULT_BINS) -> Bins:
         """At most `bins` bins a number, of equal weight where the values allow it, and one a category.
 
         Numbers of at most `bins` distinct values are cut halfway between all neighbours, and where some are missing
