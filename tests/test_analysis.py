@@ -176,3 +176,25 @@ def test_evaluate_reads_frames_and_takes_names(result, frame):
 def test_a_misspelt_control_is_refused(frame):
     with pytest.raises(pb.InputError, match="control names 'plane', which is no action; did you mean 'plain'"):
         pb.certify(frame, **ASKED, control="plane")
+
+
+def test_a_frame_parses_dates_as_a_file_does(tmp_path):
+    rng = np.random.default_rng(3)
+    days = np.array([f"2026-{month:02d}-{day:02d}" for month in range(1, 7) for day in range(1, 29)])
+    frame = shop(600).append_column("signed_up", pa.array(rng.choice(days, 600)))
+    pa.csv.write_csv(frame, tmp_path / "test.csv")
+    by_frame = pb.certify(frame, "trees:depth=1", **ASKED)
+    by_file = pb.certify(tmp_path / "test.csv", "trees:depth=1", **ASKED)
+    assert by_frame.log.dates == by_file.log.dates == ("signed_up",)
+    assert by_frame.certificate.to_json() == by_file.certificate.to_json()
+
+
+def test_notes_stand_before_the_answer_of_a_report(tmp_path):
+    rng = np.random.default_rng(4)
+    notes = [f"note {number}" for number in rng.permutation(300)] * 2
+    found = pb.certify(shop(600).append_column("note", pa.array(notes)), "trees:depth=1", **ASKED)
+    assert any("without" in words for words in found.log.notices)
+    for name in ("report.html", "report.md"):
+        found.report(tmp_path / name)
+        page = (tmp_path / name).read_text()
+        assert page.index("Note: ") < page.index("With the rule")

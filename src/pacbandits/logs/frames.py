@@ -9,8 +9,9 @@ from pacbandits.fields import Fields
 from pacbandits.logs.reading import Reading, ReadingOptions
 from pacbandits.logs.tables import log_of_columns
 from pacbandits.records import parquet
-from pacbandits.records.arrow import pa
+from pacbandits.records.arrow import is_text, pa
 from pacbandits.records.contexts import Contexts
+from pacbandits.records.dates import dates_in_text
 from pacbandits.records.identifiers import leave_out_identifiers
 from pacbandits.records.log import Log
 
@@ -30,6 +31,10 @@ def log_of(frame: object, **reading: Unpack[Reading]) -> Log:
     table = arrow_table(frame)
     coded = [field.name for field in table.schema if pa.types.is_dictionary(field.type)]
     columns = parquet.columns_of(table, name="the data frame")
+    own = {options.action or "action", options.time, options.unit, *coded}
+    for name in [name for name in columns if name not in own and is_text(columns[name].type)]:
+        dates = dates_in_text(columns[name])  # as in a file of text
+        columns[name] = columns[name] if dates is None else dates
     return log_of_columns(columns, options, remarks=(), about=empty, line=None, coded=coded)
 
 

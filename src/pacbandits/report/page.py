@@ -58,6 +58,7 @@ def report_html(summary: Summary) -> str:
     parts = [
         f"<h1>Which {escape(_question(s))}?</h1>",
         f'<p class="dim">{escape(s.source)}: {escape(_size(s))}</p>',
+        *(f'<p class="yellow">Note: {escape(one_line(words))}</p>' for words in s.notices),
         _answer_html(s),
         f"<h2>{escape(_rule_title(s))}</h2>",
         _rule_html(s),
@@ -118,6 +119,7 @@ def report_markdown(summary: Summary) -> str:
     """The report as Markdown."""
     s, c = summary, summary.certificate
     lines = [f"# Which {_question(s)}?", f"{s.source}: {_size(s)}", ""]
+    lines += [f"Note: {one_line(words)}\n" for words in s.notices]
     lines += [f"**{words}**\n" if i < len(s.alarms) else words for i, words in enumerate(s.answer())]
     lines += ["", f"## {_rule_title(s)}", "```", c.words, "```"]
     if s.worth is not None:

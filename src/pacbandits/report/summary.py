@@ -156,6 +156,7 @@ class Summary:
     proof: what the certificate's file is called, if there is one.
     happened: what was planned, and what happened: a name and two texts each.
     leaves_of: which rows the leaves are told by, in words.
+    notices: what a reader should know of the log before the answer.
     """
 
     source: str
@@ -173,6 +174,7 @@ class Summary:
     proof: str | None = None
     happened: tuple[tuple[str, str, str], ...] = ()
     leaves_of: str = ""
+    notices: tuple[str, ...] = ()
 
     @property
     def percent(self) -> bool:
@@ -409,6 +411,7 @@ def summarise(
         arms=tried_arms(log, names),
         control=control,
         proof=None if proof is None else plain(proof),
+        notices=log.notices,
         leaves_of=of,
     )
 
