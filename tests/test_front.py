@@ -68,6 +68,7 @@ def test_help_lists_no_algorithm(command):
         assert name not in options
 
 
+@pytest.mark.thorough
 def test_files_and_functions_stay_short_enough_to_read():
     """A body counts without its signature and docstring, which are a manual."""
     for path in SOURCE.rglob("*.py"):

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pytest
 
 import pacbandits as pb
 
@@ -32,6 +33,7 @@ def test_python_blocks_run(tmp_path, monkeypatch, capsys):
     assert names["done"].guarantee in capsys.readouterr().out
 
 
+@pytest.mark.thorough
 def test_the_commands_of_the_examples_exist(command):
     """Every command in the README answers to --help and has the options that it is shown with."""
     lines = re.findall(r"^pacbandits (experiment \w+|\w+)(.*?)(?: {3,}#.*)?$", README, re.MULTILINE)
