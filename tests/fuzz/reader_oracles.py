@@ -143,9 +143,8 @@ def _check_table(columns: dict[str, list], result, kind: str) -> None:
 
 def _check_log(columns: dict[str, list], log) -> None:
     _same_numbers(log.rewards, columns["reward"])
-    named = sorted({str(action) for action in columns["action"]})
-    if any(remark.startswith("action 0 is '") for remark in log.remarks):
-        assert [named[action] for action in log.actions] == columns["action"]
+    if log.action_names is not None:
+        assert [log.action_names[action] for action in log.actions] == columns["action"]
     else:
         _same_numbers(log.actions, columns["action"])
     if "propensity" in columns and "propensities" not in columns:
