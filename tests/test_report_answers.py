@@ -161,6 +161,9 @@ def test_a_distance_is_compared_with_what_is_possible(found):
         "This log proves nothing useful about which rule of this kind is best: it only rules out that one is better by "
         "more than 9.43 points, and by the estimate none could be better by more than 7 points. More rows are needed."
     )
+    rare = replace(worth, value=Interval(0.015, 0.02, 0.025), over_best=Interval(-0.01, 0.002, 0.01))
+    told_of_rare = summarise(replace(made, certified_epsilon=0.0097), log, worth=rare, source="log.csv").answer()[2]
+    assert "by more than 0.97 points; that is 48 % of its mean reward, and the estimated gain over" in told_of_rare
     assert vain.answer()[2] in html_unescape(report_html(vain))
     scale = vain.to_json()["scale"]
     assert scale.pop("says_nothing") is True

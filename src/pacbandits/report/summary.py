@@ -30,6 +30,7 @@ RESOLVE = (
     "Resolve that first: until then this log supports no recommendation, and none of its figures holds with any "
     "confidence."
 )
+MIN_MEANS_OF_ROOM = 5.0  # what is possible beyond the mean, in means, from which on ε is compared with the mean
 MIN_PLAYS = 100  # of an action, below which little is known of it
 
 
@@ -356,6 +357,9 @@ class Summary:
         """What a distance is to be compared with, in words."""
         most, likely = self.show_difference(scale.possible), self.show_difference(scale.likely)
         words = f"for comparison, any rule could be better by at most {most} ({likely} by the estimate)"
+        mean = 0.0 if self.worth is None else self.worth.value.estimate - self.certificate.reward_range[0]
+        if 0.0 < mean * MIN_MEANS_OF_ROOM < scale.likely:  # where rewards are rare, all that is possible says little
+            words = f"that is {100 * self.certificate.certified_epsilon / mean:.2g} % of its mean {self.outcome}"
         if scale.in_sight <= 0:
             return words
         gain = f"the estimated gain over always {self.best_single} is {self.show_difference(scale.in_sight)}"
