@@ -22,7 +22,8 @@ from pacbandits.problems import load_policies_for
 
 WRITTEN: dict[str, Any] = json.loads((Path(__file__).parent / "pinned_runs.json").read_text(encoding="utf-8"))
 PINNED: list[dict[str, Any]] = WRITTEN["runs"]
-DIGITS, DIGITS_OF_DESIGNS = 1e-8, 1e-4
+DIGITS, DIGITS_OF_DESIGNS = 1e-8, 1e-5
+MORE_OF_A_LOG = 10  # times, as what is certified anew of a log has its propensities for a given
 WITHOUT_DESIGNS = ("uniform",)
 SEED = 7
 
@@ -56,7 +57,8 @@ def test_as_before(pinned):
         check_figures(done.certificate.to_json(), pinned["certificate"], digits=digits)
     if pinned["certified_from_its_log"] is not None:
         again = pb.certify(done.log, policies, epsilon=options["epsilon"], delta=0.05).certificate
-        check_figures(again.to_json(), pinned["certified_from_its_log"], digits=digits)
+        more = MORE_OF_A_LOG if digits == DIGITS_OF_DESIGNS else 1
+        check_figures(again.to_json(), pinned["certified_from_its_log"], digits=more * digits)
 
 
 def test_every_algorithm_is_pinned():

@@ -61,6 +61,8 @@ def _number(value: SupportsFloat | str) -> float:
     text = value.strip()
     if text.lower() in _TRUTHS:
         return _TRUTHS[text.lower()]
+    if re.fullmatch(r"-?\d{1,3}(,\d{3})+", text):
+        return float(text.replace(",", ""))
     return float(int(text, 16)) if text.lower().startswith(("0x", "-0x")) else float(text)
 
 
@@ -126,6 +128,7 @@ def _check_table(columns: dict[str, list], result, kind: str) -> None:
         other.add("phi")
     if kind == "log":
         other |= _RESERVED | {name for name in columns if name.startswith("propensity_")}
+    other |= {""} - set(contexts.names)  # the numbers of rows, as R and pandas write them
     features = _with_dates({name: column for name, column in columns.items() if name not in other}, contexts.names)
     assert list(contexts.names) == list(features)
     for j, (name, labels) in enumerate(zip(contexts.names, contexts.categories, strict=True)):
@@ -143,7 +146,8 @@ def _check_table(columns: dict[str, list], result, kind: str) -> None:
 
 def _check_log(columns: dict[str, list], log) -> None:
     _same_numbers(log.rewards, columns["reward"])
-    if log.action_names is not None:
+    # Of true and false, and of 1 and 0 beside them, the names are no and yes.
+    if log.action_names not in (None, ("no", "yes")):
         assert [log.action_names[action] for action in log.actions] == columns["action"]
     else:
         _same_numbers(log.actions, columns["action"])

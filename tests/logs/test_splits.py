@@ -9,6 +9,7 @@ import pytest
 from pacbandits import InputError, certify, read_log
 from pacbandits.logs.frames import log_of
 from pacbandits.logs.reading import ReadingOptions
+from pacbandits.logs.sets import open_set
 from tests.logs.cases import refused, write
 
 TEXT = "age,arm,paid\n20,a,1\n30,b,0\n40,b,1\n"
@@ -115,3 +116,9 @@ def test_reading_is_written_down_and_read_again():
     assert ReadingOptions.from_json(options.to_json()) == options
     with pytest.raises(InputError, match="reading of the log"):
         ReadingOptions.from_json({"colour": 1})
+
+
+def test_actions_that_are_spelt_as_hexadecimal_numbers_are_names(tmp_path):
+    path = tmp_path / "log.csv"
+    path.write_text("age,action,reward,propensity\n1,0,1,0.5\n2,0x10,0,0.5\n3,0,1,0.5\n")
+    assert read_log(path)[0].action_names == open_set([path]).head.action_names == ("0", "0x10")

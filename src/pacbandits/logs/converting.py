@@ -21,6 +21,7 @@ from pacbandits.records import parquet
 from pacbandits.records.arrow import csv, is_plain_text, pa, pc, pq
 from pacbandits.records.delimited import check_texts, decimal_comma, open_delimited, remarks_on_delimited
 from pacbandits.records.files import MAX_UNPACKED_RATIO, check_file, is_zipped, spell_bytes
+from pacbandits.records.written import is_decimal
 
 _GROUP_ROWS = 2**17
 _RESERVE_BYTES = 2**27  # of disk, which are left free
@@ -222,6 +223,6 @@ def _spelt_otherwise(paths: Sequence[Path], delimiters: Sequence[str], name: str
         ):
             for batch in reader:
                 labels: list[str | None] = batch.column(0).unique().to_pylist()
-                if any(str(int(label)) != label.strip() for label in labels if label is not None and label.strip()):
+                if not all(is_decimal(label.strip()) for label in labels if label is not None and label.strip()):
                     return True
     return False

@@ -31,7 +31,7 @@ from pacbandits.records.late import known_column, pop_known
 from pacbandits.records.log import Log, with_about
 from pacbandits.records.recorded import only_counted
 from pacbandits.records.units import unit_column
-from pacbandits.records.written import hardly_differing, read_written
+from pacbandits.records.written import hardly_differing, is_decimal, read_written
 
 PROPENSITY_PREFIX = "propensity_"  # and the action: columns of the propensities of all actions
 
@@ -138,7 +138,7 @@ def _spell_actions(columns: Columns, name: str, path: Path) -> None:
     if delimiter is None or name not in columns or not pa.types.is_integer(columns[name].type):
         return
     coded = parquet.sort_labels(read_as_text(path, delimiter, name))
-    if any(str(int(label)) != label.strip() for label in coded.dictionary.to_pylist() if label.strip()):
+    if not all(is_decimal(label.strip()) for label in coded.dictionary.to_pylist() if label.strip()):
         columns[name] = coded
 
 

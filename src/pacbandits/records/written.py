@@ -173,3 +173,11 @@ def _first_row(column: Any, code: int) -> int:
     """The first row that has a label."""
     codes: IntArray = column.indices.fill_null(-1).to_numpy(zero_copy_only=False)
     return int((codes == code).argmax())
+
+
+def is_decimal(label: str) -> bool:
+    """Whether a label is a whole number as Python writes it: not 001, and not 0x10."""
+    try:
+        return str(int(label)) == label
+    except ValueError:
+        return False
