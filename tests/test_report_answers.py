@@ -182,7 +182,7 @@ def test_each_figure_says_which_rows_it_is_of_and_groups_are_told_by_rows_held_o
     log = pb.Log.of(
         people, actions=actions, rewards=(rng.random(1500) < 0.3) * 1.0, propensities=np.full((1500, 2), 0.5)
     )
-    made = pb.certify(log, "trees:depth=2")
+    made = pb.certify(log, "trees:depth=2").certificate
     told = summarise(made, log, worth=pb.measure_worth(made, log), source="log.csv", outcome="click")
     assert made.leaders.settled is not None
     assert told.leaves_of == "the 675 of 1,500 rows that had no part in choosing the rule"
@@ -190,7 +190,7 @@ def test_each_figure_says_which_rows_it_is_of_and_groups_are_told_by_rows_held_o
     assert told.worth.measured_by == "1,244 of 1,500 rows, each scored with a rule that was chosen before it"
     assert told.to_json()["groups_of"] == told.leaves_of
     held = rows_held_out(made, log)
-    streamed = pb.certify(log, "trees:depth=2", engine="stream")
+    streamed = pb.certify(log, "trees:depth=2", engine="stream").certificate
     assert streamed.summed
     again = rows_held_out(streamed, log)  # the same, in the order of the log
     assert sorted(map(tuple, again.contexts.features)) == sorted(map(tuple, held.contexts.features))
@@ -206,7 +206,7 @@ def test_each_figure_says_which_rows_it_is_of_and_groups_are_told_by_rows_held_o
         assert f"By this table the rule comes to {told.show(told.leaves_mean)} on average; the value above" in text
         assert f"Measured by {told.worth.measured_by}." in text
         assert "All rows as they stand in the log" in text
-    union = pb.certify(log, pb.Trees.learn(people, n_actions=2, depth=0))
+    union = pb.certify(log, pb.Trees.learn(people, n_actions=2, depth=0)).certificate
     assert pb.measure_worth(union, log).measured_by.endswith("the estimates may flatter it")
     assert pb.evaluate(log, made.policy).measured_by == "all 1,500 rows"
 

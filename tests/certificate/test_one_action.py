@@ -49,4 +49,4 @@ def test_so_it_is_by_all_other_ways(kind, tmp_path):
 def test_actions_that_could_be_played_and_never_were_are_compared():
     """Of 300 rows none has an action that is played once in a thousand: little is proven then."""
     columns = {"action": np.zeros(N, dtype=int), "propensities": [[0.999, 0.001]] * N}
-    assert pb.certify(table(columns), "trees:depth=1").certified_epsilon <= 1
+    assert pb.certify(table(columns), "trees:depth=1").epsilon <= 1
