@@ -178,7 +178,7 @@ def test_a_log_that_drifts_raises_the_alarm_however_its_dates_are_written():
     alarms = [one.alarms for one in found.values()]
     assert len(alarms[0]) == 1
     assert alarms[1] == alarms[2] == alarms[0]
-    assert any("day.month.year" in words for words in found["%d.%m.%Y"].assumptions)
+    assert any("day.month.year" in words for words in found["%d.%m.%Y"].certificate.assumptions)
 
 
 def test_times_of_day_are_read(tmp_path):
