@@ -11,11 +11,12 @@ from tempfile import TemporaryDirectory
 
 ROOT = Path(__file__).parent.parent
 PIP = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-HEADER = "age,banner,orders\n"
+HEADER = "age,variant,converted\n"
+CUSTOMERS = "import pyarrow\ncustomers = pyarrow.table({'age': [20, 60]})\n"
 
 
 def table(rows: int = 3000) -> str:
-    """A test of two banners as CSV, in which the better one depends on age."""
+    """A test of two variants as CSV, in which the better one depends on age."""
     ages = [18 + i * 7 % 50 for i in range(rows)]
     chances = [7 if (age > 43) == (i % 2 == 1) else 2 for i, age in enumerate(ages)]
     rewards = [int(i * 13 % 10 < chance) for i, chance in enumerate(chances)]
@@ -41,14 +42,14 @@ def main() -> None:
         assert Path(home).is_relative_to(folder.resolve()) or Path(home).is_relative_to(folder), home
         print(call(command, "--version").strip())
         (folder / "test.csv").write_text(table(), encoding="utf-8")
-        reading = ("test.csv", "--action", "banner", "--reward", "orders", "--split", "uniform")
+        reading = ("test.csv", "--action", "variant", "--reward", "converted", "--split", "uniform")
         print(call(command, "certify", *reading, "--certificate", "proof.json", "--report", "report.html"))
         print(call(command, "verify", "proof.json", "test.csv"))
         print(call(command, "apply", "proof.json", "test.csv", "--out", "actions.csv"))
         assert "<html" in (folder / "report.html").read_text(encoding="utf-8")
         readme = (ROOT / "README.md").read_text(encoding="utf-8")
-        (block,) = re.findall(r"```python\n(.*?)```", readme, re.DOTALL)
-        print(call(python, "-c", block))
+        for block in re.findall(r"```python\n(.*?)```", readme, re.DOTALL):
+            print(call(python, "-c", CUSTOMERS + block))
     print("the wheel works in an empty environment")
 
 
