@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -56,7 +57,12 @@ def problems(as_json: AsJson = False) -> None:
 
 
 def _options(options: Iterable[Option]) -> dict[str, Any]:
+    """Return the options as JSON-compatible values; an infinite default, which means no limit, is null."""
     return {
-        option.name: {"default": option.default, "permitted": option.permitted, "meaning": option.meaning}
+        option.name: {
+            "default": None if option.default in (math.inf, -math.inf) else option.default,
+            "permitted": option.permitted,
+            "meaning": option.meaning,
+        }
         for option in options
     }
