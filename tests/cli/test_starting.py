@@ -6,11 +6,13 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
 import pacbandits
+from pacbandits.cli import interruption
 
 SCRIPT = Path(sys.executable).parent / "pacbandits"
 MODULE = (sys.executable, "-m", "pacbandits")
@@ -104,6 +106,46 @@ def test_an_interruption_at_any_time_leaves_no_traceback(milliseconds):
 
 
 @pytest.mark.thorough
+def calling(module: str, callee):
+    """A function of a module of that name, which works for a quarter of a second and then calls on."""
+    source = (
+        "def call():\n"
+        "    until = time.monotonic() + 0.25\n"
+        "    while time.monotonic() < until:\n"
+        "        step()\n"
+        "    return callee()\n"
+        "def step(): pass\n"
+    )
+    names = {"__name__": module, "time": time, "callee": callee}
+    exec(source, names)
+    return names["call"]
+
+
+@pytest.mark.usefixtures("interruptible")
+@pytest.mark.parametrize(
+    ("module", "patience", "reaches_us"),
+    [
+        ("scipy.optimize", 60, True),
+        ("scipy.optimize", 0.05, False),
+        ("numba.core.serialize", 0.05, True),  # its caller is machine code that does not look for exceptions
+    ],
+)
+def test_an_interruption_is_raised_in_our_own_code_not_in_that_of_others(monkeypatch, module, patience, reaches_us):
+    monkeypatch.setattr(interruption, "PATIENCE", patience)
+    interruption.raise_from_now()
+    reached = []
+    ours = calling("pacbandits.somewhere", lambda: "not interrupted")
+    theirs = calling(module, lambda: (reached.append(True), ours()))
+
+    def start():
+        signal.raise_signal(signal.SIGINT)
+        return theirs()
+
+    with pytest.raises(KeyboardInterrupt):
+        start()
+    assert bool(reached) == reaches_us
+
+
 @pytest.mark.usefixtures("interruptible")
 def test_who_ignores_interruptions_goes_on():
     """As under nohup."""

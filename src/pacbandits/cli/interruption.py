@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import _thread
 import os
 import signal
+import time
 from collections.abc import Callable
 from types import FrameType
 
 INTERRUPTED = 130
+
+PAUSE = 0.005  # seconds until the next try, where an exception would do harm
+PATIENCE = 1.0  # seconds after which it is raised in the code of other packages too
+_NEVER = "numba.core.serialize"  # what it returns is not checked by machine code: an exception there ends in a crash
+
+_asked_since: float | None = None
 
 
 def leave_at_once() -> None:
@@ -19,8 +27,30 @@ def leave_at_once() -> None:
 
 
 def raise_from_now() -> None:
-    """From now on Ctrl-C is a KeyboardInterrupt, so that what is known by then can be told and saved."""
-    _answer_by(signal.default_int_handler)
+    """From now on Ctrl-C is a KeyboardInterrupt, so that what is known by then can be told and saved.
+
+    It is raised in our own code. Other packages may swallow it, or crash: numba calls Python to hand over arrays.
+    """
+    _answer_by(_raise)
+
+
+def _raise(number: int, frame: FrameType | None) -> None:
+    """Raise where this package is at work; elsewhere ask again a little later, from a thread that holds no lock."""
+    global _asked_since
+    now = time.monotonic()
+    since = now if _asked_since is None else _asked_since
+    module = "" if frame is None else str(frame.f_globals.get("__name__", ""))
+    ours = module.partition(".")[0] in ("pacbandits", "__main__")
+    if ours or (now - since > PATIENCE and module != _NEVER):
+        _asked_since = None
+        raise KeyboardInterrupt
+    _asked_since = since
+    _thread.start_new_thread(_ask_again, (number,))
+
+
+def _ask_again(number: int) -> None:
+    time.sleep(PAUSE)
+    signal.raise_signal(number)
 
 
 def _leave(number: int, frame: FrameType | None) -> None:
@@ -32,7 +62,7 @@ def _leave(number: int, frame: FrameType | None) -> None:
 
 def _answer_by(handler: Callable[[int, FrameType | None], object]) -> None:
     """Unless whoever started us wants Ctrl-C ignored, or has an answer of their own."""
-    if signal.getsignal(signal.SIGINT) not in (signal.default_int_handler, _leave):
+    if signal.getsignal(signal.SIGINT) not in (signal.default_int_handler, _leave, _raise):
         return
     try:
         signal.signal(signal.SIGINT, handler)
