@@ -23,14 +23,6 @@ def finished(*arguments: str, **settings):
     return subprocess.run(arguments, capture_output=True, text=True, check=False, timeout=120, **settings)
 
 
-@pytest.fixture
-def interruptible():
-    """Children answer Ctrl-C even where these tests were told to ignore it, as in the background of a shell."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
 def interrupted_while_importing(package: str) -> tuple[int, list[str]]:
     """Exit code and standard error of a command that gets Ctrl-C once some part of the package is imported."""
     command = [sys.executable, "-X", "importtime", *MODULE[1:], "policies"]
@@ -127,7 +119,7 @@ def calling(module: str, callee):
     [
         ("scipy.optimize", 60, True),
         ("scipy.optimize", 0.05, False),
-        ("numba.core.serialize", 0.05, True),  # its caller is machine code that does not look for exceptions
+        ("numba.core.serialize", 60, True),
     ],
 )
 def test_an_interruption_is_raised_in_our_own_code_not_in_that_of_others(monkeypatch, module, patience, reaches_us):
@@ -144,6 +136,22 @@ def test_an_interruption_is_raised_in_our_own_code_not_in_that_of_others(monkeyp
     with pytest.raises(KeyboardInterrupt):
         start()
     assert bool(reached) == reaches_us
+
+
+@pytest.mark.usefixtures("interruptible")
+def test_who_waits_for_a_compiler_leaves_at_once(monkeypatch):
+    """An exception in code that machine code calls is swallowed, or ends in a crash."""
+    monkeypatch.setattr(interruption, "PATIENCE", 0.05)
+    monkeypatch.setattr(interruption, "_leave", lambda number, frame: sys.exit(interruption.INTERRUPTED))
+    interruption.raise_from_now()
+    compiling = calling("llvmlite.binding.executionengine", lambda: None)
+
+    def start():
+        signal.raise_signal(signal.SIGINT)
+        compiling()
+
+    with pytest.raises(SystemExit, match="130"):
+        start()
 
 
 @pytest.mark.usefixtures("interruptible")

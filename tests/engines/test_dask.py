@@ -299,6 +299,7 @@ def test_wrong_numbers_are_refused(wrong):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("interruptible")
 def test_no_process_is_left_behind():
     """Also after Ctrl-C, which a terminal sends to all processes at once."""
     words = (

@@ -13,7 +13,8 @@ INTERRUPTED = 130
 
 PAUSE = 0.005  # seconds until the next try, where an exception would do harm
 PATIENCE = 1.0  # seconds after which it is raised in the code of other packages too
-_NEVER = "numba.core.serialize"  # what it returns is not checked by machine code: an exception there ends in a crash
+# Machine code calls these and does not look for exceptions: one would be swallowed, or end in a crash.
+_NEVER = ("numba", "llvmlite")
 
 _asked_since: float | None = None
 
@@ -29,7 +30,7 @@ def leave_at_once() -> None:
 def raise_from_now() -> None:
     """From now on Ctrl-C is a KeyboardInterrupt, so that what is known by then can be told and saved.
 
-    It is raised in our own code. Other packages may swallow it, or crash: numba calls Python to hand over arrays.
+    It is raised in our own code. Other packages may swallow it, or crash. Who waits for a compiler leaves at once.
     """
     _answer_by(_raise)
 
@@ -39,11 +40,12 @@ def _raise(number: int, frame: FrameType | None) -> None:
     global _asked_since
     now = time.monotonic()
     since = now if _asked_since is None else _asked_since
-    module = "" if frame is None else str(frame.f_globals.get("__name__", ""))
-    ours = module.partition(".")[0] in ("pacbandits", "__main__")
-    if ours or (now - since > PATIENCE and module != _NEVER):
+    package = "" if frame is None else str(frame.f_globals.get("__name__", "")).partition(".")[0]
+    if package in ("pacbandits", "__main__") or (now - since > PATIENCE and package not in _NEVER):
         _asked_since = None
         raise KeyboardInterrupt
+    if now - since > PATIENCE:
+        _leave(number, frame)
     _asked_since = since
     _thread.start_new_thread(_ask_again, (number,))
 
