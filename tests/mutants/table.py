@@ -1404,9 +1404,9 @@ PLANNING = (
     ),
     Mutant(
         "rewards are known before they come",
-        "planning/playing.py",
-        "while awaited and awaited[0][0] + traffic.delay <= now:",
-        "while awaited and awaited[0][0] <= now:",
+        "simulation/play_loop.py",
+        "pending.add(clock.time + delay, (plan, log))",
+        "pending.add(clock.time, (plan, log))",
         "planning/test_playing.py::test_a_trial_lasts_for_whole_periods_and_waits_for_its_rewards[3]",
     ),
     Mutant(

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Generator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,11 +14,14 @@ from pacbandits.benchmark.rows import Row
 from pacbandits.benchmark.shadow import Shadow
 from pacbandits.options import parse_spec
 from pacbandits.problems import Problem
-from pacbandits.records import Chosen, Sampler
+from pacbandits.records import Chosen, Log, Sampler
+from pacbandits.simulation.play_loop import Refusal, Step, play_rounds
 from pacbandits.trials.protocol import Algorithm, Plan, Setting, State
 from pacbandits.version import __version__
 
 DECISIONS_TIMED = 20
+
+Found = tuple[int, float] | tuple[None, None]  # after how many interactions, and the gap of the answer
 
 
 @dataclass
@@ -30,6 +31,10 @@ class Course:
     problem: with the truth.
     best: the value of the best policy.
     certified: whether certificates are made, by a shadow or by the algorithm itself.
+    points, gaps, leader_gaps, regrets: after each round, the interactions so far, the gaps of the answer and of the
+        leader, and the reward lost so far.
+    seconds, seconds_certifying: of the algorithm, and of our certificate.
+    certified_at, own_at: when our certificate accepted, and when the algorithm's own proof did.
     """
 
     problem: Problem
@@ -42,6 +47,8 @@ class Course:
     regret: float = 0.0
     seconds: float = 0.0
     seconds_certifying: float = 0.0
+    certified_at: Found = (None, None)
+    own_at: Found = (None, None)
 
     def gap(self, policy: Chosen) -> float:
         """How far a policy is from the best, by the truth; 0 for one outside the class that is better still."""
@@ -53,27 +60,22 @@ class Course:
         value = float(self.problem.population.weights @ (played * self.problem.mean_rewards).sum(axis=1))
         self.regret += plan.samples * (self.best - value)
 
-    def look(self, state: State, leader: Chosen | None) -> None:
-        """The answer after a round."""
+    def judge(self, state: State, watched: State, *, proves: bool) -> bool:
+        """Note the answer after a round and what is proven of it; return whether everything is proven that can be.
+
+        watched: the state with our certificate. proves: whether the algorithm stops by a proof of its own.
+        """
         self.points.append(state.samples)
         self.gaps.append(self.gap(state.policy))
         self.regrets.append(self.regret)
         if self.certified:
+            leader: Chosen | None = getattr(watched, "leader", None)
             self.leader_gaps.append(self.gaps[-1] if leader is None else self.gap(leader))
-
-    @contextmanager
-    def choosing(self) -> Generator[None]:
-        """The clock of what the algorithm does."""
-        began = time.perf_counter()
-        yield
-        self.seconds += time.perf_counter() - began
-
-    @contextmanager
-    def certifying(self) -> Generator[None]:
-        """The clock of what our certificate does."""
-        began = time.perf_counter()
-        yield
-        self.seconds_certifying += time.perf_counter() - began
+        if proves and state.finished:
+            self.own_at = (state.samples, self.gap(state.policy))
+        if watched.certificate is not None and watched.finished and self.certified_at[0] is None:
+            self.certified_at = (state.samples, self.gap(watched.policy))
+        return self.certified_at[0] is not None and (self.own_at[0] is not None or not proves)
 
 
 def make_player(task: Task, problem: Problem) -> Algorithm[Any]:
@@ -88,90 +90,85 @@ def make_player(task: Task, problem: Problem) -> Algorithm[Any]:
 
 
 def play(task: Task) -> Row:
-    """The row of a task; the same task gives the same row, but for the clock."""
-    case = task.case
+    """The row of a task; the same task gives the same row, but for the clock.
+
+    Rounds are played until everything is proven that can be, or no more may be played.
+    """
+    case, profile = task.case, profile_of(task.entry.spec)
     problem = case.load()
     algorithm = make_player(task, problem)
-    best = problem.policies.argmax(problem.population, problem.population.weights[:, None] * problem.mean_rewards)
-    course = Course(problem, problem.value(best), case.certified or profile_of(task.entry.spec).certifies)
+    population, bounds = problem.population, problem.reward_bounds
+    best = problem.policies.argmax(population, population.weights[:, None] * problem.mean_rewards)
+    course = Course(problem, problem.value(best), case.certified or profile.certifies)
     shadow = None
-    if case.certified and not profile_of(task.entry.spec).certifies:
-        shadow = Shadow.started(
-            problem.policies,
-            problem.population,
-            epsilon=case.epsilon,
-            delta=case.delta,
-            rewards=problem.reward_bounds,
-        )
-    run = Playing(algorithm, course, np.random.default_rng(task.seed), profile_of(task.entry.spec).proves, case.most)
-    run.play(algorithm.start(problem.policies, problem.population), shadow)
-    return _row(task, run)
+    if case.certified and not profile.certifies:
+        shadow = Shadow.started(problem.policies, population, epsilon=case.epsilon, delta=case.delta, rewards=bounds)
 
+    def refuse(state: State, plan: Plan) -> Refusal | None:
+        return ("budget", "") if state.samples + plan.samples > case.most else None
 
-Found = tuple[int, float] | tuple[None, None]
-
-
-@dataclass
-class Playing:
-    """A run while it is played, and how it ended.
-
-    algorithm: that plays.
-    course: what is noted.
-    rng: of everything that is drawn.
-    proves: whether the algorithm stops by a proof of its own.
-    most: interactions that may be played.
-    state: the last.
-    sampler: what was played last; None if nothing was.
-    stopped: why it ended.
-    certified: when our certificate accepted, and the gap of what.
-    own: when the algorithm's own proof did.
-    """
-
-    algorithm: Algorithm[Any]
-    course: Course
-    rng: np.random.Generator
-    proves: bool
-    most: int
-    state: State | None = None
-    sampler: Sampler | None = None
-    stopped: str = ""
-    certified: Found = (None, None)
-    own: Found = (None, None)
-
-    def play(self, state: State, shadow: Shadow | None) -> None:
-        """Rounds until everything is proven that can be, or no more may be played."""
-        course = self.course
-        while not self.stopped:
-            self.state = state
-            with course.choosing():
-                plan = self.algorithm.design(state)
-            if plan is None or state.samples + plan.samples > self.most:
-                self.stopped = "done" if plan is None else "most" if state.samples else "refused"
-                return
-            self.sampler = plan.sampler
-            if shadow is not None:
-                with course.certifying():
+    state, sampler = algorithm.start(problem.policies, population), None
+    stopped = "done"
+    rounds = play_rounds(problem, algorithm, state, rng=np.random.default_rng(task.seed), refuse=refuse)
+    began = time.perf_counter()
+    for step in rounds:
+        passed = time.perf_counter() - began
+        state = step.state
+        match step:
+            case Step(doing="playing", plan=Plan() as plan):
+                course.seconds += passed  # of the design
+                sampler = plan.sampler
+                if shadow is not None:
+                    began = time.perf_counter()
                     shadow = shadow.before(plan.sampler)
-            course.note_round(plan)
-            log = course.problem.interact(plan.sampler, samples=plan.samples, rng=self.rng)
-            with course.choosing():
-                state = self.algorithm.absorb(state, plan, log)
-            if shadow is not None:
-                with course.certifying():
+                    course.seconds_certifying += time.perf_counter() - began
+                course.note_round(plan)
+            case Step(doing="absorbed", plan=Plan() as plan, log=Log() as log):
+                course.seconds += passed
+                if shadow is not None:
+                    began = time.perf_counter()
                     shadow = shadow.after(plan.sampler, log)
-            self._judge(state, shadow)
-        self.state = state
-
-    def _judge(self, state: State, shadow: Shadow | None) -> None:
-        """Look at the answer after a round, and at what is proven of it."""
-        watched = state if shadow is None else shadow.state
-        self.course.look(state, getattr(watched, "leader", None))
-        if self.proves and state.finished:
-            self.own = (state.samples, self.course.gap(state.policy))
-        if watched.certificate is not None and watched.finished and self.certified[0] is None:
-            self.certified = (state.samples, self.course.gap(watched.policy))
-        if self.certified[0] is not None and (self.own[0] is not None or not self.proves):
-            self.stopped = "certified"
+                    course.seconds_certifying += time.perf_counter() - began
+                if course.judge(state, state if shadow is None else shadow.state, proves=profile.proves):
+                    stopped = "certified"
+                    break
+            case Step(doing="refused" | "done"):
+                course.seconds += passed
+                stopped = "done" if step.doing == "done" else "most" if state.samples else "refused"
+            case _:
+                pass
+        began = time.perf_counter()
+    return Row(
+        suite=task.suite,
+        case=case.name,
+        problem=case.problem,
+        policies=case.policies,
+        epsilon=case.epsilon,
+        delta=case.delta,
+        most=case.most,
+        growth=case.growth,
+        certified=case.certified,
+        entry=task.entry.name,
+        algorithm=task.entry.spec,
+        role=task.entry.role,
+        seed=task.seed,
+        version=__version__,
+        samples=state.samples,
+        rounds=state.round_number,
+        oracle_calls=state.oracle_calls,
+        points=tuple(course.points),
+        gaps=tuple(course.gaps),
+        leader_gaps=tuple(course.leader_gaps),
+        regrets=tuple(course.regrets),
+        certified_at=course.certified_at[0],
+        certified_gap=course.certified_at[1],
+        own_at=course.own_at[0],
+        own_gap=course.own_at[1],
+        stopped=stopped,
+        seconds=course.seconds,
+        seconds_certifying=course.seconds_certifying,
+        decision_microseconds=_decision_microseconds(problem, sampler),
+    )
 
 
 def _decision_microseconds(problem: Problem, sampler: Sampler | None) -> float:
@@ -185,39 +182,3 @@ def _decision_microseconds(problem: Problem, sampler: Sampler | None) -> float:
         sampler.propensities(one)
         taken.append(time.perf_counter() - began)
     return float(np.median(taken) * 1e6)
-
-
-def _row(task: Task, run: Playing) -> Row:
-    case, entry, course = task.case, task.entry, run.course
-    assert run.state is not None
-    return Row(
-        suite=task.suite,
-        case=case.name,
-        problem=case.problem,
-        policies=case.policies,
-        epsilon=case.epsilon,
-        delta=case.delta,
-        most=case.most,
-        growth=case.growth,
-        certified=case.certified,
-        entry=entry.name,
-        algorithm=entry.spec,
-        role=entry.role,
-        seed=task.seed,
-        version=__version__,
-        samples=run.state.samples,
-        rounds=run.state.round_number,
-        oracle_calls=run.state.oracle_calls,
-        points=tuple(course.points),
-        gaps=tuple(course.gaps),
-        leader_gaps=tuple(course.leader_gaps),
-        regrets=tuple(course.regrets),
-        certified_at=run.certified[0],
-        certified_gap=run.certified[1],
-        own_at=run.own[0],
-        own_gap=run.own[1],
-        stopped=run.stopped,
-        seconds=course.seconds,
-        seconds_certifying=course.seconds_certifying,
-        decision_microseconds=_decision_microseconds(course.problem, run.sampler),
-    )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import heapq
 import math
 import threading
 import time
@@ -19,11 +18,12 @@ from pacbandits.errors import InputError, one_line
 from pacbandits.experiment.encoding import Encoder
 from pacbandits.experiment.people import Assignment, Recorded
 from pacbandits.problems import Problem
+from pacbandits.simulation.play_loop import Pending, in_time
 
 MAX_PEOPLE, MAX_SECONDS_BETWEEN = 10_000_000, 86_400.0
 MAX_DELAYS = 5.0  # times the mean delay, after which a reward comes at the latest
 MAX_REFUSALS = 50  # in a row, after which nobody else comes
-LONGEST_NAP_SECONDS = 0.05
+SHORTEST_NAP_SECONDS, LONGEST_NAP_SECONDS = 0.0005, 0.05
 UNHURRIED_RATE = 50.0  # people a second that come where nobody waits, as far as delays are concerned
 _ARRIVALS = 2**32  # the stream of random numbers of when people come; those of people are below
 
@@ -147,9 +147,10 @@ class Driver:
         self._people = encoder.decode(problem.population.features, problem.population.ids if _by_id(encoder) else None)
         self._weights = problem.population.weights
         self._lock = threading.Lock()
-        self._events: list[tuple[float, int, Callable[[], None]]] = []
-        self._order = self._busy = self._refused = 0
-        self._begun = self._virtual = 0.0
+        self._pending = Pending[Callable[[], None]]()
+        self._room = threading.BoundedSemaphore(2 * behaviour.workers)  # so that no queue of calls grows
+        self._busy = self._refused = 0
+        self._begun = self._simulated = 0.0
         self.done = Driven()
 
     def run(self, tell: Callable[[str], None], *, between: Callable[[], object] | None = None) -> Driven:
@@ -158,60 +159,52 @@ class Driver:
         tell: hears how far it is. between: is called now and then, by the thread that calls this.
         """
         b = self._behaviour
-        rate = b.rate or UNHURRIED_RATE
-        due = np.cumsum(np.random.default_rng([b.seed, _ARRIVALS]).exponential(1.0 / rate, b.people))
+        due = np.cumsum(
+            np.random.default_rng([b.seed, _ARRIVALS]).exponential(1.0 / (b.rate or UNHURRIED_RATE), b.people)
+        )
         self._begun, coming = time.monotonic(), 0
+
+        def next_arrival() -> float | None:
+            if coming == b.people:
+                return None
+            return float(due[coming]) if b.rate else 0.0  # without a rate, whenever nothing else is due
+
         with ThreadPoolExecutor(b.workers) as pool:
-            while coming < b.people or self._busy or self._events:
-                if self._room() and (event := self._next_event()) is not None:
+            for _, event in in_time(self._pending, self, next_arrival):
+                if event is not None:
                     self._submit(pool, event)
-                elif coming < b.people and self._room() and (b.rate == 0 or self._now() >= due[coming]):
-                    if self._refused >= MAX_REFUSALS:
-                        self.done.counts["left out after too many refusals"] = b.people - coming
-                        coming = b.people
-                        continue
-                    self._virtual = float(due[coming])
+                elif self._refused >= MAX_REFUSALS:
+                    self.done.counts["left out after too many refusals"] = b.people - coming
+                    coming = b.people
+                else:
+                    self._simulated = float(due[coming])
                     self._submit(pool, self._arrival(coming))
                     coming += 1
                     if coming % 50 == 0:
                         tell(f"{coming:,} of {b.people:,} people have come")
                         if between is not None:
                             between()
-                elif b.rate == 0 and coming == b.people and not self._busy:
-                    self._virtual = math.inf  # nobody waits for the last ones
-                else:
-                    time.sleep(LONGEST_NAP_SECONDS / 10 if self._busy else self._nap(due, coming))
         self.done.seconds = time.monotonic() - self._begun
         return self.done
 
-    def _now(self) -> float:
-        return time.monotonic() - self._begun if self._behaviour.rate else self._virtual
+    def now(self) -> float:
+        """Seconds since the start, of the wall clock or, without a rate, simulated."""
+        return time.monotonic() - self._begun if self._behaviour.rate else self._simulated
 
-    def _room(self) -> bool:
-        """Whether another call may be begun, so that no queue grows."""
+    def wait(self, until: float | None) -> bool:
+        """Sleep a little; False if nothing is pending and no call, which might add something, is under way."""
         with self._lock:
-            return self._busy < 2 * self._behaviour.workers
-
-    def _nap(self, due: Any, coming: int) -> float:
-        """How long nothing is due."""
-        waits = [self._events[0][0] - self._now()] if self._events else []
-        if coming < len(due):
-            waits.append(float(due[coming]) - self._now())
-        return min(max(min(waits, default=0.0), 0.0005), LONGEST_NAP_SECONDS)
-
-    def _next_event(self) -> Callable[[], None] | None:
-        """What is due next, if anything."""
-        with self._lock:
-            if not self._events or self._events[0][0] > self._now():
-                return None
-            return heapq.heappop(self._events)[2]
-
-    def _later(self, seconds: float, event: Callable[[], None]) -> None:
-        with self._lock:
-            self._order += 1
-            heapq.heappush(self._events, (self._now() + seconds, self._order, event))
+            busy = self._busy > 0
+        if not busy and self._behaviour.rate == 0:
+            self._simulated = math.inf  # nobody waits for the last outcomes
+        elif busy or until is not None:
+            nap = math.inf if until is None else max(until - self.now(), SHORTEST_NAP_SECONDS)
+            time.sleep(min(nap, LONGEST_NAP_SECONDS / 10 if busy else LONGEST_NAP_SECONDS))
+        # A call that ended after `until` was found may have added an outcome.
+        return busy or until is not None or self._pending.first_due() is not None
 
     def _submit(self, pool: ThreadPoolExecutor, event: Callable[[], None]) -> None:
+        self._room.acquire()
         with self._lock:
             self._busy += 1
 
@@ -226,6 +219,7 @@ class Driver:
             finally:
                 with self._lock:
                     self._busy -= 1
+                self._room.release()
 
         if self._behaviour.workers == 1:
             call()  # one after the other, so that the same seed gives the same
@@ -254,7 +248,7 @@ class Driver:
             return
         b, rng = self._behaviour, visitor.rng
         if before is None and rng.random() < b.returning:
-            self._later(self._delay(rng), lambda: self._visit(visitor, before=given))
+            self._pending.add(self.now() + self._delay(rng), lambda: self._visit(visitor, before=given))
         reward = self._reward(visitor, given)
         harm = None if b.guardrail is None else float(rng.random() < b.guardrail)
         lost, twice, wait = rng.random() < b.lost, rng.random() < b.repeated, self._delay(rng)
@@ -262,9 +256,9 @@ class Driver:
             with self._lock:
                 self.done.counts["rewards lost"] += 1
             return
-        self._later(wait, lambda: self._tell(given, reward, harm))
+        self._pending.add(self.now() + wait, lambda: self._tell(given, reward, harm))
         if twice:
-            self._later(wait + self._delay(rng), lambda: self._tell(given, reward, harm))
+            self._pending.add(self.now() + wait + self._delay(rng), lambda: self._tell(given, reward, harm))
 
     def _tell(self, given: Assignment, reward: float, harm: float | None) -> None:
         begun = time.monotonic()

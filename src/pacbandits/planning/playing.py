@@ -1,16 +1,13 @@
-"""One trial of a plan, played to its end on a truth that may be: as it would be run, in batches and with late rewards.
+"""One simulated trial of a plan, on the truth of a scenario, with the traffic and the late rewards of the plan.
 
-Without traffic, or where designs may change at any time, rounds are those of the algorithm. Else a round lasts for
-whole periods, and while its rewards are awaited the next ones are played by what is known so far. Probabilities and
-stakes of a round are fixed when it is planned; nothing uses its rewards before it is absorbed, so that in the order in
-which rounds are absorbed its rows are fresh, and the certificate is as valid as without a delay.
+Without traffic, or where designs may change at any time, rounds are those of the algorithm. Otherwise a round lasts for
+whole periods, and rounds that begin while rewards are pending are designed without them.
 """
 
 from __future__ import annotations
 
 import time
-from collections import deque
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -21,7 +18,8 @@ from pacbandits.fields import Fields
 from pacbandits.planning.traffic import Traffic
 from pacbandits.problems import Problem
 from pacbandits.records import Log
-from pacbandits.trials.protocol import Algorithm, Plan, Setting, State
+from pacbandits.simulation.play_loop import Refusal, play_rounds
+from pacbandits.trials.protocol import Plan, Setting, State
 
 RIVALS = ("coda", "uniform")  # what a plan compares
 
@@ -113,113 +111,46 @@ def play(problem: Problem, algorithm: str, asked: Question, *, scenario: int, nu
         raise InputError(f"a plan plays {' and '.join(RIVALS)}, not '{plain(algorithm)}'")
     began, rng = time.perf_counter(), np.random.default_rng([seed, scenario, number, 1 + RIVALS.index(algorithm)])
     made = make_algorithm(algorithm, Setting(problem.policies, asked.epsilon, asked.delta, problem.reward_bounds), {})
-    state = made.start(problem.policies, problem.population)
-    batched = asked.traffic is not None and asked.traffic.batched
-    course = _in_batches(problem, made, state, asked, rng) if batched else _freely(problem, made, state, asked, rng)
-    answer = made.result(course.state).policy
+    state, samples, lost, given_up = made.start(problem.policies, problem.population), 0, 0.0, False
+    curve: list[tuple[int, float]] = []
+    periods: float | None = None
+
+    def refuse(_: State, plan: Plan) -> Refusal | None:
+        nonlocal given_up
+        given_up = samples > 0 and samples + plan.samples > asked.max_samples
+        return ("budget", "") if given_up else None
+
+    batches = asked.traffic if asked.traffic is not None and asked.traffic.batched else None
+    size, delay = (None, 0) if batches is None else (batches.people, batches.delay)
+    for step in play_rounds(problem, made, state, rng=rng, refuse=refuse, period_size=size, delay=delay):
+        state = step.state
+        if step.doing == "played" and step.log is not None:
+            samples += step.log.samples
+            lost += _lost(problem, step.log)
+        elif step.doing == "absorbed":
+            curve.append((samples, _certified(state)))
+            if batches is not None and (state.finished or given_up):
+                periods = float(step.time)
+    if periods is None and asked.traffic is not None:
+        periods = asked.traffic.periods(samples)
+    answer = made.result(state).policy
     best, value = problem.value(problem.best_policy()), problem.value(answer)
     constants = problem.population.weights @ problem.mean_rewards
-    periods = course.periods
-    if periods is None and asked.traffic is not None:
-        periods = asked.traffic.periods(course.samples)
     return Played(
         scenario=scenario,
         number=number,
         algorithm=algorithm,
-        samples=course.samples,
-        done=course.state.finished,
+        samples=samples,
+        done=state.finished,
         periods=periods,
         correct=best - value <= asked.epsilon * (1 + 1e-12),
-        lost=course.lost,
+        lost=lost,
         over_constant=value - float(constants.max()),
         over_control=value - float(constants[asked.control]),
         best_over_constant=best - float(constants.max()),
-        curve=tuple(course.curve),
+        curve=tuple(curve),
         seconds=time.perf_counter() - began,
     )
-
-
-@dataclass(eq=False)
-class _Course:
-    """How a trial went.
-
-    state: its last.
-    samples: people who took part.
-    lost: what they earned less than under the best policy, together.
-    curve: people and certified ε, after each round.
-    periods: until it was done, of a trial in batches.
-    """
-
-    state: State
-    samples: int
-    lost: float
-    curve: list[tuple[int, float]]
-    periods: float | None = None
-
-
-def _freely(problem: Problem, made: Algorithm[Any], state: State, asked: Question, rng: np.random.Generator) -> _Course:
-    """Rounds as the algorithm wants them, rewards at once."""
-    course = _Course(state, 0, 0.0, [])
-    while (plan := made.design(course.state)) is not None:
-        if course.samples and course.samples + plan.samples > asked.max_samples:
-            break
-        log = problem.interact(plan.sampler, samples=plan.samples, rng=rng, round_number=course.state.round_number)
-        course.state = made.absorb(course.state, plan, log)
-        course.samples += plan.samples
-        course.lost += _lost(problem, log)
-        course.curve.append((course.samples, _certified(course.state)))
-    return course
-
-
-def _in_batches(
-    problem: Problem, made: Algorithm[Any], state: State, asked: Question, rng: np.random.Generator
-) -> _Course:
-    """Rounds of whole periods; what is known when one begins are those that ended a delay ago."""
-    traffic = asked.traffic
-    assert traffic is not None
-    course = _Course(state, 0, 0.0, [])
-    awaited: deque[tuple[int, Plan, Log]] = deque()
-    now = 0  # in periods
-    while True:
-        while awaited and awaited[0][0] + traffic.delay <= now:
-            end, plan, log = awaited.popleft()
-            course.state = _absorb(made, course.state, plan, log)
-            course.curve.append((course.samples, _certified(course.state)))
-            if course.state.finished:
-                course.periods = float(end + traffic.delay)
-                return course
-        plan = made.design(course.state)
-        if plan is None:
-            return course
-        lasting = -(-plan.samples // traffic.people)
-        # No round outlasts the next answer, which may end the trial.
-        if awaited:
-            lasting = min(lasting, max(1, awaited[0][0] + traffic.delay - now))
-        samples = lasting * traffic.people
-        if course.samples and course.samples + samples > asked.max_samples:
-            return _last_words(made, course, awaited, traffic)
-        log = problem.interact(plan.sampler, samples=samples, rng=rng, round_number=course.state.round_number)
-        course.samples += samples
-        course.lost += _lost(problem, log)
-        now += lasting
-        awaited.append((now, replace(plan, samples=samples), log))
-
-
-def _last_words(
-    made: Algorithm[Any], course: _Course, awaited: deque[tuple[int, Plan, Log]], traffic: Traffic
-) -> _Course:
-    """What comes of a trial that takes no more people, once the last rewards are known."""
-    while awaited and not course.state.finished:
-        end, plan, log = awaited.popleft()
-        course.state = _absorb(made, course.state, plan, log)
-        course.curve.append((course.samples, _certified(course.state)))
-        course.periods = float(end + traffic.delay)
-    return course
-
-
-def _absorb(made: Algorithm[Any], state: State, plan: Plan, log: Log) -> State:
-    """The state after a round that was planned before others were absorbed."""
-    return made.absorb(state, replace(plan, round_number=state.round_number + 1), log)
 
 
 def _lost(problem: Problem, log: Log) -> float:

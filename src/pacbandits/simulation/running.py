@@ -20,10 +20,10 @@ from pacbandits.policies.base import PolicyClass, check_class
 from pacbandits.policies.costs import Searches, check_memory
 from pacbandits.problems import Problem, load_problem
 from pacbandits.simulation.kept import Kept
-from pacbandits.simulation.outcome import Run, Stage, Watch
-from pacbandits.simulation.playing import Play
+from pacbandits.simulation.outcome import Run, Stage, Stopped, Watch
+from pacbandits.simulation.play_loop import Refusal, Step, play_rounds
 from pacbandits.trials.folders import StateFolder
-from pacbandits.trials.protocol import Algorithm, Setting, State, check_sampled_contexts, check_steps
+from pacbandits.trials.protocol import Algorithm, Plan, Setting, State, check_sampled_contexts, check_steps
 
 # Of `coda` on a class that only its oracles know, as counted on problems of trees at ε = 0.1: some 17 rounds.
 RUN_SEARCHES = Searches(argmaxes=350, frontiers=200)
@@ -72,18 +72,36 @@ def run(
     problem = _loaded(problem)
     chosen = problem.policies if policies is None else check_class(policies)
     check_memory(chosen, len(problem.population))
-    told = {"epsilon": epsilon, "delta": delta, "offline_contexts": offline_contexts}
-    made, epsilon, delta = _made(algorithm, problem, chosen, told, options)
+    if isinstance(algorithm, str):
+        if epsilon is None or delta is None:
+            raise InputError(f"{algorithm} needs an epsilon and a delta: how near to the best, and how surely")
+        setting = Setting(chosen, epsilon, delta, problem.reward_bounds, offline_contexts)
+        made: Algorithm[Any] = make_algorithm(algorithm, setting, options)
+    else:
+        check_steps(algorithm)
+        made = algorithm
+        if options:
+            raise InputError(f"{made.name} was made already; give '{next(iter(options))}' to it, not to run")
+        epsilon = check_epsilon(_agreed(made, "epsilon", epsilon))
+        delta = check_delta(_agreed(made, "delta", delta))
     with ExitStack() as folders:
-        kept = None
+        kept, first = None, None
         if state is not None:
             asked = {"epsilon": epsilon, "delta": delta, "seed": seed, "number of offline contexts": offline_contexts}
             folder = StateFolder.at(state, name="state")
             kept = Kept.checked(folder, made, problem, chosen, rng, asked=asked)
-            folders.enter_context(kept.folder.held())
+            folders.enter_context(folder.held())
         began = time.perf_counter()
-        play = Play(problem, made, rng, max_samples, watch, kept)
-        last, stopped, reason = play.rounds(_first(play, chosen, offline_contexts))
+        if kept is not None:
+            first = kept.resume()
+        if first is None:
+            contexts = problem.population
+            if offline_contexts is not None:
+                contexts = problem.contexts(offline_contexts, rng).tallied()
+            first = made.start(chosen, contexts)
+            if kept is not None:
+                kept.keep(first)
+        last, stopped, reason = _play(problem, made, first, rng, max_samples=max_samples, watch=watch, kept=kept)
     answer = made.result(last)
     best = chosen.argmax(problem.population, problem.population.weights[:, None] * problem.mean_rewards)
     gap = max(problem.value(best) - problem.value(answer.policy), 0.0)
@@ -111,46 +129,73 @@ def run(
     )
 
 
-def _first(play: Play, policies: PolicyClass, offline_contexts: int | None) -> State:
-    """The state to begin with: the one that was kept, or that of an algorithm which has seen nothing."""
-    kept = None if play.kept is None else play.kept.resume()
-    if kept is not None:
-        return kept
-    contexts = play.problem.population
-    if offline_contexts is not None:
-        contexts = play.problem.contexts(offline_contexts, play.rng).tallied()
-    first = play.algorithm.start(policies, contexts)
-    if play.kept is not None:
-        play.kept.keep(first)
-    return first
+def _agreed(algorithm: Algorithm[Any], name: str, given: float | None) -> float:
+    """The ε or δ that a run is judged by: the algorithm's own, or the one given where it has none."""
+    own = getattr(algorithm, name, None)
+    if given is None and own is None:
+        raise InputError(f"{algorithm.name} has no {name} of its own; say which one it is judged by: {name}=…")
+    if given is not None and own is not None and given != own:
+        raise InputError(f"{algorithm.name} was made with {name} = {own}, but the run is asked for {given}")
+    return cast(float, own if given is None else given)
 
 
-def _made(
-    algorithm: str | Algorithm[Any],
+def _play(
     problem: Problem,
-    policies: PolicyClass,
-    told: Mapping[str, Any],
-    options: Mapping[str, Any],
-) -> tuple[Algorithm[Any], float, float]:
-    """The algorithm, with the ε and δ that are asked of it; told: these and the number of offline contexts."""
-    if isinstance(algorithm, str):
-        epsilon, delta = told["epsilon"], told["delta"]
-        if epsilon is None or delta is None:
-            raise InputError(f"{algorithm} needs an epsilon and a delta: how near to the best, and how surely")
-        setting = Setting(policies, epsilon, delta, problem.reward_bounds, told["offline_contexts"])
-        return make_algorithm(algorithm, setting, options), epsilon, delta
-    check_steps(algorithm)
-    if options:
-        raise InputError(f"{algorithm.name} was made already; give '{next(iter(options))}' to it, not to run")
-    values: list[float] = []
-    for name in ("epsilon", "delta"):
-        given, own = told[name], getattr(algorithm, name, None)
-        if given is None and own is None:
-            raise InputError(f"{algorithm.name} has no {name} of its own; say which one it is judged by: {name}=…")
-        if given is not None and own is not None and given != own:
-            raise InputError(f"{algorithm.name} was made with {name} = {own}, but the run is asked for {given}")
-        values.append(cast(float, own if given is None else given))
-    return algorithm, check_epsilon(values[0]), check_delta(values[1])
+    algorithm: Algorithm[Any],
+    state: State,
+    rng: np.random.Generator,
+    *,
+    max_samples: int | None,
+    watch: Watch | None,
+    kept: Kept | None,
+) -> tuple[State, Stopped, str]:
+    """Play rounds from this state on; return the last state, why no round follows, and the reason in words."""
+
+    def tell(doing: str) -> None:
+        if watch is None:
+            return
+        number = state.round_number + (0 if state.finished else 1)
+        certified = None
+        if state.certificate is not None:
+            certified = min(state.certificate.certified_epsilon, 1.0)
+        elif getattr(getattr(algorithm, "profile", None), "certifies", False):
+            certified = 1.0
+        rounds = max(getattr(algorithm, "rounds", 0), number)
+        watch(Stage(doing, number, rounds, state.samples, state.policy.describe(), certified_epsilon=certified))
+
+    def refuse(state: State, plan: Plan) -> Refusal | None:
+        left = None if max_samples is None else max(max_samples - state.samples, 0)
+        if left is not None and plan.samples > left:
+            asked = f"{plan.samples:,}" if plan.samples < 10**15 else f"{plan.samples:.3g}"
+            return "budget", f"round {plan.round_number} asks for {asked} interactions, and {left:,} are left"
+        try:
+            problem.check_affordable(plan.samples)
+        except InputError as error:
+            return "memory", f"round {plan.round_number}: {error}"
+        return None
+
+    rounds = play_rounds(
+        problem, algorithm, state, rng=rng, refuse=refuse, progress=lambda text: tell(f"designing, {text}")
+    )
+    try:
+        for step in rounds:
+            state = step.state
+            match step:
+                case Step(doing="designing"):
+                    tell("designing")
+                case Step(doing="playing", plan=Plan(samples=samples)):
+                    tell(f"playing {samples:,}")
+                case Step(doing="played", plan=Plan(samples=samples)):
+                    tell(f"learning from {samples:,}")
+                case Step(doing="absorbed") if kept is not None:
+                    kept.keep(state)
+                case Step(plan=Plan(oracle_calls=calls), refusal=(kind, reason)):
+                    return replace(state, oracle_calls=state.oracle_calls + calls), kind, reason
+                case _:
+                    pass
+    except KeyboardInterrupt:
+        return state, "interrupted", f"interrupted in round {state.round_number + 1}"
+    return state, "done", ""
 
 
 def repeat(
