@@ -19,7 +19,7 @@ import numpy as np
 import pacbandits as pb
 from benchmarks.measuring import print_table
 from pacbandits.planning.assumptions import Assumptions, people_of
-from pacbandits.planning.playing import RIVALS, Question
+from pacbandits.planning.playing import RIVALS, TrialQuestion
 from pacbandits.planning.pool import Job, play_all
 from pacbandits.planning.quantiles import quantile
 from pacbandits.planning.quick import estimate, foretold
@@ -104,7 +104,7 @@ def main(problems: int = 40, trials: int = 5, first: int = 1000, fresh: int = 0)
     for seed in range(first, first + problems):
         one = supposed(seed)
         quick = estimate(one)
-        asked = Question(one.unit_epsilon, one.delta, None, 0, MAX_PEOPLE_PLAYED)
+        asked = TrialQuestion(one.unit_epsilon, one.delta, None, 0, MAX_PEOPLE_PLAYED)
         # Each trial draws anew who wins, and which people differ.
         jobs: Iterator[Job] = iter([(0, k, name) for k in range(trials) for name in RIVALS])
         times: dict[str, list[float]] = {name: [] for name in RIVALS}

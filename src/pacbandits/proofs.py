@@ -47,7 +47,7 @@ NO_PROOF = "this is an approximate certificate, and no proof that could be reche
 
 
 @dataclass(frozen=True)
-class Kind:
+class CertificateKind:
     """A kind of certificate, and how it is rechecked: None for one that proves nothing."""
 
     claim: type[Claim]
@@ -78,12 +78,12 @@ def _realizable(
     return verify_realizable(c, log, contexts, policies)
 
 
-KINDS: dict[str, Kind] = {
+KINDS: dict[str, CertificateKind] = {
     kind.claim.kind: kind
     for kind in (
-        Kind(Certificate, _betting),
-        Kind(RealizableCertificate, _realizable),
-        Kind(AsymptoticCertificate, None),
+        CertificateKind(Certificate, _betting),
+        CertificateKind(RealizableCertificate, _realizable),
+        CertificateKind(AsymptoticCertificate, None),
     )
 }
 

@@ -8,7 +8,7 @@ import math
 import pytest
 
 from pacbandits.benchmark.cases import Case
-from pacbandits.benchmark.facts import Facts, find_facts
+from pacbandits.benchmark.facts import CaseFacts, find_facts
 from pacbandits.errors import InputError
 from pacbandits.problems import load_problem
 
@@ -51,12 +51,12 @@ def test_another_class_than_the_problems_own_is_measured():
 
 def test_facts_come_back_from_json_also_infinite_ones():
     found = find_facts(HARD)
-    for one in (found, Facts("a", "b", "", 0.0, 0.1, 2, 2, None, 1.0, rho_upper=math.inf, words="tied")):
-        assert Facts.from_json(json.loads(json.dumps(one.to_json(), allow_nan=False))) == one
+    for one in (found, CaseFacts("a", "b", "", 0.0, 0.1, 2, 2, None, 1.0, rho_upper=math.inf, words="tied")):
+        assert CaseFacts.from_json(json.loads(json.dumps(one.to_json(), allow_nan=False))) == one
     with pytest.raises(InputError, match="lacks 'delta'"):
-        Facts.from_json({name: value for name, value in found.to_json().items() if name != "delta"})
+        CaseFacts.from_json({name: value for name, value in found.to_json().items() if name != "delta"})
     with pytest.raises(InputError, match="means nothing here"):
-        Facts.from_json(found.to_json() | {"more": 1})
+        CaseFacts.from_json(found.to_json() | {"more": 1})
 
 
 def test_a_measurement_that_takes_too_long_leaves_sizes_and_words():

@@ -12,10 +12,10 @@ from html.parser import HTMLParser
 import pytest
 
 from pacbandits.benchmark.cases import Case, Entry
-from pacbandits.benchmark.descriptions import Description, Selection, Session
-from pacbandits.benchmark.facts import Facts
-from pacbandits.benchmark.findings import Findings
-from pacbandits.benchmark.intervals import Estimate
+from pacbandits.benchmark.descriptions import BenchmarkSession, Description, Selection
+from pacbandits.benchmark.facts import CaseFacts
+from pacbandits.benchmark.findings import BenchmarkFindings
+from pacbandits.benchmark.intervals import IntervalEstimate
 from pacbandits.benchmark.results import Failure, Misfit, Results
 from pacbandits.benchmark.suites import Suite
 from pacbandits.benchmark.yardsticks import Stopped
@@ -57,7 +57,7 @@ def of_case(name, **changed):
 
 
 def theory(name, *, ratio, bound=15.0):
-    return Facts(
+    return CaseFacts(
         name, PROBLEM, "", 0.1, 0.1, 4, 3, 81, 4.39, law="bernoulli", min_gap=0.3, rho_lower=10.0, rho_upper=10.0,
         uniform_lower=10.0 * ratio, uniform_upper=10.0 * ratio, lower_bound=bound,
     )  # fmt: skip
@@ -68,8 +68,10 @@ def findings():
     blind = [
         replace(row, certified=False, leader_gaps=(), certified_at=None, certified_gap=None) for row in of_case("blind")
     ]
-    session = Session("pacbandits bench quick --out results", "2026-01-01T00:00:00", {"Python": "3.11", "cores": "2"})
-    return Findings.of(
+    session = BenchmarkSession(
+        "pacbandits bench quick --out results", "2026-01-01T00:00:00", {"Python": "3.11", "cores": "2"}
+    )
+    return BenchmarkFindings.of(
         [*of_case("first"), *of_case(NASTY), *blind],
         facts=[theory("first", ratio=3.0), theory(NASTY, ratio=1.2, bound=None)],
         misfits=[Misfit("by hand", "first", "rage", "it does not <suit>")],
@@ -113,7 +115,7 @@ def test_the_page_is_well_formed_and_needs_nothing_else(page):
 
 @pytest.mark.thorough
 def test_the_same_results_give_the_same_page(findings):
-    few = Findings.of([row for row in findings.rows if row.case == "first"])
+    few = BenchmarkFindings.of([row for row in findings.rows if row.case == "first"])
     assert report_html(few) == report_html(few)
 
 
@@ -135,7 +137,7 @@ def test_the_page_has_all_entries_commands_and_environments_and_escapes_names(fi
 def test_chapters_have_their_tables_and_figures():
     figure = pyplot().figure()
     table = TextTable("By size", ("algorithm", "8"), (("coda", "12"),))
-    few = Findings.of(seeds(2))
+    few = BenchmarkFindings.of(seeds(2))
     told = {"chapters": [Chapter("All sizes <together>", (table,), ((figure, "n over m"),))]}
     page, text = report_html(few, **told), report_markdown(few, **told)
     assert "<h2>All sizes &lt;together&gt;</h2>" in page
@@ -192,7 +194,7 @@ def test_multiples_of_the_first_with_default_and_best_knob(findings):
 
 def test_refused_cases_are_told_from_those_not_played():
     rows = [*of_case("a"), *[row for row in of_case("b") if row.entry in ("coda", "uniform")]]
-    table = ratio_table(Findings.of(rows, misfits=[Misfit("s", "b", "per-context", "no")]), "oracle")
+    table = ratio_table(BenchmarkFindings.of(rows, misfits=[Misfit("s", "b", "per-context", "no")]), "oracle")
     cells = {row[0]: row[2] for row in table.rows}
     assert cells["per-context"] == "no"
     assert cells["epoch-greedy"] == "—"
@@ -201,7 +203,7 @@ def test_refused_cases_are_told_from_those_not_played():
 def test_refusals_are_of_the_algorithm_whichever_way_it_is_played():
     lucb = [replace(row, entry="per-context lucb", algorithm="per-context:rule=lucb") for row in of_case("a")[:10]]
     misfits = [Misfit("s", "b", "per-context:rule=lucb", "no")]
-    table = ratio_table(Findings.of([*of_case("a"), *lucb, *of_case("b")], misfits=misfits), "oracle")
+    table = ratio_table(BenchmarkFindings.of([*of_case("a"), *lucb, *of_case("b")], misfits=misfits), "oracle")
     assert {row[0]: row[2] for row in table.rows}["per-context lucb"] == "no"
 
 
@@ -231,7 +233,7 @@ def test_where_others_are_better_is_counted(findings):
     rows = [
         replace(r, decision_microseconds=20.0, regrets=(1.0, 2.0, 3.0)) if r.entry == "uniform" else r for r in rows
     ]
-    table = better_table(Findings.of(rows))
+    table = better_table(BenchmarkFindings.of(rows))
     uniform = next(row for row in table.rows if row[0] == "uniform")
     assert uniform[1:6] == ("0 of 2 (1.4)", "0 of 2 (1)", "2 of 2 (0.43)", "1 of 2 (1.3)", "0 of 2 (1)")
     assert uniform[6] == "any"
@@ -240,7 +242,7 @@ def test_where_others_are_better_is_counted(findings):
 
 def test_who_never_gets_there_has_no_ratio():
     rows = [*of_case("a"), *of_case("b")]
-    undone = next(row for row in better_table(Findings.of(rows)).rows if row[0] == "per-context")
+    undone = next(row for row in better_table(BenchmarkFindings.of(rows)).rows if row[0] == "per-context")
     assert undone[1] == "0 of 2"
 
 
@@ -249,9 +251,9 @@ def test_proofs_of_their_own_are_counted_with_their_errors():
     knob = [replace(row, algorithm="per-context:growth=9", role="tuned") for row in of_case("a") if row.own_at]
     proven = [replace(row, certified_at=100, certified_gap=0.0, own_at=50 + row.seed) for row in of_case("b")[-10:]]
     late = [replace(row, own_at=None, own_gap=None) if row.seed else row for row in of_case("c")[-10:]]
-    table = proofs_table(Findings.of([*of_case("a"), *knob, *of_case("b")[:-10], *proven, *late]))
+    table = proofs_table(BenchmarkFindings.of([*of_case("a"), *knob, *of_case("b")[:-10], *proven, *late]))
     assert table.rows == (("per-context", "3", "21 of 30", "21", "83 %", "0.55 (1 of 3)"),)
-    assert proofs_table(Findings.of(of_case("a")[:40])).rows == ()
+    assert proofs_table(BenchmarkFindings.of(of_case("a")[:40])).rows == ()
 
 
 def test_cases_without_facts_are_listed_too(findings):
@@ -262,14 +264,14 @@ def test_cases_without_facts_are_listed_too(findings):
 
 def test_broken_claims_are_told():
     rows = [*spread("coda", "coda", 80), *spread("uniform", "uniform", 40)]
-    words = " ".join(answer(Findings.of(rows, facts=[theory("first", ratio=3.0)])))
+    words = " ".join(answer(BenchmarkFindings.of(rows, facts=[theory("first", ratio=3.0)])))
     assert "in 0 of 1 case; not in first (uniform: 1.90 times as many)" in words
     assert "Of 20 certificates that accepted, 0 had" in words
     wrong = [replace(row, certified_gap=0.2) for row in rows]
-    assert "20 had a policy" in " ".join(answer(Findings.of(wrong)))
+    assert "20 had a policy" in " ".join(answer(BenchmarkFindings.of(wrong)))
     undone = [replace(row, certified_at=None, certified_gap=None) for row in rows]
-    assert "Nobody is done" in " ".join(answer(Findings.of(undone)))
-    assert "no case" in " ".join(answer(Findings.of(seeds(3))))
+    assert "Nobody is done" in " ".join(answer(BenchmarkFindings.of(undone)))
+    assert "no case" in " ".join(answer(BenchmarkFindings.of(seeds(3))))
 
 
 def test_a_run_can_be_repeated_from_the_page(findings):
@@ -287,7 +289,7 @@ def test_pictures_of_cases_without_certificates_or_runs(findings):
         assert len(figure.axes) == panels
         pyplot().close(figure)
     refused = seeds(3, unproven, points=(), gaps=(), leader_gaps=(), regrets=(), samples=0, stopped="refused")
-    empty = Findings.of(refused)
+    empty = BenchmarkFindings.of(refused)
     figure = case_figure(empty.standings[0], rows=refused, facts=None)
     pyplot().close(figure)
     assert "> 100" in report_markdown(empty)
@@ -296,11 +298,11 @@ def test_pictures_of_cases_without_certificates_or_runs(findings):
 @pytest.mark.parametrize(
     ("estimate", "words"),
     [
-        (Estimate(1234.0, 1000.0, 2000.0), "1,234 (1,000–2,000)"),
-        (Estimate(1234.0, 1000.0, math.inf), "1,234 (1,000–> 5,000)"),
-        (Estimate(math.inf, 1000.0, math.inf), "> 5,000 (1,000–> 5,000)"),
-        (Estimate(math.inf, math.inf, math.inf), "> 5,000"),
-        (Estimate(1234.0, 0.0, math.inf), "1,234"),
+        (IntervalEstimate(1234.0, 1000.0, 2000.0), "1,234 (1,000–2,000)"),
+        (IntervalEstimate(1234.0, 1000.0, math.inf), "1,234 (1,000–> 5,000)"),
+        (IntervalEstimate(math.inf, 1000.0, math.inf), "> 5,000 (1,000–> 5,000)"),
+        (IntervalEstimate(math.inf, math.inf, math.inf), "> 5,000"),
+        (IntervalEstimate(1234.0, 0.0, math.inf), "1,234"),
     ],
 )
 def test_numbers_of_interactions_in_words(estimate, words):
@@ -308,16 +310,16 @@ def test_numbers_of_interactions_in_words(estimate, words):
 
 
 def test_other_numbers_in_words():
-    assert show_ratio(Estimate(0.5, 0.25, math.inf)) == "0.50 (0.25–∞)"
-    assert show_ratio(Estimate(math.nan, 0.0, math.inf)) == "—"
+    assert show_ratio(IntervalEstimate(0.5, 0.25, math.inf)) == "0.50 (0.25–∞)"
+    assert show_ratio(IntervalEstimate(math.nan, 0.0, math.inf)) == "—"
     assert show_bracket_ratio((2.0, 2.0001)) == "2"
     assert show_bracket_ratio((2.0, 2.5)) == "2 … 2.5"
     assert show_bracket_ratio(None) == "—"
     assert show_errors(None) == "—"
-    stopped = Stopped(Estimate(5.0, 4.0, 6.0), 20, 18, 1, Estimate(0.05, 0.002, 0.216), ())
+    stopped = Stopped(IntervalEstimate(5.0, 4.0, 6.0), 20, 18, 1, IntervalEstimate(0.05, 0.002, 0.216), ())
     assert show_errors(stopped) == "1 of 20 (≤ 22 %)"
-    assert show_lost(Estimate(12.345, -math.inf, math.inf)) == "12.3"
-    assert show_lost(Estimate(1234.5, 1000.0, 1400.0)) == "1,234 (1,000–1,400)"
+    assert show_lost(IntervalEstimate(12.345, -math.inf, math.inf)) == "12.3"
+    assert show_lost(IntervalEstimate(1234.5, 1000.0, 1400.0)) == "1,234 (1,000–1,400)"
 
 
 @pytest.mark.thorough
@@ -329,7 +331,7 @@ def test_a_report_of_an_unfinished_benchmark_says_so_first(tmp_path, command, mo
     suite = Suite("by hand", "for tests", tuple(cases), tuple(entries), seeds=10)
     rows = [row for row in [*of_case("first"), *of_case("second")] if row.algorithm in ("coda", "uniform")]
     about = Description().with_suite(suite)
-    whole, early = (Findings.of(some, description=about) for some in (rows, rows[:-7]))
+    whole, early = (BenchmarkFindings.of(some, description=about) for some in (rows, rows[:-7]))
     assert whole.lacking == {}
     assert whole.to_json()["unfinished"] is None
     assert "Unfinished" not in report_markdown(whole)
@@ -358,8 +360,8 @@ def test_what_is_lacking_goes_by_what_commands_asked_for():
     about = Description()
     for case, entry in zip(cases, entries, strict=True):
         part = Suite("by hand", "for tests", (case,), (entry,), seeds=10)
-        about = about.with_suite(part).with_session(Session("bench", "2026", {}, asked=Selection.of(part)))
+        about = about.with_suite(part).with_session(BenchmarkSession("bench", "2026", {}, asked=Selection.of(part)))
     about = Description.from_json(json.loads(json.dumps(about.to_json())))
     rows = [*spread("coda", "coda", 40, case="first"), *spread("uniform", "uniform", 60, case="second")]
-    assert Findings.of(rows, description=about).lacking == {}
-    assert Findings.of(rows[1:], description=about).lacking == {"first": 1}
+    assert BenchmarkFindings.of(rows, description=about).lacking == {}
+    assert BenchmarkFindings.of(rows[1:], description=about).lacking == {"first": 1}

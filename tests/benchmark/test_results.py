@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from pacbandits.benchmark.cases import Case, Task
-from pacbandits.benchmark.descriptions import Description, Session, environment
+from pacbandits.benchmark.descriptions import BenchmarkSession, Description, environment
 from pacbandits.benchmark.results import (
     Failure,
     Misfit,
@@ -144,7 +144,7 @@ def test_one_command_at_a_time(folder):
 def test_what_is_said_about_runs_comes_back(folder):
     misfits = [Misfit("tiny", "easy", "rage", "too large"), Misfit("tiny", "many", "rage", "too large")]
     failures = [Failure("tiny", "easy", "coda", 3, "ZeroDivisionError: division by zero")]
-    session = Session("pacbandits bench tiny", "2026-01-01 00:00 UTC", environment(), 3, 1.5, 10**8)
+    session = BenchmarkSession("pacbandits bench tiny", "2026-01-01 00:00 UTC", environment(), 3, 1.5, 10**8)
     about = Description().with_suite(TINY).with_session(session)
     with folder.held():
         folder.put_misfits(misfits[::-1])

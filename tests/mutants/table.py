@@ -1407,7 +1407,7 @@ PLANNING = (
         "simulation/play_loop.py",
         "pending.add(clock.time + delay, (plan, log))",
         "pending.add(clock.time, (plan, log))",
-        "planning/test_playing.py::test_a_trial_lasts_for_whole_periods_and_waits_for_its_rewards[3]",
+        "test_play_loop.py::test_rewards_are_absorbed_a_delay_after_their_round_ended",
     ),
     Mutant(
         "quantiles of few trials are too narrow",

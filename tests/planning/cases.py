@@ -7,10 +7,10 @@ from functools import cache
 import numpy as np
 
 import pacbandits as pb
-from pacbandits.planning import Limits, Played
-from pacbandits.planning.making import Asked, suppose
-from pacbandits.planning.playing import Question
-from pacbandits.planning.quick import Estimate
+from pacbandits.planning import Limits, PlayedTrial
+from pacbandits.planning.making import PlanRequest, suppose
+from pacbandits.planning.playing import TrialQuestion
+from pacbandits.planning.quick import SampleSizeEstimate
 from pacbandits.planning.study import StudyPlan
 from pacbandits.policies.trees import Trees
 from pacbandits.problems.scenarios import Scenario
@@ -28,12 +28,12 @@ def people(n=80, seed=0):
 def supposed(contexts=None, **options):
     """What a small plan supposes."""
     usual = {"n_actions": 2, "policies": "trees:depth=0", "epsilon": 0.25, "baseline": 0.3, "scenarios": TWO_SCENARIOS}
-    return suppose(people() if contexts is None else contexts, Asked(**{**usual, **options}))
+    return suppose(people() if contexts is None else contexts, PlanRequest(**{**usual, **options}))
 
 
 def question(assumed, *, most=20_000):
     """What trials of a plan are asked."""
-    return Question(assumed.unit_epsilon, assumed.delta, assumed.traffic, assumed.control, most)
+    return TrialQuestion(assumed.unit_epsilon, assumed.delta, assumed.traffic, assumed.control, most)
 
 
 def played(scenario=0, number=0, algorithm="coda", samples=100, **options):
@@ -49,12 +49,12 @@ def played(scenario=0, number=0, algorithm="coda", samples=100, **options):
         "curve": ((samples // 2, 0.5), (samples, 0.2)),
         "seconds": 0.1,
     }
-    return Played(scenario, number, algorithm, samples, **{**usual, **options})
+    return PlayedTrial(scenario, number, algorithm, samples, **{**usual, **options})
 
 
 def estimated(scenario=0, *, coda=100.0, uniform=200.0, log=300.0, gain=0.5, bound=None):
     """What is foretold of a scenario, by hand."""
-    return Estimate(scenario, {"coda": coda, "uniform": uniform, "certify": log}, 0.28, gain, 0.1, 2.0, bound)
+    return SampleSizeEstimate(scenario, {"coda": coda, "uniform": uniform, "certify": log}, 0.28, gain, 0.1, 2.0, bound)
 
 
 def by_hand(estimates, trials=(), **options):

@@ -10,7 +10,7 @@ from pacbandits.checks import read_rate
 from pacbandits.errors import InputError
 from pacbandits.planning import Limits, Traffic
 from pacbandits.planning.assumptions import MAX_PEOPLE, effect_of, people_of
-from pacbandits.planning.making import Asked, suppose
+from pacbandits.planning.making import PlanRequest, suppose
 from pacbandits.planning.quick import MAX_QUICK_PEOPLE, estimate
 from pacbandits.policies.finite import Finite
 from pacbandits.problems.scenarios import Outcome, Scenario
@@ -30,7 +30,7 @@ def pilot(n=80, n_actions=2):
 
 
 def test_defaults_are_the_usual_and_are_shown():
-    made = suppose(people(), Asked(n_actions=5, epsilon=0.05, baseline=0.3, policies="trees:depth=1"))
+    made = suppose(people(), PlanRequest(n_actions=5, epsilon=0.05, baseline=0.3, policies="trees:depth=1"))
     assert [one.name for one in made.scenarios] == ["none", "winner", "segments", "few"]
     assert made.effects == (pytest.approx(0.06),)  # a fifth of the baseline
     assert made.shares == (0.25,) * 4
@@ -39,20 +39,20 @@ def test_defaults_are_the_usual_and_are_shown():
     assert shown["wanted"] == "a policy within 0.05 of the best, with probability 0.95"
     assert "mean 0.3, from 0 to 1, all or nothing; people differ by 30 %" in shown["rewards"]
     assert "30 % of the people, by as much (25 %)" in shown["scenario 'segments'"]
-    few = suppose(people(), Asked(n_actions=3, epsilon=0.05, baseline=0.3, share=0.4))
+    few = suppose(people(), PlanRequest(n_actions=3, epsilon=0.05, baseline=0.3, share=0.4))
     assert [one.name for one in few.scenarios] == ["none", "winner", "segments"]
     assert few.scenarios[2].share == 0.4
 
 
 def test_a_pilot_tells_what_people_would_have_to_state():
-    made = suppose(pilot(), Asked(epsilon=0.2, policies="trees:depth=0"))
+    made = suppose(pilot(), PlanRequest(epsilon=0.2, policies="trees:depth=0"))
     assert [one.name for one in made.scenarios] == ["pilot"]
     assert made.n_actions == 2
     assert made.outcome.baseline == pytest.approx(pilot().rewards.mean())
     with pytest.raises(InputError, match="a pilot tells baseline and spread itself"):
-        suppose(pilot(), Asked(epsilon=0.2, baseline=0.3))
+        suppose(pilot(), PlanRequest(epsilon=0.2, baseline=0.3))
     with pytest.raises(InputError, match="there are 2 actions, and n_actions says 3"):
-        suppose(pilot(), Asked(epsilon=0.2, n_actions=3))
+        suppose(pilot(), PlanRequest(epsilon=0.2, n_actions=3))
 
 
 @pytest.mark.parametrize(
@@ -143,7 +143,7 @@ def test_the_default_effect_is_a_fifth_of_the_baseline_or_of_what_is_left(baseli
     """Whatever ε is: an effect of four times ε made 5 % into 13 %."""
     usual = {"n_actions": 3, "policies": "trees:depth=0", "baseline": baseline, "variation": variation}
     for epsilon in (0.02, 0.002):
-        made = suppose(people(), Asked(epsilon=epsilon, **usual))
+        made = suppose(people(), PlanRequest(epsilon=epsilon, **usual))
         assert made.effects == (pytest.approx(effect),)
         assert made.problem(1, 0).mean_rewards.max() <= 1
 
@@ -162,7 +162,7 @@ def test_percentages_are_for_rates():
         ({"baseline": 20, "epsilon": five}, "epsilon"),
     ):
         with pytest.raises(InputError, match=f"{name} was given in percent .5%., but rewards lie between 0 and 250"):
-            suppose(people(), Asked(**usual, **stated))
+            suppose(people(), PlanRequest(**usual, **stated))
     with pytest.raises(InputError, match="effect was given in percent"):
         effect_of("5%", Outcome(20.0, high=250.0))
     with pytest.raises(InputError, match="share of the baseline, which is -3"):

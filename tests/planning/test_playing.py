@@ -11,7 +11,7 @@ import pytest
 
 from pacbandits.engines import processes
 from pacbandits.errors import InputError
-from pacbandits.planning import Played, Traffic, pool
+from pacbandits.planning import PlayedTrial, Traffic, pool
 from pacbandits.planning.playing import RIVALS
 from pacbandits.planning.worker import play_one
 from tests.planning.cases import played, question, supposed
@@ -39,7 +39,7 @@ def test_a_trial_is_done_and_says_how_it_went(freely):
         assert [n for n, _ in one.curve] == sorted(n for n, _ in one.curve)
         assert one.periods is None
         assert one.best_over_constant == pytest.approx(0, abs=1e-12)  # one action for all is all there is
-        assert Played.from_json(one.to_json()) == one
+        assert PlayedTrial.from_json(one.to_json()) == one
     winner, none = freely[1, "uniform"], freely[0, "uniform"]
     assert none.lost == pytest.approx(0, abs=1e-9)  # every action is alike
     # Half of the people get the worse action, by 0.4.
@@ -116,10 +116,10 @@ def test_a_trial_that_takes_too_many_people_is_given_up(traffic):
 
 def test_a_trial_from_elsewhere_is_checked():
     good = played().to_json()
-    assert Played.from_json(good) == played()
+    assert PlayedTrial.from_json(good) == played()
     for bad in ({"samples": -1}, {"algorithm": "rage"}, {"curve": [[1]]}, {"done": 1}, {"extra": 1}):
         with pytest.raises(InputError):
-            Played.from_json(good | bad)
+            PlayedTrial.from_json(good | bad)
     with pytest.raises(InputError, match="a plan plays coda and uniform, not 'rage'"):
         play_one(supposed(), question(supposed()), 0, 0, "rage")
 

@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 
 from pacbandits.arrays import FloatArray
-from pacbandits.benchmark.intervals import Estimate, number, quantile_interval
-from pacbandits.benchmark.standings import OURS, Score, Standing
+from pacbandits.benchmark.intervals import IntervalEstimate, number, quantile_interval
+from pacbandits.benchmark.standings import OURS, CaseStanding, Score
 from pacbandits.benchmark.yardsticks import BOOTSTRAP_DRAWS, BOOTSTRAP_SEED, Stopped
 
 Bracket = tuple[float, float]
@@ -30,7 +30,7 @@ SPLITS, SPLIT_SEED = 400, 11
 
 
 @dataclass(frozen=True)
-class Verdict:
+class ClaimVerdict:
     """The claim on a case.
 
     case: its name.
@@ -46,7 +46,7 @@ class Verdict:
     uniform_over_best: Bracket | None
     ours: Score
     rival: Score
-    ratio: Estimate
+    ratio: IntervalEstimate
     held_out: float
     allowed: float
 
@@ -82,13 +82,13 @@ class Verdict:
         }
 
 
-def verdicts(found: Sequence[Standing], *, ratios: Mapping[str, Bracket | None]) -> tuple[Verdict, ...]:
+def verdicts(found: Sequence[CaseStanding], *, ratios: Mapping[str, Bracket | None]) -> tuple[ClaimVerdict, ...]:
     """Our claim on every case that has certificates and that we played; ratios: of ρ, by case."""
     made = (verdict(one, uniform_over_best=ratios.get(one.case)) for one in found if one.row.certified)
     return tuple(one for one in made if one is not None)
 
 
-def verdict(found: Standing, *, uniform_over_best: Bracket | None) -> Verdict | None:
+def verdict(found: CaseStanding, *, uniform_over_best: Bracket | None) -> ClaimVerdict | None:
     """Our claim on a case; None if we did not play it, or nobody else did."""
     lines = found.lines("certified")
     ours = next((line.default or line.best for line in lines if line.entry == OURS), None)
@@ -101,7 +101,7 @@ def verdict(found: Standing, *, uniform_over_best: Bracket | None) -> Verdict | 
     allowed = 1.0 if large else TOLERATED_RATIO
     ratio = _ratio(ours.certified, rival.certified)
     held_out = held_out_ratio(ours, [score for score in found.scores if score.entry != OURS])
-    return Verdict(found.case, uniform_over_best, ours, rival, ratio, held_out, allowed)
+    return ClaimVerdict(found.case, uniform_over_best, ours, rival, ratio, held_out, allowed)
 
 
 def held_out_ratio(ours: Score, rivals: Sequence[Score]) -> float:
@@ -131,7 +131,7 @@ def _times(score: Score) -> FloatArray:
     return np.asarray(score.certified.times)
 
 
-def _ratio(ours: Stopped, theirs: Stopped) -> Estimate:
+def _ratio(ours: Stopped, theirs: Stopped) -> IntervalEstimate:
     """One median over another, and its quantiles in a bootstrap over seeds."""
     mine, other = ours.samples.value, theirs.samples.value
     value = mine / other if math.isfinite(mine) or math.isfinite(other) else math.nan
@@ -139,7 +139,7 @@ def _ratio(ours: Stopped, theirs: Stopped) -> Estimate:
     above, below = _medians(ours, rng), _medians(theirs, rng)
     known = np.isfinite(above) | np.isfinite(below)
     if not known.any():
-        return Estimate(value, 0.0, math.inf)
+        return IntervalEstimate(value, 0.0, math.inf)
     return quantile_interval(above[known] / below[known], value=value)
 
 

@@ -65,7 +65,7 @@ class Selection:
 
 
 @dataclass(frozen=True)
-class Session:
+class BenchmarkSession:
     """A command that played runs into the folder.
 
     command: as it was typed; of the folder, the last name.
@@ -97,7 +97,7 @@ class Description:
 
     version: str = __version__
     suites: Mapping[str, Suite] = field(default_factory=dict[str, Suite])
-    sessions: tuple[Session, ...] = ()
+    sessions: tuple[BenchmarkSession, ...] = ()
 
     def with_suite(self, suite: Suite) -> Description:
         """The same with a suite, of which earlier commands may have played other cases and entries, or more seeds."""
@@ -110,7 +110,7 @@ class Description:
         )
         return replace(self, suites={**self.suites, suite.name: whole})
 
-    def with_session(self, session: Session) -> Description:
+    def with_session(self, session: BenchmarkSession) -> Description:
         """The same after one more command."""
         return replace(self, sessions=(*self.sessions, session)[-MAX_SESSIONS:])
 
@@ -176,9 +176,9 @@ def _entry(given: Fields) -> Entry:
     return Entry(given.text("name"), given.text("spec"), cast(Role, given.one_of("role", ROLES)))
 
 
-def _session(given: Fields) -> Session:
+def _session(given: Fields) -> BenchmarkSession:
     where = given.json_object("environment")
-    return Session(
+    return BenchmarkSession(
         given.text("command"),
         given.text("began"),
         {name: text(value, name=f"the environment's '{name}'") for name, value in where.items()},

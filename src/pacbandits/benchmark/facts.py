@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-import time
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from pacbandits.benchmark.cases import Case
-from pacbandits.complexity import Complexity, measure
+from pacbandits.complexity import Complexity
+from pacbandits.complexity.measure import TooLongError, measure_in_time
 from pacbandits.errors import InputError
 from pacbandits.fields import Fields, Json
 from pacbandits.problems import Problem
@@ -18,7 +18,7 @@ _INFINITE = "Infinity"  # as JSON says it
 
 
 @dataclass(frozen=True)
-class Facts:
+class CaseFacts:
     """A case in numbers. What cannot be had is None, and `words` says why.
 
     case: the name of the case.
@@ -86,7 +86,7 @@ class Facts:
         return own | {name: None if pair is None else [_plain(x) for x in pair] for name, pair in ratios.items()}
 
     @classmethod
-    def from_json(cls, value: object) -> Facts:
+    def from_json(cls, value: object) -> CaseFacts:
         """What `to_json` wrote."""
         given = Fields.read(value, of="facts of a case")
         known = [field.name for field in fields(cls)]
@@ -101,30 +101,21 @@ class Facts:
         return cls(**made)
 
 
-def find_facts(case: Case, *, patience_seconds: float = PATIENCE_SECONDS) -> Facts:
+def find_facts(case: Case, *, patience_seconds: float = PATIENCE_SECONDS) -> CaseFacts:
     """The facts of a case; sizes alone where a measurement takes longer than one can wait, or is not possible."""
-    problem, began = case.load(), time.monotonic()
-
-    def go_on(_: str) -> None:
-        if time.monotonic() - began > patience_seconds:
-            raise _TooLongError
-
+    problem, epsilon, delta = case.load(), case.epsilon, case.delta
     try:
-        found = measure(problem, problem.policies, epsilon=case.epsilon, delta=case.delta, progress=go_on)
-    except _TooLongError:
+        found = measure_in_time(patience_seconds, problem, problem.policies, epsilon=epsilon, delta=delta)
+    except TooLongError:
         return _sizes(case, problem, words=f"to measure it takes more than {patience_seconds:,.0f} s")
     except InputError as error:
         return _sizes(case, problem, words=str(error))
     return _measured(case, problem, found)
 
 
-class _TooLongError(Exception):
-    pass
-
-
-def _sizes(case: Case, problem: Problem, *, words: str = "", **numbers: Any) -> Facts:
+def _sizes(case: Case, problem: Problem, *, words: str = "", **numbers: Any) -> CaseFacts:
     policies = problem.policies
-    return Facts(
+    return CaseFacts(
         case.name,
         case.problem,
         case.policies,
@@ -139,7 +130,7 @@ def _sizes(case: Case, problem: Problem, *, words: str = "", **numbers: Any) -> 
     )
 
 
-def _measured(case: Case, problem: Problem, found: Complexity) -> Facts:
+def _measured(case: Case, problem: Problem, found: Complexity) -> CaseFacts:
     notes = [found.notes[name] for name in ("lower_bound",) if found.lower_bound is None and name in found.notes]
     return _sizes(
         case,

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pacbandits.benchmark.claims import Verdict, verdicts
+from pacbandits.benchmark.claims import ClaimVerdict, verdicts
 from pacbandits.benchmark.descriptions import Description, Key
-from pacbandits.benchmark.facts import Facts
+from pacbandits.benchmark.facts import CaseFacts
 from pacbandits.benchmark.results import (
     Failure,
     Misfit,
@@ -22,11 +22,11 @@ from pacbandits.benchmark.results import (
     task_of,
 )
 from pacbandits.benchmark.rows import Row
-from pacbandits.benchmark.standings import Standing, standings
+from pacbandits.benchmark.standings import CaseStanding, standings
 
 
 @dataclass(frozen=True)
-class Findings:
+class BenchmarkFindings:
     """What came of a benchmark.
 
     rows: all runs.
@@ -39,9 +39,9 @@ class Findings:
     """
 
     rows: tuple[Row, ...]
-    standings: tuple[Standing, ...]
-    facts: Mapping[str, Facts]
-    verdicts: tuple[Verdict, ...]
+    standings: tuple[CaseStanding, ...]
+    facts: Mapping[str, CaseFacts]
+    verdicts: tuple[ClaimVerdict, ...]
     misfits: tuple[Misfit, ...] = ()
     failures: tuple[Failure, ...] = ()
     description: Description = field(default_factory=Description)
@@ -51,11 +51,11 @@ class Findings:
         cls,
         rows: Sequence[Row],
         *,
-        facts: Sequence[Facts] = (),
+        facts: Sequence[CaseFacts] = (),
         misfits: Sequence[Misfit] = (),
         failures: Sequence[Failure] = (),
         description: Description | None = None,
-    ) -> Findings:
+    ) -> BenchmarkFindings:
         """The findings of rows, and of what is known beside them."""
         told = description or Description()
         order = [case.name for suite in told.suites.values() for case in suite.cases]
@@ -69,7 +69,7 @@ class Findings:
         """All algorithms, as tables call them."""
         return tuple(dict.fromkeys(score.entry for one in self.standings for score in one.scores))
 
-    def verdict(self, case: str) -> Verdict | None:
+    def verdict(self, case: str) -> ClaimVerdict | None:
         """What we claim of a case, if anything."""
         return next((one for one in self.verdicts if one.case == case), None)
 
@@ -105,9 +105,9 @@ class Findings:
         }
 
 
-def read_findings(folder: str | Path) -> Findings:
+def read_findings(folder: str | Path) -> BenchmarkFindings:
     """The findings of a folder of results, which may still be added to."""
-    return Findings.of(
+    return BenchmarkFindings.of(
         read_rows(folder),
         facts=read_facts(folder),
         misfits=read_misfits(folder),

@@ -14,7 +14,7 @@ CONFIDENCE = 0.9
 
 
 @dataclass(frozen=True)
-class Estimate:
+class IntervalEstimate:
     """A figure, and between what it lies with 90 % confidence.
 
     value: infinite where it is beyond what was played.
@@ -36,7 +36,7 @@ def number(value: float | None) -> float | None:
     return value if value is not None and math.isfinite(value) else None
 
 
-def share_interval(count: int, runs: int, *, confidence: float = CONFIDENCE) -> Estimate:
+def share_interval(count: int, runs: int, *, confidence: float = CONFIDENCE) -> IntervalEstimate:
     """A share by so many of the runs: exact binomial limits (Clopper and Pearson, 1934), each right but for (1 − c)/2.
 
     low = B(α/2; k, n − k + 1) and high = B(1 − α/2; k + 1, n − k), B the quantile of a beta law and α = 1 − c.
@@ -47,14 +47,14 @@ def share_interval(count: int, runs: int, *, confidence: float = CONFIDENCE) -> 
     (0.0, 0.259)
     """
     if runs == 0:
-        return Estimate(math.nan, 0.0, 1.0)
+        return IntervalEstimate(math.nan, 0.0, 1.0)
     tail = (1.0 - confidence) / 2.0
     low = 0.0 if count == 0 else float(special.betaincinv(count, runs - count + 1, tail))
     high = 1.0 if count == runs else float(special.betaincinv(count + 1, runs - count, 1.0 - tail))
-    return Estimate(count / runs, low, high)
+    return IntervalEstimate(count / runs, low, high)
 
 
-def median_interval(values: Sequence[float], *, confidence: float = CONFIDENCE) -> Estimate:
+def median_interval(values: Sequence[float], *, confidence: float = CONFIDENCE) -> IntervalEstimate:
     """The median, and order statistics that it lies between, whatever the law: x_(k) and x_(n+1−k).
 
     k is the largest for which 2 P(Binomial(n, ½) < k) ≤ 1 − c. Infinite values are those that were cut off: a median or
@@ -63,26 +63,26 @@ def median_interval(values: Sequence[float], *, confidence: float = CONFIDENCE) 
     x = sorted(values)
     n = len(x)
     if n == 0:
-        return Estimate(math.nan, 0.0, math.inf)
+        return IntervalEstimate(math.nan, 0.0, math.inf)
     middle = x[n // 2] if n % 2 else 0.5 * (x[n // 2 - 1] + x[n // 2])
     k = 0
     while k < n // 2 and 2.0 * float(special.bdtr(k, n, 0.5)) <= 1.0 - confidence:
         k += 1
-    return Estimate(middle, x[k - 1], x[n - k]) if k else Estimate(middle, 0.0, math.inf)
+    return IntervalEstimate(middle, x[k - 1], x[n - k]) if k else IntervalEstimate(middle, 0.0, math.inf)
 
 
-def mean_interval(values: Sequence[float], *, confidence: float = CONFIDENCE) -> Estimate:
+def mean_interval(values: Sequence[float], *, confidence: float = CONFIDENCE) -> IntervalEstimate:
     """The mean, and Student's limits: mean ± t s/√n."""
     x = np.asarray(values, dtype=np.float64)
     mean = float(x.mean()) if len(x) else math.nan
     if len(x) < 2:
-        return Estimate(mean, -math.inf, math.inf)
+        return IntervalEstimate(mean, -math.inf, math.inf)
     wide = float(special.stdtrit(len(x) - 1, 0.5 + confidence / 2.0) * x.std(ddof=1) / math.sqrt(len(x)))
-    return Estimate(mean, mean - wide, mean + wide)
+    return IntervalEstimate(mean, mean - wide, mean + wide)
 
 
-def quantile_interval(draws: Any, *, value: float, confidence: float = CONFIDENCE) -> Estimate:
+def quantile_interval(draws: Any, *, value: float, confidence: float = CONFIDENCE) -> IntervalEstimate:
     """A figure, and the quantiles of what it was in draws of a bootstrap, some of which may be infinite."""
     x = np.sort(np.asarray(draws, dtype=np.float64))
     cut = math.floor((1.0 - confidence) / 2.0 * (len(x) - 1) + 1e-9)  # of 101 draws the five at each end
-    return Estimate(value, float(x[cut]), float(x[len(x) - 1 - cut]))
+    return IntervalEstimate(value, float(x[cut]), float(x[len(x) - 1 - cut]))

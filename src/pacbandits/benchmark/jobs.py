@@ -7,7 +7,7 @@ import traceback
 from dataclasses import dataclass
 
 from pacbandits.benchmark.cases import Case, Task
-from pacbandits.benchmark.facts import Facts, find_facts
+from pacbandits.benchmark.facts import CaseFacts, find_facts
 from pacbandits.benchmark.playing import make_player, play
 from pacbandits.benchmark.results import Failure, Misfit
 from pacbandits.benchmark.rows import Row
@@ -25,7 +25,7 @@ class Done:
     memory_bytes: the most that its process ever took; None where the system does not tell.
     """
 
-    result: Row | Facts | Misfit | Failure
+    result: Row | CaseFacts | Misfit | Failure
     memory_bytes: int | None = None
 
 

@@ -22,7 +22,7 @@ from typing import Any, TypeVar, cast
 
 from pacbandits.benchmark.cases import Case, Entry, Role, Task
 from pacbandits.benchmark.descriptions import Description
-from pacbandits.benchmark.facts import Facts
+from pacbandits.benchmark.facts import CaseFacts
 from pacbandits.benchmark.rows import Row
 from pacbandits.benchmark.tables import bytes_of, join, read_table, rows_of, table_of, without_lists
 from pacbandits.checks import path_of
@@ -150,7 +150,7 @@ class Results:
         """Write suite.json."""
         self._put(SUITE, description.to_json())
 
-    def put_facts(self, facts: Iterable[Facts]) -> None:
+    def put_facts(self, facts: Iterable[CaseFacts]) -> None:
         """Write facts.json."""
         self._put(FACTS, {"facts": [one.to_json() for one in sorted(facts, key=lambda one: one.case)]})
 
@@ -211,9 +211,9 @@ def read_description(folder: str | Path) -> Description:
         return Description.from_json(read_json(path))
 
 
-def read_facts(folder: str | Path) -> list[Facts]:
+def read_facts(folder: str | Path) -> list[CaseFacts]:
     """What theory says of the cases in a folder; nothing of those that it does not know yet."""
-    return _listed(folder, FACTS, "facts", Facts.from_json)
+    return _listed(folder, FACTS, "facts", CaseFacts.from_json)
 
 
 def read_misfits(folder: str | Path) -> list[Misfit]:

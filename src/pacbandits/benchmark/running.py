@@ -14,8 +14,8 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from pacbandits.benchmark.cases import Task
-from pacbandits.benchmark.descriptions import Description, Key, Selection, Session, environment
-from pacbandits.benchmark.facts import Facts
+from pacbandits.benchmark.descriptions import BenchmarkSession, Description, Key, Selection, environment
+from pacbandits.benchmark.facts import CaseFacts
 from pacbandits.benchmark.jobs import Done, Job, do, failure_of
 from pacbandits.benchmark.pace import Kind, Pace
 from pacbandits.benchmark.results import (
@@ -42,7 +42,7 @@ MAX_DEATHS = 5  # of processes one after the other, before a suite is given up
 
 
 @dataclass(frozen=True)
-class Tally:
+class SuiteProgress:
     """How far a suite is.
 
     wanted: runs of the suite, but for those of algorithms that refused.
@@ -68,12 +68,12 @@ class Tally:
         return self.done >= self.wanted
 
 
-Watch = Callable[[Tally], None]
+Watch = Callable[[SuiteProgress], None]
 
 
 def run_suite(
     suite: Suite, results: Results, *, jobs: int, command: str = "", fresh: bool = False, watch: Watch | None = None
-) -> Tally:
+) -> SuiteProgress:
     """Play what a folder lacks of a suite; what was done is kept also when this is interrupted.
 
     jobs: how many processes play at once; 0 for this one itself.
@@ -121,10 +121,10 @@ class _Playing:
     suite: Suite
     results: Results
     description: Description
-    session: Session
+    session: BenchmarkSession
     watch: Watch | None
     done: set[Key]
-    facts: list[Facts]
+    facts: list[CaseFacts]
     misfits: list[Misfit]
     failures: list[Failure]
     waiting: list[Row] = field(default_factory=list[Row])
@@ -151,7 +151,7 @@ class _Playing:
         rows, wanted = results.asked(), {task.key: task for task in suite.tasks()}
         _check_same(results, description, rows, wanted)
         began = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
-        session = Session(command, began, environment(), asked=Selection.of(suite))
+        session = BenchmarkSession(command, began, environment(), asked=Selection.of(suite))
         # Also now, for a command that is killed.
         results.describe(description.with_suite(suite).with_session(session))
         pace = Pace()
@@ -195,12 +195,12 @@ class _Playing:
         session = replace(self.session, runs=self.played, seconds=seconds, peak_memory_bytes=self.memory_bytes)
         self.results.describe(self.description.with_session(session))
 
-    def tally(self) -> Tally:
+    def tally(self) -> SuiteProgress:
         """How far it is."""
         misfits = tuple(one for one in self.misfits if one.suite == self.suite.name)
         seconds = time.monotonic() - self.began
         left = self.pace.time_left(self.left, elapsed=seconds, processes=self.processes)
-        return Tally(len(self.wanted), self.there, self.played, misfits, tuple(self.failed), seconds, left)
+        return SuiteProgress(len(self.wanted), self.there, self.played, misfits, tuple(self.failed), seconds, left)
 
     def _jobs(self) -> Iterator[Job]:
         """What is left, the first seed of all before the next; facts once every algorithm has played every case."""
@@ -220,14 +220,14 @@ class _Playing:
         self.there = len(self.wanted & self.done)
         self.left = Counter((case, algorithm) for _, case, algorithm, _ in self.wanted - self.done)
 
-    def _take(self, result: Row | Facts | Misfit | Failure) -> None:
+    def _take(self, result: Row | CaseFacts | Misfit | Failure) -> None:
         """Keep what came of a job."""
         if isinstance(result, Failure):
             self.failed.append(result)
             self.results.put_failures([*self.failures, *self.failed])
             return
         self.deaths = 0
-        if isinstance(result, Facts):
+        if isinstance(result, CaseFacts):
             self.facts.append(result)
             self.results.put_facts(self.facts)
         elif isinstance(result, Misfit):

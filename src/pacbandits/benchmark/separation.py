@@ -21,7 +21,7 @@ import numpy as np
 
 from pacbandits.arrays import FloatArray, IntArray
 from pacbandits.benchmark.cases import Case, Entry
-from pacbandits.benchmark.intervals import Estimate, quantile_interval
+from pacbandits.benchmark.intervals import IntervalEstimate, quantile_interval
 from pacbandits.benchmark.rows import Row
 from pacbandits.benchmark.yardsticks import Reading, good_on_grid, grid, regret_at, same_setting
 from pacbandits.complexity.bounds import coin_lower_bound, least_regret, low_regret_bound, lower_bound
@@ -123,7 +123,7 @@ class Family:
 
 
 @dataclass(frozen=True)
-class Point:
+class SeparationPoint:
     """What an algorithm takes at one m.
 
     m: of the instance.
@@ -134,7 +134,7 @@ class Point:
     """
 
     m: int
-    samples: Estimate
+    samples: IntervalEstimate
     lost: float
     runs: int
     most: int
@@ -167,13 +167,13 @@ class Curve:
     entry: str
     algorithm: str
     until: Until
-    points: tuple[Point, ...]
-    slope: Estimate
+    points: tuple[SeparationPoint, ...]
+    slope: IntervalEstimate
     lost_slope: float
     fits: dict[Shape, Fit]
 
     @property
-    def reached(self) -> tuple[Point, ...]:
+    def reached(self) -> tuple[SeparationPoint, ...]:
         """Where it gets there."""
         return tuple(point for point in self.points if math.isfinite(point.samples.value))
 
@@ -244,24 +244,24 @@ def _curves(groups: dict[int, list[Row]]) -> list[Curve]:
 
 
 def _curve(sizes: Sequence[int], groups: Sequence[Sequence[Row]], *, until: Until) -> Curve:
-    points: list[Point] = []
+    points: list[SeparationPoint] = []
     draws: list[FloatArray] = []
     for m, rows in zip(sizes, groups, strict=True):
         times = _right(rows) if until == "right" else _proven(rows)
         samples = quantile_interval(times[1:], value=float(times[0]))
         lost = float(np.mean([regret_at(row, times[0]) for row in rows])) if math.isfinite(times[0]) else math.inf
-        points.append(Point(m, samples, lost, len(rows), rows[0].most))
+        points.append(SeparationPoint(m, samples, lost, len(rows), rows[0].most))
         draws.append(np.minimum(times, rows[0].most))  # a draw that does not get there takes as long at least
     row = groups[0][0]
     slope, lost_slope, fits = _fit(points, np.array(draws).T)
     return Curve(row.entry, row.algorithm, until, tuple(points), slope, lost_slope, fits)
 
 
-def _fit(points: Sequence[Point], draws: FloatArray) -> tuple[Estimate, float, dict[Shape, Fit]]:
+def _fit(points: Sequence[SeparationPoint], draws: FloatArray) -> tuple[IntervalEstimate, float, dict[Shape, Fit]]:
     """Slopes and shapes over the m that are reached; draws (1 + D, M), of which the first row is what was seen."""
     there = np.array([math.isfinite(point.samples.value) for point in points])
     if there.sum() < 2:
-        return Estimate(math.nan, -math.inf, math.inf), math.nan, {}
+        return IntervalEstimate(math.nan, -math.inf, math.inf), math.nan, {}
     m = np.array([point.m for point in points], dtype=np.float64)[there]
     seen = np.log(draws[:, there])
     slopes = _slopes(np.log(m), seen)

@@ -14,8 +14,8 @@ from typing import Any, Literal
 from pacbandits.algorithms import profile_of
 from pacbandits.benchmark.rows import Row
 from pacbandits.benchmark.yardsticks import (
-    Cost,
     Reached,
+    RunCost,
     Stopped,
     certified_stopping,
     cost,
@@ -49,7 +49,7 @@ class Score:
     oracle: Reached
     certified: Stopped | None
     own: Stopped | None
-    cost: Cost
+    cost: RunCost
 
     def by(self, yardstick: Yardstick) -> float:
         """The number of interactions by a yardstick, infinite where there is none."""
@@ -88,7 +88,7 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Standing:
+class CaseStanding:
     """All algorithms on a case.
 
     row: a run of it, for what was asked.
@@ -138,7 +138,7 @@ def order(score: Score, yardstick: Yardstick) -> tuple[float, float, bool, float
     return score.by(yardstick), -stopped, score.role != "default", score.by(other)
 
 
-def standings(rows: Sequence[Row], *, cases: Sequence[str] = ()) -> tuple[Standing, ...]:
+def standings(rows: Sequence[Row], *, cases: Sequence[str] = ()) -> tuple[CaseStanding, ...]:
     """Every case of the rows, and a run that two suites share once; cases: in which order, where that is known."""
     rows = list({_asked(row): row for row in reversed(rows)}.values())[::-1]
     played = list(dict.fromkeys(row.case for row in rows))
@@ -147,7 +147,7 @@ def standings(rows: Sequence[Row], *, cases: Sequence[str] = ()) -> tuple[Standi
     return tuple(standing([row for row in rows if row.case == case]) for case in listed)
 
 
-def standing(rows: Sequence[Row]) -> Standing:
+def standing(rows: Sequence[Row]) -> CaseStanding:
     """All algorithms on the case that the rows are of."""
     groups: dict[str, list[Row]] = {}
     for row in sorted(rows, key=lambda one: one.seed):
@@ -156,7 +156,7 @@ def standing(rows: Sequence[Row]) -> Standing:
     if len({_asked(row)[:-2] for row in firsts}) > 1:
         raise InputError(f"runs of '{rows[0].case}' were not asked the same; play the case anew in a folder of its own")
     samples = _common_samples(groups.values())
-    return Standing(firsts[0], samples, tuple(_score(group, samples=samples) for group in groups.values()))
+    return CaseStanding(firsts[0], samples, tuple(_score(group, samples=samples) for group in groups.values()))
 
 
 def _asked(row: Row) -> tuple[str | float, ...]:

@@ -17,7 +17,7 @@ import numpy as np
 
 from pacbandits.arrays import BoolArray, FloatArray
 from pacbandits.benchmark.intervals import (
-    Estimate,
+    IntervalEstimate,
     mean_interval,
     median_interval,
     number,
@@ -44,7 +44,7 @@ class Reached:
     held: the share of runs that hold a good policy at the end.
     """
 
-    samples: Estimate
+    samples: IntervalEstimate
     reading: Reading
     held: float
 
@@ -65,11 +65,11 @@ class Stopped:
     times: when each run stops, infinite where it does not.
     """
 
-    samples: Estimate
+    samples: IntervalEstimate
     runs: int
     stopped: int
     wrong: int
-    error: Estimate
+    error: IntervalEstimate
     times: tuple[float, ...]
 
     def to_json(self) -> dict[str, Any]:
@@ -79,7 +79,7 @@ class Stopped:
 
 
 @dataclass(frozen=True)
-class Cost:
+class RunCost:
     """What runs cost.
 
     lost: reward lost against the best policy, up to a number of interactions; see `regret_at`.
@@ -90,7 +90,7 @@ class Cost:
     microseconds_a_sample: of choosing and learning, by interaction.
     """
 
-    lost: Estimate
+    lost: IntervalEstimate
     samples: int
     decision_microseconds: float
     seconds: float
@@ -197,11 +197,11 @@ def regret_curve(row: Row, samples: FloatArray) -> FloatArray:
     return lost + np.maximum(samples - end, 0.0) * gap
 
 
-def cost(rows: Sequence[Row], *, samples: int) -> Cost:
+def cost(rows: Sequence[Row], *, samples: int) -> RunCost:
     """What runs cost, with the reward lost up to so many interactions."""
     same_setting(rows)
     lost = [regret_at(row, samples) for row in rows]
-    return Cost(
+    return RunCost(
         mean_interval([one for one in lost if math.isfinite(one)]),
         samples,
         _median([row.decision_microseconds for row in rows]),

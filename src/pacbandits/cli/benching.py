@@ -18,7 +18,7 @@ from pacbandits.errors import InputError
 
 if TYPE_CHECKING:
     from pacbandits.benchmark.results import Results
-    from pacbandits.benchmark.running import Tally, Watch
+    from pacbandits.benchmark.running import SuiteProgress, Watch
     from pacbandits.benchmark.suites import Suite
 
 BAR = 24  # columns
@@ -116,7 +116,7 @@ def _list(name: str | None, *, as_json: bool) -> None:
         show(suites_table(suites) if name is None else suite_table(suites[0]))
 
 
-def _tell(suite: Suite, folder: Results, tally: Tally, *, as_json: bool) -> None:
+def _tell(suite: Suite, folder: Results, tally: SuiteProgress, *, as_json: bool) -> None:
     """What was played, and what to do next."""
     from dataclasses import asdict
 
@@ -173,7 +173,7 @@ def _watch(suite: Suite) -> Generator[Watch]:
     with bar if screen.is_terminal else nullcontext():  # a bar that is shown to nobody would still leave an empty line
         task, last, begun = bar.add_task(suite.name, total=None, failed="", left=""), time.monotonic(), False
 
-        def watch(tally: Tally) -> None:
+        def watch(tally: SuiteProgress) -> None:
             nonlocal last, begun
             if not begun and tally.done:
                 screen.print(f"{tally.done:,} of {tally.wanted:,} runs are there already", highlight=False)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from time import perf_counter as clock
 from typing import Any
 
 from pacbandits.algorithms import find_algorithm, make_algorithm, options_of, profile_of
 from pacbandits.cli.shared import check_output, say, status
-from pacbandits.complexity import Complexity, measure
-from pacbandits.complexity.measure import MEASUREMENT_SEARCHES
+from pacbandits.complexity import Complexity
+from pacbandits.complexity.measure import MEASUREMENT_SEARCHES, TooLongError, measure_in_time
 from pacbandits.errors import InputError
 from pacbandits.policies.base import PolicyClass
 from pacbandits.policies.costs import expect_cost
@@ -25,7 +24,7 @@ PATIENCE = 30.0  # seconds for the yardsticks, or as many as the runs took when 
 
 
 @dataclass(frozen=True, eq=False)
-class Rival:
+class ComparedAlgorithm:
     """An algorithm to run beside another, on the same problem and with the same seed."""
 
     problem: Problem
@@ -43,7 +42,7 @@ class Rival:
         *,
         algorithm: str,
         repeats: int,
-    ) -> Rival:
+    ) -> ComparedAlgorithm:
         """The rival, or a sentence before anything is run; of the options it gets those that it has."""
         if repeats > 1:
             raise InputError("--against sets one run beside another; leave out --repeat")
@@ -113,23 +112,12 @@ def measure_within(
     expected = expect_cost(policies, len(problem.population), MEASUREMENT_SEARCHES)
     if expected is not None and expected[0].seconds > UNLIKELY_FACTOR * seconds:
         return None, f"to measure this problem takes more than {seconds:.0f} s; pacbandits complexity does it"
-    end = clock() + seconds
     told = prefixed(tell, "measuring the problem")
-
-    def go_on(text: str) -> None:
-        if clock() > end:
-            raise _TooLongError
-        told(text)
-
     try:
-        return measure(problem, policies, epsilon=epsilon, delta=delta, progress=go_on), ""
-    except _TooLongError:
+        return measure_in_time(seconds, problem, policies, epsilon=epsilon, delta=delta, progress=told), ""
+    except TooLongError:
         return None, f"to measure this problem takes more than {seconds:.0f} s; pacbandits complexity does it"
     except KeyboardInterrupt:
         return None, "measuring the problem was interrupted"
     except InputError as error:
         return None, str(error)
-
-
-class _TooLongError(Exception):
-    pass

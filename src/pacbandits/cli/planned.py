@@ -11,7 +11,7 @@ import numpy as np
 from pacbandits.cli.reading import open_log
 from pacbandits.cli.shared import check_output, say
 from pacbandits.errors import InputError, nearest, plain
-from pacbandits.planning import Affordable, Played, StudyPlan, Traffic, save_plan
+from pacbandits.planning import Affordable, PlayedTrial, StudyPlan, Traffic, save_plan
 from pacbandits.planning.playing import RIVALS
 from pacbandits.planning.quantiles import quantile
 from pacbandits.planning.quick import ANALYSES
@@ -85,7 +85,7 @@ def control_of(words: str, source: Contexts | Log) -> int:
     raise InputError(f"there is no action '{plain(words)}' to be the --control{known}")
 
 
-def so_far(done: tuple[Played, ...]) -> str:
+def so_far(done: tuple[PlayedTrial, ...]) -> str:
     """What simulation says so far, in a line."""
     parts: list[str] = []
     for one in RIVALS:

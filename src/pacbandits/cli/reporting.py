@@ -11,7 +11,7 @@ from pacbandits.cli.shared import app, check_output, print_json, say, show
 from pacbandits.errors import InputError
 
 if TYPE_CHECKING:
-    from pacbandits.benchmark.findings import Findings
+    from pacbandits.benchmark.findings import BenchmarkFindings
 
 DEFAULT_NAME = "report.html"
 
@@ -63,7 +63,7 @@ def _check_name(path: Path | None, *, endings: tuple[str, ...], option: str) -> 
         raise InputError(f"{option} must end in {' or '.join(endings)}, got '{path}'")
 
 
-def _write(found: Findings, page: Path | None, markdown: Path | None) -> None:
+def _write(found: BenchmarkFindings, page: Path | None, markdown: Path | None) -> None:
     """Write what is asked for."""
     from pacbandits.report.benchmark import report_html, report_markdown, separation_chapters
 
@@ -76,7 +76,7 @@ def _write(found: Findings, page: Path | None, markdown: Path | None) -> None:
             raise InputError(f"cannot write {path}: {error.strerror or error}") from None
 
 
-def _show(found: Findings) -> None:
+def _show(found: BenchmarkFindings) -> None:
     """The main table, and what it says in sentences; first of all whether runs are lacking."""
     from rich.text import Text
 

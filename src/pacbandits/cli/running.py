@@ -130,7 +130,7 @@ def run(
     pacbandits run plan.json --scenario segments[/]
     """
     from pacbandits.algorithms import find_algorithm, options_of
-    from pacbandits.cli.comparing import Rival, check_figure, compare
+    from pacbandits.cli.comparing import ComparedAlgorithm, check_figure, compare
     from pacbandits.cli.started import happened_of, started_from
     from pacbandits.compiled import compiled_before
     from pacbandits.confidence import check_delta
@@ -169,7 +169,7 @@ def run(
     options: dict[str, Any] = {name: given for name, given in wanted if given is not None}
     rival = None
     if against is not None:
-        rival = Rival.checked(against, loaded, chosen, asked, options, algorithm=algorithm, repeats=repeat_)
+        rival = ComparedAlgorithm.checked(against, loaded, chosen, asked, options, algorithm=algorithm, repeats=repeat_)
     say_cost(chosen, loaded.population, of="run")
     compiling = not compiled_before()
     with _watch(_names(algorithm, against, repeat_), epsilon=epsilon) as watch:

@@ -1,8 +1,8 @@
 """What the theory says of a problem: gaps, ρ, bounds, disagreement coefficients."""
 
-from pacbandits.complexity.disagreement import Disagreement, measure_disagreement
+from pacbandits.complexity.disagreement import DisagreementRegion, measure_disagreement
 from pacbandits.complexity.gaps import Gaps, Truth, measure_gaps
-from pacbandits.complexity.groups import DisagreementBounds, Instance, Rho, SampleBounds, TrivialBounds
+from pacbandits.complexity.groups import DisagreementBounds, InstanceSummary, Rho, SampleBounds, TrivialBounds
 from pacbandits.complexity.laws import Law
 from pacbandits.complexity.measure import measure
 from pacbandits.complexity.record import Complexity
@@ -10,10 +10,10 @@ from pacbandits.complexity.rho import measure_lower_rho, measure_rho, measure_un
 
 __all__ = [
     "Complexity",
-    "Disagreement",
     "DisagreementBounds",
+    "DisagreementRegion",
     "Gaps",
-    "Instance",
+    "InstanceSummary",
     "Law",
     "Rho",
     "SampleBounds",

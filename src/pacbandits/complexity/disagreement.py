@@ -23,7 +23,7 @@ from pacbandits.records import Contexts
 
 
 @dataclass(frozen=True, eq=False)
-class Disagreement:
+class DisagreementRegion:
     """When each context joins the region of disagreement.
 
     policy_radius (N,): the least P(π ≠ π*) of a policy that differs there; infinite where none does.
@@ -54,7 +54,7 @@ class Disagreement:
         return 2.0 * n_actions / epsilon * self.cost_sensitive(epsilon) if epsilon > 0 else None
 
 
-def measure_disagreement(policies: PolicyClass, contexts: Contexts, gaps: Gaps) -> Disagreement | None:
+def measure_disagreement(policies: PolicyClass, contexts: Contexts, gaps: Gaps) -> DisagreementRegion | None:
     """The radii of every context; None for classes that would need a search a context."""
     if isinstance(policies, EveryMap):
         require_distinct(policies, contexts)
@@ -62,11 +62,11 @@ def measure_disagreement(policies: PolicyClass, contexts: Contexts, gaps: Gaps) 
         others[np.arange(len(contexts)), gaps.best_actions] = False
         cost = np.where(others, gaps.scores, np.inf).min(axis=1)
         radius = contexts.weights.copy() if policies.n_actions > 1 else np.full(len(contexts), np.inf)
-        return Disagreement(radius, np.where(cost <= TIED_GAP, 0.0, cost), contexts.weights)
+        return DisagreementRegion(radius, np.where(cost <= TIED_GAP, 0.0, cost), contexts.weights)
     if isinstance(policies, EnumeratedClass):
         table = np.asarray(policies.actions(contexts))
         cost, radius = table_gaps(table, contexts, gaps)
-        return Disagreement(
+        return DisagreementRegion(
             _least_where_differs(table, gaps.best_actions, radius),
             _least_where_differs(table, gaps.best_actions, np.where(cost <= TIED_GAP, 0.0, cost)),
             contexts.weights,

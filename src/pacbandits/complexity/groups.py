@@ -8,7 +8,7 @@ from pacbandits.design import Solution
 
 
 @dataclass(frozen=True)
-class Instance:
+class InstanceSummary:
     """The problem, the class and the question, in numbers.
 
     n_policies: |Π|; None unless the class can be listed.

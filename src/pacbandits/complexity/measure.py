@@ -14,7 +14,7 @@ from pacbandits.complexity import bounds
 from pacbandits.complexity.coin_flips import least_coin_divergence
 from pacbandits.complexity.disagreement import measure_disagreement
 from pacbandits.complexity.gaps import Gaps, Truth, check_truth, measure_gaps
-from pacbandits.complexity.groups import DisagreementBounds, Instance, Rho, SampleBounds, TrivialBounds
+from pacbandits.complexity.groups import DisagreementBounds, InstanceSummary, Rho, SampleBounds, TrivialBounds
 from pacbandits.complexity.laws import Law, has_unit_noise, law_of
 from pacbandits.complexity.record import Complexity
 from pacbandits.complexity.rho import measure_lower_rho, measure_rho, measure_uniform_rho
@@ -77,6 +77,30 @@ def measure(
     )
 
 
+class TooLongError(Exception):
+    """A measurement took longer than its caller wanted to wait."""
+
+
+def measure_in_time(
+    seconds: float,
+    truth: Truth,
+    policies: PolicyClass,
+    *,
+    epsilon: float,
+    delta: float,
+    progress: Progress | None = None,
+) -> Complexity:
+    """Measure a problem as `measure` does, or raise TooLongError at the first step after so many seconds."""
+    end, tell = time.perf_counter() + seconds, listener(progress)
+
+    def go_on(text: str) -> None:
+        if time.perf_counter() > end:
+            raise TooLongError
+        tell(text)
+
+    return measure(truth, policies, epsilon=epsilon, delta=delta, progress=go_on)
+
+
 @dataclass(frozen=True, eq=False)
 class _Question:
     """What every step of a measurement is given.
@@ -106,9 +130,9 @@ class _Question:
         return self.epsilon == 0 and has_unit_noise(self.truth)
 
 
-def _describe_instance(asked: _Question) -> Instance:
+def _describe_instance(asked: _Question) -> InstanceSummary:
     policies, gaps = asked.policies, asked.gaps
-    return Instance(
+    return InstanceSummary(
         n_policies=len(policies) if isinstance(policies, EnumeratedClass) else None,
         log_size=policies.log_size,
         n_contexts=len(asked.contexts),

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 
 from pacbandits.complexity.gaps import Gaps
-from pacbandits.complexity.groups import DisagreementBounds, Instance, Rho, SampleBounds, TrivialBounds
+from pacbandits.complexity.groups import DisagreementBounds, InstanceSummary, Rho, SampleBounds, TrivialBounds
 from pacbandits.complexity.laws import Law
 
 Notes = dict[str, str]
@@ -39,7 +39,7 @@ def explain_gap(gaps: Gaps) -> Notes:
     return {}
 
 
-def explain_lower_bounds(samples: SampleBounds, instance: Instance, law: Law) -> Notes:
+def explain_lower_bounds(samples: SampleBounds, instance: InstanceSummary, law: Law) -> Notes:
     """On lower bounds that are no theorem here."""
     notes: Notes = {}
     if samples.lower_bound_paper is None:
@@ -56,12 +56,12 @@ def explain_lower_bounds(samples: SampleBounds, instance: Instance, law: Law) ->
     return notes
 
 
-def _where_printed_bounds_hold(instance: Instance) -> str:
+def _where_printed_bounds_hold(instance: InstanceSummary) -> str:
     """Why a lower bound of the paper is not shown."""
     return "a theorem for ε = 0 only" if instance.epsilon > 0 else "a theorem for Gaussian noise of variance 1 only"
 
 
-def explain_trivial_bounds(trivial: TrivialBounds | None, instance: Instance) -> Notes:
+def explain_trivial_bounds(trivial: TrivialBounds | None, instance: InstanceSummary) -> Notes:
     """On the bounds of the trivial class, for other classes, for ε > 0 and for other noise than the paper's."""
     if trivial is None:
         names = ("trivial_lower_bound", "trivial_upper_bound", "trivial_minimax_bound")
@@ -69,7 +69,7 @@ def explain_trivial_bounds(trivial: TrivialBounds | None, instance: Instance) ->
     return {"trivial_lower_bound": _where_printed_bounds_hold(instance)} if trivial.lower is None else {}
 
 
-def explain_disagreement(disagreement: DisagreementBounds | None, instance: Instance) -> Notes:
+def explain_disagreement(disagreement: DisagreementBounds | None, instance: InstanceSummary) -> Notes:
     """On disagreement coefficients and their bounds on ρ."""
     if disagreement is None:
         coefficients = ("disagreement_policy", "disagreement_cost_sensitive")

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any, Generic, TypeVar, overload
 
 from pacbandits.complexity.gaps import Gaps
-from pacbandits.complexity.groups import DisagreementBounds, Instance, Rho, SampleBounds, TrivialBounds
+from pacbandits.complexity.groups import DisagreementBounds, InstanceSummary, Rho, SampleBounds, TrivialBounds
 from pacbandits.complexity.laws import Law
 from pacbandits.complexity.notes import (
     explain_disagreement,
@@ -55,7 +55,7 @@ class Complexity:
     Every number is also an attribute under its name in the JSON: `measured.rho_lower` is `measured.rho.lower`.
     """
 
-    instance: Instance
+    instance: InstanceSummary
     gaps: Gaps
     law: Law
     rho: Rho

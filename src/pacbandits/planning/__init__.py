@@ -4,7 +4,7 @@ from pacbandits.planning.affording import Affordable
 from pacbandits.planning.assumptions import Assumptions
 from pacbandits.planning.files import load_plan, save_plan
 from pacbandits.planning.making import plan
-from pacbandits.planning.playing import Played
+from pacbandits.planning.playing import PlayedTrial
 from pacbandits.planning.quantiles import Quantiles
 from pacbandits.planning.simulating import Limits
 from pacbandits.planning.study import StudyPlan
@@ -14,7 +14,7 @@ __all__ = [
     "Affordable",
     "Assumptions",
     "Limits",
-    "Played",
+    "PlayedTrial",
     "Quantiles",
     "StudyPlan",
     "Traffic",

@@ -9,7 +9,7 @@ from typing import Any
 
 from pacbandits.options import parse_spec
 from pacbandits.planning.assumptions import Assumptions
-from pacbandits.planning.quick import Estimate, estimate, foretold
+from pacbandits.planning.quick import SampleSizeEstimate, estimate, foretold
 from pacbandits.problems.scenarios import Scenario
 from pacbandits.progress import Progress, listener
 
@@ -48,7 +48,7 @@ class Affordable:
 
 
 def affordable(
-    supposed: Assumptions, estimates: tuple[Estimate, ...], budget: int, *, progress: Progress | None = None
+    supposed: Assumptions, estimates: tuple[SampleSizeEstimate, ...], budget: int, *, progress: Progress | None = None
 ) -> Affordable:
     """What a budget affords; estimates: the plan's own."""
     tell = listener(progress)
@@ -80,15 +80,15 @@ def affordable(
 
 
 def by_effect(
-    supposed: Assumptions, estimates: tuple[Estimate, ...], *, progress: Progress | None = None
-) -> dict[float, tuple[Estimate, ...]]:
+    supposed: Assumptions, estimates: tuple[SampleSizeEstimate, ...], *, progress: Progress | None = None
+) -> dict[float, tuple[SampleSizeEstimate, ...]]:
     """Estimates for effects about the one that is supposed; none where scenarios do not all suppose the same.
 
     estimates: the plan's own. Designs are not solved anew: `coda` takes the same part of the plain trial's people.
     """
     if len(supposed.effects) != 1:
         return {}
-    effect, tell, made = supposed.effects[0], listener(progress), dict[float, tuple[Estimate, ...]]()
+    effect, tell, made = supposed.effects[0], listener(progress), dict[float, tuple[SampleSizeEstimate, ...]]()
     parts = {one.scenario: one.medians["coda"] / one.medians["uniform"] for one in estimates}
     for factor in EFFECT_FACTORS:
         if factor == 1.0:
@@ -163,7 +163,7 @@ def _in_time(supposed: Assumptions, people: float) -> float:
     return people if supposed.traffic is None else supposed.traffic.taken(people)
 
 
-def _ratio(estimates: tuple[Estimate, ...], supposed: Assumptions) -> float:
+def _ratio(estimates: tuple[SampleSizeEstimate, ...], supposed: Assumptions) -> float:
     """How many people `coda` takes, of those of the plain trial."""
     coda, plain = (foretold(estimates, supposed.shares, one).median for one in ("coda", "uniform"))
     return coda / plain

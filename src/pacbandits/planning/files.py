@@ -14,8 +14,8 @@ from pacbandits.errors import InputError
 from pacbandits.fields import Fields, Json, number, texts
 from pacbandits.json_files import json_text, read_json
 from pacbandits.planning.assumptions import Assumptions, Supposition
-from pacbandits.planning.playing import RIVALS, Played
-from pacbandits.planning.quick import ANALYSES, CERTIFY, Estimate, people_of_log
+from pacbandits.planning.playing import RIVALS, PlayedTrial
+from pacbandits.planning.quick import ANALYSES, CERTIFY, SampleSizeEstimate, people_of_log
 from pacbandits.planning.study import StudyPlan
 from pacbandits.planning.traffic import Traffic
 from pacbandits.policies.base import PolicyClass
@@ -122,7 +122,7 @@ def _plan_from_json(value: object) -> StudyPlan:
     given.check_known(FIELDS)
     supposed = _supposed_from_json(given.fields("supposed", of="plan"))
     names = [Fields.read(one, of="estimate of a plan") for one in given.items("estimates", least=1)]
-    trials = tuple(Played.from_json(one) for one in given.items("trials"))
+    trials = tuple(PlayedTrial.from_json(one) for one in given.items("trials"))
     estimates = tuple(_estimate_from_json(one, supposed) for one in names)
     for one in (*estimates, *trials):
         if one.scenario >= len(supposed.scenarios):
@@ -140,12 +140,12 @@ def _plan_from_json(value: object) -> StudyPlan:
     )
 
 
-def _estimate_from_json(given: Fields, supposed: Assumptions) -> Estimate:
+def _estimate_from_json(given: Fields, supposed: Assumptions) -> SampleSizeEstimate:
     medians = given.fields("medians", of="estimate of a plan")
     known = {one: medians.number(one, least=1e-9) for one in ANALYSES if one in RIVALS or one in medians.given}
     # Plans of earlier versions know nothing of finished logs.
     known.setdefault(CERTIFY, people_of_log(known["uniform"], supposed, gap=1.0))
-    return Estimate(
+    return SampleSizeEstimate(
         given.whole_number("scenario"),
         known,
         given.number("scatter", least=1e-9),

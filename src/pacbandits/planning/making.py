@@ -20,7 +20,7 @@ from pacbandits.planning.assumptions import (
     people_of,
     usual_scenarios,
 )
-from pacbandits.planning.playing import RIVALS, Question
+from pacbandits.planning.playing import RIVALS, TrialQuestion
 from pacbandits.planning.quick import estimate
 from pacbandits.planning.simulating import Limits, Watch, simulate
 from pacbandits.planning.study import StudyPlan
@@ -40,7 +40,7 @@ GIVEN_UP_AFTER = 10  # times as many people as 95 % of trials are foretold to ta
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked:
+class PlanRequest:
     """What a person states for a plan; see `plan` for what each means."""
 
     n_actions: int | None = None
@@ -118,7 +118,7 @@ def plan(
     Raises:
         InputError: When what is supposed cannot be, in a sentence that says what.
     """
-    asked = Asked(
+    asked = PlanRequest(
         n_actions=n_actions,
         policies=policies,
         epsilon=epsilon,
@@ -172,7 +172,7 @@ def refine(
 ) -> StudyPlan:
     """A plan with simulated trials, for one that has its quick answer; what is given is as for `plan`."""
     s = quick.supposed
-    question = Question(s.unit_epsilon, s.delta, s.traffic, s.control, quick.max_samples)
+    question = TrialQuestion(s.unit_epsilon, s.delta, s.traffic, s.control, quick.max_samples)
     listener(progress)("simulating")
     place = None if folder is None else Path(folder)
     limits = limits or Limits()
@@ -184,7 +184,7 @@ def most_people(usual: float) -> int:
     return int(min(GIVEN_UP_AFTER * usual, max(MOST_SIMULATED_PEOPLE, usual)))
 
 
-def suppose(source: Contexts | Log, asked: Asked, *, progress: Progress | None = None) -> Assumptions:
+def suppose(source: Contexts | Log, asked: PlanRequest, *, progress: Progress | None = None) -> Assumptions:
     """What is supposed, with what was not stated filled in."""
     traffic = Traffic.read(asked.traffic) if isinstance(asked.traffic, str) else asked.traffic
     if asked.budget is not None:
@@ -237,14 +237,14 @@ def suppose(source: Contexts | Log, asked: Asked, *, progress: Progress | None =
     return made
 
 
-def _check_unheard(asked: Asked, who: str) -> None:
+def _check_unheard(asked: PlanRequest, who: str) -> None:
     """Raise where an effect or a share was stated that nothing would come of."""
     for name, value in (("--effect", asked.effect), ("--share", asked.share)):
         if value is not None:
             raise InputError(f"{who} what actions do, and {name} would change nothing; leave it out")
 
 
-def _outcome(asked: Asked, pilot: PilotEffects | None) -> Outcome:
+def _outcome(asked: PlanRequest, pilot: PilotEffects | None) -> Outcome:
     """What rewards are like, as stated or as a pilot shows."""
     if pilot is not None:
         if asked.baseline is not None or asked.spread is not None:
@@ -260,7 +260,7 @@ def _outcome(asked: Asked, pilot: PilotEffects | None) -> Outcome:
     return Outcome(asked.baseline, asked.spread, low, high, asked.variation)
 
 
-def _n_actions(asked: Asked, pilot: PilotEffects | None) -> int:
+def _n_actions(asked: PlanRequest, pilot: PilotEffects | None) -> int:
     """How many actions there are, by whoever knows."""
     if pilot is not None:
         known = pilot.log.n_actions

@@ -25,7 +25,7 @@ RIVALS = ("coda", "uniform")  # what a plan compares
 
 
 @dataclass(frozen=True)
-class Played:
+class PlayedTrial:
     """What came of one trial, in units of rewards in [0, 1].
 
     scenario: which of the plan's, from 0.
@@ -61,7 +61,7 @@ class Played:
         return asdict(self) | {"curve": [list(point) for point in self.curve]}
 
     @classmethod
-    def from_json(cls, value: object) -> Played:
+    def from_json(cls, value: object) -> PlayedTrial:
         """What `to_json` wrote."""
         given = Fields.read(value, of="trial of a plan")
         given.check_known(tuple(cls.__dataclass_fields__))
@@ -89,7 +89,7 @@ def _curve(rows: list[tuple[float, ...]]) -> tuple[tuple[int, float], ...]:
 
 
 @dataclass(frozen=True, eq=False)
-class Question:
+class TrialQuestion:
     """What a trial is asked, in units of rewards in [0, 1].
 
     epsilon, delta: how near to the best, and with what probability of being wrong.
@@ -105,7 +105,9 @@ class Question:
     max_samples: int
 
 
-def play(problem: Problem, algorithm: str, asked: Question, *, scenario: int, number: int, seed: int) -> Played:
+def play(
+    problem: Problem, algorithm: str, asked: TrialQuestion, *, scenario: int, number: int, seed: int
+) -> PlayedTrial:
     """A trial from its first round to its last."""
     if algorithm not in RIVALS:
         raise InputError(f"a plan plays {' and '.join(RIVALS)}, not '{plain(algorithm)}'")
@@ -136,7 +138,7 @@ def play(problem: Problem, algorithm: str, asked: Question, *, scenario: int, nu
     answer = made.result(state).policy
     best, value = problem.value(problem.best_policy()), problem.value(answer)
     constants = problem.population.weights @ problem.mean_rewards
-    return Played(
+    return PlayedTrial(
         scenario=scenario,
         number=number,
         algorithm=algorithm,

@@ -10,7 +10,7 @@ from pacbandits.compiled import cores
 from pacbandits.engines import processes as local
 from pacbandits.engines.dask import DaskEngine
 from pacbandits.planning.assumptions import Assumptions
-from pacbandits.planning.playing import Played, Question
+from pacbandits.planning.playing import PlayedTrial, TrialQuestion
 from pacbandits.planning.worker import play_job, play_one
 
 Job = tuple[int, int, str]  # scenario, number of its draw, algorithm
@@ -18,13 +18,13 @@ Job = tuple[int, int, str]  # scenario, number of its draw, algorithm
 
 def play_all(
     supposed: Assumptions,
-    asked: Question,
+    asked: TrialQuestion,
     jobs: Iterator[Job],
     *,
     processes: int | None = None,
     engine: DaskEngine | None = None,
     until: float = math.inf,
-) -> Generator[Played]:
+) -> Generator[PlayedTrial]:
     """What comes of each job, as soon as it is known. With one process they are played in this one.
 
     Whoever stops asking stops the processes.
@@ -43,7 +43,7 @@ def play_all(
     yield from local.each(play_job, (supposed, asked), jobs, processes=count, until=until)
 
 
-def _can_be_handed_over(supposed: Assumptions, asked: Question) -> bool:
+def _can_be_handed_over(supposed: Assumptions, asked: TrialQuestion) -> bool:
     """Whether another process can be told what is supposed; not so of a class that a script defines itself."""
     parts = (supposed.people, supposed.policies, *supposed.scenarios)
     if any(type(part).__module__ == "__main__" for part in parts):

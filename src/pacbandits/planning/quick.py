@@ -101,7 +101,7 @@ ANALYSES = (*RIVALS, CERTIFY)
 
 
 @dataclass(frozen=True)
-class Estimate:
+class SampleSizeEstimate:
     """What is foretold of one draw of a scenario.
 
     scenario: which of the plan's, from 0.
@@ -126,7 +126,7 @@ class Estimate:
         """The standard deviation of the logarithm of the people that an analysis takes."""
         return LOG_SCATTER if analysis == CERTIFY else self.scatter
 
-    def for_more_actions(self, factor: float) -> Estimate:
+    def for_more_actions(self, factor: float) -> SampleSizeEstimate:
         """The same of a trial with more actions, which takes so many times the people."""
         return replace(self, medians={name: factor * n for name, n in self.medians.items()}, lower_bound=None)
 
@@ -145,12 +145,12 @@ class Estimate:
 
 def estimate(
     supposed: Assumptions, *, draws: int = DRAWS, designs: bool = True, progress: Progress | None = None
-) -> tuple[Estimate, ...]:
+) -> tuple[SampleSizeEstimate, ...]:
     """Estimates for draws of every scenario; designs: whether `coda`, whose designs take longest, is wanted too."""
     tell = listener(progress)
     few = _smaller(supposed)
     more = (supposed.n_actions / few.n_actions) ** ACTIONS_EXPONENT
-    made: list[Estimate] = []
+    made: list[SampleSizeEstimate] = []
     for scenario, one in enumerate(few.scenarios):
         advantage = None
         for number in range(draws):
@@ -181,7 +181,7 @@ def _smaller(supposed: Assumptions) -> Assumptions:
 
 def _estimate(
     problem: Problem, supposed: Assumptions, scenario: int, number: int, *, advantage: float | None, designs: bool
-) -> Estimate:
+) -> SampleSizeEstimate:
     epsilon, policies = supposed.unit_epsilon, supposed.policies
     best = problem.best_policy()
     best_value = problem.value(best)
@@ -198,7 +198,7 @@ def _estimate(
         advantage = _advantage(problem, best, epsilon, even / factor) if designs else 1.0
     share = fitted.design_factor * advantage**-fitted.design_exponent
     coda = max(even * min(share, fitted.design_factor), float(least))
-    return Estimate(
+    return SampleSizeEstimate(
         scenario,
         {"coda": coda, "uniform": even, CERTIFY: people_of_log(even, supposed, gap=gap / epsilon)},
         fitted.scatter,
@@ -297,7 +297,9 @@ def people_of_log(plain: float, supposed: Assumptions, *, gap: float) -> float:
     return taught + (LOG_FACTOR + luck * (LUCKY_LOG_FACTOR - LOG_FACTOR)) * plain
 
 
-def chance_by(estimates: tuple[Estimate, ...], shares: tuple[float, ...], algorithm: str, people: float) -> float:
+def chance_by(
+    estimates: tuple[SampleSizeEstimate, ...], shares: tuple[float, ...], algorithm: str, people: float
+) -> float:
     """The probability that a trial is done by so many people."""
     if people <= 0:
         return 0.0
@@ -308,13 +310,15 @@ def chance_by(estimates: tuple[Estimate, ...], shares: tuple[float, ...], algori
     return float(weights @ done)
 
 
-def foretold(estimates: tuple[Estimate, ...], shares: tuple[float, ...], algorithm: str) -> Quantiles:
+def foretold(estimates: tuple[SampleSizeEstimate, ...], shares: tuple[float, ...], algorithm: str) -> Quantiles:
     """Quantiles over all scenarios, each as likely as it is."""
     median, p80, p95 = (foretold_at(estimates, shares, algorithm, share) for share in SHOWN_SHARES)
     return Quantiles(median, p80, p95)
 
 
-def foretold_at(estimates: tuple[Estimate, ...], shares: tuple[float, ...], algorithm: str, share: float) -> float:
+def foretold_at(
+    estimates: tuple[SampleSizeEstimate, ...], shares: tuple[float, ...], algorithm: str, share: float
+) -> float:
     """The people by whom this share of trials is done, found by halving."""
     medians = [one.medians[algorithm] for one in estimates]
     below, above = math.log(min(medians)) - 10, math.log(max(medians)) + 10
@@ -325,7 +329,7 @@ def foretold_at(estimates: tuple[Estimate, ...], shares: tuple[float, ...], algo
     return math.exp(above)
 
 
-def _weights(estimates: tuple[Estimate, ...], shares: tuple[float, ...]) -> FloatArray:
+def _weights(estimates: tuple[SampleSizeEstimate, ...], shares: tuple[float, ...]) -> FloatArray:
     """What each estimate counts, so that scenarios count by how likely they are."""
     of = [one.scenario for one in estimates]
     many = np.bincount(of, minlength=len(shares))

@@ -18,7 +18,7 @@ from pacbandits.errors import InputError
 from pacbandits.fields import Fields
 from pacbandits.json_files import parse_json, read_json
 from pacbandits.planning.assumptions import Assumptions
-from pacbandits.planning.playing import RIVALS, Played, Question
+from pacbandits.planning.playing import RIVALS, PlayedTrial, TrialQuestion
 from pacbandits.planning.pool import Job, play_all
 from pacbandits.planning.quantiles import quantiles
 from pacbandits.policies.registry import digest_class
@@ -28,7 +28,7 @@ PRECISION = 0.1  # to which quantiles are to be known
 DEFAULT_TRIALS, DEFAULT_MINUTES = 200, 10.0  # of each scenario, the most; and in all
 TRIALS_FILE, ASKED_FILE = "trials.jsonl", "asked.json"
 
-Watch = Callable[[tuple[Played, ...]], None]
+Watch = Callable[[tuple[PlayedTrial, ...]], None]
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Limits:
             settle(self, processes=whole_number(self.processes, name="processes", least=1))
 
 
-def stopping_times(trials: tuple[Played, ...], algorithm: str, scenario: int | None = None) -> list[float]:
+def stopping_times(trials: tuple[PlayedTrial, ...], algorithm: str, scenario: int | None = None) -> list[float]:
     """How many people each trial of an algorithm took; infinite where it was not done."""
     return [
         float(one.samples) if one.done else np.inf
@@ -63,14 +63,14 @@ def stopping_times(trials: tuple[Played, ...], algorithm: str, scenario: int | N
     ]
 
 
-def scenario_weights(trials: tuple[Played, ...], algorithm: str, shares: tuple[float, ...]) -> list[float]:
+def scenario_weights(trials: tuple[PlayedTrial, ...], algorithm: str, shares: tuple[float, ...]) -> list[float]:
     """What each trial of an algorithm counts, so that scenarios count by how likely they are."""
     of = [one.scenario for one in trials if one.algorithm == algorithm]
     many = np.bincount(of, minlength=len(shares)) if of else np.ones(len(shares))
     return [shares[s] / float(many[s]) for s in of]
 
 
-def known_to(trials: tuple[Played, ...], n_scenarios: int) -> float:
+def known_to(trials: tuple[PlayedTrial, ...], n_scenarios: int) -> float:
     """The largest relative error of any scenario's quantiles."""
     worst = 0.0
     for scenario in range(n_scenarios):
@@ -82,13 +82,13 @@ def known_to(trials: tuple[Played, ...], n_scenarios: int) -> float:
 
 def simulate(
     supposed: Assumptions,
-    asked: Question,
+    asked: TrialQuestion,
     *,
     limits: Limits,
     folder: Path | None = None,
     engine: DaskEngine | None = None,
     watch: Watch | None = None,
-) -> tuple[Played, ...]:
+) -> tuple[PlayedTrial, ...]:
     """Trials of every scenario, until quantiles are known or a limit is reached; also when interrupted.
 
     folder: keeps every trial, and what it holds is not played again.
@@ -123,7 +123,7 @@ def simulate(
     return _sorted(trials)
 
 
-def _sorted(trials: list[Played]) -> tuple[Played, ...]:
+def _sorted(trials: list[PlayedTrial]) -> tuple[PlayedTrial, ...]:
     return tuple(sorted(trials, key=lambda one: (one.scenario, one.number, one.algorithm)))
 
 
@@ -146,7 +146,7 @@ class _Kept:
     folder: Path
 
     @classmethod
-    def of(cls, folder: Path, supposed: Assumptions, asked: Question) -> _Kept:
+    def of(cls, folder: Path, supposed: Assumptions, asked: TrialQuestion) -> _Kept:
         """The folder, made if there is none; raises where it holds trials of another plan."""
         try:
             folder.mkdir(exist_ok=True)
@@ -161,7 +161,7 @@ class _Kept:
             raise InputError(f"cannot keep trials in {folder}: {error.strerror or error}") from None
         return cls(folder)
 
-    def read(self, supposed: Assumptions) -> list[Played]:
+    def read(self, supposed: Assumptions) -> list[PlayedTrial]:
         """The trials that it holds; a last line that was cut short is left out."""
         path = self.folder / TRIALS_FILE
         if not path.exists():
@@ -171,7 +171,7 @@ class _Kept:
         except (OSError, UnicodeDecodeError):
             raise InputError(f"{path} cannot be read as trials of a plan; take another folder") from None
         whole = lines[:-1]  # each ends with a line break
-        trials = [Played.from_json(parse_json(line, name=f"{path}, line {i + 1}")) for i, line in enumerate(whole)]
+        trials = [PlayedTrial.from_json(parse_json(line, name=f"{path}, line {i + 1}")) for i, line in enumerate(whole)]
         if lines[-1]:
             path.write_text("".join(f"{line}\n" for line in whole), encoding="utf-8")
         for one in trials:
@@ -179,7 +179,7 @@ class _Kept:
                 raise InputError(f"{path} holds a trial of scenario {one.scenario + 1}, which the plan lacks")
         return trials
 
-    def add(self, one: Played) -> None:
+    def add(self, one: PlayedTrial) -> None:
         """Keep one more."""
         try:
             with (self.folder / TRIALS_FILE).open("a", encoding="utf-8") as file:
@@ -188,11 +188,12 @@ class _Kept:
             raise InputError(f"cannot keep trials in {self.folder}: {error.strerror or error}") from None
 
 
-def plan_digest(supposed: Assumptions, asked: Question) -> str:
+def plan_digest(supposed: Assumptions, asked: TrialQuestion) -> str:
     """SHA-256 of all that trials depend on."""
     people = supposed.people
+    stated = repr(asked).removeprefix("Trial")  # as it was when the class was called Question: folders stay valid
     words = [
-        repr([supposed.outcome, asked, supposed.seed, [repr(one) for one in supposed.scenarios]]),
+        f"[{supposed.outcome!r}, {stated}, {supposed.seed!r}, {[repr(one) for one in supposed.scenarios]!r}]",
         repr([people.names, people.categories]),
         digest_class(supposed.policies) or type(supposed.policies).__name__,
     ]

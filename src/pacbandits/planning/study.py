@@ -14,12 +14,12 @@ from pacbandits.checks import number, whole_number
 from pacbandits.errors import InputError
 from pacbandits.planning.affording import Affordable, affordable, by_effect
 from pacbandits.planning.assumptions import Assumptions
-from pacbandits.planning.playing import RIVALS, Played
+from pacbandits.planning.playing import RIVALS, PlayedTrial
 from pacbandits.planning.quantiles import Quantiles, quantile, quantiles
 from pacbandits.planning.quick import (
     ANALYSES,
     CERTIFY,
-    Estimate,
+    SampleSizeEstimate,
     chance_by,
     foretold,
     foretold_at,
@@ -37,7 +37,7 @@ LONG_YEARS = 2.0  # of a trial that one should think about again
 
 
 @dataclass(frozen=True)
-class Means:
+class TrialAverages:
     """What trials of one algorithm cost and gain, on average over scenarios, in the units of rewards.
 
     lost: what people earn less than under the best policy while a trial goes on, together.
@@ -69,8 +69,8 @@ class StudyPlan:
     """
 
     supposed: Assumptions
-    estimates: tuple[Estimate, ...]
-    trials: tuple[Played, ...]
+    estimates: tuple[SampleSizeEstimate, ...]
+    trials: tuple[PlayedTrial, ...]
     max_samples: int
     source: str = ""
     budget: int | None = None
@@ -107,16 +107,16 @@ class StudyPlan:
         """The quick answer, whatever was simulated."""
         return self._foretold(self.estimates, algorithm, scenario)
 
-    def _foretold(self, estimates: tuple[Estimate, ...], algorithm: str, scenario: int | None) -> Quantiles:
+    def _foretold(self, estimates: tuple[SampleSizeEstimate, ...], algorithm: str, scenario: int | None) -> Quantiles:
         some = tuple(one for one in estimates if scenario in (None, one.scenario))
         made, traffic = foretold(some, self.supposed.shares, algorithm), self.supposed.traffic
         if traffic is None:
             return made
         return Quantiles(traffic.taken(made.median), traffic.taken(made.p80), traffic.taken(made.p95))
 
-    def _of_logs(self) -> tuple[Estimate, ...]:
+    def _of_logs(self) -> tuple[SampleSizeEstimate, ...]:
         """Estimates of finished logs, for the plain trial's people as simulated, where its trials were done."""
-        made: list[Estimate] = []
+        made: list[SampleSizeEstimate] = []
         for one in self.estimates:
             simulated = math.inf
             if self.simulated:
@@ -158,7 +158,7 @@ class StudyPlan:
         estimates = self._of_logs() if algorithm == CERTIFY else self.estimates
         return traffic.periods(traffic.taken(foretold_at(estimates, shares, algorithm, share)))
 
-    def means(self, algorithm: str) -> Means | None:
+    def means(self, algorithm: str) -> TrialAverages | None:
         """What simulated trials cost and gained on average; None where there were none."""
         if not self.simulated:
             return None
@@ -166,7 +166,7 @@ class StudyPlan:
         weights, unit = np.array(scenario_weights(self.trials, algorithm, self.supposed.shares)), self.unit
         table = np.array([(one.lost, one.over_constant, one.over_control, one.correct) for one in own], dtype=float)
         lost, constant, control, correct = (float(x) for x in weights @ table)
-        return Means(unit * lost, unit * constant, unit * control, correct)
+        return TrialAverages(unit * lost, unit * constant, unit * control, correct)
 
     def curve(self, algorithm: str) -> tuple[FloatArray, FloatArray]:
         """People (k,), and the certified ε (3, k) that 10, 50 and 90 % of the simulated trials are below by then."""

@@ -52,7 +52,7 @@ class Pending(Generic[Outcome]):
             self._heap.clear()
 
 
-class Clock(Protocol):
+class EventClock(Protocol):
     """The time by which rounds or visits begin: of the wall, or simulated."""
 
     def now(self) -> float:
@@ -65,7 +65,7 @@ class Clock(Protocol):
 
 
 def in_time(
-    pending: Pending[Outcome], clock: Clock, next_start: Callable[[], float | None]
+    pending: Pending[Outcome], clock: EventClock, next_start: Callable[[], float | None]
 ) -> Iterator[tuple[float, Outcome | None]]:
     """Yield every pending outcome once it is due, and None when the next round or visit is to begin.
 

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Sequence
 from statistics import median
 
 from pacbandits.algorithms import profile_of
-from pacbandits.benchmark.findings import Findings
+from pacbandits.benchmark.findings import BenchmarkFindings
 from pacbandits.benchmark.intervals import share_interval
-from pacbandits.benchmark.standings import OURS, Score, Standing
+from pacbandits.benchmark.standings import OURS, CaseStanding, Score
 from pacbandits.errors import InputError, one_line
 from pacbandits.report.benchmark.tables import TextTable
 from pacbandits.report.benchmark.words import NONE, show_clock
@@ -18,7 +18,7 @@ Cells = tuple[str, ...]
 Pair = tuple[float, float]  # a figure of theirs and the same of ours
 
 
-def better_table(findings: Findings) -> TextTable:
+def better_table(findings: BenchmarkFindings) -> TextTable:
     """Where each algorithm is better than ours: the number of cases, of those that both played, and by how much."""
     rows: list[Cells] = []
     for entry in findings.entries:
@@ -54,7 +54,7 @@ def better_table(findings: Findings) -> TextTable:
     )
 
 
-def proofs_table(findings: Findings) -> TextTable:
+def proofs_table(findings: BenchmarkFindings) -> TextTable:
     """How often algorithms prove their answers themselves, how often they are wrong, and how long it takes them."""
     rows: list[Cells] = []
     for entry in findings.entries:
@@ -88,7 +88,7 @@ def proofs_table(findings: Findings) -> TextTable:
     )
 
 
-def _of(one: Standing, entry: str) -> Score | None:
+def _of(one: CaseStanding, entry: str) -> Score | None:
     line = one.line(entry, one.yardstick)
     return None if line is None else line.default or line.best
 

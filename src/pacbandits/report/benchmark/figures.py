@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from pacbandits.arrays import FloatArray
-from pacbandits.benchmark.facts import Facts
-from pacbandits.benchmark.intervals import Estimate, mean_interval
+from pacbandits.benchmark.facts import CaseFacts
+from pacbandits.benchmark.intervals import IntervalEstimate, mean_interval
 from pacbandits.benchmark.rows import Row
-from pacbandits.benchmark.standings import BASELINE, OURS, Line, Score, Standing, Yardstick
+from pacbandits.benchmark.standings import BASELINE, OURS, CaseStanding, Line, Score, Yardstick
 from pacbandits.benchmark.yardsticks import regret_curve
 from pacbandits.report.benchmark.words import show_count
 from pacbandits.report.figures import BEST_COLOUR, GREY, UNIFORM_COLOUR, pyplot, say
@@ -26,7 +26,7 @@ LINE_INCHES = 0.29
 TITLES: dict[Yardstick, str] = {"certified": "until it is proven", "oracle": "until it is right"}
 
 
-def case_figure(one: Standing, *, rows: Sequence[Row], facts: Facts | None) -> Any:
+def case_figure(one: CaseStanding, *, rows: Sequence[Row], facts: CaseFacts | None) -> Any:
     """A case: certified stopping, oracle stopping, and reward lost over interactions; rows: of the case."""
     plt = pyplot()
     lines = one.lines(one.yardstick)
@@ -59,7 +59,7 @@ def colour_of(entry: str, place: int) -> str:
     return UNIFORM_COLOUR if entry == BASELINE else OTHERS[place % len(OTHERS)]
 
 
-def _styles(one: Standing) -> dict[str, tuple[str, Any]]:
+def _styles(one: CaseStanding) -> dict[str, tuple[str, Any]]:
     """Colour and dashes of each algorithm, the same whatever the order of a figure."""
     names = sorted({score.entry for score in one.scores} - {OURS, BASELINE})
     places = {name: place for place, name in enumerate(names)}
@@ -70,7 +70,7 @@ def _styles(one: Standing) -> dict[str, tuple[str, Any]]:
 
 
 def _draw_stopping(
-    axis: Any, one: Standing, lines: Sequence[Line], yardstick: Yardstick, *, bound: float | None, named: bool
+    axis: Any, one: CaseStanding, lines: Sequence[Line], yardstick: Yardstick, *, bound: float | None, named: bool
 ) -> None:
     """A dot for each algorithm with its best knob and its interval; a ring for its default."""
     styles, most = _styles(one), one.row.most
@@ -104,13 +104,13 @@ def _draw_stopping(
     axis.tick_params(axis="y", length=0)
 
 
-def _samples(score: Score, yardstick: Yardstick) -> Estimate:
+def _samples(score: Score, yardstick: Yardstick) -> IntervalEstimate:
     if yardstick == "oracle" or score.certified is None:
         return score.oracle.samples
     return score.certified.samples
 
 
-def _mark(axis: Any, found: Estimate, place: int, *, colour: str, most: int, hollow: bool) -> None:
+def _mark(axis: Any, found: IntervalEstimate, place: int, *, colour: str, most: int, hollow: bool) -> None:
     """A dot, or a triangle beyond all that was played, and its interval."""
     beyond = most * BEYOND_SHARE
     known = found.low > 0 or math.isfinite(found.high)
@@ -121,7 +121,7 @@ def _mark(axis: Any, found: Estimate, place: int, *, colour: str, most: int, hol
     axis.plot([at], [place], shape, ms=7, mfc="white" if hollow else colour, mec=colour, mew=1.5)
 
 
-def _draw_lost(axis: Any, one: Standing, lines: Sequence[Line], rows: Sequence[Row]) -> None:
+def _draw_lost(axis: Any, one: CaseStanding, lines: Sequence[Line], rows: Sequence[Row]) -> None:
     """The mean reward lost over interactions, of published defaults, with 90 % intervals as bands."""
     from matplotlib.ticker import FuncFormatter
 

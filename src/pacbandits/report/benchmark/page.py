@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
-from pacbandits.benchmark.findings import Findings
-from pacbandits.benchmark.standings import OURS, Standing
+from pacbandits.benchmark.findings import BenchmarkFindings
+from pacbandits.benchmark.standings import OURS, CaseStanding
 from pacbandits.benchmark.yardsticks import BOOTSTRAP_DRAWS
 from pacbandits.errors import count_of, one_line
 from pacbandits.report.benchmark.comparing import better_table, proofs_table
@@ -68,7 +68,7 @@ class Chapter:
     figures: tuple[tuple[Any, str], ...] = ()
 
 
-def report_html(findings: Findings, *, chapters: Sequence[Chapter] = ()) -> str:
+def report_html(findings: BenchmarkFindings, *, chapters: Sequence[Chapter] = ()) -> str:
     """The report as a page; everything in it comes from logged results. Chapters come before the cases one by one."""
     parts = [f"<style>{STYLE}</style>", f"<h1>{TITLE}</h1>", f'<p class="dim">{escape(size_words(findings))}</p>']
     if early := unfinished_words(findings):
@@ -90,7 +90,7 @@ def report_html(findings: Findings, *, chapters: Sequence[Chapter] = ()) -> str:
     return page_html(TITLE, parts)
 
 
-def report_markdown(findings: Findings, *, chapters: Sequence[Chapter] = ()) -> str:
+def report_markdown(findings: BenchmarkFindings, *, chapters: Sequence[Chapter] = ()) -> str:
     """The tables of the report in Markdown; figures are left out."""
     early = unfinished_words(findings)
     lines = [f"# {TITLE}", "", *([f"**{early}**", ""] if early else [])]
@@ -112,7 +112,7 @@ def report_markdown(findings: Findings, *, chapters: Sequence[Chapter] = ()) -> 
     return "\n".join(lines) + "\n"
 
 
-def size_words(findings: Findings) -> str:
+def size_words(findings: BenchmarkFindings) -> str:
     """How much was played."""
     told = [
         count_of(len(findings.rows), "run"),
@@ -122,7 +122,7 @@ def size_words(findings: Findings) -> str:
     return f"{', '.join(told)}; pacbandits {findings.description.version}"
 
 
-def unfinished_words(findings: Findings) -> str:
+def unfinished_words(findings: BenchmarkFindings) -> str:
     """That runs are lacking, if any are, and what that means for the figures."""
     lacking, wanted = findings.lacking, findings.wanted
     if not lacking:
@@ -137,7 +137,7 @@ def unfinished_words(findings: Findings) -> str:
     )
 
 
-def answer(findings: Findings) -> list[str]:
+def answer(findings: BenchmarkFindings) -> list[str]:
     """What came of our claims on finished cases, in sentences, also where they are broken."""
     sentences: list[str] = []
     lacking = findings.lacking
@@ -174,12 +174,12 @@ def answer(findings: Findings) -> list[str]:
     return sentences
 
 
-def _errors(findings: Findings) -> tuple[int, int]:
+def _errors(findings: BenchmarkFindings) -> tuple[int, int]:
     made = [score.certified for one in findings.standings for score in one.scores if score.certified is not None]
     return sum(one.wrong for one in made), sum(one.stopped for one in made)
 
 
-def overview(findings: Findings) -> tuple[TextTable, ...]:
+def overview(findings: BenchmarkFindings) -> tuple[TextTable, ...]:
     """Tables of all cases together."""
     tables = [main_table(findings)]
     if any(one.row.certified for one in findings.standings):
@@ -190,7 +190,7 @@ def overview(findings: Findings) -> tuple[TextTable, ...]:
     return (*tables, facts_table(findings))
 
 
-def provenance(findings: Findings) -> tuple[TextTable, ...]:
+def provenance(findings: BenchmarkFindings) -> tuple[TextTable, ...]:
     """Who refused what, which runs failed, by which commands and where all of it was played."""
     tables: list[TextTable] = []
     if findings.misfits:
@@ -209,7 +209,7 @@ def provenance(findings: Findings) -> tuple[TextTable, ...]:
     return tuple(tables)
 
 
-def asked_words(one: Standing, *, lacking: int = 0) -> str:
+def asked_words(one: CaseStanding, *, lacking: int = 0) -> str:
     """What was asked of a case, so that anybody can ask it again; lacking: how many of its runs are not in."""
     row = one.row
     policies = f"; policies {row.policies}" if row.policies else ""
@@ -229,7 +229,7 @@ REPEAT = (
 )
 
 
-def repeat_code(findings: Findings) -> str:
+def repeat_code(findings: BenchmarkFindings) -> str:
     """Code that plays the first run again, from its columns alone."""
     row = findings.rows[0]
     more = (f", policies={row.policies!r}" if row.policies else "") + ("" if row.certified else ", certified=False")
@@ -278,7 +278,7 @@ def _section_markdown(table: TextTable, *, level: int) -> list[str]:
     return [f"{'#' * level} {table.title}", "", *markdown_table(table.head, cells), "", *note]
 
 
-def _picture(findings: Findings, one: Standing) -> str:
+def _picture(findings: BenchmarkFindings, one: CaseStanding) -> str:
     """The figure of a case."""
     rows = [row for row in findings.rows if row.case == one.case]
     figure = case_figure(one, rows=rows, facts=findings.facts.get(one.case))

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from pacbandits.benchmark.intervals import Estimate
+from pacbandits.benchmark.intervals import IntervalEstimate
 from pacbandits.benchmark.rows import Row
-from pacbandits.benchmark.separation import SHAPES, Curve, Point, Separation, Shape, separations
+from pacbandits.benchmark.separation import SHAPES, Curve, Separation, SeparationPoint, Shape, separations
 from pacbandits.benchmark.standings import BASELINE, OURS
 from pacbandits.report.benchmark.figures import colour_of
 from pacbandits.report.benchmark.page import Chapter
@@ -143,7 +143,9 @@ def _draw_legend(figure: Any, axis: Any, one: Separation) -> None:
     )
 
 
-def _draw_curve(axis: Any, curve: Curve, *, colour: str, marker: str, value: Callable[[Point], Estimate]) -> None:
+def _draw_curve(
+    axis: Any, curve: Curve, *, colour: str, marker: str, value: Callable[[SeparationPoint], IntervalEstimate]
+) -> None:
     """Points with intervals and the fitted power."""
     proven, ours = curve.until == "proven", curve.entry == OURS
     found = [(point.m, value(point)) for point in curve.reached]
@@ -168,8 +170,8 @@ def _draw_beyond(axis: Any, curve: Curve) -> None:
     axis.plot([point.m for point in beyond], [point.most for point in beyond], "2", color=GREY, ms=9, zorder=1)
 
 
-def _lost(point: Point) -> Estimate:
-    return Estimate(point.lost, point.lost, point.lost)
+def _lost(point: SeparationPoint) -> IntervalEstimate:
+    return IntervalEstimate(point.lost, point.lost, point.lost)
 
 
 def _legend(curve: Curve) -> str:
@@ -186,7 +188,7 @@ def _samples(curve: Curve, m: int) -> str:
     return NONE if found is None else show_count(found.samples.value, most=found.most)
 
 
-def _slope(slope: Estimate) -> str:
+def _slope(slope: IntervalEstimate) -> str:
     return NONE if math.isnan(slope.value) else f"{slope.value:.2f} ({slope.low:.2f}–{slope.high:.2f})"
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from pacbandits.benchmark.findings import Findings
-from pacbandits.benchmark.standings import OURS, Line, Score, Standing, Yardstick
+from pacbandits.benchmark.findings import BenchmarkFindings
+from pacbandits.benchmark.standings import OURS, CaseStanding, Line, Score, Yardstick
 from pacbandits.errors import one_line
 from pacbandits.report.benchmark.words import (
     NONE,
@@ -43,7 +43,7 @@ class TextTable:
     note: str = ""
 
 
-def main_table(findings: Findings, *, brief: bool = False) -> TextTable:
+def main_table(findings: BenchmarkFindings, *, brief: bool = False) -> TextTable:
     """A line for each case: ours, the best of all others, and what we claim; brief: without most of the intervals."""
     return TextTable(
         "Ours against the best of all others",
@@ -59,7 +59,7 @@ def main_table(findings: Findings, *, brief: bool = False) -> TextTable:
     )
 
 
-def _main_cells(findings: Findings, one: Standing, *, brief: bool) -> Cells:
+def _main_cells(findings: BenchmarkFindings, one: CaseStanding, *, brief: bool) -> Cells:
     yardstick, most = one.yardstick, one.row.most
     lines = one.lines(yardstick)
     ours = next((line.default or line.best for line in lines if line.entry == OURS), None)
@@ -79,7 +79,7 @@ def _main_cells(findings: Findings, one: Standing, *, brief: bool) -> Cells:
     )
 
 
-def ratio_table(findings: Findings, yardstick: Yardstick) -> TextTable:
+def ratio_table(findings: BenchmarkFindings, yardstick: Yardstick) -> TextTable:
     """All algorithms on all cases, as multiples of what the first of a case takes."""
     shown = [one for one in findings.standings if yardstick == "oracle" or one.row.certified]
     rows = [(entry, *(_multiple(findings, one, entry, yardstick) for one in shown)) for entry in findings.entries]
@@ -94,7 +94,7 @@ def ratio_table(findings: Findings, yardstick: Yardstick) -> TextTable:
     )
 
 
-def _multiple(findings: Findings, one: Standing, entry: str, yardstick: Yardstick) -> str:
+def _multiple(findings: BenchmarkFindings, one: CaseStanding, entry: str, yardstick: Yardstick) -> str:
     line, least = one.line(entry, yardstick), _least_samples(one, yardstick)
     if line is None:
         name = entry.split()[0]  # more words tell apart ways of playing that have one name
@@ -115,18 +115,18 @@ def _times(score: Score, yardstick: Yardstick, *, least: float, most: int) -> st
     return ("" if math.isfinite(samples) else "> ") + (f"{times:.2f}" if times < 10 else f"{times:,.0f}")
 
 
-def _least_samples(one: Standing, yardstick: Yardstick) -> float:
+def _least_samples(one: CaseStanding, yardstick: Yardstick) -> float:
     return min(score.by(yardstick) for score in one.scores)
 
 
-def _least(one: Standing, yardstick: Yardstick) -> str:
+def _least(one: CaseStanding, yardstick: Yardstick) -> str:
     return show_count(_least_samples(one, yardstick), most=one.row.most)
 
 
 TITLES: dict[Yardstick, str] = {"certified": "certified stopping", "oracle": "oracle stopping"}
 
 
-def stopping_table(one: Standing) -> TextTable:
+def stopping_table(one: CaseStanding) -> TextTable:
     """When each algorithm is done on a case, by every yardstick."""
     most = one.row.most
     proofs = any(score.own is not None for score in one.scores)
@@ -170,7 +170,7 @@ def _proof_cells(line: Line, *, most: int) -> Cells:
     return NONE if own is None else show_stopping(own.samples, most=most), show_errors(own)
 
 
-def cost_table(one: Standing) -> TextTable:
+def cost_table(one: CaseStanding) -> TextTable:
     """What each algorithm costs on a case, with its published options."""
     rows = [
         (
@@ -195,7 +195,7 @@ def cost_table(one: Standing) -> TextTable:
     )
 
 
-def facts_table(findings: Findings) -> TextTable:
+def facts_table(findings: BenchmarkFindings) -> TextTable:
     """The cases: what was asked, and what theory says of them."""
     rows: list[Cells] = []
     for one in findings.standings:
@@ -224,7 +224,7 @@ def facts_table(findings: Findings) -> TextTable:
     )
 
 
-def _missing(findings: Findings) -> str:
+def _missing(findings: BenchmarkFindings) -> str:
     """Why some of the figures are not there."""
     reasons = dict.fromkeys(one_line(one.words) for one in findings.facts.values() if one.words)
     return "".join(f" {reason.rstrip('.').capitalize()}." for reason in reasons)

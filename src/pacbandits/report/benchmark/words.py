@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
-from pacbandits.benchmark.claims import TOLERATED_RATIO, Verdict
-from pacbandits.benchmark.intervals import Estimate
+from pacbandits.benchmark.claims import TOLERATED_RATIO, ClaimVerdict
+from pacbandits.benchmark.intervals import IntervalEstimate
 from pacbandits.benchmark.standings import Score, Yardstick
 from pacbandits.benchmark.yardsticks import Stopped
 
@@ -17,7 +17,7 @@ def show_count(samples: float, *, most: int) -> str:
     return f"{samples:,.0f}" if math.isfinite(samples) else f"> {most:,}"
 
 
-def show_stopping(samples: Estimate, *, most: int) -> str:
+def show_stopping(samples: IntervalEstimate, *, most: int) -> str:
     """A number of interactions and its interval: 338 (310–352), 900 (700–> 1,000), > 1,000."""
     middle = show_count(samples.value, most=most)
     if samples.low == 0.0 and not math.isfinite(samples.high):  # too few runs to say
@@ -35,7 +35,7 @@ def show_score(score: Score | None, yardstick: Yardstick, *, most: int, brief: b
     return show_count(found.value, most=most) if brief else show_stopping(found, most=most)
 
 
-def show_ratio(ratio: Estimate) -> str:
+def show_ratio(ratio: IntervalEstimate) -> str:
     """A ratio and its interval, with two digits behind the point."""
     if math.isnan(ratio.value):
         return NONE
@@ -58,7 +58,7 @@ def show_errors(found: Stopped | None) -> str:
     return f"{found.wrong} of {found.runs} (≤ {show_clock(100 * found.error.high)} %)"
 
 
-def show_lost(lost: Estimate) -> str:
+def show_lost(lost: IntervalEstimate) -> str:
     """Reward lost, and its interval."""
     if not math.isfinite(lost.value):
         return NONE
@@ -81,12 +81,12 @@ def knob_of(score: Score) -> str:
     return options or score.spec
 
 
-def claim_words(verdict: Verdict) -> str:
+def claim_words(verdict: ClaimVerdict) -> str:
     """What we claim of a case."""
     return "first" if verdict.large else f"≤ {TOLERATED_RATIO:g}"
 
 
-def verdict_words(verdict: Verdict) -> str:
+def verdict_words(verdict: ClaimVerdict) -> str:
     """What came of it: kept or broken, and whether by more than chance."""
     if verdict.kept is None:
         return "nobody is done"
