@@ -10,13 +10,14 @@ from pacbandits.errors import InputError, nearest, plain
 from pacbandits.experiment import tables
 from pacbandits.experiment.assigning import CERTIFIED, COLLECTING, PAUSED, STOPPED
 from pacbandits.experiment.book import Book
-from pacbandits.experiment.database import Connection, Database, Standing
+from pacbandits.experiment.database import Connection, Database
 from pacbandits.experiment.extra import sqlalchemy as sa
 from pacbandits.experiment.fixed import Fixed
 from pacbandits.experiment.live_design import LiveDesign, without
 from pacbandits.experiment.opened_rounds import Rounds, open_round
 from pacbandits.experiment.refusals import NotCollecting
 from pacbandits.experiment.rounds import LOOK, Round
+from pacbandits.experiment.stored_rows import Standing
 from pacbandits.experiment.times import spell
 
 MAX_REASON_CHARACTERS = 1000
