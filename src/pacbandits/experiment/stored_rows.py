@@ -21,10 +21,12 @@ from typing import Annotated, Any, NamedTuple, get_args, get_origin, get_type_hi
 import numpy as np
 
 from pacbandits.arrays import BoolArray, FloatArray, IntArray
+from pacbandits.checks import text
 from pacbandits.errors import InputError, plain
 from pacbandits.experiment.chain import BEGINNING, assignment_bytes, canonical, entry_bytes, outcome_bytes
 
 MAX_UNIT_CHARACTERS = 256
+MAX_REASON_CHARACTERS = 1_000
 NEVER = 2**62  # the number of a record that is not there
 REWARD, GUARDRAIL = 0, 1  # kinds of outcomes
 OUTCOME_KINDS = {"reward": REWARD, "guardrail": GUARDRAIL}
@@ -301,10 +303,23 @@ class Outcomes:
 
 def check_unit(unit: object) -> str:
     """A unit that can be stored; raise InputError for any other."""
-    if not isinstance(unit, str) or not 0 < len(unit) <= MAX_UNIT_CHARACTERS or "\x00" in unit:
+    if not isinstance(unit, str) or not 0 < len(unit) <= MAX_UNIT_CHARACTERS or not _is_storable(unit):
         raise InputError(f"a unit is a text of 1 to {MAX_UNIT_CHARACTERS} characters, got {plain(unit)}")
-    try:
-        unit.encode()
-    except UnicodeEncodeError:
-        raise InputError(f"a unit is text, got {plain(unit)}, which holds half of a character") from None
     return unit
+
+
+def check_reason(reason: object) -> str:
+    """Why something is done, without blanks around it; raise InputError for what cannot be stored."""
+    words = text(reason, name="reason").strip()
+    if not words or len(words) > MAX_REASON_CHARACTERS or not _is_storable(words):
+        raise InputError(f"say why in 1 to {MAX_REASON_CHARACTERS:,} characters: the record keeps it")
+    return words
+
+
+def _is_storable(words: str) -> bool:
+    """Whether all databases can hold a text: PostgreSQL has no NUL, and none has half a character."""
+    try:
+        words.encode()
+    except UnicodeEncodeError:
+        return False
+    return "\x00" not in words
