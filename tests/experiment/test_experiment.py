@@ -22,7 +22,6 @@ from pacbandits.experiment.experiment import Experiment
 from pacbandits.experiment.exported import read_record
 from pacbandits.experiment.extra import sqlalchemy as sa
 from pacbandits.experiment.live_design import Deployed, LiveDesign, live_from_json
-from pacbandits.experiment.migrations import STEPS, bring_up_to_date
 from pacbandits.records import Design
 from tests.experiment.cases import people, protocol
 from tests.experiment.live import Played
@@ -194,20 +193,6 @@ def test_designs_are_the_same_after_json(tmp_path):
     whole = LiveDesign(design.design, design.noise)
     one_by_one = design.design.propensities(people(), noise=np.broadcast_to(design.noise, (len(people()), 3)))
     assert np.array_equal(whole.propensities(people()), one_by_one)
-
-
-def test_steps_are_taken_once_and_newer_databases_are_refused(tmp_path):
-    database = Database(tmp_path / "e.db", create=True)
-    assert bring_up_to_date(database.engine) == 0
-
-    def second(connection):
-        connection.execute(sa.text("ALTER TABLE looks ADD COLUMN remark TEXT"))
-
-    assert bring_up_to_date(database.engine, steps=(*STEPS, second)) == 1
-    assert bring_up_to_date(database.engine, steps=(*STEPS, second)) == 0
-    assert "remark" in [column["name"] for column in sa.inspect(database.engine).get_columns("looks")]
-    with pytest.raises(InputError, match="newer version"):
-        bring_up_to_date(database.engine)
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from pacbandits.cli.shared import app
+from pacbandits.service.limits import ServiceLimits
 
 
 @app.command("serve")
@@ -31,11 +32,15 @@ def serve_experiments(
             "one; one at least is needed."
         ),
     ] = True,
-    max_body: Annotated[int, typer.Option(help="The longest body of a request, in bytes.", min=1)] = 2**24,
-    max_batch: Annotated[int, typer.Option(help="The most assignments or rewards in one request.", min=1)] = 10_000,
+    max_body: Annotated[int, typer.Option(help="The longest body of a request, in bytes.", min=1)] = (
+        ServiceLimits.max_body_bytes
+    ),
+    max_batch: Annotated[int, typer.Option(help="The most assignments or rewards in one request.", min=1)] = (
+        ServiceLimits.max_batch
+    ),
     rate: Annotated[
         float, typer.Option(help="Assignments and rewards a second that a key may ask for, on average.", min=1)
-    ] = 50_000,
+    ] = ServiceLimits.rows_per_second,
     demo: Annotated[
         bool, typer.Option("--demo", help="Make up an experiment, [cyan]checkout[/], and visitors who come to it.")
     ] = False,
@@ -55,7 +60,6 @@ def serve_experiments(
     from pacbandits.service.extra import SERVER_MODULES, check_installed
 
     check_installed(SERVER_MODULES, what="pacbandits serve", extra="service")
-    from pacbandits.service.limits import ServiceLimits
     from pacbandits.service.serving import Serving, serve
 
     limits = ServiceLimits(

@@ -19,8 +19,8 @@ from typing import Any
 
 from pacbandits.experiment import tables
 from pacbandits.experiment.assigning import CERTIFIED, COLLECTING, PAUSED, TAKING_IN
-from pacbandits.experiment.book import Book
-from pacbandits.experiment.database import Database, Standing, read_standing
+from pacbandits.experiment.book import Book, insert_many
+from pacbandits.experiment.database import Database, read_standing
 from pacbandits.experiment.extra import sqlalchemy as sa
 from pacbandits.experiment.finding import Found, find_out
 from pacbandits.experiment.fixed import Fixed
@@ -30,6 +30,7 @@ from pacbandits.experiment.live_design import Deployed, live, without
 from pacbandits.experiment.looks import Look, look_at
 from pacbandits.experiment.opened_rounds import Rounds, open_round
 from pacbandits.experiment.rounds import ENDLESS, LOOK, Round
+from pacbandits.experiment.stored_rows import AnalysisRow, Standing
 from pacbandits.policies.registry import class_to_json
 from pacbandits.records import Policy
 from pacbandits.trials.trial import TrialPlan, TrialState
@@ -277,20 +278,20 @@ class Advancer:
         with self._database.writing(self._fixed.name) as (connection, standing):
             number = int(standing.look) + 1
             look = replace(look, number=number)
-            values = {
-                "experiment": self._fixed.name,
-                "number": number,
-                "at": at,
-                "rows": len(snapshot.rows),
-                "sequence": snapshot.sequence,
-                "round": snapshot.rounds[-1].number,
-                "samples": 0 if state is None else state.samples,
-                "withdrawn": len(found.withdrawn),
-                "best": math.inf if certificate is None else certificate["certified_epsilon"],
-                "body": json.dumps(look.to_json()),
-                "certificate": None if certificate is None else json.dumps(certificate),
-            }
-            connection.execute(sa.insert(tables.looks), values)
+            row = AnalysisRow(
+                experiment=self._fixed.name,
+                number=number,
+                at=at,
+                rows=len(snapshot.rows),
+                sequence=snapshot.sequence,
+                round=snapshot.rounds[-1].number,
+                samples=0 if state is None else state.samples,
+                withdrawn=len(found.withdrawn),
+                best=math.inf if look.certificate is None else look.certificate.certified_epsilon,
+                body=json.dumps(look.to_json()),
+                certificate=None if certificate is None else json.dumps(certificate),
+            )
+            insert_many(connection, tables.looks, [row])
             connection.execute(_experiment(self._fixed.name).values(look=number))
         return look
 

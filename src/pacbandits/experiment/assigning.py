@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -17,7 +16,7 @@ from pacbandits.errors import InputError, plain
 from pacbandits.experiment import tables
 from pacbandits.experiment.book import Book
 from pacbandits.experiment.chain import id_of, mark_of
-from pacbandits.experiment.database import Connection, Database, Standing
+from pacbandits.experiment.database import Connection, Database
 from pacbandits.experiment.draws import ACTION, HOLDOUT, draws
 from pacbandits.experiment.extra import sqlalchemy as sa
 from pacbandits.experiment.fixed import Fixed
@@ -25,35 +24,21 @@ from pacbandits.experiment.opened_rounds import Rounds, open_round
 from pacbandits.experiment.people import Assignment, AssignmentRequest
 from pacbandits.experiment.refusals import NotCollecting
 from pacbandits.experiment.rounds import Round
+from pacbandits.experiment.stored_rows import AssignmentRow, Standing, check_unit
 from pacbandits.records import Contexts
 
-MAX_UNIT_CHARACTERS = 256
 UNITS_ASKED_AT_ONCE = 500  # of a database, in one query
 COLLECTING, CERTIFIED, PAUSED, STOPPED = "collecting", "certified", "paused", "stopped"  # states of an experiment
 TAKING_IN = (COLLECTING, CERTIFIED)
 
 
 _T = tables.assignments.c
-_OF_UNITS = sa.select(_T.unit, _T.row, _T.visit, _T.round, _T.action, _T.holdout, _T.propensities).where(
-    _T.unit.in_(sa.bindparam("units", expanding=True))
-)
+_OF_UNITS = sa.select(tables.assignments).where(_T.unit.in_(sa.bindparam("units", expanding=True)))
 # SQLite would rather read all of an experiment than two of its trees; the plus keeps it from the first.
 _OF_EXPERIMENT = {
     True: sa.literal_column("+assignments.experiment", sa.Text) == sa.bindparam("experiment"),
     False: _T.experiment == sa.bindparam("experiment"),
 }
-
-
-@dataclass(frozen=True)
-class _Known:
-    """An assignment that was made before."""
-
-    row: int
-    visit: int
-    round: int
-    action: int
-    holdout: bool
-    propensities: list[float]
 
 
 class Assigner:
@@ -75,8 +60,10 @@ class Assigner:
         units: list[str] = []
         for number, request in enumerate(requests):
             units.append(secrets.token_hex(12) if request.unit is None else request.unit)
-            if out[number] is None and (wrong := _wrong_unit(units[number])) is not None:
-                out[number] = wrong
+            try:
+                check_unit(units[number])
+            except InputError as error:
+                out[number] = out[number] or error
         wanted = [number for number, one in enumerate(out) if one is None]
         if wanted:
             with self._database.writing(self._fixed.name) as (connection, standing):
@@ -106,7 +93,7 @@ class Assigner:
             unit = units[number]
             before = known.get(unit)
             if self._sticky and before is not None:
-                out[number] = self._answer(unit, before, new=False)
+                out[number] = self._answer(before, new=False)
             elif standing.state not in TAKING_IN:
                 out[number] = refused(self._fixed.name, standing)
             elif self._sticky and unit in coming:
@@ -120,11 +107,11 @@ class Assigner:
             book = Book(connection, standing, at=at)
             drawn = self._draw(connection, standing, book, fresh, visits, units, features, known)
             for number, made in zip(fresh, drawn, strict=True):
-                out[number] = self._answer(units[number], made, new=True)
-                known[units[number]] = made
+                out[number] = self._answer(made, new=True)
+                known[made.unit] = made
             book.close()
         for number, unit in again:
-            out[number] = self._answer(unit, known[unit], new=False)
+            out[number] = self._answer(known[unit], new=False)
 
     def _draw(
         self,
@@ -135,8 +122,8 @@ class Assigner:
         visits: list[int],
         units: list[str],
         features: FloatArray,
-        known: Mapping[str, _Known],
-    ) -> list[_Known]:
+        known: Mapping[str, AssignmentRow],
+    ) -> list[AssignmentRow]:
         """Assignments for those who have none, one after the other; rounds that are full make way for the next."""
         fixed, count, first = self._fixed, len(fresh), int(standing.rows)
         now = self._round(connection, standing)
@@ -148,22 +135,29 @@ class Assigner:
         contexts = Contexts(some[:, :d], like.names, like.categories, ids, np.full(count, 1.0 / count))
         propensities = np.where(held[:, None], self._standard_row, now.sampler.propensities(contexts))
         actions = choose(propensities, drawn[:, ACTION])
-        out: list[_Known] = []
-        listed, chosen = propensities.tolist(), actions.tolist()
+        out: list[AssignmentRow] = []
         filled, planned = int(standing.round_rows), int(standing.planned)
-        for i, number in enumerate(fresh):
-            row, holdout = first + i, bool(held[i])
+        for i, (number, action, holdout) in enumerate(zip(fresh, actions.tolist(), held.tolist(), strict=True)):
+            row = first + i
             if not holdout:
                 if filled >= planned:
                     now = open_round(book, now.continued(rows=row))
                     filled, planned = 0, now.planned
                 filled += 1
-            unit, probabilities = units[number], propensities[i].tobytes()
-            made = _Known(row, visits[i], now.number, chosen[i], holdout, listed[i])
-            mark = mark_of(fixed.secret, unit)
-            book.assign(
-                row, unit, mark, visits[i], now.number, made.action, int(holdout), some[i].tobytes(), probabilities
+            made = AssignmentRow(
+                experiment=fixed.name,
+                row=row,
+                sequence=book.sequence,
+                unit=units[number],
+                visit=visits[i],
+                round=now.number,
+                action=action,
+                holdout=int(holdout),
+                at=book.at,
+                features=some[i].tobytes(),
+                propensities=propensities[i].tobytes(),
             )
+            book.assign(made, mark_of(fixed.secret, made.unit))
             out.append(made)
         book.changes |= {
             "rows": first + count,
@@ -180,28 +174,28 @@ class Assigner:
             self._rounds.read(connection)
         return self._rounds.all[standing.round]
 
-    def _known(self, connection: Connection, units: list[str]) -> dict[str, _Known]:
+    def _known(self, connection: Connection, units: list[str]) -> dict[str, AssignmentRow]:
         """The last assignment of each unit that has one."""
-        found: dict[str, _Known] = {}
+        found: dict[str, AssignmentRow] = {}
         for start in range(0, len(units), UNITS_ASKED_AT_ONCE):
             asked = {"experiment": self._fixed.name, "units": units[start : start + UNITS_ASKED_AT_ONCE]}
-            for unit, row, visit, number, action, holdout, propensities in connection.execute(self._of_units, asked):
-                if unit not in found or visit > found[unit].visit:
-                    listed = np.frombuffer(propensities, dtype="<f8").tolist()
-                    found[unit] = _Known(row, visit, number, action, bool(holdout), listed)
+            for values in connection.execute(self._of_units, asked):
+                row = AssignmentRow(*values)
+                if row.unit not in found or row.visit > found[row.unit].visit:
+                    found[row.unit] = row
         return found
 
-    def _answer(self, unit: str, known: _Known, *, new: bool) -> Assignment:
-        probabilities = known.propensities
+    def _answer(self, made: AssignmentRow, *, new: bool) -> Assignment:
+        probabilities: list[float] = np.frombuffer(made.propensities, dtype="<f8").tolist()
         return Assignment(
-            id=id_of(self._fixed.secret, known.row),
-            unit=unit,
-            action=self._names[known.action],
-            propensity=probabilities[known.action],
+            id=id_of(self._fixed.secret, made.row),
+            unit=made.unit,
+            action=self._names[made.action],
+            propensity=probabilities[made.action],
             propensities=dict(zip(self._names, probabilities, strict=True)),
-            round=known.round,
+            round=made.round,
             new=new,
-            holdout=known.holdout,
+            holdout=bool(made.holdout),
         )
 
 
@@ -212,9 +206,9 @@ def choose(propensities: FloatArray, drawn: FloatArray) -> IntArray:
     return (bounds <= drawn[:, None]).sum(axis=1).astype(np.int64)
 
 
-def _stay_held(drawn: BoolArray, units: list[str], known: Mapping[str, _Known]) -> BoolArray:
+def _stay_held(drawn: BoolArray, units: list[str], known: Mapping[str, AssignmentRow]) -> BoolArray:
     """Who of these is of the holdout (n,): whoever was at their first visit; drawn (n,): what new ones are."""
-    stays = {unit: one.holdout for unit, one in known.items()}
+    stays = {unit: bool(one.holdout) for unit, one in known.items()}
     return np.array([stays.setdefault(unit, bool(own)) for unit, own in zip(units, drawn, strict=True)])
 
 
@@ -223,13 +217,3 @@ def refused(name: str, standing: Standing) -> NotCollecting:
     why = f": {plain(standing.reason)}" if standing.reason else ""
     remedy = "resume it" if standing.state == PAUSED else "give them what its result says"
     return NotCollecting(f"the experiment '{plain(name)}' is {standing.state}{why}; it takes in nobody new: {remedy}")
-
-
-def _wrong_unit(unit: object) -> InputError | None:
-    if not isinstance(unit, str) or not 0 < len(unit) <= MAX_UNIT_CHARACTERS or "\x00" in unit:
-        return InputError(f"a unit is a text of 1 to {MAX_UNIT_CHARACTERS} characters, got {plain(unit)}")
-    try:
-        unit.encode()
-    except UnicodeEncodeError:
-        return InputError(f"a unit is text, got {plain(unit)}, which holds half of a character")
-    return None

@@ -34,18 +34,16 @@ from pacbandits.certificate.verify import Verdict
 from pacbandits.checks import instance, text
 from pacbandits.errors import InputError, count_of
 from pacbandits.experiment.auditing_certificates import wrong_certificate
-from pacbandits.experiment.chain import (
-    ASSIGNMENT,
-    BEGINNING,
-    ENTRY,
-    OUTCOME,
-    assignment_bytes,
-    entry_bytes,
-    linked,
-    outcome_bytes,
-)
-from pacbandits.experiment.exported import KINDS, Record
+from pacbandits.experiment.chain import ASSIGNMENT, BEGINNING, ENTRY, OUTCOME, linked
+from pacbandits.experiment.exported import Record
 from pacbandits.experiment.sealed_terms import Terms, contexts_of
+from pacbandits.experiment.stored_rows import (
+    NEVER,
+    OUTCOME_KINDS,
+    AssignmentRow,
+    EntryRow,
+    OutcomeRow,
+)
 from pacbandits.records import Contexts
 from pacbandits.records.late import KNOWN_REMARK, NOT_IN
 
@@ -58,7 +56,6 @@ NOBODY_NOTED = (
     "the record was made while the experiment ran, and not afterwards (a head that somebody noted down meanwhile would "
     "show that: --head)"
 )
-NEVER = 2**62  # the number of a record that is not there
 
 
 @dataclass(frozen=True)
@@ -162,30 +159,22 @@ class Link(NamedTuple):
 def links_of(record: Record) -> list[Link]:
     """All records in the order of their numbers."""
     out: list[Link] = []
-    c = record.columns
-    for row in range(len(record)):
-        number = int(c["sequence"][row])
-        words = assignment_bytes(
-            number,
-            row,
-            record.marks[row].astype(np.uint8).tobytes(),
-            int(c["visit"][row]),
-            int(record.rounds[row]),
-            int(record.actions[row]),
-            int(c["holdout"][row]),
-            int(c["at"][row]),
-            record.features[row].astype("<f8").tobytes(),
-            record.propensities[row].astype("<f8").tobytes(),
-        )
-        out.append(Link(number, ASSIGNMENT, words, None))
-    for name, kind in KINDS.items():
+    marks = record.marks.astype(np.uint8)
+    values = [
+        one.tolist() if one.ndim == 1 else [row.tobytes() for row in one.astype("<f8")]
+        for one in record.columns.values()
+    ]
+    for row, one in enumerate(zip(*values, strict=True)):
+        made = AssignmentRow(experiment="", row=row, unit="", **dict(zip(record.columns, one, strict=True)))
+        out.append(Link(made.sequence, ASSIGNMENT, made.sealed(marks[row].tobytes()), None))
+    for name, kind in OUTCOME_KINDS.items():
         came = record.outcomes[name]
         for row in np.flatnonzero(came.sequence < NEVER):
-            number, late = int(came.sequence[row]), int(came.late[row])
-            words = outcome_bytes(number, int(row), kind, late, float(came.values[row]), int(came.at[row]))
-            out.append(Link(number, OUTCOME, words, None))
+            number, value, at = int(came.sequence[row]), float(came.values[row]), int(came.at[row])
+            told = OutcomeRow("", int(row), kind, number, value, int(came.late[row]), at)
+            out.append(Link(number, OUTCOME, told.sealed(), None))
     for number, at, kind, body, head in record.entries:
-        out.append(Link(number, ENTRY, entry_bytes(number, at, kind, body), head))
+        out.append(Link(number, ENTRY, EntryRow("", number, kind, at, body, b"", b"").sealed(), head))
     return sorted(out, key=lambda one: one.number)
 
 
@@ -211,9 +200,8 @@ def _wrong_rounds(record: Record, terms: Terms) -> list[str]:
         return ["rounds are not numbered one after the other"]
     if len(record) and int(record.rounds.max()) >= len(rounds):
         return ["there are rows of a round that was never opened"]
-    sequence = record.columns["sequence"]
     opened = np.array([one.sequence for one in rounds])
-    if (np.searchsorted(opened, sequence) - 1 != record.rounds).any():
+    if (np.searchsorted(opened, record.sequence) - 1 != record.rounds).any():
         faults.append("a row belongs to another round than the one that was open when it was assigned")
     if any(one.snapshot > one.sequence for one in rounds):
         faults.append("a design knew of records that came after it")
@@ -223,7 +211,7 @@ def _wrong_rounds(record: Record, terms: Terms) -> list[str]:
         if not len(rows):
             continue
         expected = one.sampler.propensities(contexts_of(record, terms, rows))
-        expected = np.where(record.columns["holdout"][rows, None] > 0, standard, expected)
+        expected = np.where(record.holdout[rows, None], standard, expected)
         if not np.allclose(record.propensities[rows], expected, rtol=0, atol=PROPENSITY_ROUNDING):
             faults.append(f"rows of round {one.number} were drawn with other probabilities than its design gives")
     return faults
@@ -233,7 +221,7 @@ def _wrong_times(record: Record, terms: Terms) -> list[str]:
     """Whether times go back, or somebody took a time for past before there was a record of it."""
     count, window = int(record.about["sequence"]), terms.window
     times, faults = np.zeros(count, dtype=np.int64), list[str]()
-    times[record.columns["sequence"]] = record.columns["at"]
+    times[record.sequence] = record.at
     for came in record.outcomes.values():
         there = came.sequence < NEVER
         times[came.sequence[there]] = came.at[there]
@@ -242,7 +230,7 @@ def _wrong_times(record: Record, terms: Terms) -> list[str]:
     if (np.diff(times) < 0).any():
         faults.append("times of records go back")
     reward, guardrail = record.outcomes["reward"], record.outcomes["guardrail"]
-    over = np.zeros(len(record), dtype=np.bool_) if window is None else reward.at > record.columns["at"] + window
+    over = np.zeros(len(record), dtype=np.bool_) if window is None else reward.at > record.at + window
     if ((reward.late > 0) != (over & (reward.sequence < NEVER))).any() or guardrail.late.any():
         faults.append("a reward counts that came after its window, or one is taken for late that came within it")
     if window is None:
@@ -256,16 +244,16 @@ def _wrong_times(record: Record, terms: Terms) -> list[str]:
 
 def _wrong_people(record: Record, terms: Terms) -> list[str]:
     """Whether visits are counted in their order, and people are of the holdout as the protocol says."""
-    c, faults = record.columns, list[str]()
+    faults = list[str]()
     units = np.ascontiguousarray(record.marks.astype(np.uint8)).view(f"V{record.marks.shape[1]}").reshape(-1)
     _, first, who, visits = np.unique(units, return_index=True, return_inverse=True, return_counts=True)
     order = np.argsort(who, kind="stable")
     expected = np.empty(len(record), dtype=np.int64)
     expected[order] = np.arange(len(record)) - np.repeat(np.cumsum(visits) - visits, visits)
     sticky = terms.protocol.text("visits") == "sticky"
-    if (c["visit"] != expected).any() or (sticky and expected.any()):
+    if (record.visits != expected).any() or (sticky and expected.any()):
         faults.append("somebody was taken in twice as a new person, or a new one as somebody who had come before")
-    held = c["holdout"] > 0
+    held = record.holdout
     if (held != held[first][who]).any() or (held.any() and terms.protocol.number("holdout") == 0.0):
         faults.append("people are of the holdout who cannot be by the protocol, or only at some of their visits")
     if (record.actions[held] != terms.standard).any():
@@ -275,7 +263,7 @@ def _wrong_people(record: Record, terms: Terms) -> list[str]:
 
 def _wrong_log(record: Record, terms: Terms) -> list[str]:
     """Whether the log in the file is that of the record: what is counted, as often, and as what."""
-    log, counted, faults = record.log, np.flatnonzero(record.columns["counted"] > 0), list[str]()
+    log, counted, faults = record.log, np.flatnonzero(record.counted), list[str]()
     if log.units is not None or log.least is not None or log.known is None or log.repeats.max() > 1:
         return ["the log counts rows otherwise than one by one, with all propensities, as they were recorded"]
     same = (
@@ -301,12 +289,12 @@ def _came(record: Record, terms: Terms, sequence: int, at: int) -> BoolArray:
     """Of which rows the reward was in, when there were so many records, at that time."""
     reward = record.outcomes["reward"]
     came = (reward.sequence < sequence) & (reward.late == 0)
-    return came if terms.window is None else came | (record.columns["at"] + terms.window < at)
+    return came if terms.window is None else came | (record.at + terms.window < at)
 
 
 def _wrong_rows(record: Record, terms: Terms) -> list[str]:
     """Whether rewards, when they were known, and which rows count follow from the records."""
-    faults, rounds, c = list[str](), terms.rounds, record.columns
+    faults, rounds = list[str](), terms.rounds
     sequence, at, n = int(record.about["sequence"]), int(record.about["at"]), len(record)
     reward, numbers = record.outcomes["reward"], np.arange(n)
     now = _came(record, terms, sequence, at)
@@ -323,8 +311,8 @@ def _wrong_rows(record: Record, terms: Terms) -> list[str]:
     if (np.where(now, known, NOT_IN) != record.known).any():
         faults.append("a design knew of other rewards than the log says")
     trial = np.array([one.kind != "deployed" for one in rounds])
-    counted = (c["holdout"] == 0) & (c["visit"] == 0) & trial[record.rounds] & (numbers < int(record.about["mature"]))
-    if (counted != (c["counted"] > 0)).any():
+    counted = ~record.holdout & (record.visits == 0) & trial[record.rounds] & (numbers < int(record.about["mature"]))
+    if (counted != record.counted).any():
         faults.append("rows were left out of the log, or added to it, that are or are not part of the trial")
     return faults
 

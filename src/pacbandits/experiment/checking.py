@@ -27,17 +27,18 @@ LOG_COLUMNS = frozenset(
     {"action", "reward", "propensities", "propensity", "least_propensity", "round", "repeats", "unit", "known"}
     | {ID_COLUMN, PHI_COLUMN, WEIGHT_COLUMN}
 )
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
+MAX_NAME_CHARACTERS = 64  # of an experiment
+NAME_PATTERN = rf"^[A-Za-z0-9][A-Za-z0-9_.-]{{0,{MAX_NAME_CHARACTERS - 1}}}$"
 _DAY_ENDING = " days since 1970-01-01"
 
 
 def check_experiment_name(name: object) -> str:
     """What an experiment may be called."""
     given = text(name, name="name of the experiment")
-    if _NAME.fullmatch(given) is None:
+    if re.fullmatch(NAME_PATTERN, given) is None:
         raise InputError(
-            f"'{plain(given)}' is no name for an experiment: it stands in addresses, so take up to 64 letters, digits, "
-            "dots, dashes and underlines, a letter or digit first"
+            f"'{plain(given)}' is no name for an experiment: it stands in addresses, so take up to "
+            f"{MAX_NAME_CHARACTERS} letters, digits, dots, dashes and underlines, a letter or digit first"
         )
     return given
 

@@ -10,7 +10,7 @@ import weakref
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from pacbandits.checks import text
 from pacbandits.errors import InputError, plain
@@ -19,33 +19,12 @@ from pacbandits.experiment.extra import event, exc
 from pacbandits.experiment.extra import sqlalchemy as sa
 from pacbandits.experiment.migrations import bring_up_to_date
 from pacbandits.experiment.refusals import UnknownExperiment
+from pacbandits.experiment.stored_rows import Standing
 
 LOCK_SECONDS = 30.0  # that a transaction waits for another
 Connection = sa.Connection
 _READING = "pacbandits_reading"  # the option of a connection that only reads
 Row = Any  # of a result, whose columns are attributes
-
-
-class Standing(NamedTuple):
-    """Where an experiment stands: a row of the table `standings`, which says what each is."""
-
-    name: str
-    state: str
-    reason: str
-    rows: int
-    held_out: int
-    rewards: int
-    too_late: int
-    sequence: int
-    head: bytes
-    round: int
-    round_rows: int
-    planned: int
-    designer: str
-    design_until: int
-    seen_until: int
-    look: int
-    withdrawn: str
 
 
 class Database:

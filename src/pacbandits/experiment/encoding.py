@@ -19,11 +19,11 @@ from pacbandits.checks import finite, is_whole, shown
 from pacbandits.errors import InputError, close_to, nearest, plain
 from pacbandits.experiment.checking import tells_missing
 from pacbandits.experiment.protocol import ExperimentProtocol
+from pacbandits.fields import MAX_WHOLE_NUMBER
 from pacbandits.records import Contexts
 from pacbandits.records.columns import ID_COLUMN
 from pacbandits.records.dates import Part, date_parts
 
-MAX_EXACT = 2**53  # beyond it a double skips some whole numbers
 _FIRST_ORDINAL = date(1970, 1, 1).toordinal()
 _MICROSECONDS_AN_HOUR = 3_600_000_000
 
@@ -175,7 +175,9 @@ class Encoder:
                     code = codes.get(value) if isinstance(value, str) else None
                     made[column.place] = self._label(column, value) if code is None else code
                 elif (isinstance(value, float) and value - value == 0.0) or type(value) is int:
-                    made[column.place] = value if -MAX_EXACT <= value <= MAX_EXACT else _number(column, value)
+                    made[column.place] = (
+                        value if -MAX_WHOLE_NUMBER <= value <= MAX_WHOLE_NUMBER else _number(column, value)
+                    )
                 else:
                     made[column.place] = _number(column, value)
             for one in self.dates:
@@ -324,7 +326,7 @@ def _plain_number(value: float) -> float | int | None:
     """A number as people write it: whole ones without a point, none for what is missing."""
     if not isfinite(value):
         return None
-    return int(value) if value.is_integer() and abs(value) <= MAX_EXACT else value
+    return int(value) if value.is_integer() and abs(value) <= MAX_WHOLE_NUMBER else value
 
 
 def _decode_date(column: DateColumn, row: list[float]) -> str | None:

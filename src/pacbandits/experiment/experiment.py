@@ -23,12 +23,11 @@ from pacbandits.errors import InputError, plain
 from pacbandits.experiment import tables
 from pacbandits.experiment.advancing import Advancer
 from pacbandits.experiment.assigning import COLLECTING, Assigner
-from pacbandits.experiment.book import Book
-from pacbandits.experiment.chain import BEGINNING, canonical
-from pacbandits.experiment.database import Database, read_standing
+from pacbandits.experiment.book import Book, insert_many
+from pacbandits.experiment.chain import canonical
+from pacbandits.experiment.database import Database
 from pacbandits.experiment.exporting import write_export
 from pacbandits.experiment.extra import exc
-from pacbandits.experiment.extra import sqlalchemy as sa
 from pacbandits.experiment.fixed import Fixed, read_fixed
 from pacbandits.experiment.live_design import LiveDesign
 from pacbandits.experiment.opened_rounds import Rounds, open_round
@@ -41,6 +40,7 @@ from pacbandits.experiment.rounds import Round
 from pacbandits.experiment.sealing import Seal, read_seal
 from pacbandits.experiment.status import ExperimentResult, Missed, Status, read_result, read_status
 from pacbandits.experiment.steering import Steerer
+from pacbandits.experiment.stored_rows import ExperimentRow, Standing
 from pacbandits.experiment.times import microseconds, utc_now
 from pacbandits.logs.frames import arrow_table
 from pacbandits.records import Design, likeliest
@@ -106,29 +106,19 @@ class Experiment:
             mature=0,
             model=state.model.to_json(),
         )
-        fixed = {
-            "name": protocol.name,
-            "protocol": json.dumps(protocol.to_json()),
-            "contexts": pack_contexts(protocol.contexts),
-            "secret": secrets.token_bytes(32),
-            "created": at,
-        }
-        standing = {
-            "name": protocol.name,
-            "state": COLLECTING,
-            "head": BEGINNING,
-            **dict.fromkeys(("reason", "designer"), ""),
-            **dict.fromkeys(("rows", "held_out", "rewards", "too_late", "sequence", "round", "round_rows"), 0),
-            **dict.fromkeys(("design_until", "look"), 0),
-            "planned": first.planned,
-            "seen_until": at,
-            "withdrawn": "[]",
-        }
+        fixed = ExperimentRow(
+            name=protocol.name,
+            protocol=json.dumps(protocol.to_json()),
+            contexts=pack_contexts(protocol.contexts),
+            secret=secrets.token_bytes(32),
+            created=at,
+        )
+        standing = Standing(protocol.name, COLLECTING, planned=first.planned, seen_until=at)
         try:
             with base.engine.begin() as connection:
-                connection.execute(sa.insert(tables.experiments), fixed)
-                connection.execute(sa.insert(tables.standings), standing)
-                book = Book(connection, read_standing(connection, protocol.name), at=at)
+                insert_many(connection, tables.experiments, [fixed])
+                insert_many(connection, tables.standings, [standing])
+                book = Book(connection, standing, at=at)
                 book.enter("created", {"protocol": protocol.published(), "digest": protocol.digest})
                 open_round(book, first)
                 book.close()

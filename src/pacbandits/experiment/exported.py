@@ -9,55 +9,46 @@ from typing import Any
 
 import numpy as np
 
-from pacbandits.arrays import FloatArray, IntArray
+from pacbandits.arrays import BoolArray, FloatArray, IntArray
 from pacbandits.checks import path_of
 from pacbandits.errors import InputError
+from pacbandits.experiment.stored_rows import (
+    EXPORTED,
+    OUTCOME_KINDS,
+    AssignmentColumns,
+    AssignmentRow,
+    Outcomes,
+    columns_of,
+)
 from pacbandits.records import Log, parquet
 from pacbandits.records.arrow import Columns
 from pacbandits.records.files import naming
 from pacbandits.records.recorded import RECORD, PackedText, has_record, unpack_text
 
 Json = dict[str, Any]
-KINDS = {"reward": 0, "guardrail": 1}  # of outcomes, as they are hashed
 
 
 @dataclass(frozen=True, eq=False)
-class Outcomes:
-    """What came of each row; the number of its record is NEVER where nothing did."""
-
-    values: FloatArray
-    sequence: IntArray
-    at: IntArray
-    late: IntArray
-
-
-@dataclass(frozen=True, eq=False)
-class Record:
-    """An exported record.
+class Record(AssignmentColumns):
+    """An exported record: its assignments, as they were hashed, and all else.
 
     about: what the file says of it.
     entries: sequence, time, kind, body and head of each.
     log: what the file says is the log.
-    columns: sequence, visits, holdout, at, counted of each row.
-    marks, features, propensities: of each row, as they were hashed.
+    counted (n,): which rows the file says are part of it.
+    marks (n, 16): what stands for the unit of each row.
+    rewards, known (n,): as the file's log has them.
     outcomes: by their kind.
     """
 
     about: Json
     entries: tuple[tuple[int, int, str, str, str], ...]
     log: Log
-    columns: dict[str, IntArray]
+    counted: BoolArray
     marks: FloatArray
-    features: FloatArray
-    propensities: FloatArray
-    actions: IntArray
-    rounds: IntArray
     rewards: FloatArray
     known: IntArray
     outcomes: dict[str, Outcomes]
-
-    def __len__(self) -> int:
-        return len(self.actions)
 
 
 def has_sealed_record(path: str | Path) -> bool:
@@ -85,7 +76,6 @@ def read_record(path: str | Path) -> Record:
         entries = tuple(
             (int(one[0]), int(one[1]), str(one[2]), str(one[3]), str(one[4])) for one in json.loads(unpack_text(packed))
         )
-        n = len(_numbers(table, "action"))
         outcomes = {
             name: Outcomes(
                 _floats(table, f"record_{name}"),
@@ -93,24 +83,33 @@ def read_record(path: str | Path) -> Record:
                 _numbers(table, f"record_{name}_at"),
                 _numbers(table, f"record_{name}_late"),
             )
-            for name in KINDS
+            for name in OUTCOME_KINDS
         }
         return Record(
+            columns=_assignments(table),
             about=dict(told.given),
             entries=entries,
             log=Log.read(path),
-            columns={
-                name: _numbers(table, f"record_{name}") for name in ("sequence", "visit", "holdout", "at", "counted")
-            },
+            counted=_numbers(table, "record_counted") > 0,
             marks=_matrix(table, "record_mark"),
-            features=_matrix(table, "record_features") if "record_features" in table else np.zeros((n, 0)),
-            propensities=_matrix(table, "propensities"),
-            actions=_numbers(table, "action"),
-            rounds=_numbers(table, "round"),
             rewards=_floats(table, "reward"),
             known=_numbers(table, "known"),
             outcomes=outcomes,
         )
+
+
+def _assignments(table: Columns) -> dict[str, Any]:
+    """The columns of assignments; one that was added after the file was written has its default."""
+    read = {int: _numbers, float: _floats, bytes: _matrix, str: _texts}
+    n, out = len(_column(table, "action")), dict[str, Any]()
+    for name, how in columns_of(AssignmentRow).items():
+        exported = EXPORTED.get(name)
+        if name == "features" and exported not in table:
+            out[name] = np.zeros((n, 0))
+        elif exported is not None:
+            absent = exported not in table and how.default is not None
+            out[name] = np.full(n, how.default) if absent else read[how.kind](table, exported)
+    return out
 
 
 def _column(table: Columns, name: str) -> Any:
@@ -121,6 +120,10 @@ def _column(table: Columns, name: str) -> Any:
 
 def _numbers(table: Columns, name: str) -> IntArray:
     return np.asarray(_column(table, name).to_numpy(zero_copy_only=False), dtype=np.int64)
+
+
+def _texts(table: Columns, name: str) -> Any:
+    return np.array(_column(table, name).to_pylist(), dtype=np.object_)
 
 
 def _floats(table: Columns, name: str) -> FloatArray:

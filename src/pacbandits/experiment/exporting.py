@@ -3,39 +3,27 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
 
-from pacbandits.arrays import FloatArray, IntArray
 from pacbandits.errors import InputError
 from pacbandits.experiment import tables
-from pacbandits.experiment.book import GUARDRAIL, REWARD
 from pacbandits.experiment.chain import MARK_BYTES, mark_of
 from pacbandits.experiment.database import Connection, Database, read_standing
 from pacbandits.experiment.extra import sqlalchemy as sa
 from pacbandits.experiment.fixed import Fixed
-from pacbandits.experiment.history import NEVER, History, Snapshot
+from pacbandits.experiment.history import History, Snapshot
 from pacbandits.experiment.opened_rounds import Rounds
 from pacbandits.experiment.status import best_look
+from pacbandits.experiment.stored_rows import EXPORTED, OUTCOME_KINDS, Outcomes
 from pacbandits.records import parquet
 from pacbandits.records.log import UNIT_RANGE
 from pacbandits.records.recorded import RECORD, pack_text
 
 Json = dict[str, Any]
 FORMAT = "pacbandits record 1"
-
-
-@dataclass(frozen=True, eq=False)
-class _Outcomes:
-    """What came of each row, whether it counts or not; NEVER and NaN where nothing did."""
-
-    values: FloatArray
-    sequence: IntArray
-    at: IntArray
-    late: IntArray
 
 
 def write_export(target: str | Path | IO[bytes], database: Database, fixed: Fixed, *, look: int | None) -> None:
@@ -47,7 +35,9 @@ def write_export(target: str | Path | IO[bytes], database: Database, fixed: Fixe
         ]
         rows = History(fixed).read(connection).before(sequence)
         marks = _marks(connection, fixed, len(rows))
-        outcomes = {kind: _outcomes(connection, fixed, kind, sequence, len(rows)) for kind in (REWARD, GUARDRAIL)}
+        outcomes = {
+            name: _outcomes(connection, fixed, kind, sequence, len(rows)) for name, kind in OUTCOME_KINDS.items()
+        }
         entries = _entries(connection, fixed, sequence)
     if not len(rows):
         raise InputError("nobody has been assigned anything yet; there is nothing to export")
@@ -63,15 +53,12 @@ def write_export(target: str | Path | IO[bytes], database: Database, fixed: Fixe
         "repeats": whole.repeats,
         "known": whole.known,
         "record_counted": counted.astype(np.int64),
-        "record_sequence": rows.sequence,
-        "record_visit": rows.visits,
-        "record_holdout": rows.holdout.astype(np.int64),
-        "record_at": rows.at,
         "record_mark": marks,
-        **({"record_features": np.ascontiguousarray(rows.features)} if rows.features.shape[1] else {}),
     }
-    for kind, name in ((REWARD, "reward"), (GUARDRAIL, "guardrail")):
-        found = outcomes[kind]
+    for name, exported in EXPORTED.items():
+        if exported not in columns and rows.columns[name].shape[1:] != (0,):  # there may be no features
+            columns[exported] = rows.columns[name]
+    for name, found in outcomes.items():
         columns |= {
             f"record_{name}": found.values,
             f"record_{name}_sequence": found.sequence,
@@ -120,16 +107,12 @@ def _marks(connection: Connection, fixed: Fixed, count: int) -> Any:
     return np.frombuffer(joined, dtype=np.uint8).reshape(-1, MARK_BYTES)
 
 
-def _outcomes(connection: Connection, fixed: Fixed, kind: int, sequence: int, count: int) -> _Outcomes:
+def _outcomes(connection: Connection, fixed: Fixed, kind: int, sequence: int, count: int) -> Outcomes:
     t = tables.outcomes.c
-    values, late = np.full(count, np.nan), np.zeros(count, dtype=np.int64)
-    numbers, at = np.full(count, NEVER), np.zeros(count, dtype=np.int64)
     query = sa.select(t.row, t.value, t.sequence, t.at, t.late).where(
         t.experiment == fixed.name, t.kind == kind, t.sequence < sequence
     )
-    for row, *rest in connection.execute(query):
-        values[row], numbers[row], at[row], late[row] = rest
-    return _Outcomes(values, numbers, at, late)
+    return Outcomes.of(count, connection.execute(query))
 
 
 def _entries(connection: Connection, fixed: Fixed, sequence: int) -> list[list[Any]]:

@@ -7,119 +7,100 @@ as well, as what the protocol says it counts as, once that time is over.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from pacbandits.arrays import BoolArray, FloatArray, IntArray
 from pacbandits.experiment import tables
-from pacbandits.experiment.book import GUARDRAIL, REWARD
 from pacbandits.experiment.database import Connection
 from pacbandits.experiment.extra import sqlalchemy as sa
 from pacbandits.experiment.fixed import Fixed
 from pacbandits.experiment.rounds import Round
+from pacbandits.experiment.stored_rows import (
+    EXPORTED,
+    NEVER,
+    REWARD,
+    AssignmentColumns,
+    AssignmentRow,
+    array_of,
+    columns_of,
+)
 from pacbandits.records import Contexts, Log
 from pacbandits.records.late import NOT_IN
 
-NEVER = 2**62  # the number of a record that is not there
 MAX_MISSING_EPSILONS = 0.1  # of rewards that are still to come, the share that may be out when rows are looked at
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
-    """All n assignments in their order.
+class Rows(AssignmentColumns):
+    """All n assignments in their order, with what came of them in time.
 
-    sequence (n,): the number of each one's record.
-    rounds (n,): which round it belongs to.
-    actions (n,): what was drawn.
-    visits (n,): which visit of its unit it was, from 0.
-    holdout (n,): whether it is one of the holdout.
-    at (n,): when, in microseconds.
-    features (n, d), propensities (n, A): as they were.
     rewards (n,): as they were reported, NaN where none was, or too late.
     reward_sequence (n,): the number of that record; NEVER where there is none.
     guardrail (n,), guardrail_sequence (n,): the same of the second outcome.
     """
 
-    sequence: IntArray
-    rounds: IntArray
-    actions: IntArray
-    visits: IntArray
-    holdout: BoolArray
-    at: IntArray
-    features: FloatArray
-    propensities: FloatArray
     rewards: FloatArray
     reward_sequence: IntArray
     guardrail: FloatArray
     guardrail_sequence: IntArray
 
-    def __len__(self) -> int:
-        return len(self.sequence)
+    @classmethod
+    def of(cls, columns: dict[str, Any]) -> Rows:
+        """Assignments of which nothing came yet."""
+        n = len(columns["sequence"])
+        return cls(columns, np.full(n, np.nan), np.full(n, NEVER), np.full(n, np.nan), np.full(n, NEVER))
+
+    def then(self, other: Rows) -> Rows:
+        """These and others after them."""
+        return Rows(
+            {name: np.concatenate([values, other.columns[name]]) for name, values in self.columns.items()},
+            np.concatenate([self.rewards, other.rewards]),
+            np.concatenate([self.reward_sequence, other.reward_sequence]),
+            np.concatenate([self.guardrail, other.guardrail]),
+            np.concatenate([self.guardrail_sequence, other.guardrail_sequence]),
+        )
 
     def before(self, sequence: int) -> Rows:
         """The rows whose records come before a number; what came of them is told apart by its own."""
         count = int(np.searchsorted(self.sequence, sequence))
-        if count == len(self):
-            return self
-        return Rows(**{one.name: getattr(self, one.name)[:count] for one in fields(self)})
+        return Rows(
+            {name: values[:count] for name, values in self.columns.items()},
+            self.rewards[:count],
+            self.reward_sequence[:count],
+            self.guardrail[:count],
+            self.guardrail_sequence[:count],
+        )
 
 
 class History:
     """Reads the rows of an experiment as they come."""
 
     def __init__(self, fixed: Fixed) -> None:
-        self._fixed = fixed
-        d, a = fixed.width, fixed.protocol.n_actions
-        self._outcomes = 0  # records read so far end before this number
-        none, nothing = np.zeros(0, dtype=np.int64), np.zeros(0)
-        self.rows = Rows(
-            sequence=none,
-            rounds=none,
-            actions=none,
-            visits=none,
-            holdout=none > 0,
-            at=none,
-            features=np.zeros((0, d)),
-            propensities=np.zeros((0, a)),
-            rewards=nothing,
-            reward_sequence=none,
-            guardrail=nothing,
-            guardrail_sequence=none,
-        )
+        self._fixed, self._outcomes = fixed, 0  # records of outcomes read so far end before this number
+        self._widths = {"features": fixed.width, "propensities": fixed.protocol.n_actions}
+        self._names, self._kinds = tuple(EXPORTED), columns_of(AssignmentRow)
+        self.rows = Rows.of(self._arrays([()] * len(self._names)))
 
     def read(self, connection: Connection) -> Rows:
         """All rows, with what came of them so far."""
-        self._read_assignments(connection)
+        t = tables.assignments.c
+        query = sa.select(*(t[name] for name in self._names))
+        query = query.where(t.experiment == self._fixed.name, t.row >= len(self.rows)).order_by(t.row)
+        found = connection.execute(query).all()
+        if found:
+            self.rows = self.rows.then(Rows.of(self._arrays(list(zip(*found, strict=True)))))
         self._read_outcomes(connection)
         return self.rows
 
-    def _read_assignments(self, connection: Connection) -> None:
-        t, old = tables.assignments.c, self.rows
-        columns = (t.sequence, t.round, t.action, t.visit, t.holdout, t.at, t.features, t.propensities)
-        query = sa.select(*columns).where(t.experiment == self._fixed.name, t.row >= len(old)).order_by(t.row)
-        found = connection.execute(query).all()
-        if not found:
-            return
-        n, numbers = len(found), np.array([row[:6] for row in found], dtype=np.int64)
-        features = np.frombuffer(b"".join(row[6] for row in found), dtype="<f8").reshape(n, -1)
-        propensities = np.frombuffer(b"".join(row[7] for row in found), dtype="<f8").reshape(n, -1)
-        never, nothing = np.full(n, NEVER), np.full(n, np.nan)
-        self.rows = Rows(
-            sequence=np.concatenate([old.sequence, numbers[:, 0]]),
-            rounds=np.concatenate([old.rounds, numbers[:, 1]]),
-            actions=np.concatenate([old.actions, numbers[:, 2]]),
-            visits=np.concatenate([old.visits, numbers[:, 3]]),
-            holdout=np.concatenate([old.holdout, numbers[:, 4] > 0]),
-            at=np.concatenate([old.at, numbers[:, 5]]),
-            features=np.concatenate([old.features, features.reshape(n, old.features.shape[1])]),
-            propensities=np.concatenate([old.propensities, propensities]),
-            rewards=np.concatenate([old.rewards, nothing]),
-            reward_sequence=np.concatenate([old.reward_sequence, never]),
-            guardrail=np.concatenate([old.guardrail, nothing]),
-            guardrail_sequence=np.concatenate([old.guardrail_sequence, never]),
-        )
+    def _arrays(self, values: Sequence[Sequence[Any]]) -> dict[str, Any]:
+        return {
+            name: array_of(self._kinds[name].kind, some, width=self._widths.get(name, 0))
+            for name, some in zip(self._names, values, strict=True)
+        }
 
     def _read_outcomes(self, connection: Connection) -> None:
         t, rows = tables.outcomes.c, self.rows
@@ -130,7 +111,6 @@ class History:
             values, numbers = (
                 (rows.rewards, rows.reward_sequence) if kind == REWARD else (rows.guardrail, rows.guardrail_sequence)
             )
-            assert kind in (REWARD, GUARDRAIL)
             values[row], numbers[row] = value, sequence
             self._outcomes = max(self._outcomes, sequence + 1)
 

@@ -1,50 +1,145 @@
-"""From the tables of one version to those of the next; the first step makes them.
+"""The schema of a database, step by step: each step is frozen SQL, and a new version appends one.
 
-A database says in `pacbandits_schema` how many steps it has taken. A step is never changed once it was released: a new
-version adds one.
+A fresh database takes all steps, an older one those it lacks, so both end with the same columns in the same order.
+`pacbandits.experiment.tables` describes the result to SQLAlchemy and creates nothing; a test compares both. A database
+stores in `pacbandits_schema` how many steps it has taken.
+
+To add a column: append a step `ALTER TABLE … ADD COLUMN … NOT NULL DEFAULT …`, and give its row in
+`pacbandits.experiment.stored_rows` a last field with the same default. Never change a step that was released.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from string import Template
 from typing import Any
 
 from pacbandits.errors import InputError
-from pacbandits.experiment import tables
 from pacbandits.experiment.extra import sqlalchemy as sa
 
-Step = Callable[[Any], None]
+_SCHEMA = 'CREATE TABLE pacbandits_schema ("only" $serial NOT NULL, steps INTEGER, PRIMARY KEY ("only"))'
 
-_schema = sa.Table(
-    "pacbandits_schema", sa.MetaData(), sa.Column("only", sa.Integer, primary_key=True), sa.Column("steps", sa.Integer)
-)
+_STEP_1 = """
+CREATE TABLE experiments (
+    name TEXT NOT NULL,
+    protocol TEXT NOT NULL,
+    contexts $bytes NOT NULL,
+    secret $bytes NOT NULL,
+    created BIGINT NOT NULL,
+    PRIMARY KEY (name)
+);
+CREATE TABLE standings (
+    name TEXT NOT NULL,
+    state TEXT NOT NULL,
+    reason TEXT NOT NULL,
+    rows BIGINT NOT NULL,
+    held_out BIGINT NOT NULL,
+    rewards BIGINT NOT NULL,
+    too_late BIGINT NOT NULL,
+    sequence BIGINT NOT NULL,
+    head $bytes NOT NULL,
+    round INTEGER NOT NULL,
+    round_rows BIGINT NOT NULL,
+    planned BIGINT NOT NULL,
+    designer TEXT NOT NULL,
+    design_until BIGINT NOT NULL,
+    seen_until BIGINT NOT NULL,
+    look INTEGER NOT NULL,
+    withdrawn TEXT NOT NULL,
+    PRIMARY KEY (name)
+);
+CREATE TABLE assignments (
+    experiment TEXT NOT NULL,
+    "row" BIGINT NOT NULL,
+    sequence BIGINT NOT NULL,
+    unit TEXT NOT NULL,
+    visit INTEGER NOT NULL,
+    round INTEGER NOT NULL,
+    action INTEGER NOT NULL,
+    holdout INTEGER NOT NULL,
+    at BIGINT NOT NULL,
+    features $bytes NOT NULL,
+    propensities $bytes NOT NULL,
+    PRIMARY KEY (experiment, "row")
+) $without_rowid;
+CREATE UNIQUE INDEX assignments_by_unit ON assignments (unit, experiment, visit);
+CREATE TABLE outcomes (
+    experiment TEXT NOT NULL,
+    "row" BIGINT NOT NULL,
+    kind INTEGER NOT NULL,
+    sequence BIGINT NOT NULL,
+    value $double NOT NULL,
+    late INTEGER NOT NULL,
+    at BIGINT NOT NULL,
+    PRIMARY KEY (experiment, "row", kind)
+) $without_rowid;
+CREATE INDEX outcomes_in_sequence ON outcomes (experiment, sequence);
+CREATE TABLE entries (
+    experiment TEXT NOT NULL,
+    sequence BIGINT NOT NULL,
+    kind TEXT NOT NULL,
+    at BIGINT NOT NULL,
+    body TEXT NOT NULL,
+    previous $bytes NOT NULL,
+    head $bytes NOT NULL,
+    PRIMARY KEY (experiment, sequence)
+);
+CREATE TABLE looks (
+    experiment TEXT NOT NULL,
+    number INTEGER NOT NULL,
+    at BIGINT NOT NULL,
+    rows BIGINT NOT NULL,
+    sequence BIGINT NOT NULL,
+    round INTEGER NOT NULL,
+    samples BIGINT NOT NULL,
+    withdrawn INTEGER NOT NULL,
+    best $double NOT NULL,
+    body TEXT NOT NULL,
+    certificate TEXT,
+    PRIMARY KEY (experiment, number)
+);
+CREATE TABLE service_keys (
+    id TEXT NOT NULL,
+    experiment TEXT NOT NULL,
+    scope TEXT NOT NULL,
+    digest $bytes NOT NULL,
+    created BIGINT NOT NULL,
+    withdrawn INTEGER NOT NULL,
+    PRIMARY KEY (id)
+);
+CREATE TABLE service_signing ("only" $serial NOT NULL, secret $bytes NOT NULL, PRIMARY KEY ("only"))
+"""
+
+# Statements end with a semicolon, which must not occur within one. $bytes, $double, $serial and $without_rowid are
+# what SQLite and PostgreSQL spell differently.
+STEPS: tuple[str, ...] = (_STEP_1,)
+_SPELLINGS = {
+    "sqlite": {"bytes": "BLOB", "double": "FLOAT", "serial": "INTEGER", "without_rowid": "WITHOUT ROWID"},
+    "postgresql": {"bytes": "BYTEA", "double": "FLOAT(53)", "serial": "SERIAL", "without_rowid": ""},
+}
 _ADVISORY_LOCK = 0x7061_6362  # of PostgreSQL, so that two servers that start together do not both take a step
 
 
-def first_tables(connection: Any) -> None:
-    """The tables of the first version."""
-    tables.metadata.create_all(connection)
-
-
-STEPS: tuple[Step, ...] = (first_tables,)
-
-
-def bring_up_to_date(engine: Any, *, steps: Sequence[Step] = STEPS) -> int:
-    """Take the steps that a database has not taken yet; how many these were."""
+def bring_up_to_date(engine: Any, *, steps: Sequence[str] = STEPS) -> int:
+    """Take the steps that a database lacks, in one transaction; return how many these were."""
     with engine.begin() as connection:
+        spellings = _SPELLINGS[connection.dialect.name]
         if connection.dialect.name == "postgresql":
             connection.execute(sa.text(f"SELECT pg_advisory_xact_lock({_ADVISORY_LOCK})"))
-        _schema.metadata.create_all(connection)
-        taken = connection.execute(sa.select(_schema.c.steps)).scalar_one_or_none()
+        if not sa.inspect(connection).has_table("pacbandits_schema"):
+            connection.exec_driver_sql(Template(_SCHEMA).substitute(spellings))
+        taken: int | None = connection.execute(sa.text("SELECT steps FROM pacbandits_schema")).scalar_one_or_none()
         if taken is not None and taken > len(steps):
             raise InputError(
                 f"the database was made by a newer version of pacbandits (it has taken {taken} steps, and this version "
                 f"knows {len(steps)}); upgrade pacbandits"
             )
-        for step in steps[taken or 0 :]:
-            step(connection)
+        missing = steps[taken or 0 :]
+        for statement in ";".join(missing).split(";"):
+            if statement.strip():
+                connection.exec_driver_sql(Template(statement).substitute(spellings))
         if taken is None:
-            connection.execute(sa.insert(_schema).values(only=1, steps=len(steps)))
-        elif taken < len(steps):
-            connection.execute(sa.update(_schema).values(steps=len(steps)))
-        return len(steps) - (taken or 0)
+            connection.execute(sa.text(f'INSERT INTO pacbandits_schema ("only", steps) VALUES (1, {len(steps)})'))
+        elif missing:
+            connection.execute(sa.text(f"UPDATE pacbandits_schema SET steps = {len(steps)}"))
+        return len(missing)

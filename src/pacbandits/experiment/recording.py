@@ -11,13 +11,14 @@ from collections.abc import Iterator, Sequence
 from pacbandits.checks import number, text
 from pacbandits.errors import InputError, plain
 from pacbandits.experiment import tables
-from pacbandits.experiment.book import GUARDRAIL, REWARD, Book
+from pacbandits.experiment.book import Book
 from pacbandits.experiment.chain import row_of
 from pacbandits.experiment.database import Connection, Database
 from pacbandits.experiment.extra import sqlalchemy as sa
 from pacbandits.experiment.fixed import Fixed
 from pacbandits.experiment.people import Outcome, Recorded, Report
 from pacbandits.experiment.refusals import Contradiction, UnknownAssignment
+from pacbandits.experiment.stored_rows import GUARDRAIL, REWARD
 
 ROWS_ASKED_AT_ONCE = 500  # of a database, in one query
 _WORDS = {REWARD: "reward", GUARDRAIL: "guardrail"}

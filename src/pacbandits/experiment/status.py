@@ -9,13 +9,13 @@ from threading import Lock
 from typing import Any, cast
 
 from pacbandits.experiment import tables
-from pacbandits.experiment.book import REWARD
-from pacbandits.experiment.database import Connection, Database, Row, Standing, read_standing
+from pacbandits.experiment.database import Connection, Database, Row, read_standing
 from pacbandits.experiment.extra import sqlalchemy as sa
 from pacbandits.experiment.fixed import Fixed
 from pacbandits.experiment.opened_rounds import Rounds
 from pacbandits.experiment.rounds import ENDLESS
 from pacbandits.experiment.steering import events_in
+from pacbandits.experiment.stored_rows import REWARD, Standing
 from pacbandits.experiment.times import spell
 
 Json = dict[str, Any]

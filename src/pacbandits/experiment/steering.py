@@ -10,16 +10,15 @@ from pacbandits.errors import InputError, nearest, plain
 from pacbandits.experiment import tables
 from pacbandits.experiment.assigning import CERTIFIED, COLLECTING, PAUSED, STOPPED
 from pacbandits.experiment.book import Book
-from pacbandits.experiment.database import Connection, Database, Standing
+from pacbandits.experiment.database import Connection, Database
 from pacbandits.experiment.extra import sqlalchemy as sa
 from pacbandits.experiment.fixed import Fixed
 from pacbandits.experiment.live_design import LiveDesign, without
 from pacbandits.experiment.opened_rounds import Rounds, open_round
 from pacbandits.experiment.refusals import NotCollecting
 from pacbandits.experiment.rounds import LOOK, Round
+from pacbandits.experiment.stored_rows import Standing, check_reason
 from pacbandits.experiment.times import spell
-
-MAX_REASON_CHARACTERS = 1000
 
 
 class Steerer:
@@ -50,7 +49,7 @@ class Steerer:
             if standing.round_rows == 0:
                 raise InputError("nobody has taken part in the open round yet; it can be closed once somebody has")
             book = Book(connection, standing, at=at)
-            book.enter("round closed", {"reason": _reason(reason), "number": now.number})
+            book.enter("round closed", {"reason": check_reason(reason), "number": now.number})
             open_round(book, now.continued(rows=int(standing.rows)))
             book.close()
 
@@ -70,7 +69,7 @@ class Steerer:
             last = next(one for one in reversed(rounds) if isinstance(one.sampler, LiveDesign))
             assert isinstance(last.sampler, LiveDesign)
             book = Book(connection, standing, at=at)
-            book.enter("withdrawn", {"action": action, "reason": _reason(reason)})
+            book.enter("withdrawn", {"action": action, "reason": check_reason(reason)})
             # Planned for one person, so that the next is designed as soon as enough is known.
             new: Round = replace(
                 last,
@@ -87,7 +86,7 @@ class Steerer:
             book.close()
 
     def _change(self, state: str, kind: str, reason: str, *, of: tuple[str, ...], at: int) -> None:
-        words = _reason(reason)
+        words = check_reason(reason)
         with self._database.writing(self._fixed.name) as (connection, standing):
             self._check(standing, of, f"it cannot be {kind}")
             if kind == "resumed" and self._rounds.read(connection)[standing.round].kind == "deployed":
@@ -100,13 +99,6 @@ class Steerer:
     def _check(self, standing: Standing, states: tuple[str, ...], what: str) -> None:
         if standing.state not in states:
             raise NotCollecting(f"the experiment '{plain(self._fixed.name)}' is {standing.state}; {what}")
-
-
-def _reason(given: str) -> str:
-    words = text(given, name="reason").strip()
-    if not words or len(words) > MAX_REASON_CHARACTERS:
-        raise InputError(f"say why in 1 to {MAX_REASON_CHARACTERS:,} characters: the record keeps it")
-    return words
 
 
 def events_in(connection: Connection, name: str, *, most: int) -> list[dict[str, object]]:

@@ -6,7 +6,8 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from pacbandits.service.models import ANSWER_EXAMPLE
+from pacbandits.experiment.people import Outcome
+from pacbandits.service.models import ANSWER_EXAMPLE, KeyScope
 
 
 class ErrorAnswer(BaseModel):
@@ -43,7 +44,7 @@ class RewardAnswer(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
     assignment: str
-    outcome: Literal["recorded", "repeated", "late"]
+    outcome: Outcome
 
 
 class RewardsAnswer(BaseModel):
@@ -65,7 +66,7 @@ class KeyAnswer(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
     id: str
-    scope: Literal["read", "write"]
+    scope: KeyScope
     key: str
 
 
@@ -74,7 +75,7 @@ class ShownKey(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
     id: str
-    scope: Literal["read", "write"]
+    scope: KeyScope
     created: str
 
 

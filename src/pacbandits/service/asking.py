@@ -121,17 +121,7 @@ def router_for(people: People) -> APIRouter:
 
 
 def _assigned(made: Assignment, seal: str) -> Json:
-    return {
-        "id": made.id,
-        "unit": made.unit,
-        "action": made.action,
-        "propensity": made.propensity,
-        "propensities": made.propensities,
-        "round": made.round,
-        "new": made.new,
-        "holdout": made.holdout,
-        "seal": seal,
-    }
+    return vars(made) | {"seal": seal}
 
 
 def _recorded(made: Recorded) -> Json:

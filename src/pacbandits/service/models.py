@@ -4,19 +4,33 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, WithJsonSchema
 
-MAX_NAME_CHARACTERS = 100
-MAX_UNIT_CHARACTERS = 200
-MAX_COLUMNS = 1_000
+from pacbandits.experiment.checking import NAME_PATTERN, check_experiment_name
+from pacbandits.experiment.protocol import UnknownLabels, Visits
+from pacbandits.experiment.rules import LateRuleName
+from pacbandits.experiment.stored_rows import MAX_REASON_CHARACTERS, MAX_UNIT_CHARACTERS, check_reason, check_unit
+from pacbandits.fields import MAX_TEXT_CHARACTERS, MAX_WHOLE_NUMBER
+from pacbandits.records.files import MAX_COLUMNS
+
 MAX_CONTEXT_ROWS = 1_000_000
-MAX_WHOLE_NUMBER = 2**53  # beyond it a double skips some
-VISIBLE = r"^[^\x00-\x1f\x7f]*$"
+MAX_WORDS_CHARACTERS = 1_000  # of a name or a specification; the protocol asks for less where it knows which it is
+VISIBLE, NO_NUL = r"^[^\x00-\x1f\x7f]*$", r"^[^\x00]*$"
+KeyScope = Literal["read", "write"]
 
-Unit = Annotated[str, StringConstraints(min_length=1, max_length=MAX_UNIT_CHARACTERS, pattern=VISIBLE)]
-Words = Annotated[str, StringConstraints(max_length=1_000, pattern=VISIBLE)]
-Why = Annotated[str, StringConstraints(min_length=1, max_length=1_000, pattern=VISIBLE)]
-Text = Annotated[str, StringConstraints(max_length=1_000, pattern=r"^[^\x00]*$")]
+
+def _text_schema(**more: Any) -> WithJsonSchema:
+    return WithJsonSchema({"type": "string", **more})
+
+
+# Limits of an experiment are checked by its own functions, so that the service says the same sentence.
+_UNIT_SCHEMA = _text_schema(minLength=1, maxLength=MAX_UNIT_CHARACTERS, pattern=NO_NUL)
+_WHY_SCHEMA = _text_schema(minLength=1, maxLength=MAX_REASON_CHARACTERS, pattern=NO_NUL)
+Unit = Annotated[str, AfterValidator(check_unit), _UNIT_SCHEMA]
+Name = Annotated[str, AfterValidator(check_experiment_name), _text_schema(pattern=NAME_PATTERN)]
+Why = Annotated[str, AfterValidator(check_reason), _WHY_SCHEMA]
+Words = Annotated[str, StringConstraints(max_length=MAX_WORDS_CHARACTERS, pattern=VISIBLE)]
+Text = Annotated[str, StringConstraints(max_length=MAX_TEXT_CHARACTERS, pattern=NO_NUL)]
 Whole = Annotated[int, Field(ge=-MAX_WHOLE_NUMBER, le=MAX_WHOLE_NUMBER)]
 Number = Annotated[float, Field(allow_inf_nan=False)]
 Value = Annotated[Text | Whole | Number | bool | None, Field(union_mode="left_to_right")]
@@ -67,7 +81,7 @@ class RewardAsk(Strict):
     """What came of an assignment: a reward, the outcome of the guardrail, or both."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"assignment": ANSWER_EXAMPLE["id"], "reward": 1}]})
-    assignment: Unit = Field(description="The id of the assignment.")
+    assignment: Text = Field(description="The id of the assignment.")
     reward: Number | None = Field(None, description="In the units of the experiment's reward range.")
     guardrail: Number | None = Field(None, description="The outcome of the guardrail, from 0 to 1.")
 
@@ -100,13 +114,13 @@ class KeyAsk(Strict):
     """What a new key is to open."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"scope": "read"}]})
-    scope: Literal["read", "write"]
+    scope: KeyScope
 
 
 class LateRule(Strict):
     """What becomes of rewards that are late."""
 
-    rule: Literal["window", "worst case"]
+    rule: LateRuleName
     window: Words | None = None
     missing: Number | None = None
 
@@ -144,7 +158,7 @@ class ExperimentAsk(Strict):
             ]
         }
     )
-    name: Annotated[str, StringConstraints(min_length=1, max_length=MAX_NAME_CHARACTERS, pattern=VISIBLE)]
+    name: Name
     contexts: list[Context] = Field(
         min_length=1, max_length=MAX_CONTEXT_ROWS, description="Of people who came before: one object a person."
     )
@@ -156,8 +170,8 @@ class ExperimentAsk(Strict):
     reward_range: Annotated[list[Number], Field(min_length=2, max_length=2)] | None = None
     algorithm: Words | None = None
     seed: Whole | None = None
-    visits: Literal["sticky", "each"] | None = None
-    unknown_labels: Literal["refuse", "missing"] | None = None
+    visits: Visits | None = None
+    unknown_labels: UnknownLabels | None = None
     standard: Words | None = None
     holdout: Number | None = None
     late: LateRule | None = None

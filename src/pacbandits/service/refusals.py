@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import ValidationError
 from sqlalchemy.exc import SQLAlchemyError
 
-from pacbandits.errors import InputError, count_of, one_line, plain
+from pacbandits.errors import MAX_ERROR_CHARACTERS, InputError, count_of, one_line, plain
 from pacbandits.experiment.refusals import (
     AlreadyThere,
     Contradiction,
@@ -14,7 +14,6 @@ from pacbandits.experiment.refusals import (
     UnknownExperiment,
 )
 
-MAX_SENTENCE_CHARACTERS = 500
 UNSEEN_DATABASE = "the database does not answer; nothing was stored as far as is known, ask again"
 
 
@@ -28,7 +27,7 @@ class Refusal(Exception):
 
     def __init__(self, status: int, sentence: str, *, headers: dict[str, str] | None = None) -> None:
         super().__init__(sentence)
-        self.status, self.sentence = status, one_line(sentence, most=MAX_SENTENCE_CHARACTERS)
+        self.status, self.sentence = status, one_line(sentence, most=MAX_ERROR_CHARACTERS)
         self.headers = headers or {}
 
 
@@ -67,6 +66,8 @@ def sentence_of(error: ValidationError) -> str:
         return f"{place} is missing{more}"
     if first["type"] == "string_pattern_mismatch":
         return f"{place} holds a character that cannot be seen{more}"
+    if first["type"] == "value_error":  # what the experiment says of it
+        return f"{place}: {first['msg'].removeprefix('Value error, ')}{more}"
     if len(faults) > 1 and faults[1]["loc"][:-1] == first["loc"][:-1] and first["loc"][-1] in _KINDS:
         return f"{place} must be text, a finite number, true, false or null{more}"
     return f"{place}: {first['msg'][:1].lower()}{first['msg'][1:]}{more}"

@@ -10,14 +10,14 @@ from typing import TypeVar
 
 from starlette.concurrency import run_in_threadpool
 
-from pacbandits.errors import plain
+from pacbandits.errors import InputError, plain
+from pacbandits.experiment.checking import check_experiment_name
 from pacbandits.experiment.database import Database
 from pacbandits.experiment.experiment import Experiment
 from pacbandits.experiment.refusals import UnknownExperiment
 from pacbandits.service.journal import Journal
 from pacbandits.service.limits import ServiceLimits
 from pacbandits.service.meters import Meters
-from pacbandits.service.models import MAX_NAME_CHARACTERS
 from pacbandits.service.writing import Writer
 
 Result = TypeVar("Result")
@@ -80,5 +80,7 @@ class Shelf:
 
 def _check_name(name: str) -> None:
     """Raise for what no experiment can be called, and some databases cannot even be asked for."""
-    if not name.isprintable() or len(name) > MAX_NAME_CHARACTERS:
-        raise UnknownExperiment(f"there is no experiment '{plain(name)}'")
+    try:
+        check_experiment_name(name)
+    except InputError:
+        raise UnknownExperiment(f"there is no experiment '{plain(name)}'") from None

@@ -8,9 +8,9 @@ import sys
 import threading
 from time import monotonic
 
+from pacbandits.experiment import worker
 from pacbandits.service.journal import Journal
 
-WORKER_MODULE, DATABASE_VARIABLE = "pacbandits.experiment.worker", "PACBANDITS_DATABASE"
 ENDING_SECONDS = 5.0
 FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 0.5, 30.0
 HEALTHY_SECONDS = 60.0  # after which a worker that ends is started again at once
@@ -63,8 +63,8 @@ def start_worker(database: str) -> subprocess.Popen[bytes]:
     The database, which may hold a password, goes through the environment: command lines are there for all to read.
     """
     return subprocess.Popen(
-        [sys.executable, "-m", WORKER_MODULE, "--parent", str(os.getpid())],
-        env=os.environ | {DATABASE_VARIABLE: database},
+        [sys.executable, "-m", worker.__name__, "--parent", str(os.getpid())],
+        env=os.environ | {worker.DATABASE_VARIABLE: database},
         stdin=subprocess.DEVNULL,
         # A group of its own: an interrupt from the keyboard is for the server, which then ends this. No session of its
         # own: Linux shares processors out between sessions first, and that it is nice would then be of no use.
