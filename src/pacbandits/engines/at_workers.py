@@ -9,7 +9,7 @@ from __future__ import annotations
 import pickle
 import signal
 from collections.abc import Callable
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
 from time import monotonic
@@ -18,8 +18,7 @@ from typing import Any
 from pacbandits.compiled import using_cores
 from pacbandits.engines.base import ROWS_PER_BLOCK, Question, Source, Sums, add_to
 from pacbandits.engines.memory import LogSource
-from pacbandits.errors import InputError
-from pacbandits.flags import speaking_flags
+from pacbandits.errors import InputError, spelling_options
 from pacbandits.records import Log
 from pacbandits.version import __version__
 
@@ -35,18 +34,6 @@ class Refusal:
     """
 
     words: str
-
-
-@dataclass(frozen=True)
-class Told:
-    """What a worker must know of whoever tells it.
-
-    version: of the package.
-    flags: whether options are called as on the command line.
-    """
-
-    version: str
-    flags: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,25 +62,25 @@ class Summing:
     heard_as: str | None
 
 
-def unpack(told: Told, packed: bytes) -> object:
+def unpack(version: str, packed: bytes) -> object:
     """What was sent to workers, for one task or for all; a task itself, so that a worker which died is no loss."""
-    refused = _other_version(told)
+    refused = _other_version(version)
     return pickle.loads(packed) if refused is None else refused  # from whoever may run anything here anyway
 
 
-def do(told: Told, task: Callable[..., object], shared: object, packed: bytes, *sent: object) -> object:
+def do(version: str, task: Callable[..., object], shared: object, packed: bytes, *sent: object) -> object:
     """One task, with what all share, with what is its own, and with what was sent for it before."""
-    refused = _other_version(told)
+    refused = _other_version(version)
     if refused is not None:
         return refused
     for one in (shared, *sent):
         if isinstance(one, Refusal):
             return one
     try:
-        with using_cores(1), speaking_flags() if told.flags else nullcontext():
+        with using_cores(1), spelling_options():
             return task(shared, pickle.loads(packed), *sent)
     except InputError as error:
-        return Refusal(str(error))
+        return Refusal(str(error.args[0]))
     except FileNotFoundError as error:
         return Refusal(
             f"the worker {_address()} does not see {error.filename or error}: all workers must see the same files "
@@ -141,11 +128,11 @@ def rows_of(stripe: range, n_rows: int) -> range:
     return range(stripe.start * ROWS_PER_BLOCK, min(stripe.stop * ROWS_PER_BLOCK, n_rows))
 
 
-def _other_version(told: Told) -> Refusal | None:
-    if told.version == __version__:
+def _other_version(version: str) -> Refusal | None:
+    if version == __version__:
         return None
     return Refusal(
-        f"the worker {_address()} has pacbandits {__version__}, and {told.version} asks it: install the same everywhere"
+        f"the worker {_address()} has pacbandits {__version__}, and {version} asks it: install the same everywhere"
     )
 
 

@@ -23,12 +23,11 @@ import numpy as np
 
 from pacbandits.checks import text, whole_number
 from pacbandits.compiled import cores
-from pacbandits.engines.at_workers import TOPIC, Part, Summing, Told, add_up, do, fold, rows_of, unpack
+from pacbandits.engines.at_workers import TOPIC, Part, Summing, add_up, do, fold, rows_of, unpack
 from pacbandits.engines.base import Question, Source, Sums, add_to, count_blocks
 from pacbandits.engines.crew import Crew, call, pack, start
 from pacbandits.engines.memory import LogSource
 from pacbandits.engines.progress import count_rows_aloud
-from pacbandits.flags import in_command
 from pacbandits.progress import hearer
 from pacbandits.records import Log
 from pacbandits.version import __version__
@@ -129,12 +128,12 @@ class DaskEngine:
 
     def _begin(self, task: Callable[..., object], held: Any, job: object, *sent: Any) -> Any:
         """Have a task done; a future. What is held and was sent are futures, too."""
-        told, name = Told(__version__, in_command()), f"pacbandits-{task.__name__}"
-        return self._crew.hand_out(do, told, task, held, pack(job), *sent, name=name)
+        name = f"pacbandits-{task.__name__}"
+        return self._crew.hand_out(do, __version__, task, held, pack(job), *sent, name=name)
 
     def _send(self, thing: object) -> Any:
         """Have workers hold something; a future."""
-        return self._crew.hand_out(unpack, Told(__version__, in_command()), pack(thing), name="pacbandits-sent")
+        return self._crew.hand_out(unpack, __version__, pack(thing), name="pacbandits-sent")
 
     def _rows_of(self, source: Source, *, tasks: int) -> _Rows:
         """Rows cut into parts; those in memory as they were when they were first asked for, as workers hold them."""
