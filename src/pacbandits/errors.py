@@ -18,8 +18,8 @@ _MAX_NAMES_COMPARED = 1_000
 _MIN_LIKENESS = 0.6  # of a name to one that may have been meant, as difflib measures it
 
 
-# An argument in a message is written as the command line has it: `--name`, or `--name VALUE` where the value is a number
-# or two, a word in capitals, `…`, a quotation, or pairs such as a=0.5,b=0.5.
+# A message writes an argument as the command line has it: `--name`, or `--name VALUE` where the value is a number or
+# two, a word in capitals, `…`, a quotation, or pairs such as a=0.5,b=0.5.
 _NUMBER = r"-?[0-9.]*[0-9]"
 _VALUE = rf"{_NUMBER}(?: {_NUMBER})?|[A-Z]+\b|…|'[^']*'|\"[^\"]*\"|[\w.]+=[\w.]+(?:,[\w.]+=[\w.]+)*|uniform\b"
 _ARGUMENT = re.compile(rf"--([a-z][a-z-]*[a-z])(?![\w=-])(?: ({_VALUE}))?")

@@ -12,7 +12,7 @@ import pacbandits as pb
 from pacbandits.cli.reading import reading_options
 from pacbandits.cli.verifying import as_read
 from pacbandits.errors import spell_arguments, spelling_options
-from pacbandits.logs.customers import Asked, customers_of
+from pacbandits.logs.customers import CustomerFeatures, customers_of
 from pacbandits.logs.frames import log_of
 
 HEAD, ROWS = (
@@ -239,10 +239,10 @@ def test_numbers_as_people_write_them(tmp_path, cells, numbers, words):
 
 def test_customers_may_have_them_as_the_log_did():
     frame = pa.table({"price": pa.array(["1,200.50", "7", None])})
-    contexts = customers_of(frame, Asked(numbers=("price",))).contexts
+    contexts = customers_of(frame, CustomerFeatures(numbers=("price",))).contexts
     np.testing.assert_array_equal(contexts.features[:, 0], [1200.5, 7.0, np.nan])
     with pytest.raises(pb.InputError, match="column 'price' must hold numbers"):
-        customers_of(pa.table({"price": ["1,200", "7,300"]}), Asked(numbers=("price",)))
+        customers_of(pa.table({"price": ["1,200", "7,300"]}), CustomerFeatures(numbers=("price",)))
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from time import monotonic
 from typing import Any
 
 from pacbandits.compiled import using_cores
-from pacbandits.engines.base import ROWS_PER_BLOCK, Question, Source, Sums, add_to
+from pacbandits.engines.base import ROWS_PER_BLOCK, Aggregation, Source, Sums, add_to
 from pacbandits.engines.memory import LogSource
 from pacbandits.errors import InputError, spelling_options
 from pacbandits.records import Log
@@ -27,7 +27,7 @@ SECONDS_BETWEEN_WORDS = 0.3
 
 
 @dataclass(frozen=True)
-class Refusal:
+class WorkerRefusal:
     """What a worker could not do.
 
     words: why, and what to do about it.
@@ -37,7 +37,7 @@ class Refusal:
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class BlockRuns:
     """Rows that one task adds up.
 
     number: of the task, from 0.
@@ -49,7 +49,7 @@ class Part:
 
 
 @dataclass(frozen=True, eq=False)
-class Summing:
+class SumTask:
     """What all tasks of a sum share.
 
     source: where rows come from; None where workers were sent them.
@@ -58,7 +58,7 @@ class Summing:
     """
 
     source: Source | None
-    question: Question
+    question: Aggregation
     heard_as: str | None
 
 
@@ -74,26 +74,28 @@ def do(version: str, task: Callable[..., object], shared: object, packed: bytes,
     if refused is not None:
         return refused
     for one in (shared, *sent):
-        if isinstance(one, Refusal):
+        if isinstance(one, WorkerRefusal):
             return one
     try:
         with using_cores(1), spelling_options():
             return task(shared, pickle.loads(packed), *sent)
     except InputError as error:
-        return Refusal(str(error.args[0]))
+        return WorkerRefusal(str(error.args[0]))
     except FileNotFoundError as error:
-        return Refusal(
+        return WorkerRefusal(
             f"the worker {_address()} does not see {error.filename or error}: all workers must see the same files "
             "under the same names, on a disk that they share"
         )
     except OSError as error:
         what = error.filename or "a file"
-        return Refusal(f"the worker {_address()} cannot read {what}: {error.strerror or error}")
+        return WorkerRefusal(f"the worker {_address()} cannot read {what}: {error.strerror or error}")
     except MemoryError:
-        return Refusal(f"the worker {_address()} is out of memory; start fewer workers on a machine, or larger ones")
+        return WorkerRefusal(
+            f"the worker {_address()} is out of memory; start fewer workers on a machine, or larger ones"
+        )
 
 
-def fold(summing: Summing, part: Part, log: Log | None = None) -> Sums:
+def fold(summing: SumTask, part: BlockRuns, log: Log | None = None) -> Sums:
     """The sums of a question over some of the rows; log: these, where they lie in no file."""
     sums, rows, last = summing.question.begin(), 0, monotonic()
     source = summing.source if log is None else LogSource(log)
@@ -109,11 +111,11 @@ def fold(summing: Summing, part: Part, log: Log | None = None) -> Sums:
     return sums
 
 
-def add_up(*several: Sums | Refusal) -> Sums | Refusal:
+def add_up(*several: Sums | WorkerRefusal) -> Sums | WorkerRefusal:
     """The sums of several tasks together, so that whoever asked is sent less."""
     total: Sums | None = None
     for one in several:
-        if isinstance(one, Refusal):
+        if isinstance(one, WorkerRefusal):
             return one
         if total is None:
             total = tuple(array.copy() for array in one)  # what a task gave belongs to Dask
@@ -128,10 +130,10 @@ def rows_of(stripe: range, n_rows: int) -> range:
     return range(stripe.start * ROWS_PER_BLOCK, min(stripe.stop * ROWS_PER_BLOCK, n_rows))
 
 
-def _other_version(version: str) -> Refusal | None:
+def _other_version(version: str) -> WorkerRefusal | None:
     if version == __version__:
         return None
-    return Refusal(
+    return WorkerRefusal(
         f"the worker {_address()} has pacbandits {__version__}, and {version} asks it: install the same everywhere"
     )
 

@@ -12,7 +12,7 @@ from pacbandits.errors import InputError, plain
 from pacbandits.fields import Fields
 from pacbandits.records import parquet
 from pacbandits.records.arrow import Columns, is_plain_text, is_text, pa
-from pacbandits.records.columns import Cells
+from pacbandits.records.columns import CellNames
 from pacbandits.records.delimited import line_of
 from pacbandits.records.parquet import Described, describe
 
@@ -20,7 +20,7 @@ _BUFFER_BYTES = 2**18  # of a column that is read at once: pages, and not all of
 
 
 @dataclass(frozen=True)
-class Part:
+class FilePart:
     """A Parquet file of a set.
 
     path: of the file.
@@ -55,7 +55,7 @@ class Parts:
     text: the file of text that these were made of, if it was one.
     """
 
-    files: tuple[Part, ...]
+    files: tuple[FilePart, ...]
     kinds: dict[str, Any]
     coded: frozenset[str]
     about: Fields
@@ -81,7 +81,7 @@ class Parts:
                 start += count
         yield self.n_rows
 
-    def file_of(self, row: int) -> Part:
+    def file_of(self, row: int) -> FilePart:
         """The file in which a row stands."""
         return next(part for part in self.files if row < part.first + part.n_rows)
 
@@ -94,7 +94,9 @@ class Parts:
             if part.first < stop and start < part.first + part.n_rows:
                 yield from self._read_file(part, start, stop, columns, most=most)
 
-    def _read_file(self, part: Part, start: int, stop: int, columns: Sequence[str], *, most: int) -> Iterator[Columns]:
+    def _read_file(
+        self, part: FilePart, start: int, stop: int, columns: Sequence[str], *, most: int
+    ) -> Iterator[Columns]:
         groups: list[int] = []
         place = row = part.first
         for number, count in enumerate(part.groups):
@@ -116,7 +118,7 @@ class Parts:
                 return
             raise InputError(f"it ends after {place - part.first:,} rows, and says that it has {part.n_rows:,}")
 
-    def _columns(self, batch: Any, columns: Sequence[str], part: Part) -> Columns:
+    def _columns(self, batch: Any, columns: Sequence[str], part: FilePart) -> Columns:
         """The columns of some rows, in the types that they have in all files."""
         out: Columns = {}
         for name in columns:
@@ -126,7 +128,7 @@ class Parts:
         return out
 
 
-def _as_kind(column: Any, kind: Any, name: str, part: Part) -> Any:
+def _as_kind(column: Any, kind: Any, name: str, part: FilePart) -> Any:
     """A column in a type that fits it too."""
     if is_text(kind):
         if pa.types.is_null(column.type):
@@ -141,7 +143,7 @@ def _as_kind(column: Any, kind: Any, name: str, part: Part) -> Any:
 
 
 @dataclass(frozen=True)
-class SetCells(Cells):
+class SetCells(CellNames):
     """Where the values of a set of several files stand: in which file, and where in it.
 
     parts: the files.
@@ -162,7 +164,7 @@ class SetCells(Cells):
 
 
 @contextmanager
-def opened(part: Part, *, texts: Sequence[str]) -> Generator[Any]:
+def opened(part: FilePart, *, texts: Sequence[str]) -> Generator[Any]:
     """A file, if it is the one that was looked at; texts: columns whose values come as codes."""
     with parquet.reading(part.path):
         found = part.path.stat()
@@ -174,14 +176,14 @@ def opened(part: Part, *, texts: Sequence[str]) -> Generator[Any]:
 
 def list_parts(paths: Sequence[Path], *, names: Sequence[str]) -> Parts:
     """The files as one table, if their columns are the same; names: what to call each."""
-    files: list[Part] = []
+    files: list[FilePart] = []
     described: list[Described] = []
     first = 0
     for path, name in zip(paths, names, strict=True):
         with parquet.reading(path):
             found = describe(path, name=name, in_text=name != str(path))
             state = path.stat()
-            files.append(Part(path, name, state.st_size, state.st_mtime_ns, first, found.groups))
+            files.append(FilePart(path, name, state.st_size, state.st_mtime_ns, first, found.groups))
             first += files[-1].n_rows
             described.append(found)
     files, described = _with_rows(files, described)
@@ -195,7 +197,7 @@ def list_parts(paths: Sequence[Path], *, names: Sequence[str]) -> Parts:
     return Parts(tuple(files), kinds, coded, described[0].about, remarks)
 
 
-def _with_rows(files: list[Part], described: list[Described]) -> tuple[list[Part], list[Described]]:
+def _with_rows(files: list[FilePart], described: list[Described]) -> tuple[list[FilePart], list[Described]]:
     """Without the files that have no rows, if any has some."""
     kept = [number for number, part in enumerate(files) if part.n_rows]
     if not kept:

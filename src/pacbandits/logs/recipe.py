@@ -20,7 +20,7 @@ from pacbandits.logs.whole import Whole
 from pacbandits.records.arrow import Columns, is_list, is_text, pa
 from pacbandits.records.columns import (
     ID_COLUMN,
-    Cells,
+    CellNames,
     pop_floats,
     pop_integers,
     pop_matrix,
@@ -98,7 +98,7 @@ class Recipe:
             each=tuple(f"{PROPENSITY_PREFIX}{name}" for name in called or range(log.n_actions)) if own.each else (),
         )
 
-    def make(self, table: Columns, cells: Cells) -> Log:
+    def make(self, table: Columns, cells: CellNames) -> Log:
         """The log of some rows; cells: where these stand."""
         n = len(next(iter(table.values())))
         try:
@@ -106,7 +106,7 @@ class Recipe:
         except RowError as error:
             raise InputError(error.words.replace(ROW, cells.row(error.row))) from None
 
-    def _make(self, table: Columns, n: int, cells: Cells) -> Log:
+    def _make(self, table: Columns, n: int, cells: CellNames) -> Log:
         own, options = self.own, self.options
         for name, values in self.numbers.items():
             if name in table:
@@ -157,7 +157,7 @@ class Recipe:
             dates=form.dates,
         )
 
-    def _actions(self, table: Columns, cells: Cells) -> IntArray:
+    def _actions(self, table: Columns, cells: CellNames) -> IntArray:
         """The numbers (n,) of the actions."""
         codes = self.codes.get(self.own.action)
         column: Any = table.pop(self.own.action)
@@ -175,7 +175,7 @@ class Recipe:
         return np.array(places, dtype=np.int64)[which.reshape(-1)]
 
     def _propensities(
-        self, table: Columns, actions: IntArray, n: int, cells: Cells
+        self, table: Columns, actions: IntArray, n: int, cells: CellNames
     ) -> tuple[FloatArray | None, FloatArray | None, Any]:
         """Those of all actions (n, A); or else those of the played ones (n,), and what every one's was at least."""
         width = self.form.n_actions
@@ -212,7 +212,7 @@ class Recipe:
         full.setflags(write=False)
         return full, None, None
 
-    def _contexts(self, table: Columns, ids: IntArray | None, n: int, cells: Cells) -> Contexts:
+    def _contexts(self, table: Columns, ids: IntArray | None, n: int, cells: CellNames) -> Contexts:
         names, categories = self.form.contexts.names, self.form.contexts.categories
         made: dict[str, Columns] = {}
         columns: list[FloatArray] = []
@@ -242,7 +242,7 @@ def _called(kind: Any, own: Own, survey: Survey, options: ReadingOptions) -> tup
     return names if all(name.isdecimal() for name in names) else None
 
 
-def _stacked(table: Columns, each: tuple[str, ...], n: int, cells: Cells) -> FloatArray:
+def _stacked(table: Columns, each: tuple[str, ...], n: int, cells: CellNames) -> FloatArray:
     """The columns of one action each, side by side (n, A)."""
     columns = [pop_floats(table, name, cells) for name in each]
     return _side_by_side([column for column in columns if column is not None], n)

@@ -23,7 +23,7 @@ from pacbandits.logs.picking import is_own
 from pacbandits.logs.playing import Plays, Propensities
 from pacbandits.logs.reading import ReadingOptions
 from pacbandits.logs.tables import PROPENSITY_PREFIX, log_of_columns
-from pacbandits.logs.watching import Clips, Clock, Extremes, Order, Tally, Watch
+from pacbandits.logs.watching import Clips, Clock, Extremes, Order, RoundTally, Watch
 from pacbandits.logs.whole import Whole
 from pacbandits.records import parquet
 from pacbandits.records.arrow import Columns, is_list, is_number, is_temporal, is_text, pa
@@ -145,7 +145,7 @@ class _Looking:
         counted = [n for n, kind in kinds.items() if pa.types.is_integer(kind) and is_counted(n)]
         self.numbers = {n: Numbers(n) for n in counted if n not in self._told()}
         self.clocks = {n: Clock(n) for n in self._wanted() if is_temporal(kinds[n]) and not is_own(n)}
-        self.tally = Tally(has_rounds="round" in kinds, has_repeats="repeats" in kinds)
+        self.tally = RoundTally(has_rounds="round" in kinds, has_repeats="repeats" in kinds)
         self.order = (
             None if options.time is None or options.time not in kinds else Order(options.time, options.time_format)
         )

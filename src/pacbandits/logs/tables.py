@@ -23,7 +23,7 @@ from pacbandits.logs.whole import Whole
 from pacbandits.records import parquet
 from pacbandits.records.arrow import Columns, is_list, is_temporal, is_text, pa
 from pacbandits.records.beside import pop_weights, stored_dates
-from pacbandits.records.columns import Cells, check_present, pop_floats, pop_integers, pop_matrix
+from pacbandits.records.columns import CellNames, check_present, pop_floats, pop_integers, pop_matrix
 from pacbandits.records.contexts import Contexts
 from pacbandits.records.delimited import read_as_text
 from pacbandits.records.identifiers import NOTHING_COUNTED, leave_out_identifiers, notice_returns
@@ -71,7 +71,7 @@ def log_of_columns(
     n = len(next(iter(table.values()))) if table else 0
     own = ("action", "reward", "propensity")
     names = {name: given for name in own if (given := getattr(options, name)) is not None}
-    cells = Cells(line, names, places)
+    cells = CellNames(line, names, places)
     counted = NOTHING_COUNTED if whole is None else whole.counted
     repeated = notice_repeated_rows(table, cells) if whole is None else ()
     known = pop_known(table, known_column(about))
@@ -163,7 +163,7 @@ def _within(log: Log, about: Fields, options: ReadingOptions) -> Log:
     return with_about(log, about) if options.reward_range is None and "reward_range" in about else log
 
 
-def _check_columns(table: Columns, each: list[str], *, split: object, cells: Cells) -> None:
+def _check_columns(table: Columns, each: list[str], *, split: object, cells: CellNames) -> None:
     """Raise one line that says all that is missing, what is there, and what may be it."""
     missing = [name for name in ("action", "reward") if name not in table]
     if "propensity" not in table and "propensities" not in table and not each and split is None:
@@ -191,7 +191,7 @@ def _also_called(name: str, table: Columns) -> str | None:
 
 
 def _pop_actions(
-    table: Columns, split: str | None, cells: Cells, *, rows: int
+    table: Columns, split: str | None, cells: CellNames, *, rows: int
 ) -> tuple[IntArray, tuple[str, ...] | None]:
     """The actions (n,), and their labels in the order of their numbers if they were text.
 
@@ -222,7 +222,7 @@ def _pop_actions(
     return places[codes], tuple(kept)
 
 
-def _check_told_apart(column: Any, labels: Sequence[str], cells: Cells) -> None:
+def _check_told_apart(column: Any, labels: Sequence[str], cells: CellNames) -> None:
     """Raise where two actions hardly differ, and are one, most likely."""
     twins = hardly_differing(labels, numbers=True)
     if twins is not None:
@@ -235,7 +235,7 @@ def _check_told_apart(column: Any, labels: Sequence[str], cells: Cells) -> None:
 
 
 def _pop_propensities(
-    table: Columns, each: list[str], labels: tuple[str, ...] | None, cells: Cells
+    table: Columns, each: list[str], labels: tuple[str, ...] | None, cells: CellNames
 ) -> FloatArray | None:
     """Propensities (n, A) from a column of lists, or from one column an action; None where there are neither."""
     listed = "propensities" in table
@@ -247,7 +247,7 @@ def _pop_propensities(
     return _pop_each(table, each, labels, cells) if each else propensities
 
 
-def _pop_each(table: Columns, each: list[str], labels: tuple[str, ...] | None, cells: Cells) -> FloatArray:
+def _pop_each(table: Columns, each: list[str], labels: tuple[str, ...] | None, cells: CellNames) -> FloatArray:
     """Propensities (n, A) from one column an action."""
     wanted = [str(i) for i in range(len(each))] if labels is None else list(labels)
     given = set(each)
@@ -262,7 +262,7 @@ def _pop_each(table: Columns, each: list[str], labels: tuple[str, ...] | None, c
     return np.column_stack([column for column in columns if column is not None])
 
 
-def _pop_least(table: Columns, cells: Cells) -> FloatArray | None:
+def _pop_least(table: Columns, cells: CellNames) -> FloatArray | None:
     column: Any = table.get("least_propensity")
     if column is None:
         return None

@@ -20,7 +20,7 @@ from pacbandits.records.columns import (
     PHI_COLUMN,
     SOMEWHERE,
     WEIGHT_COLUMN,
-    Cells,
+    CellNames,
     dictionary,
     pop_cube,
     pop_features,
@@ -297,7 +297,7 @@ class Contexts:
             return cls.from_columns(table, n=n, cells=cells), (*parquet.read_remarks(path), *written, *said)
 
     @classmethod
-    def from_columns(cls, columns: Columns, *, n: int, cells: Cells = SOMEWHERE) -> Contexts:
+    def from_columns(cls, columns: Columns, *, n: int, cells: CellNames = SOMEWHERE) -> Contexts:
         """Contexts from the n rows of a table's columns, which are taken out of it; cells: where these stand."""
         ids = pop_integers(columns, ID_COLUMN, cells)
         weights = pop_floats(columns, WEIGHT_COLUMN, cells)

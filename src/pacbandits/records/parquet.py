@@ -19,7 +19,7 @@ from pacbandits.errors import InputError, count_of, plain
 from pacbandits.fields import MAX_TEXT_CHARACTERS, Fields, texts
 from pacbandits.json_files import parse_json
 from pacbandits.records.arrow import Columns, is_list, is_number, is_plain_text, is_temporal, is_text, pa, pq
-from pacbandits.records.columns import Cells, pop_matrix
+from pacbandits.records.columns import CellNames, pop_matrix
 from pacbandits.records.delimited import DELIMITERS, check_texts, line_of, read_delimited, remarks_on_delimited
 from pacbandits.records.files import (
     NUMBER_BYTES,
@@ -282,9 +282,9 @@ def coded_columns(path: str | Path) -> frozenset[str]:
     return frozenset(field.name for field in _open(Path(path)).schema_arrow if pa.types.is_dictionary(field.type))
 
 
-def cells_of(path: str | Path) -> Cells:
+def cells_of(path: str | Path) -> CellNames:
     """Where the rows of a file that could be read stand: of text, on which lines."""
-    return Cells((lambda row: line_of(Path(path), row)) if suffix(Path(path)) in DELIMITERS else None)
+    return CellNames((lambda row: line_of(Path(path), row)) if suffix(Path(path)) in DELIMITERS else None)
 
 
 def suffix(path: Path) -> str:
