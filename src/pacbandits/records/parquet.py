@@ -31,7 +31,7 @@ from pacbandits.records.files import (
     naming,
     why,
 )
-from pacbandits.records.pages import check_pages, count_unpacked_bytes
+from pacbandits.records.parquet_limits import check_pages, count_unpacked_bytes
 
 __all__ = [
     "DELIMITERS",
