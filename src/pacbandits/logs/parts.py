@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from pacbandits.arrays import FloatArray, IntArray
 from pacbandits.errors import InputError, plain
 from pacbandits.fields import Fields
 from pacbandits.records import parquet
 from pacbandits.records.arrow import Columns, is_plain_text, is_text, pa
 from pacbandits.records.columns import CellNames
 from pacbandits.records.delimited import line_of
-from pacbandits.records.parquet import Described, describe
+from pacbandits.records.parquet import Header, Table, describe
 
 _BUFFER_BYTES = 2**18  # of a column that is read at once: pages, and not all of a row group
 
@@ -69,8 +73,11 @@ class Parts:
     @property
     def line(self) -> Callable[[int], int] | None:
         """On which line of the file a row stands, if that is text."""
-        text = self.text
-        return None if text is None else lambda row: line_of(text, row)
+        return None if self.text is None else partial(line_of, self.text)
+
+    def table(self, columns: Columns) -> Table:
+        """Some rows as a table with what the files say of all of them."""
+        return Table(columns, self.about, self.remarks, self.coded, self.line)
 
     def group_starts(self) -> Iterator[int]:
         """The number of the first row of every row group, in order, and then that of all rows."""
@@ -142,6 +149,59 @@ def _as_kind(column: Any, kind: Any, name: str, part: FilePart) -> Any:
         raise InputError(f"column '{plain(name)}' of {part.name} is {plain(column.type)}, elsewhere {kind}") from None
 
 
+def in_blocks(pieces: Iterable[Columns], *, rows: int) -> Iterator[Columns]:
+    """The rows of pieces in blocks of so many, but for the last, which may have fewer."""
+    waiting: list[Columns] = []
+    count = 0
+    for columns in pieces:
+        n, place = len(next(iter(columns.values()))), 0
+        while place < n:
+            take = min(n - place, rows - count)
+            whole = take == n
+            waiting.append(columns if whole else {name: one.slice(place, take) for name, one in columns.items()})
+            count, place = count + take, place + take
+            if count == rows:
+                yield _joined(waiting)
+                waiting, count = [], 0
+    if waiting:
+        yield _joined(waiting)
+
+
+def _joined(pieces: list[Columns]) -> Columns:
+    """Pieces one after the other; those of text may have different codes."""
+    if len(pieces) == 1:
+        return pieces[0]
+    out: Columns = {}
+    for name, column in pieces[0].items():
+        several: list[Any] = [piece[name] for piece in pieces]
+        if is_text(column.type):
+            kind: Any = pa.dictionary(pa.int32(), pa.string())
+            alike = [one if one.type == kind else one.cast(kind) for one in several]
+            out[name] = pa.chunked_array(alike).unify_dictionaries().combine_chunks()
+        else:
+            out[name] = pa.concat_arrays(several)
+    return out
+
+
+def codes_of(column: Any, codes: Mapping[str, int], name: str) -> FloatArray:
+    """The codes (n,) of a column of text; what is missing has the last, as the label of its own."""
+    labels: list[str] = column.dictionary.to_pylist()
+    places = np.array([codes.get(label, -1) for label in labels] or [-1], dtype=np.float64)
+    missing = column.indices.is_null().to_numpy(zero_copy_only=False)
+    local: IntArray = column.indices.fill_null(0).to_numpy(zero_copy_only=False)
+    out = np.where(missing, len(codes) - 1.0, places[local])
+    if (out < 0).any():
+        raise changed(name)
+    return out
+
+
+def changed(name: str) -> InputError:
+    """What to say of a column that holds something else than when all rows were first read."""
+    return InputError(
+        f"column '{plain(name)}' holds what it did not when all rows were first read; leave the files alone"
+    )
+
+
 @dataclass(frozen=True)
 class SetCells(CellNames):
     """Where the values of a set of several files stand: in which file, and where in it.
@@ -174,14 +234,14 @@ def opened(part: FilePart, *, texts: Sequence[str]) -> Generator[Any]:
             yield file
 
 
-def list_parts(paths: Sequence[Path], *, names: Sequence[str]) -> Parts:
-    """The files as one table, if their columns are the same; names: what to call each."""
+def list_parts(paths: Sequence[Path], *, names: Sequence[str], columns: Sequence[str] | None = None) -> Parts:
+    """The files as one table, if their columns are the same; names: what to call each. columns: to read, if not all."""
     files: list[FilePart] = []
-    described: list[Described] = []
+    described: list[Header] = []
     first = 0
     for path, name in zip(paths, names, strict=True):
         with parquet.reading(path):
-            found = describe(path, name=name, in_text=name != str(path))
+            found = describe(path, name=name, in_text=name != str(path), columns=columns)
             state = path.stat()
             files.append(FilePart(path, name, state.st_size, state.st_mtime_ns, first, found.groups))
             first += files[-1].n_rows
@@ -197,7 +257,7 @@ def list_parts(paths: Sequence[Path], *, names: Sequence[str]) -> Parts:
     return Parts(tuple(files), kinds, coded, described[0].about, remarks)
 
 
-def _with_rows(files: list[FilePart], described: list[Described]) -> tuple[list[FilePart], list[Described]]:
+def _with_rows(files: list[FilePart], described: list[Header]) -> tuple[list[FilePart], list[Header]]:
     """Without the files that have no rows, if any has some."""
     kept = [number for number, part in enumerate(files) if part.n_rows]
     if not kept:
@@ -205,7 +265,7 @@ def _with_rows(files: list[FilePart], described: list[Described]) -> tuple[list[
     return [files[number] for number in kept], [described[number] for number in kept]
 
 
-def _check_same(mine: Described, first: Described, name: str, first_name: str) -> None:
+def _check_same(mine: Header, first: Header, name: str, first_name: str) -> None:
     """Raise where two files cannot be parts of one log."""
     for lacking, there, other in ((mine, first, first_name), (first, mine, name)):
         gone = next((column for column in there.kinds if column not in lacking.kinds), None)

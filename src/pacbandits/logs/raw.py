@@ -266,11 +266,17 @@ def _completed(
         even.setflags(write=False)
         return even, (UNIFORM_REMARK,)
     if n_actions == 2:
-        full = np.repeat(1.0 - played[:, None], 2, axis=1)
-        full[np.arange(n), actions] = played
-        return full, (TWO_ACTIONS_REMARK,)
+        return of_two_actions(played, actions), (TWO_ACTIONS_REMARK,)
     constant = constant_split(played, actions, n_actions=n_actions, names=names)
     return (None, ()) if constant is None else (np.broadcast_to(constant[0], (n, n_actions)), (constant[1],))
+
+
+def of_two_actions(played: FloatArray, actions: IntArray) -> FloatArray:
+    """The propensities (n, 2) of two actions by those of the played ones (n,)."""
+    full = np.repeat(1.0 - played[:, None], 2, axis=1)
+    full[np.arange(len(actions)), actions] = played
+    full.setflags(write=False)
+    return full
 
 
 def _least(given: ArrayLike | None, *, n: int, n_actions: int, unplayed: tuple[str, ...] = ()) -> FloatArray:

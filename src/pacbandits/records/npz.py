@@ -95,8 +95,8 @@ class ArrayFile:
         if info.flag_bits & _ENCRYPTED or info.compress_type not in _PACKING_METHODS:
             raise InputError(f"array '{plain(name)}' is encrypted, or packed as numpy does not; use numpy.savez")
         with self._open(name, info) as member:
-            version = npy.read_magic(member)
-            read = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}[version]
+            # Version 3 is 2 with names of fields beyond Latin-1, and arrays of numbers have no fields.
+            read = npy.read_array_header_1_0 if npy.read_magic(member) == (1, 0) else npy.read_array_header_2_0
             shape, _, kind = read(member, max_header_size=MAX_ARRAY_HEADER_BYTES)
             if len(shape) > MAX_DIMENSIONS or any(type(length) is not int or length < 0 for length in shape):
                 raise _damaged(name)

@@ -3,8 +3,8 @@
 A few bytes of a page can stand for a billion numbers, whatever the footer says: every page header is read, of all
 columns of all row groups. pyarrow has no limit for that, and cannot be asked where the pages are either: of a footer
 whose columns are damaged (level histograms that do not fit, say) `metadata.row_group(i).column(j)` aborts the process,
-as 39 of 20,000 files did of which one to three bytes of the footer were changed (pyarrow 26). So the footer is read here
-too, by as much of Thrift's compact protocol as tells sizes.
+as 39 of 20,000 files did of which one to three bytes of the footer were changed (pyarrow 26). So the footer is read
+here too, by as much of Thrift's compact protocol as tells sizes.
 """
 
 from __future__ import annotations
