@@ -104,6 +104,7 @@ if TYPE_CHECKING:
     from pacbandits.records import Design as Design
     from pacbandits.records import Log as Log
     from pacbandits.records import Lottery as Lottery
+    from pacbandits.records import Mixture as Mixture
     from pacbandits.records import Policy as Policy
     from pacbandits.records import RewardBounds as RewardBounds
     from pacbandits.rewards import PerAction as PerAction
@@ -221,6 +222,7 @@ _HOMES: dict[str, tuple[str, ...]] = {
         "Design",
         "Log",
         "Lottery",
+        "Mixture",
         "Policy",
         "RewardBounds",
     ),
@@ -302,7 +304,7 @@ __all__ = [
     "Linear",
     "LinearRage",
     "Log",
-    "Lottery",
+    "Mixture",
     "Outlook",
     "PerAction",
     "Plan",

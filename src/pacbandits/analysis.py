@@ -28,9 +28,8 @@ from pacbandits.certificate.summed.worth import measure_surveyed
 from pacbandits.checks import flag, path_of
 from pacbandits.engines import Engine, LogSource, Source
 from pacbandits.engines.registry import STREAM, using_engine
-from pacbandits.errors import InputError, count_of, nearest, plain
+from pacbandits.errors import InputError, count_of, nearest, option_of, plain
 from pacbandits.exports import DeployedPolicy
-from pacbandits.flags import flag_of
 from pacbandits.logs import read_log
 from pacbandits.logs.frames import DataFrame, log_of
 from pacbandits.logs.reading import Reading, ReadingOptions
@@ -423,7 +422,7 @@ def read_data(data: Log | DataFrame | Files, reading: Json) -> Log:
     path = _paths(data)[0]
     if str(path) in PAST_LOGS and not path.exists():
         if reading:
-            given = flag_of(next(iter(reading)))
+            given = option_of(next(iter(reading)))
             raise InputError(f"{path} is a log that needs no options to be read; leave out {given}")
         return load_log(str(path))
     log = read_log(path, **reading)[0]

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
-
-from pacbandits.flags import spoken
+import re
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager
+from contextvars import ContextVar
 
 MAX_ERROR_CHARACTERS = 500
 MAX_NAME_CHARACTERS = 80
@@ -17,14 +18,67 @@ _MAX_NAMES_COMPARED = 1_000
 _MIN_LIKENESS = 0.6  # of a name to one that may have been meant, as difflib measures it
 
 
+# A message writes an argument as the command line has it: `--name`, or `--name VALUE` where the value is a number or
+# two, a word in capitals, `…`, a quotation, or pairs such as a=0.5,b=0.5.
+_NUMBER = r"-?[0-9.]*[0-9]"
+_VALUE = rf"{_NUMBER}(?: {_NUMBER})?|[A-Z]+\b|…|'[^']*'|\"[^\"]*\"|[\w.]+=[\w.]+(?:,[\w.]+=[\w.]+)*|uniform\b"
+_ARGUMENT = re.compile(rf"--([a-z][a-z-]*[a-z])(?![\w=-])(?: ({_VALUE}))?")
+_ARGUMENTS = rf"(?<![\w'\"-]){_ARGUMENT.pattern}(?: {_ARGUMENT.pattern})*"
+_SPELLED = re.compile(rf"\b(?:pacbandits|pip) [a-z][^;,()]*|{_ARGUMENTS}")  # a command line stays one everywhere
+_PYTHON_NAMES = {
+    "actions": "n_actions",
+    "clip": "clip=True",
+    "fresh": "fresh=True",
+}  # where not the same with underscores
+_for_command: ContextVar[bool] = ContextVar("for_command", default=False)
+
+
+@contextmanager
+def spelling_options() -> Generator[None]:
+    """Within this context errors name arguments as options of the command line: `--max-cost 2`, not `max_cost=2`."""
+    before = _for_command.set(True)
+    try:
+        yield
+    finally:
+        _for_command.reset(before)
+
+
+def option_of(argument: str) -> str:
+    """The option of the command line for an argument of Python."""
+    return "--actions" if argument == "n_actions" else f"--{argument.replace('_', '-')}"
+
+
+def spell_arguments(message: str) -> str:
+    """The message with its options of the command line spelled as arguments of Python."""
+    return _SPELLED.sub(_spell_run, message) if "--" in message else message
+
+
+def _spell_run(found: re.Match[str]) -> str:
+    if not found[0].startswith("--"):
+        return found[0]
+    spelled: list[str] = []
+    for name, value in _ARGUMENT.findall(found[0]):
+        if " " in value and value[0] not in "'\"":
+            value = f"({value.replace(' ', ', ')})"
+        elif re.fullmatch(r"\w.*[=A-Za-z].*", value):
+            value = f'"{value}"'
+        spelled.append(_PYTHON_NAMES.get(name, name.replace("-", "_")) + (f"={value}" if value else ""))
+    return ", ".join(spelled)
+
+
 class InputError(ValueError):
     """The input is wrong; the message is one line that names the bad value and the remedy, whatever it was made of.
 
-    Options are written as those of the command line, `--max-cost 2`; Python's own are told outside of commands.
+    A message names arguments as the command line does, `--max-cost 2`, and is kept so. Who reads the error gets it in
+    the spelling of their surface: unchanged within `spelling_options`, else (Python, HTTP) as `max_cost=2`.
     """
 
     def __init__(self, message: str) -> None:
-        super().__init__(one_line(spoken(message), most=MAX_ERROR_CHARACTERS, tail=MAX_ERROR_CHARACTERS // 3))
+        super().__init__(one_line(message, most=MAX_ERROR_CHARACTERS, tail=MAX_ERROR_CHARACTERS // 3))
+
+    def __str__(self) -> str:
+        message = str(self.args[0])
+        return message if _for_command.get() else spell_arguments(message)
 
 
 class RowError(InputError):

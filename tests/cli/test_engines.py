@@ -7,8 +7,7 @@ import pytest
 from pacbandits.cli.engines import open_engine, open_players
 from pacbandits.compiled import cores
 from pacbandits.engines import Local
-from pacbandits.errors import InputError
-from pacbandits.flags import speaking_flags
+from pacbandits.errors import InputError, spelling_options
 from tests.cli.cases import SMALL
 
 PLAN = ("plan", "nowhere.csv", "--actions", 2, "--baseline", 0.3, "--epsilon", 0.1)
@@ -62,5 +61,5 @@ def test_the_cores_of_this_machine():
     ],
 )
 def test_engines_that_cannot_be_opened(name, options, words):
-    with speaking_flags(), pytest.raises(InputError, match=words.replace("?", r"\?")), open_engine(name, **options):
+    with spelling_options(), pytest.raises(InputError, match=words.replace("?", r"\?")), open_engine(name, **options):
         pass

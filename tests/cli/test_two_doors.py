@@ -11,8 +11,8 @@ import pytest
 import pacbandits as pb
 from pacbandits.cli.reading import reading_options
 from pacbandits.cli.verifying import as_read
-from pacbandits.flags import in_python, speaking_flags
-from pacbandits.logs.customers import Asked, customers_of
+from pacbandits.errors import spell_arguments, spelling_options
+from pacbandits.logs.customers import CustomerFeatures, customers_of
 from pacbandits.logs.frames import log_of
 
 HEAD, ROWS = (
@@ -169,14 +169,29 @@ def test_what_commands_alone_can_be_asked(run, table, parts, words):
     assert not ARGUMENT.search(err.replace(str(table), "")), err
 
 
-def test_one_sentence_for_two_doors():
-    words = "a=1 --split uniform, --reward-range -1 2.5 --clip, --max-cost 3 or --control NAME; 'x--unit' --up"
-    meant = 'a=1 split="uniform", reward_range=(-1, 2.5), clip=True, max_cost=3 or control="NAME"; \'x--unit\' --up'
-    assert in_python(words) == meant
-    assert str(pb.InputError("add --max-cost 2")) == "add max_cost=2"
-    with speaking_flags():
-        assert str(pb.InputError("add --max-cost 2")) == "add --max-cost 2"
-    assert str(pb.InputError("add --max-cost 2")) == "add max_cost=2"
+@pytest.mark.parametrize(
+    ("message", "in_python"),
+    [
+        (
+            "a=1 --split uniform, --reward-range -1 2.5 --clip, --max-cost 3 or --control NAME; 'x--unit'",
+            'a=1 split="uniform", reward_range=(-1, 2.5), clip=True, max_cost=3 or control="NAME"; \'x--unit\'',
+        ),
+        ("say so (--actions 2), or --split a=0.4,b=0.6", 'say so (n_actions=2), or split="a=0.4,b=0.6"'),
+        ("leave it out (--without 'a b'), or name a --case", "leave it out (without='a b'), or name a case"),
+        ("start anew with --fresh, or --delay, in periods,", "start anew with fresh=True, or delay, in periods,"),
+        (
+            "play some: pacbandits bench quick --out runs --jobs 2",
+            "play some: pacbandits bench quick --out runs --jobs 2",
+        ),
+        ("an argument is --new-name VALUE (--contexts …)", 'an argument is new_name="VALUE" (contexts=…)'),
+    ],
+)
+def test_each_surface_spells_the_arguments_of_one_message(message, in_python):
+    error = pb.InputError(message)
+    assert str(error) == in_python == spell_arguments(message)
+    with spelling_options():
+        assert str(error) == message
+    assert str(error) == in_python
 
 
 @pytest.mark.parametrize(
@@ -224,10 +239,10 @@ def test_numbers_as_people_write_them(tmp_path, cells, numbers, words):
 
 def test_customers_may_have_them_as_the_log_did():
     frame = pa.table({"price": pa.array(["1,200.50", "7", None])})
-    contexts = customers_of(frame, Asked(numbers=("price",))).contexts
+    contexts = customers_of(frame, CustomerFeatures(numbers=("price",))).contexts
     np.testing.assert_array_equal(contexts.features[:, 0], [1200.5, 7.0, np.nan])
     with pytest.raises(pb.InputError, match="column 'price' must hold numbers"):
-        customers_of(pa.table({"price": ["1,200", "7,300"]}), Asked(numbers=("price",)))
+        customers_of(pa.table({"price": ["1,200", "7,300"]}), CustomerFeatures(numbers=("price",)))
 
 
 @pytest.mark.parametrize(

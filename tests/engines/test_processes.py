@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 
 from pacbandits.engines.processes import each
-from pacbandits.errors import InputError
-from pacbandits.flags import speaking_flags
+from pacbandits.errors import InputError, spelling_options
 from tests.engines.jobs import do
 
 
@@ -52,7 +51,7 @@ def test_another_process_takes_over_after_so_many_jobs():
 
 @pytest.mark.thorough
 def test_a_refusal_calls_options_as_whoever_reads_it_does():
-    with speaking_flags(), pytest.raises(InputError, match="say --epsilon 2"):
+    with spelling_options(), pytest.raises(InputError, match="say --epsilon 2"):
         list(each(do, 0, ["refuse"], processes=1))
 
 

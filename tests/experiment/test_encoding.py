@@ -30,7 +30,7 @@ def with_missing():
 def dated(*values):
     """Contexts with a column of dates, as they are read from a table."""
     table = pa.table({"age": list(range(len(values))), "since": pa.array(values)})
-    columns = parquet.columns_of(table, name="the table")
+    columns = parquet.table_of(table, name="the table").columns
     return pb.Contexts.from_columns(columns, n=len(values))
 
 

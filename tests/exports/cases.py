@@ -99,7 +99,7 @@ def table(seed):
 def lottery(seed):
     weights = np.random.default_rng(seed).dirichlet([1.0] * 4)
     parts = (tree(seed), table(seed), linear(seed), TreePolicy(2, N_ACTIONS))
-    return pb.Lottery(parts, tuple(weights / weights.sum()))
+    return pb.Mixture(parts, tuple(weights / weights.sum()))
 
 
 def rows_of(contexts):

@@ -43,7 +43,7 @@ def test_contexts_give_numbers():
 def test_a_lottery_draws_by_a_seed():
     ages = np.random.default_rng(0).integers(18, 60, size=300).astype(float)
     parts = (TreePolicy(Branch(AtMost("age", 30.0), 0, 1), 2), TreePolicy(Branch(AtMost("age", 40.0), 1, 0), 2))
-    lottery = pb.Lottery(parts, (0.3, 0.7))
+    lottery = pb.Mixture(parts, (0.3, 0.7))
     policy, frame = DeployedPolicy(lottery, ("mail", "call")), pd.DataFrame({"age": ages})
     drawn = policy(frame, seed=7)
     assert drawn.tolist() == policy(frame, seed=7).tolist() != policy(frame).tolist()

@@ -91,7 +91,7 @@ def test_lotteries(seed):
     rng = np.random.default_rng(seed)
     draws = np.where(rng.random(ROWS) < 0.5, rng.choice(near, size=ROWS), rng.random(ROWS))
     check_same(policy, contexts, draws=draws, rules=False)
-    ruled = pb.Lottery(policy.policies[:2], (0.25, 0.75))
+    ruled = pb.Mixture(policy.policies[:2], (0.25, 0.75))
     check_same(ruled, contexts, draws=draws)
     assert [one["probability"] for one in pb.to_rules(ruled)["lottery"]] == [0.25, 0.75]
 
@@ -160,7 +160,7 @@ def test_contexts_that_a_table_does_not_know():
 
 
 def test_draws_that_are_none():
-    policy = pb.Lottery((TreePolicy(0, 2), TreePolicy(1, 2)), (0.5, 0.5))
+    policy = pb.Mixture((TreePolicy(0, 2), TreePolicy(1, 2)), (0.5, 0.5))
     sql = pb.to_sql(policy, draw='"my draw" / 10')
     assert by_sqlite(sql, [{"x": 1}] * 5, [-1.0, 0.0, 9.9, 10.0, None]) == [None, 0, 1, None, None]
     source = pb.to_python(policy)

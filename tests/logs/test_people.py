@@ -69,7 +69,7 @@ def test_features_can_be_chosen(tmp_path):
 def test_what_cannot_be_read_is_said(tmp_path):
     pq.write_table(table(20), tmp_path / "a.parquet")
     pq.write_table(table(20).drop_columns(["visits"]), tmp_path / "b.parquet")
-    with pytest.raises(InputError, match=r"b\.parquet.*'visits' is not as in"):
+    with pytest.raises(InputError, match=r"b\.parquet has no column 'visits', which .*a\.parquet has"):
         open_contexts([tmp_path / "a.parquet", tmp_path / "b.parquet"])
     (tmp_path / "c.csv").write_text("age\n1\n")
     with pytest.raises(InputError, match="from Parquet"):
@@ -83,7 +83,7 @@ def test_what_cannot_be_read_is_said(tmp_path):
     with pytest.raises(InputError, match="'name' has more than 255 different texts"):
         open_contexts(tmp_path / "e.parquet")
     pq.write_table(table(0), tmp_path / "f.parquet")
-    with pytest.raises(InputError, match="no contexts"):
+    with pytest.raises(InputError, match="has no rows"):
         open_contexts(tmp_path / "f.parquet")
     source = open_contexts(tmp_path / "a.parquet")
     pq.write_table(table(19), tmp_path / "a.parquet")

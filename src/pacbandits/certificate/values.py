@@ -55,7 +55,7 @@ from pacbandits.engines import Engine, Local, LogSource, Source
 from pacbandits.engines.registry import STREAM, THREADS, using_engine
 from pacbandits.errors import InputError
 from pacbandits.records import Chosen, Log, Lottery, check_log
-from pacbandits.records.lottery import check_chosen
+from pacbandits.records.mixture import check_chosen
 from pacbandits.rewards import RewardModel, check_model, first_model, model_from_json, predict_by_round
 from pacbandits.rewards.halves import scrambled
 

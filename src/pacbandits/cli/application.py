@@ -24,8 +24,7 @@ from pacbandits.cli import serving as _serving
 from pacbandits.cli import verifying as _verifying
 from pacbandits.cli.interruption import INTERRUPTED, leave_at_once
 from pacbandits.cli.shared import BAD_INPUT, UNREAD, app
-from pacbandits.errors import InputError
-from pacbandits.flags import speaking_flags
+from pacbandits.errors import InputError, spelling_options
 
 __all__ = ["answer", "app"]
 # Importing them puts their commands into the application.
@@ -48,16 +47,16 @@ def _ending_well(command: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(command)
     def run(*arguments: Any, **options: Any) -> None:
-        try:
-            with speaking_flags():
+        with spelling_options():
+            try:
                 command(*arguments, **options)
-        except InputError as error:
-            print(f"pacbandits: {error}", file=sys.stderr)
-            sys.exit(BAD_INPUT)
-        except KeyboardInterrupt:
-            leave_at_once()
-            print("pacbandits: interrupted", file=sys.stderr)
-            sys.exit(INTERRUPTED)
+            except InputError as error:
+                print(f"pacbandits: {error}", file=sys.stderr)
+                sys.exit(BAD_INPUT)
+            except KeyboardInterrupt:
+                leave_at_once()
+                print("pacbandits: interrupted", file=sys.stderr)
+                sys.exit(INTERRUPTED)
 
     return run
 

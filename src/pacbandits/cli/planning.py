@@ -21,8 +21,7 @@ from pacbandits.cli.reading import (
     reading_options,
 )
 from pacbandits.cli.shared import app, as_effect, as_rate, print_json, show, status
-from pacbandits.errors import InputError
-from pacbandits.flags import flag_of
+from pacbandits.errors import InputError, option_of
 
 
 @app.command("plan")
@@ -187,7 +186,7 @@ def plan_trial(
     pilot = action is not None or reward is not None
     of_a_log = [name for name in reading if name not in ("keep", "features", "without")]
     if of_a_log and not pilot:
-        raise InputError(f"{flag_of(of_a_log[0])} is for the log of a pilot; say also --action and --reward")
+        raise InputError(f"{option_of(of_a_log[0])} is for the log of a pilot; say also --action and --reward")
     limits = Limits(
         trials=whole_number(trials, name="--trials", least=1),
         minutes=positive(minutes, name="--minutes"),

@@ -22,8 +22,7 @@ from pacbandits.cli.reading import (
     reading_options,
 )
 from pacbandits.cli.shared import PARTIAL, app, print_json, say, show, status
-from pacbandits.errors import InputError, one_line, plain
-from pacbandits.flags import flag_of
+from pacbandits.errors import InputError, one_line, option_of, plain
 
 if TYPE_CHECKING:
     from pacbandits.certificate import Claim, Verdict
@@ -211,11 +210,11 @@ def as_read(reading: Mapping[str, Any]) -> str:
     for name, value in reading.items():
         given = cast(list[object], value) if isinstance(value, list) else [value]
         if name == "keep":
-            flag, listed = flag_of("features"), ",".join(f"+{column}" for column in given)
+            flag, listed = option_of("features"), ",".join(f"+{column}" for column in given)
         else:
             between = "," if name in ("features", "without") else " "
             flag, listed = (
-                flag_of(name),
+                option_of(name),
                 between.join(f"{one:g}" if isinstance(one, float) else str(one) for one in given),
             )
         words.append(flag if value is True else f"{flag} {plain(listed)}")

@@ -9,17 +9,16 @@ from __future__ import annotations
 import pickle
 import signal
 from collections.abc import Callable
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
 from time import monotonic
 from typing import Any
 
 from pacbandits.compiled import using_cores
-from pacbandits.engines.base import ROWS_PER_BLOCK, Question, Source, Sums, add_to
+from pacbandits.engines.base import ROWS_PER_BLOCK, Aggregation, Source, Sums, add_to
 from pacbandits.engines.memory import LogSource
-from pacbandits.errors import InputError
-from pacbandits.flags import speaking_flags
+from pacbandits.errors import InputError, spelling_options
 from pacbandits.records import Log
 from pacbandits.version import __version__
 
@@ -28,7 +27,7 @@ SECONDS_BETWEEN_WORDS = 0.3
 
 
 @dataclass(frozen=True)
-class Refusal:
+class WorkerRefusal:
     """What a worker could not do.
 
     words: why, and what to do about it.
@@ -37,20 +36,8 @@ class Refusal:
     words: str
 
 
-@dataclass(frozen=True)
-class Told:
-    """What a worker must know of whoever tells it.
-
-    version: of the package.
-    flags: whether options are called as on the command line.
-    """
-
-    version: str
-    flags: bool
-
-
 @dataclass(frozen=True, eq=False)
-class Part:
+class BlockRuns:
     """Rows that one task adds up.
 
     number: of the task, from 0.
@@ -62,7 +49,7 @@ class Part:
 
 
 @dataclass(frozen=True, eq=False)
-class Summing:
+class SumTask:
     """What all tasks of a sum share.
 
     source: where rows come from; None where workers were sent them.
@@ -71,42 +58,44 @@ class Summing:
     """
 
     source: Source | None
-    question: Question
+    question: Aggregation
     heard_as: str | None
 
 
-def unpack(told: Told, packed: bytes) -> object:
+def unpack(version: str, packed: bytes) -> object:
     """What was sent to workers, for one task or for all; a task itself, so that a worker which died is no loss."""
-    refused = _other_version(told)
+    refused = _other_version(version)
     return pickle.loads(packed) if refused is None else refused  # from whoever may run anything here anyway
 
 
-def do(told: Told, task: Callable[..., object], shared: object, packed: bytes, *sent: object) -> object:
+def do(version: str, task: Callable[..., object], shared: object, packed: bytes, *sent: object) -> object:
     """One task, with what all share, with what is its own, and with what was sent for it before."""
-    refused = _other_version(told)
+    refused = _other_version(version)
     if refused is not None:
         return refused
     for one in (shared, *sent):
-        if isinstance(one, Refusal):
+        if isinstance(one, WorkerRefusal):
             return one
     try:
-        with using_cores(1), speaking_flags() if told.flags else nullcontext():
+        with using_cores(1), spelling_options():
             return task(shared, pickle.loads(packed), *sent)
     except InputError as error:
-        return Refusal(str(error))
+        return WorkerRefusal(str(error.args[0]))
     except FileNotFoundError as error:
-        return Refusal(
+        return WorkerRefusal(
             f"the worker {_address()} does not see {error.filename or error}: all workers must see the same files "
             "under the same names, on a disk that they share"
         )
     except OSError as error:
         what = error.filename or "a file"
-        return Refusal(f"the worker {_address()} cannot read {what}: {error.strerror or error}")
+        return WorkerRefusal(f"the worker {_address()} cannot read {what}: {error.strerror or error}")
     except MemoryError:
-        return Refusal(f"the worker {_address()} is out of memory; start fewer workers on a machine, or larger ones")
+        return WorkerRefusal(
+            f"the worker {_address()} is out of memory; start fewer workers on a machine, or larger ones"
+        )
 
 
-def fold(summing: Summing, part: Part, log: Log | None = None) -> Sums:
+def fold(summing: SumTask, part: BlockRuns, log: Log | None = None) -> Sums:
     """The sums of a question over some of the rows; log: these, where they lie in no file."""
     sums, rows, last = summing.question.begin(), 0, monotonic()
     source = summing.source if log is None else LogSource(log)
@@ -122,11 +111,11 @@ def fold(summing: Summing, part: Part, log: Log | None = None) -> Sums:
     return sums
 
 
-def add_up(*several: Sums | Refusal) -> Sums | Refusal:
+def add_up(*several: Sums | WorkerRefusal) -> Sums | WorkerRefusal:
     """The sums of several tasks together, so that whoever asked is sent less."""
     total: Sums | None = None
     for one in several:
-        if isinstance(one, Refusal):
+        if isinstance(one, WorkerRefusal):
             return one
         if total is None:
             total = tuple(array.copy() for array in one)  # what a task gave belongs to Dask
@@ -141,11 +130,11 @@ def rows_of(stripe: range, n_rows: int) -> range:
     return range(stripe.start * ROWS_PER_BLOCK, min(stripe.stop * ROWS_PER_BLOCK, n_rows))
 
 
-def _other_version(told: Told) -> Refusal | None:
-    if told.version == __version__:
+def _other_version(version: str) -> WorkerRefusal | None:
+    if version == __version__:
         return None
-    return Refusal(
-        f"the worker {_address()} has pacbandits {__version__}, and {told.version} asks it: install the same everywhere"
+    return WorkerRefusal(
+        f"the worker {_address()} has pacbandits {__version__}, and {version} asks it: install the same everywhere"
     )
 
 

@@ -40,7 +40,7 @@ class Source(Protocol):
         ...
 
 
-class Question(Protocol):
+class Aggregation(Protocol):
     """What is to be summed over all rows. It can be sent to another process."""
 
     def begin(self) -> Sums:
@@ -62,7 +62,7 @@ class Engine(Protocol):
     @property
     def name(self) -> str: ...
 
-    def ask(self, source: Source, question: Question, *, what: str) -> Sums:
+    def ask(self, source: Source, question: Aggregation, *, what: str) -> Sums:
         """The sums of a question over all rows; what: is being done, in words, for whoever listens."""
         ...
 

@@ -16,7 +16,7 @@ from time import monotonic
 from typing import Any, cast
 from uuid import uuid4
 
-from pacbandits.engines.at_workers import Refusal
+from pacbandits.engines.at_workers import WorkerRefusal
 from pacbandits.errors import InputError, count_of, plain
 from pacbandits.version import __version__
 
@@ -105,7 +105,7 @@ class Crew:
             raise InputError(
                 f"a worker at {self.scheduler} lacks {plain(error.name)}; pip install 'pacbandits[scale]' there"
             ) from None
-        if isinstance(found, Refusal):
+        if isinstance(found, WorkerRefusal):
             raise InputError(found.words)
         return found
 

@@ -23,12 +23,11 @@ import numpy as np
 
 from pacbandits.checks import text, whole_number
 from pacbandits.compiled import cores
-from pacbandits.engines.at_workers import TOPIC, Part, Summing, Told, add_up, do, fold, rows_of, unpack
-from pacbandits.engines.base import Question, Source, Sums, add_to, count_blocks
+from pacbandits.engines.at_workers import TOPIC, BlockRuns, SumTask, add_up, do, fold, rows_of, unpack
+from pacbandits.engines.base import Aggregation, Source, Sums, add_to, count_blocks
 from pacbandits.engines.crew import Crew, call, pack, start
 from pacbandits.engines.memory import LogSource
 from pacbandits.engines.progress import count_rows_aloud
-from pacbandits.flags import in_command
 from pacbandits.progress import hearer
 from pacbandits.records import Log
 from pacbandits.version import __version__
@@ -77,24 +76,24 @@ class DaskEngine:
         else:
             self._crew = call(text(scheduler, name="--scheduler"))
         self.scheduler, self.dashboard = self._crew.scheduler, self._crew.dashboard
-        self._held_rows: WeakKeyDictionary[Log, _Rows] = WeakKeyDictionary()
+        self._held_rows: WeakKeyDictionary[Log, _PartitionedRows] = WeakKeyDictionary()
         heard = hearer()
         if heard is not None and self.dashboard is not None:
             heard[0](f"dashboard: {self.dashboard}")
 
-    def ask(self, source: Source, question: Question, *, what: str) -> Sums:
+    def ask(self, source: Source, question: Aggregation, *, what: str) -> Sums:
         slots = self._slots()
         rows = self._rows_of(source, tasks=self._tasks_per_worker * slots)
         total = question.begin()
         heard_as = None if hearer() is None else uuid4().hex
-        shared = Summing(None if rows.log is not None else source, question, heard_as)
+        shared = SumTask(None if rows.log is not None else source, question, heard_as)
         done = _Counted(count_rows_aloud(what, source.n_rows, started=monotonic()), heard_as)
         together = 1 if slots < MANY_SLOTS else TASKS_ADDED_UP
         count = len(rows.parts)
         groups = (range(first, min(first + together, count)) for first in range(0, count, together))
 
         def begin(held: Any, group: range) -> Any:
-            tasks = [self._begin(fold, held, Part(i, rows.parts[i]), *self._sent(rows, i)) for i in group]
+            tasks = [self._begin(fold, held, BlockRuns(i, rows.parts[i]), *self._sent(rows, i)) for i in group]
             return tasks[0] if together == 1 else self._crew.hand_out(add_up, *tasks, name="pacbandits-add_up")
 
         self._listen(done)
@@ -129,23 +128,23 @@ class DaskEngine:
 
     def _begin(self, task: Callable[..., object], held: Any, job: object, *sent: Any) -> Any:
         """Have a task done; a future. What is held and was sent are futures, too."""
-        told, name = Told(__version__, in_command()), f"pacbandits-{task.__name__}"
-        return self._crew.hand_out(do, told, task, held, pack(job), *sent, name=name)
+        name = f"pacbandits-{task.__name__}"
+        return self._crew.hand_out(do, __version__, task, held, pack(job), *sent, name=name)
 
     def _send(self, thing: object) -> Any:
         """Have workers hold something; a future."""
-        return self._crew.hand_out(unpack, Told(__version__, in_command()), pack(thing), name="pacbandits-sent")
+        return self._crew.hand_out(unpack, __version__, pack(thing), name="pacbandits-sent")
 
-    def _rows_of(self, source: Source, *, tasks: int) -> _Rows:
+    def _rows_of(self, source: Source, *, tasks: int) -> _PartitionedRows:
         """Rows cut into parts; those in memory as they were when they were first asked for, as workers hold them."""
         if not isinstance(source, LogSource):
-            return _Rows(_cut(source, tasks=tasks), source.n_rows)
+            return _PartitionedRows(_cut(source, tasks=tasks), source.n_rows)
         if source.log not in self._held_rows:
             parts = _cut(source, tasks=max(tasks, -(-count_blocks(source.n_rows) // MOST_BLOCKS_SENT)))
-            self._held_rows[source.log] = _Rows(parts, source.n_rows)
+            self._held_rows[source.log] = _PartitionedRows(parts, source.n_rows)
         return replace(self._held_rows[source.log], log=source.log)
 
-    def _sent(self, rows: _Rows, number: int) -> list[Any]:
+    def _sent(self, rows: _PartitionedRows, number: int) -> list[Any]:
         """What a part's rows are held as, if they lie in memory: they are sent once, and many questions asked."""
         if rows.log is None:
             return []
@@ -243,7 +242,7 @@ class _Counted:
 
 
 @dataclass(frozen=True, eq=False)
-class _Rows:
+class _PartitionedRows:
     """Rows cut into parts.
 
     parts: runs of blocks, for each task.

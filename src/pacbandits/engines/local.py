@@ -8,7 +8,7 @@ from threading import Lock
 from time import monotonic
 
 from pacbandits.compiled import cores, over_cores, using_cores
-from pacbandits.engines.base import Question, Source, Sums, add_to
+from pacbandits.engines.base import Aggregation, Source, Sums, add_to
 from pacbandits.engines.progress import count_rows_aloud
 from pacbandits.records import Log
 
@@ -24,7 +24,7 @@ class Local:
 
     name: str
 
-    def ask(self, source: Source, question: Question, *, what: str) -> Sums:
+    def ask(self, source: Source, question: Aggregation, *, what: str) -> Sums:
         lanes = [_Lane(source, stripe) for stripe in source.stripes(most_blocks=BLOCKS_PER_STRIPE)]
         made: list[Sums] = []
         done, left, lock = count_rows_aloud(what, source.n_rows, started=monotonic()), iter(lanes), Lock()

@@ -15,15 +15,14 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Generator, Iterable, Iterator
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from itertools import chain
 from queue import Empty, SimpleQueue
 from threading import Lock, Thread
 from typing import IO, Any, BinaryIO, Generic, NamedTuple, TypeVar, cast
 
 from pacbandits.compiled import using_cores
-from pacbandits.errors import InputError
-from pacbandits.flags import in_command, speaking_flags
+from pacbandits.errors import InputError, spelling_options
 
 Shared = TypeVar("Shared")
 Job = TypeVar("Job")
@@ -39,12 +38,10 @@ _ENDED = "a process has ended before its time; is memory short?"
 class _Told(NamedTuple):
     """What a process must know before its first job.
 
-    flags: whether options are called as on the command line.
     task: a function of a module.
     shared: its first argument, the same for all jobs.
     """
 
-    flags: bool
     task: Callable[[Any, Any], object]
     shared: object
 
@@ -81,7 +78,7 @@ def each(
     first = next(coming, None)
     if first is None:  # nothing to start processes for
         return
-    told = pickle.dumps(_Told(in_command(), task, shared))
+    told = pickle.dumps(_Told(task, shared))
     results: SimpleQueue[tuple[str, Any]] = SimpleQueue()
     in_turn = _InTurn(chain([first], coming))
     workers: list[_Worker[Job]] = []
@@ -100,7 +97,7 @@ def each(
             if kind == "made":
                 yield cast(Made, made)
             elif kind == "refused":
-                raise InputError(str(made))  # here, where it is known how options are called
+                raise InputError(str(made))
             elif kind == "error":
                 raise made
             else:
@@ -246,7 +243,7 @@ def _frame(incoming: IO[bytes]) -> bytes:
 def serve(frames: Iterator[bytes], outgoing: BinaryIO) -> None:
     """Do what is asked for, until nothing more is."""
     told = cast(_Told, pickle.loads(next(frames)))
-    with using_cores(1), speaking_flags() if told.flags else nullcontext():
+    with using_cores(1), spelling_options():  # the process that asked knows the spelling of its surface
         for frame in frames:
             try:
                 answer = _Answer(None, told.task(told.shared, pickle.loads(frame)))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
-from pacbandits.engines.base import Engine, Question, Source, Sums
+from pacbandits.engines.base import Aggregation, Engine, Source, Sums
 from pacbandits.records import Log
 
 
@@ -18,7 +18,7 @@ class Together:
     lengths: how many arrays each adds to.
     """
 
-    questions: tuple[Question, ...]
+    questions: tuple[Aggregation, ...]
     lengths: tuple[int, ...]
 
     def begin(self) -> Sums:
@@ -34,7 +34,7 @@ class Together:
         return [sums[start:end] for start, end in pairwise(ends)]
 
 
-def ask_together(engine: Engine, source: Source, questions: Sequence[Question], *, what: str) -> list[Sums]:
+def ask_together(engine: Engine, source: Source, questions: Sequence[Aggregation], *, what: str) -> list[Sums]:
     """The sums of several questions, in one pass."""
     asked = Together(tuple(questions), tuple(len(question.begin()) for question in questions))
     return asked.split(engine.ask(source, asked, what=what))

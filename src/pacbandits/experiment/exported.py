@@ -68,7 +68,8 @@ def read_record(path: str | Path) -> Record:
         InputError: When the file holds none, or is damaged.
     """
     with naming(path_of(path)):
-        table, about = parquet.read(Path(path)), parquet.read_about(path)
+        source = parquet.read_table(path)
+        table, about = source.columns, source.about
         if not has_record(about):
             raise InputError("the file carries no record of an experiment; export it from one")
         told = about.fields(RECORD, of="record")

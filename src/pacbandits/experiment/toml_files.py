@@ -180,7 +180,7 @@ def _read_contexts(path: Path, features: tuple[str, ...] | None) -> tuple[Contex
     contexts, remarks = Contexts.read_with_remarks(path, features=features)
     dates = tuple(
         name
-        for name, column in parquet.read(path).items()
+        for name, column in parquet.read_table(path).columns.items()
         if is_temporal(column.type) and date_parts(contexts.names, (name,))
     )
     return contexts, dates, remarks

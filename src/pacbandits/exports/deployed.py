@@ -12,10 +12,10 @@ from pacbandits.arrays import FloatArray, IntArray
 from pacbandits.checks import whole_number
 from pacbandits.errors import InputError
 from pacbandits.exports.asking import written_actions
-from pacbandits.logs.customers import Asked, customers_of
+from pacbandits.logs.customers import CustomerFeatures, customers_of
 from pacbandits.logs.frames import DataFrame
 from pacbandits.policies.decisions import inputs_of
-from pacbandits.records import Chosen, Contexts, Lottery, describe_chosen
+from pacbandits.records import Chosen, Contexts, Mixture, describe_chosen
 from pacbandits.records.dates import date_parts
 
 ROWS_AT_ONCE = 100_000
@@ -23,7 +23,7 @@ ROWS_AT_ONCE = 100_000
 
 @dataclass(frozen=True)
 class DeployedPolicy:
-    """A certified policy, or a lottery between some, that acts on data frames of any library that speaks Arrow.
+    """A certified policy, or a mixture of several, that acts on data frames of any library that speaks Arrow.
 
     chosen: the policy itself.
     action_names (A,): what the actions are called; None if they are but numbered.
@@ -41,7 +41,7 @@ class DeployedPolicy:
     def __call__(self, rows: Contexts | DataFrame, *, seed: int = 0) -> Any:
         """The action of each row: of a data frame its name (n,), where actions have names; of contexts its number.
 
-        seed: of the draws of a lottery, one for each row. The same seed gives the same actions, here and with
+        seed: of the draws of a mixture, one for each row. The same seed gives the same actions, here and with
             `pacbandits apply`; `propensities` tells how likely they were.
         """
         contexts = self._contexts(rows)
@@ -54,14 +54,14 @@ class DeployedPolicy:
     def propensities(self, rows: Contexts | DataFrame) -> FloatArray:
         """With what probability each action is taken (n, A): what to log."""
         contexts = self._contexts(rows)
-        if isinstance(self.chosen, Lottery):
+        if isinstance(self.chosen, Mixture):
             return self.chosen.propensities(contexts)
         return np.eye(self.n_actions)[self.chosen(contexts)]
 
     def decide(
         self, contexts: Contexts, *, seed: int = 0, tell: Callable[[str], None] | None = None
     ) -> tuple[IntArray, FloatArray | None]:
-        """The action (n,) of each context, and of a lottery with what probability it was drawn (n,).
+        """The action (n,) of each context, and of a mixture with what probability it was drawn (n,).
 
         seed: of the draws. tell: hears how far it is.
         """
@@ -73,12 +73,12 @@ class DeployedPolicy:
                 tell(f"deciding for row {start + 1:,} of {n:,}")
             rows = np.arange(start, min(n, start + ROWS_AT_ONCE))
             some = contexts.take(rows)
-            if isinstance(policy, Lottery):
+            if isinstance(policy, Mixture):
                 actions[rows] = policy.play(some, draws=draws[rows])
                 propensities[rows] = policy.propensities(some)[np.arange(len(rows)), actions[rows]]
             else:
                 actions[rows] = policy(some)
-        return actions, propensities if isinstance(policy, Lottery) else None
+        return actions, propensities if isinstance(policy, Mixture) else None
 
     def describe(self) -> str:
         """What it does, in words, with the names of actions where they have any."""
@@ -89,12 +89,12 @@ class DeployedPolicy:
         return self.chosen.to_json()
 
     @property
-    def asked(self) -> Asked:
+    def asked(self) -> CustomerFeatures:
         """Which columns of a table it asks about."""
         inputs = inputs_of(self.chosen)
         if inputs is None:
             raise InputError("the policy does not say what it asks about; call it on contexts from Python")
-        return Asked(inputs.numbers, inputs.labels, ids=inputs.ids, phi=inputs.phi, dates=self.dates)
+        return CustomerFeatures(inputs.numbers, inputs.labels, ids=inputs.ids, phi=inputs.phi, dates=self.dates)
 
     @property
     def columns(self) -> tuple[str, ...]:

@@ -21,7 +21,7 @@ from pacbandits.policies.decisions import (
     Standardised,
     Term,
 )
-from pacbandits.records import Chosen, Lottery, check_chosen, parts_of
+from pacbandits.records import Chosen, Mixture, check_chosen, parts_of
 from pacbandits.records.contexts import ID_COLUMN
 from pacbandits.records.dates import DatePart
 
@@ -91,9 +91,9 @@ def to_python(
 
     A row maps the name of each feature to its value: a number (or text that spells one), or a label. Where a value is
     None, a tree's test on it fails, as in SQL; linear scores and contexts that the policy does not know raise an error.
-    The function of a lottery is `choose(row, draw=None)`: the draw is a number in [0, 1), and random() if it is None.
+    The function of a mixture is `choose(row, draw=None)`: the draw is a number in [0, 1), and random() if it is None.
 
-    policy: a tree, a table of up to 1,000 contexts, a linear policy, or a lottery between such.
+    policy: a tree, a table of up to 1,000 contexts, a linear policy, or a mixture of such.
     actions: the names of the actions, in the order of their numbers; without them the numbers are given.
     name: of the function.
     dates: the columns of dates and times that features were made of, as a certificate names them. A row has such a
@@ -117,7 +117,7 @@ def to_python(
     decisions = [decision_of(one) for one in parts_of(policy)]
     made = made_of_dates(policy, dates)
     helpers = [_NUMBER] * any(map(_tests_numbers, decisions)) + [_PRESENT] * any(map(_adds_numbers, decisions))
-    if not isinstance(policy, Lottery):
+    if not isinstance(policy, Mixture):
         head, body = f"def {name}(row):\n{_docstring('')}", _body(decisions[0], names, _INDENT)
     else:
         drawn = "draw is a number in [0, 1), drawn here if it is None."

@@ -8,7 +8,7 @@ from typing import Any
 from pacbandits.errors import InputError
 from pacbandits.exports.asking import Action, decision_of, made_of_dates, written_actions
 from pacbandits.policies.decisions import Condition, IdAmong, LabelIs, NumberAtMost, NumberMissing, RuleList
-from pacbandits.records import Chosen, Lottery, Policy, check_chosen
+from pacbandits.records import Chosen, Mixture, Policy, check_chosen
 from pacbandits.records.contexts import ID_COLUMN
 
 Json = dict[str, Any]
@@ -19,12 +19,12 @@ def to_rules(policy: Chosen, *, actions: Sequence[str] | None = None, dates: Seq
 
     A condition names a `feature` and what it must be: `at_most` a number, `is` a label, `is_missing`, or `among`
     ids of contexts. It fails for a missing value, unless it says `or_missing`. "else" is null where no rule is known
-    for a context. A lottery has its rules one under the other, each with its `probability` and `below`: the first whose
+    for a context. A mixture has its rules one under the other, each with its `probability` and `below`: the first whose
     `below` is above a draw from [0, 1) is taken. Features that are made of columns of dates stand under "made", each
     with the column and the part of it: its `weekday` (Mon, …, Sun), its `day` (counted from 1970-01-01) or its `hour`
     (13.5 is half past one).
 
-    policy: a tree, a table of up to 1,000 contexts, or a lottery between such.
+    policy: a tree, a table of up to 1,000 contexts, or a mixture of such.
     actions: the names of the actions, in the order of their numbers; without them the numbers are given.
     dates: the columns of dates and times that features were made of, as a certificate names them.
 
@@ -41,7 +41,7 @@ def to_rules(policy: Chosen, *, actions: Sequence[str] | None = None, dates: Seq
     names = written_actions(policy, actions)
     made = made_of_dates(policy, dates)
     beside = {"made": {name: {"of": one.column, "part": one.part} for name, one in made.items()}} if made else {}
-    if not isinstance(policy, Lottery):
+    if not isinstance(policy, Mixture):
         return _rules(policy, names) | beside
     parts = zip(policy.policies, policy.weights, policy.bounds, strict=True)
     return {"lottery": [{"probability": p, "below": bound, **_rules(one, names)} for one, p, bound in parts]} | beside

@@ -21,7 +21,7 @@ from pacbandits.policies.decisions import (
     Standardised,
     Term,
 )
-from pacbandits.records import Chosen, Lottery, check_chosen
+from pacbandits.records import Chosen, Mixture, check_chosen
 from pacbandits.records.contexts import ID_COLUMN
 
 MOST_SQL_TERMS = 20_000  # of scores, in all comparisons together
@@ -45,9 +45,9 @@ def to_sql(
     test on it fails, so that the row goes the way of ELSE; linear scores give NULL, and so does a context id that the
     policy does not know.
 
-    policy: a tree, a table of up to 1,000 contexts, a linear policy, or a lottery between such.
+    policy: a tree, a table of up to 1,000 contexts, a linear policy, or a mixture of such.
     actions: the names of the actions, in the order of their numbers; without them the numbers are written.
-    draw: for a lottery, a column or an expression with one draw from [0, 1) a row. It stands in several places, and
+    draw: for a mixture, a column or an expression with one draw from [0, 1) a row. It stands in several places, and
         must have the same value in each: a column, or a hash of one, but no call of random().
     dates: the columns of dates and times that features were made of, as a certificate names them.
     dialect: whose SQL it is: `sqlite`, `postgresql`, `duckdb`, `bigquery`, `snowflake` or `mysql`, each with its own
@@ -64,7 +64,7 @@ def to_sql(
     END
 
     Raises:
-        InputError: When the policy has no exact form in SQL, or a lottery has no draw.
+        InputError: When the policy has no exact form in SQL, or a mixture has no draw.
     """
     check_chosen(policy)
     own = dialect_of(dialect)
@@ -74,9 +74,9 @@ def to_sql(
     made = made_of_dates(policy, dates)
     columns = Columns({} if dialect is None else dates_in(made, own), own)
     comments = "" if dialect is not None else "".join(date_comment(name, part) for name, part in made.items())
-    if not isinstance(policy, Lottery):
+    if not isinstance(policy, Mixture):
         return comments + _decision(decision_of(policy), names, "", columns)
-    return comments + _lottery(policy, names, _checked_draw(draw), columns)
+    return comments + _mixture(policy, names, _checked_draw(draw), columns)
 
 
 class Columns(dict[str, str]):
@@ -94,10 +94,10 @@ class Columns(dict[str, str]):
         return self.dialect.name(feature)
 
 
-def _lottery(lottery: Lottery, names: Sequence[str], draw: str, columns: Columns) -> str:
+def _mixture(mixture: Mixture, names: Sequence[str], draw: str, columns: Columns) -> str:
     """The decision of each policy where the draw stands for it; a draw outside [0, 1), or none, gives NULL."""
     out = ["CASE", f"{_INDENT}WHEN {draw} < 0.0 THEN NULL"]
-    for policy, bound in zip(lottery.policies, lottery.bounds, strict=True):
+    for policy, bound in zip(mixture.policies, mixture.bounds, strict=True):
         out.append(f"{_INDENT}WHEN {draw} < {bound!r} THEN {_decision(decision_of(policy), names, _INDENT, columns)}")
     return "\n".join([*out, "END"])
 
@@ -105,7 +105,7 @@ def _lottery(lottery: Lottery, names: Sequence[str], draw: str, columns: Columns
 def _checked_draw(draw: str | None) -> str:
     remedy = "a column, or an expression of one, with a draw from [0, 1) in each row"
     if draw is None or not draw.strip():
-        raise InputError(f"the policy is a lottery, and SQL must be told its draw: {remedy} (--draw …)")
+        raise InputError(f"the policy is a mixture, and SQL must be told its draw: {remedy} (--draw …)")
     found = _DRAWN_ANEW.search(draw)
     if found is not None:
         raise InputError(

@@ -51,7 +51,7 @@ class Customers:
 
 
 @dataclass(frozen=True)
-class Asked:
+class CustomerFeatures:
     """What is read of a table.
 
     numbers: the features that must be numbers.
@@ -78,7 +78,7 @@ class Asked:
         return {feature: part for feature, part in known.items() if part.column in names or feature not in names}
 
 
-def read_customers(path: Path, asked: Asked) -> Customers:
+def read_customers(path: Path, asked: CustomerFeatures) -> Customers:
     """A table in Parquet or CSV, of which the columns that are asked about are read as contexts."""
     with parquet.reading(path) as delimiter:
         if delimiter is None:
@@ -92,12 +92,12 @@ def read_customers(path: Path, asked: Asked) -> Customers:
         return _customers(whole, asked, some=some)
 
 
-def customers_of(frame: object, asked: Asked) -> Customers:
+def customers_of(frame: object, asked: CustomerFeatures) -> Customers:
     """The same of a data frame of any library that speaks Arrow."""
     return _customers(arrow_table(frame), asked)
 
 
-def _customers(whole: Any, asked: Asked, *, some: Any | None = None) -> Customers:
+def _customers(whole: Any, asked: CustomerFeatures, *, some: Any | None = None) -> Customers:
     """What is asked about in a table; some: the columns of a file of text that are asked about, read as what they are.
 
     Without it, the table itself has them.
@@ -159,7 +159,7 @@ def _spells_date(word: str) -> bool:
     return dates_in_text(pa.array([word]).dictionary_encode()) is not None
 
 
-def _check_asked(whole: Any, asked: Asked, made: Mapping[str, DatePart]) -> list[str]:
+def _check_asked(whole: Any, asked: CustomerFeatures, made: Mapping[str, DatePart]) -> list[str]:
     """The columns of a table that are read, if they are there."""
     names: list[str] = whole.column_names
     check_columns(len(names))

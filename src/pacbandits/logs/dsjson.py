@@ -17,7 +17,7 @@ from pacbandits.fields import MAX_WHOLE_NUMBER
 from pacbandits.logs.raw import RawLog, make_log
 from pacbandits.logs.reading import ReadingOptions
 from pacbandits.logs.sparse import SparseFeatures, flatten
-from pacbandits.records.columns import Cells
+from pacbandits.records.columns import CellNames
 from pacbandits.records.files import check_file, check_unpacked, is_zipped, open_text, why
 from pacbandits.records.log import Log
 
@@ -52,7 +52,7 @@ def read_dsjson(path: Path, options: ReadingOptions) -> Log:
         declared=read.n_actions is not None,
         stated=options.n_actions is not None,
         remarks=[words for words, true in said if true],
-        cells=Cells(read.lines.__getitem__),
+        cells=CellNames(read.lines.__getitem__),
         numbered=False,
     )
     return make_log(raw, options)

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any, Protocol, Unpack
 
 from pacbandits.errors import InputError
-from pacbandits.fields import Fields
 from pacbandits.logs.reading import Reading, ReadingOptions
-from pacbandits.logs.tables import log_of_columns
+from pacbandits.logs.tables import log_of_table
 from pacbandits.records import parquet
 from pacbandits.records.arrow import is_text, pa
 from pacbandits.records.contexts import Contexts
@@ -27,15 +26,13 @@ def log_of(frame: object, **reading: Unpack[Reading]) -> Log:
     options = ReadingOptions(**reading)
     if options.position is not None:
         raise InputError("a data frame has no positions; leave out --position")
-    empty = Fields.read({}, of="description of the table")
-    table = arrow_table(frame)
-    coded = [field.name for field in table.schema if pa.types.is_dictionary(field.type)]
-    columns = parquet.columns_of(table, name="the data frame")
-    own = {options.action or "action", options.time, options.unit, *coded}
-    for name in [name for name in columns if name not in own and is_text(columns[name].type)]:
-        dates = dates_in_text(columns[name])  # as in a file of text
-        columns[name] = columns[name] if dates is None else dates
-    return log_of_columns(columns, options, remarks=(), about=empty, line=None, coded=coded)
+    table = parquet.table_of(arrow_table(frame), name="the data frame")
+    own = {options.action or "action", options.time, options.unit, *table.coded}
+    for name in [name for name, column in table.columns.items() if name not in own and is_text(column.type)]:
+        dates = dates_in_text(table.columns[name])  # as in a file of text
+        if dates is not None:
+            table.columns[name] = dates
+    return log_of_table(table, options)
 
 
 def arrow_table(frame: object) -> Any:
@@ -52,8 +49,7 @@ def arrow_table(frame: object) -> Any:
 
 def contexts_of(frame: object) -> Contexts:
     """People from a data frame, every column a feature but for those that look like identifiers."""
-    table = arrow_table(frame)
-    coded = [field.name for field in table.schema if pa.types.is_dictionary(field.type)]
-    columns = parquet.columns_of(table, name="the data frame")
-    leave_out_identifiers(columns, coded=coded, keep=())
-    return Contexts.from_columns(columns, n=int(table.num_rows))
+    table = parquet.table_of(arrow_table(frame), name="the data frame")
+    n = table.n_rows
+    leave_out_identifiers(table.columns, coded=table.coded, keep=())
+    return Contexts.from_columns(table.columns, n=n)

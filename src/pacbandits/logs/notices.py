@@ -13,7 +13,7 @@ import numpy as np
 from pacbandits.arrays import BoolArray, IntArray
 from pacbandits.errors import count_of, plain
 from pacbandits.records.arrow import Columns, is_list, is_number, is_temporal, is_text, pa, pc
-from pacbandits.records.columns import Cells
+from pacbandits.records.columns import CellNames
 from pacbandits.records.contexts import Contexts
 from pacbandits.records.dates import date_parts
 
@@ -21,7 +21,7 @@ MIN_FREE_TEXTS = 256  # labels of a column, from which on they are hardly catego
 _MIN_DISTINCT_SHARE = 0.5  # of a column, for rows that agree in all columns to do so by no coincidence
 
 
-def notice_repeated_rows(table: Columns, cells: Cells) -> tuple[str, ...]:
+def notice_repeated_rows(table: Columns, cells: CellNames) -> tuple[str, ...]:
     """What to say of rows that are an earlier one again in every column.
 
     Where few things are told of people, rows agree by chance: nothing is said unless some column has a value of its

@@ -13,7 +13,7 @@ from pacbandits.errors import InputError, count_of, plain
 from pacbandits.logs.whole import Whole
 from pacbandits.records.arrow import Columns, is_text, pa
 from pacbandits.records.beside import UNIT_RANGE, check_range
-from pacbandits.records.columns import Cells, check_present, pop_floats, pop_numbers_or_missing, spells_number
+from pacbandits.records.columns import CellNames, check_present, pop_floats, pop_numbers_or_missing, spells_number
 
 CLIPPED = "the reward is clipped: "  # how the remark on that begins
 # What text says of an outcome that happens or not.
@@ -21,7 +21,7 @@ _TRUTHS = tuple({yes: 1.0, no: 0.0} for yes, no in (("yes", "no"), ("y", "n"), (
 TAIL_SHARES = (0.999, 0.99)  # of rows, of whose rewards the largest is told where some are too large
 
 
-def pop_rewards(columns: Columns, cells: Cells, *, late: bool = False) -> tuple[FloatArray, tuple[str, ...]]:
+def pop_rewards(columns: Columns, cells: CellNames, *, late: bool = False) -> tuple[FloatArray, tuple[str, ...]]:
     """Take rewards (n,) out of the columns of a table, and say what yes and no count for where they are such.
 
     late: whether some may not be in yet, which are NaN.
@@ -57,7 +57,7 @@ def unit_rewards(
     n: int,
     reward_range: tuple[float, float] | None,
     clip: bool,
-    cells: Cells,
+    cells: CellNames,
     late: bool = False,
     whole: Whole | None = None,
 ) -> tuple[FloatArray, tuple[str, ...]]:
@@ -87,7 +87,7 @@ def _words(name: str, low: float, high: float, below: int, above: int, n: int) -
     return f"{CLIPPED}it is {what} and not {name} itself, in all that is said here; {many}"
 
 
-def _refuse(given: FloatArray, row: int, low: float, high: float, *, stated: bool, cells: Cells) -> None:
+def _refuse(given: FloatArray, row: int, low: float, high: float, *, stated: bool, cells: CellNames) -> None:
     """Raise the sentence for a reward that lies beyond the range, with what the data show and both remedies."""
     wrong, given = given[row], given[~np.isnan(given)]
     least, most = math.floor(given.min()), math.ceil(given.max())

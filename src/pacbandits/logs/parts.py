@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from pacbandits.arrays import FloatArray, IntArray
 from pacbandits.errors import InputError, plain
 from pacbandits.fields import Fields
 from pacbandits.records import parquet
 from pacbandits.records.arrow import Columns, is_plain_text, is_text, pa
-from pacbandits.records.columns import Cells
+from pacbandits.records.columns import CellNames
 from pacbandits.records.delimited import line_of
-from pacbandits.records.parquet import Described, describe
+from pacbandits.records.parquet import Header, Table, describe
 
 _BUFFER_BYTES = 2**18  # of a column that is read at once: pages, and not all of a row group
 
 
 @dataclass(frozen=True)
-class Part:
+class FilePart:
     """A Parquet file of a set.
 
     path: of the file.
@@ -55,7 +59,7 @@ class Parts:
     text: the file of text that these were made of, if it was one.
     """
 
-    files: tuple[Part, ...]
+    files: tuple[FilePart, ...]
     kinds: dict[str, Any]
     coded: frozenset[str]
     about: Fields
@@ -69,8 +73,11 @@ class Parts:
     @property
     def line(self) -> Callable[[int], int] | None:
         """On which line of the file a row stands, if that is text."""
-        text = self.text
-        return None if text is None else lambda row: line_of(text, row)
+        return None if self.text is None else partial(line_of, self.text)
+
+    def table(self, columns: Columns) -> Table:
+        """Some rows as a table with what the files say of all of them."""
+        return Table(columns, self.about, self.remarks, self.coded, self.line)
 
     def group_starts(self) -> Iterator[int]:
         """The number of the first row of every row group, in order, and then that of all rows."""
@@ -81,7 +88,7 @@ class Parts:
                 start += count
         yield self.n_rows
 
-    def file_of(self, row: int) -> Part:
+    def file_of(self, row: int) -> FilePart:
         """The file in which a row stands."""
         return next(part for part in self.files if row < part.first + part.n_rows)
 
@@ -94,7 +101,9 @@ class Parts:
             if part.first < stop and start < part.first + part.n_rows:
                 yield from self._read_file(part, start, stop, columns, most=most)
 
-    def _read_file(self, part: Part, start: int, stop: int, columns: Sequence[str], *, most: int) -> Iterator[Columns]:
+    def _read_file(
+        self, part: FilePart, start: int, stop: int, columns: Sequence[str], *, most: int
+    ) -> Iterator[Columns]:
         groups: list[int] = []
         place = row = part.first
         for number, count in enumerate(part.groups):
@@ -116,7 +125,7 @@ class Parts:
                 return
             raise InputError(f"it ends after {place - part.first:,} rows, and says that it has {part.n_rows:,}")
 
-    def _columns(self, batch: Any, columns: Sequence[str], part: Part) -> Columns:
+    def _columns(self, batch: Any, columns: Sequence[str], part: FilePart) -> Columns:
         """The columns of some rows, in the types that they have in all files."""
         out: Columns = {}
         for name in columns:
@@ -126,7 +135,7 @@ class Parts:
         return out
 
 
-def _as_kind(column: Any, kind: Any, name: str, part: Part) -> Any:
+def _as_kind(column: Any, kind: Any, name: str, part: FilePart) -> Any:
     """A column in a type that fits it too."""
     if is_text(kind):
         if pa.types.is_null(column.type):
@@ -140,8 +149,61 @@ def _as_kind(column: Any, kind: Any, name: str, part: Part) -> Any:
         raise InputError(f"column '{plain(name)}' of {part.name} is {plain(column.type)}, elsewhere {kind}") from None
 
 
+def in_blocks(pieces: Iterable[Columns], *, rows: int) -> Iterator[Columns]:
+    """The rows of pieces in blocks of so many, but for the last, which may have fewer."""
+    waiting: list[Columns] = []
+    count = 0
+    for columns in pieces:
+        n, place = len(next(iter(columns.values()))), 0
+        while place < n:
+            take = min(n - place, rows - count)
+            whole = take == n
+            waiting.append(columns if whole else {name: one.slice(place, take) for name, one in columns.items()})
+            count, place = count + take, place + take
+            if count == rows:
+                yield _joined(waiting)
+                waiting, count = [], 0
+    if waiting:
+        yield _joined(waiting)
+
+
+def _joined(pieces: list[Columns]) -> Columns:
+    """Pieces one after the other; those of text may have different codes."""
+    if len(pieces) == 1:
+        return pieces[0]
+    out: Columns = {}
+    for name, column in pieces[0].items():
+        several: list[Any] = [piece[name] for piece in pieces]
+        if is_text(column.type):
+            kind: Any = pa.dictionary(pa.int32(), pa.string())
+            alike = [one if one.type == kind else one.cast(kind) for one in several]
+            out[name] = pa.chunked_array(alike).unify_dictionaries().combine_chunks()
+        else:
+            out[name] = pa.concat_arrays(several)
+    return out
+
+
+def codes_of(column: Any, codes: Mapping[str, int], name: str) -> FloatArray:
+    """The codes (n,) of a column of text; what is missing has the last, as the label of its own."""
+    labels: list[str] = column.dictionary.to_pylist()
+    places = np.array([codes.get(label, -1) for label in labels] or [-1], dtype=np.float64)
+    missing = column.indices.is_null().to_numpy(zero_copy_only=False)
+    local: IntArray = column.indices.fill_null(0).to_numpy(zero_copy_only=False)
+    out = np.where(missing, len(codes) - 1.0, places[local])
+    if (out < 0).any():
+        raise changed(name)
+    return out
+
+
+def changed(name: str) -> InputError:
+    """What to say of a column that holds something else than when all rows were first read."""
+    return InputError(
+        f"column '{plain(name)}' holds what it did not when all rows were first read; leave the files alone"
+    )
+
+
 @dataclass(frozen=True)
-class SetCells(Cells):
+class SetCells(CellNames):
     """Where the values of a set of several files stand: in which file, and where in it.
 
     parts: the files.
@@ -162,7 +224,7 @@ class SetCells(Cells):
 
 
 @contextmanager
-def opened(part: Part, *, texts: Sequence[str]) -> Generator[Any]:
+def opened(part: FilePart, *, texts: Sequence[str]) -> Generator[Any]:
     """A file, if it is the one that was looked at; texts: columns whose values come as codes."""
     with parquet.reading(part.path):
         found = part.path.stat()
@@ -172,16 +234,16 @@ def opened(part: Part, *, texts: Sequence[str]) -> Generator[Any]:
             yield file
 
 
-def list_parts(paths: Sequence[Path], *, names: Sequence[str]) -> Parts:
-    """The files as one table, if their columns are the same; names: what to call each."""
-    files: list[Part] = []
-    described: list[Described] = []
+def list_parts(paths: Sequence[Path], *, names: Sequence[str], columns: Sequence[str] | None = None) -> Parts:
+    """The files as one table, if their columns are the same; names: what to call each. columns: to read, if not all."""
+    files: list[FilePart] = []
+    described: list[Header] = []
     first = 0
     for path, name in zip(paths, names, strict=True):
         with parquet.reading(path):
-            found = describe(path, name=name, in_text=name != str(path))
+            found = describe(path, name=name, in_text=name != str(path), columns=columns)
             state = path.stat()
-            files.append(Part(path, name, state.st_size, state.st_mtime_ns, first, found.groups))
+            files.append(FilePart(path, name, state.st_size, state.st_mtime_ns, first, found.groups))
             first += files[-1].n_rows
             described.append(found)
     files, described = _with_rows(files, described)
@@ -195,7 +257,7 @@ def list_parts(paths: Sequence[Path], *, names: Sequence[str]) -> Parts:
     return Parts(tuple(files), kinds, coded, described[0].about, remarks)
 
 
-def _with_rows(files: list[Part], described: list[Described]) -> tuple[list[Part], list[Described]]:
+def _with_rows(files: list[FilePart], described: list[Header]) -> tuple[list[FilePart], list[Header]]:
     """Without the files that have no rows, if any has some."""
     kept = [number for number, part in enumerate(files) if part.n_rows]
     if not kept:
@@ -203,7 +265,7 @@ def _with_rows(files: list[Part], described: list[Described]) -> tuple[list[Part
     return [files[number] for number in kept], [described[number] for number in kept]
 
 
-def _check_same(mine: Described, first: Described, name: str, first_name: str) -> None:
+def _check_same(mine: Header, first: Header, name: str, first_name: str) -> None:
     """Raise where two files cannot be parts of one log."""
     for lacking, there, other in ((mine, first, first_name), (first, mine, name)):
         gone = next((column for column in there.kinds if column not in lacking.kinds), None)

@@ -12,7 +12,7 @@ from pacbandits.errors import InputError, nearest, plain
 from pacbandits.logs.reading import ReadingOptions
 from pacbandits.logs.times import order_of, ticks_of
 from pacbandits.records.arrow import Columns, is_list, is_text, pa
-from pacbandits.records.columns import SOMEWHERE, Cells
+from pacbandits.records.columns import SOMEWHERE, CellNames
 from pacbandits.records.dates import check_dates
 from pacbandits.records.identifiers import keeping
 
@@ -46,7 +46,7 @@ def pick_columns(
     options: ReadingOptions,
     *,
     unit: str | None = None,
-    cells: Cells = SOMEWHERE,
+    cells: CellNames = SOMEWHERE,
     known_clocks: Collection[str] | None = None,
 ) -> Picked:
     """Rename the columns of a table as the options say, and leave out those that cannot be features.
@@ -95,7 +95,7 @@ def pick_columns(
     return Picked(order, units, remarks)
 
 
-def _codes(column: Any, name: str, cells: Cells) -> IntArray:
+def _codes(column: Any, name: str, cells: CellNames) -> IntArray:
     """Codes (n,) of what a column holds, whatever that is; cells: where its rows stand."""
     if is_list(column.type):
         raise InputError(f"column '{plain(name)}' holds lists; what tells whose row it is must be text or numbers")

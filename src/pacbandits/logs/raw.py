@@ -15,7 +15,7 @@ from pacbandits.logs.reading import ReadingOptions
 from pacbandits.logs.splits import constant_split, parse_split
 from pacbandits.logs.whole import Whole
 from pacbandits.records.beside import UNIT_RANGE
-from pacbandits.records.columns import SOMEWHERE, Cells
+from pacbandits.records.columns import SOMEWHERE, CellNames
 from pacbandits.records.contexts import Contexts
 from pacbandits.records.files import NUMBER_BYTES, spell_bytes
 from pacbandits.records.log import Log
@@ -72,7 +72,7 @@ class RawLog:
     rounds: ArrayLike | None = None
     repeats: ArrayLike | None = None
     remarks: Sequence[str] = ()
-    cells: Cells = SOMEWHERE
+    cells: CellNames = SOMEWHERE
     names: tuple[str, ...] | None = None
     split: str | None = None
     numbered: bool = True
@@ -227,7 +227,7 @@ def _unplayed(actions: IntArray, n_actions: int, *, numbered: bool) -> tuple[str
     return (which + hint,)
 
 
-def _compare_played(played: FloatArray, full: FloatArray, actions: IntArray, cells: Cells) -> tuple[str, ...]:
+def _compare_played(played: FloatArray, full: FloatArray, actions: IntArray, cells: CellNames) -> tuple[str, ...]:
     """What to say of played propensities (n,) that differ from those among all (n, A); much, and it is an error.
 
     Those of all are used: a proof needs one distribution over the actions, fixed before one was drawn from it, and with
@@ -266,11 +266,17 @@ def _completed(
         even.setflags(write=False)
         return even, (UNIFORM_REMARK,)
     if n_actions == 2:
-        full = np.repeat(1.0 - played[:, None], 2, axis=1)
-        full[np.arange(n), actions] = played
-        return full, (TWO_ACTIONS_REMARK,)
+        return of_two_actions(played, actions), (TWO_ACTIONS_REMARK,)
     constant = constant_split(played, actions, n_actions=n_actions, names=names)
     return (None, ()) if constant is None else (np.broadcast_to(constant[0], (n, n_actions)), (constant[1],))
+
+
+def of_two_actions(played: FloatArray, actions: IntArray) -> FloatArray:
+    """The propensities (n, 2) of two actions by those of the played ones (n,)."""
+    full = np.repeat(1.0 - played[:, None], 2, axis=1)
+    full[np.arange(len(actions)), actions] = played
+    full.setflags(write=False)
+    return full
 
 
 def _least(given: ArrayLike | None, *, n: int, n_actions: int, unplayed: tuple[str, ...] = ()) -> FloatArray:

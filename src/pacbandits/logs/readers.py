@@ -12,7 +12,7 @@ from pacbandits.errors import InputError, nearest, plain
 from pacbandits.logs.dsjson import read_dsjson
 from pacbandits.logs.open_bandit import read_open_bandit
 from pacbandits.logs.reading import Reading, ReadingOptions, check_arguments
-from pacbandits.logs.tables import read_table
+from pacbandits.logs.tables import log_of_file
 from pacbandits.records import parquet
 from pacbandits.records.files import check_file, naming, why
 from pacbandits.records.log import Log
@@ -39,8 +39,8 @@ class LogFormat:
 LOG_FORMATS = {
     form.name: form
     for form in (
-        LogFormat("parquet", (".parquet", ".pq", ".parq"), read_table, columns=True),
-        LogFormat("csv", tuple(parquet.DELIMITERS), read_table, columns=True),
+        LogFormat("parquet", (".parquet", ".pq", ".parq"), log_of_file, columns=True),
+        LogFormat("csv", tuple(parquet.DELIMITERS), log_of_file, columns=True),
         LogFormat("dsjson", (".dsjson", ".json", ".jsonl", ".ndjson"), read_dsjson),
         LogFormat("open-bandit", (".npz",), read_open_bandit, positions=True),
     )

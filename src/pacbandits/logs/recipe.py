@@ -9,18 +9,18 @@ from typing import Any
 import numpy as np
 
 from pacbandits.arrays import FloatArray, IntArray
-from pacbandits.errors import ROW, InputError, RowError, plain
+from pacbandits.errors import ROW, InputError, RowError
 from pacbandits.logs.outcomes import pop_rewards, unit_rewards
-from pacbandits.logs.parts import Parts
-from pacbandits.logs.raw import RawLog, make_log
+from pacbandits.logs.parts import Parts, changed, codes_of
+from pacbandits.logs.raw import RawLog, make_log, of_two_actions
 from pacbandits.logs.reading import ReadingOptions
 from pacbandits.logs.surveying import Own, Survey
-from pacbandits.logs.tables import PROPENSITY_PREFIX
+from pacbandits.logs.tables import PROPENSITY_PREFIX, pop_least
 from pacbandits.logs.whole import Whole
-from pacbandits.records.arrow import Columns, is_list, is_text, pa
+from pacbandits.records.arrow import Columns, is_text, pa
 from pacbandits.records.columns import (
     ID_COLUMN,
-    Cells,
+    CellNames,
     pop_floats,
     pop_integers,
     pop_matrix,
@@ -98,7 +98,7 @@ class Recipe:
             each=tuple(f"{PROPENSITY_PREFIX}{name}" for name in called or range(log.n_actions)) if own.each else (),
         )
 
-    def make(self, table: Columns, cells: Cells) -> Log:
+    def make(self, table: Columns, cells: CellNames) -> Log:
         """The log of some rows; cells: where these stand."""
         n = len(next(iter(table.values())))
         try:
@@ -106,7 +106,7 @@ class Recipe:
         except RowError as error:
             raise InputError(error.words.replace(ROW, cells.row(error.row))) from None
 
-    def _make(self, table: Columns, n: int, cells: Cells) -> Log:
+    def _make(self, table: Columns, n: int, cells: CellNames) -> Log:
         own, options = self.own, self.options
         for name, values in self.numbers.items():
             if name in table:
@@ -157,12 +157,12 @@ class Recipe:
             dates=form.dates,
         )
 
-    def _actions(self, table: Columns, cells: Cells) -> IntArray:
+    def _actions(self, table: Columns, cells: CellNames) -> IntArray:
         """The numbers (n,) of the actions."""
         codes = self.codes.get(self.own.action)
         column: Any = table.pop(self.own.action)
         if codes is not None and is_text(column.type):
-            return np.asarray(_coded(column, codes, self.own.action), dtype=np.int64)
+            return np.asarray(codes_of(column, codes, self.own.action), dtype=np.int64)
         table["action"] = column
         numbers = pop_integers(table, "action", cells)
         assert numbers is not None
@@ -171,11 +171,11 @@ class Recipe:
         known, which = np.unique(numbers, return_inverse=True)
         places = [codes.get(str(number), -1) for number in known]
         if min(places) < 0:
-            raise _changed(self.own.action)
+            raise changed(self.own.action)
         return np.array(places, dtype=np.int64)[which.reshape(-1)]
 
     def _propensities(
-        self, table: Columns, actions: IntArray, n: int, cells: Cells
+        self, table: Columns, actions: IntArray, n: int, cells: CellNames
     ) -> tuple[FloatArray | None, FloatArray | None, Any]:
         """Those of all actions (n, A); or else those of the played ones (n,), and what every one's was at least."""
         width = self.form.n_actions
@@ -201,18 +201,11 @@ class Recipe:
         played = pop_floats(table, "propensity", cells)
         assert played is not None
         if self.form.least is not None:
-            least: Any = self.options.least_propensity
-            if "least_propensity" in table:
-                pop = pop_matrix if is_list(table["least_propensity"].type) else pop_floats
-                least = pop(table, "least_propensity", cells)
-            return None, played, least
-        alone = np.minimum(played, 1.0)
-        full = np.repeat(1.0 - alone[:, None], 2, axis=1)
-        full[np.arange(n), actions] = alone
-        full.setflags(write=False)
-        return full, None, None
+            told = pop_least(table, cells)
+            return None, played, self.options.least_propensity if told is None else told
+        return of_two_actions(np.minimum(played, 1.0), actions), None, None
 
-    def _contexts(self, table: Columns, ids: IntArray | None, n: int, cells: Cells) -> Contexts:
+    def _contexts(self, table: Columns, ids: IntArray | None, n: int, cells: CellNames) -> Contexts:
         names, categories = self.form.contexts.names, self.form.contexts.categories
         made: dict[str, Columns] = {}
         columns: list[FloatArray] = []
@@ -222,7 +215,7 @@ class Recipe:
                 made[part.column] = date_features(part.column, table[part.column])
             column: Any = table[name] if part is None else made[part.column][name]
             columns.append(
-                _coded(column, self.codes[name], name)
+                codes_of(column, self.codes[name], name)
                 if name in self.codes
                 else pop_numbers_or_missing({name: column}, name, cells)
             )
@@ -242,7 +235,7 @@ def _called(kind: Any, own: Own, survey: Survey, options: ReadingOptions) -> tup
     return names if all(name.isdecimal() for name in names) else None
 
 
-def _stacked(table: Columns, each: tuple[str, ...], n: int, cells: Cells) -> FloatArray:
+def _stacked(table: Columns, each: tuple[str, ...], n: int, cells: CellNames) -> FloatArray:
     """The columns of one action each, side by side (n, A)."""
     columns = [pop_floats(table, name, cells) for name in each]
     return _side_by_side([column for column in columns if column is not None], n)
@@ -259,29 +252,11 @@ def _side_by_side(columns: list[FloatArray], n: int) -> FloatArray:
     return out
 
 
-def _coded(column: Any, codes: Mapping[str, int], name: str) -> FloatArray:
-    """The codes (n,) of a column of text; what is missing has the last, as the label of its own."""
-    labels: list[str] = column.dictionary.to_pylist()
-    places = np.array([codes.get(label, -1) for label in labels] or [-1], dtype=np.float64)
-    missing = column.indices.is_null().to_numpy(zero_copy_only=False)
-    local: IntArray = column.indices.fill_null(0).to_numpy(zero_copy_only=False)
-    out = np.where(missing, len(codes) - 1.0, places[local])
-    if (out < 0).any():
-        raise _changed(name)
-    return out
-
-
 def _spelt(column: Any, values: Mapping[str, float], name: str) -> Any:
     """The numbers that a column of text spells."""
     labels: list[str] = column.dictionary.to_pylist()
     numbers: Any = pa.array([values.get(label) for label in labels], type=pa.float64())
     out: Any = numbers.take(column.indices)
     if out.null_count != column.null_count:
-        raise _changed(name)
+        raise changed(name)
     return out
-
-
-def _changed(name: str) -> InputError:
-    return InputError(
-        f"column '{plain(name)}' holds what it did not when all rows were first read; leave the files alone"
-    )

@@ -15,13 +15,12 @@ import numpy as np
 from pacbandits.engines.base import ROWS_PER_BLOCK
 from pacbandits.errors import InputError, count_of
 from pacbandits.logs.converting import Folder, convert
-from pacbandits.logs.parts import Parts, SetCells, list_parts
+from pacbandits.logs.parts import Parts, SetCells, in_blocks, list_parts
 from pacbandits.logs.reading import ReadingOptions
 from pacbandits.logs.recipe import Recipe
 from pacbandits.logs.surveying import Survey, survey
 from pacbandits.progress import Progress, heard_by, listener
 from pacbandits.records import parquet
-from pacbandits.records.arrow import Columns, is_text, pa
 from pacbandits.records.files import naming
 from pacbandits.records.log import Log
 
@@ -62,28 +61,13 @@ class FileSet:
     def blocks(self, first: int, last: int) -> Iterator[Log]:
         """The blocks from number `first` up to and without `last`."""
         start, stop = first * self.block_rows, min(last * self.block_rows, self.n_rows)
-        waiting: list[Columns] = []
-        count = 0
-        for columns in self.parts.read_rows(start, stop, self.recipe.columns, most=self.block_rows):
-            n = len(columns[self.recipe.own.action])
-            place = 0
-            while place < n:
-                take = min(n - place, self.block_rows - count)
-                whole = take == n
-                waiting.append(columns if whole else {name: c.slice(place, take) for name, c in columns.items()})
-                count, place = count + take, place + take
-                if count == self.block_rows or start + count == stop:
-                    yield self._block(waiting, start, count)
-                    waiting, start, count = [], start + count, 0
-
-    def _block(self, pieces: list[Columns], start: int, count: int) -> Log:
-        """A block of rows that were read in pieces."""
-        names = self.recipe.columns
-        table = pieces[0] if len(pieces) == 1 else {name: _joined([piece[name] for piece in pieces]) for name in names}
         own = self.recipe.own
         called = {"action": own.action, "reward": own.reward, "propensity": own.played or "propensity"}
-        cells = SetCells(self.parts.line, called, np.arange(start, start + count), self.parts)
-        return self.recipe.make(table, cells)
+        pieces = self.parts.read_rows(start, stop, self.recipe.columns, most=self.block_rows)
+        for columns in in_blocks(pieces, rows=self.block_rows):
+            places = np.arange(start, start + len(columns[own.action]))
+            start += len(places)
+            yield self.recipe.make(columns, SetCells(self.parts.line, called, places, self.parts))
 
     def stripes(self, *, most_blocks: int) -> Sequence[range]:
         """All blocks in runs of at most so many, or as many as a row group has; most begin where one does."""
@@ -213,16 +197,3 @@ def _parts(paths: list[Path], options: ReadingOptions) -> tuple[Parts, Folder | 
     made = convert(paths, action=options.action or "action")
     parts = list_parts(made.paths, names=names)
     return replace(parts, remarks=made.remarks, text=paths[0] if len(paths) == 1 else None), made.folder
-
-
-def _joined(columns: list[Any]) -> Any:
-    """Pieces of a column one after the other; those of text may have different codes."""
-    if not is_text(columns[0].type):
-        return pa.concat_arrays(columns)
-    return pa.chunked_array([_alike(column) for column in columns]).unify_dictionaries().combine_chunks()
-
-
-def _alike(column: Any) -> Any:
-    """A column of text whose codes and labels are of the types that others have."""
-    kind: Any = pa.dictionary(pa.int32(), pa.string())
-    return column if column.type == kind else column.cast(kind)

@@ -22,8 +22,8 @@ from pacbandits.logs.parts import Parts
 from pacbandits.logs.picking import is_own
 from pacbandits.logs.playing import Plays, Propensities
 from pacbandits.logs.reading import ReadingOptions
-from pacbandits.logs.tables import PROPENSITY_PREFIX, log_of_columns
-from pacbandits.logs.watching import Clips, Clock, Extremes, Order, Tally, Watch
+from pacbandits.logs.tables import PROPENSITY_PREFIX, log_of_table
+from pacbandits.logs.watching import Clips, Clock, Extremes, Order, RoundTally, Watch
 from pacbandits.logs.whole import Whole
 from pacbandits.records import parquet
 from pacbandits.records.arrow import Columns, is_list, is_number, is_temporal, is_text, pa
@@ -112,7 +112,7 @@ def _check_there(parts: Parts, options: ReadingOptions) -> None:
     first = next(parts.read_rows(0, 1, list(parts.kinds), most=1))
     for name in [name for name, column in first.items() if is_text(column.type)]:
         first[name] = parquet.sort_labels(first[name])
-    log_of_columns(first, options, remarks=(), about=parts.about, line=parts.line, coded=parts.coded)
+    log_of_table(parts.table(first), options)
 
 
 def _check_possible(parts: Parts, options: ReadingOptions) -> None:
@@ -145,7 +145,7 @@ class _Looking:
         counted = [n for n, kind in kinds.items() if pa.types.is_integer(kind) and is_counted(n)]
         self.numbers = {n: Numbers(n) for n in counted if n not in self._told()}
         self.clocks = {n: Clock(n) for n in self._wanted() if is_temporal(kinds[n]) and not is_own(n)}
-        self.tally = Tally(has_rounds="round" in kinds, has_repeats="repeats" in kinds)
+        self.tally = RoundTally(has_rounds="round" in kinds, has_repeats="repeats" in kinds)
         self.order = (
             None if options.time is None or options.time not in kinds else Order(options.time, options.time_format)
         )
@@ -247,16 +247,7 @@ class _Looking:
             clocks=frozenset(name for name, clock in self.clocks.items() if clock.tells_when),
             clipped=(0, 0) if self.clips is None else (self.clips.below, self.clips.above),
         )
-        log = log_of_columns(
-            self._table(len(places)),
-            self.options,
-            remarks=self.parts.remarks,
-            about=self.parts.about,
-            line=self.parts.line,
-            coded=self.parts.coded,
-            whole=whole,
-            places=places,
-        )
+        log = log_of_table(self.parts.table(self._table(len(places))), self.options, whole=whole, places=places)
         if self.order is not None and not self.order.is_kept:
             raise _unordered(self.order.name)
         log = replace(log, remarks=(*log.remarks, *estimated))

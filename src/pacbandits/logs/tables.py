@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -23,12 +23,13 @@ from pacbandits.logs.whole import Whole
 from pacbandits.records import parquet
 from pacbandits.records.arrow import Columns, is_list, is_temporal, is_text, pa
 from pacbandits.records.beside import pop_weights, stored_dates
-from pacbandits.records.columns import Cells, check_present, pop_floats, pop_integers, pop_matrix
+from pacbandits.records.columns import CellNames, check_present, pop_floats, pop_integers, pop_matrix
 from pacbandits.records.contexts import Contexts
 from pacbandits.records.delimited import read_as_text
 from pacbandits.records.identifiers import NOTHING_COUNTED, leave_out_identifiers, notice_returns
 from pacbandits.records.late import known_column, pop_known
 from pacbandits.records.log import Log, with_about
+from pacbandits.records.parquet import Table
 from pacbandits.records.recorded import only_counted
 from pacbandits.records.units import unit_column
 from pacbandits.records.written import hardly_differing, is_decimal, read_written
@@ -36,42 +37,25 @@ from pacbandits.records.written import hardly_differing, is_decimal, read_writte
 PROPENSITY_PREFIX = "propensity_"  # and the action: columns of the propensities of all actions
 
 
-def read_table(path: Path, options: ReadingOptions) -> Log:
+def log_of_file(path: Path, options: ReadingOptions) -> Log:
     """A log from the columns of a Parquet or CSV file; see `read_log`."""
-    columns, about = parquet.read(path), parquet.read_about(path)
-    only_counted(columns, about)
-    _spell_actions(columns, options.action or "action", path)
-    return log_of_columns(
-        columns,
-        options,
-        remarks=parquet.read_remarks(path),
-        about=about,
-        line=parquet.cells_of(path).line,
-        coded=parquet.coded_columns(path),
-    )
+    table = parquet.read_table(path)
+    only_counted(table.columns, table.about)
+    _spell_actions(table.columns, options.action or "action", path)
+    return log_of_table(table, options)
 
 
-def log_of_columns(
-    table: Columns,
-    options: ReadingOptions,
-    *,
-    remarks: Sequence[str],
-    about: Fields,
-    line: Callable[[int], int] | None,
-    coded: Collection[str],
-    whole: Whole | None = None,
-    places: IntArray | None = None,
+def log_of_table(
+    source: Table, options: ReadingOptions, *, whole: Whole | None = None, places: IntArray | None = None
 ) -> Log:
-    """A log from the columns of a table, which are taken out of it.
+    """A log from a table: a file, a data frame, or some rows of a data set of several files. Its columns are taken out.
 
-    remarks, about: what its file says of it. line: on which line of the file a row stands. coded: columns of text that
-    its author has made categories. whole: what is known of all rows, where these are some of them; places (n,): which
-    rows these are.
+    whole: what is known of all rows, where these are some of them; places (n,): which rows these are.
     """
-    n = len(next(iter(table.values()))) if table else 0
+    table, about, coded, n = source.columns, source.about, source.coded, source.n_rows
     own = ("action", "reward", "propensity")
     names = {name: given for name in own if (given := getattr(options, name)) is not None}
-    cells = Cells(line, names, places)
+    cells = CellNames(source.line, names, places)
     counted = NOTHING_COUNTED if whole is None else whole.counted
     repeated = notice_repeated_rows(table, cells) if whole is None else ()
     known = pop_known(table, known_column(about))
@@ -92,7 +76,7 @@ def log_of_columns(
     rewards, truths = pop_rewards(table, cells, late=known is not None)
     played = pop_floats(table, "propensity", cells)
     propensities = _pop_propensities(table, each, labels, cells)
-    column = _pop_least(table, cells)
+    column = pop_least(table, cells)
     if column is not None and options.least_propensity is not None:
         raise InputError("there is a column 'least_propensity'; leave out --least-propensity")
     least = column if propensities is None and column is not None else options.least_propensity
@@ -119,7 +103,7 @@ def log_of_columns(
         stated=options.n_actions is not None,
         rounds=rounds,
         repeats=repeats,
-        remarks=(*remarks, *left_out, *written, *truths, *weighted, *unnamed, *returns),
+        remarks=(*source.remarks, *left_out, *written, *truths, *weighted, *unnamed, *returns),
         cells=cells,
         names=labels if labels is not None else _stored_names(about, len(actions)),
         split=split,
@@ -163,7 +147,7 @@ def _within(log: Log, about: Fields, options: ReadingOptions) -> Log:
     return with_about(log, about) if options.reward_range is None and "reward_range" in about else log
 
 
-def _check_columns(table: Columns, each: list[str], *, split: object, cells: Cells) -> None:
+def _check_columns(table: Columns, each: list[str], *, split: object, cells: CellNames) -> None:
     """Raise one line that says all that is missing, what is there, and what may be it."""
     missing = [name for name in ("action", "reward") if name not in table]
     if "propensity" not in table and "propensities" not in table and not each and split is None:
@@ -191,7 +175,7 @@ def _also_called(name: str, table: Columns) -> str | None:
 
 
 def _pop_actions(
-    table: Columns, split: str | None, cells: Cells, *, rows: int
+    table: Columns, split: str | None, cells: CellNames, *, rows: int
 ) -> tuple[IntArray, tuple[str, ...] | None]:
     """The actions (n,), and their labels in the order of their numbers if they were text.
 
@@ -222,7 +206,7 @@ def _pop_actions(
     return places[codes], tuple(kept)
 
 
-def _check_told_apart(column: Any, labels: Sequence[str], cells: Cells) -> None:
+def _check_told_apart(column: Any, labels: Sequence[str], cells: CellNames) -> None:
     """Raise where two actions hardly differ, and are one, most likely."""
     twins = hardly_differing(labels, numbers=True)
     if twins is not None:
@@ -235,7 +219,7 @@ def _check_told_apart(column: Any, labels: Sequence[str], cells: Cells) -> None:
 
 
 def _pop_propensities(
-    table: Columns, each: list[str], labels: tuple[str, ...] | None, cells: Cells
+    table: Columns, each: list[str], labels: tuple[str, ...] | None, cells: CellNames
 ) -> FloatArray | None:
     """Propensities (n, A) from a column of lists, or from one column an action; None where there are neither."""
     listed = "propensities" in table
@@ -247,7 +231,7 @@ def _pop_propensities(
     return _pop_each(table, each, labels, cells) if each else propensities
 
 
-def _pop_each(table: Columns, each: list[str], labels: tuple[str, ...] | None, cells: Cells) -> FloatArray:
+def _pop_each(table: Columns, each: list[str], labels: tuple[str, ...] | None, cells: CellNames) -> FloatArray:
     """Propensities (n, A) from one column an action."""
     wanted = [str(i) for i in range(len(each))] if labels is None else list(labels)
     given = set(each)
@@ -262,7 +246,8 @@ def _pop_each(table: Columns, each: list[str], labels: tuple[str, ...] | None, c
     return np.column_stack([column for column in columns if column is not None])
 
 
-def _pop_least(table: Columns, cells: Cells) -> FloatArray | None:
+def pop_least(table: Columns, cells: CellNames) -> FloatArray | None:
+    """Take what every action's propensity was at least, (n,) or (n, A), out of a table; None where it does not tell."""
     column: Any = table.get("least_propensity")
     if column is None:
         return None

@@ -18,7 +18,7 @@ import numpy as np
 from pacbandits.arrays import BoolArray, FloatArray, IntArray
 from pacbandits.errors import InputError, plain
 from pacbandits.records.arrow import is_temporal, is_text, pa, pc
-from pacbandits.records.columns import SOMEWHERE, Cells, check_present, numbers_of, pop_floats
+from pacbandits.records.columns import SOMEWHERE, CellNames, check_present, numbers_of, pop_floats
 
 _NUMBER = r"^\s*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,3})?\s*$"
 _DATE = (
@@ -66,7 +66,7 @@ class Spelt(NamedTuple):
 
 
 def order_of(
-    column: Any, name: str, cells: Cells = SOMEWHERE, *, form: str | None = None
+    column: Any, name: str, cells: CellNames = SOMEWHERE, *, form: str | None = None
 ) -> tuple[IntArray, tuple[str, ...]]:
     """The order (n,) of rows by a column of times, and what was assumed to read it; rows of one time stay as they are.
 
@@ -207,7 +207,7 @@ def settle_way(ways: list[Way]) -> Way | None:
     return ways[0] if len(ways) == 1 else None
 
 
-def _unreadable(column: Any, spelt: dict[Way, Spelt], name: str, cells: Cells, *, form: str | None) -> InputError:
+def _unreadable(column: Any, spelt: dict[Way, Spelt], name: str, cells: CellNames, *, form: str | None) -> InputError:
     """What to say of a column that is not all written in one way: the first row that does not go with those before."""
     row = max((int((~one.valid).argmax()) for one in spelt.values()), default=0)
     first = f"'{plain(column[0].as_py())}' in {cells.row(0)}"
@@ -226,7 +226,7 @@ def _unreadable(column: Any, spelt: dict[Way, Spelt], name: str, cells: Cells, *
     )
 
 
-def _open(column: Any, ways: list[Way], name: str, cells: Cells) -> InputError:
+def _open(column: Any, ways: list[Way], name: str, cells: CellNames) -> InputError:
     """What to say of a column that may be written in two ways."""
     text = str(column[0].as_py())
     forms = " or ".join(f"--time-format '{_format_like(way, text)}'" for way in ways if way.order != "number")

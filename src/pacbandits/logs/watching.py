@@ -160,7 +160,7 @@ class Order:
         return way is None or self._last is None or not math.isnan(self._last[way])
 
 
-class Tally:
+class RoundTally:
     """How often rounds occur, whether rows stand in their order, and what repeats come to.
 
     has_rounds, has_repeats: whether there are such columns.

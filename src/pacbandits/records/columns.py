@@ -1,4 +1,4 @@
-"""The columns of a table as numbers and labels; of text, see `parquet.read`, they hold codes."""
+"""The columns of a table as numbers and labels; of text, see `parquet.Table`, they hold codes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ WEIGHT_COLUMN = "context_weight"
 
 
 @dataclass(frozen=True)
-class Cells:
+class CellNames:
     """Where the values of a table stand, in words that its reader understands.
 
     line: tells on which line of the file a row stands, which is given from 0; None for a table that has no lines.
@@ -41,21 +41,21 @@ class Cells:
         return f"column '{plain(self.names.get(name, name))}'"
 
 
-SOMEWHERE = Cells()
+SOMEWHERE = CellNames()
 LEAVE_OUT = "correct it, or leave the row out"
 
 
-def pop_floats(columns: Columns, name: str, cells: Cells = SOMEWHERE) -> FloatArray | None:
+def pop_floats(columns: Columns, name: str, cells: CellNames = SOMEWHERE) -> FloatArray | None:
     """Take the named column out as numbers (n,), or None when it is not there."""
     return _numbers(columns.pop(name), name, cells) if name in columns else None
 
 
-def pop_numbers_or_missing(columns: Columns, name: str, cells: Cells = SOMEWHERE) -> FloatArray:
+def pop_numbers_or_missing(columns: Columns, name: str, cells: CellNames = SOMEWHERE) -> FloatArray:
     """Take the named column, which is there, out as numbers (n,): NaN where one is missing."""
     return _numbers(columns.pop(name), name, cells, missing=True)
 
 
-def pop_integers(columns: Columns, name: str, cells: Cells = SOMEWHERE) -> IntArray | None:
+def pop_integers(columns: Columns, name: str, cells: CellNames = SOMEWHERE) -> IntArray | None:
     """Take the named column out as integers (n,), or None when it is not there."""
     if name not in columns:
         return None
@@ -68,7 +68,7 @@ def pop_integers(columns: Columns, name: str, cells: Cells = SOMEWHERE) -> IntAr
     return integers(numbers, name=cells.column(name), shape=(None,))
 
 
-def pop_matrix(columns: Columns, name: str, cells: Cells = SOMEWHERE) -> FloatArray | None:
+def pop_matrix(columns: Columns, name: str, cells: CellNames = SOMEWHERE) -> FloatArray | None:
     """Take the named column of equally long lists out as numbers (n, k), or None when it is not there."""
     if name not in columns:
         return None
@@ -93,7 +93,7 @@ def pop_cube(columns: Columns, name: str) -> FloatArray | None:
 
 
 def pop_features(
-    columns: Columns, *, n: int, cells: Cells = SOMEWHERE
+    columns: Columns, *, n: int, cells: CellNames = SOMEWHERE
 ) -> tuple[FloatArray, list[str], list[tuple[str, ...] | None]]:
     """Take every column out as a feature: (n, d) numbers, names and the labels of those that hold text.
 
@@ -144,7 +144,7 @@ def dictionary(codes: FloatArray, labels: Sequence[str]) -> object:
 def _numbers(
     column: Any,
     name: str,
-    cells: Cells,
+    cells: CellNames,
     *,
     wanted: str = "numbers",
     missing: bool = False,
@@ -204,7 +204,7 @@ def _list_length(column: Any, words: str) -> int:
     return int(lengths[0])
 
 
-def check_present(column: Any, name: str, cells: Cells, length: int = 1) -> None:
+def check_present(column: Any, name: str, cells: CellNames, length: int = 1) -> None:
     """Raise where a value is missing; length: how many stand in a row, one after the other."""
     if column.null_count:
         row = int(column.is_null().to_numpy(zero_copy_only=False).argmax()) // length

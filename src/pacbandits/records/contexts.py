@@ -20,7 +20,7 @@ from pacbandits.records.columns import (
     PHI_COLUMN,
     SOMEWHERE,
     WEIGHT_COLUMN,
-    Cells,
+    CellNames,
     dictionary,
     pop_cube,
     pop_features,
@@ -280,8 +280,8 @@ class Contexts:
         features: the columns that are features, if not all. without: columns that are none.
         """
         with naming(Path(path)):
-            table = parquet.read(path)
-            n = len(next(iter(table.values())))
+            source = parquet.read_table(path)
+            table, n, cells = source.columns, source.n_rows, CellNames(source.line)
             named = () if features is None else texts(features, name="features")
             left_out, kept = texts(without, name="without"), (*texts(keep, name="keep"), *named)
             for name, use in (*((name, "keep") for name in kept), *((name, "leave out") for name in left_out)):
@@ -291,13 +291,12 @@ class Contexts:
             for name in tuple(table):
                 if name in left_out or (features is not None and name not in (*named, *own)):
                     del table[name]
-            coded, cells = parquet.coded_columns(path), parquet.cells_of(path)
-            written = read_written(table, coded=coded, cells=cells)
-            said = leave_out_identifiers(table, coded=coded, keep=kept)
-            return cls.from_columns(table, n=n, cells=cells), (*parquet.read_remarks(path), *written, *said)
+            written = read_written(table, coded=source.coded, cells=cells)
+            said = leave_out_identifiers(table, coded=source.coded, keep=kept)
+            return cls.from_columns(table, n=n, cells=cells), (*source.remarks, *written, *said)
 
     @classmethod
-    def from_columns(cls, columns: Columns, *, n: int, cells: Cells = SOMEWHERE) -> Contexts:
+    def from_columns(cls, columns: Columns, *, n: int, cells: CellNames = SOMEWHERE) -> Contexts:
         """Contexts from the n rows of a table's columns, which are taken out of it; cells: where these stand."""
         ids = pop_integers(columns, ID_COLUMN, cells)
         weights = pop_floats(columns, WEIGHT_COLUMN, cells)

@@ -18,7 +18,7 @@ import numpy as np
 from pacbandits.arrays import BoolArray, FloatArray, IntArray
 from pacbandits.errors import InputError, plain
 from pacbandits.records.arrow import Columns, csv, is_temporal, pa, pc
-from pacbandits.records.columns import Cells
+from pacbandits.records.columns import CellNames
 
 Part = Literal["weekday", "day", "hour"]
 
@@ -88,7 +88,7 @@ def dates_in_text(column: Any) -> Any | None:
     return read.take(column.indices) if is_temporal(read.type) or not labels else None
 
 
-def check_dates(column: Any, name: str, cells: Cells) -> None:
+def check_dates(column: Any, name: str, cells: CellNames) -> None:
     """Raise when most of a column of text is dates in ISO form, and the rest is something else."""
     labels: list[str | None] = column.dictionary.to_pylist()
     good = np.array([label is not None and _ISO_DATE.match(label) is not None for label in labels], dtype=np.bool_)

@@ -323,9 +323,9 @@ class Log:
         `read_log`.
         """
         with naming(Path(path)):
-            table, about = parquet.read(Path(path)), parquet.read_about(path)
-            only_counted(table, about)
-            return with_about(cls._of_table(table, about, said=parquet.read_remarks(path)), about)
+            table = parquet.read_table(path)
+            only_counted(table.columns, table.about)
+            return with_about(cls._of_table(table.columns, table.about, said=table.remarks), table.about)
 
     @classmethod
     def _of_table(cls, table: Columns, about: Fields, *, said: tuple[str, ...]) -> Log:

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import math
-import re
 import struct
+import warnings
 import zipfile
 import zlib
 from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 import numpy as np
+from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from pacbandits.errors import InputError, plain
@@ -25,12 +25,6 @@ MAX_ARRAY_HEADER_BYTES = 10_000
 _PACKING_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _ARCHIVE_MARKS = (b"PK\x03\x04", b"PK\x05\x06")  # the latter of an empty one
 _ENCRYPTED = 1  # a bit of the flags
-_CHUNK_BYTES = 2**20
-# A dictionary of Python, as numpy writes it: text, truth values, and lengths (with L in old files) as values.
-_ENTRY = r"""['"](\w+)['"] ?: ?(?:'([^'\\]*)'|"([^"\\]*)"|(True|False)|\(([\dL, ]*)\))"""
-_HEADER = re.compile(rf"\{{ ?{_ENTRY}(?: ?, ?{_ENTRY})*(?: ?,)? ?\}}")
-_ONE_ENTRY = re.compile(_ENTRY)
-_DESCRIPTION = re.compile(r"[<>=|]?([a-zA-Z])(\d*)")
 _ERRORS = (
     OSError,
     EOFError,
@@ -44,19 +38,16 @@ _ERRORS = (
 )
 
 
-@dataclass(frozen=True)
-class _Header:
+class _Header(NamedTuple):
     """What an array's first bytes say of it.
 
-    kind: the type of its entries, in numpy's letters.
-    columns_first: whether its first index varies first.
     shape: how long it is in each direction.
+    kind: the type of its entries.
     size: of the header, in bytes.
     """
 
-    kind: str
-    columns_first: bool
     shape: tuple[int, ...]
+    kind: np.dtype[Any]
     size: int
 
 
@@ -85,44 +76,52 @@ class ArrayFile:
         headers = {name: self._read_header(name, info) for name, info in chosen.items()}
         given = {name: header for name, header in headers.items() if not (header.kind == "O" and header.shape == ())}
         total = 0
-        for name, header in given.items():
-            kind = _number_kind(name, header)
-            count = math.prod(header.shape)
-            if header.size + count * kind.itemsize != chosen[name].file_size:
+        for name, (shape, kind, header_bytes) in given.items():
+            if kind.hasobject:
+                raise InputError(f"array '{plain(name)}' holds Python objects, which are never loaded; store numbers")
+            if kind.kind not in "biuf":
+                raise InputError(f"{plain(name)} must be numbers, got dtype {plain(kind)}")
+            count = math.prod(shape)
+            if header_bytes + count * kind.itemsize != chosen[name].file_size:
                 raise _damaged(name)
             total += count * max(kind.itemsize, NUMBER_BYTES)
         rows = max((header.shape[0] for header in given.values() if header.shape), default=0)
         check_unpacked(
             max(total, ROW_BYTES * rows), size=self._size, remedy="write it with numpy.savez, which does not compress"
         )
-        return {name: self._read_array(name, chosen[name], header) for name, header in given.items()}
+        return {name: self._read_array(name, chosen[name]) for name in given}
 
     def _read_header(self, name: str, info: zipfile.ZipInfo) -> _Header:
         if info.flag_bits & _ENCRYPTED or info.compress_type not in _PACKING_METHODS:
             raise InputError(f"array '{plain(name)}' is encrypted, or packed as numpy does not; use numpy.savez")
-        try:
-            with self._archive.open(info) as member:
-                return _parse_header(member)
-        except _ERRORS:
-            raise _damaged(name) from None
+        with self._open(name, info) as member:
+            # Version 3 is 2 with names of fields beyond Latin-1, and arrays of numbers have no fields.
+            read = npy.read_array_header_1_0 if npy.read_magic(member) == (1, 0) else npy.read_array_header_2_0
+            shape, _, kind = read(member, max_header_size=MAX_ARRAY_HEADER_BYTES)
+            if len(shape) > MAX_DIMENSIONS or any(type(length) is not int or length < 0 for length in shape):
+                raise _damaged(name)
+            return _Header(shape, kind, member.tell())
 
-    def _read_array(self, name: str, info: zipfile.ZipInfo, header: _Header) -> NDArray[Any]:
+    def _read_array(self, name: str, info: zipfile.ZipInfo) -> NDArray[Any]:
+        with self._open(name, info) as member:
+            out = npy.read_array(member, allow_pickle=False, max_header_size=MAX_ARRAY_HEADER_BYTES)
+            if member.read(1):  # to the end, where the checksum is compared
+                raise _damaged(name)
+            return out
+
+    @contextmanager
+    def _open(self, name: str, info: zipfile.ZipInfo) -> Generator[IO[bytes]]:
+        """The bytes of an array; whatever numpy or zipfile raises over them is a sentence."""
         try:
-            out = np.empty(math.prod(header.shape), dtype=_number_kind(name, header))
-            room = out.view(np.uint8).data
-            with self._archive.open(info) as member:
-                member.read(header.size)
-                place = 0
-                while part := member.read(_CHUNK_BYTES):  # to the end, where the checksum is compared
-                    room[place : place + len(part)] = part
-                    place += len(part)
+            with warnings.catch_warnings(), self._archive.open(info) as member:
+                warnings.simplefilter("ignore")  # of headers that Python 2 wrote
+                yield member
+        except InputError:
+            raise
         except MemoryError:
             raise InputError(f"array '{plain(name)}' does not fit into memory") from None
-        except _ERRORS:
+        except Exception:  # numpy evaluates what a header says, which may end in any error
             raise _damaged(name) from None
-        if place != len(room):
-            raise _damaged(name)
-        return out.reshape(header.shape, order="F" if header.columns_first else "C")
 
 
 @contextmanager
@@ -160,46 +159,7 @@ def _write(path: Path, arrays: Mapping[str, NDArray[Any]], *, packing: int) -> N
     with zipfile.ZipFile(path, "w", packing) as archive:
         for name, array in arrays.items():
             with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
-                np.lib.format.write_array(member, array, allow_pickle=False)
-
-
-def _parse_header(member: IO[bytes]) -> _Header:
-    """The header of an array, of which ValueError says that it is none."""
-    magic = member.read(8)
-    if magic[:6] != b"\x93NUMPY" or magic[6] not in (1, 2, 3):
-        raise ValueError
-    width = 2 if magic[6] == 1 else 4
-    length = int.from_bytes(member.read(width), "little")
-    if length > MAX_ARRAY_HEADER_BYTES:
-        raise ValueError
-    raw = member.read(length)
-    text = " ".join(raw.decode("utf-8" if magic[6] == 3 else "latin-1").split())
-    if len(raw) < length or not _HEADER.fullmatch(text):
-        raise ValueError
-    entries = _ONE_ENTRY.findall(text)
-    said = {name: (single + double, flag, lengths) for name, single, double, flag, lengths in entries}
-    if len(entries) != 3 or set(said) != {"descr", "fortran_order", "shape"}:
-        raise ValueError
-    kind, flag = said["descr"][0], said["fortran_order"][1]
-    shape = tuple(int(length.strip().removesuffix("L")) for length in said["shape"][2].split(",") if length.strip())
-    if not kind or not flag or len(shape) > MAX_DIMENSIONS or (magic[6] == 3 and "L" in said["shape"][2]):
-        raise ValueError
-    return _Header(kind.lstrip("|") if kind.endswith("O") else kind, flag == "True", shape, 8 + width + length)
-
-
-def _number_kind(name: str, header: _Header) -> np.dtype[Any]:
-    """The type of an array's numbers, or a sentence."""
-    if header.kind == "O":
-        raise InputError(f"array '{plain(name)}' holds Python objects, which are never loaded; store numbers")
-    try:
-        kind = np.dtype(header.kind) if _DESCRIPTION.fullmatch(header.kind) else None
-    except TypeError:
-        kind = None
-    if kind is None:
-        raise _damaged(name)
-    if kind.kind not in "biuf":
-        raise InputError(f"{plain(name)} must be numbers, got dtype {kind}")
-    return kind
+                npy.write_array(member, array, allow_pickle=False)
 
 
 def _damaged(name: str) -> InputError:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from functools import lru_cache
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
 from io import BytesIO
 from pathlib import Path
 from typing import IO, Any, cast
@@ -15,11 +15,11 @@ from typing import IO, Any, cast
 import numpy as np
 
 from pacbandits.arrays import BoolArray, IntArray
-from pacbandits.errors import InputError, count_of, plain
+from pacbandits.errors import InputError, count_of, nearest, plain
 from pacbandits.fields import MAX_TEXT_CHARACTERS, Fields, texts
 from pacbandits.json_files import parse_json
 from pacbandits.records.arrow import Columns, is_list, is_number, is_plain_text, is_temporal, is_text, pa, pq
-from pacbandits.records.columns import Cells, pop_matrix
+from pacbandits.records.columns import pop_matrix
 from pacbandits.records.delimited import DELIMITERS, check_texts, line_of, read_delimited, remarks_on_delimited
 from pacbandits.records.files import (
     NUMBER_BYTES,
@@ -31,43 +31,83 @@ from pacbandits.records.files import (
     naming,
     why,
 )
-from pacbandits.records.pages import check_pages, count_unpacked_bytes
+from pacbandits.records.parquet_limits import check_pages, count_unpacked_bytes
 
 __all__ = [
     "DELIMITERS",
-    "Described",
-    "cells_of",
+    "Header",
+    "Table",
     "check_names",
-    "coded_columns",
-    "columns_of",
     "count_rows",
     "describe",
     "open_pages",
     "pop_matrix",
-    "read",
     "read_about",
-    "read_remarks",
+    "read_table",
     "read_whole",
     "reading",
     "sort_labels",
     "suffix",
+    "table_of",
     "write",
 ]
 
 MAX_REMARKS = 100  # in a file
+NO_ABOUT = Fields({}, "description of the table")
 _MAX_FOOTER_ITEMS = 10**6  # in one list of it
 _PLAIN_PARQUET = "write it without compression and dictionaries (compression='none', use_dictionary=False)"
 _REMARKS_KEY, _ABOUT_KEY = b"pacbandits remarks", b"pacbandits about"  # in the metadata of a Parquet file
 
 
-def read(path: str | Path) -> Columns:
-    """The columns of a table, in order: of CSV if the name ends in .csv or .tsv (or these and .gz), else of Parquet.
+@dataclass(frozen=True, eq=False)
+class Table:
+    """A table in memory, and what its source says of it.
 
-    Text comes as codes into its sorted labels, or into a dictionary column's own.
+    columns: by name, in order (pyarrow's); text as codes into its sorted labels, or into a dictionary column's own.
+    about: what `write` was told about the table; empty for other sources.
+    remarks: what `write` was told in words; for text files, how values are delimited.
+    coded: the columns of text that their author made categories.
+    line: the line of a text file on which a row stands, given from 0; None for other sources.
     """
+
+    columns: Columns
+    about: Fields
+    remarks: tuple[str, ...] = ()
+    coded: frozenset[str] = frozenset()
+    line: Callable[[int], int] | None = None
+
+    @property
+    def n_rows(self) -> int:
+        return len(next(iter(self.columns.values()))) if self.columns else 0
+
+
+def read_table(path: str | Path) -> Table:
+    """Read a table: CSV if the name ends in .csv or .tsv (or these and .gz), else Parquet."""
     path = Path(path)
     with reading(path) as delimiter:
-        return _read_columns(path, delimiter)
+        if delimiter is not None:
+            made: Any = read_delimited(path, delimiter)
+            remarks = remarks_on_delimited(path, delimiter)
+            return Table(_split_up(made, str(path), in_text=True), NO_ABOUT, remarks, line=partial(line_of, path))
+        opened = _described(path)
+        header = _header(opened, path)
+        _check_readable(header.kinds)
+        texts = [name for name, kind in header.kinds.items() if is_plain_text(kind)]
+        whole: Any = _open(path, metadata=opened.metadata, read_dictionary=texts, page_checksum_verification=True)
+        made = whole.read()
+        if made.num_rows != sum(header.groups):
+            raise InputError(f"it has {count_of(made.num_rows, 'row')}, and says that it has {sum(header.groups)}")
+        columns = _split_up(made, str(path), texts=texts)
+        return Table(columns, header.about, header.remarks, header.coded)
+
+
+def table_of(table: Any, *, name: str) -> Table:
+    """The same of an Arrow table; name: what to call it in messages."""
+    check_columns(table.num_columns)
+    kinds = {field.name: field.type for field in table.schema}
+    _check_readable(kinds)
+    coded = frozenset(name for name, kind in kinds.items() if pa.types.is_dictionary(kind))
+    return Table(_split_up(table, name), NO_ABOUT, coded=coded)
 
 
 @contextmanager
@@ -93,30 +133,15 @@ def read_whole(path: Path) -> Any:
     return table
 
 
-def _read_columns(path: Path, delimiter: str | None) -> Columns:
-    table, texts = _read_parquet(path) if delimiter is None else _read_text(path, delimiter)
-    return _split_up(table, texts, name=str(path), in_text=delimiter is not None)
-
-
-def columns_of(table: Any, *, name: str) -> Columns:
-    """The columns of an Arrow table, as `read` gives them; name: what to call it in messages."""
-    check_columns(table.num_columns)
-    for field in table.schema:
-        if not _is_readable(field.type):
-            raise InputError(f"column '{plain(field.name)}' must be numbers or text, got {plain(field.type)}")
-    return _split_up(table, _text_names(table.schema), name=name, in_text=False)
-
-
-def _split_up(table: Any, texts: set[str], *, name: str, in_text: bool) -> Columns:
-    """The columns of a table, those of text as codes."""
+def _split_up(table: Any, name: str, *, in_text: bool = False, texts: Collection[str] | None = None) -> Columns:
+    """The columns of a table, those of text as codes; texts: which these are, if their types do not tell."""
     names: list[str] = table.column_names
     n: int = table.num_rows
     check_names(name, names, n=n, in_text=in_text)
-    columns: list[Any] = table.columns[::-1]
-    del table
+    texts = {field.name for field in table.schema if is_plain_text(field.type)} if texts is None else texts
     out: Columns = {}
-    for title in names:  # each chunked column is let go once it is copied
-        column: Any = columns.pop().combine_chunks()
+    for j, title in enumerate(names):
+        column: Any = table.column(j).combine_chunks()
         column.validate(full=True)
         if len(column) != n:
             raise InputError(
@@ -128,30 +153,14 @@ def _split_up(table: Any, texts: set[str], *, name: str, in_text: bool) -> Colum
     return out
 
 
-def _read_text(path: Path, delimiter: str) -> tuple[Any, set[str]]:
-    """The table of a CSV file, and which columns hold text."""
-    table = read_delimited(path, delimiter)
-    return table, _text_names(table.schema)
-
-
-def _read_parquet(path: Path) -> tuple[Any, set[str]]:
-    """The table of a Parquet file, and which columns hold text; nothing is unpacked before its size is known."""
-    described = _described(path)
-    for field in described.schema_arrow:
-        if not _is_readable(field.type):
-            raise InputError(f"column '{plain(field.name)}' must be numbers or text, got {plain(field.type)}")
-    texts = _text_names(described.schema_arrow)
-    whole: Any = _open(path, metadata=described.metadata, read_dictionary=list(texts), page_checksum_verification=True)
-    table: Any = whole.read()
-    if table.num_rows != described.metadata.num_rows:
-        raise InputError(
-            f"it has {count_of(table.num_rows, 'row')}, and says that it has {described.metadata.num_rows}"
-        )
-    return table, texts
+def _check_readable(kinds: Mapping[str, Any]) -> None:
+    for name, kind in kinds.items():
+        if not _is_readable(kind):
+            raise InputError(f"column '{plain(name)}' must be numbers or text, got {plain(kind)}")
 
 
 @dataclass(frozen=True)
-class Described:
+class Header:
     """What a Parquet file says of itself.
 
     kinds: the types of its columns (pyarrow's), by name.
@@ -165,23 +174,67 @@ class Described:
     about: Fields
     remarks: tuple[str, ...]
 
+    @property
+    def coded(self) -> frozenset[str]:
+        """The columns of text that their author made categories."""
+        return frozenset(name for name, kind in self.kinds.items() if pa.types.is_dictionary(kind))
 
-def describe(path: Path, *, name: str, in_text: bool) -> Described:
+
+def describe(path: Path, *, name: str, in_text: bool, columns: Sequence[str] | None = None) -> Header:
     """What a Parquet file says of itself, when its pages can be read one by one; name: what to call it.
 
-    in_text: whether it was made of text.
+    in_text: whether it was made of text. columns: those that are read, if not all.
     """
     with path.open("rb") as file:
         check_pages(file, size=check_file(path))
-    file = _open(path)
-    check_columns(file.metadata.num_columns)
-    fields: list[Any] = list(file.schema_arrow)
-    for field in fields:
-        if not _is_readable(field.type):
-            raise InputError(f"column '{plain(field.name)}' must be numbers or text, got {plain(field.type)}")
-    check_names(name, [field.name for field in fields], n=1, in_text=in_text)
-    groups = tuple(int(file.metadata.row_group(k).num_rows) for k in range(file.metadata.num_row_groups))
-    return Described({field.name: field.type for field in fields}, groups, read_about(path), read_remarks(path))
+    opened = _open(path)
+    check_columns(opened.metadata.num_columns)
+    check_names(name, opened.schema_arrow.names, n=1, in_text=in_text)
+    header = _header(opened, path)
+    for one in columns or ():
+        if one not in header.kinds:
+            raise InputError(f"there is no column '{plain(one)}'{nearest(one, header.kinds)}")
+    kinds = {one: kind for one, kind in header.kinds.items() if columns is None or one in columns}
+    _check_readable(kinds)
+    return replace(header, kinds=kinds)
+
+
+def _header(file: Any, path: Path) -> Header:
+    """What an open Parquet file says of itself."""
+    schema, groups = file.schema_arrow, range(file.metadata.num_row_groups)
+    said = schema.metadata or {}
+    remarks = texts(
+        _from_json(said, _REMARKS_KEY, b"[]", f"the remarks in {path}"), name="the remarks", most=MAX_REMARKS
+    )
+    return Header(
+        kinds={field.name: field.type for field in schema},
+        groups=tuple(int(file.metadata.row_group(k).num_rows) for k in groups),
+        about=_about(said, path),
+        remarks=tuple(plain(words, most=MAX_TEXT_CHARACTERS) for words in remarks),
+    )
+
+
+def _about(said: Mapping[bytes, bytes], path: Path) -> Fields:
+    return Fields.read(_from_json(said, _ABOUT_KEY, b"{}", f"the description in {path}"), of=NO_ABOUT.of)
+
+
+def _from_json(said: Mapping[bytes, bytes], key: bytes, default: bytes, name: str) -> object:
+    """What stands under a key of a file's metadata, from JSON."""
+    try:
+        return parse_json(said.get(key, default).decode("utf-8"), name=name)
+    except UnicodeError:
+        raise InputError(f"{name} are damaged") from None
+
+
+def read_about(path: str | Path) -> Fields:
+    """What `write` was told about the table in a Parquet file, by name; nothing of any other file."""
+    path = Path(path)
+    if suffix(path) in DELIMITERS:
+        return NO_ABOUT
+    try:
+        return _about(_open(path).schema_arrow.metadata or {}, path)
+    except (pa.ArrowException, OSError):
+        raise InputError(f"the description in {path} are damaged") from None
 
 
 def open_pages(path: Path, *, texts: Sequence[str], buffer_bytes: int, changed_ns: int) -> Any:
@@ -222,10 +275,6 @@ def _described(path: Path) -> Any:
 
 def _open(path: Path, **options: Any) -> Any:
     return pq.ParquetFile(path, thrift_container_size_limit=_MAX_FOOTER_ITEMS, **options)
-
-
-def _text_names(schema: Any) -> set[str]:
-    return {field.name for field in schema if is_plain_text(field.type)}
 
 
 def _is_readable(kind: Any) -> bool:
@@ -275,50 +324,10 @@ def count_rows(path: Path) -> int:
         return 0
 
 
-def coded_columns(path: str | Path) -> frozenset[str]:
-    """The columns of text that a Parquet file which can be read holds as categories, as its author coded them."""
-    if suffix(Path(path)) in DELIMITERS:
-        return frozenset()
-    return frozenset(field.name for field in _open(Path(path)).schema_arrow if pa.types.is_dictionary(field.type))
-
-
-def cells_of(path: str | Path) -> Cells:
-    """Where the rows of a file that could be read stand: of text, on which lines."""
-    return Cells((lambda row: line_of(Path(path), row)) if suffix(Path(path)) in DELIMITERS else None)
-
-
 def suffix(path: Path) -> str:
     """The end of a file's name in small letters, without .gz."""
     name = path.name.lower().removesuffix(".gz")
     return Path(name).suffix
-
-
-def read_remarks(path: str | Path) -> tuple[str, ...]:
-    """The remarks that `write` put into a Parquet file which can be read; of text, how its values are apart."""
-    if suffix(Path(path)) in DELIMITERS:
-        return remarks_on_delimited(Path(path), DELIMITERS[suffix(Path(path))])
-    given = texts(_read_metadata(path, _REMARKS_KEY, b"[]", "remarks"), name="the remarks", most=MAX_REMARKS)
-    return tuple(plain(words, most=MAX_TEXT_CHARACTERS) for words in given)
-
-
-def read_about(path: str | Path) -> Fields:
-    """What `write` was told about the table in a Parquet file, by name; nothing of any other file."""
-    return Fields.read(_read_metadata(path, _ABOUT_KEY, b"{}", "description"), of="description of the table")
-
-
-def _read_metadata(path: str | Path, key: bytes, default: bytes, noun: str) -> object:
-    """What stands in the metadata of a Parquet file under a key, from JSON."""
-    said = default
-    if suffix(Path(path)) not in DELIMITERS:
-        try:
-            metadata: dict[bytes, bytes] = _open(Path(path)).schema_arrow.metadata or {}
-            said = metadata.get(key, default)
-        except (pa.ArrowException, OSError):
-            raise InputError(f"the {noun} in {path} are damaged") from None
-    try:
-        return parse_json(said.decode("utf-8"), name=f"the {noun} in {path}")
-    except UnicodeError:
-        raise InputError(f"the {noun} in {path} are damaged") from None
 
 
 def write(

@@ -16,7 +16,7 @@ import numpy as np
 from pacbandits.arrays import FloatArray, IntArray
 from pacbandits.errors import plain
 from pacbandits.records.arrow import Columns, is_text, pa
-from pacbandits.records.columns import Cells
+from pacbandits.records.columns import CellNames
 
 MAX_WRITTEN_CHARACTERS = 40
 MAX_COMPARED_LABELS = 10_000  # of a column, beyond which nothing is said of those that hardly differ
@@ -88,7 +88,7 @@ def numbers_in(labels: Sequence[str]) -> Written | None:
 
 
 def read_written(
-    columns: Columns, *, but: Collection[str] = (), coded: Collection[str] = (), cells: Cells
+    columns: Columns, *, but: Collection[str] = (), coded: Collection[str] = (), cells: CellNames
 ) -> tuple[str, ...]:
     """Make numbers of the columns of text that spell such, and say so; and of those that may be numbers, or nearly are.
 
@@ -111,7 +111,7 @@ def read_written(
     return tuple(remarks)
 
 
-def _why_text(labels: Sequence[str], column: Any, cells: Cells) -> str | None:
+def _why_text(labels: Sequence[str], column: Any, cells: CellNames) -> str | None:
     """What to say of text that could be numbers, in part or in two ways, or of labels that hardly differ."""
     if len(labels) > MAX_COMPARED_LABELS:
         return None

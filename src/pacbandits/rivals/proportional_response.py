@@ -114,7 +114,7 @@ def adjusted_risk(gaps: FloatArray, shares: FloatArray, *, width: float, most: f
 
 
 @dataclass(frozen=True, eq=False)
-class Design:
+class ResponseDesign:
     """What is kept between rounds.
 
     coordinates: of contexts, for the regression.
@@ -171,19 +171,19 @@ class ProportionalResponse(Budgeted):
         """The algorithm for this setting."""
         return cls(**cls.common(setting), simple=simple, scale=scale, budget=budget, growth=growth)
 
-    def first_memory(self, policies: PolicyClass, contexts: Contexts) -> Design:
+    def first_memory(self, policies: PolicyClass, contexts: Contexts) -> ResponseDesign:
         """Nothing fitted, and α as all actions alike have it."""
-        return Design(Coordinates.of(contexts), alpha=float(policies.n_actions))
+        return ResponseDesign(Coordinates.of(contexts), alpha=float(policies.n_actions))
 
     def play(self, state: RivalState) -> Play:
         """As designed after the last round."""
-        design: Design = state.memory
+        design: ResponseDesign = state.memory
         details = {"risk": design.risk, "error": design.error}
         return Play(design.sampler or even(state.policies.n_actions), details=details)
 
-    def remember(self, state: RivalState, plan: Plan, log: Log, seen: Seen) -> Design:
+    def remember(self, state: RivalState, plan: Plan, log: Log, seen: Seen) -> ResponseDesign:
         """The design of the next round."""
-        before: Design = state.memory
+        before: ResponseDesign = state.memory
         n_actions = seen.n_actions
         model = fit_ridge(seen, coordinates=before.coordinates)
         predictions = model.predict(seen.contexts)
@@ -217,7 +217,7 @@ class ProportionalResponse(Budgeted):
 
     def recommend(self, state: RivalState, seen: Seen, memory: Any) -> tuple[Chosen, int]:
         """The policy of largest value by f̂ and what it left unexplained, weighted by 1/p."""
-        design: Design = memory
+        design: ResponseDesign = memory
         assert design.sampler is not None
         scores = seen.doubly_robust(design.sampler.model.predict(seen.contexts))
         return state.policies.argmax(seen.contexts, scores), 4

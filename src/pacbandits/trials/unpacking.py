@@ -133,7 +133,7 @@ def _read_predictions(folder: StateFolder, fields: Fields, log: Log, refitted: R
         return predict_by_round(log, refitted)
     expected = described.text("predictions", most=DIGEST_CHARACTERS)
     name = name_table("predictions", expected)
-    stored_ones = parquet.pop_matrix(parquet.read(folder.file(name)), "predictions")
+    stored_ones = parquet.pop_matrix(parquet.read_table(folder.file(name)).columns, "predictions")
     if stored_ones is None or digest([stored_ones]) != expected:
         raise InputError(f"{name} is not what {STATE} was written with")
     return floats(stored_ones, name="predictions", shape=log.propensities.shape)

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from pacbandits.certificate.summed.certify import certify_source
 from pacbandits.certificate.summed.limits import Limits
 from pacbandits.certificate.summed.verify import verify_source
-from pacbandits.engines import Engine, Local, LogSource, Question, Source, Sums
+from pacbandits.engines import Aggregation, Engine, Local, LogSource, Source, Sums
 from pacbandits.engines.base import add_to, count_blocks, even_stripes
 from pacbandits.policies import Finite, Trees, Trivial
 from pacbandits.policies.base import PolicyClass
@@ -33,7 +33,7 @@ class Scattered:
     seed: int
     name: str = "scattered"
 
-    def ask(self, source: Source, question: Question, *, what: str) -> Sums:
+    def ask(self, source: Source, question: Aggregation, *, what: str) -> Sums:
         rng = np.random.default_rng(self.seed)
         parts = [question.begin() for _ in range(int(rng.integers(1, 5)))]
         for number in rng.permutation(count_blocks(source.n_rows)).tolist():

@@ -8,7 +8,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from pacbandits.engines.base import Engine, Question, Source, Sums
+from pacbandits.engines.base import Aggregation, Engine, Source, Sums
 from pacbandits.engines.cuda.card import Card, cupy, why_not
 from pacbandits.engines.cuda.stretch import Stretch, cut_stretches
 from pacbandits.engines.local import Local
@@ -19,7 +19,7 @@ INSTEAD = "the cores of this machine add up in its place"
 
 
 @runtime_checkable
-class CardQuestion(Question, Protocol):
+class CardQuestion(Aggregation, Protocol):
     """A question that a card can answer."""
 
     def can_use_card(self) -> bool:
@@ -50,7 +50,7 @@ class CudaEngine:
     def name(self) -> str:
         return "cuda"
 
-    def ask(self, source: Source, question: Question, *, what: str) -> Sums:
+    def ask(self, source: Source, question: Aggregation, *, what: str) -> Sums:
         if self.fallback:
             self._remark(self.fallback)
         elif isinstance(question, CardQuestion) and question.can_use_card():

@@ -42,7 +42,7 @@ class Tuning:
 
 
 @dataclass(frozen=True)
-class Plan:
+class PairPlan:
     """How sums of so many scores are made.
 
     slab: actions that a block adds up at once.
@@ -82,12 +82,12 @@ class Arranged:
     chunk_rows: int
     orders: Any
     runs: Any
-    plans: dict[tuple[int, Tuning], Plan] = field(default_factory=dict[tuple[int, Tuning], Plan])
+    plans: dict[tuple[int, Tuning], PairPlan] = field(default_factory=dict[tuple[int, Tuning], PairPlan])
 
     def __len__(self) -> int:
         return int(self.codes.shape[0])
 
-    def plan(self, width: int, tuning: Tuning) -> Plan:
+    def plan(self, width: int, tuning: Tuning) -> PairPlan:
         """How sums of so many scores a row are made."""
         if (width, tuning) not in self.plans:
             cp, bins = cupy(), np.diff(self.starts).tolist()
@@ -99,7 +99,7 @@ class Arranged:
             items = plan_items(jobs, len(self), chunk_rows=self.chunk_rows, blocks=blocks)
             cells = max(job.bins * 2 * job.lanes for job in jobs)
             rows = tile_rows(shared, cells=cells, slab=slab, words=words)
-            self.plans[width, tuning] = Plan(
+            self.plans[width, tuning] = PairPlan(
                 slab=slab,
                 jobs=cp.asarray(table),
                 items=cp.asarray(items),

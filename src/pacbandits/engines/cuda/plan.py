@@ -42,7 +42,7 @@ class Pass:
 
 
 @dataclass(frozen=True)
-class Job:
+class PairJob:
     """What one kind of block does with the rows of a pass; fields as the kernel in `pairs.cu` takes them.
 
     pass_number: which of the passes.
@@ -115,13 +115,13 @@ def slab_width(width: int, *, most: int) -> int:
 
 def plan_jobs(
     bins: Sequence[int], passes: Sequence[Pass], width: int, *, threads: int, table_bytes: int
-) -> tuple[int, list[Job]]:
+) -> tuple[int, list[PairJob]]:
     """The slab of actions and the jobs, for blocks of so many threads with so many bytes of cells."""
 
     def lanes(most_bins: int) -> int:
         return min(threads, table_bytes // (16 * most_bins)) // LANES_STEP * LANES_STEP
 
-    slab, out = slab_width(width, most=lanes(max(bins))), list[Job]()
+    slab, out = slab_width(width, most=lanes(max(bins))), list[PairJob]()
     for number, one in enumerate(passes):
         most = max(bins[: 2 * one.pairs])
         at_once = max(lanes(most) // slab, 1)
@@ -133,11 +133,13 @@ def plan_jobs(
             own = 0 if at > 0 else PAIR if one.y >= 0 else SELF if len(bins) == 1 else 0
             for action in range(0, width, slab):
                 actions = min(slab, width - action)
-                out.append(Job(number, at, end - at, action, actions, most, groups, used, own))
+                out.append(PairJob(number, at, end - at, action, actions, most, groups, used, own))
     return slab, out
 
 
-def job_table(jobs: Sequence[Job], passes: Sequence[Pass], starts: IntArray, *, chunks: int) -> tuple[np.ndarray, int]:
+def job_table(
+    jobs: Sequence[PairJob], passes: Sequence[Pass], starts: IntArray, *, chunks: int
+) -> tuple[np.ndarray, int]:
     """The jobs (jobs, 17) as the kernel takes them, and the words of codes that one copies at most."""
     runs_at = np.cumsum([0] + [chunks * (one.keys + 1) for one in passes])
     out, most = np.zeros((len(jobs), JOB_FIELDS), dtype=np.int32), 1
@@ -155,7 +157,7 @@ def job_table(jobs: Sequence[Job], passes: Sequence[Pass], starts: IntArray, *, 
     return out, most
 
 
-def plan_items(jobs: Sequence[Job], n_rows: int, *, chunk_rows: int, blocks: int) -> np.ndarray:
+def plan_items(jobs: Sequence[PairJob], n_rows: int, *, chunk_rows: int, blocks: int) -> np.ndarray:
     """The pieces of work (items, 4): job, chunk, first and last row in its order; about so many, alike in work."""
     total = sum(n_rows * job.pairs * job.actions for job in jobs)
     share = max(total // max(blocks, 1), 1)

@@ -1,4 +1,4 @@
-"""A lottery between policies: what is certified where no single one of them is."""
+"""Mixture policies (a lottery between policies): certified where no single policy is."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MAX_WEIGHT_ROUNDING = 1e-9  # by which weights may miss 1 in all
 
 
 @dataclass(frozen=True, eq=False)
-class Lottery:
+class Mixture:
     """Draw one of several policies by weight, anew for every interaction, and do as it says.
 
     policies: two or more.
@@ -28,8 +28,8 @@ class Lottery:
 
     >>> import pacbandits as pb
     >>> left, right = pb.Finite([[0, 0], [0, 1]], n_actions=2).policy(0), pb.Finite([[0, 1]], n_actions=2).policy(0)
-    >>> lottery = pb.Lottery((left, right), (0.75, 0.25))
-    >>> lottery.propensities(pb.Contexts.finite(2))
+    >>> mixture = pb.Mixture((left, right), (0.75, 0.25))
+    >>> mixture.propensities(pb.Contexts.finite(2))
     array([[1.  , 0.  ],
            [0.75, 0.25]])
     """
@@ -39,17 +39,17 @@ class Lottery:
 
     def __post_init__(self) -> None:
         given = entries(self.policies, name="policies")
-        settle(self, policies=tuple(check_policy(one, name="a policy of the lottery") for one in given))
-        weights = floats(self.weights, name="weights of the lottery", shape=(len(self.policies),))
+        settle(self, policies=tuple(check_policy(one, name="a policy of the mixture") for one in given))
+        weights = floats(self.weights, name="weights of the mixture", shape=(len(self.policies),))
         if len(weights) < 2:
-            raise InputError("a lottery is between two policies or more; a single policy needs none")
+            raise InputError("a mixture has two policies or more; a single policy needs none")
         if weights.min() <= 0 or abs(weights.sum() - 1.0) > MAX_WEIGHT_ROUNDING:
             raise InputError(
-                f"the weights of a lottery must be positive and sum to 1; the least is {weights.min():.6g}, and they "
+                f"the weights of a mixture must be positive and sum to 1; the least is {weights.min():.6g}, and they "
                 f"sum to {weights.sum():.6g}"
             )
         if len({policy.n_actions for policy in self.policies}) > 1:
-            raise InputError("the policies of a lottery must have the same number of actions")
+            raise InputError("the policies of a mixture must have the same number of actions")
         settle(self, weights=tuple(float(weight) for weight in weights))
 
     @property
@@ -75,7 +75,7 @@ class Lottery:
 
     @property
     def bounds(self) -> tuple[float, ...]:
-        """Which draw in [0, 1) stands for which policy, here and wherever a lottery is written down.
+        """Which draw in [0, 1) stands for which policy, here and wherever a mixture is written down.
 
         The first whose bound is above the draw is taken; bounds rise to 1.
         """
@@ -106,33 +106,34 @@ class Lottery:
     def to_json(self) -> dict[str, Any]:
         """What JSON knows of it, from which `pacbandits.policies.chosen_from_json` makes the same."""
         return {
-            "kind": "lottery",
+            "kind": "lottery",  # as in files written before
             "policies": [policy.to_json() for policy in self.policies],
             "weights": list(self.weights),
         }
 
 
-Chosen = Policy | Lottery  # what may be certified
+Lottery = Mixture  # the former name
+Chosen = Policy | Mixture  # what may be certified
 
 
 def parts_of(chosen: Chosen) -> tuple[Policy, ...]:
     """The policies that may be drawn."""
-    return chosen.policies if isinstance(chosen, Lottery) else (chosen,)
+    return chosen.policies if isinstance(chosen, Mixture) else (chosen,)
 
 
 def likeliest(chosen: Chosen) -> Policy:
-    """The policy itself, or the likeliest of a lottery."""
-    return chosen.likeliest if isinstance(chosen, Lottery) else chosen
+    """The policy itself, or the likeliest of a mixture."""
+    return chosen.likeliest if isinstance(chosen, Mixture) else chosen
 
 
 def describe_chosen(chosen: Chosen, actions: Sequence[str] | None) -> str:
-    """What a policy or a lottery does, in words; actions (A,): what each is called, if they have names."""
-    return chosen.describe_with(actions) if isinstance(chosen, Lottery) else describe_policy(chosen, actions)
+    """What a policy or a mixture does, in words; actions (A,): what each is called, if they have names."""
+    return chosen.describe_with(actions) if isinstance(chosen, Mixture) else describe_policy(chosen, actions)
 
 
 def check_chosen(chosen: object, *, name: str = "policy") -> Chosen:
-    """Raise unless this is a policy or a lottery."""
-    return chosen if isinstance(chosen, Lottery) else check_policy(chosen, name=name)
+    """Raise unless this is a policy or a mixture."""
+    return chosen if isinstance(chosen, Mixture) else check_policy(chosen, name=name)
 
 
 def _part(words: str, weight: float) -> str:

@@ -1,4 +1,4 @@
-"""Lotteries between policies: who is drawn, what is logged, and what they say of themselves."""
+"""Mixtures of policies: who is drawn, what is logged, and what they say of themselves."""
 
 from __future__ import annotations
 
@@ -16,60 +16,60 @@ from pacbandits.records import Contexts, likeliest, parts_of
 
 CLASS = Finite([[0, 0, 0, 0], [1, 1, 0, 0], [2, 1, 2, 0]], n_actions=3, names=["none", "half", "most"])
 ONE, TWO, THREE = (CLASS.policy(i) for i in range(3))
-LOTTERY = pb.Lottery((ONE, TWO, THREE), (0.125, 0.25, 0.625))
+MIXTURE = pb.Mixture((ONE, TWO, THREE), (0.125, 0.25, 0.625))
 HERE = Contexts.finite(4)
 
 
 def test_propensities_are_the_weights_of_those_who_agree():
     expected = [[0.125, 0.25, 0.625], [0.125, 0.875, 0], [0.375, 0, 0.625], [1, 0, 0]]
-    assert np.array_equal(LOTTERY.propensities(HERE), expected)
-    twice = LOTTERY.propensities(HERE.take(np.array([2, 2, 0])))
+    assert np.array_equal(MIXTURE.propensities(HERE), expected)
+    twice = MIXTURE.propensities(HERE.take(np.array([2, 2, 0])))
     assert np.array_equal(twice, np.array(expected)[[2, 2, 0]])
-    assert LOTTERY.n_actions == 3
+    assert MIXTURE.n_actions == 3
 
 
 def test_policies_are_drawn_by_weight_and_anew_for_every_row():
     runs = 8000
-    actions = LOTTERY.draw(HERE.take(np.zeros(runs, dtype=int)), np.random.default_rng(0))
+    actions = MIXTURE.draw(HERE.take(np.zeros(runs, dtype=int)), np.random.default_rng(0))
     assert actions.dtype == np.int64
     for action, share in enumerate((0.125, 0.25, 0.625)):
         assert fewest(runs, share) <= (actions == action).sum() <= most(runs, share)
     changes = (actions[1:] != actions[:-1]).sum()
     assert changes > runs / 4  # not one policy for all rows
-    assert not LOTTERY.draw(HERE.take(np.full(50, 3)), np.random.default_rng(1)).any()
+    assert not MIXTURE.draw(HERE.take(np.full(50, 3)), np.random.default_rng(1)).any()
 
 
 def test_the_same_generator_draws_the_same():
-    one, two = (LOTTERY.draw(HERE, np.random.default_rng(7)) for _ in range(2))
+    one, two = (MIXTURE.draw(HERE, np.random.default_rng(7)) for _ in range(2))
     assert np.array_equal(one, two)
 
 
 def test_a_draw_stands_for_the_same_policy_as_numpy_would_choose():
     """So that the same generator still draws what it drew when numpy chose."""
     rows = HERE.take(np.random.default_rng(0).integers(4, size=500))
-    each = np.stack([policy(rows) for policy in LOTTERY.policies])
-    chosen = np.random.default_rng(5).choice(3, size=500, p=LOTTERY.weights)
-    assert np.array_equal(LOTTERY.draw(rows, np.random.default_rng(5)), each[chosen, np.arange(500)])
-    assert LOTTERY.bounds == (0.125, 0.375, 1.0)
+    each = np.stack([policy(rows) for policy in MIXTURE.policies])
+    chosen = np.random.default_rng(5).choice(3, size=500, p=MIXTURE.weights)
+    assert np.array_equal(MIXTURE.draw(rows, np.random.default_rng(5)), each[chosen, np.arange(500)])
+    assert MIXTURE.bounds == (0.125, 0.375, 1.0)
     draws = [0.0, np.nextafter(0.125, 0), 0.125, np.nextafter(1, 0)]
-    assert LOTTERY.play(HERE.take([0, 0, 0, 0]), draws=draws).tolist() == [0, 0, 1, 2]
-    awkward = pb.Lottery(LOTTERY.policies, (0.1, 0.2, 0.7))
+    assert MIXTURE.play(HERE.take([0, 0, 0, 0]), draws=draws).tolist() == [0, 0, 1, 2]
+    awkward = pb.Mixture(MIXTURE.policies, (0.1, 0.2, 0.7))
     assert awkward.bounds[-1] == 1.0
 
 
 def test_parts_and_the_likeliest():
-    assert LOTTERY.likeliest is THREE
-    assert likeliest(LOTTERY) is THREE
+    assert MIXTURE.likeliest is THREE
+    assert likeliest(MIXTURE) is THREE
     assert likeliest(ONE) is ONE
-    assert parts_of(LOTTERY) == (ONE, TWO, THREE)
+    assert parts_of(MIXTURE) == (ONE, TWO, THREE)
     assert parts_of(ONE) == (ONE,)
 
 
 def test_words_tell_the_likeliest_first_each_with_its_share():
-    lines = LOTTERY.describe().splitlines()
+    lines = MIXTURE.describe().splitlines()
     assert [line[:6] for line in lines] == ["62 %: ", "25 %: ", "12 %: "]
     assert [line[6:] for line in lines] == [policy.describe() for policy in (THREE, TWO, ONE)]
-    rare = pb.Lottery((ONE, TWO), (0.999, 0.001))
+    rare = pb.Mixture((ONE, TWO), (0.999, 0.001))
     assert [line.split(":")[0] for line in rare.describe().splitlines()] == ["100 %", "0.1 %"]
 
 
@@ -78,7 +78,7 @@ def test_words_of_several_lines_stand_below_each_other():
     trees = pb.Trees.learn(people, n_actions=2, depth=1)
     old = trees.argmax(people, np.array([[0, 1], [0, 1], [1, 0], [1, 0]]))
     young = trees.argmax(people, np.array([[1, 0], [0, 1], [0, 1], [0, 1]]))
-    words = pb.Lottery((old, young), (0.88, 0.12)).describe().splitlines()
+    words = pb.Mixture((old, young), (0.88, 0.12)).describe().splitlines()
     parts = len(old.describe().splitlines())
     assert words[0].startswith("88 %: ")
     assert words[parts].startswith("12 %: ")
@@ -87,33 +87,33 @@ def test_words_of_several_lines_stand_below_each_other():
 
 
 def test_json_there_and_back():
-    told = json.loads(json.dumps(LOTTERY.to_json(), allow_nan=False))
+    told = json.loads(json.dumps(MIXTURE.to_json(), allow_nan=False))
     assert told["kind"] == "lottery"
     back = chosen_from_json(told)
-    assert isinstance(back, pb.Lottery)
-    assert back.weights == LOTTERY.weights
-    assert np.array_equal(back.propensities(HERE), LOTTERY.propensities(HERE))
+    assert isinstance(back, pb.Mixture)
+    assert back.weights == MIXTURE.weights
+    assert np.array_equal(back.propensities(HERE), MIXTURE.propensities(HERE))
     assert chosen_from_json(ONE.to_json()).to_json() == ONE.to_json()
 
 
 @pytest.mark.parametrize(
     ("policies", "weights", "words"),
     [
-        ((ONE,), (1.0,), "between two policies or more"),
-        ((), (), "between two policies or more|must"),
+        ((ONE,), (1.0,), "two policies or more"),
+        ((), (), "two policies or more|must"),
         ((ONE, TWO), (0.5, 0.6), "positive and sum to 1; the least is 0.5, and they sum to 1.1"),
         ((ONE, TWO), (0.0, 1.0), "positive and sum to 1; the least is 0"),
         ((ONE, TWO), (-0.5, 1.5), "positive and sum to 1; the least is -0.5"),
-        ((ONE, TWO), (0.5,), "weights of the lottery"),
-        ((ONE, TWO), (0.5, float("nan")), "weights of the lottery must be finite|finite"),
-        ((ONE, "two"), (0.5, 0.5), "a policy of the lottery"),
+        ((ONE, TWO), (0.5,), "weights of the mixture"),
+        ((ONE, TWO), (0.5, float("nan")), "weights of the mixture must be finite|finite"),
+        ((ONE, "two"), (0.5, 0.5), "a policy of the mixture"),
         ((ONE, Finite([[0, 0, 0, 0]], n_actions=2).policy(0)), (0.5, 0.5), "the same number of actions"),
         (ONE, (1.0,), "policies"),
     ],
 )
-def test_what_is_no_lottery_ends_in_a_sentence(policies, weights, words):
+def test_what_is_no_mixture_ends_in_a_sentence(policies, weights, words):
     with pytest.raises(InputError, match=words) as caught:
-        pb.Lottery(policies, weights)
+        pb.Mixture(policies, weights)
     assert str(caught.value).isprintable()
     assert len(str(caught.value)) < 400
 
@@ -126,19 +126,19 @@ def test_what_is_no_lottery_ends_in_a_sentence(policies, weights, words):
         {"weights": [0.5, 0.25, "x"]},
         {"policies": 3},
         {"policies": []},
-        {"policies": [LOTTERY.to_json()] * 3},
+        {"policies": [MIXTURE.to_json()] * 3},
         {"luck": 1},
     ],
 )
-def test_what_is_no_lottery_in_json_ends_in_a_sentence(change):
+def test_what_is_no_mixture_in_json_ends_in_a_sentence(change):
     with pytest.raises(InputError) as caught:
-        chosen_from_json(LOTTERY.to_json() | change)
+        chosen_from_json(MIXTURE.to_json() | change)
     assert str(caught.value).isprintable()
     assert len(str(caught.value)) < 500
 
 
 def test_contexts_and_generators_are_asked_for():
     with pytest.raises(InputError):
-        LOTTERY.propensities([[0]])
+        MIXTURE.propensities([[0]])
     with pytest.raises(InputError):
-        LOTTERY.draw(HERE, "dice")
+        MIXTURE.draw(HERE, "dice")
