@@ -23,14 +23,15 @@ from pacbandits.report.benchmark.comparing import better_table, proofs_table
 from pacbandits.report.benchmark.figures import case_figure
 from pacbandits.report.benchmark.page import Chapter, answer, repeat_code, report_html, report_markdown
 from pacbandits.report.benchmark.tables import (
-    TextTable,
     cost_table,
     facts_table,
     main_table,
     ratio_table,
+    result_table,
     stopping_table,
 )
 from pacbandits.report.benchmark.words import show_bracket_ratio, show_errors, show_lost, show_ratio, show_stopping
+from pacbandits.report.document import Text
 from pacbandits.report.figures import pyplot
 from tests.benchmark.hand_made import made, seeds, unproven
 
@@ -134,7 +135,7 @@ def test_the_page_has_all_entries_commands_and_environments_and_escapes_names(fi
 @pytest.mark.thorough
 def test_chapters_have_their_tables_and_figures():
     figure = pyplot().figure()
-    table = TextTable("By size", ("algorithm", "8"), (("coda", "12"),))
+    table = result_table("By size", ("algorithm", "8"), (("coda", "12"),))
     few = Findings.of(seeds(2))
     told = {"chapters": [Chapter("All sizes <together>", (table,), ((figure, "n over m"),))]}
     page, text = report_html(few, **told), report_markdown(few, **told)
@@ -323,7 +324,7 @@ def test_other_numbers_in_words():
 @pytest.mark.thorough
 def test_a_report_of_an_unfinished_benchmark_says_so_first(tmp_path, command, monkeypatch):
     """Cases are counted where all of their runs are in, whatever the others look like so far."""
-    monkeypatch.setattr("pacbandits.report.benchmark.page._picture", lambda findings, one: "")  # takes seconds
+    monkeypatch.setattr("pacbandits.report.benchmark.page._figure", lambda findings, one: Text(""))  # takes seconds
     cases = [Case(name, PROBLEM, 0.1, 0.1, 100) for name in ("first", "second")]
     entries = [Entry("coda", "coda", "default"), Entry("uniform", "uniform", "default")]
     suite = Suite("by hand", "for tests", tuple(cases), tuple(entries), seeds=10)
@@ -334,7 +335,7 @@ def test_a_report_of_an_unfinished_benchmark_says_so_first(tmp_path, command, mo
     assert whole.to_json()["unfinished"] is None
     assert "Unfinished" not in report_markdown(whole)
     said = "Unfinished: 33 of 40 runs are in; 1 of 2 cases are finished."
-    assert report_markdown(early).splitlines()[2].startswith(f"**{said}")
+    assert report_markdown(early).splitlines()[2].startswith(said)
     assert early.to_json()["unfinished"] == {"runs": 33, "wanted": 40, "lacking": {"second": 7}}
     assert [one["finished"] for one in early.to_json()["claims"]] == [True, False]
     assert "in 1 of 1 finished case." in " ".join(answer(early))
@@ -348,7 +349,7 @@ def test_a_report_of_an_unfinished_benchmark_says_so_first(tmp_path, command, mo
     assert code == 0
     assert out.startswith(said)
     page = (folder.path / "report.html").read_text(encoding="utf-8")
-    assert page.split("</h1>")[1].strip().startswith(f'<div class="answer alarm"><p class="red">{said}')
+    assert page.split("</h1>")[1].strip().startswith(f'<p class="warning">{said}')
 
 
 def test_what_is_lacking_goes_by_what_commands_asked_for():

@@ -190,6 +190,20 @@ def _depth(node: Branch | Leaf) -> int:
     return 0 if isinstance(node, Leaf) else 1 + max(_depth(node.yes), _depth(node.no))
 
 
+def tree_lines(node: Branch | Leaf, depth: int = 0) -> Iterator[str]:
+    """Yield a tree as indented lines of if and else."""
+    if isinstance(node, Leaf):
+        share = "" if node.share is None else f" ({100 * node.share:.0f} % of people)"
+        yield f"{node.words}{share}" if depth else f"always {node.words}{share}"
+        return
+    for head, child in ((f"if {node.question}:", node.yes), ("else:", node.no)):
+        first, *rest = tree_lines(child, depth + 1)
+        if isinstance(child, Leaf):
+            yield f"{'    ' * depth}{head} {first}"
+        else:
+            yield from (f"{'    ' * depth}{head}", first, *rest)
+
+
 @dataclass(frozen=True)
 class Point:
     """An analysis on a curve.

@@ -129,7 +129,7 @@ def _place(share: float) -> str:
 
 
 def intervals_layout(block: Intervals) -> list[tuple[float, float | None, float | None, float | None]]:
-    """Return where each interval is drawn: its estimate, low and high end, and where zero is, as shares of the width."""
+    """Return where the estimate, both ends and zero of each interval are drawn, as shares of the width."""
     ends = [end for one in block.rows for end in (one.estimate, one.low, one.high) if end is not None]
     ends += [0.0] if block.zero else []
     low, wide = min(ends, default=0.0), (max(ends, default=0.0) - min(ends, default=0.0)) or 1.0

@@ -11,7 +11,6 @@ from pacbandits.report.document import (
     Bars,
     Block,
     Box,
-    Branch,
     Cell,
     Checks,
     Code,
@@ -22,7 +21,6 @@ from pacbandits.report.document import (
     Fold,
     Intervals,
     Items,
-    Leaf,
     Note,
     Numbers,
     Section,
@@ -30,6 +28,7 @@ from pacbandits.report.document import (
     Table,
     Text,
     Tree,
+    tree_lines,
 )
 
 STATUS_MARKS = {"": "", "good": "✓ ", "warning": "• ", "alarm": "✗ "}
@@ -65,7 +64,7 @@ def _blocks(blocks: Iterable[Block], *, level: int) -> Iterator[str]:
                 yield from _heading(title, level)
                 yield from _table(("", "estimate"), [(one.label, one.words) for one in rows])
             case Tree(root):
-                yield from (*_tree(root, 0), "")
+                yield from _blocks((Code("\n".join(tree_lines(root))),), level=level)
             case Curve(points):
                 yield from _table(("people", "distance"), [(f"{one.samples:,}", one.words) for one in points])
             case Bars(rows) | Stacks(rows):
@@ -106,18 +105,6 @@ def _cell(cell: str | Cell) -> str:
     if isinstance(cell, str):
         return cell
     return f"{cell.text} {cell.remark}".rstrip()
-
-
-def _tree(node: Branch | Leaf, depth: int) -> Iterator[str]:
-    """Yield a tree as a nested list."""
-    indent = "  " * depth
-    if isinstance(node, Leaf):
-        share = "" if node.share is None else f" ({100 * node.share:.0f} % of people)"
-        yield f"{indent}- **{_safe(node.words)}**{share}"
-        return
-    for answer, child in (("", node.yes), ("not ", node.no)):
-        yield f"{indent}- {answer}{_safe(node.question)}"
-        yield from _tree(child, depth + 1)
 
 
 def _safe(text: str) -> str:

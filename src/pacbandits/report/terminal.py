@@ -14,7 +14,6 @@ from pacbandits.report.document import (
     Bars,
     Block,
     Box,
-    Branch,
     Cell,
     Checks,
     Code,
@@ -25,7 +24,6 @@ from pacbandits.report.document import (
     Fold,
     Intervals,
     Items,
-    Leaf,
     Note,
     Numbers,
     Section,
@@ -33,9 +31,11 @@ from pacbandits.report.document import (
     Table,
     Text,
     Tree,
+    tree_lines,
 )
 
 HEADING = "bold cyan"
+GAP = Words()  # an empty line between blocks; never two of them
 NOTE_STYLES = {"alarm": "bold red", "warning": "yellow", "remark": "dim"}
 TEXT_STYLES = {"": "", "dim": "dim", "strong": "bold", "headline": "bold"}
 CELL_STYLES = {"": "", "chosen": "bold", "dim": "dim", "good": "green", "warning": "yellow", "alarm": "red"}
@@ -45,28 +45,34 @@ STATUS_STYLES = {"": "dim", "good": "dim", "warning": "yellow", "alarm": "bold r
 def render_terminal(document: Document) -> RenderableType:
     """Return the document for rich to print; figures are left out, intervals and curves become tables."""
     head = [Words(one_line(document.title), style="bold")] if document.title else []
-    return Group(*head, *_blocks(document.blocks))
+    shown: list[RenderableType] = []
+    for one in (*head, *_blocks(document.blocks)):
+        if one is not GAP or (shown and shown[-1] is not GAP):
+            shown.append(one)
+    return Group(*(shown[:-1] if shown and shown[-1] is GAP else shown))
 
 
 def _blocks(blocks: Iterable[Block]) -> Iterator[RenderableType]:
-    """Yield what blocks look like; sections, tables and alarms are followed by an empty line."""
+    """Yield what blocks look like; sections, tables, checks and alarms are followed by a gap."""
     for block in blocks:
         match block:
             case Text(words, style):
                 yield Words(visible_lines(words), style=TEXT_STYLES[style])
             case Note(kind, words):
-                prefix, gap = (ALARM, "\n") if kind == "alarm" else ("", "")
-                yield Words(f"{prefix}{one_line(words)}{gap}", style=NOTE_STYLES[kind])
+                yield Words(f"{ALARM if kind == 'alarm' else ''}{one_line(words)}", style=NOTE_STYLES[kind])
+                if kind == "alarm":
+                    yield GAP
             case Items(items):
-                yield Words("\n".join(f"• {one_line(words)}" for words in items))
+                # In columns of their own, so that no words of others begin a line.
+                yield _table(Table((), tuple(("•", words) for words in items)), padding=1)
             case Code(text):
                 yield Words(visible_lines(text))
             case Table():
-                yield from (_table(block), Words())
+                yield from (_table(block), GAP)
             case Intervals(rows, title):
                 yield _table(Table((), tuple((one.label, one.words) for one in rows), title=title))
             case Tree(root):
-                yield Words("\n".join(_tree(root, 0)))
+                yield Words(visible_lines("\n".join(tree_lines(root))))
             case Curve(points):
                 yield _table(Table((), tuple((f"{one.samples:,} people", one.words) for one in points)))
             case Bars(rows) | Stacks(rows):
@@ -79,7 +85,7 @@ def _blocks(blocks: Iterable[Block]) -> Iterator[RenderableType]:
                     more = "".join(f" ({one_line(words)})" for words in (one.figure, one.remark) if words)
                     prefix = ALARM if one.status == "alarm" else ""
                     yield Words(f"{prefix}{title}{one_line(one.words)}{more}", style=STATUS_STYLES[one.status])
-                yield Words()
+                yield GAP
             case Figure():
                 pass
             case Box(inside):
@@ -87,10 +93,10 @@ def _blocks(blocks: Iterable[Block]) -> Iterator[RenderableType]:
             case Columns(columns):
                 yield from (one for inside in columns for one in _blocks(inside))
             case Fold(title, inside) | Section(title, inside):
-                yield from (Words(one_line(title), style=HEADING), *_blocks(inside), Words())
+                yield from (Words(one_line(title), style=HEADING), *_blocks(inside), GAP)
 
 
-def _table(table: Table) -> RenderableType:
+def _table(table: Table, *, padding: int = 2) -> RenderableType:
     """Return a table without lines; the note below it is grey."""
     headed = any(table.head)
     grid = Grid(
@@ -101,7 +107,7 @@ def _table(table: Table) -> RenderableType:
         show_header=headed,
         header_style="bold",
         pad_edge=False,
-        padding=(0, 2, 0, 0),
+        padding=(0, padding, 0, 0),
     )
     count = len(table.head) or max(map(len, table.rows), default=1)
     for column in range(count):
@@ -122,20 +128,7 @@ def _table(table: Table) -> RenderableType:
 
 
 def _cell(cell: str | Cell) -> Words:
-    if isinstance(cell, str):
-        return Words(one_line(cell))
-    return Words(one_line(f"{cell.text} {cell.remark}".rstrip()), style=CELL_STYLES[cell.style])
-
-
-def _tree(node: Branch | Leaf, depth: int) -> Iterator[str]:
-    """Yield a tree as indented lines."""
-    indent = "    " * depth
-    if isinstance(node, Leaf):
-        share = "" if node.share is None else f" ({100 * node.share:.0f} % of people)"
-        yield f"{indent}{one_line(node.words)}{share}"
-        return
-    for head, child in ((f"if {one_line(node.question)}:", node.yes), ("else:", node.no)):
-        if isinstance(child, Leaf):
-            yield f"{indent}{head} {next(_tree(child, 0))}"
-        else:
-            yield from (f"{indent}{head}", *_tree(child, depth + 1))
+    """Return a cell on one line; spaces before its text indent it."""
+    one = Cell(cell) if isinstance(cell, str) else cell
+    indent = " " * (len(one.text) - len(one.text.lstrip(" ")))
+    return Words(f"{indent}{one_line(f'{one.text} {one.remark}'.rstrip())}", style=CELL_STYLES[one.style])
