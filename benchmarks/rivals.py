@@ -15,19 +15,19 @@ from itertools import pairwise
 from benchmarks.measuring import print_table
 from pacbandits.benchmark.findings import read_findings
 from pacbandits.report.benchmark.page import overview
-from pacbandits.report.benchmark.tables import TextTable
+from pacbandits.report.document import Table
 
 MOST_COLUMNS = 10
 
 
-def parts(table: TextTable) -> Iterator[TextTable]:
+def parts(table: Table) -> Iterator[Table]:
     """A table in parts of about as many columns, each with the first one."""
     columns = len(table.head) - 1
     count = -(-columns // (MOST_COLUMNS - 1))
     ends = [1 + round(columns * k / count) for k in range(count + 1)]
     for low, high in pairwise(ends):
         rows = tuple((row[0], *row[low:high]) for row in table.rows)
-        yield TextTable(table.title, (table.head[0], *table.head[low:high]), rows, table.note)
+        yield Table((table.head[0], *table.head[low:high]), rows, table.title, table.note)
 
 
 def main(folder: str) -> None:

@@ -19,16 +19,16 @@ from pacbandits.problems import load_problem
 from pacbandits.records import Contexts
 from pacbandits.report import (
     Comparison,
-    certificate_table,
+    certificate_document,
     certified_steps,
     check_figure_path,
-    comparison_table,
+    comparison_document,
     draw_certified,
-    run_table,
+    run_document,
 )
 from pacbandits.report.comparison import times_words
-from pacbandits.report.numbers import show_name
-from pacbandits.report.worth import show_gain
+from pacbandits.report.numbers import show_gain, show_name
+from pacbandits.report.terminal import render_terminal
 from pacbandits.simulation import run
 from tests.policies.trees.cases import TREE
 
@@ -36,9 +36,9 @@ SPEC = "two-of-many:actions=8,policies=40,contexts=20"
 TREES = "trees:contexts=80,features=3,bins=4,actions=3,competitive=2"
 
 
-def words(renderable, width=120):
+def words(document, width=120):
     console = Console(width=width, file=io.StringIO())
-    console.print(renderable)
+    console.print(render_terminal(document))
     return console.file.getvalue()
 
 
@@ -109,7 +109,7 @@ def test_the_policy_of_a_run_and_of_a_certificate_acts_as_the_table_says():
     assert done.log is not None
     certificate = certify(done.log, problem.policies, epsilon=0.3, delta=0.05, single=True)
     population = problem.population
-    for policy, table in ((done.policy, run_table(done)), (certificate.policy, certificate_table(certificate))):
+    for policy, table in ((done.policy, run_document(done)), (certificate.policy, certificate_document(certificate))):
         text = words(table).split("policy\n")[1].split("\n\n")[0]
         shown = "\n".join(line.rstrip() for line in text.splitlines())
         assert "\n" in shown
@@ -183,7 +183,7 @@ def test_a_picture_goes_where_pictures_go(tmp_path):
 @pytest.mark.thorough
 @pytest.mark.parametrize("width", [80, 120])
 def test_both_runs_fit_side_by_side(compared, width):
-    text = words(comparison_table(compared), width)
+    text = words(comparison_document(compared), width)
     assert max(len(line) for line in text.splitlines()) <= width
     for one in compared.runs:
         assert f"{one.samples:,}" in text
@@ -205,17 +205,17 @@ def test_ratios_in_words(compared, problem):
     early = Comparison(compared.run, few)
     assert early.times_fewer is None
     assert times_words(early) == ""
-    assert "coda stopped early (budget)" in words(comparison_table(early))
+    assert "coda stopped early (budget)" in words(comparison_document(early))
 
 
 def test_what_was_not_measured_says_why(compared):
     bare = Comparison(compared.run, compared.against, unmeasured="it takes too long")
-    assert "no yardsticks: it takes too long" in words(comparison_table(bare))
+    assert "no yardsticks: it takes too long" in words(comparison_document(bare))
     value = bare.to_json()["yardsticks"]
     assert value["union_price"] is None
     assert value["notes"]["union_price"] == "it takes too long"
     assert "coda's include compiling" in words(
-        comparison_table(Comparison(compared.run, compared.against, compiled=True))
+        comparison_document(Comparison(compared.run, compared.against, compiled=True))
     )
 
 

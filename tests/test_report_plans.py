@@ -10,7 +10,9 @@ from pacbandits.planning import Affordable, Traffic
 from pacbandits.problems.scenarios import Scenario
 from pacbandits.report.figures import pyplot
 from pacbandits.report.plan_figure import plan_figure
-from pacbandits.report.plan_page import plan_html, plan_markdown
+from pacbandits.report.html import render_html
+from pacbandits.report.markdown import render_markdown
+from pacbandits.report.plan_page import plan_document
 from pacbandits.report.planned import (
     answer,
     budget_rows,
@@ -112,7 +114,8 @@ def test_long_times_are_told_to_two_digits():
 def test_pages_hold_the_words_and_escape_names():
     traffic = Traffic(100, "week", delay=1)
     plan = replace(by_hand(QUICK, TRIALS, traffic=traffic, scenarios=NASTY), source="<i>people</i>.csv", budget=500)
-    page, text = plan_html(plan, AFFORDED), plan_markdown(plan, AFFORDED)
+    made = plan_document(plan, AFFORDED)
+    page, text = render_html(made), render_markdown(made)
     for words in (
         "What will the trial cost?",
         "What 500 people afford",
@@ -125,8 +128,8 @@ def test_pages_hold_the_words_and_escape_names():
     assert "<i>people" not in page
     assert "reward that the trial costs" in page
     assert "reward that the trial costs" in text
-    assert "reward lost" not in plan_markdown(replace(plan, trials=()))
-    assert page.count("<svg") == 1
+    assert "reward lost" not in render_markdown(plan_document(replace(plan, trials=()), drawn=False))
+    assert page.count("<img alt=") == page.count("data:image/svg+xml;base64,") == 1
 
 
 @pytest.mark.first(1)

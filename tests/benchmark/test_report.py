@@ -12,10 +12,10 @@ from html.parser import HTMLParser
 import pytest
 
 from pacbandits.benchmark.cases import Case, Entry
-from pacbandits.benchmark.descriptions import BenchmarkSession, Description, Selection
-from pacbandits.benchmark.facts import CaseFacts
+from pacbandits.benchmark.descriptions import Description, Selection, Session
+from pacbandits.benchmark.facts import Facts
 from pacbandits.benchmark.findings import BenchmarkFindings
-from pacbandits.benchmark.intervals import IntervalEstimate
+from pacbandits.benchmark.intervals import Estimate
 from pacbandits.benchmark.results import Failure, Misfit, Results
 from pacbandits.benchmark.suites import Suite
 from pacbandits.benchmark.yardsticks import Stopped
@@ -23,14 +23,15 @@ from pacbandits.report.benchmark.comparing import better_table, proofs_table
 from pacbandits.report.benchmark.figures import case_figure
 from pacbandits.report.benchmark.page import Chapter, answer, repeat_code, report_html, report_markdown
 from pacbandits.report.benchmark.tables import (
-    TextTable,
     cost_table,
     facts_table,
     main_table,
     ratio_table,
+    result_table,
     stopping_table,
 )
 from pacbandits.report.benchmark.words import show_bracket_ratio, show_errors, show_lost, show_ratio, show_stopping
+from pacbandits.report.document import Text
 from pacbandits.report.figures import pyplot
 from tests.benchmark.hand_made import made, seeds, unproven
 
@@ -57,7 +58,7 @@ def of_case(name, **changed):
 
 
 def theory(name, *, ratio, bound=15.0):
-    return CaseFacts(
+    return Facts(
         name, PROBLEM, "", 0.1, 0.1, 4, 3, 81, 4.39, law="bernoulli", min_gap=0.3, rho_lower=10.0, rho_upper=10.0,
         uniform_lower=10.0 * ratio, uniform_upper=10.0 * ratio, lower_bound=bound,
     )  # fmt: skip
@@ -68,9 +69,7 @@ def findings():
     blind = [
         replace(row, certified=False, leader_gaps=(), certified_at=None, certified_gap=None) for row in of_case("blind")
     ]
-    session = BenchmarkSession(
-        "pacbandits bench quick --out results", "2026-01-01T00:00:00", {"Python": "3.11", "cores": "2"}
-    )
+    session = Session("pacbandits bench quick --out results", "2026-01-01T00:00:00", {"Python": "3.11", "cores": "2"})
     return BenchmarkFindings.of(
         [*of_case("first"), *of_case(NASTY), *blind],
         facts=[theory("first", ratio=3.0), theory(NASTY, ratio=1.2, bound=None)],
@@ -136,7 +135,7 @@ def test_the_page_has_all_entries_commands_and_environments_and_escapes_names(fi
 @pytest.mark.thorough
 def test_chapters_have_their_tables_and_figures():
     figure = pyplot().figure()
-    table = TextTable("By size", ("algorithm", "8"), (("coda", "12"),))
+    table = result_table("By size", ("algorithm", "8"), (("coda", "12"),))
     few = BenchmarkFindings.of(seeds(2))
     told = {"chapters": [Chapter("All sizes <together>", (table,), ((figure, "n over m"),))]}
     page, text = report_html(few, **told), report_markdown(few, **told)
@@ -298,11 +297,11 @@ def test_pictures_of_cases_without_certificates_or_runs(findings):
 @pytest.mark.parametrize(
     ("estimate", "words"),
     [
-        (IntervalEstimate(1234.0, 1000.0, 2000.0), "1,234 (1,000–2,000)"),
-        (IntervalEstimate(1234.0, 1000.0, math.inf), "1,234 (1,000–> 5,000)"),
-        (IntervalEstimate(math.inf, 1000.0, math.inf), "> 5,000 (1,000–> 5,000)"),
-        (IntervalEstimate(math.inf, math.inf, math.inf), "> 5,000"),
-        (IntervalEstimate(1234.0, 0.0, math.inf), "1,234"),
+        (Estimate(1234.0, 1000.0, 2000.0), "1,234 (1,000–2,000)"),
+        (Estimate(1234.0, 1000.0, math.inf), "1,234 (1,000–> 5,000)"),
+        (Estimate(math.inf, 1000.0, math.inf), "> 5,000 (1,000–> 5,000)"),
+        (Estimate(math.inf, math.inf, math.inf), "> 5,000"),
+        (Estimate(1234.0, 0.0, math.inf), "1,234"),
     ],
 )
 def test_numbers_of_interactions_in_words(estimate, words):
@@ -310,22 +309,22 @@ def test_numbers_of_interactions_in_words(estimate, words):
 
 
 def test_other_numbers_in_words():
-    assert show_ratio(IntervalEstimate(0.5, 0.25, math.inf)) == "0.50 (0.25–∞)"
-    assert show_ratio(IntervalEstimate(math.nan, 0.0, math.inf)) == "—"
+    assert show_ratio(Estimate(0.5, 0.25, math.inf)) == "0.50 (0.25–∞)"
+    assert show_ratio(Estimate(math.nan, 0.0, math.inf)) == "—"
     assert show_bracket_ratio((2.0, 2.0001)) == "2"
     assert show_bracket_ratio((2.0, 2.5)) == "2 … 2.5"
     assert show_bracket_ratio(None) == "—"
     assert show_errors(None) == "—"
-    stopped = Stopped(IntervalEstimate(5.0, 4.0, 6.0), 20, 18, 1, IntervalEstimate(0.05, 0.002, 0.216), ())
+    stopped = Stopped(Estimate(5.0, 4.0, 6.0), 20, 18, 1, Estimate(0.05, 0.002, 0.216), ())
     assert show_errors(stopped) == "1 of 20 (≤ 22 %)"
-    assert show_lost(IntervalEstimate(12.345, -math.inf, math.inf)) == "12.3"
-    assert show_lost(IntervalEstimate(1234.5, 1000.0, 1400.0)) == "1,234 (1,000–1,400)"
+    assert show_lost(Estimate(12.345, -math.inf, math.inf)) == "12.3"
+    assert show_lost(Estimate(1234.5, 1000.0, 1400.0)) == "1,234 (1,000–1,400)"
 
 
 @pytest.mark.thorough
 def test_a_report_of_an_unfinished_benchmark_says_so_first(tmp_path, command, monkeypatch):
     """Cases are counted where all of their runs are in, whatever the others look like so far."""
-    monkeypatch.setattr("pacbandits.report.benchmark.page._picture", lambda findings, one: "")  # takes seconds
+    monkeypatch.setattr("pacbandits.report.benchmark.page._figure", lambda findings, one: Text(""))  # takes seconds
     cases = [Case(name, PROBLEM, 0.1, 0.1, 100) for name in ("first", "second")]
     entries = [Entry("coda", "coda", "default"), Entry("uniform", "uniform", "default")]
     suite = Suite("by hand", "for tests", tuple(cases), tuple(entries), seeds=10)
@@ -336,7 +335,7 @@ def test_a_report_of_an_unfinished_benchmark_says_so_first(tmp_path, command, mo
     assert whole.to_json()["unfinished"] is None
     assert "Unfinished" not in report_markdown(whole)
     said = "Unfinished: 33 of 40 runs are in; 1 of 2 cases are finished."
-    assert report_markdown(early).splitlines()[2].startswith(f"**{said}")
+    assert report_markdown(early).splitlines()[2].startswith(said)
     assert early.to_json()["unfinished"] == {"runs": 33, "wanted": 40, "lacking": {"second": 7}}
     assert [one["finished"] for one in early.to_json()["claims"]] == [True, False]
     assert "in 1 of 1 finished case." in " ".join(answer(early))
@@ -350,7 +349,7 @@ def test_a_report_of_an_unfinished_benchmark_says_so_first(tmp_path, command, mo
     assert code == 0
     assert out.startswith(said)
     page = (folder.path / "report.html").read_text(encoding="utf-8")
-    assert page.split("</h1>")[1].strip().startswith(f'<div class="answer alarm"><p class="red">{said}')
+    assert page.split("</h1>")[1].strip().startswith(f'<p class="warning">{said}')
 
 
 def test_what_is_lacking_goes_by_what_commands_asked_for():
@@ -360,7 +359,7 @@ def test_what_is_lacking_goes_by_what_commands_asked_for():
     about = Description()
     for case, entry in zip(cases, entries, strict=True):
         part = Suite("by hand", "for tests", (case,), (entry,), seeds=10)
-        about = about.with_suite(part).with_session(BenchmarkSession("bench", "2026", {}, asked=Selection.of(part)))
+        about = about.with_suite(part).with_session(Session("bench", "2026", {}, asked=Selection.of(part)))
     about = Description.from_json(json.loads(json.dumps(about.to_json())))
     rows = [*spread("coda", "coda", 40, case="first"), *spread("uniform", "uniform", 60, case="second")]
     assert BenchmarkFindings.of(rows, description=about).lacking == {}

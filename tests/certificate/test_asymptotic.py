@@ -28,7 +28,8 @@ from pacbandits.policies import finite
 from pacbandits.policies.finite import Finite
 from pacbandits.policies.trivial import Trivial
 from pacbandits.records import Contexts, Design, Log
-from pacbandits.report import asymptotic_table
+from pacbandits.report import asymptotic_document
+from pacbandits.report.terminal import render_terminal
 from tests.certificate.boundary import RARE
 from tests.certificate.plain import draw_log
 from tests.certificate.test_search import ArgmaxOnly
@@ -313,7 +314,7 @@ def test_nothing_about_it_can_be_mistaken_for_a_proof():
         with pytest.raises(pb.InputError, match="not a pacbandits certificate"):
             Certificate.from_json(given)
         console = Console(width=200, file=io.StringIO())
-        console.print(asymptotic_table(made))
+        console.print(render_terminal(asymptotic_document(made)))
         text = console.file.getvalue()
         assert text.startswith("an approximate certificate, which is not a proof")
         assert made.describe() in text

@@ -81,7 +81,7 @@ def apply_policy(
     pacbandits apply proof.json --sql policy.sql --python policy.py --rules policy.json
     pacbandits apply proof.json --sql - --draw draw_of_today[/]
     """
-    from pacbandits.report.worth import ALARM
+    from pacbandits.report.document import ALARM
 
     exports = {name: path for name, path in (("sql", sql), ("python", python), ("rules", rules)) if path is not None}
     _check_asked(customers, out=out, exports=exports, seed=seed)
@@ -164,7 +164,7 @@ def _act(proof: Proof, customers: Path, *, out: Path | None, column: str, seed: 
     from pacbandits.exports.asking import written_actions
     from pacbandits.logs.customers import read_customers, write_customers
     from pacbandits.records import Lottery
-    from pacbandits.report import applied_table
+    from pacbandits.report import applied_document
 
     policy = proof.policy
     drawn, names = isinstance(policy.chosen, Lottery), written_actions(policy.chosen, policy.action_names)
@@ -185,7 +185,7 @@ def _act(proof: Proof, customers: Path, *, out: Path | None, column: str, seed: 
         each = [{"action": name, "rows": count} for name, count in counted]
         print_json({"rows": len(table), "actions": each, "out": None if out is None else str(out)} | alarms)
     elif out is None:
-        show(applied_table(counted))
+        show(applied_document(counted))
     else:
         said = ", ".join(f"{plain(name)} for {count:,}" for name, count in counted if count)
         say(one_line(f"wrote {out}: {count_of(len(table), 'row')}, {said}"))

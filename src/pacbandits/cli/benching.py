@@ -107,20 +107,20 @@ def _list(name: str | None, *, as_json: bool) -> None:
 
     from pacbandits.benchmark.selection import find_suite
     from pacbandits.benchmark.suites import SUITES
-    from pacbandits.report.benchmark.played import suite_table, suites_table
+    from pacbandits.report.benchmark.played import suite_document, suites_document
 
     suites = list(SUITES.values()) if name is None else [find_suite(name)]
     if as_json:
         print_json({one.name: asdict(one) for one in suites})
     else:
-        show(suites_table(suites) if name is None else suite_table(suites[0]))
+        show(suites_document(suites) if name is None else suite_document(suites[0]))
 
 
 def _tell(suite: Suite, folder: Results, tally: SuiteProgress, *, as_json: bool) -> None:
     """What was played, and what to do next."""
     from dataclasses import asdict
 
-    from pacbandits.report.benchmark.played import played, played_table
+    from pacbandits.report.benchmark.played import played, played_document
 
     done, report = played(folder.asked(), suite), f"pacbandits report {shlex.quote(str(folder.path))}"
     if as_json:
@@ -131,7 +131,7 @@ def _tell(suite: Suite, folder: Results, tally: SuiteProgress, *, as_json: bool)
         }
         print_json({"suite": suite.name, **counts, "runs": [one.to_json() for one in done], **lacking, "next": report})
         return
-    show(played_table(done, misfits=tally.misfits, failures=tally.failures))
+    show(played_document(done, misfits=tally.misfits, failures=tally.failures))
     say(f"\n{tally.done:,} of {tally.wanted:,} runs are there, {tally.played:,} of them new.")
     say(f"For tables and figures: {report}")
 

@@ -199,9 +199,9 @@ def certify_log(
     from pacbandits.analysis import Request, analyse, is_streamed
     from pacbandits.confidence import check_delta
     from pacbandits.planning import load_plan
-    from pacbandits.report import certificate_table
-    from pacbandits.report.page import check_report, write_report
-    from pacbandits.report.planned import happened, happened_table
+    from pacbandits.report import certificate_document
+    from pacbandits.report.page import check_report, happened_document, write_report
+    from pacbandits.report.planned import happened
 
     check_delta(delta)
     _check_bootstrap(asymptotic, draws=draws, seed=seed)
@@ -275,9 +275,9 @@ def certify_log(
         say_notices(result.log)
         if not summary.alarms:  # under an alarm the table begins with it
             say("\n".join(summary.answer()) + "\n")
-        show(certificate_table(made, summary))
+        show(certificate_document(made, summary))
         if summary.happened:
-            show(happened_table(summary.happened))
+            show(happened_document(summary.happened))
     if not made.certified or summary.alarms:
         raise typer.Exit(PARTIAL)
 
@@ -298,7 +298,7 @@ def certify_approximately(
     from pacbandits.certificate.asymptotic import BOOTSTRAP_DRAWS
     from pacbandits.progress import prefixed
     from pacbandits.proofs import save_certificate
-    from pacbandits.report import asymptotic_table
+    from pacbandits.report import asymptotic_document
 
     if len(log) > 1:
         raise InputError(f"--asymptotic takes one file, and here are {len(log)}; join them")
@@ -327,7 +327,7 @@ def certify_approximately(
         print_json(made.to_json() | {"notices": list(read.notices)})
     else:
         say_notices(read)
-        show(asymptotic_table(made))
+        show(asymptotic_document(made))
     if not made.certified or made.alarms:
         raise typer.Exit(PARTIAL)
 

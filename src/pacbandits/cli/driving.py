@@ -111,9 +111,9 @@ def drive(
     if as_json:
         print_json(done.to_json() | {"status": figures, "truth": judged})
     else:
-        from pacbandits.report.experiments import pairs_table
+        from pacbandits.report.experiments import facts_document
 
-        show(pairs_table(_rows(done, figures, judged)))
+        show(facts_document(_rows(done, figures, judged)))
 
 
 @dataclass(frozen=True, eq=False)

@@ -92,7 +92,7 @@ def evaluate_policy(
     from pacbandits.logs.reading import ReadingOptions
     from pacbandits.policies.columns import ColumnPolicy
     from pacbandits.progress import heard_by
-    from pacbandits.report.worth import worth_table
+    from pacbandits.report import worth_document
 
     check_delta(delta)
     given = reading_options(
@@ -141,7 +141,7 @@ def evaluate_policy(
         print_json(worth.to_json() | told)
     else:
         say_notices(read)
-        show(worth_table(worth, names, words, own=own, control=compared, log=read, outcome=outcome))
+        show(worth_document(worth, names, words, own=own, control=compared, log=read, outcome=outcome))
     if worth.alarms:
         raise typer.Exit(PARTIAL)
 

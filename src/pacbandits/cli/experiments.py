@@ -51,7 +51,7 @@ def create(
     """
     from pacbandits.experiment.experiment import Experiment
     from pacbandits.experiment.toml_files import read_protocol_with_remarks
-    from pacbandits.report.experiments import pairs_table
+    from pacbandits.report.experiments import facts_document
 
     with status() as tell:
         tell("reading")
@@ -74,7 +74,7 @@ def create(
         ("protocol", made.digest),
         ("seal", seal.head),
     ]
-    show(pairs_table(rows))
+    show(facts_document(rows))
 
 
 @experiments.command("list")
@@ -85,13 +85,13 @@ def list_all(database: DatabaseAt = DEFAULT_DATABASE, as_json: AsJson = False) -
     pacbandits experiment list --database checkout.db[/]
     """
     from pacbandits.experiment.experiment import Experiment, list_experiments
-    from pacbandits.report.experiments import experiments_table
+    from pacbandits.report.experiments import experiments_document
 
     found = [Experiment.open(database, name).status().to_json() for name in list_experiments(database)]
     if as_json:
         print_json(found)
     elif found:
-        show(experiments_table(found))
+        show(experiments_document(found))
     else:
         say(f"there is no experiment in {plain(database)}; pacbandits experiment create makes one")
 
@@ -105,14 +105,14 @@ def show_status(name: Name, database: DatabaseAt = DEFAULT_DATABASE, as_json: As
     [dim]Example:
     pacbandits experiment status checkout[/]
     """
-    from pacbandits.report.experiments import status_table
+    from pacbandits.report.experiments import status_document
 
     with _open(database, name) as experiment:
         figures = experiment.status().to_json()
     if as_json:
         print_json(figures)
     else:
-        show(status_table(figures))
+        show(status_document(figures))
 
 
 @experiments.command()
@@ -122,7 +122,7 @@ def advance(name: Name, database: DatabaseAt = DEFAULT_DATABASE, as_json: AsJson
     [dim]Example:
     pacbandits experiment advance checkout[/]
     """
-    from pacbandits.report.experiments import status_table
+    from pacbandits.report.experiments import status_document
 
     with status() as tell, _open(database, name) as experiment:
         tell("looking at the data")
@@ -133,7 +133,7 @@ def advance(name: Name, database: DatabaseAt = DEFAULT_DATABASE, as_json: AsJson
     if as_json:
         print_json(figures)
     else:
-        show(status_table(figures))
+        show(status_document(figures))
 
 
 @experiments.command()

@@ -23,37 +23,37 @@ def algorithms(as_json: AsJson = False) -> None:
     from dataclasses import asdict
 
     from pacbandits.algorithms import list_profiles, options_of
-    from pacbandits.report import algorithms_table
+    from pacbandits.report import algorithms_document
 
     profiles = list_profiles()
     if as_json:
         print_json({one.name: asdict(one) | {"options": _options(options_of(one.name))} for one in profiles})
     else:
-        show(algorithms_table({one: options_of(one.name) for one in profiles}))
+        show(algorithms_document({one: options_of(one.name) for one in profiles}))
 
 
 @app.command()
 def policies(as_json: AsJson = False) -> None:
     """List the policy classes that --policies takes, and their options."""
     from pacbandits.policies.registry import SPECS
-    from pacbandits.report import classes_table
+    from pacbandits.report import classes_document
 
     if as_json:
         print_json({s.name: {"description": s.description, "options": _options(s.options)} for s in SPECS.values()})
     else:
-        show(classes_table(SPECS.values()))
+        show(classes_document(SPECS.values()))
 
 
 @app.command()
 def problems(as_json: AsJson = False) -> None:
     """List the built-in problems and their options."""
     from pacbandits.problems import list_problems
-    from pacbandits.report import problems_table
+    from pacbandits.report import problems_document
 
     if as_json:
         print_json({p.name: {"description": p.description, "options": _options(p.options)} for p in list_problems()})
     else:
-        show(problems_table(list_problems()))
+        show(problems_document(list_problems()))
 
 
 def _options(options: Iterable[Option]) -> dict[str, Any]:

@@ -66,7 +66,7 @@ def complexity(
     from pacbandits.complexity import measure
     from pacbandits.confidence import check_delta, check_epsilon
     from pacbandits.problems import load_policies_for, load_problem
-    from pacbandits.report import check_figure_path, complexity_table, draw_complexity
+    from pacbandits.report import check_figure_path, complexity_document, draw_complexity
 
     check_epsilon(epsilon)
     check_delta(delta)
@@ -91,7 +91,7 @@ def complexity(
     if as_json:
         print_json({"problem": loaded.name} | measured.to_json())
     else:
-        show(complexity_table(loaded, measured))
+        show(complexity_document(loaded, measured))
 
 
 def _measure_realizable(
@@ -107,7 +107,7 @@ def _measure_realizable(
     """The same where mean rewards are known to be linear in the features."""
     from pacbandits.problems import load_policies_for
     from pacbandits.realizable.complexity import measure_realizable
-    from pacbandits.report import draw_realizable, realizable_table
+    from pacbandits.report import draw_realizable, realizable_document
 
     if problem.realizable is None:
         raise InputError(f"'{problem.name}' has no features in which rewards are linear; leave out --realizable")
@@ -131,4 +131,4 @@ def _measure_realizable(
     if as_json:
         print_json({"problem": problem.name} | measured.to_json())
     else:
-        show(realizable_table(problem, measured))
+        show(realizable_document(problem, measured))

@@ -157,7 +157,7 @@ def plan_trial(
     from pacbandits.planning import Limits, plan
     from pacbandits.planning.files import answer_to_json
     from pacbandits.planning.making import refine
-    from pacbandits.report.planned import plan_table
+    from pacbandits.report.plan_page import plan_summary
 
     check_engine(engine, scheduler=scheduler, workers=workers, known=PLAYERS)
     files = Files(figure, report, out)
@@ -229,4 +229,4 @@ def plan_trial(
         ]
         print_json(answer_to_json(made) | more | {"supposed": dict(made.supposed.describe())})
     else:
-        show(plan_table(made, afforded, by_effect))
+        show(plan_summary(made, afforded, by_effect))

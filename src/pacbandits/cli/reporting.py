@@ -42,6 +42,7 @@ def report_results(
     _check_name(markdown, endings=(".md",), option="--markdown")
     from pacbandits.benchmark.findings import read_findings
     from pacbandits.cli.screen import make_console
+    from pacbandits.report.benchmark import benchmark_summary
 
     with make_console(stderr=True).status("reading") as line:  # nothing here compiles, as `status` would say
         found = read_findings(results)
@@ -52,7 +53,7 @@ def report_results(
     if as_json:
         print_json(found.to_json())
         return
-    _show(found)
+    show(benchmark_summary(found))
     for path in (page, markdown):
         if path is not None:
             say(f"written: {path}")
@@ -74,16 +75,3 @@ def _write(found: BenchmarkFindings, page: Path | None, markdown: Path | None) -
             path.write_text(make(found, chapters=separation_chapters(found.rows)), encoding="utf-8")
         except OSError as error:
             raise InputError(f"cannot write {path}: {error.strerror or error}") from None
-
-
-def _show(found: BenchmarkFindings) -> None:
-    """The main table, and what it says in sentences; first of all whether runs are lacking."""
-    from rich.text import Text
-
-    from pacbandits.report.benchmark import main_table
-    from pacbandits.report.benchmark.page import answer, size_words, unfinished_words
-    from pacbandits.report.benchmark.terminal import terminal_table
-
-    if early := unfinished_words(found):
-        show(Text(f"{early}\n", style="bold red"))
-    show(terminal_table(main_table(found, brief=True), head=size_words(found), words=answer(found)))

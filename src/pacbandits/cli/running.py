@@ -135,8 +135,8 @@ def run(
     from pacbandits.compiled import compiled_before
     from pacbandits.confidence import check_delta
     from pacbandits.problems import load_policies_for
-    from pacbandits.report import comparison_table, run_table, runs_table
-    from pacbandits.report.planned import happened_table
+    from pacbandits.report import comparison_document, run_document, runs_document
+    from pacbandits.report.page import happened_document
     from pacbandits.simulation import repeat
 
     check_engine(engine, scheduler=scheduler, workers=workers, known=PLAYERS)
@@ -188,11 +188,11 @@ def run(
         against_plan = {} if planned is None else {"planned": [list(row) for row in happened_of(planned, runs[0])]}
         print_json(whole or (runs[0].to_json() | against_plan if repeat_ == 1 else [one.to_json() for one in runs]))
     else:
-        show(run_table(runs[0]) if repeat_ == 1 else runs_table(runs, asked=repeat_))
+        show(run_document(runs[0]) if repeat_ == 1 else runs_document(runs, asked=repeat_))
         if comparison is not None:
-            show(comparison_table(comparison))
+            show(comparison_document(comparison))
         if planned is not None:
-            show(happened_table(happened_of(planned, runs[0])))
+            show(happened_document(happened_of(planned, runs[0])))
     stops = {one.stopped for one in (*runs, *([] if second is None else [second]))}
     if "interrupted" in stops:
         raise typer.Exit(INTERRUPTED)

@@ -16,10 +16,11 @@ from pacbandits.json_files import json_text
 from pacbandits.version import __version__
 
 if TYPE_CHECKING:
-    from rich.console import Console, RenderableType
+    from rich.console import Console
 
     from pacbandits.policies.base import PolicyClass
     from pacbandits.records import Contexts, Log
+    from pacbandits.report.document import Document
 
 Computation = Literal["certificate", "bootstrap", "measurement", "run"]
 
@@ -147,11 +148,12 @@ def check_output(path: Path | None) -> None:
         raise InputError(f"the {what} '{path}' may not be written to; name another place")
 
 
-def show(table: RenderableType) -> None:
-    """A table on standard output."""
+def show(document: Document) -> None:
+    """Print a document on standard output."""
     from pacbandits.cli.screen import Visible, make_console
+    from pacbandits.report.terminal import render_terminal
 
-    make_console().print(Visible(table))
+    make_console().print(Visible(render_terminal(document)))
 
 
 def say(words: str, *, err: bool = False) -> None:

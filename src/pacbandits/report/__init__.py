@@ -1,30 +1,31 @@
-"""Tables and pictures for people, made only from measured results."""
+"""Documents, tables and figures for people, made only from measured results."""
 
-from pacbandits.report.applied import applied_table
-from pacbandits.report.asymptotic import asymptotic_table
+from pacbandits.report.applied import applied_document
 from pacbandits.report.certified import certified_steps, draw_certified
-from pacbandits.report.comparison import Comparison, comparison_table
+from pacbandits.report.claims import asymptotic_document, certificate_document, worth_document
+from pacbandits.report.comparison import Comparison, comparison_document
 from pacbandits.report.figures import check_figure_path, draw_complexity
-from pacbandits.report.realizable import draw_realizable, realizable_table
-from pacbandits.report.runs import algorithms_table, certificate_table, run_table, runs_table
-from pacbandits.report.tables import classes_table, complexity_table, problems_table
+from pacbandits.report.realizable import draw_realizable, realizable_document
+from pacbandits.report.runs import algorithms_document, run_document, runs_document
+from pacbandits.report.tables import classes_document, complexity_document, problems_document
 
 __all__ = [
     "Comparison",
-    "algorithms_table",
-    "applied_table",
-    "asymptotic_table",
-    "certificate_table",
+    "algorithms_document",
+    "applied_document",
+    "asymptotic_document",
+    "certificate_document",
     "certified_steps",
     "check_figure_path",
-    "classes_table",
-    "comparison_table",
-    "complexity_table",
+    "classes_document",
+    "comparison_document",
+    "complexity_document",
     "draw_certified",
     "draw_complexity",
     "draw_realizable",
-    "problems_table",
-    "realizable_table",
-    "run_table",
-    "runs_table",
+    "problems_document",
+    "realizable_document",
+    "run_document",
+    "runs_document",
+    "worth_document",
 ]

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from rich.console import Group, RenderableType
-from rich.table import Table
-from rich.text import Text
-
 from pacbandits.complexity import Complexity
+from pacbandits.report.document import Block, Cell, Document, Note, Table, Text
 from pacbandits.report.numbers import show_number
 from pacbandits.report.tables import NARROW_WIDTHS, yardstick_table
 from pacbandits.simulation import Run
@@ -71,46 +69,35 @@ class Comparison:
         }
 
 
-def comparison_table(comparison: Comparison) -> RenderableType:
-    """Both runs side by side, then the yardsticks."""
-    parts: list[RenderableType] = []
+def comparison_document(comparison: Comparison) -> Document:
+    """Return both runs side by side, then the yardsticks."""
+    blocks: list[Block] = []
     if comparison.against is not None:
-        parts += [Text(), _side_by_side(comparison, comparison.against)]
+        blocks += _side_by_side(comparison, comparison.against)
     if comparison.measured is not None:
-        parts += [Text(), yardstick_table(comparison.measured)]
+        blocks.append(yardstick_table(comparison.measured))
     elif comparison.unmeasured:
-        parts.append(Text(f"\nno yardsticks: {comparison.unmeasured}", style="dim"))
-    return Group(*parts)
+        blocks.append(Text(f"no yardsticks: {comparison.unmeasured}", "dim"))
+    return Document("", tuple(blocks))
 
 
-def _side_by_side(comparison: Comparison, rival: Run) -> RenderableType:
+def _side_by_side(comparison: Comparison, rival: Run) -> Iterable[Block]:
     one = comparison.run
-    table = Table(
-        box=None,
-        title=f"{one.algorithm} against {rival.algorithm}",
-        title_justify="left",
-        title_style="bold cyan",
-        header_style="bold",
-        pad_edge=False,
-        padding=(0, 2, 0, 0),
-    )
-    table.add_column(width=NARROW_WIDTHS[0])
-    for run in (one, rival):
-        table.add_column(run.algorithm, justify="right", min_width=NARROW_WIDTHS[1], no_wrap=True)
-    table.add_column(style="dim")
-    table.add_row("samples", f"{one.samples:,}", f"{rival.samples:,}", Text(times_words(comparison), style="bold"))
-    table.add_row("rounds", f"{one.rounds:,}", f"{rival.rounds:,}")
-    table.add_row("certified ε", _certified(one), _certified(rival))
-    table.add_row("truly below the best by", *(_two_digits(run.value_gap) for run in (one, rival)))
-    table.add_row("right", *("yes" if run.correct else Text("no", style="yellow") for run in (one, rival)))
     compiling = f"{one.algorithm}'s include compiling, once" if comparison.compiled else ""
-    table.add_row("seconds", f"{one.seconds:.1f}", f"{rival.seconds:.1f}", compiling)
-    early = [
-        Text(f"{run.algorithm} stopped early ({run.stopped}): {run.reason}", style="yellow")
-        for run in (one, rival)
-        if run.reason
-    ]
-    return Group(table, *early)
+    rows: tuple[tuple[str | Cell, ...], ...] = (
+        ("samples", f"{one.samples:,}", f"{rival.samples:,}", Cell(times_words(comparison), "chosen")),
+        ("rounds", f"{one.rounds:,}", f"{rival.rounds:,}"),
+        ("certified ε", _certified(one), _certified(rival)),
+        ("truly below the best by", _two_digits(one.value_gap), _two_digits(rival.value_gap)),
+        ("right", *(Cell("yes") if run.correct else Cell("no", "warning") for run in (one, rival))),
+        ("seconds", f"{one.seconds:.1f}", f"{rival.seconds:.1f}", Cell(compiling, "dim")),
+    )
+    title, head = f"{one.algorithm} against {rival.algorithm}", ("", one.algorithm, rival.algorithm, "")
+    sides = ("left", "right", "right", "left")
+    yield Table(head, rows, title=title, sides=sides, widths=(NARROW_WIDTHS[0], NARROW_WIDTHS[1], NARROW_WIDTHS[1]))
+    for run in (one, rival):
+        if run.reason:
+            yield Note("warning", f"{run.algorithm} stopped early ({run.stopped}): {run.reason}")
 
 
 def times_words(comparison: Comparison) -> str:

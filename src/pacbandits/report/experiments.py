@@ -1,67 +1,66 @@
-"""Where an experiment stands, for people: the same figures that its page shows."""
+"""What `experiment` prints of the state of an experiment: the figures that its page shows."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
-from rich.console import Group, RenderableType
-from rich.table import Table
-from rich.text import Text
-
-from pacbandits.errors import one_line, visible_lines
+from pacbandits.errors import one_line
 from pacbandits.experiment.rules import spell_duration
-from pacbandits.report.numbers import show_number
-from pacbandits.report.worth import alarm_lines
+from pacbandits.report.claims import alarm_notes
+from pacbandits.report.document import Block, Code, Document, Section, Table, Text
+from pacbandits.report.numbers import about, show_number
 
 Json = dict[str, Any]
 EVENTS_SHOWN = 6  # the last ones
 SHARES = {"0.5": "half", "0.8": "four of five", "0.95": "19 of 20"}  # of cases
 
 
-def status_table(figures: Json) -> RenderableType:
-    """What `Status.to_json` tells, in tables and sentences."""
-    facts = _pairs(_facts(figures))
-    parts: list[RenderableType] = [Text(_head(figures), style="bold cyan"), facts]
-    if figures["alarms"]:
-        parts.insert(0, alarm_lines(figures["alarms"]))
+def status_document(figures: Json) -> Document:
+    """Return what `Status.to_json` tells, in tables and sentences."""
+    blocks: list[Block] = [*alarm_notes(figures["alarms"]), Text(_head(figures), "strong")]
+    blocks.append(Table((), tuple(_facts(figures))))
     if figures["claim"] is not None:
-        title = "\nthe policy in question" if figures["alarms"] else "\nthe policy of which that is proven"
-        parts += [Text(title, style="bold"), Text(visible_lines(_words(figures)))]
+        title = "the policy in question" if figures["alarms"] else "the certified policy"
+        blocks.append(Section(title, (Code(_words(figures)),)))
     if figures["arms"]:
-        parts += [Text(), _arms(figures["arms"])]
+        blocks.append(_arms(figures["arms"]))
     if figures["leaves"]:
-        parts += [Text(), _leaves(figures["leaves"], figures["actions"])]
+        blocks.append(_leaves(figures["leaves"], figures["actions"]))
     if (health := figures["health"]) is not None:
-        parts += [Text("\nhealth", style="bold"), Text("\n".join(_health(health)))]
+        blocks.append(Section("health", tuple(map(Text, _health(health)))))
     if (held := figures["holdout_compared"]) is not None:
-        parts.append(Text(f"\n{_holdout(held, figures['standard'])}"))
-    parts += [Text("\nlast events", style="bold"), Text("\n".join(_events(figures["events"][-EVENTS_SHOWN:])))]
+        blocks.append(Text(f"{_holdout(held, figures['standard'])}\n"))
+    events = tuple((one["at"], one["words"]) for one in figures["events"][-EVENTS_SHOWN:])
     seal = figures["seal"]
     note = "note it down: it proves later that nothing before it was altered"
-    parts.append(Text(f"\nseal {seal['head']} after {seal['entries']:,} records; {note}", style="dim"))
-    return Group(*parts)
+    blocks.append(Table((), events, title="last events"))
+    blocks.append(Text(f"seal {seal['head']} after {seal['entries']:,} records; {note}", "dim"))
+    return Document("", tuple(blocks))
 
 
-def experiments_table(rows: Sequence[Json]) -> RenderableType:
-    """All experiments of a database, from the figures of each."""
-    table = _columns("experiment", "state", "assigned", "rewards in", "asked ε", "proven ε")
-    for one in rows:
-        proven = None if one["claim"] is None else one["claim"]["certified_epsilon"]
-        table.add_row(
-            one_line(one["name"]),
+def experiments_document(rows: Sequence[Json]) -> Document:
+    """Return all experiments of a database, from the figures of each."""
+    head = ("experiment", "state", "assigned", "rewards in", "asked ε", "proven ε")
+    cells = tuple(
+        (
+            one["name"],
             one["state"],
             f"{one['assigned']:,}",
             f"{one['rewards']['in']:,}",
             f"{one['epsilon']:g}",
-            "alarm" if one["alarms"] else show_number(proven, digits=3),
+            "alarm"
+            if one["alarms"]
+            else show_number(None if one["claim"] is None else one["claim"]["certified_epsilon"], digits=3),
         )
-    return table
+        for one in rows
+    )
+    return Document("", (Table(head, cells),))
 
 
-def pairs_table(rows: Iterable[tuple[str, str]]) -> RenderableType:
-    """Names and what is to be said of each."""
-    return _pairs(rows)
+def facts_document(rows: Iterable[tuple[str, str]]) -> Document:
+    """Return names and values."""
+    return Document("", (Table((), tuple(rows)),))
 
 
 def _head(f: Json) -> str:
@@ -103,38 +102,43 @@ def _to_go(to_go: Json) -> Iterable[tuple[str, str]]:
     """How far it is, against a plain trial and the plan."""
     if to_go["samples"] is not None:
         days = "" if to_go["days"] is None else f", {to_go['days']:.2g} days as people came of late"
-        yield "to go", f"about {_about(to_go['samples'])} people{days}" if to_go["samples"] else "nothing"
+        yield "to go", f"about {about(to_go['samples'])} people{days}" if to_go["samples"] else "nothing"
     if to_go["plain_trial"] is not None:
-        yield "a plain trial", f"would take about {_about(to_go['plain_trial'])} people in all"
+        yield "a plain trial", f"would take about {about(to_go['plain_trial'])} people in all"
     if (plan := to_go["plan"]) is not None:
-        told = [f"{_about(count)} in {SHARES[of]}" for of, count in plan["people"].items() if count is not None]
+        told = [f"{about(count)} in {SHARES[of]}" for of, count in plan["people"].items() if count is not None]
         yield "the plan", f"people: {', '.join(told)} of cases" if told else "not done by as many as were allowed"
-
-
-def _about(count: float) -> str:
-    """A number to two digits: more would promise too much."""
-    return f"{float(f'{count:.2g}'):,.0f}"
 
 
 def _words(f: Json) -> str:
     return "\n".join(f"  {line}" for line in str(f["claim"]["words"]).splitlines())
 
 
-def _arms(arms: Sequence[Json]) -> RenderableType:
-    table = _columns("action", "people", "share", "mean reward", "rewards in")
-    for arm in arms:
-        name = one_line(arm["action"]) + (" (withdrawn)" if arm["withdrawn"] else "")
-        mean = show_number(arm["mean"], digits=3)
-        table.add_row(name, f"{arm['assigned']:,}", f"{arm['share']:.0%}", mean, f"{arm['rewards_in']:,}")
-    return table
+def _arms(arms: Sequence[Json]) -> Table:
+    rows = tuple(
+        (
+            arm["action"] + (" (withdrawn)" if arm["withdrawn"] else ""),
+            f"{arm['assigned']:,}",
+            f"{arm['share']:.0%}",
+            show_number(arm["mean"], digits=3),
+            f"{arm['rewards_in']:,}",
+        )
+        for arm in arms
+    )
+    return Table(("action", "people", "share", "mean reward", "rewards in"), rows)
 
 
-def _leaves(leaves: Sequence[Json], actions: Sequence[str]) -> RenderableType:
-    table = _columns("people where", "share", "policy", *(f"got {one_line(name)}" for name in actions))
-    for leaf in leaves:
-        shares = [f"{leaf['shares'][name]:.0%}" if leaf["shares"] else "—" for name in actions]
-        table.add_row(one_line(leaf["where"]), f"{leaf['share']:.0%}", one_line(leaf["action"]), *shares)
-    return table
+def _leaves(leaves: Sequence[Json], actions: Sequence[str]) -> Table:
+    rows = tuple(
+        (
+            leaf["where"],
+            f"{leaf['share']:.0%}",
+            leaf["action"],
+            *(f"{leaf['shares'][name]:.0%}" if leaf["shares"] else "—" for name in actions),
+        )
+        for leaf in leaves
+    )
+    return Table(("people where", "share", "policy", *(f"got {name}" for name in actions)), rows)
 
 
 def _health(health: Json) -> Iterable[str]:
@@ -161,25 +165,3 @@ def _holdout(held: Json, standard: str) -> str:
 
 def _ends(one: Json) -> str:
     return "empty interval" if one["low"] is None else f"{one['low']:.3g} to {one['high']:.3g}"
-
-
-def _events(events: Sequence[Mapping[str, Any]]) -> Iterable[str]:
-    for one in events:
-        yield f"  {one['at']}  {one_line(one['words'])}"
-
-
-def _pairs(rows: Iterable[tuple[str, str]]) -> Table:
-    table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
-    table.add_column(no_wrap=True)
-    table.add_column()
-    for row in rows:
-        table.add_row(*row)
-    return table
-
-
-def _columns(first: str, *others: str) -> Table:
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    table.add_column(first)
-    for name in others:
-        table.add_column(name, justify="right")
-    return table

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -74,6 +75,15 @@ def save_figure(figure: Any, path: Path) -> None:
         raise InputError(f"cannot write '{path}': {error.strerror or error}") from None
     finally:
         pyplot().close(figure)
+
+
+def svg_text(figure: Any) -> str:
+    """Return a figure as SVG, the same text for the same data, and close it."""
+    made, plt = io.StringIO(), pyplot()
+    with plt.rc_context({"svg.hashsalt": "pacbandits"}):
+        figure.savefig(made, format="svg", metadata={"Date": None})
+    plt.close(figure)
+    return made.getvalue()
 
 
 def _draw_samples(axis: Any, m: Complexity) -> None:

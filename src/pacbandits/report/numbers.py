@@ -1,10 +1,13 @@
-"""Numbers and names as people read them."""
+"""Numbers, units, intervals and names as people read them."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 from pacbandits.errors import one_line
+
+EMPTY_INTERVAL = "empty interval: the assumptions contradict the data"
 
 
 def show_number(value: float | None, *, digits: int = 4) -> str:
@@ -50,3 +53,44 @@ def show_bracket(lower: float, upper: float) -> str:
         if low != high:
             return f"{low} … {high}"
     return show_number(upper)
+
+
+def show_short(value: float | None) -> str:
+    """Three significant digits, with a minus sign."""
+    return show_number(value, digits=3).replace("-", "−")
+
+
+def about(count: float) -> str:
+    """Return a count that is only known roughly, to two digits."""
+    return f"{float(f'{count:.2g}'):,.0f}"
+
+
+def percent(share: float | None) -> str:
+    """Return a share in percent: 12 %, 0.4 %."""
+    if share is None:
+        return "—"
+    figure = 100 * share
+    if 0 < figure < 0.1:
+        return "under 0.1 %"
+    near_whole = figure >= 9.95 or figure == round(figure)
+    return f"{figure:.0f} %" if near_whole else f"{figure:.1f} %"
+
+
+def show_mean(value: float, *, percent: bool) -> str:
+    """Return a mean reward: rates in percent, everything else in its units."""
+    return f"{100 * value:.3g} %" if percent else f"{value:.4g}"
+
+
+def show_gain(value: float, *, percent: bool, sign: bool = False) -> str:
+    """Return a difference between mean rewards: of rates in percentage points."""
+    plus = "+" if sign else ""
+    if not percent:
+        return f"{value:{plus}.3g}"
+    points = f"{100 * value:{plus}.3g}"
+    return f"{points} {'point' if points.lstrip('+-') == '1' else 'points'}"
+
+
+def show_interval(low: float | None, estimate: float, high: float | None, *, show: Callable[[float], str]) -> str:
+    """Return an estimate and its interval in words; an interval without ends is empty."""
+    ends = EMPTY_INTERVAL if low is None or high is None else f"{show(low)} to {show(high)}"
+    return f"{show(estimate)} ({ends})"

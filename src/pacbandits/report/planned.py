@@ -1,14 +1,11 @@
-"""Plans for people: the answer in sentences and tables."""
+"""What a plan says: the answer in sentences, and the rows of its tables."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
 import numpy as np
-from rich.console import Group, RenderableType
-from rich.table import Table
-from rich.text import Text
 
 from pacbandits.certificate import Certificate
 from pacbandits.certificate.conventions import has_rounds
@@ -21,19 +18,15 @@ from pacbandits.problems.pilots import PilotEffects
 from pacbandits.problems.scenarios import IN_WORDS, Outcome, Scenario
 from pacbandits.records import Log
 from pacbandits.records.beside import UNIT_RANGE
-from pacbandits.report.numbers import show_number
-from pacbandits.report.worth import show_mean
+from pacbandits.report.numbers import about, show_mean, show_number
 
 CALLED = {
     "coda": "adaptive trial (coda)",
     "uniform": "plain randomised trial",
     "certify": "finished log, by certify",
 }
-EFFECT_TITLE = "mean reward of a better action (half of all cases, 4 of 5; quick answer)"
-ANALYSIS_HEAD = ("adaptive: half", "4 of 5", "plain: half", "4 of 5", "certify: half", "4 of 5")
 SHARES = (0.5, 0.8, 0.95)
 SAME_EPSILON = 1.05  # times what is wanted, which a search for what a budget affords cannot tell from it
-SHARE_WORDS = ("in half of all cases", "in 4 of 5", "in 19 of 20")
 NOT_DONE = "not done"
 MANY_PERIODS = 1000.0  # that are told to two digits, as people are
 
@@ -50,7 +43,7 @@ def called(one: Supposition) -> str:
 
 def people(count: float) -> str:
     """A number of people, to two digits: more would promise too much."""
-    return f"{float(f'{count:.2g}'):,.0f}" if math.isfinite(count) else NOT_DONE
+    return about(count) if math.isfinite(count) else NOT_DONE
 
 
 def people_by(made: Quantiles, of: float) -> str:
@@ -218,52 +211,6 @@ def _trees(depth: int) -> str:
     return f"trees of depth {depth}" if depth else "one action for all"
 
 
-def plan_table(
-    plan: StudyPlan,
-    afforded: Affordable | None = None,
-    by_effect: ByEffect | None = None,
-) -> RenderableType:
-    """A plan for people: sentences, then tables."""
-    parts: list[RenderableType] = [Text("\n".join(answer(plan)) + "\n")]
-    parts.append(_table("how many people until it is proven", ("", *SHARE_WORDS), main_rows(plan)))
-    brackets = "; in brackets: the quick answer" if plan.simulated else ""
-    head = ("", *(words.removesuffix(": half") for words in ANALYSIS_HEAD))  # as wide as a terminal
-    if by_effect:
-        parts.append(_table(EFFECT_TITLE, head, effect_rows(plan, by_effect)))
-    parts.append(_table(f"scenario by scenario (half of all cases, 4 of 5{brackets})", head, scenario_rows(plan)))
-    if plan.simulated:
-        parts.append(_table("what that costs and gains, on average", ("", "adaptive", "plain"), gain_rows(plan)))
-    if plan.lower_bound is not None:
-        parts.append(
-            Text(f"no way to explore needs fewer than {people(plan.lower_bound)} people on average (theorem)\n")
-        )
-    if afforded is not None:
-        title = f"what {afforded.budget:,} people afford (by the quick answer)"
-        parts.append(_table(title, ("", ""), budget_rows(plan, afforded)))
-    if findings := plan.findings():
-        parts.append(Text("".join(f"• {words}\n" for words in findings)))
-    parts.append(_table("supposed", ("", ""), plan.supposed.describe(), style="dim"))
-    return Group(*parts)
-
-
-def _table(title: str, head: Sequence[str], rows: Iterable[Sequence[str]], *, style: str = "") -> RenderableType:
-    table = Table(
-        box=None,
-        title=title,
-        title_justify="left",
-        title_style="bold cyan",
-        pad_edge=False,
-        padding=(0, 2, 0, 0),
-        show_header=any(head),
-        header_style="",
-    )
-    for i, name in enumerate(head):
-        table.add_column(name, justify="left" if i == 0 or not any(head) else "right", style=style)
-    for row in rows:
-        table.add_row(*(Text(cell) for cell in row))
-    return Group(table, Text())
-
-
 def happened_rows(
     plan: StudyPlan, *, samples: int, algorithm: str, certified: float | None, explored: str | None = None
 ) -> tuple[tuple[str, str, str], ...]:
@@ -301,8 +248,3 @@ def happened(plan: StudyPlan, certificate: Certificate, log: Log) -> tuple[tuple
         certified=None if certificate.alarms else certificate.certified_epsilon,
         explored="all actions equally often" if even else "some actions more often than others",
     )
-
-
-def happened_table(rows: Sequence[tuple[str, str, str]]) -> RenderableType:
-    """Planned against happened, as a table."""
-    return _table("planned against happened", ("", "planned", "happened"), rows)

@@ -1,4 +1,4 @@
-"""The realizable complexity for people: a table and a picture."""
+"""What `complexity --realizable` prints and draws."""
 
 from __future__ import annotations
 
@@ -7,16 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from rich.console import Group, RenderableType
-from rich.text import Text
 
 from pacbandits.design.enumerated import relative_gap
-from pacbandits.errors import one_line
 from pacbandits.problems import Problem
 from pacbandits.realizable.complexity import RealizableComplexity
+from pacbandits.report.document import Document, Text
 from pacbandits.report.figures import BEST_COLOUR, GREY, UNIFORM_COLOUR, draw_bars, pyplot, save_figure
 from pacbandits.report.numbers import show_bracket, show_in_figure, show_name, show_number, show_samples
-from pacbandits.report.tables import Row, section
+from pacbandits.report.tables import Row, closing, numbers_table
 
 _LABEL_WIDTH, _NUMBER_WIDTH = 30, 25  # numbers may be large at ε = 0
 _CLASS_WORDS = {
@@ -27,25 +25,18 @@ _CLASS_WORDS = {
 _MAX_DRAWN_CONTEXTS = 400
 
 
-def realizable_table(problem: Problem, measured: RealizableComplexity) -> RenderableType:
-    """What a problem costs when rewards are known to be linear: the instance, ρ_lin, and numbers of samples."""
+def realizable_document(problem: Problem, measured: RealizableComplexity) -> Document:
+    """Return what a problem costs when rewards are known to be linear: the instance, ρ_lin, and numbers of samples."""
     m = measured
-    head = Text.assemble(
-        (show_name(problem.name), "bold"),
-        f"\n{one_line(problem.description)}\nrealizable: rewards are known to be linear in the features\n"
-        f"ε = {m.epsilon:g}, δ = {m.delta:g}\n",
-    )
-    parts: list[RenderableType] = [
-        head,
-        section("the instance", _instance_rows(m), widths=(_LABEL_WIDTH, _NUMBER_WIDTH)),
-        section("complexity", _rho_rows(m), widths=(_LABEL_WIDTH, _NUMBER_WIDTH)),
-        section("samples", _sample_rows(m), widths=(_LABEL_WIDTH, _NUMBER_WIDTH)),
+    head = f"{problem.description}\nrealizable: rewards are known to be linear in the features\n"
+    tables = (("the instance", _instance_rows(m)), ("complexity", _rho_rows(m)), ("samples", _sample_rows(m)))
+    blocks = (
+        Text(f"{head}ε = {m.epsilon:g}, δ = {m.delta:g}\n"),
+        *(numbers_table(title, rows, widths=(_LABEL_WIDTH, _NUMBER_WIDTH)) for title, rows in tables),
         Text(_comparison(m)),
-        Text(f"\n{m.seconds:.1f} s", style="dim"),
-    ]
-    if not m.converged:
-        parts.append(Text("the requested precision was not reached: read the brackets", style="yellow"))
-    return Group(*parts)
+        *closing(seconds=m.seconds, converged=m.converged),
+    )
+    return Document(show_name(problem.name), blocks)
 
 
 def draw_realizable(problem: Problem, measured: RealizableComplexity, *, path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -21,7 +22,8 @@ from pacbandits.records.beside import UNIT_RANGE
 from pacbandits.records.identifiers import tells_of_return
 from pacbandits.records.naming import call
 from pacbandits.report.arms import Arm, tried_arms
-from pacbandits.report.worth import ALARM, gain_words, mean_words, show_gain, show_mean
+from pacbandits.report.document import ALARM
+from pacbandits.report.numbers import show_gain, show_interval, show_mean
 from pacbandits.trials.forecast import Outlook
 
 Light = Literal["green", "yellow", "red"]
@@ -498,6 +500,8 @@ def _remarked(certificate: Certificate, log: Log) -> list[Mark]:
     ]
 
 
-def interval_words(summary: Summary, interval: Interval, *, difference: bool) -> str:
-    """An interval in words: the estimate, and between what it lies."""
-    return (gain_words if difference else mean_words)(interval, percent=summary.percent)
+def interval_words(interval: Interval, *, percent: bool, difference: bool) -> str:
+    """Return a mean reward, or a difference between two, with its interval; percent: whether rewards are rates."""
+    show = partial(show_gain, percent=percent, sign=True) if difference else partial(show_mean, percent=percent)
+    low, high = (None, None) if interval.empty else (interval.low, interval.high)
+    return show_interval(low, interval.estimate, high, show=show)

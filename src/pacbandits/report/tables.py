@@ -1,4 +1,4 @@
-"""Tables for people."""
+"""What `complexity`, `problems` and `policies` print."""
 
 from __future__ import annotations
 
@@ -6,15 +6,11 @@ import math
 from collections.abc import Iterable
 from typing import Protocol
 
-from rich.console import Group, RenderableType
-from rich.table import Table
-from rich.text import Text
-
 from pacbandits.complexity import Complexity, Law
 from pacbandits.design import Solution
-from pacbandits.errors import one_line, visible_lines
 from pacbandits.options import Option
 from pacbandits.problems import Problem
+from pacbandits.report.document import Block, Cell, Code, Document, Note, Section, Table, Text
 from pacbandits.report.numbers import show_bracket, show_name, show_number, show_samples
 
 Row = tuple[str, str, str]
@@ -26,25 +22,26 @@ UNION_LABEL = "price with a union bound"
 UNION_FORMULA = "2ρ_σ log(|Π|/δ)"
 
 
-def complexity_table(problem: Problem, measured: Complexity) -> RenderableType:
-    """What a problem costs: the instance, its complexity, its bounds, each number with a word on what it is."""
+def complexity_document(problem: Problem, measured: Complexity) -> Document:
+    """Return what a problem costs: the instance, its complexity and its bounds, each number with a remark."""
     m = measured
-    head = Text.assemble(
-        (show_name(problem.name), "bold"), f"\n{one_line(problem.description)}\nε = {m.epsilon:g}, δ = {m.delta:g}\n"
-    )
-    parts: list[RenderableType] = [
-        head,
-        section("the instance", _instance_rows(m)),
-        section("complexity", _rho_rows(m)),
-        section("samples", _sample_rows(m)),
-        section("disagreement", _disagreement_rows(m)),
-        Text.assemble(
-            ("best policy\n", "bold cyan"), visible_lines(m.gaps.best.describe()), (f"\n\n{m.seconds:.1f} s", "dim")
-        ),
+    blocks: list[Block] = [
+        Text(f"{problem.description}\nε = {m.epsilon:g}, δ = {m.delta:g}\n"),
+        numbers_table("the instance", _instance_rows(m)),
+        numbers_table("complexity", _rho_rows(m)),
+        numbers_table("samples", _sample_rows(m)),
+        numbers_table("disagreement", _disagreement_rows(m)),
+        Section("best policy", (Code(m.gaps.best.describe()),)),
+        *closing(seconds=m.seconds, converged=m.converged),
     ]
-    if not m.converged:
-        parts.append(Text("the requested precision was not reached: read the brackets", style="yellow"))
-    return Group(*parts)
+    return Document(show_name(problem.name), tuple(blocks))
+
+
+def closing(*, seconds: float, converged: bool) -> Iterable[Block]:
+    """Yield the last lines: how long it took, and whether the requested precision was reached."""
+    yield Text(f"{seconds:.1f} s", "dim")
+    if not converged:
+        yield Note("warning", "the requested precision was not reached: read the brackets")
 
 
 def _instance_rows(m: Complexity) -> list[Row]:
@@ -114,9 +111,9 @@ def _yardsticks(m: Complexity) -> list[tuple[str, float | None, str]]:
 
 
 def yardstick_table(measured: Complexity) -> Table:
-    """The samples that theory asks for, to hold a run against."""
+    """Return the samples that theory asks for, to compare a run with."""
     rows = [(label, show_samples(value), word) for label, value, word in _yardsticks(measured)]
-    return section("yardsticks", rows, widths=NARROW_WIDTHS)
+    return numbers_table("yardsticks", rows, widths=NARROW_WIDTHS)
 
 
 def _disagreement_rows(m: Complexity) -> list[Row]:
@@ -153,8 +150,8 @@ class HasOptions(Protocol):
     def options(self) -> tuple[Option, ...]: ...
 
 
-def problems_table(problems: Iterable[HasOptions]) -> RenderableType:
-    """The built-in problems and their options."""
+def problems_document(problems: Iterable[HasOptions]) -> Document:
+    """Return the built-in problems and their options."""
     words = (
         "Write name:key=value,key=value, or the path of an .npz file with context_weights (N,), "
         "mean_rewards (N, A), policy_actions (K, N); optional noise_variance (N, A), action_features (N, A, d)."
@@ -162,46 +159,30 @@ def problems_table(problems: Iterable[HasOptions]) -> RenderableType:
     return _listed(problems, words)
 
 
-def classes_table(classes: Iterable[HasOptions]) -> RenderableType:
-    """The policy classes and their options."""
+def classes_document(classes: Iterable[HasOptions]) -> Document:
+    """Return the policy classes and their options."""
     return _listed(classes, "Write name:key=value,key=value. From Python any class with an argmax will do.")
 
 
 def options_table(options: Iterable[Option]) -> Table:
-    """Options with their defaults, meanings and permitted values."""
-    table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
-    table.add_column(style="cyan", no_wrap=True)
-    table.add_column()
-    table.add_column(style="dim")
-    for option in options:
-        table.add_row(f"  {option.name}={option.default}", option.meaning, option.permitted)
-    return table
+    """Return options with their defaults, meanings and permitted values."""
+    rows = ((Cell(f"  {one.name}={one.default}", "chosen"), one.meaning, Cell(one.permitted, "dim")) for one in options)
+    return Table((), tuple(rows))
 
 
-def _listed(things: Iterable[HasOptions], words: str) -> RenderableType:
-    parts: list[RenderableType] = []
-    for thing in things:
-        parts += [Text.assemble((thing.name, "bold"), f"  {thing.description}"), options_table(thing.options), Text()]
-    return Group(*parts, Text(words))
-
-
-def section(title: str, rows: list[Row], *, widths: tuple[int, int] = (28, 19)) -> Table:
-    """Rows of a label, a figure and a word on it, under a title."""
-    table = Table(
-        box=None,
-        title=title,
-        title_justify="left",
-        title_style="bold cyan",
-        show_header=False,
-        pad_edge=False,
-        padding=(0, 2, 0, 0),
+def _listed(things: Iterable[HasOptions], words: str) -> Document:
+    blocks = (
+        block
+        for one in things
+        for block in (Text(f"{one.name}  {one.description}", "strong"), options_table(one.options))
     )
-    table.add_column(width=widths[0])
-    table.add_column(justify="right", width=widths[1], no_wrap=True)
-    table.add_column(style="dim")
-    for row in rows:
-        table.add_row(*row)
-    return table
+    return Document("", (*blocks, Text(words)))
+
+
+def numbers_table(title: str, rows: Iterable[Row], *, widths: tuple[int, ...] = (28, 19)) -> Table:
+    """Return rows of a label, a number and a remark, under a title."""
+    cells = tuple((label, number, Cell(remark, "dim")) for label, number, remark in rows)
+    return Table((), cells, title=title, sides=("left", "right", "left"), widths=widths)
 
 
 def _bracket_word(solution: Solution, note: str) -> str:

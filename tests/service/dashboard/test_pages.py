@@ -11,7 +11,8 @@ from itertools import pairwise
 import pytest
 from rich.console import Console
 
-from pacbandits.report.experiments import experiments_table, status_table
+from pacbandits.report.experiments import experiments_document, status_document
+from pacbandits.report.terminal import render_terminal
 from pacbandits.service.dashboard.curve import draw_curve
 from pacbandits.service.dashboard.markup import VOID, Html, tag
 from pacbandits.service.dashboard.pages import asset, experiment_page, list_page, sign_in_page
@@ -368,10 +369,10 @@ def test_the_terminal_tells_of_alarms_first_too():
     status = statuses.certified() | {"alarms": [alarm]}
     status["value"] |= {"alarms": [alarm], "words": "No interval can be relied on"}
     console = Console(file=io.StringIO(), width=200)
-    console.print(status_table(status))
+    console.print(render_terminal(status_document(status)))
     said = console.file.getvalue()
     assert said.startswith(f"ALARM: {alarm}")
     assert "proven" not in said.split("last events")[0]
     console = Console(file=io.StringIO(), width=200)
-    console.print(experiments_table([status]))
+    console.print(render_terminal(experiments_document([status])))
     assert re.search(r"newsletter .* 0\.02 +alarm\b", console.file.getvalue())

@@ -9,16 +9,17 @@ from statistics import median
 from pacbandits.algorithms import profile_of
 from pacbandits.benchmark.findings import BenchmarkFindings
 from pacbandits.benchmark.intervals import share_interval
-from pacbandits.benchmark.standings import OURS, CaseStanding, Score
+from pacbandits.benchmark.standings import OURS, Score, CaseStanding
 from pacbandits.errors import InputError, one_line
-from pacbandits.report.benchmark.tables import TextTable
+from pacbandits.report.benchmark.tables import result_table
 from pacbandits.report.benchmark.words import NONE, show_clock
+from pacbandits.report.document import Table
 
 Cells = tuple[str, ...]
 Pair = tuple[float, float]  # a figure of theirs and the same of ours
 
 
-def better_table(findings: BenchmarkFindings) -> TextTable:
+def better_table(findings: BenchmarkFindings) -> Table:
     """Where each algorithm is better than ours: the number of cases, of those that both played, and by how much."""
     rows: list[Cells] = []
     for entry in findings.entries:
@@ -33,7 +34,7 @@ def better_table(findings: BenchmarkFindings) -> TextTable:
             _compared((a.cost.microseconds_a_sample, b.cost.microseconds_a_sample) for a, b, _ in both),
         )
         rows.append((entry, *cells, _classes(both[0][0])))
-    return TextTable(
+    return result_table(
         "Where others are better than coda",
         (
             "algorithm",
@@ -54,7 +55,7 @@ def better_table(findings: BenchmarkFindings) -> TextTable:
     )
 
 
-def proofs_table(findings: BenchmarkFindings) -> TextTable:
+def proofs_table(findings: BenchmarkFindings) -> Table:
     """How often algorithms prove their answers themselves, how often they are wrong, and how long it takes them."""
     rows: list[Cells] = []
     for entry in findings.entries:
@@ -77,7 +78,7 @@ def proofs_table(findings: BenchmarkFindings) -> TextTable:
                 f"{median(known):.2f} ({len(known)} of {len(found)})" if known else NONE,
             )
         )
-    return TextTable(
+    return result_table(
         "Proofs of their own",
         ("algorithm", "cases", "proven", "wrong", "error rate at most", "own / our certificate"),
         tuple(rows),

@@ -1,37 +1,31 @@
-"""The report of a benchmark: one file of HTML that needs nothing else, and its tables in Markdown."""
+"""The report of a benchmark, as a page, as tables in Markdown, and in short for a terminal."""
 
 from __future__ import annotations
 
-import base64
-import io
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from html import escape
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pacbandits.benchmark.findings import BenchmarkFindings
 from pacbandits.benchmark.standings import OURS, CaseStanding
 from pacbandits.benchmark.yardsticks import BOOTSTRAP_DRAWS
-from pacbandits.errors import count_of, one_line
+from pacbandits.errors import count_of
 from pacbandits.report.benchmark.comparing import better_table, proofs_table
 from pacbandits.report.benchmark.figures import case_figure
 from pacbandits.report.benchmark.tables import (
-    TextTable,
     cost_table,
     facts_table,
     main_table,
     ratio_table,
+    result_table,
     stopping_table,
 )
-from pacbandits.report.figures import pyplot
-from pacbandits.report.page import markdown_table, page_html
+from pacbandits.report.document import Block, Box, Code, Document, Figure, Note, Section, Table, Text
+from pacbandits.report.figures import svg_text
+from pacbandits.report.html import render_html
+from pacbandits.report.markdown import render_markdown
 
 TITLE = "Who identifies the best policy soonest?"
-STYLE = """
-body{max-width:78em}.wide{overflow-x:auto}.wide table{white-space:nowrap}img{max-width:100%;height:auto}
-td,th{border-bottom:1px solid #eee}tr.ours td{font-weight:600;background:#f1f7fb}
-td.words{white-space:normal;min-width:14em}
-"""
 READING = (
     "Every algorithm plays the same problems. Most of them never stop by themselves, so two yardsticks say when they "
     "are done. Oracle stopping knows the truth: the least n of a fixed grid at which 1 − δ of the seeds hold a policy "
@@ -50,66 +44,79 @@ FIGURES = (
     "with 90 % bands, up to a dot at which half of the runs are done; from there on they are thin, as runs go on with "
     "their answers."
 )
-# Columns whose cells are words, which may be broken into lines.
-WORDY = ("problem", "policies", "classes", "why", "commands", "best other", "knob")
 
 
 @dataclass(frozen=True)
 class Chapter:
     """A part of the report about some of the cases together.
 
-    title: above it.
+    title: the heading.
     tables: what was measured.
-    figures: of Matplotlib, each with words for whoever does not see it; they are closed once they are drawn.
+    figures: of Matplotlib, each with an alternative text; they are closed once they are drawn.
     """
 
     title: str
-    tables: tuple[TextTable, ...]
+    tables: tuple[Table, ...]
     figures: tuple[tuple[Any, str], ...] = ()
 
 
 def report_html(findings: BenchmarkFindings, *, chapters: Sequence[Chapter] = ()) -> str:
-    """The report as a page; everything in it comes from logged results. Chapters come before the cases one by one."""
-    parts = [f"<style>{STYLE}</style>", f"<h1>{TITLE}</h1>", f'<p class="dim">{escape(size_words(findings))}</p>']
-    if early := unfinished_words(findings):
-        parts.insert(2, f'<div class="answer alarm"><p class="red">{escape(early)}</p></div>')
-    parts.append(f'<div class="answer">{_paragraphs(answer(findings))}</div>')
-    parts += [_paragraphs(READING), *(_section_html(table) for table in overview(findings))]
-    for chapter in chapters:
-        parts.append(f"<h2>{escape(chapter.title)}</h2>")
-        parts += [_image(figure, words) for figure, words in chapter.figures]
-        parts += [_table_html(table) for table in chapter.tables]
-    parts.append(f'<p class="dim">{escape(FIGURES)}</p>')
-    lacking = findings.lacking
-    for one in findings.standings:
-        asked = asked_words(one, lacking=lacking.get(one.case, 0))
-        parts += [f"<h2>{escape(one.case)}</h2>", f'<p class="dim">{escape(asked)}</p>']
-        parts += [_picture(findings, one), *(_table_html(table) for table in (stopping_table(one), cost_table(one)))]
-    parts += [_section_html(table) for table in provenance(findings)]
-    parts += ["<h2>How to repeat a run</h2>", f"<p>{escape(REPEAT)}</p>", f"<pre>{escape(repeat_code(findings))}</pre>"]
-    return page_html(TITLE, parts)
+    """Return the report as a page; everything in it comes from logged results."""
+    return render_html(benchmark_document(findings, chapters))
 
 
 def report_markdown(findings: BenchmarkFindings, *, chapters: Sequence[Chapter] = ()) -> str:
-    """The tables of the report in Markdown; figures are left out."""
-    early = unfinished_words(findings)
-    lines = [f"# {TITLE}", "", *([f"**{early}**", ""] if early else [])]
-    lines += [size_words(findings), "", *_spaced((*answer(findings), *READING))]
-    for table in overview(findings):
-        lines += _section_markdown(table, level=2)
+    """Return the tables of the report as Markdown, without figures."""
+    return render_markdown(benchmark_document(findings, chapters, drawn=False))
+
+
+def benchmark_document(findings: BenchmarkFindings, chapters: Sequence[Chapter] = (), *, drawn: bool = True) -> Document:
+    """Return the report of a benchmark: the answer, all cases together, chapters, and the cases one by one.
+
+    drawn: whether it has figures, which take seconds.
+    """
+    blocks: list[Block] = []
+    if early := unfinished_words(findings):
+        blocks.append(Note("warning", early))
+    blocks += [Text(size_words(findings), "dim"), Box(tuple(map(Text, answer(findings)))), *map(Text, READING)]
+    blocks += map(_section, overview(findings))
     for chapter in chapters:
-        lines += [f"## {chapter.title}", ""]
-        for table in chapter.tables:
-            lines += _section_markdown(table, level=3)
-    lacking = findings.lacking
+        figures = [Figure(svg_text(figure), words) for figure, words in chapter.figures] if drawn else []
+        blocks.append(Section(chapter.title, (*figures, *chapter.tables)))
+    if drawn:
+        blocks.append(Text(FIGURES, "dim"))
     for one in findings.standings:
-        lines += [f"## {one.case}", "", asked_words(one, lacking=lacking.get(one.case, 0)), ""]
-        for table in (stopping_table(one), cost_table(one)):
-            lines += _section_markdown(table, level=3)
-    for table in provenance(findings):
-        lines += _section_markdown(table, level=2)
-    lines += ["## How to repeat a run", "", REPEAT, "", "```python", repeat_code(findings), "```"]
-    return "\n".join(lines) + "\n"
+        asked = Text(asked_words(one, lacking=findings.lacking.get(one.case, 0)), "dim")
+        figures = (_figure(findings, one),) if drawn else ()
+        blocks.append(Section(one.case, (asked, *figures, stopping_table(one), cost_table(one))))
+    blocks += map(_section, provenance(findings))
+    blocks.append(Section("How to repeat a run", (Text(REPEAT), Code(repeat_code(findings), "python"))))
+    return Document(TITLE, tuple(blocks))
+
+
+def benchmark_summary(findings: BenchmarkFindings) -> Document:
+    """Return what `report` prints: whether runs are lacking, the main table, and the answer."""
+    early, table = unfinished_words(findings), main_table(findings, brief=True)
+    blocks: tuple[Block, ...] = (
+        *((Note("warning", early),) if early else ()),
+        Text(f"{size_words(findings)}\n", "strong"),
+        replace(table, title="", note=""),
+        *map(Text, answer(findings)),
+        Text(f"\n{table.note}", "dim"),
+    )
+    return Document("", blocks)
+
+
+def _section(table: Table) -> Section:
+    """Return a table under a heading of its own."""
+    return Section(table.title, (replace(table, title=""),))
+
+
+def _figure(findings: BenchmarkFindings, one: CaseStanding) -> Figure:
+    """Return the figure of a case."""
+    rows = [row for row in findings.rows if row.case == one.case]
+    figure = case_figure(one, rows=rows, facts=findings.facts.get(one.case))
+    return Figure(svg_text(figure), f"{one.case}: when each algorithm is done, and the reward it loses")
 
 
 def size_words(findings: BenchmarkFindings) -> str:
@@ -179,7 +186,7 @@ def _errors(findings: BenchmarkFindings) -> tuple[int, int]:
     return sum(one.wrong for one in made), sum(one.stopped for one in made)
 
 
-def overview(findings: BenchmarkFindings) -> tuple[TextTable, ...]:
+def overview(findings: BenchmarkFindings) -> tuple[Table, ...]:
     """Tables of all cases together."""
     tables = [main_table(findings)]
     if any(one.row.certified for one in findings.standings):
@@ -190,22 +197,22 @@ def overview(findings: BenchmarkFindings) -> tuple[TextTable, ...]:
     return (*tables, facts_table(findings))
 
 
-def provenance(findings: BenchmarkFindings) -> tuple[TextTable, ...]:
+def provenance(findings: BenchmarkFindings) -> tuple[Table, ...]:
     """Who refused what, which runs failed, by which commands and where all of it was played."""
-    tables: list[TextTable] = []
+    tables: list[Table] = []
     if findings.misfits:
-        refused = tuple((one.algorithm, one.case, one_line(one.words)) for one in findings.misfits)
-        tables.append(TextTable("Who refused what", ("algorithm", "case", "why"), refused))
+        refused = tuple((one.algorithm, one.case, one.words) for one in findings.misfits)
+        tables.append(result_table("Who refused what", ("algorithm", "case", "why"), refused))
     if findings.failures:
-        failed = tuple((one.algorithm, one.case, f"{one.seed}", one_line(one.words)) for one in findings.failures)
-        tables.append(TextTable("Runs that ended in an error", ("algorithm", "case", "seed", "why"), failed))
+        failed = tuple((one.algorithm, one.case, f"{one.seed}", one.words) for one in findings.failures)
+        tables.append(result_table("Runs that ended in an error", ("algorithm", "case", "seed", "why"), failed))
     sessions = findings.description.sessions
     if sessions:
         rows = tuple((f"{one.began}", one.command, f"{one.runs:,}", f"{one.seconds:,.0f}") for one in sessions)
-        tables.append(TextTable("Commands", ("began (UTC)", "commands", "runs", "seconds"), rows))
+        tables.append(result_table("Commands", ("began (UTC)", "commands", "runs", "seconds"), rows))
         where = dict.fromkeys(tuple(one.environment.items()) for one in sessions)
         cells = tuple((name, value) for found in where for name, value in found)
-        tables.append(TextTable("Environment", ("", "version"), cells, "Clocks depend on it; no other figure does."))
+        tables.append(result_table("Environment", ("", "version"), cells, "Clocks depend on it; no other figure does."))
     return tuple(tables)
 
 
@@ -244,57 +251,3 @@ def repeat_code(findings: BenchmarkFindings) -> str:
             f"print(play(Task({row.suite!r}, case, entry, seed={row.seed})))",
         )
     )
-
-
-def _paragraphs(words: Iterable[str]) -> str:
-    return "".join(f"<p>{escape(one)}</p>" for one in words)
-
-
-def _spaced(words: Iterable[str]) -> list[str]:
-    return [line for one in words for line in (one, "")]
-
-
-def _section_html(table: TextTable) -> str:
-    return f"<h2>{escape(table.title)}</h2>{_table_html(table, titled=False)}"
-
-
-def _table_html(table: TextTable, *, titled: bool = True) -> str:
-    sides = ["words" if name in WORDY else "n" if at else "" for at, name in enumerate(table.head)]
-    head = "".join(f'<th class="{side}">{escape(cell)}</th>' for side, cell in zip(sides, table.head, strict=True))
-    body = "".join(
-        f'<tr class="{"ours" if row[0] == OURS else ""}">'
-        + "".join(f'<td class="{side}">{escape(one_line(cell))}</td>' for side, cell in zip(sides, row, strict=True))
-        + "</tr>"
-        for row in table.rows
-    )
-    title = f"<h3>{escape(table.title)}</h3>" if titled else ""
-    note = f'<p class="dim">{escape(table.note)}</p>' if table.note else ""
-    return f'{title}<div class="wide"><table><tr>{head}</tr>{body}</table></div>{note}'
-
-
-def _section_markdown(table: TextTable, *, level: int) -> list[str]:
-    note = [table.note, ""] if table.note else []
-    cells = ([one_line(cell) for cell in row] for row in table.rows)
-    return [f"{'#' * level} {table.title}", "", *markdown_table(table.head, cells), "", *note]
-
-
-def _picture(findings: BenchmarkFindings, one: CaseStanding) -> str:
-    """The figure of a case."""
-    rows = [row for row in findings.rows if row.case == one.case]
-    figure = case_figure(one, rows=rows, facts=findings.facts.get(one.case))
-    return _image(figure, f"{one.case}: when each algorithm is done, and the reward it loses")
-
-
-def _image(figure: Any, words: str) -> str:
-    """A figure as SVG within the page, the same bytes for the same results."""
-    data = base64.b64encode(svg_bytes(figure)).decode()
-    return f'<img alt="{escape(words)}" src="data:image/svg+xml;base64,{data}">'
-
-
-def svg_bytes(figure: Any) -> bytes:
-    """A figure as SVG without a date, and let go of."""
-    made, plt = io.BytesIO(), pyplot()
-    with plt.rc_context({"svg.hashsalt": "pacbandits"}):
-        figure.savefig(made, format="svg", metadata={"Date": None})
-    plt.close(figure)
-    return made.getvalue()

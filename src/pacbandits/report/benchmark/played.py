@@ -1,4 +1,4 @@
-"""What a command has played so far, and what there is to play, as tables on the screen."""
+"""What `bench` prints: the runs so far, and the suites."""
 
 from __future__ import annotations
 
@@ -6,16 +6,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rich.console import Group, RenderableType
-from rich.table import Table
-from rich.text import Text
-
 from pacbandits.benchmark.results import Failure, Misfit
 from pacbandits.benchmark.rows import Row
 from pacbandits.benchmark.suites import Suite
 from pacbandits.benchmark.yardsticks import Stopped, certified_stopping
-from pacbandits.errors import count_of, one_line
+from pacbandits.errors import count_of
 from pacbandits.report.benchmark.words import NONE, show_stopping
+from pacbandits.report.document import Document, Kind, Note, Table, Text
 
 MAX_SENTENCES = 12  # of those who refused, or failed
 
@@ -61,60 +58,70 @@ def played(rows: Iterable[Row], suite: Suite) -> tuple[Played, ...]:
     return tuple(out)
 
 
-def played_table(done: Sequence[Played], *, misfits: Sequence[Misfit], failures: Sequence[Failure]) -> RenderableType:
-    """When runs were certified, by case and algorithm, and who did not play."""
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for name in ("case", "algorithm"):
-        table.add_column(name)
-    for name in ("runs", "certified", "median interactions until then"):
-        table.add_column(name, justify="right")
+def played_document(done: Sequence[Played], *, misfits: Sequence[Misfit], failures: Sequence[Failure]) -> Document:
+    """Return when runs were certified, by case and algorithm, and which did not play."""
+    rows: list[tuple[str, ...]] = []
     before = ""
     for one in done:
         found = one.certified
         share, median = NONE, NONE
         if found is not None:
             share, median = f"{found.stopped} of {found.runs}", show_stopping(found.samples, most=one.most)
-        table.add_row("" if one.case == before else one.case, one.algorithm, f"{one.runs}", share, median)
+        rows.append(("" if one.case == before else one.case, one.algorithm, f"{one.runs}", share, median))
         before = one.case
+    head = ("case", "algorithm", "runs", "certified", "median interactions until then")
     refused = [f"{one.algorithm} does not play {one.case}: {one.words}" for one in misfits]
     failed = [f"{_run(one)} failed: {one.words}" for one in failures]
-    return Group(table, *_sentences(refused, style="dim"), *_sentences(failed, style="red"))
+    return Document(
+        "", (Table(head, tuple(rows), sides=("left", "left")), *_notes(refused, "remark"), *_notes(failed, "warning"))
+    )
 
 
 def _run(one: Failure) -> str:
     return f"{one.algorithm} on {one.case}, seed {one.seed}," if one.algorithm else f"the measurement of {one.case}"
 
 
-def _sentences(words: Sequence[str], *, style: str) -> list[RenderableType]:
-    """A few sentences, and how many more there are."""
-    shown: list[RenderableType] = [Text(one_line(one), style=style) for one in words[:MAX_SENTENCES]]
+def _notes(words: Sequence[str], kind: Kind) -> Iterable[Note]:
+    """Yield a few sentences, and how many more there are."""
+    yield from (Note(kind, one) for one in words[:MAX_SENTENCES])
     if len(words) > MAX_SENTENCES:
-        shown.append(Text(f"… and {count_of(len(words) - MAX_SENTENCES, 'more like these', 'more like these')}"))
-    return shown
+        more = count_of(len(words) - MAX_SENTENCES, "more like these", "more like these")
+        yield Note("remark", f"… and {more}")
 
 
-def suites_table(suites: Iterable[Suite]) -> RenderableType:
-    """The suites, in a line each."""
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for name in ("suite", "cases", "algorithms", "seeds", "runs", "what it is for"):
-        table.add_column(name, justify="left" if name in ("suite", "what it is for") else "right")
-    for one in suites:
-        counts = (len(one.cases), len(one.entries), one.seeds, len(one.tasks()))
-        table.add_row(one.name, *(f"{count:,}" for count in counts), one.description)
-    return table
+def suites_document(suites: Iterable[Suite]) -> Document:
+    """Return the suites, a line each."""
+    rows = tuple(
+        (
+            one.name,
+            f"{len(one.cases):,}",
+            f"{len(one.entries):,}",
+            f"{one.seeds:,}",
+            f"{len(one.tasks()):,}",
+            one.description,
+        )
+        for one in suites
+    )
+    head = ("suite", "cases", "algorithms", "seeds", "runs", "what it is for")
+    return Document("", (Table(head, rows, sides=("left", "right", "right", "right", "right", "wrap")),))
 
 
-def suite_table(suite: Suite) -> RenderableType:
-    """The cases and the algorithms of a suite."""
-    cases = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for name in ("case", "problem", "ε", "δ", "at most"):
-        cases.add_column(name, justify="left" if name in ("case", "problem") else "right")
-    for case in suite.cases:
-        problem = case.problem + (f", {case.policies}" if case.policies else "")
-        cases.add_row(case.name, problem, f"{case.epsilon:g}", f"{case.delta:g}", f"{case.most:,}")
-    entries = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for name in ("entry", "algorithm", "knobs"):
-        entries.add_column(name)
-    for entry in suite.entries:
-        entries.add_row(entry.name, entry.spec, "published" if entry.role == "default" else "tuned")
-    return Group(Text(f"{suite.description}; {count_of(suite.seeds, 'seed')}\n"), cases, Text(), entries)
+def suite_document(suite: Suite) -> Document:
+    """Return the cases and the algorithms of a suite."""
+    cases = tuple(
+        (
+            case.name,
+            case.problem + (f", {case.policies}" if case.policies else ""),
+            f"{case.epsilon:g}",
+            f"{case.delta:g}",
+            f"{case.most:,}",
+        )
+        for case in suite.cases
+    )
+    entries = tuple((one.name, one.spec, "published" if one.role == "default" else "tuned") for one in suite.entries)
+    blocks = (
+        Text(f"{suite.description}; {count_of(suite.seeds, 'seed')}\n"),
+        Table(("case", "problem", "ε", "δ", "at most"), cases, sides=("left", "wrap")),
+        Table(("entry", "algorithm", "knobs"), entries, sides=("left", "left", "left")),
+    )
+    return Document("", blocks)

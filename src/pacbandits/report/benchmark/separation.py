@@ -14,8 +14,9 @@ from pacbandits.benchmark.separation import SHAPES, Curve, Separation, Separatio
 from pacbandits.benchmark.standings import BASELINE, OURS
 from pacbandits.report.benchmark.figures import colour_of
 from pacbandits.report.benchmark.page import Chapter
-from pacbandits.report.benchmark.tables import TextTable
+from pacbandits.report.benchmark.tables import result_table
 from pacbandits.report.benchmark.words import NONE, show_count
+from pacbandits.report.document import Table
 from pacbandits.report.figures import GREY, pyplot
 from pacbandits.report.numbers import show_in_figure
 
@@ -34,7 +35,7 @@ def separation_chapters(rows: Sequence[Row]) -> tuple[Chapter, ...]:
     return (Chapter("The paper's separation, seen", tables, figures),)
 
 
-def separation_tables(rows: Sequence[Row]) -> tuple[TextTable, ...]:
+def separation_tables(rows: Sequence[Row]) -> tuple[Table, ...]:
     """Of each family of hard instances that was played: what each algorithm takes, and how that grows with m."""
     return tuple(table for one in separations(rows) for table in (samples_table(one), growth_table(one)))
 
@@ -44,13 +45,13 @@ def separation_figures(rows: Sequence[Row]) -> tuple[Any, ...]:
     return tuple(draw_separation(one) for one in separations(rows))
 
 
-def samples_table(one: Separation) -> TextTable:
+def samples_table(one: Separation) -> Table:
     """Interactions by m, and the lower bounds."""
     lines = [(_name(curve), *(_samples(curve, m) for m in one.sizes)) for curve in one.curves]
     family = one.family
     low = ("at least, regret √(2n log m)", *(show_count(family.low_regret_bound(m), most=0) for m in one.sizes))
     all_ = ("at least, any algorithm", *(show_count(family.lower_bound(m), most=0) for m in one.sizes))
-    return TextTable(
+    return result_table(
         f"The hard instance, {family.words}: interactions by m",
         ("algorithm", *(f"{m:,}" for m in one.sizes)),
         (*lines, low, all_),
@@ -60,7 +61,7 @@ def samples_table(one: Separation) -> TextTable:
     )
 
 
-def growth_table(one: Separation) -> TextTable:
+def growth_table(one: Separation) -> Table:
     """Slopes and shapes."""
     head = ("algorithm", "slope of log n", *(f"c · {shape}" for shape in SHAPES), "slope of log lost")
     like = ("a curve of that shape", NONE, *(f"slope {one.shape_slope(shape):.2f}" for shape in SHAPES), NONE)
@@ -73,7 +74,7 @@ def growth_table(one: Separation) -> TextTable:
         )
         for curve in one.curves
     ]
-    return TextTable(
+    return result_table(
         f"The hard instance, {one.family.words}: growth with m",
         head,
         (*lines, like),

@@ -1,12 +1,11 @@
-"""Tables of a benchmark, as text that Markdown, HTML and the terminal show alike."""
+"""Tables of a benchmark."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 from pacbandits.benchmark.findings import BenchmarkFindings
-from pacbandits.benchmark.standings import OURS, CaseStanding, Line, Score, Yardstick
+from pacbandits.benchmark.standings import OURS, Line, Score, CaseStanding, Yardstick
 from pacbandits.errors import one_line
 from pacbandits.report.benchmark.words import (
     NONE,
@@ -22,30 +21,28 @@ from pacbandits.report.benchmark.words import (
     show_stopping,
     verdict_words,
 )
+from pacbandits.report.document import Side, Table
 from pacbandits.report.numbers import show_bracket, show_number
 
 Cells = tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class TextTable:
-    """A table.
-
-    title: above it.
-    head: of its columns; all but the first hold figures.
-    rows: its cells.
-    note: below it.
-    """
-
-    title: str
-    head: Cells
-    rows: tuple[Cells, ...]
-    note: str = ""
+# Columns whose cells are words, which may be broken into lines.
+WORDY = ("problem", "policies", "classes", "why", "commands", "best other", "knob")
 
 
-def main_table(findings: BenchmarkFindings, *, brief: bool = False) -> TextTable:
+def result_table(title: str, head: Cells, rows: tuple[Cells, ...], note: str = "") -> Table:
+    """Return a table of results; columns of words wrap, and our own algorithm is highlighted."""
+    sides: tuple[Side, ...] = tuple(
+        "wrap" if name in WORDY else "right" if at else "left" for at, name in enumerate(head)
+    )
+    strong = frozenset(at for at, row in enumerate(rows) if row[0] == OURS)
+    return Table(head, rows, title, note, sides=sides, strong=strong)
+
+
+def main_table(findings: BenchmarkFindings, *, brief: bool = False) -> Table:
     """A line for each case: ours, the best of all others, and what we claim; brief: without most of the intervals."""
-    return TextTable(
+    return result_table(
         "Ours against the best of all others",
         ("case", "ρ ratio", "coda", "best other", "takes", "coda / other", "by other seeds", "claim"),
         tuple(_main_cells(findings, one, brief=brief) for one in findings.standings),
@@ -79,12 +76,12 @@ def _main_cells(findings: BenchmarkFindings, one: CaseStanding, *, brief: bool) 
     )
 
 
-def ratio_table(findings: BenchmarkFindings, yardstick: Yardstick) -> TextTable:
+def ratio_table(findings: BenchmarkFindings, yardstick: Yardstick) -> Table:
     """All algorithms on all cases, as multiples of what the first of a case takes."""
     shown = [one for one in findings.standings if yardstick == "oracle" or one.row.certified]
     rows = [(entry, *(_multiple(findings, one, entry, yardstick) for one in shown)) for entry in findings.entries]
     least = ("the first takes", *(_least(one, yardstick) for one in shown))
-    return TextTable(
+    return result_table(
         f"All cases: {TITLES[yardstick]}, as multiples of the first",
         ("algorithm", *(one.case for one in shown)),
         (*rows, least),
@@ -126,7 +123,7 @@ def _least(one: CaseStanding, yardstick: Yardstick) -> str:
 TITLES: dict[Yardstick, str] = {"certified": "certified stopping", "oracle": "oracle stopping"}
 
 
-def stopping_table(one: CaseStanding) -> TextTable:
+def stopping_table(one: CaseStanding) -> Table:
     """When each algorithm is done on a case, by every yardstick."""
     most = one.row.most
     proofs = any(score.own is not None for score in one.scores)
@@ -144,7 +141,7 @@ def stopping_table(one: CaseStanding) -> TextTable:
         assert oracle is not None
         cells += (*_stopping_cells(oracle, "oracle", most=most)[: 1 + len(knob)], oracle.best.oracle.reading)
         rows.append(cells + (_proof_cells(line, most=most) if proofs else ()))
-    return TextTable(
+    return result_table(
         "When it is done",
         head,
         tuple(rows),
@@ -170,7 +167,7 @@ def _proof_cells(line: Line, *, most: int) -> Cells:
     return NONE if own is None else show_stopping(own.samples, most=most), show_errors(own)
 
 
-def cost_table(one: CaseStanding) -> TextTable:
+def cost_table(one: CaseStanding) -> Table:
     """What each algorithm costs on a case, with its published options."""
     rows = [
         (
@@ -184,7 +181,7 @@ def cost_table(one: CaseStanding) -> TextTable:
         for line in one.lines(one.yardstick)
         for score in (line.default or line.best,)
     ]
-    return TextTable(
+    return result_table(
         "What it costs",
         ("algorithm", f"lost by {one.samples:,}", "µs a decision", "µs an interaction", "s a run", "s certifying"),
         tuple(rows),
@@ -195,7 +192,7 @@ def cost_table(one: CaseStanding) -> TextTable:
     )
 
 
-def facts_table(findings: BenchmarkFindings) -> TextTable:
+def facts_table(findings: BenchmarkFindings) -> Table:
     """The cases: what was asked, and what theory says of them."""
     rows: list[Cells] = []
     for one in findings.standings:
@@ -214,7 +211,7 @@ def facts_table(findings: BenchmarkFindings) -> TextTable:
                 NONE if facts.lower_bound is None else show_count(math.ceil(facts.lower_bound), most=row.most),
             )
         )
-    return TextTable(
+    return result_table(
         "The cases",
         ("case", "problem", "policies", "ε", "δ", "contexts × actions", "log|Π|", "ρ best", "ρ uniform", "lower bound"),
         tuple(rows),

@@ -1,0 +1,228 @@
+"""Documents as HTML: a single file without external resources, or parts of a page of the dashboard.
+
+The templates escape every text. What this module adds is where things are drawn: positions are shares of the width and
+the height, so that a picture fits a phone and its text keeps its size.
+"""
+
+from __future__ import annotations
+
+import base64
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pacbandits.errors import visible
+from pacbandits.report.document import (
+    ALARM,
+    Block,
+    Curve,
+    Document,
+    Figure,
+    Intervals,
+    Leaf,
+    Stack,
+    Tree,
+    has_alarm,
+)
+from pacbandits.report.numbers import percent, show_short
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+    from markupsafe import Markup
+
+TEMPLATES = Path(__file__).parent / "templates"
+N_COLOURS = 8
+MAX_TREE_LEAVES, MAX_TREE_DEPTH = 8, 3  # of a tree that is drawn across the page
+MAX_STACK_NAMES = 12  # of a stacked bar
+MAX_TICKS = 4  # besides 0, so that they have room on a phone
+_ROOM = 1.25  # above the largest and below the smallest distance of a curve
+_PATH_UNITS = 1000  # of the width and the height, within paths
+_UNIT = re.compile(r"(\d) %")  # a number and its unit stay on one line
+
+
+def render_html(document: Document) -> str:
+    """Return the document as a page of its own."""
+    page = environment().get_template("page.html")
+    title = f"{ALARM if has_alarm(document.blocks) else ''}{document.title}"
+    return page.render(
+        document=document, title=title, style=style_sheet() + (TEMPLATES / "page.css").read_text("utf-8")
+    )
+
+
+def render_blocks(blocks: Sequence[Block]) -> Markup:
+    """Return blocks as HTML, for a page that has its own frame."""
+    macros: Any = environment().get_template("blocks.html").module
+    return macros.blocks(blocks, 2)
+
+
+@cache
+def style_sheet() -> str:
+    """Return the style of all blocks, in a light and a dark theme."""
+    return (TEMPLATES / "style.css").read_text(encoding="utf-8")
+
+
+def make_environment(*folders: Path) -> Environment:
+    """Return an environment that escapes all texts, with the templates of these folders and of documents."""
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    made = Environment(
+        loader=FileSystemLoader([*folders, TEMPLATES]),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=safe,
+        auto_reload=False,
+    )
+    made.filters |= {
+        "kind": lambda block: type(block).__name__,
+        "is_leaf": lambda node: isinstance(node, Leaf),
+        "has_alarm": has_alarm,
+        "percent": percent,
+        "short": show_short,
+        "colour": lambda number: f"a{number % N_COLOURS}",
+        "place": _place,
+    }
+    made.globals |= {
+        "ALARM": ALARM,
+        "intervals_layout": intervals_layout,
+        "curve_layout": curve_layout,
+        "stack_layout": stack_layout,
+        "tree_fits": tree_fits,
+        "data_uri": data_uri,
+    }
+    return made
+
+
+@cache
+def environment() -> Environment:
+    """Return the environment of documents."""
+    return make_environment()
+
+
+def safe(value: object) -> object:
+    """Return what a template prints: text is escaped and made visible, markup stays."""
+    from markupsafe import Markup, escape
+
+    if isinstance(value, Markup) or not isinstance(value, str):
+        return value
+    text = str(escape(visible(value)))
+    return Markup(_UNIT.sub(r"\1&nbsp;%", text) if " %" in text else text)
+
+
+def data_uri(figure: Figure) -> str:
+    """Return a figure as an address that holds its data."""
+    return f"data:image/svg+xml;base64,{base64.b64encode(figure.svg.encode()).decode()}"
+
+
+def tree_fits(tree: Tree) -> bool:
+    """Return whether a tree is drawn across the page, and not as an indented list."""
+    return tree.wide and len(tree.leaves) <= MAX_TREE_LEAVES and tree.depth <= MAX_TREE_DEPTH
+
+
+def _place(share: float) -> str:
+    return f"{100 * share:.2f}%"
+
+
+def intervals_layout(block: Intervals) -> list[tuple[float, float | None, float | None, float | None]]:
+    """Return where the estimate, both ends and zero of each interval are drawn, as shares of the width."""
+    ends = [end for one in block.rows for end in (one.estimate, one.low, one.high) if end is not None]
+    ends += [0.0] if block.zero else []
+    low, wide = min(ends, default=0.0), (max(ends, default=0.0) - min(ends, default=0.0)) or 1.0
+
+    def at(value: float | None) -> float | None:
+        return None if value is None else 0.02 + 0.96 * (value - low) / wide
+
+    zero = at(0.0) if block.zero else None
+    return [(at(one.estimate) or 0.0, at(one.low), at(one.high), zero) for one in block.rows]
+
+
+@dataclass(frozen=True)
+class StackLayout:
+    """The pieces of a stacked bar (start, width, colour) and the shares that are named beside it."""
+
+    pieces: list[tuple[float, float, int]]
+    named: list[Any]
+    others: int
+
+
+def stack_layout(stack: Stack) -> StackLayout:
+    """Return the pieces of a bar in their order, and the largest of them to be named."""
+    start, whole = 0.0, sum(one.share for one in stack.shares) or 1.0
+    pieces: list[tuple[float, float, int]] = []
+    for one in stack.shares:
+        if one.share > 0:
+            pieces.append((start, one.share / whole, one.colour))
+        start += one.share / whole
+    least = sorted((one.share for one in stack.shares), reverse=True)[:MAX_STACK_NAMES][-1:]
+    named = [one for one in stack.shares if one.share > 0 and [one.share] >= least][:MAX_STACK_NAMES]
+    return StackLayout(pieces, named, sum(one.share > 0 for one in stack.shares) - len(named))
+
+
+@dataclass(frozen=True)
+class CurveLayout:
+    """Where the parts of a curve are drawn, as shares of the width and the height.
+
+    lines: heights of grid lines with their labels.
+    ticks: places of numbers of people with their labels.
+    goal: the height of the goal.
+    best, expected: paths, in thousandths.
+    dots: places of the analyses with their words.
+    """
+
+    lines: list[tuple[float, str]]
+    ticks: list[tuple[float, str]]
+    goal: float
+    best: str
+    expected: str
+    dots: list[tuple[float, float, str]]
+
+
+def curve_layout(curve: Curve) -> CurveLayout:
+    """Return where the parts of a curve are drawn: the best distance so far as steps, and then what is expected."""
+    first, last = curve.points[0], curve.points[-1]
+    distances = [curve.goal, *(one.best for one in curve.points)]
+    distances += [min(one.value, first.best) for one in curve.points if one.value is not None]
+    low, high = min(distances) / _ROOM, max(distances) * _ROOM
+    people = 1.02 * max(curve.expected or 0.0, last.samples)
+
+    def across(samples: float) -> float:
+        return min(samples / people, 1.0)
+
+    def down(distance: float) -> float:
+        return min(max(math.log(high / distance) / math.log(high / low), 0.0), 1.0)
+
+    best, units = "", _PATH_UNITS
+    for one in curve.points:
+        x, y = units * across(one.samples), units * down(one.best)
+        best += f"H{x:.1f}V{y:.1f}" if best else f"M{x:.1f} {y:.1f}"
+    expected = ""
+    if curve.expected is not None:
+        start = f"M{units * across(last.samples):.1f} {units * down(last.best):.1f}"
+        expected = f"{start}L{units * across(curve.expected):.1f} {units * down(curve.goal):.1f}"
+    step = _round_step(people / MAX_TICKS)
+    return CurveLayout(
+        lines=[(down(one), show_short(one)) for one in _round_distances(low, high)],
+        ticks=[(across(i * step), f"{i * step:,.0f}") for i in range(int(people / step) + 1)],
+        goal=down(curve.goal),
+        best=best,
+        expected=expected,
+        dots=[(across(one.samples), down(one.value), one.words) for one in curve.points if one.value is not None],
+    )
+
+
+def _round_distances(low: float, high: float) -> list[float]:
+    """Return 1, 2 and 5 times powers of ten between both ends; powers of ten alone where they would crowd."""
+    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    inside = [one for power in powers for digit in (1, 2, 5) if low <= (one := digit * 10.0**power) <= high]
+    return inside if len(inside) <= 7 else [one for one in inside if f"{one:e}".startswith("1")]
+
+
+def _round_step(least: float) -> float:
+    """Return the round number, 1, 2 or 5 times a power of ten, that is no less than this, and at least 1."""
+    power = 10.0 ** math.floor(math.log10(max(least, 1.0)))
+    return next(digit * power for digit in (1, 2, 5, 10) if digit * power >= least or digit == 10)
