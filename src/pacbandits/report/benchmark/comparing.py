@@ -9,7 +9,7 @@ from statistics import median
 from pacbandits.algorithms import profile_of
 from pacbandits.benchmark.findings import BenchmarkFindings
 from pacbandits.benchmark.intervals import share_interval
-from pacbandits.benchmark.standings import OURS, Score, CaseStanding
+from pacbandits.benchmark.standings import OURS, CaseStanding, Score
 from pacbandits.errors import InputError, one_line
 from pacbandits.report.benchmark.tables import result_table
 from pacbandits.report.benchmark.words import NONE, show_clock

@@ -70,7 +70,9 @@ def report_markdown(findings: BenchmarkFindings, *, chapters: Sequence[Chapter] 
     return render_markdown(benchmark_document(findings, chapters, drawn=False))
 
 
-def benchmark_document(findings: BenchmarkFindings, chapters: Sequence[Chapter] = (), *, drawn: bool = True) -> Document:
+def benchmark_document(
+    findings: BenchmarkFindings, chapters: Sequence[Chapter] = (), *, drawn: bool = True
+) -> Document:
     """Return the report of a benchmark: the answer, all cases together, chapters, and the cases one by one.
 
     drawn: whether it has figures, which take seconds.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from pacbandits.benchmark.findings import BenchmarkFindings
-from pacbandits.benchmark.standings import OURS, Line, Score, CaseStanding, Yardstick
+from pacbandits.benchmark.standings import OURS, CaseStanding, Line, Score, Yardstick
 from pacbandits.errors import one_line
 from pacbandits.report.benchmark.words import (
     NONE,
