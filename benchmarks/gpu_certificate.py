@@ -14,7 +14,7 @@ from __future__ import annotations
 import resource
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from multiprocessing import get_context
 from pathlib import Path
 from threading import Event, Thread
@@ -25,10 +25,10 @@ import numpy as np
 
 from benchmarks.measuring import print_table
 from pacbandits.certificate.certificate import Certificate
+from pacbandits.certificate.certify import Request, certify_survey
+from pacbandits.certificate.evaluation import measure_policy
 from pacbandits.certificate.learning import LearntClass
-from pacbandits.certificate.summed.certify import certify_surveyed
 from pacbandits.certificate.summed.laying import Surveyed, learn_policies, survey_for
-from pacbandits.certificate.summed.worth import measure_surveyed
 from pacbandits.compiled import cores
 from pacbandits.engines import ROWS_PER_BLOCK, Engine, Local, Question, Source, Sums
 from pacbandits.engines.base import even_stripes
@@ -135,7 +135,8 @@ def report(title: str, engine: Timed, work: Callable[[], Any]) -> Any:
 
 
 def certify(surveyed: Surveyed, learnt: LearntClass, engine: Engine) -> Certificate:
-    return certify_surveyed(surveyed, learnt, engine=engine, epsilon=EPSILON, delta=DELTA)
+    read = replace(surveyed, engine=engine)
+    return certify_survey(read, learnt, Request(epsilon=EPSILON, delta=DELTA)).certificate
 
 
 def prepare(source: Source, engine: Engine) -> tuple[Surveyed, LearntClass]:
@@ -149,7 +150,7 @@ def compare(n: int) -> None:
     surveyed, learnt = prepare(source, local)
     certify(surveyed, learnt, card)  # compiles what there is to be compiled
     found, want = certify(surveyed, learnt, card), certify(surveyed, learnt, local)
-    worth, same = (measure_surveyed(want, surveyed, engine=one) for one in (card, local))
+    worth, same = (measure_policy(replace(surveyed, engine=one), want) for one in (card, local))
     card.close()
     assert worth is not None
     assert same is not None
@@ -205,7 +206,7 @@ def main(given: list[str]) -> None:
         found = report("A certificate, rows not on the card", engine, lambda: certify(surveyed, learnt, engine))
         print(f"\nAll of that: {perf_counter() - begun:.1f} s")
         again = report("Another certificate, rows on the card", engine, lambda: certify(surveyed, learnt, engine))
-        report("What the policy is worth", engine, lambda: measure_surveyed(again, surveyed, engine=engine))
+        report("What the policy is worth", engine, lambda: measure_policy(surveyed, again))
     assert again.to_json() == found.to_json()
     said = f"log-wealth {found.value:.6g}, {found.threshold:.3g} needed; certified to {found.certified_epsilon:.4g}"
     host = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20

@@ -30,14 +30,12 @@ import numpy as np
 import pacbandits as pb
 from benchmarks.measuring import in_subprocess, print_table
 from benchmarks.scale_model import print_paper, print_parts
-from pacbandits.certificate.certify import _lay_out, _proven
-from pacbandits.certificate.conventions import arrange
-from pacbandits.certificate.learning import learn_from_blocks
+from pacbandits.certificate.certify import Request, certify_survey
 from pacbandits.certificate.summed.cost import estimate_cost, tree_work
+from pacbandits.certificate.survey import LogInMemory
 from pacbandits.compiled import cores
 from pacbandits.engines import Local, Question, Source, Sums
 from pacbandits.errors import InputError
-from pacbandits.rewards import first_model
 
 ROWS, FEATURES, ACTIONS, BINS = 10**6, 10, 10, 32
 SPEC, EPSILON, DELTA = "trees:depth=2", 0.01, 0.05
@@ -124,12 +122,10 @@ def by_rows_in_memory(files: list[str], name: str) -> Took:
 
     def certify() -> pb.Certificate:
         log, _ = pb.read_log(files[0])
-        blocks, shuffled = arrange(log, ordered=False)
-        learnt = learn_from_blocks(SPEC, blocks, None)
-        evidence, by = _lay_out(
-            blocks, learnt, EPSILON, DELTA, model=first_model(blocks), ordered=True, shuffled=shuffled, single=False
-        )
-        return _proven(evidence, by, log, asked=EPSILON, nearest=False).looked_at(log)
+        read = LogInMemory.arranged(log, ordered=False, shuffle=False)
+        learnt = read.learn(SPEC, None)
+        asked = Request(epsilon=EPSILON, delta=DELTA)
+        return certify_survey(read.set_apart(learnt.learning), learnt, asked).certificate
 
     return timed(certify)
 

@@ -2,33 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
-import numpy as np
-
-from pacbandits.certificate import Certificate, Claim, LearntClass, Verdict, Worth, learn_class, measure_worth
-from pacbandits.certificate import certify as certify_log
+from pacbandits.certificate import Certificate, Claim, LearntClass, Verdict, Worth, measure_worth
 from pacbandits.certificate import evaluate as evaluate_log
 from pacbandits.certificate.certify import (
-    CERTIFICATE_SEARCHES,
     DEFAULT_CLASS,
     DEFAULT_DELTA,
-    check_asked_early,
-    restricted_class,
+    CertifiedLog,
+    Request,
+    action_number,
+    certify_rows,
 )
-from pacbandits.certificate.summed.certify import certify_surveyed
-from pacbandits.certificate.summed.cost import card_bytes, check_engine_fits, foresee_work, foretell_engine
-from pacbandits.certificate.summed.front import Files, are_files, as_engine_reads, open_files
-from pacbandits.certificate.summed.laying import Surveyed, learn_policies, survey_for
-from pacbandits.certificate.summed.worth import measure_surveyed
+from pacbandits.certificate.summed.front import Files, are_files, open_files
 from pacbandits.checks import flag, path_of
 from pacbandits.engines import Engine, LogSource, Source
 from pacbandits.engines.registry import STREAM, using_engine
-from pacbandits.errors import InputError, count_of, nearest, option_of, plain
+from pacbandits.errors import InputError, nearest, option_of, plain
 from pacbandits.exports import DeployedPolicy
 from pacbandits.logs import read_log
 from pacbandits.logs.frames import DataFrame, log_of
@@ -37,10 +32,9 @@ from pacbandits.logs.sets import FileSet
 from pacbandits.policies import Restrictions
 from pacbandits.policies.base import PolicyClass
 from pacbandits.policies.columns import ColumnPolicy
-from pacbandits.policies.costs import count_rows, foretell
 from pacbandits.policies.trees.tree import TreePolicy
 from pacbandits.problems.past_logs import PAST_LOGS, load_log
-from pacbandits.progress import Progress, heard_by, listener
+from pacbandits.progress import Progress, heard_by, listener, silent
 from pacbandits.proofs import Proof, save_certificate, verify
 from pacbandits.records import Chosen, Contexts, Log, parquet
 from pacbandits.report.page import report_html, write_report
@@ -73,8 +67,7 @@ class Measured(NamedTuple):
 class Result:
     """The analysis of a log: what `certify` returns.
 
-    certificate: the claim with its assumptions; `certificate.to_json()` is what `pacbandits verify` rechecks.
-    policies: the policy class that the claim is about.
+    found: the certified log, with what its value is measured by.
     log: the log; for files that were streamed, a sample of their rows.
     reading: how the log was read, by the keywords of `certify`.
     source: the name of the log.
@@ -82,23 +75,27 @@ class Result:
     streamed: value, gains and outlook, if they were computed while the files were open.
     """
 
-    certificate: Certificate
-    policies: PolicyClass
+    found: CertifiedLog
     log: Log
     reading: Json
     source: str
     control: int | None = None
     streamed: Measured | None = None
 
+    @property
+    def certificate(self) -> Certificate:
+        """The claim with its assumptions; `certificate.to_json()` is what `pacbandits verify` rechecks."""
+        return self.found.certificate
+
+    @property
+    def policies(self) -> PolicyClass:
+        """The policy class that the claim is about."""
+        return self.found.policies
+
     @cached_property
     def measured(self) -> Measured:
         """Value, gains and outlook; computed when first asked for."""
-        if self.streamed is not None:
-            return self.streamed
-        worth = measure_worth(self.certificate, self.log)
-        if self.certificate.epsilon == 0 and self.certificate.certified:
-            return Measured(worth, None, None)
-        return Measured(worth, *look_ahead(self.certificate, self.log, self.policies))
+        return _measure(self.found, self.log) if self.streamed is None else self.streamed
 
     @property
     def worth(self) -> Worth | None:
@@ -278,31 +275,6 @@ def _reading(given: Mapping[str, Any]) -> Json:
     return ReadingOptions(**{name: given[name] for name in Reading.__annotations__}).to_json()
 
 
-@dataclass(frozen=True, kw_only=True)
-class Request:
-    """What is asked of a log, by the keywords of `certify`; restrict: a function that makes restrictions for a log."""
-
-    policies: PolicyClass | LearntClass | str = DEFAULT_CLASS
-    restrictions: Restrictions | None = None
-    restrict: Callable[[Log], Restrictions] | None = None
-    epsilon: float | None = None
-    delta: float = DEFAULT_DELTA
-    contexts: Contexts | None = None
-    model: RewardModel | None = None
-    ordered: bool = False
-    shuffle: bool = False
-    single: bool = False
-    control: str | None = None
-
-    def check(self, log: Log, *, whole: bool = True) -> PolicyClass | LearntClass | str:
-        """Return the class with its restrictions; raise if the log, or some rows of it, does not fit the request."""
-        if self.contexts is not None and not isinstance(self.policies, str):
-            raise InputError("contexts are for a class that is given by its name; leave them out")
-        check_asked_early(log, self.epsilon, self.delta, whole=whole)
-        action_number(self.control, log, of="--control")
-        return restricted_class(self.policies, self.restrictions if self.restrict is None else self.restrict(log), log)
-
-
 def analyse(
     data: Data,
     reading: Json,
@@ -317,98 +289,42 @@ def analyse(
     reading: the columns, by its keywords. notice: called with a sentence before something that takes long.
     """
     tell, warn = listener(progress), listener(notice)
-    if not isinstance(data, FileSet) and not (
-        is_streamed(_paths(data), reading, engine=engine, epsilon=request.epsilon)
-        if are_files(data)
-        else engine is not None
-    ):
-        return _analyse_log(read_data(data, reading), request, reading, source=name_of(data), tell=tell, warn=warn)
-    with using_engine(STREAM if engine is None else engine) as who, heard_by(tell):
-        if not are_files(data) and not isinstance(data, FileSet):
-            log = read_data(data, reading)
-            return _analyse_source(LogSource(log), log, request, reading, name_of(data), who, tell=tell, warn=warn)
-        if isinstance(data, FileSet) and reading:
-            raise InputError(f"{next(iter(reading))} is for files that are yet to be read; leave it out")
-        tell("opening the files")
-        files = data if isinstance(data, FileSet) else open_files(data, cast(Any, reading))
-        try:
-            return _analyse_source(files, files.head, request, reading, name_of(data), who, tell=tell, warn=warn)
-        finally:
-            if files is not data:
-                files.close()
-
-
-def _analyse_log(log: Log, request: Request, reading: Json, *, source: str, tell: Progress, warn: Progress) -> Result:
-    """Certify a log in memory."""
-    spec = request.check(log)
-    if isinstance(spec, str):
-        tell("learning the policy class")
-        spec = learn_class(spec, log, contexts=request.contexts, ordered=request.ordered, shuffle=request.shuffle)
-    policies = spec.policies if isinstance(spec, LearntClass) else spec
-    if words := foretell(policies, count_rows(log.contexts), CERTIFICATE_SEARCHES):
-        warn(words)
-    tell(f"certifying {count_of(log.samples, 'interaction')}")
-    certificate = certify_log(
-        log,
-        spec,
-        epsilon=request.epsilon,
-        delta=request.delta,
-        model=request.model,
-        ordered=request.ordered,
-        shuffle=request.shuffle,
-        single=request.single,
+    if isinstance(data, FileSet) and reading:
+        raise InputError(f"{next(iter(reading))} is for files that are yet to be read; leave it out")
+    named = are_files(data)
+    in_files = isinstance(data, FileSet) or (
+        named and is_streamed(_paths(data), reading, engine=engine, epsilon=request.epsilon)
     )
-    return Result(certificate, policies, log, reading, source, action_number(request.control, log, of="--control"))
+    name = name_of(data)
+    if not in_files and (named or engine is None):
+        log = read_data(cast("Log | DataFrame | Files", data), reading)
+        found = certify_rows(log, request, tell=tell, warn=warn)
+        return Result(found, log, reading, name, action_number(request.control, log, of="--control"))
+    with ExitStack() as stack:
+        who = stack.enter_context(using_engine(STREAM if engine is None else engine))
+        stack.enter_context(heard_by(tell))
+        if in_files:
+            tell("opening the files")
+            source = data if isinstance(data, FileSet) else open_files(cast(Files, data), cast(Any, reading))
+            if source is not data:
+                stack.callback(source.close)
+        else:
+            source = LogSource(read_data(cast("Log | DataFrame", data), reading))
+        found = certify_rows(source, request, engine=who, warn=warn)
+        rows = found.sample()
+        rows = replace(rows, notices=source.form.notices) if isinstance(source, FileSet) else rows
+        measured = _measure(found, rows, tell=tell)
+    return Result(found, rows, reading, name, action_number(request.control, rows, of="--control"), measured)
 
 
-def _analyse_source(
-    source: Source,
-    head: Log,
-    request: Request,
-    reading: Json,
-    name: str,
-    engine: Engine,
-    *,
-    tell: Progress,
-    warn: Progress,
-) -> Result:
-    """Certify rows by sums over them; head: some of them, with all names."""
-    spec, known = request.check(head, whole=False), request.contexts
-    if isinstance(spec, str) and isinstance(source, FileSet):
-        work = foresee_work(source, spec, contexts=known, ordered=request.ordered)
-        if work is not None:
-            check_engine_fits(work, engine=engine.name, card_bytes=card_bytes(engine))
-            if words := foretell_engine(work, engine=engine.name):
-                warn(words)
-    read = as_engine_reads(source, engine.name)
-    surveyed = survey_for(read, spec, engine=engine, contexts=known, ordered=request.ordered, shuffle=request.shuffle)
-    learnt = learn_policies(surveyed, spec, known)
-    made = certify_surveyed(
-        surveyed,
-        learnt,
-        engine=engine,
-        epsilon=request.epsilon,
-        delta=request.delta,
-        model=request.model,
-        single=request.single,
-    )
+def _measure(found: CertifiedLog, log: Log, *, tell: Progress = silent) -> Measured:
+    """Measure the certified policy, and look ahead to the next ε; log: the rows by which prices are estimated."""
     tell("computing values and gains")
-    worth = measure_surveyed(made, surveyed, engine=engine, model=request.model)
-    rows = sample_rows(surveyed)
-    rows = replace(rows, notices=source.form.notices) if isinstance(source, FileSet) else rows
+    worth, made = found.measure(), found.certificate
+    if made.epsilon == 0 and made.certified:
+        return Measured(worth, None, None)
     tell("estimating how many more interactions are needed")
-    measured = Measured(worth, *look_ahead(made, rows, learnt.policies))
-    control = action_number(request.control, rows, of="--control")
-    return Result(made, learnt.policies, rows, reading, name, control, measured)
-
-
-def sample_rows(surveyed: Surveyed) -> Log:
-    """Return the rows by which shares and means are reported: all, or every k-th, which then stands for k rows."""
-    rows, step = surveyed.watched, -(-surveyed.facts.rows // len(surveyed.watched))
-    if step == 1:
-        return rows
-    words = f"how many rows a leaf or an action has is told by one row of {step:,}"
-    return replace(rows, repeats=np.full(len(rows), step, dtype=np.int64), remarks=(*rows.remarks, words))
+    return Measured(worth, *look_ahead(made, log, found.policies))
 
 
 def read_data(data: Log | DataFrame | Files, reading: Json) -> Log:
@@ -466,16 +382,6 @@ def name_of(data: Data) -> str:
     return paths[0].name if len(paths) == 1 else f"{len(paths):,} files"
 
 
-def action_number(name: str | None, log: Log, *, of: str) -> int | None:
-    """Return the number of the action with this name; of: the option that names it."""
-    if name is None:
-        return None
-    known = log.action_names or tuple(str(action) for action in range(log.n_actions))
-    if name not in known:
-        raise InputError(f"{of} names '{plain(name)}', which is no action{nearest(name, known)}")
-    return known.index(name)
-
-
 def evaluate(
     log: Data,
     policy: Chosen | DeployedPolicy | Result | Proof | str,
@@ -518,17 +424,11 @@ def evaluate(
     """
     reading = _reading(locals())
     in_order = flag(ordered, name="ordered") or time is not None
-    streamed = isinstance(log, FileSet) or (
-        are_files(log) and is_streamed(_paths(log), reading, engine=engine, epsilon=None)
-    )
     asked: Json = {"delta": delta, "ordered": in_order, "shuffle": shuffle, "model": model, "engine": engine}
-    if streamed:
+    if isinstance(log, FileSet) or (are_files(log) and is_streamed(_paths(log), reading, engine=engine, epsilon=None)):
         files = log if isinstance(log, FileSet) else open_files(cast(Files, log), cast(Any, reading))
         try:
-            chosen = _chosen(policy, files.head)
-            return evaluate_log(
-                files, chosen, delta=delta, ordered=in_order, shuffle=shuffle, model=model, engine=engine
-            )
+            return evaluate_log(files, _chosen(policy, files.head), **asked)
         finally:
             if files is not log:
                 files.close()

@@ -12,10 +12,11 @@ from pacbandits import Contexts, Finite, InputError, Log, Trees, evaluate, read_
 from pacbandits.certificate import Bets, Ledger, certify
 from pacbandits.certificate.asymptotic import certify_asymptotically
 from pacbandits.certificate.choosing import lead_log
+from pacbandits.certificate.evaluation import measure_worth
 from pacbandits.certificate.learning import learn_class
 from pacbandits.certificate.rows import Against
 from pacbandits.certificate.rule import follow_rule
-from pacbandits.certificate.values import _centres, _Rows, measure_worth
+from pacbandits.certificate.values import RowWeighing, _centres
 from pacbandits.certificate.watching import look
 from pacbandits.problems.pilots import PilotEffects
 from pacbandits.records.digest import digest_log
@@ -247,7 +248,7 @@ def test_the_centre_of_a_round_is_of_what_was_known_before_it():
     log = late(draw(300, seed=16), 0.0, delay=2)
     weights, f = np.eye(3)[np.zeros(300, dtype=int)], np.full((300, 3), 0.5)
     counted = np.ones(300, dtype=bool)
-    rows = _Rows(log, f, weights, Bets((1.0,), (0.3,) * ROUNDS), counted)
+    rows = RowWeighing(log, f, weights, Bets((1.0,), (0.3,) * ROUNDS), counted)
     found = _centres(rows, weights, log.rounds)
     scores = 0.5 + (log.actions == 0) * (log.rewards - 0.5) / log.played_propensities
     for number in range(ROUNDS):

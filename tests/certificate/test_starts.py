@@ -12,8 +12,8 @@ import pytest
 
 import pacbandits as pb
 from pacbandits.certificate import Certificate, Leaders, verify
+from pacbandits.certificate.evaluation import measure_worth
 from pacbandits.certificate.leaders import LOTTERY_MOVING, SINGLE_MOVING
-from pacbandits.certificate.values import measure_worth
 from pacbandits.confidence import start_part
 from pacbandits.errors import InputError
 from pacbandits.policies.finite import Finite

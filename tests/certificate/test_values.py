@@ -11,7 +11,8 @@ import pytest
 from pacbandits import Contexts, Finite, InputError, Log, Lottery, Trees, evaluate
 from pacbandits.certificate import Bets, certify
 from pacbandits.certificate.conventions import EXPERT_STAKES, arrange
-from pacbandits.certificate.values import _centres, _Rows, bound_below, measure_worth
+from pacbandits.certificate.evaluation import measure_worth
+from pacbandits.certificate.values import RowWeighing, _centres, bound_below
 from pacbandits.rewards import first_model, predict_by_round
 
 MEANS = np.array([[0.1, 0.6, 0.3], [0.5, 0.2, 0.3]])
@@ -104,7 +105,7 @@ def crossings(runs: int, *, sign: float, split: float, mean: float, alpha: float
         )
         for end in range(look, rows + 1, look):
             here, bets = np.arange(end), Bets((STAKE,), (1.0,) * (end // look))
-            part = _Rows(log.take(here), predictions[here], weights[here], bets, np.ones(end, dtype=bool))
+            part = RowWeighing(log.take(here), predictions[here], weights[here], bets, np.ones(end, dtype=bool))
             if sign * mean < bound_below(part, needed=math.log(1.0 / alpha), sign=sign):
                 crossed += 1
                 break
@@ -139,7 +140,7 @@ def test_no_row_can_ruin_an_expert():
         propensities=np.tile([1e-6, 1 - 1e-6], (rows, 1)),
     )
     weights = np.tile([1.0, -1.0], (rows, 1))
-    part = _Rows(log, np.full((rows, 2), 0.9), weights, Bets(EXPERT_STAKES, (1.0,)), np.ones(rows, dtype=bool))
+    part = RowWeighing(log, np.full((rows, 2), 0.9), weights, Bets(EXPERT_STAKES, (1.0,)), np.ones(rows, dtype=bool))
     assert np.isfinite(bound_below(part, needed=3.0))
     assert np.isfinite(bound_below(part, needed=3.0, sign=-1.0))
     flipped = part._replace(log=replace(log, rewards=1.0 - log.rewards))
@@ -152,7 +153,7 @@ def test_each_side_pays_for_its_experts_and_half_of_delta():
     bets = Bets(EXPERT_STAKES, (1.0,) * (int(blocks.rounds.max()) + 1))
     weights = np.eye(3)[policy(blocks.contexts)]
     predictions = predict_by_round(blocks, first_model(blocks))
-    rows = _Rows(blocks, predictions, weights, bets, np.ones(len(blocks), dtype=bool))
+    rows = RowWeighing(blocks, predictions, weights, bets, np.ones(len(blocks), dtype=bool))
     needed = math.log(len(EXPERT_STAKES) * 2 / 0.05)
     worth = evaluate(log, policy)
     assert worth.value.low == pytest.approx(bound_below(rows, needed=needed))
@@ -163,7 +164,7 @@ def test_centres_are_of_earlier_rounds():
     blocks, _ = arrange(draw(1_000, 2), ordered=False)
     bets = Bets(EXPERT_STAKES, (1.0,) * (int(blocks.rounds.max()) + 1))
     counted, weights = np.ones(len(blocks), dtype=bool), np.tile([1.0, 0.0, 0.0], (len(blocks), 1))
-    rows = _Rows(blocks, np.full((len(blocks), 3), 0.5), weights, bets, counted)
+    rows = RowWeighing(blocks, np.full((len(blocks), 3), 0.5), weights, bets, counted)
     later = np.where(blocks.rounds >= 2, 1 - blocks.rewards, blocks.rewards)
     flipped = rows._replace(log=replace(blocks, rewards=later))
     one, other = (_centres(each, weights, blocks.rounds) for each in (rows, flipped))

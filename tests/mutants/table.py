@@ -1593,8 +1593,8 @@ SUMS = (
     ),
     Mutant(
         "by sums: rows that taught the class bet",
-        "certificate/summed/certify.py",
-        "laid.ledger.n_rounds, spared=spared)",
+        "certificate/certify.py",
+        "laid.ledger.n_rounds, spared=learnt.spared)",
         "laid.ledger.n_rounds)",
         f"{SUMMED_LEADING}a_union_bets_by_the_rows_that_are_not_spared",
     ),

@@ -9,11 +9,11 @@ from pacbandits.certificate.certificate import Certificate
 from pacbandits.certificate.certify import certify
 from pacbandits.certificate.claim import Claim
 from pacbandits.certificate.conventions import in_blocks, worth_leading
+from pacbandits.certificate.evaluation import evaluate, measure_worth
 from pacbandits.certificate.leaders import Leaders
 from pacbandits.certificate.learning import Learning, LearntClass, learn_class
 from pacbandits.certificate.ledger import Ledger
 from pacbandits.certificate.making import Evidence, make_certificate
-from pacbandits.certificate.values import evaluate, measure_worth
 from pacbandits.certificate.verify import Verdict, verify
 from pacbandits.certificate.worth import Interval, Worth
 

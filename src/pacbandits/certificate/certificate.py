@@ -25,6 +25,7 @@ from pacbandits.certificate.claim import (
 from pacbandits.certificate.conventions import rearrange
 from pacbandits.certificate.leaders import MAX_SLACK, NOBODY, Leaders
 from pacbandits.certificate.learning import Learning
+from pacbandits.certificate.summed.limits import RELEASED_LIMITS, Limits
 from pacbandits.engines.digesting import digest_source
 from pacbandits.engines.memory import LogSource
 from pacbandits.errors import InputError
@@ -93,6 +94,7 @@ class Certificate(Claim):
     learning: how the policy class was learnt, if it was asked for by its name.
     units: how many people the interactions are of, by which evidence is counted; None where each is of another.
     summed: whether all is sums of whole numbers over rows, by the rule of `pacbandits.certificate.summed`.
+    limits: of rows, by which those sums were made; a file records them unless they are those of the first release.
     """
 
     kind: ClassVar[str] = "pacbandits certificate"
@@ -113,6 +115,7 @@ class Certificate(Claim):
     learning: Learning | None = None
     units: int | None = None
     summed: bool = False
+    limits: Limits = RELEASED_LIMITS[0]
 
     @property
     def independent(self) -> int:
@@ -222,6 +225,7 @@ class Certificate(Claim):
             "shuffled": self.shuffled,
             "units": self.units,
             "summed": self.summed,
+            **({} if self.limits == RELEASED_LIMITS[0] else {"limits": self.limits.to_json()}),
         }
 
     @classmethod
@@ -253,6 +257,7 @@ class Certificate(Claim):
                 learning=None if fields["learning"] is None else Learning.from_json(fields["learning"]),
                 units=None if given.get("units") is None else fields.whole_number("units", least=1),
                 summed="summed" in given and fields.flag("summed"),
+                limits=Limits.from_json(given.get("limits")),
             )
             if made.shuffled and not made.ordered:
                 raise InputError("rows were shuffled, but the certificate does not go by their order")

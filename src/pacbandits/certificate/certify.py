@@ -1,48 +1,122 @@
-"""Certify anyone's log: nothing is needed of the algorithm that collected it but its propensities."""
+"""Certify a log: survey → learn → lead → bet → make → worth, wherever its rows are.
+
+Nothing is needed of the algorithm that collected a log but its propensities. `certify_rows` is the one flow. What is
+asked of the rows goes through a `LogSurvey`, of which there are two: floats for a log in memory, whole-number sums over
+the blocks of a source for large logs and engines.
+"""
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import NamedTuple
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from pacbandits.certificate.bets import Bets
 from pacbandits.certificate.certificate import MODEL_GIVEN, Certificate
-from pacbandits.certificate.choosing import end_that_pays, find_favourite, informed_ledger, lead_log
 from pacbandits.certificate.claim import check_asked, check_compared, check_distance_or_best, rounded_up
-from pacbandits.certificate.conventions import (
-    EXPERT_STAKES,
-    FIRST_EPSILON,
-    MAX_TRIED_DISTANCES,
-    arrange,
-    delta_part,
-    has_rounds,
-    settling_round,
-    sizes_beforehand,
-    worth_leading,
-)
-from pacbandits.certificate.learning import LearntClass, has_order, learn_from_blocks
-from pacbandits.certificate.ledger import Ledger
+from pacbandits.certificate.conventions import EXPERT_STAKES, FIRST_EPSILON, MAX_TRIED_DISTANCES, delta_part
+from pacbandits.certificate.evaluation import measure_policy
+from pacbandits.certificate.learning import LearntClass
 from pacbandits.certificate.making import Evidence, make_certificate
-from pacbandits.certificate.summed.certify import certify_source, certify_surveyed
+from pacbandits.certificate.summed.cost import card_bytes, check_engine_fits, foresee_work, foretell_engine
 from pacbandits.certificate.summed.front import as_engine_reads, is_large
-from pacbandits.certificate.summed.laying import Surveyed, learn_policies, survey_for
+from pacbandits.certificate.summed.laying import Surveyed, survey_for
+from pacbandits.certificate.summed.limits import LIMITS, Limits
+from pacbandits.certificate.survey import LogInMemory, LogSurvey
+from pacbandits.certificate.watching import look
+from pacbandits.certificate.worth import Worth
 from pacbandits.checks import flag, instance
 from pacbandits.confidence import check_delta
 from pacbandits.engines import Engine, Local, LogSource, Source
 from pacbandits.engines.registry import STREAM, THREADS, using_engine
-from pacbandits.errors import InputError
+from pacbandits.errors import InputError, count_of, nearest, plain
 from pacbandits.policies import Restrictions
 from pacbandits.policies.base import PolicyClass
-from pacbandits.policies.costs import Searches, check_memory
+from pacbandits.policies.costs import Searches, count_rows, foretell
 from pacbandits.policies.summing import can_be_summed
+from pacbandits.progress import Progress, silent
 from pacbandits.records import Contexts, Log, check_log
-from pacbandits.rewards import RewardModel, check_model, first_model, predict_by_round
+from pacbandits.rewards import RewardModel, check_model, first_model
 
 DEFAULT_CLASS = "trees:depth=2"
 DEFAULT_DELTA = 0.05
 CERTIFICATE_SEARCHES = Searches(argmaxes=20, frontiers=6)  # as counted on logs of trees; up to twice as many
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """What is asked of a log, by the keywords of `certify`; restrict: a function that makes restrictions for a log."""
+
+    policies: PolicyClass | LearntClass | str = DEFAULT_CLASS
+    restrictions: Restrictions | None = None
+    restrict: Callable[[Log], Restrictions] | None = None
+    epsilon: float | None = None
+    delta: float = DEFAULT_DELTA
+    contexts: Contexts | None = None
+    model: RewardModel | None = None
+    ordered: bool = False
+    shuffle: bool = False
+    single: bool = False
+    control: str | None = None
+
+    def check(self, log: Log, *, whole: bool = True) -> PolicyClass | LearntClass | str:
+        """Return the class with its restrictions; raise if the log does not fit the request.
+
+        whole: whether these are all rows, or some.
+        """
+        if self.contexts is not None and not isinstance(self.policies, str):
+            raise InputError("contexts are for a class that is given by its name; leave them out")
+        check_compared(log, fixed=whole)
+        check_delta(self.delta)
+        if self.epsilon is not None:
+            check_distance_or_best(log, self.epsilon)
+        action_number(self.control, log, of="--control")
+        restrictions = self.restrictions if self.restrict is None else self.restrict(log)
+        if restrictions is None:
+            return self.policies
+        if not isinstance(self.policies, str):
+            raise InputError("restrictions are for a class that is given by its name; give learn_class the whole spec")
+        return instance(restrictions, Restrictions, name="restrictions").for_log(self.policies, log)
+
+
+def action_number(name: str | None, log: Log, *, of: str) -> int | None:
+    """Return the number of the action with this name; of: the option that names it."""
+    if name is None:
+        return None
+    known = log.action_names or tuple(str(action) for action in range(log.n_actions))
+    if name not in known:
+        raise InputError(f"{of} names '{plain(name)}', which is no action{nearest(name, known)}")
+    return known.index(name)
+
+
+@dataclass(frozen=True, eq=False)
+class CertifiedLog:
+    """A log that was certified.
+
+    certificate: what was proven.
+    policies: the class that it is about.
+    survey: the rows that it was made from.
+    model: the reward model that was given, if one was.
+    """
+
+    certificate: Certificate
+    policies: PolicyClass
+    survey: LogSurvey
+    model: RewardModel | None = None
+
+    def measure(self) -> Worth | None:
+        """Bound the value and the gains of the certified policy; None if the log cannot tell."""
+        return measure_policy(self.survey, self.certificate, model=self.model)
+
+    def sample(self) -> Log:
+        """Rows by which shares and means are reported: all, or every k-th, which then stands for k rows."""
+        rows = self.survey.watched
+        step = -(-self.survey.rows // len(rows))
+        if step == 1:
+            return rows
+        words = f"how many rows a leaf or an action has is told by one row of {step:,}"
+        return replace(rows, repeats=np.full(len(rows), step, dtype=np.int64), remarks=(*rows.remarks, words))
 
 
 def certify(
@@ -58,6 +132,7 @@ def certify(
     shuffle: bool = False,
     single: bool = False,
     engine: Engine | str | None = None,
+    limits: Limits = LIMITS,
 ) -> Certificate:
     """Certify the policy that a log favours. (`pacbandits.certify` also reads files and data frames.)
 
@@ -72,6 +147,7 @@ def certify(
     shuffle: whether neither propensities nor the end of the log depended on earlier rows, so that any order will do.
     single: whether a lottery between policies will not do.
     engine: who adds up over rows: `threads`, `stream`, `dask`, `cuda`, or one that was made; all give the same answer.
+    limits: what is learnt from how many rows, where an engine adds up.
 
     The reward model of a round is fitted on the earlier ones. A log of a single round is cut into blocks, the first 256
     rows, then two fifths of what was before, and so on, if its rows are known to stand in the order in which they
@@ -92,196 +168,128 @@ def certify(
     certificate's `checks` tell what was found. A class that is given by its name is learnt as by `learn_class`, which
     also hands it out: `verify` needs it.
     """
-    if contexts is not None and not isinstance(policies, str):
-        raise InputError("contexts are for a class that is given by its name; leave them out")
-    asked = _Asked(
-        epsilon,
-        delta,
-        contexts,
-        restrictions,
-        model,
+    request = Request(
+        policies=policies,
+        restrictions=restrictions,
+        epsilon=epsilon,
+        delta=delta,
+        contexts=contexts,
+        model=model,
         ordered=flag(ordered, name="ordered"),
         shuffle=flag(shuffle, name="shuffle"),
         single=flag(single, name="single"),
     )
     if engine is None and not isinstance(log, Source):
-        check_compared(check_log(log))
-        return _certify_log(log, policies, asked)
+        return certify_rows(check_log(log), request).certificate
+    source = log if isinstance(log, Source) else LogSource(check_log(log))
     with using_engine(STREAM if engine is None else engine) as who:
-        source = log if isinstance(log, Source) else LogSource(check_log(log))
-        return _certify_source(source, policies, asked, engine=who)
+        return certify_rows(source, request, engine=who, limits=limits).certificate
 
 
-class _Asked(NamedTuple):
-    """What is asked of a log, by the names that `certify` has for it."""
-
-    epsilon: float | None
-    delta: float
-    contexts: Contexts | None
-    restrictions: Restrictions | None
-    model: RewardModel | None
-    ordered: bool
-    shuffle: bool
-    single: bool
-
-
-def _certify_source(
-    source: Source, policies: PolicyClass | LearntClass | str, asked: _Asked, *, engine: Engine
-) -> Certificate:
-    """What rows prove by sums over them."""
-    told = next(iter(source.blocks(0, 1)))
-    check_asked_early(told, asked.epsilon, asked.delta, whole=False)
-    return certify_source(
-        as_engine_reads(source, engine.name),
-        restricted_class(policies, asked.restrictions, told),
-        engine=engine,
-        epsilon=asked.epsilon,
-        delta=asked.delta,
-        contexts=asked.contexts,
-        model=asked.model,
-        ordered=asked.ordered,
-        shuffle=asked.shuffle,
-        single=asked.single,
-    )
-
-
-def _certify_log(log: Log, policies: PolicyClass | LearntClass | str, asked: _Asked) -> Certificate:
-    """What a log in memory proves: by sums where it is large, and the class is searched by them."""
-    epsilon, delta, model = asked.epsilon, asked.delta, asked.model
-    check_asked_early(log, epsilon, delta, whole=False)
-    policies = restricted_class(policies, asked.restrictions, log)
-    if is_large(log) and epsilon != 0 and (found := _by_sums(log, policies, asked)) is not None:
-        who = Local(THREADS)
-        return certify_surveyed(*found, engine=who, epsilon=epsilon, delta=delta, model=model, single=asked.single)
-    blocks, shuffled = arrange(log, ordered=asked.ordered, shuffle=asked.shuffle)
-    if isinstance(policies, str):
-        policies = learn_from_blocks(policies, blocks, asked.contexts)
-    learnt = policies if isinstance(policies, LearntClass) else LearntClass(policies, None)
-    unit = log.reward_range[1] - log.reward_range[0]
-    first = FIRST_EPSILON * unit if epsilon is None else epsilon
-    distance, delta = check_asked(log, learnt.policies, epsilon=first, delta=delta)
-    evidence, by = _lay_out(
-        blocks,
-        learnt,
-        distance / unit,
-        delta,
-        model=first_model(blocks) if model is None else check_model(model),
-        ordered=blocks is not log and not has_rounds(log),
-        shuffled=shuffled,
-        single=asked.single,
-    )
-    looked = _proven(evidence, by, log, asked=distance, nearest=epsilon is None).looked_at(log)
-    looked = looked if model is None else looked.with_remarks(MODEL_GIVEN)
-    if (part := _first_rounds(log, learnt, epsilon=distance / unit)) is None:
-        return looked
-    plain = asked._replace(contexts=None, restrictions=None, ordered=False, shuffle=False)
-    return min(looked, _certify_log(part, learnt, plain), key=lambda one: one.certified_epsilon)
-
-
-def _by_sums(log: Log, policies: PolicyClass | LearntClass | str, asked: _Asked) -> tuple[Surveyed, LearntClass] | None:
-    """A large log read for the first time, and the class; None for a class that needs all rows at once."""
-    who, known = Local(THREADS), asked.contexts
-    surveyed = survey_for(
-        LogSource(log), policies, engine=who, contexts=known, ordered=asked.ordered, shuffle=asked.shuffle
-    )
-    learnt = learn_policies(surveyed, policies, known)
-    return (surveyed, learnt) if can_be_summed(learnt.policies) else None
-
-
-def _proven(evidence: Evidence, by: Ledger | None, log: Log, *, asked: float, nearest: bool) -> Certificate:
-    """What is proven at the distance asked for, or at the nearest that the evidence proves; by: as for `_made`."""
-    unit = log.reward_range[1] - log.reward_range[0]
-    certificate = replace(_made(evidence, by), epsilon=asked, rows=len(log))
-    for _ in range(MAX_TRIED_DISTANCES if nearest else 0):
-        found = rounded_up(certificate.certified_epsilon)
-        if found >= unit or (certificate.certified and found >= certificate.epsilon):
-            break
-        certificate = replace(_made(replace(evidence, epsilon=found / unit), by), epsilon=found, rows=len(log))
-    return certificate
-
-
-def _first_rounds(log: Log, learnt: LearntClass, *, epsilon: float) -> Log | None:
-    """The first rounds of a log, where these may prove more as rewards of later ones are out; ε: of those in [0, 1]."""
-    end = end_that_pays(log, epsilon=epsilon)
-    if end is None:
-        return None
-    part = log.only(log.rounds < end)
-    spared = 0 if learnt.learning is None else learnt.learning.spared
-    return part if len(np.unique(part.rounds)) > spared else None
-
-
-def check_asked_early(log: Log, epsilon: float | None, delta: float, *, whole: bool = True) -> None:
-    """Raise, before a class is learnt, where ε or δ cannot be asked for; whole: whether these are all rows."""
-    check_compared(log, fixed=whole)
-    check_delta(delta)
-    if epsilon is not None:
-        check_distance_or_best(log, epsilon)
-
-
-def restricted_class(
-    policies: PolicyClass | LearntClass | str, restrictions: Restrictions | None, log: Log
-) -> PolicyClass | LearntClass | str:
-    """What was given for the class, with restrictions as options of its name."""
-    if restrictions is None:
-        return policies
-    if not isinstance(policies, str):
-        raise InputError("restrictions are for a class that is given by its name; give learn_class the whole spec")
-    return instance(restrictions, Restrictions, name="restrictions").for_log(policies, log)
-
-
-def _lay_out(
-    blocks: Log,
-    learnt: LearntClass,
-    epsilon: float,
-    delta: float,
+def certify_rows(
+    rows: Log | Source,
+    request: Request,
     *,
-    model: RewardModel,
-    ordered: bool,
-    shuffled: bool,
-    single: bool,
-) -> tuple[Evidence, Ledger | None]:
-    """What a log says, with predictions, stakes and leaders by the rule; and the rows that a favourite is found by.
+    engine: Engine | None = None,
+    limits: Limits = LIMITS,
+    tell: Progress = silent,
+    warn: Progress = silent,
+) -> CertifiedLog:
+    """Certify the policy that rows favour: the one flow, from the first reading to what the value is measured by.
 
-    blocks: the log, cut into blocks if it has an order. epsilon: of rewards in [0, 1]. ordered: whether the log was
-    cut. shuffled: whether its rows were shuffled before. single: whether a lottery will not do.
+    rows: a log in memory; or a source, whose rows an engine adds up. limits: as for `certify`. tell: called with a few
+    words on what is being done. warn: called with a sentence before something that takes long.
     """
-    policies, learning = learnt.policies, learnt.learning
-    predictions = predict_by_round(blocks, model)
-    spared = 0 if learning is None else learning.spared
-    cut = blocks if learning is None else learning.set_apart(blocks)
-    ledger = Ledger.of(cut, predictions)
-    check_memory(policies, len(ledger.contexts))
-    leaders = None
-    if epsilon > 0 and worth_leading(policies) and has_order(blocks):
-        sizes = sizes_beforehand(blocks, in_order=ordered, shuffled=shuffled)
-        settled = settling_round(blocks, spared) if shuffled else None
-        leaders = lead_log(
-            blocks, predictions, policies, sizes=sizes, spared=spared, single=single and not shuffled, settled=settled
-        )
-    evidence = Evidence(
-        cut,
-        ledger,
-        policies,
-        Bets(EXPERT_STAKES, (1.0,) * ledger.n_rounds, spared=spared),
-        epsilon,
-        delta,
-        model=model.to_json(),
-        leaders=leaders,
-        part=delta_part(policies, led=leaders is not None),
-        ordered=ordered,
-        shuffled=shuffled,
-        by_rule=True,
-        learning=learning,
-    )
-    return evidence, informed_ledger(cut, ledger, predictions)
-
-
-def _made(evidence: Evidence, by: Ledger | None) -> Certificate:
-    """The certificate of the policy that the evidence favours; by: its rows whose rewards are in, if any is."""
-    log, policies, contexts = evidence.log, evidence.policies, evidence.ledger.contexts
-    complete = not isinstance(log, Log) or log.least is None
-    if by is None:
-        favourite = policies.argmax(contexts, np.zeros((len(contexts), policies.n_actions)))
+    if isinstance(rows, Log):
+        read, learnt = _survey_log(rows, request, tell=tell)
+        if words := foretell(learnt.policies, count_rows(rows.contexts), CERTIFICATE_SEARCHES):
+            warn(words)
+        tell(f"certifying {count_of(rows.samples, 'interaction')}")
     else:
-        favourite = find_favourite(by, policies, epsilon=evidence.epsilon or None, all_propensities=complete)
-    return make_certificate(evidence, favourite)[0]
+        assert engine is not None
+        read, learnt = _survey_source(rows, request, engine=engine, limits=limits, warn=warn)
+    return certify_survey(read, learnt, request)
+
+
+def _survey_log(log: Log, request: Request, *, tell: Progress) -> tuple[LogSurvey, LearntClass]:
+    """Read a log in memory and learn the class: by sums where it is large and the class is searched by them."""
+    policies = request.check(log)
+    if isinstance(policies, str):
+        tell("learning the policy class")
+    order = {"ordered": request.ordered, "shuffle": request.shuffle}
+    if is_large(log) and request.epsilon != 0:
+        summed = survey_for(LogSource(log), policies, engine=Local(THREADS), contexts=request.contexts, **order)
+        learnt = summed.learn(policies, request.contexts)
+        if can_be_summed(learnt.policies):
+            return summed, learnt
+    read = LogInMemory.arranged(log, **order)
+    learnt = read.learn(policies, request.contexts)
+    return read.set_apart(learnt.learning), learnt
+
+
+def _survey_source(
+    source: Source, request: Request, *, engine: Engine, limits: Limits, warn: Progress
+) -> tuple[Surveyed, LearntClass]:
+    """Read the rows of a source once, by an engine that has room for them, and learn the class."""
+    policies, contexts = request.check(next(iter(source.blocks(0, 1))), whole=False), request.contexts
+    work = foresee_work(source, policies, contexts=contexts, ordered=request.ordered)
+    if work is not None:
+        check_engine_fits(work, engine=engine.name, card_bytes=card_bytes(engine))
+        if words := foretell_engine(work, engine=engine.name):
+            warn(words)
+    read = survey_for(
+        as_engine_reads(source, engine.name),
+        policies,
+        engine=engine,
+        contexts=contexts,
+        ordered=request.ordered,
+        shuffle=request.shuffle,
+        limits=limits,
+    )
+    check_compared(read.watched, fixed=read.facts.fixed_split)
+    return read, read.learn(policies, contexts)
+
+
+def certify_survey(read: LogSurvey, learnt: LearntClass, request: Request) -> CertifiedLog:
+    """Certify rows that were read once, for a class that was learnt: lead, bet, and make the certificate."""
+    policies, facts, model = learnt.policies, read.facts, request.model
+    unit = facts.reward_range[1] - facts.reward_range[0]
+    first = FIRST_EPSILON * unit if request.epsilon is None else request.epsilon
+    asked, delta = check_asked(facts, policies, n_actions=read.n_actions, epsilon=first, delta=request.delta)
+    used = first_model(read.early) if model is None else check_model(model)
+    laid = read.lay_out(learnt, model=used, single=request.single, led=asked > 0)
+    evidence = Evidence(
+        facts,
+        laid.ledger,
+        policies,
+        Bets(EXPERT_STAKES, (1.0,) * laid.ledger.n_rounds, spared=learnt.spared),
+        asked / unit,
+        delta,
+        model=used.to_json(),
+        leaders=laid.leaders,
+        part=delta_part(policies, led=laid.leaders is not None),
+        ordered=read.in_order,
+        shuffled=read.shuffled,
+        by_rule=True,
+        learning=learnt.learning,
+        digest=read.digest,
+        limits=read.limits,
+    )
+
+    def make(distance: float) -> Certificate:
+        tried = replace(evidence, epsilon=distance / unit)
+        return replace(make_certificate(tried, laid.favourite(tried.epsilon))[0], epsilon=distance, rows=read.rows)
+
+    made = make(asked)
+    for _ in range(MAX_TRIED_DISTANCES if request.epsilon is None else 0):
+        found = rounded_up(made.certified_epsilon)
+        if found >= unit or (made.certified and found >= made.epsilon):
+            break
+        made = make(found)
+    made = replace(made, checks=look(read.watched))
+    made = made if model is None else made.with_remarks(MODEL_GIVEN)
+    whole = CertifiedLog(made, policies, read, model)
+    part = read.first_rounds(learnt, epsilon=evidence.epsilon)
+    if part is None:
+        return whole
+    return min(whole, certify_survey(part, learnt, request), key=lambda one: one.certificate.certified_epsilon)

@@ -13,6 +13,7 @@ that noise has made are gone before anybody reads them.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -92,6 +93,11 @@ def makes_way(
     gaps, squares = ledger.gaps(mixture, reference=leader(ledger.contexts))
     actions = favourite(ledger.contexts)
     advantage, error = -total(gaps, actions), np.sqrt(total(squares, actions))
+    return is_clear(advantage, error, epsilon=epsilon, single=single)
+
+
+def is_clear(advantage: float, error: float, *, epsilon: float, single: bool) -> bool:
+    """Whether an estimated advantage over the leader, with this standard error, is enough to lead."""
     if not single:
         return advantage > MIN_ADVANTAGE_EPSILONS * epsilon
     return advantage > max(MIN_CLEAR_ADVANTAGE_EPSILONS * epsilon, MIN_CLEAR_ADVANTAGE_STANDARD_ERRORS * error)
@@ -118,43 +124,72 @@ def lead_log(
     """
     rounds = np.unique(log.rounds)
     seen = [float(np.rint(log.weights[log.known_by(int(number))].sum())) for number in rounds]
+
+    def choose(leader: Policy | None, i: int) -> Policy:
+        part, ledger = part_before(log, predictions, i)
+        return lead_after(part, ledger, policies, leader, single=single, simple=settled is not None)
+
+    def known(i: int) -> Contexts:
+        before = np.flatnonzero(log.rounds < rounds[i]) if i > 0 else np.arange(len(log))  # nobody leads in the first
+        return log.contexts.take(before)
+
+    return lead_rounds(
+        Choices(seen, lambda _: LEADING_GROWTH_FACTOR, choose, known),
+        sizes=sizes,
+        spared=spared,
+        single=single,
+        settled=settled,
+        settle=None if settle is None else lambda i, chosen, _: settle(i, chosen),
+    )
+
+
+class Choices(NamedTuple):
+    """How the leaders of rounds, counted from 0, are chosen.
+
+    seen (rounds,): interactions whose rewards were known before each round.
+    growth: by which factor these must have grown since the last choice for another one before a round.
+    choose: returns who leads from a round on, given who led before.
+    known: returns the contexts that were known before a round, on which leaders are compared.
+    """
+
+    seen: Sequence[float] | FloatArray
+    growth: Callable[[int], float]
+    choose: Callable[[Policy | None, int], Policy]
+    known: Callable[[int], Contexts]
+
+
+def lead_rounds(
+    choices: Choices,
+    *,
+    sizes: Sequence[int],
+    spared: int,
+    single: bool,
+    settled: int | None,
+    settle: Callable[[int, Policy, Policy | None], Policy] | None = None,
+) -> Leaders:
+    """The leaders of all rounds, wherever rows are; sizes, spared, single, settled: as for `lead_log`.
+
+    settle: by the number of a round, who is chosen to lead from there on and who led before, who leads instead.
+    """
     leaders = Leaders(moving=SINGLE_MOVING if single else LOTTERY_MOVING, settled=settled)
     leader, last = None, FIRST_BLOCK_ROWS / LEADING_GROWTH_FACTOR
     for i, size in enumerate(sizes):
         late = settled is not None and i > settled
-        if i > 0 and not late and (i == settled or seen[i] >= LEADING_GROWTH_FACTOR * last):
-            last = seen[i]
-            simple = settled is not None
-            leader = lead_round(log, predictions, policies, leader, round_number=i, single=single, simple=simple)
-            leader = leader if settle is None else settle(i, leader)
-        before = np.flatnonzero(log.rounds < rounds[i]) if i > 0 else np.arange(len(log))  # nobody leads in the first
-        leaders = leaders.followed_by(leader if i >= spared else None, log.contexts.take(before), size=size)
+        if i > 0 and not late and (i == settled or choices.seen[i] >= choices.growth(i) * last):
+            led, leader, last = leader, choices.choose(leader, i), float(choices.seen[i])
+            leader = leader if settle is None else settle(i, leader, led)
+        leaders = leaders.followed_by(leader if i >= spared else None, choices.known(i), size=size)
         leader = leader if leaders.last is None else leaders.last
     return leaders
-
-
-def lead_round(
-    log: Log,
-    predictions: FloatArray,
-    policies: PolicyClass,
-    leader: Policy | None,
-    *,
-    round_number: int,
-    single: bool,
-    simple: bool = False,
-) -> Policy:
-    """Who leads in a round of a log, counted from 0, after who led before.
-
-    simple: whether the simplest of those may lead that the rows before cannot tell from the favourite.
-    """
-    part, ledger = part_before(log, predictions, round_number)
-    return lead_after(part, ledger, policies, leader, single=single, simple=simple)
 
 
 def lead_after(
     part: Log, ledger: Ledger, policies: PolicyClass, leader: Policy | None, *, single: bool, simple: bool
 ) -> Policy:
-    """Who leads after these rows; ledger: the same laid out. leader, single, simple: as for `lead_round`."""
+    """Who leads after these rows, after who led before; ledger: the rows laid out.
+
+    simple: whether the simplest of those may lead that the rows cannot tell from the favourite.
+    """
     complete = part.least is None
     scores, epsilon = favourite_scores(ledger, policies, all_propensities=complete)
     mixture = mixed_propensities(ledger, all_propensities=complete)
@@ -201,17 +236,6 @@ def end_that_pays(log: Log, *, epsilon: float) -> int | None:
     worth = np.cumsum(np.bincount(which, weights=np.where(out, -lost, 1.0)))
     best = int(worth.argmax())
     return None if best == len(numbers) - 1 or worth[best] <= 0 else int(numbers[best]) + 1
-
-
-def informed_ledger(log: Log, ledger: Ledger, predictions: FloatArray) -> Ledger | None:
-    """The rows of a log whose rewards are in, laid out, by which a favourite is found; None where none is.
-
-    ledger: all rows. predictions (n, A): made before each row's round.
-    """
-    if not log.awaited.any():
-        return ledger
-    part = log.rows_in()
-    return None if part is None else Ledger.of(part, predictions[~log.awaited])
 
 
 def _harmonic_propensities(ledger: Ledger) -> FloatArray:

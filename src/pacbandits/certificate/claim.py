@@ -23,7 +23,7 @@ from pacbandits.errors import InputError, one_line, plain
 from pacbandits.fields import Fields, json_object
 from pacbandits.policies import chosen_from_json, policy_from_json
 from pacbandits.policies.base import PolicyClass, check_class
-from pacbandits.records import Chosen, Log, Lottery, check_log, describe_chosen
+from pacbandits.records import Chosen, Log, Lottery, describe_chosen
 from pacbandits.records.beside import UNIT_RANGE, check_range
 from pacbandits.records.files import MAX_COLUMNS
 from pacbandits.records.naming import call, check_names
@@ -240,13 +240,14 @@ def check_compared(log: Log, *, fixed: bool = True) -> None:
         )
 
 
-def check_asked(log: Log, policies: PolicyClass, *, epsilon: float, delta: float) -> tuple[float, float]:
-    """ε and δ, if a log may be asked for a claim about a class at these."""
-    check_log(log)
+def check_asked(
+    log: ToldOfLog, policies: PolicyClass, *, n_actions: int, epsilon: float, delta: float
+) -> tuple[float, float]:
+    """ε and δ, if a log of so many actions may be asked for a claim about a class at these."""
     check_class(policies)
     asked = check_distance_or_best(log, epsilon), check_delta(delta)
-    if log.n_actions != policies.n_actions:
-        raise InputError(f"the log has {log.n_actions} actions, but the policies have {policies.n_actions}")
+    if n_actions != policies.n_actions:
+        raise InputError(f"the log has {n_actions} actions, but the policies have {policies.n_actions}")
     return asked
 
 

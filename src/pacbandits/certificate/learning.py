@@ -115,6 +115,11 @@ class LearntClass:
     policies: PolicyClass
     learning: Learning | None
 
+    @property
+    def spared(self) -> int:
+        """How many first rounds of the log taught the class, and do not bet."""
+        return 0 if self.learning is None else self.learning.spared
+
 
 def learn_class(
     spec: str, log: Log, *, contexts: Contexts | None = None, ordered: bool = False, shuffle: bool = False
@@ -142,18 +147,21 @@ def learn_class(
     if contexts is not None:
         check_contexts(contexts)
     blocks, _ = arrange(log, ordered=flag(ordered, name="ordered"), shuffle=flag(shuffle, name="shuffle"))
-    learnt = _learn_from_few(text(spec, name="spec"), blocks, contexts)
-    return learn_from_blocks(spec, blocks, contexts) if learnt is None else learnt
+    return learn_arranged(text(spec, name="spec"), blocks, contexts)
 
 
-def _learn_from_few(spec: str, blocks: Log, contexts: Contexts | None) -> LearntClass | None:
-    """The class as it is learnt where a log is certified by sums; None for logs and classes of which that is not so."""
-    if len(blocks) <= MAX_TEACHING_ROWS or not has_order(blocks) or blocks.units is not None:
-        return None
-    part = blocks.take(first_rows(blocks, most=MAX_TEACHING_ROWS))
-    numbered = replace(part, rounds=np.searchsorted(np.unique(blocks.rounds), part.rounds).astype(np.int64), known=None)
-    learnt = learn_from_blocks(spec, numbered, contexts, sizes=blocks.round_sizes)
-    return learnt if can_be_summed(learnt.policies) else None
+def learn_arranged(spec: str, blocks: Log, contexts: Contexts | None) -> LearntClass:
+    """Learn the class of a name from a log in memory, cut into blocks if it has an order.
+
+    Of a log that would be certified by sums, and a class that can be, as it is learnt there: from the first rows alone.
+    """
+    if len(blocks) > MAX_TEACHING_ROWS and has_order(blocks) and blocks.units is None:
+        part = blocks.take(first_rows(blocks, most=MAX_TEACHING_ROWS))
+        rounds = np.searchsorted(np.unique(blocks.rounds), part.rounds).astype(np.int64)
+        learnt = learn_from_blocks(spec, replace(part, rounds=rounds, known=None), contexts, sizes=blocks.round_sizes)
+        if can_be_summed(learnt.policies):
+            return learnt
+    return learn_from_blocks(spec, blocks, contexts)
 
 
 def first_rows(log: Log, *, most: int) -> IntArray:

@@ -31,6 +31,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
@@ -40,8 +41,35 @@ from pacbandits.certificate.moving import AnyAgainst
 from pacbandits.certificate.rows import Against, Rows, add_gaps, add_log_wealth, add_values
 from pacbandits.compiled import over_cores
 from pacbandits.errors import InputError
+from pacbandits.policies.base import PolicyClass
+from pacbandits.policies.remembering import remembering
 from pacbandits.records import Contexts, Log, Policy
 from pacbandits.records.missing import unlike
+
+
+class AnyLedger(Protocol):
+    """What the wealth of policies is asked of: rows in memory (`Ledger`), or sums over rows (`summed.SummedLedger`)."""
+
+    @property
+    def contexts(self) -> Contexts: ...
+    @property
+    def n_rounds(self) -> int: ...
+    @property
+    def round_sizes(self) -> FloatArray: ...
+
+    def searched(self, policies: PolicyClass) -> PolicyClass:
+        """The class as it is asked for the least refuted policy by this ledger's scores."""
+        ...
+
+    def against(self, policies: Sequence[Policy], turns: IntArray, moves: FloatArray) -> AnyAgainst:
+        """What policies are scored against: these, who lead in turns (rounds,) and give up moves (rounds, L)."""
+        ...
+
+    def log_wealths(
+        self, against: AnyAgainst, *, stakes: Sequence[FloatArray], share: float, epsilon: float
+    ) -> list[FloatArray]:
+        """Scores that sum to the log-wealth of experts with these stakes (rounds,) each."""
+        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,6 +142,10 @@ class Ledger:
     def round_sizes(self) -> FloatArray:
         """How many interactions each round had (rounds,), or units."""
         return np.rint(np.bincount(self.rows.rounds, weights=self.rows.repeats, minlength=self.n_rounds))
+
+    def searched(self, policies: PolicyClass) -> PolicyClass:
+        """The class, which remembers what it finds out about these contexts."""
+        return remembering(policies, self.contexts)
 
     def log_wealth(self, against: Against, *, bets: FloatArray, share: float, epsilon: float) -> FloatArray:
         """Scores (m, A) that sum to `Σ_i log(1 + λ(ε − Z_i(π)))` over a policy's actions.

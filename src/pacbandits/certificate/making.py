@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 import numpy as np
 
-from pacbandits.arrays import FloatArray, IntArray
+from pacbandits.arrays import FloatArray
 from pacbandits.certificate.bets import Bets
 from pacbandits.certificate.certificate import Certificate
 from pacbandits.certificate.claim import Json
 from pacbandits.certificate.leaders import MAX_SLACK, NOBODY, Leaders
 from pacbandits.certificate.learning import Learning
+from pacbandits.certificate.ledger import AnyLedger
 from pacbandits.certificate.moving import AnyAgainst, alone, choose, plan_moves
 from pacbandits.certificate.search import Least, least_again, least_wealth
+from pacbandits.certificate.summed.limits import RELEASED_LIMITS, Limits
 from pacbandits.certificate.told import ToldOfLog
 from pacbandits.certificate.unseen import unseen_distance
 from pacbandits.confidence import UNSEEN_PART, best_threshold, certificate_threshold, check_delta, check_epsilon
@@ -23,9 +24,8 @@ from pacbandits.errors import InputError
 from pacbandits.policies.base import EnumeratedClass, PolicyClass
 from pacbandits.policies.counting import Counting
 from pacbandits.policies.registry import digest_class
-from pacbandits.policies.remembering import remembering
 from pacbandits.policies.rivals import check_rivals, rivals_of
-from pacbandits.records import Chosen, Contexts, Log, Policy
+from pacbandits.records import Chosen, Log, Policy
 from pacbandits.records.digest import digest_log
 
 MIN_CERTIFIED_EPSILON = 1e-6  # unless a smaller one is asked for
@@ -35,27 +35,6 @@ NEAR_SHARE = 0.8  # of the asked ε; where a smaller one is proven, experts are 
 MAX_TRIED_EPSILON = 0.5  # at which experts are chosen where the asked one is out of reach
 # At which it is looked first for what is proven beside, where the best policy itself is asked for; and how often.
 FIRST_BESIDE, MAX_TIMES_BESIDE = 0.05, 2
-
-
-class AnyLedger(Protocol):
-    """What the wealth of policies is asked of: rows in memory, or sums over rows wherever they are."""
-
-    @property
-    def contexts(self) -> Contexts: ...
-    @property
-    def n_rounds(self) -> int: ...
-    @property
-    def round_sizes(self) -> FloatArray: ...
-
-    def against(self, policies: Sequence[Policy], turns: IntArray, moves: FloatArray) -> AnyAgainst:
-        """What policies are scored against: these, who lead in turns (rounds,) and give up moves (rounds, L)."""
-        ...
-
-    def log_wealths(
-        self, against: AnyAgainst, *, stakes: Sequence[FloatArray], share: float, epsilon: float
-    ) -> list[FloatArray]:
-        """Scores that sum to the log-wealth of experts with these stakes (rounds,) each."""
-        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,6 +54,8 @@ class Evidence:
     shuffled: whether these are of shuffled rows.
     by_rule: whether model, bets and leaders follow from the log by the rule of `certify`.
     learning: how the class was learnt, if it was asked for by its name.
+    digest: of the log; computed where it is not given.
+    limits: by which the log was certified by sums; None for floats.
     """
 
     log: ToldOfLog
@@ -90,28 +71,14 @@ class Evidence:
     shuffled: bool = False
     by_rule: bool = False
     learning: Learning | None = None
+    digest: str | None = None
+    limits: Limits | None = None
 
     def __post_init__(self) -> None:
         check_epsilon(self.epsilon)
         check_delta(self.delta)
         if self.epsilon == 0 and self.leaders is not None:
             raise InputError("that a policy is the best of its class is proven by a union over all, without leaders")
-
-    @property
-    def digest(self) -> str:
-        """Of the log."""
-        assert isinstance(self.log, Log)
-        return digest_log(self.log)
-
-    @property
-    def summed(self) -> bool:
-        """Whether all is sums of whole numbers over rows."""
-        return False
-
-    @property
-    def searched(self) -> PolicyClass:
-        """What is asked for the least refuted policy."""
-        return remembering(self.policies, self.ledger.contexts)
 
     @property
     def needed(self) -> float:
@@ -242,7 +209,7 @@ def _make(evidence: Evidence, favourite: Policy, *, searched: PolicyClass | None
 
     searched: what to look for the least refuted policy with, if not the class itself.
     """
-    asked = replace(evidence, policies=evidence.searched if searched is None else searched)
+    asked = replace(evidence, policies=evidence.ledger.searched(evidence.policies) if searched is None else searched)
     chosen, against, slack = evidence.chosen(favourite)
     # With too much slack nothing is claimed; the wealth then tells how far the rest has come.
     claimable = slack <= MAX_SLACK
@@ -253,7 +220,10 @@ def _make(evidence: Evidence, favourite: Policy, *, searched: PolicyClass | None
     if claimable and asked.by_rule and far:
         least, reach, calls = _reach_further(asked, least, reach, against, slack=slack)
         more += calls
-    log, policies, threshold = evidence.log, evidence.policies, evidence.needed
+    log, policies, threshold, digest = evidence.log, evidence.policies, evidence.needed, evidence.digest
+    if digest is None:
+        assert isinstance(log, Log)
+        digest = digest_log(log)
     unit, nearest = _unit(log), reach
     if claimable and least.value >= threshold:
         nearest = min(reach, evidence.epsilon)
@@ -277,13 +247,14 @@ def _make(evidence: Evidence, favourite: Policy, *, searched: PolicyClass | None
         experts=least.experts,
         share=least.share,
         model=evidence.model,
-        digest=evidence.digest,
+        digest=digest,
         class_digest=digest_class(policies),
         exact=policies.exact,
         ordered=evidence.ordered,
         shuffled=evidence.shuffled,
         by_rule=evidence.by_rule,
-        summed=evidence.summed,
+        summed=evidence.limits is not None,
+        limits=evidence.limits or RELEASED_LIMITS[0],
         learning=evidence.learning,
         remarks=log.assumed,
     )

@@ -30,132 +30,22 @@ actions.
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 import numpy as np
 
 from pacbandits.arrays import BoolArray, FloatArray, IntArray
 from pacbandits.certificate.bets import CAP_SHARE, Bets
-from pacbandits.certificate.bounding import add_log_wealth, slack_of
-from pacbandits.certificate.certificate import ORDERED, ROUNDS, SHUFFLED, UNITS_SHUFFLED, Certificate, basic_assumptions
-from pacbandits.certificate.conventions import EXPERT_STAKES, arrange, has_rounds, planned_ends, rearrange
-from pacbandits.certificate.leaders import NOBODY
-from pacbandits.certificate.moving import move_weight
-from pacbandits.certificate.summed.front import as_engine_reads, is_large
-from pacbandits.certificate.summed.laying import survey
-from pacbandits.certificate.summed.verify import survey_again
-from pacbandits.certificate.summed.worth import evaluate_surveyed, measure_surveyed
-from pacbandits.certificate.watching import look
-from pacbandits.certificate.worth import Confidence, Kind, Worth, compose_worth, rows_words
-from pacbandits.checks import flag, instance
+from pacbandits.certificate.bounding import add_log_wealth
+from pacbandits.certificate.certificate import Certificate
+from pacbandits.certificate.conventions import planned_ends, rearrange
+from pacbandits.certificate.worth import Kind
 from pacbandits.compiled import over_cores
-from pacbandits.confidence import check_delta
-from pacbandits.engines import Engine, Local, LogSource, Source
-from pacbandits.engines.registry import STREAM, THREADS, using_engine
-from pacbandits.errors import InputError
-from pacbandits.records import Chosen, Log, Lottery, check_log
-from pacbandits.records.mixture import check_chosen
-from pacbandits.rewards import RewardModel, check_model, first_model, model_from_json, predict_by_round
+from pacbandits.records import Log
 from pacbandits.rewards.halves import scrambled
 
 ROWS_AT_A_TIME = 2**14  # by one core
 MAX_RANKED_ROWS = 2**24  # whose places in a shuffle are found in memory
-
-
-def evaluate(
-    log: Log | Source,
-    policy: Chosen,
-    *,
-    delta: float = 0.05,
-    ordered: bool = False,
-    shuffle: bool = False,
-    model: RewardModel | None = None,
-    engine: Engine | str | None = None,
-) -> Worth:
-    """Bound the value and the gains of a policy that was not chosen by this log.
-
-    log: what was seen and done; or files of it that are open, which may be larger than memory.
-    policy: any, or a mixture of some. ordered, shuffle, model, engine: as for `certify`.
-    """
-    check_chosen(policy)
-    in_order, any_order = flag(ordered, name="ordered"), flag(shuffle, name="shuffle")
-    if engine is not None or not isinstance(log, Log) or is_large(log):
-        source = log if isinstance(log, Source) else LogSource(check_log(log))
-        usual = THREADS if isinstance(log, Log) else STREAM
-        with using_engine(usual if engine is None else engine) as who:
-            read = as_engine_reads(source, who.name)
-            surveyed = survey(read, engine=who, spec=None, ordered=in_order, shuffle=any_order, digested=False)
-            return evaluate_surveyed(surveyed, policy, engine=who, delta=delta, model=model)
-    blocks, mixed = arrange(check_log(log), ordered=in_order, shuffle=any_order)
-    if policy.n_actions != log.n_actions:
-        raise InputError(f"the policy is for {policy.n_actions} actions, and the log has {log.n_actions}")
-    used = first_model(blocks) if model is None else check_model(model)
-    rounds = int(np.unique(blocks.rounds).size)
-    weights = _probabilities(policy, blocks)
-    bets = Bets(EXPERT_STAKES, (1.0,) * rounds)
-    weighing = _Rows(blocks, predict_by_round(blocks, used), weights, bets, _bet_on(blocks, bets))
-    basis = basic_assumptions(units=log.units is not None, shuffled=mixed, in_order=has_rounds(log) or in_order)
-    mixing = SHUFFLED if log.units is None else UNITS_SHUFFLED
-    order = (mixing,) if mixed else (ROUNDS,) if has_rounds(log) else (ORDERED,) if in_order else ()
-    low, high = log.reward_range
-    assumed = (*basis, f"rewards lie in [{low:g}, {high:g}]", *order, *blocks.assumed)
-    rows = int(blocks.repeats.sum())
-    claim = Confidence(
-        check_delta(delta), shuffled=mixed, assumptions=assumed, checks=look(log), measured_by=f"all {rows:,} rows"
-    )
-    return compose_worth(weighing, blocks, claim, n_actions=log.n_actions, experts=len(bets))
-
-
-def measure_worth(
-    certificate: Certificate, log: Log, *, delta: float | None = None, model: RewardModel | None = None
-) -> Worth | None:
-    """How good the policy of a certificate is, from the log it was made from; None where that cannot be told.
-
-    log: as it was read. delta: with what probability each interval may be wrong, by default that of the certificate.
-    """
-    c = instance(certificate, Certificate, name="certificate")
-    if c.summed:
-        who = Local(THREADS)
-        surveyed = survey_again(c, LogSource(c.of(check_log(log))), engine=who)
-        return measure_surveyed(c, surveyed, engine=who, delta=delta, model=model)
-    blocks = rearrange(c.of(check_log(log)), ordered=c.ordered, shuffle=c.shuffled)
-    cut = blocks if c.learning is None else c.learning.set_apart(blocks)
-    used = model_from_json(c.model) if model is None else check_model(model)
-    part, log_size, slack, counted = 1.0, 0.0, 0.0, _bet_on(cut, c.bets)
-    if c.leaders is None:
-        if not math.isfinite(c.log_size):
-            return None
-        weights, log_size = _probabilities(c.policy, cut), c.log_size
-    else:
-        counts = cut.round_sizes
-        against, ends = move_weight(c.leaders, cut.contexts, units=c.bets.units, counts=counts)
-        if not ends.any():
-            return None
-        weights = np.zeros((len(cut), cut.n_actions))
-        _, rounds = np.unique(cut.rounds, return_inverse=True)
-        turns, rows = against.turns[rounds], np.arange(len(cut))
-        led = turns != NOBODY
-        counted &= led
-        moved = against.moves[rounds]
-        own = against.actions[turns, rows]
-        np.add.at(weights, (rows[led], own[led]), 1.0 + moved[led].sum(axis=1))
-        for j in range(len(c.leaders.policies)):
-            np.subtract.at(weights, (rows[led], against.actions[j, rows[led]]), moved[led, j])
-        part, slack = c.leaders.part(counts), slack_of(c.policy, c.leaders.policies, ends / ends.sum())
-    found = _Rows(cut, predict_by_round(blocks, used), weights, c.bets, counted)
-    wrong = c.delta if delta is None else check_delta(delta)
-    claim = Confidence(
-        wrong,
-        log_size,
-        slack,
-        part,
-        shuffled=c.shuffled,
-        assumptions=c.assumptions,
-        checks=c.checks,
-        measured_by=rows_words(cut.repeats[counted].sum(), cut.repeats.sum(), led=c.leaders is not None),
-    )
-    return compose_worth(found, cut, claim, n_actions=cut.n_actions, experts=len(c.bets))
 
 
 def rows_held_out(certificate: Certificate, log: Log) -> Log | None:
@@ -183,7 +73,7 @@ def rows_held_out(certificate: Certificate, log: Log) -> Log | None:
     return cut.only(kept) if kept.any() else None
 
 
-class _Rows(NamedTuple):
+class RowWeighing(NamedTuple):
     """What intervals are made from.
 
     log: n rows.
@@ -207,11 +97,11 @@ class _Rows(NamedTuple):
         """As `Weighing` has it."""
         return _estimate(self._of(kind))
 
-    def _of(self, kind: Kind) -> _Rows:
+    def _of(self, kind: Kind) -> RowWeighing:
         return self._replace(weights=kind.weights(self.weights, self.counted))
 
 
-def bound_below(rows: _Rows, *, needed: float, sign: float = 1.0) -> float:
+def bound_below(rows: RowWeighing, *, needed: float, sign: float = 1.0) -> float:
     """The largest number that θ (or −θ, with a sign of −1) exceeds by the experts' wealth; −∞ if none."""
     log, weights = rows.log, sign * rows.weights
     _, rounds = np.unique(log.rounds, return_inverse=True)
@@ -248,7 +138,7 @@ def bound_below(rows: _Rows, *, needed: float, sign: float = 1.0) -> float:
     return float(bounds.max())
 
 
-def _centres(rows: _Rows, weights: FloatArray, rounds: IntArray) -> FloatArray:
+def _centres(rows: RowWeighing, weights: FloatArray, rounds: IntArray) -> FloatArray:
     """m (rounds,): the mean of S over the rounds before, and 0 in the first that counts; between −1 and 1.
 
     Of rewards that come late, over the rows whose rewards were known before the round.
@@ -265,30 +155,15 @@ def _centres(rows: _Rows, weights: FloatArray, rounds: IntArray) -> FloatArray:
     return np.clip(np.divide(before, seen, out=np.zeros(n_rounds), where=seen > 0), -1.0, 1.0)
 
 
-def _plain_scores(rows: _Rows, weights: FloatArray) -> FloatArray:
+def _plain_scores(rows: RowWeighing, weights: FloatArray) -> FloatArray:
     """S (n,), with predictions as they are; of a reward that is not in the prediction takes the place."""
     log, f, at = rows.log, rows.predictions, np.arange(len(rows.log))
     off = np.where(log.awaited, 0.0, (log.rewards - f[at, log.actions]) / log.played_propensities)
     return (weights * f).sum(axis=1) + weights[at, log.actions] * off
 
 
-def _estimate(rows: _Rows) -> float:
+def _estimate(rows: RowWeighing) -> float:
     """θ, estimated: the mean of S by stakes."""
     _, rounds = np.unique(rows.log.rounds, return_inverse=True)
     stakes = np.where(rows.counted, rows.bets.units[rounds], 0.0) * rows.log.weights
     return float((stakes * _plain_scores(rows, rows.weights)).sum() / stakes.sum())
-
-
-def _bet_on(log: Log, bets: Bets) -> BoolArray:
-    """The rows (n,) of a log that are not spared."""
-    _, rounds = np.unique(log.rounds, return_inverse=True)
-    return bets.units[rounds] > 0
-
-
-def _probabilities(policy: Chosen, log: Log) -> FloatArray:
-    """With what probability (n, A) each action is taken."""
-    if isinstance(policy, Lottery):
-        return policy.propensities(log.contexts)
-    out = np.zeros((len(log), log.n_actions))
-    out[np.arange(len(log)), policy(log.contexts)] = 1.0
-    return out

@@ -11,10 +11,13 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from pacbandits.arrays import BoolArray, FloatArray
+from pacbandits.arrays import BoolArray, FloatArray, IntArray
+from pacbandits.certificate.leaders import NOBODY, Leaders
 from pacbandits.certificate.told import ToldOfLog
 from pacbandits.certificate.watching import Check, alarm_words
 from pacbandits.confidence import union_threshold
+from pacbandits.policies.summing import actions_on
+from pacbandits.records import Chosen, Log, Lottery, Policy, parts_of
 
 CONTRADICTION = (
     "an interval is empty, as its lower end lies above its upper end: the assumptions contradict the data, so at least "
@@ -127,6 +130,51 @@ def kinds_of(n_actions: int) -> tuple[Kind, ...]:
     """All kinds that intervals are made of: of the policy, its lead over each action, and each action alone."""
     leads = (Kind(against=action) for action in range(n_actions))
     return (Kind(), *leads, *(Kind(of_policy=False, alone=action) for action in range(n_actions)))
+
+
+class Decided(NamedTuple):
+    """Who decides in each round, and whose weight moves: what u is made from.
+
+    policies: those who take part.
+    shares (rounds, L): how much each counts for in a row of each round.
+    counted (rounds,): which rounds speak of θ.
+    """
+
+    policies: tuple[Policy, ...]
+    shares: FloatArray
+    counted: BoolArray
+
+    @classmethod
+    def always(cls, policy: Chosen, counted: BoolArray) -> Decided:
+        """One policy, or a mixture, in all rounds; counted: as above."""
+        drawn = policy.weights if isinstance(policy, Lottery) else (1.0,)
+        return cls(parts_of(policy), np.tile(np.array(drawn), (len(counted), 1)), counted)
+
+    @classmethod
+    def led(cls, leaders: Leaders, moves: FloatArray, bet_on: BoolArray) -> Decided:
+        """The leaders of rounds; moves (rounds, L): as `moving.plan_moves` has them. bet_on (rounds,): which bet."""
+        turns, shares = np.array(leaders.counted), -moves
+        led = np.flatnonzero(turns != NOBODY)
+        shares[led, turns[led]] += 1.0 + moves[led].sum(axis=1)
+        shares[turns == NOBODY] = 0.0
+        return cls(leaders.policies, shares, bet_on & (turns != NOBODY))
+
+    def done(self, block: Log, rounds: IntArray) -> IntArray:
+        """What each policy does (L, n) in the rows of a block; 0 where it does not count for any."""
+        out = np.zeros((len(self.policies), len(block)), dtype=np.int64)
+        for j, policy in enumerate(self.policies):
+            if self.shares[rounds, j].any():
+                out[j] = actions_on(policy, block.contexts)
+        return out
+
+    def weights(self, block: Log, rounds: IntArray) -> tuple[FloatArray, BoolArray]:
+        """u (n, A) of the rows of a block, and which (n,) speak of θ."""
+        out, rows = np.zeros((len(block), block.n_actions)), np.arange(len(block))
+        for j, policy in enumerate(self.policies):
+            share = self.shares[rounds, j]
+            if share.any():
+                out[rows, actions_on(policy, block.contexts)] += share
+        return out, self.counted[rounds]
 
 
 class Weighing(Protocol):

@@ -152,21 +152,20 @@ def evaluate_files(
     """Rows for words, how good the policy of a certificate is by all rows of files, and whether these are its own."""
     from pacbandits.analysis import check_actions
     from pacbandits.certificate import Certificate
+    from pacbandits.certificate.evaluation import evaluate_policy, measure_policy
     from pacbandits.certificate.summed.front import as_engine_reads
-    from pacbandits.certificate.summed.laying import survey
-    from pacbandits.certificate.summed.verify import survey_again
-    from pacbandits.certificate.summed.worth import evaluate_surveyed, measure_surveyed
+    from pacbandits.certificate.summed.laying import survey, survey_certified
 
     made, files = proof.certificate, proof.files(paths, reading=reading)
     try:
         source, head = as_engine_reads(files, engine.name), files.head
         check_actions(made.action_names, head.action_names)
         if isinstance(made, Certificate) and made.summed and files.n_rows == made.rows:
-            surveyed = survey_again(made, source, engine=engine)
+            surveyed = survey_certified(made, source, engine=engine)
             if surveyed.digest == made.digest:
-                return head, measure_surveyed(made, surveyed, engine=engine, delta=delta), True
+                return head, measure_policy(surveyed, made, delta=delta), True
         surveyed = survey(source, engine=engine, spec=None, ordered=False, shuffle=False, digested=False)
-        return head, evaluate_surveyed(surveyed, made.policy, engine=engine, delta=delta), False
+        return head, evaluate_policy(surveyed, made.policy, delta=delta), False
     finally:
         files.close()
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 
-from pacbandits.certificate.summed.certify import certify_source
+from pacbandits.certificate import certify
 from pacbandits.certificate.summed.limits import Limits
 from pacbandits.certificate.summed.verify import verify_source
 from pacbandits.engines import Aggregation, Engine, Local, LogSource, Source, Sums
@@ -190,7 +190,7 @@ QUICK = {"model": ActionMeans()}
 
 def by_sums(kind: Kind, source: Source, engine: Engine = THREADS, **asked: Any) -> Any:
     """The certificate of a kind of log by sums."""
-    return certify_source(source, kind.policies(), engine=engine, **{**kind.asked, **asked})
+    return certify(source, kind.policies(), engine=engine, **{**kind.asked, **asked})
 
 
 def rechecked(certificate: Any, source: Source, policies: PolicyClass, engine: Engine = THREADS, **given: Any) -> Any:

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import pacbandits as pb
+from pacbandits.certificate import certify
 from pacbandits.certificate.certificate import leaders_to_json
-from pacbandits.certificate.summed.certify import certify_source
 from pacbandits.certificate.summed.limits import Limits
 from pacbandits.compiled import using_cores
 from pacbandits.engines import Engine, Local, LogSource
@@ -74,7 +74,7 @@ def large():
 
 def certified(source, engine: Engine = THREADS):
     trees = Trees.learn(people(200, 99), n_actions=3, bins=3)
-    return certify_source(source, trees, engine=engine, epsilon=0.02, limits=SMALL, **QUICK).to_json()
+    return certify(source, trees, engine=engine, epsilon=0.02, limits=SMALL, **QUICK).to_json()
 
 
 ENGINES = [
@@ -123,7 +123,7 @@ def test_files_give_the_same_bits_whatever_the_log(name, tmp_path):
 
 def refused(words, source, policies="trees:depth=2", **asked):
     with pytest.raises(InputError) as caught:
-        certify_source(LogSource(source), policies, engine=THREADS, **{**QUICK, **asked})
+        certify(LogSource(source), policies, engine=THREADS, **{**QUICK, **asked})
     assert words in str(caught.value)
     assert "\n" not in str(caught.value)
 
@@ -152,7 +152,7 @@ def test_what_cannot_be_asked_is_refused_in_a_sentence(tmp_path):
     with pytest.raises(InputError, match="no engine 'thread'; did you mean 'threads'"):
         pb.certify(log, engine="thread")
     with pytest.raises(InputError, match="blocks of 65,536"):
-        certify_source(open_set(in_files(log, tmp_path, 1), block_rows=7), "trees", engine=THREADS)
+        certify(open_set(in_files(log, tmp_path, 1), block_rows=7), "trees", engine=THREADS)
     empty = tmp_path / "empty.csv"
     empty.write_text("action,reward,propensity,age\n")
     with pytest.raises(InputError) as caught:
@@ -170,7 +170,7 @@ def test_rewards_beyond_their_range_are_refused():
 def test_a_first_round_longer_than_what_is_learnt_from():
     """The class is learnt from its first rows; all of them are spared, and the rounds after it bet."""
     log = log_of_people(3000, 4, rounds=(np.arange(3000) >= 2000).astype(int))
-    found = certify_source(LogSource(log), "trees:depth=1,bins=4", engine=THREADS, limits=SMALL, **QUICK)
+    found = certify(LogSource(log), "trees:depth=1,bins=4", engine=THREADS, limits=SMALL, **QUICK)
     assert found.learning is not None
     assert (found.learning.spared, found.learning.contexts, found.learning.in_order) == (1, SMALL.early, True)
     assert found.bets.spared == 1
@@ -181,7 +181,7 @@ def test_a_first_round_longer_than_what_is_learnt_from():
 def test_a_log_of_one_block_has_no_order_to_learn_in():
     """As in memory: a union over all policies, which has its own part of δ."""
     log = log_of_people(200, 4)
-    mine = certify_source(LogSource(log), fixed_trees(2), engine=THREADS, ordered=True)
+    mine = certify(LogSource(log), fixed_trees(2), engine=THREADS, ordered=True)
     theirs = pb.certify(log, fixed_trees(2), ordered=True).certificate
     assert mine.leaders is theirs.leaders is None
     assert mine.threshold == theirs.threshold

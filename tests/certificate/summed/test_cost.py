@@ -7,7 +7,6 @@ import pytest
 
 import pacbandits as pb
 from pacbandits.certificate import certify
-from pacbandits.certificate.summed import certify as by_sums
 from pacbandits.certificate.summed import cost
 from pacbandits.certificate.summed.cost import (
     check_engine_fits,
@@ -17,6 +16,7 @@ from pacbandits.certificate.summed.cost import (
     foretell_engine,
     tree_work,
 )
+from pacbandits.certificate.summed.front import as_engine_reads
 from pacbandits.engines import Local, LogSource
 from pacbandits.errors import InputError
 from pacbandits.logs.sets import open_set
@@ -83,7 +83,7 @@ def test_the_work_that_is_foreseen_is_the_work_that_is_done():
     made = pb.learn_class("trees:depth=2,bins=6", log)
     sums = made.policies.summing().zeros(4)  # pyright: ignore
     assert work.sums_bytes == sums.nbytes
-    by_sums.certify_source(LogSource(log), "trees:depth=2,bins=6", engine=engine, epsilon=0.5)
+    certify(LogSource(log), "trees:depth=2,bins=6", engine=engine, epsilon=0.5)
     assert engine.asked == work.passes - 1  # but for the look when files are opened
 
 
@@ -105,7 +105,7 @@ def test_what_cannot_be_told_yet_is_left_open():
 def test_a_class_that_needs_all_rows_at_once_says_so_before_they_are_read():
     engine = Counting()
     with pytest.raises(InputError, match=r"searched with all rows at once"):
-        by_sums.certify_source(LogSource(drawn()), "trees:depth=3", engine=engine, epsilon=0.5)
+        certify(LogSource(drawn()), "trees:depth=3", engine=engine, epsilon=0.5)
     assert engine.asked == 0
 
 
@@ -133,7 +133,7 @@ def test_nothing_is_read_of_what_is_refused(monkeypatch):
     monkeypatch.setattr(cost, "free_memory_bytes", lambda: 10**6)
     engine = Counting()
     with pytest.raises(InputError, match=r"1 MB are free"):
-        by_sums.certify_source(LogSource(drawn()), "trees:depth=2", engine=engine, epsilon=0.5)
+        certify(LogSource(drawn()), "trees:depth=2", engine=engine, epsilon=0.5)
     assert engine.asked == 0
 
 
@@ -145,6 +145,8 @@ def test_files_are_not_read_into_memory_that_is_too_small(monkeypatch, tmp_path)
         check_rows_fit(source, free_bytes=10**5)
     monkeypatch.setattr(cost, "free_memory_bytes", lambda: 10**5)
     with pytest.raises(InputError, match=r"while they are read"):
+        as_engine_reads(source, "threads")
+    with pytest.raises(InputError, match=r"by threads would take about .* of memory"):
         certify(source, "trees:depth=1", epsilon=0.5, engine="threads")
 
 

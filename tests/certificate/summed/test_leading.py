@@ -8,12 +8,11 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from pacbandits.certificate import Ledger
+from pacbandits.certificate import Ledger, certify
 from pacbandits.certificate.certificate import leaders_to_json
 from pacbandits.certificate.choosing import lead_after
 from pacbandits.certificate.learning import LearntClass
 from pacbandits.certificate.moving import alone
-from pacbandits.certificate.summed.certify import certify_source
 from pacbandits.certificate.summed.laying import lay_out, survey
 from pacbandits.certificate.summed.ledger import SummedLedger
 from pacbandits.certificate.summed.limits import Limits
@@ -127,7 +126,7 @@ def test_late_leaders_are_about_those_of_all_rows_in_memory(name):
 @pytest.mark.parametrize("name", ORDERS)
 def test_certificates_of_large_logs_are_found_again(name):
     log, order = ORDERS[name][0](), ORDERS[name][1]
-    found = certify_source(LogSource(log), TREES, engine=THREADS, limits=SMALL, **QUICK, **order)
+    found = certify(LogSource(log), TREES, engine=THREADS, limits=SMALL, **QUICK, **order)
     assert found.certified
     verdict = rechecked(found, LogSource(log), TREES, Scattered(2), limits=SMALL, **QUICK)
     assert verdict.faults == ()
@@ -144,7 +143,7 @@ def test_passes_over_rows_are_few():
             asked.append(what)
             return super().ask(source, question, what=what)
 
-    certify_source(LogSource(log), TREES, engine=Counted(1), limits=SMALL, **QUICK)
+    certify(LogSource(log), TREES, engine=Counted(1), limits=SMALL, **QUICK)
     assert len(asked) <= 5, asked
 
 
@@ -218,7 +217,7 @@ def test_a_union_bets_by_the_rows_that_are_not_spared():
         ledger = SummedLedger(LogSource(changed), THREADS, surveyed.setting(first_model(log)), summing(TREES), 700)
         policy = TREES.argmax(log.contexts, np.random.default_rng(0).normal(size=(700, 3)))
         against = ledger.against((policy,), *alone(2))
-        made = certify_source(LogSource(changed), "trees:bins=3", engine=THREADS, epsilon=0.3)
+        made = certify(LogSource(changed), "trees:bins=3", engine=THREADS, epsilon=0.3)
         assert made.bets.spared == 1
         stakes = [made.bets.stakes(3)]
         found.append(ledger.log_wealths(against, stakes=stakes, share=0.9, epsilon=0.1)[0])
@@ -252,7 +251,7 @@ def test_no_policy_is_ever_refuted_by_luck(how):
 
 def test_rounds_before_which_nobody_leads_prove_nothing():
     log = log_of_people(150, 1, rounds=np.arange(150) // 50)
-    found = certify_source(LogSource(log), TREES, engine=THREADS, epsilon=0.3, **QUICK)
+    found = certify(LogSource(log), TREES, engine=THREADS, epsilon=0.3, **QUICK)
     assert found.leaders is not None
     assert found.leaders.policies == ()
     assert not found.certified

@@ -4,25 +4,28 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from pacbandits.certificate.bounding import GROUP_ROWS
+from pacbandits.certificate.certify import Request, certify_survey
 from pacbandits.certificate.conventions import EXPERT_STAKES
+from pacbandits.certificate.evaluation import evaluate_policy
 from pacbandits.certificate.rows import Rows, add_gaps
 from pacbandits.certificate.summed import on_card as certificate_on_card
 from pacbandits.certificate.summed import questions
 from pacbandits.certificate.summed.arrangement import in_rows, in_shuffled_rows
-from pacbandits.certificate.summed.certify import certify_surveyed
 from pacbandits.certificate.summed.gathering import EarlyPlaces, gather
 from pacbandits.certificate.summed.laying import learn_policies, survey_for
 from pacbandits.certificate.summed.on_card import predicts_on_card
 from pacbandits.certificate.summed.questions import GapSums, PartSums, WealthSums
 from pacbandits.certificate.summed.setting import Setting, make_setting
 from pacbandits.certificate.summed.verify import verify_source
-from pacbandits.certificate.summed.worth import BoundSums, Decided, ScoreSums, evaluate_surveyed
+from pacbandits.certificate.summed.worth import BoundSums, ScoreSums
+from pacbandits.certificate.worth import Decided
 from pacbandits.engines import ROWS_PER_BLOCK, Local, LogSource
 from pacbandits.engines.cuda import CudaEngine, Stretch, available
 from pacbandits.engines.cuda import predictions as predictions_module
@@ -443,11 +446,13 @@ def test_certificates_of_a_card_are_verified_by_the_processor(monkeypatch: pytes
     source, engine = LogSource(log), CudaEngine()
     surveyed = survey_for(source, "trees:depth=2", engine=CPU, contexts=None, ordered=False, shuffle=False)
     learnt = learn_policies(surveyed, "trees:depth=2", None)
-    found, want = (certify_surveyed(surveyed, learnt, engine=one, epsilon=0.05, delta=0.05) for one in (engine, CPU))
+    by_card, by_processor = (replace(surveyed, engine=one) for one in (engine, CPU))
+    asked = Request(epsilon=0.05, delta=0.05)
+    found, want = (certify_survey(one, learnt, asked).certificate for one in (by_card, by_processor))
     assert verify_source(found, source, learnt.policies, engine=CPU)[0].good
     assert found.policy == want.policy
     assert found.value == want.value
     assert found.certified_epsilon == want.certified_epsilon
-    worth, same_worth = (evaluate_surveyed(surveyed, TreePolicy(1, 4), engine=one) for one in (engine, CPU))
+    worth, same_worth = (evaluate_policy(one, TreePolicy(1, 4)) for one in (by_card, by_processor))
     engine.close()
     assert worth == same_worth

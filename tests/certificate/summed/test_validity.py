@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pacbandits.certificate.summed.certify import certify_source
+from pacbandits.certificate import certify
 from pacbandits.certificate.summed.limits import Limits
 from pacbandits.compiled import using_cores
 from pacbandits.engines import LogSource
@@ -41,7 +41,7 @@ def false_claims(policies, best, *, order, n):
     wrong, claimed = 0, 0
     for seed in range(RUNS):
         log = drawn(n, seed, order=order)
-        found = certify_source(
+        found = certify(
             LogSource(log),
             policies,
             engine=THREADS,

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 import pytest
 
 import pacbandits as pb
+from pacbandits.certificate import certify
 from pacbandits.certificate.bets import Bets
 from pacbandits.certificate.bookkeeping import keep_book
-from pacbandits.certificate.certificate import MODEL_GIVEN
+from pacbandits.certificate.certify import Request, certify_survey
 from pacbandits.certificate.learning import LearntClass
-from pacbandits.certificate.making import make_certificate
-from pacbandits.certificate.summed.certify import _evidence, certify_source
+from pacbandits.certificate.summed import laying
 from pacbandits.certificate.summed.laying import lay_out, survey
 from pacbandits.certificate.summed.questions import MAX_SIZE_SUM, check_room, round_down
 from pacbandits.certificate.summed.verify import SummedAudit
@@ -60,7 +60,7 @@ def disputed():
     """The same of a log with many rounds and several leaders, of whom some are chosen by passes over its rows."""
     log = log_of_people(4000, 3, gap=0.15, rounds=2 * (np.arange(4000) // 250))
     spec = "trees:depth=2,bins=4"
-    found = certify_source(LogSource(log), spec, engine=THREADS, limits=SMALL, **QUICK)
+    found = certify(LogSource(log), spec, engine=THREADS, limits=SMALL, **QUICK)
     assert found.leaders is not None
     assert len(found.leaders.policies) > 1
     assert found.certified
@@ -165,16 +165,15 @@ def test_a_changed_row_is_noticed(column):
 
 
 @pytest.mark.thorough
-def test_leaders_that_the_rows_do_not_favour_are_noticed():
+def test_leaders_that_the_rows_do_not_favour_are_noticed(monkeypatch):
     """All figures are right, but who led was not chosen by the rows before: who knows the end could lead by it."""
     _, log, policies = disputed()
     surveyed = survey(LogSource(log), engine=THREADS, spec=None, ordered=False, shuffle=False, limits=SMALL)
     learnt, model = LearntClass(policies, None), QUICK["model"]
     known = policies.argmax(log.contexts, means_of(log.contexts, 0.15))
     for settle, good in ((None, True), (lambda number, leader, worth: known, False)):
-        laid = lay_out(surveyed, learnt, engine=THREADS, model=model, single=False, settle=settle)
-        evidence = _evidence(surveyed, learnt, laid, epsilon=0.2, delta=0.05)
-        made = make_certificate(evidence, known)[0].with_remarks(MODEL_GIVEN)
+        monkeypatch.setattr(laying, "lay_out", partial(lay_out, settle=settle))
+        made = certify_survey(surveyed, learnt, Request(epsilon=0.2, model=model)).certificate
         verdict = rechecked(made, LogSource(log), policies, limits=SMALL, **QUICK)
         assert verdict.value == pytest.approx(made.value)
         assert verdict.good == good

@@ -10,9 +10,9 @@ import pytest
 import pacbandits as pb
 from pacbandits.certificate.bets import Bets
 from pacbandits.certificate.bounding import REST_BITS, add_whole
+from pacbandits.certificate.evaluation import evaluate, measure_policy, measure_worth
 from pacbandits.certificate.summed.laying import survey
-from pacbandits.certificate.summed.worth import SummedWeighing, _always, measure_surveyed
-from pacbandits.certificate.values import evaluate, measure_worth
+from pacbandits.certificate.worth import Decided
 from pacbandits.compiled import using_cores
 from pacbandits.engines import LogSource
 from pacbandits.errors import InputError
@@ -102,9 +102,9 @@ def test_centres_are_of_earlier_rounds():
             rounds=log.rounds,
         )
         surveyed = survey(LogSource(changed), engine=THREADS, spec=None, ordered=False, shuffle=False, limits=SMALL)
-        decided = _always(policy, np.ones(6, dtype=bool))
+        decided = Decided.always(policy, np.ones(6, dtype=bool))
         bets = Bets((0.1,), (1.0,) * 6)
-        weighing = SummedWeighing(surveyed, surveyed.setting(QUICK["model"]), decided, bets, engine=THREADS, needed=3.0)
+        weighing = surveyed.weigh(decided, bets, QUICK["model"], needed=3.0)
         found.append(weighing._centres)
     np.testing.assert_array_equal(*found)
     assert np.abs(np.diff(found[0][0])).max() > 0.01
@@ -140,7 +140,7 @@ def test_a_certificate_tells_what_its_policy_is_worth():
     surveyed = survey(
         LogSource(log), engine=THREADS, spec=found.learning.spec, ordered=False, shuffle=False, limits=SMALL
     )
-    made = measure_surveyed(found, surveyed, engine=THREADS, **QUICK)
+    made = measure_policy(surveyed, found, **QUICK)
     assert made is not None
     many = people(50_000, 11)
     value = sum(

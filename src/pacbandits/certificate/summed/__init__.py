@@ -1,5 +1,1 @@
-"""Certificates of logs of any size: sums over rows, made wherever these are."""
-
-from pacbandits.certificate.summed.certify import certify_source
-
-__all__ = ["certify_source"]
+"""Certificates of logs of any size: whole-number sums over rows, made wherever these are."""

@@ -8,7 +8,7 @@ from typing import TypeGuard, cast
 
 from pacbandits.certificate.summed.cost import check_rows_fit
 from pacbandits.certificate.summed.facts import can_be_streamed
-from pacbandits.certificate.summed.gathering import EverySo, gather
+from pacbandits.certificate.summed.gathering import EverySo, first_block, gather
 from pacbandits.certificate.summed.limits import LIMITS
 from pacbandits.engines import LogSource, Source
 from pacbandits.engines.local import Local
@@ -39,8 +39,7 @@ def in_memory(source: Source) -> Log:
     """All rows of a source as a log."""
     if isinstance(source, LogSource):
         return source.log
-    head = next(iter(source.blocks(0, 1)))
-    everything = EverySo(1, source.n_rows)
+    everything, head = EverySo(1, source.n_rows), first_block(source)
     return gather(source, (everything,), engine=Local(STREAM), head=head, what="reading")[0]
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from pacbandits.arrays import IntArray
 from pacbandits.certificate.summed.arrangement import NOT_EARLY, Arrangement
 from pacbandits.engines import ROWS_PER_BLOCK, Engine, Source, Sums
+from pacbandits.errors import InputError
 from pacbandits.records import Contexts, Log
 
 
@@ -97,6 +98,14 @@ class Gathered:
     def logs(self, sums: Sums) -> tuple[Log, ...]:
         """The rows that each wants, as logs."""
         return tuple(_log(bits, self.head) for bits in sums)
+
+
+def first_block(source: Source) -> Log:
+    """The first block of a source; raise unless its rows are cut into blocks as they are certified."""
+    head = next(iter(source.blocks(0, 1)))
+    if len(head) != min(source.n_rows, ROWS_PER_BLOCK):
+        raise InputError(f"rows are certified in blocks of {ROWS_PER_BLOCK:,}, and those of this source are others")
+    return head
 
 
 def gather(source: Source, wanted: tuple[Places, ...], *, engine: Engine, head: Log, what: str) -> tuple[Log, ...]:

@@ -1,4 +1,8 @@
-"""How the rule of `certify` lays out a large log: order, class, model, and who leads.
+"""A log of any size after the first pass over its rows, and how `certify` lays it out: order, class, model, leaders.
+
+Bounded parts of the log teach how features are cut, what rewards to expect and who leads at first; every row bets. No
+proof differs from that of a log in memory, only what a large log is learnt from; and sums are of whole numbers, so that
+they are the same to the last bit wherever they are made.
 
 All of it follows from the rows, the class that was asked for and how rows may be arranged, so that who verifies can
 follow it again.
@@ -11,19 +15,24 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from pacbandits.arrays import FloatArray
+from pacbandits.certificate.bets import Bets
 from pacbandits.certificate.certificate import Certificate
+from pacbandits.certificate.choosing import favourite_scores, marked_down
 from pacbandits.certificate.claim import Claim
 from pacbandits.certificate.conventions import settling_row, worth_leading
-from pacbandits.certificate.leaders import Leaders
-from pacbandits.certificate.learning import LearntClass, fewest_to_teach, learn_from_blocks
+from pacbandits.certificate.learning import Learning, LearntClass, fewest_to_teach, learn_from_blocks
+from pacbandits.certificate.ledger import Ledger
 from pacbandits.certificate.summed.arrangement import Arrangement, Shuffled
 from pacbandits.certificate.summed.facts import Facts, arrange_rows, facts_of
-from pacbandits.certificate.summed.gathering import EarlyPlaces, EverySo, Gathered
+from pacbandits.certificate.summed.gathering import EarlyPlaces, EverySo, Gathered, first_block
 from pacbandits.certificate.summed.leading import Leading, Settle
 from pacbandits.certificate.summed.ledger import SummedLedger
 from pacbandits.certificate.summed.limits import LIMITS, Limits
 from pacbandits.certificate.summed.setting import Setting, make_setting
-from pacbandits.engines import ROWS_PER_BLOCK, Engine, Source
+from pacbandits.certificate.summed.worth import SummedWeighing
+from pacbandits.certificate.survey import LaidOut
+from pacbandits.certificate.worth import Decided
+from pacbandits.engines import Engine, Source
 from pacbandits.engines.base import count_blocks
 from pacbandits.engines.digesting import BlockDigests, whole_digest
 from pacbandits.engines.together import ask_together
@@ -31,15 +40,16 @@ from pacbandits.errors import InputError
 from pacbandits.policies.base import PolicyClass
 from pacbandits.policies.registry import learns
 from pacbandits.policies.summing import summing
-from pacbandits.records import Contexts, Log
+from pacbandits.records import Contexts, Log, Policy
 from pacbandits.rewards import RewardModel, first_model
 
 
 @dataclass(frozen=True, eq=False)
 class Surveyed:
-    """What is known of a large log once its rows were read for the first time.
+    """A log of any size after the first pass over its rows: the `LogSurvey` by sums of whole numbers.
 
-    source: where they are.
+    source: where rows are.
+    engine: who adds up.
     facts: of all of them.
     arrangement: the order in which they count.
     shuffled: whether they are.
@@ -52,6 +62,7 @@ class Surveyed:
     """
 
     source: Source
+    engine: Engine
     facts: Facts
     arrangement: Arrangement
     shuffled: bool
@@ -61,6 +72,24 @@ class Surveyed:
     digest: str
     spared: int
     limits: Limits = LIMITS
+
+    @property
+    def rows(self) -> int:
+        return self.facts.rows
+
+    @property
+    def n_actions(self) -> int:
+        return self.facts.n_actions
+
+    @property
+    def has_rounds(self) -> bool:
+        return self.facts.has_rounds
+
+    @property
+    def counts(self) -> FloatArray:
+        return self.arrangement.counts
+
+    rows_by_round = counts
 
     @property
     def has_order(self) -> bool:
@@ -89,6 +118,24 @@ class Surveyed:
         place = int(np.searchsorted(self.arrangement.ends, settling_row(self.facts.rows))) + 1
         return max(place, spared)
 
+    def learn(self, policies: PolicyClass | LearntClass | str, contexts: Contexts | None) -> LearntClass:
+        return learn_policies(self, policies, contexts)
+
+    def set_apart(self, learning: Learning | None) -> Surveyed:  # which they were when rows were arranged
+        return self
+
+    def lay_out(self, learnt: LearntClass, *, model: RewardModel, single: bool, led: bool) -> LaidOut:
+        if not led:
+            raise InputError("that a policy is the best itself (epsilon 0) is proven in memory; leave the engine out")
+        return lay_out(self, learnt, engine=self.engine, model=model, single=single)
+
+    def first_rounds(self, learnt: LearntClass, *, epsilon: float) -> None:  # no reward is missing
+        return None
+
+    def weigh(self, decided: Decided, bets: Bets, model: RewardModel, *, needed: float) -> SummedWeighing:
+        samples, setting = self.facts.samples, self.setting(model)
+        return SummedWeighing(self.source, setting, decided, bets, engine=self.engine, samples=samples, needed=needed)
+
 
 def survey(
     source: Source,
@@ -106,9 +153,7 @@ def survey(
     """
     facts = facts_of(source)
     fewest = 0 if spec is None or not learns(spec) else fewest_to_teach(spec)
-    head = next(iter(source.blocks(0, 1)))
-    if len(head) != min(facts.rows, ROWS_PER_BLOCK):
-        raise InputError(f"rows are certified in blocks of {ROWS_PER_BLOCK:,}, and those of this source are others")
+    head = first_block(source)
     arrangement, shuffled = arrange_rows(
         source, facts, engine=engine, ordered=ordered, shuffle=shuffle, spared=fewest, early=limits.early
     )
@@ -120,14 +165,23 @@ def survey(
     early, watched = wanted.logs(found[0])
     digest = whole_digest(found[1][0], n_rows=facts.rows) if digested else ""  # pyright: ignore
     in_order = (ordered or shuffled) and not facts.has_rounds
-    return Surveyed(source, facts, arrangement, shuffled, in_order, early, watched, digest, fewest, limits)
+    return Surveyed(source, engine, facts, arrangement, shuffled, in_order, early, watched, digest, fewest, limits)
+
+
+def survey_certified(certificate: Certificate, source: Source, *, engine: Engine) -> Surveyed:
+    """The first pass over the rows of a certificate that was made by sums, arranged as it says."""
+    c = certificate
+    spec = c.learning.spec if c.learning is not None and c.learning.spared else None
+    by_rows = c.ordered and not c.shuffled
+    return survey(source, engine=engine, spec=spec, ordered=by_rows, shuffle=c.shuffled, limits=c.limits)
 
 
 def watched_rows(certificate: Claim, log: Log) -> Log:
     """The rows of a log in which signs against a certificate's assumptions are looked for: all, or one of so many."""
-    step = -(-len(log) // LIMITS.watched)
-    summed = isinstance(certificate, Certificate) and certificate.summed
-    return log.take(np.arange(0, len(log), step)) if summed and step > 1 else log
+    if not isinstance(certificate, Certificate) or not certificate.summed:
+        return log
+    step = -(-len(log) // certificate.limits.watched)
+    return log.take(np.arange(0, len(log), step)) if step > 1 else log
 
 
 def survey_for(
@@ -162,22 +216,6 @@ def learn_policies(
     return learn_from_blocks(policies, replace(early, rounds=np.zeros(len(early), dtype=np.int64)), contexts)
 
 
-@dataclass(frozen=True, eq=False)
-class LaidOut:
-    """A large log laid out.
-
-    ledger: what is asked for sums.
-    model: the reward model.
-    predictions (n, A): of the early rows.
-    leaders: of the rounds, if there are any.
-    """
-
-    ledger: SummedLedger
-    model: RewardModel
-    predictions: FloatArray
-    leaders: Leaders | None
-
-
 def lay_out(
     surveyed: Surveyed,
     learnt: LearntClass,
@@ -192,20 +230,27 @@ def lay_out(
     model: if not the one that suits the first round. single: whether a lottery will not do. settle: as for
     `Leading.lead`.
     """
-    early, spared = surveyed.early, 0 if learnt.learning is None else learnt.learning.spared
-    used = first_model(early) if model is None else model
-    setting = surveyed.setting(used)
-    ledger = SummedLedger(surveyed.source, engine, setting, summing(learnt.policies), surveyed.facts.samples)
-    predictions = predict_early(setting, early)
+    early, spared, policies = surveyed.early, learnt.spared, learnt.policies
+    setting = surveyed.setting(first_model(early) if model is None else model)
+    ledger = SummedLedger(surveyed.source, engine, setting, summing(policies), surveyed.facts.samples)
+    predictions = setting.predict(early.contexts, early.rounds, n_actions=early.n_actions)
     leaders = None
-    if worth_leading(learnt.policies) and surveyed.has_order:
+    if worth_leading(policies) and surveyed.has_order:
         settled = surveyed.settling_round(spared)
         one = single and not surveyed.shuffled
-        chooser = Leading(early, predictions, ledger, learnt.policies, single=one, settled=settled)
+        chooser = Leading(early, predictions, ledger, policies, single=one, settled=settled)
         leaders = chooser.lead(sizes=surveyed.sizes, spared=spared, settle=settle)
-    return LaidOut(ledger, used, predictions, leaders)
+    found: list[Policy] = []  # by the first ε that is asked for, as every other takes more passes
 
+    def favourite(epsilon: float) -> Policy:
+        if leaders is not None and leaders.policies:
+            return leaders.policies[-1]  # as it plays no part
+        if not found:
+            rows = Ledger.of(early, predictions)
+            scores = favourite_scores(rows, policies, all_propensities=early.least is None)[0]
+            first = policies.argmax(rows.contexts, scores)
+            gaps, squares = ledger.gaps(first, before=ledger.n_rounds)
+            found.append(ledger.summing.policies.argmax(ledger.contexts, marked_down(gaps, squares, epsilon=epsilon)))
+        return found[0]
 
-def predict_early(setting: Setting, early: Log) -> FloatArray:
-    """What was predicted (n, A) of the early rows before their rounds."""
-    return setting.predict(early.contexts, early.rounds, n_actions=early.n_actions)
+    return LaidOut(ledger, leaders, favourite)

@@ -15,21 +15,20 @@ from pacbandits.certificate.choosing import (
     DOUBT_STANDARD_ERRORS,
     LEADING_GROWTH_FACTOR,
     MAX_CHOOSING_EPSILON,
-    MIN_ADVANTAGE_EPSILONS,
     MIN_CHOOSING_EPSILON,
-    MIN_CLEAR_ADVANTAGE_EPSILONS,
-    MIN_CLEAR_ADVANTAGE_STANDARD_ERRORS,
+    Choices,
     favourite_scores,
+    is_clear,
     lead_after,
+    lead_rounds,
     marked_down,
 )
-from pacbandits.certificate.conventions import FIRST_BLOCK_ROWS
-from pacbandits.certificate.leaders import LOTTERY_MOVING, SINGLE_MOVING, Leaders
+from pacbandits.certificate.leaders import Leaders
 from pacbandits.certificate.ledger import Ledger
 from pacbandits.certificate.summed.ledger import SummedLedger
 from pacbandits.policies.base import ClosedClass, PartingClass, PolicyClass, total
 from pacbandits.policies.summing import attained
-from pacbandits.records import Log, Policy
+from pacbandits.records import Contexts, Log, Policy
 
 MAX_PARTS = 64  # leaves of a tree that is made simpler
 LATE_GROWTH_FACTOR = 2.0  # by which the data have grown since the last time when a leader is chosen by passes over them
@@ -69,26 +68,25 @@ class Leading:
         round, who is chosen to lead from there on and what policies seem worth by the rows before it, who leads
         instead; for those who verify.
         """
-        leaders = Leaders(moving=SINGLE_MOVING if self.single else LOTTERY_MOVING, settled=self.settled)
-        leader, last = None, FIRST_BLOCK_ROWS / LEADING_GROWTH_FACTOR
         seen = np.concatenate([[0.0], np.cumsum(self.ledger.round_sizes)])
-        for number, size in enumerate(sizes):
-            before = self.early.rounds < number
-            if number > 0 and self._is_time(number, seen=float(seen[number]), last=last, early=before):
-                led, leader, last = leader, self.choose(leader, number), float(seen[number])
-                leader = leader if settle is None else settle(number, leader, self._worth(led, number))
-            known = self.early.contexts.take(np.flatnonzero(before)) if before.any() else self.early.contexts
-            leaders = leaders.followed_by(leader if number >= spared else None, known, size=size)
-            leader = leader if leaders.last is None else leaders.last
-        return leaders
 
-    def _is_time(self, number: int, *, seen: float, last: float, early: BoolArray) -> bool:
-        """Whether a leader is chosen before a round; seen: interactions until then, last: when one was chosen last."""
-        if self.settled is not None and number >= self.settled:
-            return number == self.settled
-        if self._all_early(number, early):
-            return seen >= LEADING_GROWTH_FACTOR * last
-        return self.settled is None and seen >= LATE_GROWTH_FACTOR * last
+        def growth(number: int) -> float:
+            if self._all_early(number, self.early.rounds < number):
+                return LEADING_GROWTH_FACTOR
+            return LATE_GROWTH_FACTOR if self.settled is None else np.inf
+
+        def known(number: int) -> Contexts:
+            before = self.early.rounds < number
+            return self.early.contexts.take(np.flatnonzero(before)) if before.any() else self.early.contexts
+
+        return lead_rounds(
+            Choices(seen, growth, self.choose, known),
+            sizes=sizes,
+            spared=spared,
+            single=self.single,
+            settled=self.settled,
+            settle=None if settle is None else lambda i, chosen, led: settle(i, chosen, self._worth(led, i)),
+        )
 
     def _all_early(self, number: int, early: BoolArray) -> bool:
         """Whether all rows before a round are early ones."""
@@ -141,10 +139,7 @@ class Leading:
         advantage = -attained(searched, ledger.contexts, gaps, favourite)
         error = float(np.sqrt(max(attained(searched, ledger.contexts, squares, favourite), 0.0)))
         favourite = self._simplified(favourite, number) if simple else favourite
-        if not self.single:
-            return favourite if advantage > MIN_ADVANTAGE_EPSILONS * epsilon else leader
-        clear = max(MIN_CLEAR_ADVANTAGE_EPSILONS * epsilon, MIN_CLEAR_ADVANTAGE_STANDARD_ERRORS * error)
-        return favourite if advantage > clear else leader
+        return favourite if is_clear(advantage, error, epsilon=epsilon, single=self.single) else leader
 
     def _simplified(self, favourite: Policy, number: int) -> Policy:
         """The simplest policy that the rows before a round cannot tell from the favourite, if there are simpler ones.

@@ -22,7 +22,7 @@ from pacbandits.certificate.summed.questions import (
 from pacbandits.certificate.summed.setting import Setting
 from pacbandits.engines import Engine, Source
 from pacbandits.errors import count_of
-from pacbandits.policies.base import PartingClass
+from pacbandits.policies.base import PartingClass, PolicyClass
 from pacbandits.policies.summing import Summing
 from pacbandits.records import Contexts, Policy
 
@@ -68,6 +68,10 @@ class SummedLedger:
     @property
     def round_sizes(self) -> FloatArray:
         return self.setting.arrangement.counts
+
+    def searched(self, policies: PolicyClass) -> PolicyClass:
+        """The class as it is searched by sums."""
+        return self.summing.policies
 
     def against(self, policies: Sequence[Policy], turns: IntArray, moves: FloatArray) -> PoliciesAgainst:
         """What policies are scored against: these, who lead in turns (rounds,) and give up moves (rounds, L)."""

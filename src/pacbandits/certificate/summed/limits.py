@@ -1,14 +1,16 @@
 """How much of a large log is brought into memory, and what is learnt from how many of its rows.
 
-What follows from a log depends on these, so that who verifies goes by the same ones: those below, unless a test makes a
-small log large.
+What follows from a log depends on these numbers, so that a certificate records them. Changing a default changes new
+certificates alone, if the new values are added to `RELEASED_LIMITS`: who verifies takes those of the certificate.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from pacbandits.certificate.conventions import MAX_TEACHING_ROWS
+from pacbandits.engines.base import ROWS_PER_BLOCK
+from pacbandits.errors import InputError, plain
 
 
 @dataclass(frozen=True)
@@ -18,11 +20,28 @@ class Limits:
     early: rows that may teach: how features are cut, what rewards to expect, and who leads while there are no more.
     neighbours: rows up to which models are fitted that take long to predict.
     watched: rows in which drift and mismatches are looked for.
+    block: rows of a block, by which the digest is made.
     """
 
     early: int = MAX_TEACHING_ROWS
     neighbours: int = 2**14
     watched: int = 2**18
+    block: int = ROWS_PER_BLOCK
+
+    def to_json(self) -> dict[str, int]:
+        """Serialise to JSON-compatible values."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, value: object) -> Limits:
+        """The limits that a certificate records; those of the first release where it records none."""
+        found = next((one for one in RELEASED_LIMITS if value == one.to_json()), None)
+        if value is not None and found is None:
+            raise InputError(f"no release of pacbandits has used these 'limits': {plain(value)}")
+        return RELEASED_LIMITS[0] if found is None else found
 
 
 LIMITS = Limits()
+# Every set of limits that a release has made certificates with: add a line, and never change one. Others are refused,
+# as who could choose limits could try many. The first is that of certificates that record none.
+RELEASED_LIMITS = (Limits(early=2**18, neighbours=2**14, watched=2**18, block=2**16),)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -24,27 +24,16 @@ from pacbandits.certificate.bounding import (
     add_all_bounds,
     add_all_scores,
     rounding_of,
-    slack_of,
 )
-from pacbandits.certificate.certificate import ORDERED, ROUNDS, SHUFFLED, Certificate, basic_assumptions
-from pacbandits.certificate.conventions import EXPERT_STAKES
-from pacbandits.certificate.leaders import NOBODY
-from pacbandits.certificate.moving import plan_moves
 from pacbandits.certificate.rows import Rows
-from pacbandits.certificate.summed.laying import Surveyed
 from pacbandits.certificate.summed.on_card import actions_of, fits_on_card, rows_on_card, sum_by_round
 from pacbandits.certificate.summed.questions import wealth_bits
 from pacbandits.certificate.summed.setting import Setting
-from pacbandits.certificate.watching import look
-from pacbandits.certificate.worth import Confidence, Kind, Worth, compose_worth, kinds_of, rows_words
-from pacbandits.confidence import check_delta, union_threshold
-from pacbandits.engines import Engine, Sums
+from pacbandits.certificate.worth import Decided, Kind, kinds_of
+from pacbandits.engines import Engine, Source, Sums
 from pacbandits.engines.cuda import Stretch
 from pacbandits.engines.cuda.worth import Betting, CardDecided, add_bounds, plain_scores
-from pacbandits.errors import InputError
-from pacbandits.policies.summing import actions_on
-from pacbandits.records import Chosen, Log, Lottery, Policy, parts_of
-from pacbandits.rewards import RewardModel, check_model, first_model, model_from_json
+from pacbandits.records import Log
 from pacbandits.rewards.halves import some_rows
 
 MAX_SCORE = 2.0**20  # of a row; what is larger counts for that much in centres and estimates
@@ -53,36 +42,6 @@ MAX_SCORE = 2.0**20  # of a row; what is larger counts for that much in centres 
 SPARE_BITS = 8
 SIGNS = (1.0, -1.0)
 MAX_JUDGED_ROWS = 2**13  # early rows, by which it is judged which experts to ask
-
-
-class Decided(NamedTuple):
-    """What u is made from: who decides in each round, and whose weight moves.
-
-    policies: those who take part.
-    shares (rounds, L): how much each counts for in a row of each round.
-    counted (rounds,): which rounds speak of θ.
-    """
-
-    policies: tuple[Policy, ...]
-    shares: FloatArray
-    counted: BoolArray
-
-    def done(self, block: Log, rounds: IntArray) -> IntArray:
-        """What each policy does (L, n) in the rows of a block; 0 where it does not count for any."""
-        out = np.zeros((len(self.policies), len(block)), dtype=np.int64)
-        for j, policy in enumerate(self.policies):
-            if self.shares[rounds, j].any():
-                out[j] = actions_on(policy, block.contexts)
-        return out
-
-    def weights(self, block: Log, rounds: IntArray) -> tuple[FloatArray, BoolArray]:
-        """u (n, A) of the rows of a block, and which (n,) speak of θ."""
-        out, rows = np.zeros((len(block), block.n_actions)), np.arange(len(block))
-        for j, policy in enumerate(self.policies):
-            share = self.shares[rounds, j]
-            if share.any():
-                np.add.at(out, (rows, actions_on(policy, block.contexts)), share)
-        return out, self.counted[rounds]
 
 
 @dataclass(frozen=True, eq=False)
@@ -200,34 +159,35 @@ def _on_card(stretch: Stretch, decided: Decided) -> CardDecided:
 
 
 class SummedWeighing:
-    """Intervals by sums over rows."""
+    """Intervals by sums over the rows of a source."""
 
     def __init__(
         self,
-        surveyed: Surveyed,
+        source: Source,
         setting: Setting,
         decided: Decided,
         bets: Bets,
         *,
         engine: Engine,
+        samples: int,
         needed: float,
     ) -> None:
         """Ask for them; needed: about what wealth a bound takes, by which those experts are chosen who are asked."""
-        facts, counts = surveyed.facts, surveyed.arrangement.counts
-        bits = wealth_bits(facts.samples) - SPARE_BITS
-        self._kinds = {kind: place for place, kind in enumerate(kinds_of(facts.n_actions))}
-        asked = ScoreSums(setting, decided, facts.n_actions, bits)
-        (found,) = engine.ask(surveyed.source, asked, what="measuring how good the policy is")
+        assert setting.early is not None
+        n_actions, bits = setting.early.n_actions, wealth_bits(samples) - SPARE_BITS
+        self._kinds = {kind: place for place, kind in enumerate(kinds_of(n_actions))}
+        asked = ScoreSums(setting, decided, n_actions, bits)
+        (found,) = engine.ask(source, asked, what="measuring how good the policy is")
         # Earlier rounds as whole numbers: a centre must not know its own round, not even by how it was rounded.
         earlier = np.ldexp((np.cumsum(found, axis=1) - found).astype(np.float64), -bits)
-        scores, seen = np.ldexp(found.astype(np.float64), -bits), counts * decided.counted
+        scores, seen = np.ldexp(found.astype(np.float64), -bits), setting.arrangement.counts * decided.counted
         rows = np.cumsum(seen) - seen
         centres = np.divide(earlier, rows, out=np.zeros_like(scores), where=rows > 0).clip(-1.0, 1.0)
         self._estimates = scores @ bets.units / (bets.units @ seen)
         everyone = np.array([bets.stakes(expert) for expert in range(len(bets))])
-        self._stakes = everyone[promising(surveyed.early, setting, decided, everyone, self._estimates, needed=needed)]
-        bounds = BoundSums(setting, decided, facts.n_actions, centres, self._stakes, bits)
-        self._wealth = _wealth_of(engine.ask(surveyed.source, bounds, what="bounding how good the policy is"), bits)
+        self._stakes = everyone[promising(setting.early, setting, decided, everyone, self._estimates, needed=needed)]
+        bounds = BoundSums(setting, decided, n_actions, centres, self._stakes, bits)
+        self._wealth = _wealth_of(engine.ask(source, bounds, what="bounding how good the policy is"), bits)
         self._seen, self._centres = seen, centres
 
     def below(self, kind: Kind, *, needed: float, sign: float = 1.0) -> float:
@@ -262,79 +222,3 @@ def promising(
     per_row, stake = wealth / float(rows.repeats[counted].sum()), stakes.max(axis=1)
     best = np.argsort(-(per_row - needed / n) / stake, axis=-1, kind="stable")[..., :2]
     return np.unique(best)
-
-
-def measure_surveyed(
-    c: Certificate, surveyed: Surveyed, *, engine: Engine, delta: float | None = None, model: RewardModel | None = None
-) -> Worth | None:
-    """How good the policy of a certificate is, by the rows it was made from; None where that cannot be told."""
-    used = model_from_json(c.model) if model is None else check_model(model)
-    setting = surveyed.setting(used)
-    counts, part, log_size, slack = surveyed.arrangement.counts, 1.0, 0.0, 0.0
-    bet_on = c.bets.units > 0
-    if c.leaders is None:
-        if not np.isfinite(c.log_size):
-            return None
-        decided, log_size = _always(c.policy, bet_on), c.log_size
-    else:
-        moves, ends = plan_moves(c.leaders, units=c.bets.units, counts=counts)
-        if not ends.any():
-            return None
-        turns = np.array(c.leaders.counted)
-        shares = -moves
-        led = np.flatnonzero(turns != NOBODY)
-        shares[led, turns[led]] += 1.0 + moves[led].sum(axis=1)
-        shares[turns == NOBODY] = 0.0
-        decided = Decided(c.leaders.policies, shares, bet_on & (turns != NOBODY))
-        part, slack = c.leaders.part(counts), slack_of(c.policy, c.leaders.policies, ends / ends.sum())
-    wrong = c.delta if delta is None else check_delta(delta)
-    needed = union_threshold(log_size=log_size, experts=len(c.bets), delta=part * wrong / 2.0)
-    weighing = SummedWeighing(surveyed, setting, decided, c.bets, engine=engine, needed=needed)
-    sure = Confidence(
-        wrong,
-        log_size,
-        slack,
-        part,
-        shuffled=c.shuffled,
-        assumptions=c.assumptions,
-        checks=c.checks,
-        measured_by=rows_words(counts[decided.counted].sum(), counts.sum(), led=c.leaders is not None),
-    )
-    facts = surveyed.facts
-    return compose_worth(weighing, facts, sure, n_actions=facts.n_actions, experts=len(c.bets))
-
-
-def evaluate_surveyed(
-    surveyed: Surveyed, policy: Chosen, *, engine: Engine, delta: float = 0.05, model: RewardModel | None = None
-) -> Worth:
-    """How good a policy is that was not chosen by looking at these rows."""
-    facts = surveyed.facts
-    if policy.n_actions != facts.n_actions:
-        raise InputError(f"the policy is for {policy.n_actions} actions, and the log has {facts.n_actions}")
-    used = first_model(surveyed.early) if model is None else check_model(model)
-    setting = surveyed.setting(used)
-    bets = Bets(EXPERT_STAKES, (1.0,) * setting.n_rounds)
-    decided = _always(policy, np.ones(setting.n_rounds, dtype=np.bool_))
-    needed = union_threshold(log_size=0.0, experts=len(bets), delta=check_delta(delta) / 2.0)
-    weighing = SummedWeighing(surveyed, setting, decided, bets, engine=engine, needed=needed)
-    basis = basic_assumptions(units=False, shuffled=surveyed.shuffled, in_order=surveyed.has_order)
-    rounds = (ROUNDS,) if facts.has_rounds else (ORDERED,) if surveyed.in_order else ()
-    low, high = facts.reward_range
-    order = (SHUFFLED,) if surveyed.shuffled else rounds
-    assumed = (*basis, f"rewards lie in [{low:g}, {high:g}]", *order, *facts.assumed)
-    checks = look(surveyed.watched)
-    sure = Confidence(
-        check_delta(delta),
-        shuffled=surveyed.shuffled,
-        assumptions=assumed,
-        checks=checks,
-        measured_by=f"all {facts.rows:,} rows",
-    )
-    return compose_worth(weighing, facts, sure, n_actions=facts.n_actions, experts=len(bets))
-
-
-def _always(policy: Chosen, counted: BoolArray) -> Decided:
-    """One policy, or a lottery, in all rounds."""
-    parts = parts_of(policy)
-    drawn = policy.weights if isinstance(policy, Lottery) else (1.0,)
-    return Decided(parts, np.tile(np.array(drawn), (len(counted), 1)), counted)
