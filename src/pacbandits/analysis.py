@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from pacbandits.certificate import Certificate, Claim, LearntClass, Verdict, Worth, learn_class, measure_worth
+from pacbandits.certificate import Certificate, Claim, LearntClass, Worth, learn_class, measure_worth
 from pacbandits.certificate import certify as certify_log
 from pacbandits.certificate import evaluate as evaluate_log
 from pacbandits.certificate.certify import (
@@ -49,6 +49,7 @@ from pacbandits.report.result_figure import draw_result
 from pacbandits.report.summary import Summary, summarise
 from pacbandits.rewards import RewardModel
 from pacbandits.trials.forecast import Outlook, look_ahead
+from pacbandits.verifier import Verdict
 
 Data = Log | DataFrame | Files | FileSet
 Json = dict[str, Any]

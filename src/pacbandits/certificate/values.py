@@ -43,8 +43,7 @@ from pacbandits.certificate.conventions import EXPERT_STAKES, arrange, has_round
 from pacbandits.certificate.leaders import NOBODY
 from pacbandits.certificate.moving import move_weight
 from pacbandits.certificate.summed.front import as_engine_reads, is_large
-from pacbandits.certificate.summed.laying import survey
-from pacbandits.certificate.summed.verify import survey_again
+from pacbandits.certificate.summed.laying import survey, survey_again
 from pacbandits.certificate.summed.worth import evaluate_surveyed, measure_surveyed
 from pacbandits.certificate.watching import look
 from pacbandits.certificate.worth import Confidence, Kind, Worth, compose_worth, rows_words

@@ -153,8 +153,7 @@ def evaluate_files(
     from pacbandits.analysis import check_actions
     from pacbandits.certificate import Certificate
     from pacbandits.certificate.summed.front import as_engine_reads
-    from pacbandits.certificate.summed.laying import survey
-    from pacbandits.certificate.summed.verify import survey_again
+    from pacbandits.certificate.summed.laying import survey, survey_again
     from pacbandits.certificate.summed.worth import evaluate_surveyed, measure_surveyed
 
     made, files = proof.certificate, proof.files(paths, reading=reading)

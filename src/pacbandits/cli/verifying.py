@@ -26,11 +26,12 @@ from pacbandits.errors import InputError, one_line, plain
 from pacbandits.flags import flag_of
 
 if TYPE_CHECKING:
-    from pacbandits.certificate import Claim, Verdict
+    from pacbandits.certificate import Claim
     from pacbandits.engines import base
     from pacbandits.experiment.auditing import Audit
     from pacbandits.proofs import Proof
     from pacbandits.records import Contexts, Log
+    from pacbandits.verifier import Verdict
 
 
 @app.command("verify")

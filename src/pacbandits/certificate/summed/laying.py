@@ -12,7 +12,6 @@ import numpy as np
 
 from pacbandits.arrays import FloatArray
 from pacbandits.certificate.certificate import Certificate
-from pacbandits.certificate.claim import Claim
 from pacbandits.certificate.conventions import settling_row, worth_leading
 from pacbandits.certificate.leaders import Leaders
 from pacbandits.certificate.learning import LearntClass, fewest_to_teach, learn_from_blocks
@@ -123,11 +122,11 @@ def survey(
     return Surveyed(source, facts, arrangement, shuffled, in_order, early, watched, digest, fewest, limits)
 
 
-def watched_rows(certificate: Claim, log: Log) -> Log:
-    """The rows of a log in which signs against a certificate's assumptions are looked for: all, or one of so many."""
-    step = -(-len(log) // LIMITS.watched)
-    summed = isinstance(certificate, Certificate) and certificate.summed
-    return log.take(np.arange(0, len(log), step)) if summed and step > 1 else log
+def survey_again(c: Certificate, source: Source, *, engine: Engine, limits: Limits = LIMITS) -> Surveyed:
+    """The rows as the certificate says they count."""
+    spec = c.learning.spec if c.learning is not None and c.learning.spared else None
+    by_rows = c.ordered and not c.shuffled
+    return survey(source, engine=engine, spec=spec, ordered=by_rows, shuffle=c.shuffled, limits=limits)
 
 
 def survey_for(
