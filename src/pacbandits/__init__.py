@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from pacbandits.certificate import Interval as Interval
     from pacbandits.certificate import Learning as Learning
     from pacbandits.certificate import LearntClass as LearntClass
-    from pacbandits.certificate import Verdict as Verdict
     from pacbandits.certificate import Worth as Worth
     from pacbandits.certificate import certify_asymptotically as certify_asymptotically
     from pacbandits.certificate import learn_class as learn_class
@@ -123,6 +122,7 @@ if TYPE_CHECKING:
     from pacbandits.trials.trial import Exploration as Exploration
     from pacbandits.trials.trial import Trial as Trial
     from pacbandits.trials.uniform import Uniform as Uniform
+    from pacbandits.verifier import Verdict as Verdict
 
 # Where each public name lives.
 _HOMES: dict[str, tuple[str, ...]] = {
@@ -135,7 +135,6 @@ _HOMES: dict[str, tuple[str, ...]] = {
         "Interval",
         "Learning",
         "LearntClass",
-        "Verdict",
         "Worth",
         "certify_asymptotically",
         "learn_class",
@@ -252,6 +251,7 @@ _HOMES: dict[str, tuple[str, ...]] = {
         "Trial",
     ),
     "trials.uniform": ("Uniform",),
+    "verifier": ("Verdict",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 

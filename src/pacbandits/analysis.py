@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
-from pacbandits.certificate import Certificate, Claim, LearntClass, Verdict, Worth, measure_worth
+from pacbandits.certificate import Certificate, Claim, LearntClass, Worth, measure_worth
 from pacbandits.certificate import evaluate as evaluate_log
 from pacbandits.certificate.certify import (
     DEFAULT_CLASS,
@@ -42,6 +42,7 @@ from pacbandits.report.result_figure import draw_result
 from pacbandits.report.summary import Summary, summarise
 from pacbandits.rewards import RewardModel
 from pacbandits.trials.forecast import Outlook, look_ahead
+from pacbandits.verifier import Verdict
 
 Data = Log | DataFrame | Files | FileSet
 Json = dict[str, Any]

@@ -9,16 +9,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
 from pathlib import Path
 from typing import Any, Protocol, cast, runtime_checkable
 
 from pacbandits.arrays import plain_number
-from pacbandits.certificate import AsymptoticCertificate, Certificate, Claim, LearntClass, Verdict, learn_class
-from pacbandits.certificate.rule import follow_rule, learn_again
-from pacbandits.certificate.summed.laying import learn_policies, survey_for, watched_rows
-from pacbandits.certificate.summed.verify import verify_source
-from pacbandits.certificate.verify import verify as verify_betting
+from pacbandits.certificate import AsymptoticCertificate, Certificate, Claim
 from pacbandits.certificate.watching import Check, alarm_words, look
 from pacbandits.checks import path_of
 from pacbandits.engines import Engine, Local, LogSource, Source
@@ -33,11 +28,12 @@ from pacbandits.logs.sets import FileSet, open_set
 from pacbandits.policies import class_from_json, class_to_json
 from pacbandits.policies.base import PolicyClass, check_class
 from pacbandits.policies.costs import check_memory
-from pacbandits.policies.registry import describe_class, same_class
+from pacbandits.policies.registry import describe_class, load_policies, same_class
 from pacbandits.realizable.certificate import RealizableCertificate
 from pacbandits.realizable.verify import verify_realizable
 from pacbandits.records import Contexts, Log, check_log
 from pacbandits.rewards import RewardModel
+from pacbandits.verifier import Verdict, learn_class_again, verify_log, verify_rows, watched_rows
 
 Json = dict[str, Any]
 Recheck = Callable[[Any, Log, PolicyClass, Contexts | None, RewardModel | None], Verdict]
@@ -57,17 +53,10 @@ class CertificateKind:
 def _betting(
     c: Certificate, log: Log, policies: PolicyClass, contexts: Contexts | None, model: RewardModel | None
 ) -> Verdict:
-    """Every figure computed anew; then class, model, stakes and leaders derived again, as far as they follow."""
     log = c.of(log)
-    if c.summed:
-        source = LogSource(log)
-        return verify_source(c, source, policies, engine=Local(THREADS), contexts=contexts, model=model)[0]
-    verdict = verify_betting(c, log, policies, model=model)
-    if not verdict.good:
-        return verdict
-    found = (learn_again(c, log, policies, contexts), follow_rule(c, log, policies, model=model))
-    faults, checked, trusted = (tuple(chain.from_iterable(part)) for part in zip(*found, strict=True))
-    return replace(verdict, faults=faults, checked=checked, trusted=trusted)
+    if not c.summed:
+        return verify_log(c, log, policies, contexts=contexts, model=model)
+    return verify_rows(c, LogSource(log), policies, engine=Local(THREADS), contexts=contexts, model=model)[0]
 
 
 def _realizable(
@@ -178,12 +167,14 @@ def verify(
     Raises:
         InputError: When the certificate proves nothing, as an approximate one, or lacks its contexts.
     """
-    certificate, policies = _with_class(certificate, policies, log, contexts, engine)
+    certificate, policies = _taken_apart(certificate, policies)
     kind = KINDS.get(certificate.kind)
     if kind is None or not isinstance(certificate, kind.claim):
         raise InputError(f"there is no recheck for a {plain(certificate.kind)}{nearest(certificate.kind, KINDS)}")
     if kind.recheck is None:
         raise InputError(NO_PROOF)
+    if policies is None:
+        policies = _class_of(certificate, log, contexts, engine)
     if certificate.policy.n_actions != check_class(policies).n_actions:
         words = f"the certified policy is for {count_of(certificate.policy.n_actions, 'action')}, the class for"
         return Verdict((f"{words} {policies.n_actions:,}",), None)
@@ -191,7 +182,9 @@ def verify(
         return _verify_files(certificate, log, policies, contexts, model, engine)
     check_memory(policies, len(check_log(log)))
     verdict = kind.recheck(certificate, log, policies, contexts, model)
-    verdict = _with_a_look(verdict, certificate, watched_rows(certificate, certificate.of(log)))
+    claimed = certificate.of(log)
+    watched = watched_rows(certificate, claimed) if isinstance(certificate, Certificate) else claimed
+    verdict = _with_a_look(verdict, certificate, watched)
     if verdict.good and len(log) > certificate.rows:
         more = (
             f"the log has gone on since, by {count_of(len(log) - certificate.rows, 'row')} that the claim does without"
@@ -204,23 +197,14 @@ def verify(
     return replace(verdict, faults=tuple(one_line(fault) for fault in verdict.faults))
 
 
-def _with_class(
-    certificate: Claim | Certified,
-    policies: PolicyClass | None,
-    log: Log | Source,
-    contexts: Contexts | None,
-    engine: Engine | str,
-) -> tuple[Claim, PolicyClass]:
-    """Return the certificate and its class: as given, as it came with the certificate, or learnt again by its name."""
-    claim, policies = _taken_apart(certificate, policies)
-    if policies is not None:
-        return claim, policies
-    learning = claim.learning if isinstance(claim, Certificate | AsymptoticCertificate) else None
+def _class_of(claim: Claim, log: Log | Source, contexts: Contexts | None, engine: Engine | str) -> PolicyClass:
+    """Learn the class of a certificate again by its name."""
+    learning = claim.learning if isinstance(claim, Certificate) else None
     if learning is None:
         raise InputError("this certificate does not say how its class was made; pass the class as policies=…")
     if learning.spared == 0 and contexts is None:
         raise InputError("the class was learnt from contexts before the log; pass them as contexts=…, or policies=…")
-    return claim, _learn_named(learning.spec, claim, log, contexts, engine).policies
+    return _learn_named(learning.spec, claim, log, contexts, engine)
 
 
 def _taken_apart(certificate: Claim | Certified, policies: PolicyClass | None) -> tuple[Claim, PolicyClass | None]:
@@ -237,16 +221,21 @@ def _taken_apart(certificate: Claim | Certified, policies: PolicyClass | None) -
 
 def _learn_named(
     spec: str, certificate: Claim, log: Log | Source, contexts: Contexts | None, engine: Engine | str
-) -> LearntClass:
+) -> PolicyClass:
     """Learn the class of this name as the certificate's was: from the contexts, or else from the first rows."""
-    by_rows, shuffle = False, False
-    if isinstance(certificate, Certificate | AsymptoticCertificate):
-        by_rows, shuffle = certificate.ordered and not certificate.shuffled, certificate.shuffled
-    if isinstance(log, Log):
-        return learn_class(spec, log, contexts=contexts, ordered=by_rows, shuffle=shuffle)
-    with using_engine(engine) as who:
-        surveyed = survey_for(log, spec, engine=who, contexts=contexts, ordered=by_rows, shuffle=shuffle)
-    return learn_policies(surveyed, spec, contexts)
+    if not isinstance(certificate, Certificate):
+        if contexts is None:
+            raise InputError("a certificate of linear rewards speaks of contexts; pass them as contexts=…")
+        return load_policies(spec, contexts, n_actions=certificate.policy.n_actions)
+    rows = certificate.of(log) if isinstance(log, Log) else log
+    with using_engine(THREADS if isinstance(log, Log) else engine) as who:
+        return learn_class_again(
+            certificate,
+            spec,
+            LogSource(rows) if isinstance(rows, Log) and certificate.summed else rows,
+            contexts,
+            engine=who,
+        )
 
 
 def _verify_files(
@@ -264,8 +253,8 @@ def _verify_files(
             "read_log, or verify without --engine"
         )
     with using_engine(engine) as who:
-        verdict, surveyed = verify_source(certificate, source, policies, engine=who, contexts=contexts, model=model)
-    verdict = _with_a_look(verdict, certificate, surveyed.watched)
+        verdict, watched = verify_rows(certificate, source, policies, engine=who, contexts=contexts, model=model)
+    verdict = _with_a_look(verdict, certificate, watched)
     return replace(verdict, faults=tuple(one_line(fault) for fault in verdict.faults))
 
 
@@ -304,7 +293,7 @@ def check_expected(
     """
     expected = _learn_named(spec, proof.certificate, log, contexts, engine)
     where = "the first rows of the log" if contexts is None else "the contexts given"
-    if same_class(expected.policies, proof.policies):
+    if same_class(expected, proof.policies):
         return replace(verdict, checked=(*verdict.checked, f"the class is {plain(spec)} for {where}, as expected"))
     fault = (
         f"the policy class is not {plain(spec)} for {where}, which was expected, but {describe_class(proof.policies)}"

@@ -10,7 +10,6 @@ from hypothesis import given
 
 import pacbandits as pb
 from pacbandits.certificate import Bets, Evidence, Ledger, in_blocks, make_certificate, worth_leading
-from pacbandits.certificate import verify as recompute
 from pacbandits.certificate.certificate import ORDERED, ROUNDS
 from pacbandits.certificate.certify import EXPERT_STAKES
 from pacbandits.certificate.choosing import lead_log
@@ -21,6 +20,7 @@ from pacbandits.certificate.moving import move_weight
 from pacbandits.records import Design
 from pacbandits.records.digest import digest_log
 from pacbandits.rewards import CellMeans, PerAction, predict_by_round
+from pacbandits.verifier import recompute
 from tests.certificate import plain
 from tests.certificate.boundary import (
     RARE,

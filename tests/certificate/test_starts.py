@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import pacbandits as pb
-from pacbandits.certificate import Certificate, Leaders, verify
+from pacbandits.certificate import Certificate, Leaders
 from pacbandits.certificate.evaluation import measure_worth
 from pacbandits.certificate.leaders import LOTTERY_MOVING, SINGLE_MOVING
 from pacbandits.confidence import start_part
@@ -19,6 +19,7 @@ from pacbandits.errors import InputError
 from pacbandits.policies.finite import Finite
 from pacbandits.rewards import no_idea
 from pacbandits.trials.uniform import Uniform
+from pacbandits.verifier import recompute as verify
 from tests.certificate.test_leaders import TREES, run
 
 POLICIES = tuple(Finite([actions], n_actions=2).policy(0) for actions in ([0, 0], [0, 1], [1, 1]))

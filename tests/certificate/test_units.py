@@ -13,8 +13,8 @@ from pacbandits.certificate.certificate import UNITS_COME, UNITS_END, UNITS_FIRS
 from pacbandits.certificate.conventions import FIRST_BLOCK_ROWS, arrange, block_ends, in_blocks, planned_ends
 from pacbandits.certificate.learning import rows_that_bet
 from pacbandits.certificate.moving import against_one
-from pacbandits.certificate.verify import verify as recompute
 from pacbandits.certificate.watching import look
+from pacbandits.verifier import recompute
 from tests.certificate.boundary import most
 
 POLICIES = pb.Finite([[0], [1]], n_actions=2)  # always the first action, or always the second

@@ -11,12 +11,12 @@ import pyarrow.parquet as pq
 import pytest
 
 import pacbandits as pb
-from pacbandits.certificate.verify import verify
 from pacbandits.errors import InputError
 from pacbandits.experiment.auditing import audit, links_of
 from pacbandits.experiment.chain import BEGINNING, entry_bytes, id_of, linked, mark_of, row_of
 from pacbandits.experiment.exported import has_sealed_record, read_record
 from pacbandits.records.recorded import PackedText, pack_text, unpack_text
+from pacbandits.verifier import recompute as verify
 from tests.experiment.conftest import NOTED_ROW
 from tests.experiment.live import Played
 

@@ -12,7 +12,6 @@ import pytest
 
 import pacbandits as pb
 from pacbandits.certificate import Certificate
-from pacbandits.certificate.verify import verify
 from pacbandits.confidence import withdrawal_part
 from pacbandits.errors import InputError
 from pacbandits.experiment import tables
@@ -23,6 +22,7 @@ from pacbandits.experiment.exported import read_record
 from pacbandits.experiment.extra import sqlalchemy as sa
 from pacbandits.experiment.live_design import Deployed, LiveDesign, live_from_json
 from pacbandits.records import Design
+from pacbandits.verifier import recompute as verify
 from tests.experiment.cases import people, protocol
 from tests.experiment.live import Played
 

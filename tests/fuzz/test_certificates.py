@@ -26,10 +26,11 @@ import numpy as np
 import pytest
 
 from pacbandits.arrays import plain_number
-from pacbandits.certificate import Claim, Verdict
+from pacbandits.certificate import Claim
 from pacbandits.errors import InputError
 from pacbandits.proofs import Proof, load_certificate, verify
 from pacbandits.records import Chosen, Contexts, Lottery, parts_of
+from pacbandits.verifier import Verdict
 from tests.fuzz.bombs import BOMBS
 from tests.fuzz.forgeries import forge_figures
 from tests.fuzz.genuine import ALL_NAMES, NAMES, Genuine, genuine

@@ -10,11 +10,11 @@ import time
 from urllib.parse import urlsplit
 
 from pacbandits.certificate import Certificate
-from pacbandits.certificate.verify import verify
 from pacbandits.experiment.auditing import audit
 from pacbandits.experiment.experiment import Experiment
 from pacbandits.experiment.exported import read_record
 from pacbandits.records import Log
+from pacbandits.verifier import recompute as verify
 from tests.service.cases import ADMIN, COUNTRIES
 
 UNITS = 4_000  # so many different people, that some come again

@@ -11,10 +11,10 @@ from pacbandits.certificate.claim import Claim
 from pacbandits.certificate.conventions import in_blocks, worth_leading
 from pacbandits.certificate.evaluation import evaluate, measure_worth
 from pacbandits.certificate.leaders import Leaders
-from pacbandits.certificate.learning import Learning, LearntClass, learn_class
+from pacbandits.certificate.learning import LearntClass, learn_class
+from pacbandits.certificate.learning_record import Learning
 from pacbandits.certificate.ledger import Ledger
 from pacbandits.certificate.making import Evidence, make_certificate
-from pacbandits.certificate.verify import Verdict, verify
 from pacbandits.certificate.worth import Interval, Worth
 
 __all__ = [
@@ -28,7 +28,6 @@ __all__ = [
     "Learning",
     "LearntClass",
     "Ledger",
-    "Verdict",
     "Worth",
     "certify",
     "certify_asymptotically",
@@ -37,6 +36,5 @@ __all__ = [
     "learn_class",
     "make_certificate",
     "measure_worth",
-    "verify",
     "worth_leading",
 ]

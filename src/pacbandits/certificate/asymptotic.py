@@ -45,7 +45,8 @@ from pacbandits.certificate.claim import (
     reading,
 )
 from pacbandits.certificate.conventions import arrange
-from pacbandits.certificate.learning import Learning, LearntClass, learn_from_blocks, rows_that_bet
+from pacbandits.certificate.learning import LearntClass, learn_from_blocks, rows_that_bet
+from pacbandits.certificate.learning_record import Learning
 from pacbandits.certificate.ledger import Ledger
 from pacbandits.certificate.watching import look
 from pacbandits.checks import flag, random_numbers, whole_number

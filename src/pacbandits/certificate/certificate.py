@@ -24,7 +24,7 @@ from pacbandits.certificate.claim import (
 )
 from pacbandits.certificate.conventions import rearrange
 from pacbandits.certificate.leaders import MAX_SLACK, NOBODY, Leaders
-from pacbandits.certificate.learning import Learning
+from pacbandits.certificate.learning_record import Learning
 from pacbandits.certificate.summed.limits import RELEASED_LIMITS, Limits
 from pacbandits.engines.digesting import digest_source
 from pacbandits.engines.memory import LogSource

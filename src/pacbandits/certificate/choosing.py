@@ -18,20 +18,22 @@ from typing import NamedTuple
 import numpy as np
 
 from pacbandits.arrays import FloatArray
-from pacbandits.certificate.conventions import FIRST_BLOCK_ROWS
+from pacbandits.certificate.conventions import (
+    DOUBT_STANDARD_ERRORS,
+    FIRST_BLOCK_ROWS,
+    LEADING_GROWTH_FACTOR,
+    MAX_CHOOSING_EPSILON,
+    MIN_ADVANTAGE_EPSILONS,
+    MIN_CHOOSING_EPSILON,
+    MIN_CLEAR_ADVANTAGE_EPSILONS,
+    MIN_CLEAR_ADVANTAGE_STANDARD_ERRORS,
+)
 from pacbandits.certificate.leaders import LOTTERY_MOVING, SINGLE_MOVING, Leaders
 from pacbandits.certificate.ledger import Ledger
 from pacbandits.policies.base import PolicyClass, SimplifyingClass, total
 from pacbandits.records import Contexts, Log, Policy
 
-LEADING_GROWTH_FACTOR = 1.25  # by which the data have grown since the last time when a leader is chosen again
-MAX_CHOOSING_EPSILON = 0.05  # by which the leaders of a log are chosen, whatever ε is to be certified
-MIN_CHOOSING_EPSILON = 1e-9  # where nothing is in doubt
-MIN_ADVANTAGE_EPSILONS = 0.05  # for which a leader makes way
 ROWS_LOST_PER_AWAITED = 2.0  # times the number of actions over ε: what a row costs whose reward is not in
-DOUBT_STANDARD_ERRORS = 1.5  # by which a favourite must seem better than a simpler policy, or that one leads
-# The same where a single policy is wanted.
-MIN_CLEAR_ADVANTAGE_EPSILONS, MIN_CLEAR_ADVANTAGE_STANDARD_ERRORS = 0.2, 0.5
 
 
 def find_favourite(ledger: Ledger, policies: PolicyClass, *, epsilon: float | None, all_propensities: bool) -> Policy:

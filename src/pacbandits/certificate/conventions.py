@@ -52,6 +52,15 @@ MAX_TRIED_DISTANCES = 6  # until it is found
 MAX_TEACHING_ROWS = 2**18  # of a log that is certified by sums: of a longer one the first rows teach
 # Of log|Π|, from which on leaders prove more: they pay no log|Π|, but luck is not on their side.
 MIN_NATS_WORTH_LEADING = 10.0
+# By which the leaders of a log's rounds are chosen (see `choosing`).
+LEADING_GROWTH_FACTOR = 1.25  # by which the data have grown since the last time when a leader is chosen again
+MAX_CHOOSING_EPSILON = 0.05  # by which the leaders of a log are chosen, whatever ε is to be certified
+MIN_CHOOSING_EPSILON = 1e-9  # where nothing is in doubt
+MIN_ADVANTAGE_EPSILONS = 0.05  # for which a leader makes way
+DOUBT_STANDARD_ERRORS = 1.5  # by which a favourite must seem better than a simpler policy, or that one leads
+# The same where a single policy is wanted.
+MIN_CLEAR_ADVANTAGE_EPSILONS, MIN_CLEAR_ADVANTAGE_STANDARD_ERRORS = 0.2, 0.5
+LEFT_OUT = "{:,} rows of people who had come before were left out: values are of first visits"
 
 
 def arrange(log: Log, *, ordered: bool, shuffle: bool = False) -> tuple[Log, bool]:
@@ -126,8 +135,7 @@ def first_visits(log: Log) -> Log:
     _, first = np.unique(log.units[order], return_index=True)
     kept = np.zeros(len(log), dtype=np.bool_)
     kept[order[first]] = True
-    words = f"{int((~kept).sum()):,} rows of people who had come before were left out: values are of first visits"
-    return replace(log.only(kept), remarks=(*log.remarks, words))
+    return replace(log.only(kept), remarks=(*log.remarks, LEFT_OUT.format(int((~kept).sum()))))
 
 
 def block_ends(rows: int) -> IntArray:

@@ -12,7 +12,7 @@ from pacbandits.certificate.bets import Bets
 from pacbandits.certificate.certificate import Certificate
 from pacbandits.certificate.claim import Json
 from pacbandits.certificate.leaders import MAX_SLACK, NOBODY, Leaders
-from pacbandits.certificate.learning import Learning
+from pacbandits.certificate.learning_record import Learning
 from pacbandits.certificate.ledger import AnyLedger
 from pacbandits.certificate.moving import AnyAgainst, alone, choose, plan_moves
 from pacbandits.certificate.search import Least, least_again, least_wealth

@@ -27,7 +27,8 @@ from pacbandits.certificate.conventions import (
     worth_leading,
 )
 from pacbandits.certificate.leaders import Leaders
-from pacbandits.certificate.learning import Learning, LearntClass, learn_arranged
+from pacbandits.certificate.learning import LearntClass, learn_arranged
+from pacbandits.certificate.learning_record import Learning
 from pacbandits.certificate.ledger import AnyLedger, Ledger
 from pacbandits.certificate.summed.limits import Limits
 from pacbandits.certificate.told import ToldOfLog

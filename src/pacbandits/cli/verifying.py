@@ -25,11 +25,12 @@ from pacbandits.cli.shared import PARTIAL, app, print_json, say, show, status
 from pacbandits.errors import InputError, one_line, option_of, plain
 
 if TYPE_CHECKING:
-    from pacbandits.certificate import Claim, Verdict
+    from pacbandits.certificate import Claim
     from pacbandits.engines import base
     from pacbandits.experiment.auditing import Audit
     from pacbandits.proofs import Proof
     from pacbandits.records import Contexts, Log
+    from pacbandits.verifier import Verdict
 
 
 @app.command("verify")

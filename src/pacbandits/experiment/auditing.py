@@ -30,7 +30,6 @@ import numpy as np
 from pacbandits.arrays import BoolArray
 from pacbandits.certificate.certificate import BETS_FIXED, LED, ROUNDS, Certificate
 from pacbandits.certificate.claim import FIXED
-from pacbandits.certificate.verify import Verdict
 from pacbandits.checks import instance, text
 from pacbandits.errors import InputError, count_of
 from pacbandits.experiment.auditing_certificates import wrong_certificate
@@ -46,6 +45,7 @@ from pacbandits.experiment.stored_rows import (
 )
 from pacbandits.records import Contexts
 from pacbandits.records.late import KNOWN_REMARK, NOT_IN
+from pacbandits.verifier import Verdict
 
 Json = dict[str, Any]
 PROPENSITY_ROUNDING = 1e-9

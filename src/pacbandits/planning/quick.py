@@ -25,7 +25,7 @@ from scipy.special import ndtr
 
 from pacbandits.arrays import FloatArray
 from pacbandits.certificate import worth_leading
-from pacbandits.certificate.learning import fewest_to_teach
+from pacbandits.certificate.learning_record import fewest_to_teach
 from pacbandits.complexity.bounds import coin_lower_bound
 from pacbandits.complexity.coin_flips import least_coin_divergence
 from pacbandits.complexity.gaps import measure_gaps

@@ -12,7 +12,6 @@ from typing import cast
 import numpy as np
 
 from pacbandits.arrays import FloatArray
-from pacbandits.certificate.verify import Verdict
 from pacbandits.checks import instance
 from pacbandits.confidence import MAX_NOISE, MIN_NOISE, RESIDUAL_ALARM_RATE, residual_bound
 from pacbandits.errors import InputError, count_of
@@ -25,6 +24,7 @@ from pacbandits.realizable.deviation import largest_deviation
 from pacbandits.records import Contexts, Log, check_contexts, check_log
 from pacbandits.records.beside import UNIT_RANGE
 from pacbandits.records.digest import digest_contexts, digest_log
+from pacbandits.verifier.verdict import Verdict
 
 # How far a value computed anew may exceed the one in the certificate, relative to it.
 _MAX_RELATIVE_EXCESS = 1e-6

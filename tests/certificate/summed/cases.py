@@ -12,13 +12,13 @@ import pyarrow.parquet as pq
 
 from pacbandits.certificate import certify
 from pacbandits.certificate.summed.limits import Limits
-from pacbandits.certificate.summed.verify import verify_source
 from pacbandits.engines import Aggregation, Engine, Local, LogSource, Source, Sums
 from pacbandits.engines.base import add_to, count_blocks, even_stripes
 from pacbandits.policies import Finite, Trees, Trivial
 from pacbandits.policies.base import PolicyClass
 from pacbandits.records import Contexts, Log
 from pacbandits.rewards import Constant
+from pacbandits.verifier import verify_rows
 
 THREADS = Local("threads")
 SMALL = Limits(early=600, neighbours=200, watched=700)  # so that a log of some thousand rows is a large one
@@ -195,7 +195,7 @@ def by_sums(kind: Kind, source: Source, engine: Engine = THREADS, **asked: Any) 
 
 def rechecked(certificate: Any, source: Source, policies: PolicyClass, engine: Engine = THREADS, **given: Any) -> Any:
     """What a recheck of it says."""
-    return verify_source(certificate, source, policies, engine=engine, **given)[0]
+    return verify_rows(certificate, source, policies, engine=engine, **given)[0]
 
 
 def in_files(log: Log, folder: Any, seed: int) -> list[Any]:

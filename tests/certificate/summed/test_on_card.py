@@ -23,7 +23,6 @@ from pacbandits.certificate.summed.laying import learn_policies, survey_for
 from pacbandits.certificate.summed.on_card import predicts_on_card
 from pacbandits.certificate.summed.questions import GapSums, PartSums, WealthSums
 from pacbandits.certificate.summed.setting import Setting, make_setting
-from pacbandits.certificate.summed.verify import verify_source
 from pacbandits.certificate.summed.worth import BoundSums, ScoreSums
 from pacbandits.certificate.worth import Decided
 from pacbandits.engines import ROWS_PER_BLOCK, Local, LogSource
@@ -47,6 +46,7 @@ from pacbandits.records import Contexts, Log
 from pacbandits.rewards import Additive, Neighbours, Regions, RewardModel, Stacked, default_model, lighter, no_idea
 from pacbandits.rewards.on_card import cuts_of, step_models
 from pacbandits.rewards.steps import codes_of, learn_cuts
+from pacbandits.verifier import verify_rows
 from tests.engines.compiled_kernels import compiled_function, needs_compiler
 
 needs_card = pytest.mark.skipif(not available(), reason=f"no card: {why_not()}")
@@ -449,7 +449,7 @@ def test_certificates_of_a_card_are_verified_by_the_processor(monkeypatch: pytes
     by_card, by_processor = (replace(surveyed, engine=one) for one in (engine, CPU))
     asked = Request(epsilon=0.05, delta=0.05)
     found, want = (certify_survey(one, learnt, asked).certificate for one in (by_card, by_processor))
-    assert verify_source(found, source, learnt.policies, engine=CPU)[0].good
+    assert verify_rows(found, source, learnt.policies, engine=CPU)[0].good
     assert found.policy == want.policy
     assert found.value == want.value
     assert found.certified_epsilon == want.certified_epsilon

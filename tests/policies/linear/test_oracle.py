@@ -7,7 +7,6 @@ import json
 import numpy as np
 import pytest
 
-from pacbandits.certificate import verify
 from pacbandits.errors import InputError
 from pacbandits.policies import EnumeratedClass, Linear, LinearPolicy, class_from_json, class_to_json, policy_from_json
 from pacbandits.policies.features import Crossed, Given
@@ -19,6 +18,7 @@ from pacbandits.policies.registry import load_policies
 from pacbandits.problems import load_problem
 from pacbandits.records import Contexts
 from pacbandits.simulation import run
+from pacbandits.verifier import recompute as verify
 from tests.policies.linear.cases import brute_values, draw_people, grid, value, with_phi
 
 

@@ -20,7 +20,8 @@ from pacbandits.certificate.certificate import Certificate
 from pacbandits.certificate.choosing import favourite_scores, marked_down
 from pacbandits.certificate.claim import Claim
 from pacbandits.certificate.conventions import settling_row, worth_leading
-from pacbandits.certificate.learning import Learning, LearntClass, fewest_to_teach, learn_from_blocks
+from pacbandits.certificate.learning import LearntClass, learn_from_blocks
+from pacbandits.certificate.learning_record import Learning, fewest_to_teach
 from pacbandits.certificate.ledger import Ledger
 from pacbandits.certificate.summed.arrangement import Arrangement, Shuffled
 from pacbandits.certificate.summed.facts import Facts, arrange_rows, facts_of

@@ -11,18 +11,17 @@ import pytest
 import pacbandits as pb
 from pacbandits.certificate import certify
 from pacbandits.certificate.bets import Bets
-from pacbandits.certificate.bookkeeping import keep_book
 from pacbandits.certificate.certify import Request, certify_survey
 from pacbandits.certificate.learning import LearntClass
 from pacbandits.certificate.summed import laying
 from pacbandits.certificate.summed.laying import lay_out, survey
-from pacbandits.certificate.summed.questions import MAX_SIZE_SUM, check_room, round_down
-from pacbandits.certificate.summed.verify import SummedAudit
 from pacbandits.engines import LogSource
 from pacbandits.errors import InputError
 from pacbandits.logs.sets import open_set
 from pacbandits.policies.base import PolicyClass
-from pacbandits.policies.summing import summing
+from pacbandits.verifier.figures import keep_book
+from pacbandits.verifier.sums import MAX_SIZE_SUM, check_room, read_rows, round_down
+from pacbandits.verifier.wealth import least_wealth
 from tests.certificate.summed.cases import (
     KINDS,
     QUICK,
@@ -177,7 +176,7 @@ def test_leaders_that_the_rows_do_not_favour_are_noticed(monkeypatch):
         verdict = rechecked(made, LogSource(log), policies, limits=SMALL, **QUICK)
         assert verdict.value == pytest.approx(made.value)
         assert verdict.good == good
-        assert good or any("not the policies that the rows before them favour" in fault for fault in verdict.faults)
+        assert good or any("not the policy that the rows before it favour" in fault for fault in verdict.faults)
 
 
 def test_sums_that_do_not_fit_are_noticed_by_whoever_verifies():
@@ -187,8 +186,8 @@ def test_sums_that_do_not_fit_are_noticed_by_whoever_verifies():
     for wealth in (2.0**40, -(2.0**40), np.nan, -np.inf):
         assert round_down(np.array([[0.0, wealth]]), 36)[1] == MAX_SIZE_SUM
     with pytest.raises(InputError, match="more than can be counted"):
-        check_room((np.zeros(1, dtype=np.int64), np.array([MAX_SIZE_SUM])))
-    check_room((np.zeros(1, dtype=np.int64), np.array([MAX_SIZE_SUM - 1])))
+        check_room(MAX_SIZE_SUM)
+    check_room(MAX_SIZE_SUM - 1)
 
 
 def test_sums_that_may_have_wrapped_are_no_proof():
@@ -200,13 +199,14 @@ def test_sums_that_may_have_wrapped_are_no_proof():
     policy = policies.argmax(log.contexts, np.tile([1.0, 0.0, 0.0], (n, 1)))
     for often, fits in ((1, True), (2**40, False)):
         source = LogSource(replace(log, repeats=np.full(n, often)))
-        surveyed = survey(source, engine=THREADS, spec=None, ordered=False, shuffle=False)
-        claim = replace(disputed()[0], policy=policy, leaders=None, bets=Bets((0.4,), (1.0,)), experts=(0,), share=None)
-        book = keep_book(claim, surveyed.arrangement.counts)
-        audit = SummedAudit(claim, surveyed, summing(policies), surveyed.setting(QUICK["model"]), book, THREADS)
+        one = {"leaders": None, "learning": None, "bets": Bets((0.4,), (1.0,)), "experts": (0,), "share": None}
+        claim = replace(disputed()[0], policy=policy, **one)
+        rows = read_rows(claim, source, engine=THREADS).with_model(QUICK["model"])
+        book = keep_book(claim, rows.counts)
         if fits:
             # Where it acts otherwise a row wins log(1 + 0.4/1e-9) or so; a policy that acts alike wins log(1 + 0.4 ε).
-            assert audit.least(0.2) == pytest.approx(n * np.log1p(0.4 * 0.2), abs=1e-6)
+            wealth = rows.wealth(claim, book, policies, epsilon=0.2)
+            assert least_wealth(claim, wealth, [0.0]) == pytest.approx(n * np.log1p(0.4 * 0.2), abs=1e-6)
             continue
         with pytest.raises(InputError, match="more than can be counted"):
-            audit.least(0.2)
+            rows.wealth(claim, book, policies, epsilon=0.2)

@@ -1,6 +1,8 @@
-"""What a certificate must be by its own figures, and what its leaders came to: for whoever verifies.
+"""The figures of a certificate, checked against each other and against what its log and policy class say of themselves.
 
-Plainly, from the definitions in `pacbandits.certificate.leaders` and `moving`, and without the code that certifies.
+Everything here is computed from the definitions in `pacbandits.certificate.leaders`: the threshold, the weights of the
+leaders, and the mixture policy that these weights leave. Wealth, the one figure that needs the rows, comes from
+`pacbandits.verifier.wealth`.
 """
 
 from __future__ import annotations
@@ -11,18 +13,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pacbandits.arrays import FloatArray
+from pacbandits.arrays import FloatArray, as_read
 from pacbandits.certificate.certificate import Certificate
-from pacbandits.certificate.conventions import delta_part, worth_leading
+from pacbandits.certificate.conventions import MIN_NATS_WORTH_LEADING
 from pacbandits.certificate.leaders import MAX_SLACK, MIN_LOTTERY_WEIGHT, NOBODY, START_GROWTH_FACTOR, Leaders
-from pacbandits.certificate.membership import same_policy
-from pacbandits.certificate.rivals_again import faults_of_best
 from pacbandits.certificate.told import ToldOfLog
-from pacbandits.confidence import UNSEEN_PART, start_part
+from pacbandits.confidence import LEADERS_PART, UNION_PART, UNSEEN_PART, start_part
 from pacbandits.errors import count_of
-from pacbandits.policies.base import PolicyClass
+from pacbandits.policies.base import ClosedClass, PolicyClass
 from pacbandits.policies.registry import digest_class
-from pacbandits.records import Lottery, parts_of
+from pacbandits.records import Contexts, Lottery, Policy, parts_of
 
 WEALTH_ROUNDING = 1e-6  # how far a log-wealth computed anew may be off, in nats, or as a share of a larger one
 
@@ -30,10 +30,10 @@ WEALTH_ROUNDING = 1e-6  # how far a log-wealth computed anew may be off, in nats
 def faults_on_sight(
     c: Certificate, log: ToldOfLog, policies: PolicyClass, *, digest: str, rows: int, n_actions: int, counts: FloatArray
 ) -> list[str]:
-    """What is wrong without a computation.
+    """Return what contradicts the log, the class or another figure, without a look at the rows.
 
-    digest: of the log. rows: that it had before it was arranged. n_actions: that it has. counts (rounds,): how many
-    interactions, or people, each round had.
+    digest: of the log. rows: number of rows before they were arranged. n_actions: of the log. counts (rounds,):
+    interactions, or people, in each round.
     """
     faults, people = list[str](), None if log.units is None else log.n_units
     if digest != c.digest:
@@ -94,24 +94,35 @@ def faults_on_sight(
     return faults
 
 
-def needed_wealth(certificate: Certificate, policies: PolicyClass, counts: FloatArray) -> float:
-    """log(|Π|/δ), or log(1/δ) where leaders were fixed before each round; of δ the part that there is for it.
+def worth_leading(policies: PolicyClass) -> bool:
+    """Whether leaders replace the union over all policies: for classes that are large or have no size."""
+    return policies.log_size >= MIN_NATS_WORTH_LEADING
 
-    Where ε is 0, a tenth of that is for what the log has not seen. counts (rounds,): how many interactions each had.
+
+def delta_share(c: Certificate, policies: PolicyClass, *, led: bool) -> float:
+    """The share of δ for a proof by leaders or by a union: `certify` splits δ where both are possible."""
+    if not c.by_rule or not worth_leading(policies):
+        return 1.0
+    return LEADERS_PART if led else UNION_PART
+
+
+def needed_wealth(c: Certificate, policies: PolicyClass, counts: FloatArray) -> float:
+    """Return the threshold: log(|Π|/δ), or log(1/δ) with leaders, each with the share of δ that the proof may use.
+
+    At ε = 0 a tenth of it is kept for contexts that the log never contains. counts (rounds,): interactions in each.
     """
-    led = certificate.leaders is not None
-    part = delta_part(policies, led=led) if certificate.by_rule else 1.0
-    part *= 1.0 - UNSEEN_PART if certificate.epsilon == 0 else 1.0
-    if certificate.leaders is not None:
-        part *= part_of_start(certificate.leaders, counts)
-    return (0.0 if led else policies.log_size) - float(np.log(part * certificate.delta))
+    part = delta_share(c, policies, led=c.leaders is not None)
+    part *= 1.0 - UNSEEN_PART if c.epsilon == 0 else 1.0
+    if c.leaders is not None:
+        part *= part_of_start(c.leaders, counts)
+    return (policies.log_size if c.leaders is None else 0.0) - float(np.log(part * c.delta))
 
 
 def part_of_start(leaders: Leaders, counts: FloatArray) -> float:
-    """Of δ, what there is for the start that the leaders have; none if they may not start there.
+    """Return the share of δ for the round in which the proof starts; 0 if it may not start there.
 
-    The first is before all rounds; another is where the leader of a single policy changes, and the data have doubled
-    since the last one, or since somebody led.
+    The first start is before all rounds. Where a single policy is certified there is another one in each round with a
+    new leader before which the data have doubled since the last start, or since the first leader.
     """
     if not leaders.single or leaders.settled is not None:
         return 1.0 if leaders.start == 0 else 0.0
@@ -127,12 +138,12 @@ def part_of_start(leaders: Leaders, counts: FloatArray) -> float:
     return start_part(starts.index(leaders.start)) if leaders.start in starts else 0.0
 
 
-class Book(NamedTuple):
-    """What every round is scored against, and what that comes to.
+class LeaderBook(NamedTuple):
+    """The reference policies of all rounds, and their weights at the end.
 
-    leaders: of the rounds; a certificate without has one, its policy, in all of them.
-    moves: in each round the weight taken from earlier leaders, by their numbers, as a share of the stake.
-    shares (L,): of each leader in what is certified.
+    leaders: of the rounds; a certificate without leaders has its policy as the leader of every round.
+    moves: for each round the weight taken from earlier leaders, by their numbers, as a share of the stake.
+    shares (L,): the weight of each leader in the certified policy.
     """
 
     leaders: Leaders
@@ -140,14 +151,14 @@ class Book(NamedTuple):
     shares: FloatArray
 
 
-def keep_book(c: Certificate, counts: FloatArray) -> Book:
-    """Weights of leaders, round by round: what a row stakes is its leader's, and some of the others' moves to it.
+def keep_book(c: Certificate, counts: FloatArray) -> LeaderBook:
+    """Follow the leaders' weights round by round: a leader gets what its rows stake, and takes some from the others.
 
-    counts (rounds,): how many interactions, or people, each round had.
+    counts (rounds,): interactions, or people, in each round.
     """
     if c.leaders is None:
         alone = Leaders(parts_of(c.policy)[:1], (0,) * len(counts), (1,) * len(counts))
-        return Book(alone, [{}] * len(counts), np.ones(1))
+        return LeaderBook(alone, [{}] * len(counts), np.ones(1))
     turns = [NOBODY if number < c.leaders.start else turn for number, turn in enumerate(c.leaders.turns)]
     held: dict[int, float] = {}  # by leader, who led longest ago first
     moves: list[dict[int, float]] = []
@@ -171,24 +182,27 @@ def keep_book(c: Certificate, counts: FloatArray) -> Book:
         moves.append(taken)
     whole = sum(held.values())
     shares = np.array([held.get(j, 0.0) / whole if whole > 0 else 0.0 for j in range(len(c.leaders.policies))])
-    return Book(replace(c.leaders, turns=tuple(turns)), moves, shares)
+    return LeaderBook(replace(c.leaders, turns=tuple(turns)), moves, shares)
 
 
-def stakes_too_much(c: Certificate, book: Book) -> list[str]:
-    """Whether a single row could ruin an expert."""
+def stakes_too_much(c: Certificate, book: LeaderBook) -> list[str]:
+    """Return a fault if a single row could ruin an expert."""
     moved = max(sum(taken.values()) for taken in book.moves)
     boldest = max(c.bets.multipliers) * c.bets.units.max() * (1.0 + moved)
     ruined = max(boldest, c.bets.share) >= 1.0
     return ["an expert stakes so much that a single row could ruin it"] if ruined else []
 
 
-def judge(c: Certificate, least: Callable[[float], float], *, needed: float) -> tuple[list[str], float]:
-    """What is wrong with the figures of a claim at an ε above 0, and its log-wealth computed anew.
+def judge(
+    c: Certificate, least: Callable[[float], float], *, needed: float, rounding: float = 0.0
+) -> tuple[list[str], float]:
+    """Check the figures of a claim with ε > 0 against the rows; return the faults, and the log-wealth computed anew.
 
-    least: by ε of rewards in [0, 1], the least log-wealth over the class. needed: what refutes a policy.
+    least: the least log-wealth over the class, by ε of rewards in [0, 1]. needed: the threshold. rounding: as for
+    `wrong_value`.
     """
     value = least(c.unit_epsilon - (c.slack if c.slack <= MAX_SLACK else 0.0))
-    faults = wrong_value(c, value, needed=needed)
+    faults = wrong_value(c, value, needed=needed, rounding=rounding)
     if c.unit_certified_epsilon != 1.0:
         if c.slack > MAX_SLACK:
             return [*faults, f"nothing is claimed with a slack of {c.slack:.6g}"], value
@@ -197,20 +211,23 @@ def judge(c: Certificate, least: Callable[[float], float], *, needed: float) -> 
     return faults, value
 
 
-def wrong_value(c: Certificate, value: float, *, needed: float) -> list[str]:
-    """Whether the log-wealth of a certificate is this, and enough for what it claims."""
+def wrong_value(c: Certificate, value: float, *, needed: float, rounding: float = 0.0) -> list[str]:
+    """Return a fault if the certificate's log-wealth is not this value, or the value does not suffice for its claim.
+
+    rounding: how much more the two may differ by, as each rounds the wealth of every row down.
+    """
     faults: list[str] = []
     # An oracle that is not exact may find a little more or less, asked about rows in another form.
     off = value - c.value if c.exact else min(value - c.value, 0.0)
-    if not abs(off) <= WEALTH_ROUNDING * max(1.0, abs(value)):
+    if not abs(off) <= WEALTH_ROUNDING * max(1.0, abs(value)) + rounding:
         faults.append(f"the least log-wealth is {value:.6g}, not {c.value:.6g}")
     if c.certified and not value >= needed:
         faults.append(f"a log-wealth of {value:.6g} does not reach {needed:.6g}: nothing is certified")
     return faults
 
 
-def wrong_lottery(c: Certificate, book: Book) -> list[str]:
-    """Whether what is certified is what the leaders came to, and the slack is what is missing."""
+def wrong_lottery(c: Certificate, book: LeaderBook) -> list[str]:
+    """Return faults if the certified policy is not what the leaders' weights leave, or the slack is not their rest."""
     if c.leaders is None:
         single = not isinstance(c.policy, Lottery) and c.slack == 0
         return [] if single else ["a certificate without leaders is of a single policy, without slack"]
@@ -233,6 +250,31 @@ def wrong_lottery(c: Certificate, book: Book) -> list[str]:
     return faults
 
 
+def faults_of_best(policies: PolicyClass, *, led: bool) -> list[str]:
+    """Return what excludes a proof that a policy is the best of this class; led: whether it is by leaders."""
+    union = "that a policy is the best is proven by a union over its class"
+    sized = policies.exact and np.isfinite(policies.log_size)
+    return [
+        *([f"{union}, and the certificate has leaders"] if led else []),
+        *([] if sized else [f"{union}, which must have a size, and a search that is exact"]),
+    ]
+
+
+def same_policy(one: Policy, other: Policy) -> bool:
+    """Whether two policies are the same object, or have the same JSON."""
+    return one is other or as_read(one.to_json()) == as_read(other.to_json())
+
+
+def belongs(policy: Policy, contexts: Contexts, policies: PolicyClass) -> bool:
+    """Whether the class has the policy; for a class that cannot say, whether one of its policies acts like it here."""
+    if isinstance(policies, ClosedClass):
+        return policies.has(policy)
+    actions = policy(contexts)
+    agree = np.zeros((len(contexts), policies.n_actions))
+    agree[np.arange(len(contexts)), actions] = 1.0
+    return bool(np.array_equal(policies.argmax(contexts, agree)(contexts), actions))
+
+
 def near(one: float, two: float) -> bool:
-    """Whether two numbers are the same but for rounding."""
+    """Whether two numbers are equal up to rounding."""
     return one == two or abs(one - two) <= 1e-9 * max(1.0, abs(two))

@@ -10,11 +10,11 @@ import pytest
 
 import pacbandits as pb
 from pacbandits.certificate import Bets, Evidence, Leaders, Ledger, make_certificate
-from pacbandits.certificate import verify as recompute
 from pacbandits.certificate.conventions import EXPERT_STAKES
 from pacbandits.certificate.leaders import NOBODY
 from pacbandits.confidence import LEADERS_PART
 from pacbandits.rewards import CellMeans, first_model, predict_by_round
+from pacbandits.verifier import recompute
 
 TREES = "trees:contexts=300,features=3,bins=8,actions=6,competitive=2"
 EPSILON, DELTA = 0.1, 0.05

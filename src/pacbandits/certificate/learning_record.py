@@ -1,0 +1,113 @@
+"""The record of how a policy class was learnt, which a certificate carries and `verify` reads.
+
+`pacbandits.certificate.learning` says why a class may be learnt from the first rows of a log, and learns it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, replace
+from typing import Any, cast
+
+import numpy as np
+
+from pacbandits.certificate.conventions import FIRST_BLOCK_ROWS, has_rounds
+from pacbandits.errors import InputError, count_of, plain
+from pacbandits.policies.registry import describe_restrictions, goes_by_shares
+from pacbandits.records import Log
+from pacbandits.records.units import number_units
+
+MIN_LEARNING_INTERACTIONS = FIRST_BLOCK_ROWS
+# For classes restricted by shares or mean costs, which are then known to 1.6 points or better: the rows of five blocks
+# (`block_ends`). Not a part of the log, which may end for reasons that lie in it: the class must not depend on that.
+MIN_SHARE_LEARNING_INTERACTIONS = 987
+MAX_SPEC_CHARACTERS = 2_000
+DIGEST_LETTERS_SHOWN = 12
+NO_SAMPLE = (
+    "the log counts repeated interactions, so its first rows are no sample from which a policy class could be learnt; "
+    "give contexts from before the experiment (--contexts …)"
+)
+
+
+@dataclass(frozen=True)
+class Learning:
+    """How a policy class came about that was asked for by its name.
+
+    spec: the name, with its options.
+    contexts: how many contexts it was learnt from.
+    digest: of these.
+    spared: rounds of the log, or blocks, at its beginning that they are from, and that do not bet; 0 for contexts that
+        are not of the log.
+    in_order: whether the log's beginning is known to have come first; true for contexts that are not of the log.
+    """
+
+    spec: str
+    contexts: int
+    digest: str
+    spared: int
+    in_order: bool
+
+    @property
+    def best(self) -> str:
+        """What the certified policy is compared with."""
+        return f"the best of the {self.restricted}" if self.restricted else "the best of its class"
+
+    @property
+    def restricted(self) -> str:
+        """The policies in words, if they are restricted; else nothing."""
+        return describe_restrictions(self.spec, contexts=self.contexts)
+
+    @property
+    def assumption(self) -> str:
+        """What a certificate has to say of it."""
+        if self.spared == 0:
+            short = self.digest[:DIGEST_LETTERS_SHOWN]
+            many = count_of(self.contexts, "context")
+            learnt = f"the policy class ({self.spec}) was learnt from {many} (digest {short}…)"
+            return f"{learnt} that were fixed before the log was seen"
+        words = (
+            f"the policy class ({self.spec}) was asked for before the log was seen; the contexts of its first "
+            f"{count_of(self.contexts, 'row')} taught it, and those rows prove nothing"
+        )
+        if self.in_order:
+            return words
+        return f"{words}; they stand first for no reason that lies in them: the log is not sorted by what it holds"
+
+    def set_apart(self, log: Log) -> Log:
+        """The log with the rows that taught as a round of its own, if it has none and they are of it."""
+        return set_apart(log, fewest_to_teach(self.spec)) if self.spared else log
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, value: object) -> Learning:
+        """What `to_json` wrote."""
+        wanted = {"spec": str, "contexts": int, "digest": str, "spared": int, "in_order": bool}
+        given = cast(dict[str, Any], value if isinstance(value, dict) else {})
+        if given.keys() != wanted.keys() or any(type(given[name]) is not kind for name, kind in wanted.items()):
+            raise InputError(f"how a class was learnt takes {', '.join(wanted)}, not {plain(given)}")
+        made = cls(**given)
+        if made.contexts < 1 or made.spared < 0 or plain(made.spec, most=MAX_SPEC_CHARACTERS) != made.spec:
+            raise InputError(f"no class was learnt like this: {plain(given)}")
+        return made
+
+
+def fewest_to_teach(spec: str) -> int:
+    """How many interactions, or units, have to teach the class of a spec at the least."""
+    try:
+        many = goes_by_shares(spec)
+    except InputError:  # of a file that was altered
+        many = False
+    return MIN_SHARE_LEARNING_INTERACTIONS if many else MIN_LEARNING_INTERACTIONS
+
+
+def set_apart(log: Log, fewest: int = MIN_LEARNING_INTERACTIONS) -> Log:
+    """The log with so many first rows, which taught, as a round of its own, if it has none; only stakes go by these.
+
+    Of units all rows: what a unit does later is not independent of the contexts in which it came first.
+    """
+    if has_rounds(log):
+        return log
+    numbers = np.arange(len(log)) if log.units is None else number_units(log.units)
+    known = None if log.known is None else np.where(log.known >= 0, log.known + 1, log.known)
+    return replace(log, rounds=(numbers >= fewest).astype(np.int64), known=known)

@@ -1,0 +1,442 @@
+"""The rule by which `certify` fixes class, model, stakes and leaders, followed again.
+
+A certificate that claims to follow the rule is held to it: a leader that was antedated, a stake chosen with hindsight
+or a model fitted to what it predicts would make a claim look stronger than it is. The rule for leaders: before a round,
+the favourite is the policy of largest estimated value less about one standard error, √v ≤ (v/ε + ε)/2 in its place as
+that is a sum over rows. It leads if it is better than the leader by what matters. Leaders are chosen anew once the data
+have grown by a quarter; where rows no longer fit in memory, once they have doubled. Where a leader settles, it is the
+simplest policy that the rows before cannot tell from the favourite.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import NamedTuple, Protocol, Self
+
+import numpy as np
+
+from pacbandits.arrays import FloatArray, IntArray
+from pacbandits.certificate.bets import CAP_SHARE
+from pacbandits.certificate.certificate import MODEL_GIVEN, Certificate
+from pacbandits.certificate.conventions import (
+    DOUBT_STANDARD_ERRORS,
+    EXPERT_STAKES,
+    FIRST_BLOCK_ROWS,
+    LEADING_GROWTH_FACTOR,
+    MAX_CHOOSING_EPSILON,
+    MIN_ADVANTAGE_EPSILONS,
+    MIN_CHOOSING_EPSILON,
+    MIN_CLEAR_ADVANTAGE_EPSILONS,
+    MIN_CLEAR_ADVANTAGE_STANDARD_ERRORS,
+)
+from pacbandits.certificate.leaders import LOTTERY_MOVING, NOBODY, SINGLE_MOVING
+from pacbandits.certificate.learning_record import (
+    MAX_SPEC_CHARACTERS,
+    MIN_LEARNING_INTERACTIONS,
+    MIN_SHARE_LEARNING_INTERACTIONS,
+    NO_SAMPLE,
+    Learning,
+)
+from pacbandits.certificate.told import ToldOfLog
+from pacbandits.errors import InputError, count_of, plain
+from pacbandits.policies.base import AskingClass, ClosedClass, PartingClass, PolicyClass, SimplifyingClass
+from pacbandits.policies.registry import goes_by_shares, learns, load_policies, same_class
+from pacbandits.policies.summing import attained
+from pacbandits.records import Contexts, Log, Policy
+from pacbandits.records.digest import digest_contexts
+from pacbandits.records.units import number_units
+from pacbandits.rewards import RewardModel, first_model
+from pacbandits.verifier.figures import LeaderBook, same_policy, worth_leading
+from pacbandits.verifier.wealth import Wealth, weights_of
+
+TIED = "a tie between policies was broken before it was seen who does better, for the leader of round"
+MAX_TIE_ROUNDING = 1e-9  # between the scores of two leaders that another machine's arithmetic may tell apart otherwise
+LATE_GROWTH_FACTOR = 2.0  # by which the data have grown when a leader is chosen by a pass over rows not in memory
+
+Findings = tuple[list[str], list[str], list[str]]  # faults, what was checked, what is taken on trust
+
+
+class PolicyComparison(NamedTuple):
+    """Every policy of a class compared with one of them.
+
+    policies, contexts: the class as it is asked about the scores, and their contexts.
+    gaps, squares: scores whose sum over a policy's actions is its estimated gap, and the square of that one's error.
+    totals (A,): what the squares of each action sum to.
+    """
+
+    policies: PolicyClass
+    contexts: Contexts
+    gaps: FloatArray
+    squares: FloatArray
+    totals: FloatArray
+
+    @property
+    def epsilon(self) -> float:
+        """By what errors are counted: about that of the gap of a policy which always takes the same action."""
+        return min(max(float(np.sqrt(self.totals.mean())), MIN_CHOOSING_EPSILON), MAX_CHOOSING_EPSILON)
+
+    @property
+    def scores(self) -> FloatArray:
+        """Scores that the favourite maximises."""
+        return -self.gaps - self.squares / (2.0 * self.epsilon)
+
+    def favourite(self) -> Policy:
+        return self.policies.argmax(self.contexts, self.scores)
+
+    def score(self, policy: Policy) -> float:
+        return attained(self.policies, self.contexts, self.scores, policy)
+
+    def is_better(self, policy: Policy, *, epsilon: float, single: bool) -> bool:
+        """Whether a policy is so much better than the one compared with that it should lead.
+
+        single: whether all weight has to end at one policy, so that a change of leaders is expensive.
+        """
+        advantage = -attained(self.policies, self.contexts, self.gaps, policy)
+        if not single:
+            return advantage > MIN_ADVANTAGE_EPSILONS * epsilon
+        error = float(np.sqrt(max(attained(self.policies, self.contexts, self.squares, policy), 0.0)))
+        return advantage > max(MIN_CLEAR_ADVANTAGE_EPSILONS * epsilon, MIN_CLEAR_ADVANTAGE_STANDARD_ERRORS * error)
+
+
+class VerifiedRows(Protocol):
+    """The rows that a certificate speaks of, arranged as it states; in memory, or read by an engine.
+
+    late: compares policies by rows that are not in memory; None if all are.
+    told: the facts about the log.
+    n_rows: before rows were arranged.
+    digest: of the log.
+    counts (rounds,): interactions, or people, in each round that bets go by.
+    labels (rounds,): of the rounds of the early rows.
+    has_order: whether some rows are known to have come before others.
+    sizes (rounds,): interactions, or people, planned for each round.
+    early: the first rows in their order; all if they fit in memory.
+    predictions (n, A): for these.
+    rounding: how much two sums of log-wealth over all rows may differ by.
+    """
+
+    @property
+    def late(self) -> LateRows | None: ...
+    @property
+    def told(self) -> ToldOfLog: ...
+    @property
+    def n_rows(self) -> int: ...
+    @property
+    def n_actions(self) -> int: ...
+    @property
+    def digest(self) -> str: ...
+    @property
+    def counts(self) -> FloatArray: ...
+    @property
+    def labels(self) -> IntArray: ...
+    @property
+    def has_order(self) -> bool: ...
+    @property
+    def sizes(self) -> tuple[int, ...]: ...
+    @property
+    def early(self) -> Log: ...
+    @property
+    def predictions(self) -> FloatArray: ...
+    @property
+    def rounding(self) -> float: ...
+
+    def settling_round(self, spared: int) -> int | None:
+        """Return the round from which on the leader stays, after so many that only teach; None if it may change."""
+        ...
+
+    def with_model(self, model: RewardModel) -> Self:
+        """Return the rows with the predictions of a reward model, made before the round of each."""
+        ...
+
+    def wealth(self, c: Certificate, book: LeaderBook, policies: PolicyClass, *, epsilon: float) -> Wealth:
+        """Return the log-wealth of all rows against every policy."""
+        ...
+
+
+class LateRows(Protocol):
+    """All rows of a large log, wherever they are, by which its later leaders are chosen."""
+
+    def compare(self, policies: PolicyClass, leader: Policy, *, before: int) -> PolicyComparison:
+        """Compare every policy with a leader by all rows of the rounds before one."""
+        ...
+
+    def compare_parts(
+        self, policies: PartingClass, leader: Policy, *, before: int, n_parts: int
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return the same gaps and squares (parts, A) by the parts of all contexts on which the leader acts alike."""
+        ...
+
+
+def follow_rule(c: Certificate, rows: VerifiedRows, policies: PolicyClass) -> Findings:
+    """Check that stakes, model and leaders follow from the rows by the rule of `certify`."""
+    if not c.by_rule:
+        return [], [], ["bets, predictions and leaders were fixed before their rounds, as whoever ran the trial says"]
+    given = MODEL_GIVEN in c.remarks
+    faults, ties = list(_wrong_choices(c, rows, policies, given=given)), list[str]()
+    if not faults and c.leaders is not None:
+        faults, ties = _wrong_leaders(c, rows, policies)
+    model_too = "" if given else "the reward model, "
+    trusted = [*(["the reward model was chosen before the log was seen"] if given else []), *ties]
+    return faults, [f"{model_too}stakes and leaders follow from the log by the rule of certify"], trusted
+
+
+def _wrong_choices(c: Certificate, rows: VerifiedRows, policies: PolicyClass, *, given: bool) -> Iterator[str]:
+    """Check all that the rule fixes but who leads; given: whether the model was."""
+    if c.bets.multipliers != EXPERT_STAKES or set(c.bets.scales) != {1.0} or c.bets.share != CAP_SHARE:
+        yield "the stakes are not those that certify fixes in advance"
+    if not given and c.model != first_model(rows.early).to_json():
+        yield "the reward model is not the one that follows from the first round of the log"
+    told = c.leaders
+    if (told is not None) != (c.epsilon > 0 and worth_leading(policies) and rows.has_order):
+        yield "leaders are for large classes on logs with rounds, and for these always"
+    elif told is not None:
+        if told.moving not in ((LOTTERY_MOVING,) if c.shuffled else (LOTTERY_MOVING, SINGLE_MOVING)):
+            yield "the weight that moves between leaders is not what certify fixes in advance"
+        if told.settled != rows.settling_round(c.bets.spared):
+            yield "the round from which on the leader stays is not the one that certify fixes in advance"
+        if told.sizes != rows.sizes:
+            yield "the sizes of rounds are not those that certify plans with"
+
+
+def _wrong_leaders(c: Certificate, rows: VerifiedRows, policies: PolicyClass) -> tuple[list[str], list[str]]:
+    """Check that the leader of every round is the policy that the rows before it favour; return faults and ties.
+
+    Policies that act alike on all contexts known before a round are one, and the first of them leads. Where the rows
+    before cannot tell two policies apart, another machine may break the tie otherwise: then the stated one leads.
+    """
+    told, early, weights = c.leaders, rows.early, weights_of(rows.early)
+    assert told is not None
+    ends = np.concatenate([[0.0], np.cumsum(rows.counts)])
+    leader, last, led, ties = None, FIRST_BLOCK_ROWS / LEADING_GROWTH_FACTOR, 0, list[str]()
+    for number, turn in enumerate(told.turns):
+        label = int(rows.labels[number])
+        past = early.rounds < label
+        known = early.contexts.take(np.flatnonzero(past)) if past.any() else early.contexts
+        theirs = None if turn == NOBODY else told.policies[turn]
+        seen = float(np.rint(weights[early.known_by(label)].sum()) if rows.late is None else ends[number])
+        complete = rows.late is None or bool(weights[past].sum() == ends[number])
+        if told.settled is not None and number >= told.settled:
+            due = number == told.settled
+        else:
+            due = number > 0 and (
+                seen >= LEADING_GROWTH_FACTOR * last
+                if complete
+                else told.settled is None and seen >= LATE_GROWTH_FACTOR * last
+            )
+        if due:
+            simple = told.settled is not None
+            leader, compared = _choose(
+                rows, policies, leader, number, complete=complete, single=told.restarts, simple=simple
+            )
+            last = seen
+            if theirs is not None and theirs.to_json() != leader.to_json():
+                alike = _first_alike(told.policies[:led], leader, known)
+                if alike != turn and _tied(compared, policies, leader, theirs):
+                    ties.append(f"{TIED} {number + 1}")
+                    leader = theirs
+        expected = NOBODY
+        if leader is not None and number >= c.bets.spared:
+            alike = _first_alike(told.policies[:led], leader, known)
+            expected = led if alike is None else alike
+        new = turn == led
+        if turn != expected or (new and (theirs is None or leader is None or not same_policy(theirs, leader))):
+            return [f"the leader of round {number + 1} is not the policy that the rows before it favour"], []
+        leader = leader if theirs is None else theirs
+        led += new
+    unused = led < len(told.policies)
+    return ["the certificate names leaders of no round"] if unused else [], ties
+
+
+def _first_alike(leaders: tuple[Policy, ...], policy: Policy, contexts: Contexts) -> int | None:
+    """Return the first of the leaders that acts as a policy does on all these contexts."""
+    own = policy(contexts)
+    return next((j for j, other in enumerate(leaders) if np.array_equal(other(contexts), own)), None)
+
+
+def _tied(compared: PolicyComparison | None, policies: PolicyClass, chosen: Policy, theirs: Policy) -> bool:
+    """Whether a comparison cannot tell two policies of the class apart, but by rounding."""
+    if compared is None or (isinstance(policies, ClosedClass) and not policies.has(theirs)):
+        return False
+    best = compared.score(chosen)
+    return abs(compared.score(theirs) - best) <= MAX_TIE_ROUNDING * max(1.0, abs(best))
+
+
+def _choose(
+    rows: VerifiedRows,
+    policies: PolicyClass,
+    leader: Policy | None,
+    number: int,
+    *,
+    complete: bool,
+    single: bool,
+    simple: bool,
+) -> tuple[Policy, PolicyComparison | None]:
+    """Return who leads from a round on, and the comparison by which it was chosen, if there was one.
+
+    leader: until then. complete: whether all rows before the round are early ones. single: whether a change of leaders
+    is expensive. simple: whether the simplest policy leads that cannot be told from the favourite.
+    """
+    early = rows.early
+    if leader is not None and rows.late is not None and not complete:
+        compared = rows.late.compare(policies, leader, before=number)
+        favourite = compared.favourite()
+        better = compared.is_better(favourite, epsilon=compared.epsilon, single=single)
+        if simple and isinstance(policies, PartingClass):
+            parts, first = np.unique(policies.parts(favourite, early.contexts), return_index=True)
+            n_parts = int(parts.max(initial=0)) + 1
+            if len(parts) == n_parts > 1:  # every part has an early row that stands for it
+                losses = rows.late.compare_parts(policies, favourite, before=number, n_parts=n_parts)
+                here = early.contexts.take(first)
+                favourite = policies.simplest(favourite, here, *losses, standard_errors=DOUBT_STANDARD_ERRORS)
+        return favourite if better else leader, compared
+    before = np.flatnonzero(early.known_by(int(rows.labels[number])))
+    if not before.size:
+        return policies.argmax(early.contexts, np.zeros((len(early), policies.n_actions))), None
+    part = GroupedRows(early.take(before), rows.predictions[before])
+    compared = part.compare(policies, policies.argmax(part.contexts, part.values()))
+    favourite = compared.favourite()
+    if simple and isinstance(policies, SimplifyingClass):
+        own = part.compare(policies, favourite)
+        favourite = policies.simplest(
+            favourite, part.contexts, own.gaps, own.squares, standard_errors=DOUBT_STANDARD_ERRORS
+        )
+    if leader is None:
+        return favourite, compared
+    better = part.compare(policies, leader).is_better(favourite, epsilon=compared.epsilon, single=single)
+    return favourite if better else leader, compared
+
+
+class GroupedRows:
+    """Rows in memory, added up by context: rows with the same context id are one.
+
+    contexts: the m distinct ones.
+    """
+
+    def __init__(self, log: Log, predictions: FloatArray) -> None:
+        self.log, self.predictions, self.weights = log, predictions, weights_of(log)
+        self.contexts, self._which = log.contexts, None
+        self.played = log.played_propensities
+        if log.contexts.ids is None:
+            return
+        _, first, which = np.unique(log.contexts.ids, return_index=True, return_inverse=True)
+        self.contexts, self._which = log.contexts.take(first), which
+        # As if the round of a row had been drawn at random: the mean of the propensities of a context, or the harmonic
+        # mean over the rows that played the action where others are not known.
+        shape, here = (len(first), log.n_actions), (which, log.actions)
+        if log.least is None:
+            sums = self._by_context(self.weights[:, None] * log.propensities)
+            self.played = (sums / np.bincount(which, self.weights)[:, None])[here]
+            return
+        count, inverse = np.zeros(shape), np.zeros(shape)
+        np.add.at(count, here, self.weights)
+        np.add.at(inverse, here, self.weights / log.played_propensities)
+        self.played = (count[here] / inverse[here]).astype(np.float64)
+
+    def values(self) -> FloatArray:
+        """Return doubly robust scores (m, A) whose sum over a policy's actions estimates its value, up to a factor."""
+        log, numbers = self.log, np.arange(len(self.log))
+        out = self.predictions * self.weights[:, None]
+        off = (log.rewards - self.predictions[numbers, log.actions]) / log.played_propensities
+        out[numbers, log.actions] += self.weights * off
+        return self._by_context(out)
+
+    def compare(self, policies: PolicyClass, reference: Policy) -> PolicyComparison:
+        """Compare every policy with a reference."""
+        actions = np.asarray(reference(self.contexts))
+        actions = actions if self._which is None else actions[self._which]
+        gaps = gaps_to(self.log, self.predictions, actions, self.played)
+        samples, weights = round(float(self.weights.sum())), self.weights[:, None]
+        squares = self._by_context(weights * gaps**2) / samples**2
+        return PolicyComparison(
+            policies, self.contexts, self._by_context(weights * gaps) / samples, squares, squares.sum(axis=0)
+        )
+
+    def _by_context(self, values: FloatArray) -> FloatArray:
+        """Return sums (m, A) over the rows of each context."""
+        if self._which is None:
+            return values
+        out = np.zeros((len(self.contexts), values.shape[1]))
+        np.add.at(out, self._which, values)
+        return out
+
+
+def gaps_to(rows: Log, predictions: FloatArray, reference: IntArray, played: FloatArray) -> FloatArray:
+    """Return the estimated gap (n, A) of every action to the reference's (n,), row by row; 0 for the reference's own.
+
+    `f(q) + (r − f(q))/p · 1{q = a} − f(x) − (r − f(x))/p · 1{x = a}`; played (n,): p of the played action.
+    """
+    numbers, actions = np.arange(len(rows)), rows.actions
+    off = (rows.rewards - predictions[numbers, actions]) / played
+    gaps = (predictions[numbers, reference] + np.where(actions == reference, off, 0.0))[:, None] - predictions
+    gaps[numbers, actions] -= off
+    gaps[numbers, reference] = 0.0
+    return gaps
+
+
+def fewest_to_teach(spec: str) -> int:
+    """Return how many interactions, or people, must teach the class of a name at the least."""
+    try:
+        many = goes_by_shares(spec)
+    except InputError:  # of a file that was altered
+        many = False
+    return MIN_SHARE_LEARNING_INTERACTIONS if many else MIN_LEARNING_INTERACTIONS
+
+
+def learn_policies(spec: str, rows: VerifiedRows, contexts: Contexts | None) -> tuple[PolicyClass, Learning | None]:
+    """Learn the class of a name again, and record from what: from contexts, or else from the first rows of the log.
+
+    None in the place of the record for a class that learns nothing from contexts.
+    """
+    log = rows.early
+    if plain(spec, most=MAX_SPEC_CHARACTERS) != spec:
+        raise InputError(f"'{plain(spec)}' is no spec of one line and at most {MAX_SPEC_CHARACTERS:,} characters")
+    if contexts is not None:
+        made = load_policies(spec, contexts, n_actions=log.n_actions)
+        asked = made.feature_names if isinstance(made, AskingClass) else ()
+        lacking = [name for name in asked if name not in log.contexts.names]
+        if lacking:
+            raise InputError(f"the log lacks the feature '{plain(lacking[0])}' of the contexts")
+        return made, Learning(spec, len(contexts), digest_contexts(contexts), 0, in_order=True)
+    if not learns(spec):
+        return load_policies(spec, log.contexts, n_actions=log.n_actions), None
+    fewest = fewest_to_teach(spec)
+    if rows.has_order:
+        ends = np.cumsum(rows.counts)
+        spared = int(np.searchsorted(ends, fewest)) + 1
+        enough = spared < len(ends)
+        first = np.flatnonzero(log.rounds < rows.labels[spared]) if enough else np.arange(len(log))
+    elif log.repeats.max() > 1:
+        raise InputError(NO_SAMPLE)
+    else:
+        spared, person = 1, np.arange(len(log)) if log.units is None else number_units(log.units)
+        first = np.flatnonzero(person < fewest)
+        enough = len(first) < len(log)
+    if not enough:
+        raise InputError(f"the policy class would be learnt from all {count_of(len(log), 'row')} of the log")
+    counts = weights_of(log)[first]
+    known = replace(log.contexts.take(first), weights=counts / counts.sum()).with_labels_seen()
+    made = load_policies(spec, known, n_actions=log.n_actions)
+    return made, Learning(spec, len(known), digest_contexts(known), spared, in_order=rows.has_order)
+
+
+def learn_again(c: Certificate, rows: VerifiedRows, policies: PolicyClass, contexts: Contexts | None) -> Findings:
+    """Check that the class is the one that its name and the rows, or the contexts, that taught it give.
+
+    contexts: from before the experiment, if the class was learnt from such and the reader has them.
+    """
+    learning, kind = c.learning, "the policy class"
+    if learning is None:
+        return [], [], [f"{kind} is the one that was fixed before the log was seen"]
+    if learning.spared == 0 and contexts is None:
+        return [], [], [f"{kind} is what {learning.spec} learns from the contexts that it says it was learnt from"]
+    try:
+        again, record = learn_policies(learning.spec, rows, None if learning.spared else contexts)
+    except InputError as error:
+        return [f"{kind} cannot be learnt again: {error}"], [], []
+    if record != learning:
+        return [f"{kind} was learnt from other contexts than the certificate says"], [], []
+    many = f"the first {learning.contexts:,} rows of the log"
+    where = many if learning.spared else count_of(learning.contexts, "context")
+    if not same_class(again, policies):
+        return [f"{kind} is not what {learning.spec} learns from {where}"], [], []
+    return [], [f"{kind} is what {learning.spec} learns from {where}"], []

@@ -1,0 +1,194 @@
+"""Verify a certificate against its rows.
+
+Every figure is computed again from its definition; class, model, stakes and leaders are derived again as far as they
+follow from the rows. No module that makes certificates is imported: what is shared are the record of the certificate,
+the constants both sides agree on, the oracle of the policy class, the reward models, and the engines that add whole
+numbers. The assumptions that a certificate lists cannot be verified from a log.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import chain
+
+import numpy as np
+
+from pacbandits.certificate.certificate import Certificate
+from pacbandits.certificate.leaders import MAX_SLACK
+from pacbandits.certificate.summed.limits import Limits
+from pacbandits.checks import instance
+from pacbandits.confidence import UNSEEN_PART
+from pacbandits.engines import Engine, Source
+from pacbandits.errors import InputError
+from pacbandits.policies.base import ClosedClass, FiniteSetClass, PolicyClass, check_class
+from pacbandits.records import Contexts, Log, check_log, parts_of
+from pacbandits.rewards import RewardModel, check_model, model_from_json
+from pacbandits.verifier.figures import (
+    WEALTH_ROUNDING,
+    belongs,
+    delta_share,
+    faults_on_sight,
+    judge,
+    keep_book,
+    near,
+    needed_wealth,
+    stakes_too_much,
+    wrong_lottery,
+    wrong_value,
+)
+from pacbandits.verifier.memory import arrange_rows
+from pacbandits.verifier.rule import VerifiedRows, follow_rule, learn_again, learn_policies
+from pacbandits.verifier.sums import read_rows
+from pacbandits.verifier.verdict import Verdict
+from pacbandits.verifier.wealth import Wealth, least_rival_wealth, least_wealth, led_wealth
+
+
+def verify_log(
+    c: Certificate,
+    log: Log,
+    policies: PolicyClass,
+    *,
+    contexts: Contexts | None = None,
+    model: RewardModel | None = None,
+) -> Verdict:
+    """Verify a certificate against its log in memory.
+
+    contexts: that the class was learnt from before the log, if the reader has them. model: the reward model, if it
+    cannot be made from its description in the certificate.
+    """
+    return _with_rule(c, *_recomputed(c, log, policies, model), policies, contexts)
+
+
+def recompute(c: Certificate, log: Log, policies: PolicyClass, *, model: RewardModel | None = None) -> Verdict:
+    """Verify the figures of a certificate alone, whatever its class, stakes and leaders follow from."""
+    return _recomputed(c, log, policies, model)[0]
+
+
+def verify_rows(
+    c: Certificate,
+    source: Source,
+    policies: PolicyClass,
+    *,
+    engine: Engine,
+    contexts: Contexts | None = None,
+    model: RewardModel | None = None,
+    limits: Limits | None = None,
+) -> tuple[Verdict, Log]:
+    """Verify a certificate by sums over the rows of a source; also return the rows to look for drift in."""
+    try:
+        rows = read_rows(c, source, engine=engine, limits=limits)
+    except InputError as error:
+        raise InputError(f"the rows cannot be read as the certificate says: {error}") from None
+    watched = rows.watched
+    if c.ordered != rows.ordered or c.shuffled != rows.shuffled:
+        return Verdict(("the certificate speaks of another order of rows than this log can have",), None), watched
+    if c.epsilon == 0:
+        return Verdict(("that a policy is the best itself is not proven by sums over rows",), None), watched
+    return _with_rule(c, *_figures(c, rows, policies, model), policies, contexts), watched
+
+
+def watched_rows(c: Certificate, log: Log) -> Log:
+    """Return the rows of a log to look for drift in: all, or every so many-th for a certificate by sums."""
+    step = -(-len(log) // c.limits.watched) if c.summed else 1
+    return log if step == 1 else log.take(np.arange(0, len(log), step))
+
+
+def learn_class_again(
+    c: Certificate, spec: str, log: Log | Source, contexts: Contexts | None, *, engine: Engine
+) -> PolicyClass:
+    """Learn the class of a name as a certificate's was: from the contexts, or else from the first rows of its log."""
+    rows = arrange_rows(c, log) if isinstance(log, Log) else read_rows(c, log, engine=engine)
+    return learn_policies(spec, rows, contexts)[0]
+
+
+def _recomputed(
+    c: Certificate, log: Log, policies: PolicyClass, model: RewardModel | None
+) -> tuple[Verdict, VerifiedRows | None]:
+    instance(c, Certificate, name="certificate")
+    check_log(log)
+    check_class(policies)
+    if c.ordered and len(np.unique(log.rounds)) > 1:
+        return Verdict(("the certificate speaks of rows in their order, but the log has rounds",), None), None
+    if c.ordered and log.known is not None:
+        return Verdict(("rewards came late, and the log has no rounds that tell which were known when",), None), None
+    if c.shuffled and log.repeats.max() > 1:
+        return Verdict(("the log counts repeated interactions, which cannot be shuffled",), None), None
+    return _figures(c, arrange_rows(c, log), policies, model)
+
+
+def _with_rule(
+    c: Certificate, verdict: Verdict, rows: VerifiedRows | None, policies: PolicyClass, contexts: Contexts | None
+) -> Verdict:
+    """Return a verdict on the figures with that on class, model, stakes and leaders."""
+    if rows is None or not verdict.good:
+        return verdict
+    found = learn_again(c, rows, policies, contexts), follow_rule(c, rows, policies)
+    faults, checked, trusted = (tuple(chain.from_iterable(part)) for part in zip(*found, strict=True))
+    return replace(verdict, faults=faults, checked=checked, trusted=trusted)
+
+
+def _figures(
+    c: Certificate, rows: VerifiedRows, policies: PolicyClass, model: RewardModel | None
+) -> tuple[Verdict, VerifiedRows | None]:
+    """Check every figure of a certificate against its rows; return the verdict, and the rows with predictions."""
+    counts, early = rows.counts, rows.early
+    faults = faults_on_sight(
+        c, rows.told, policies, digest=rows.digest, rows=rows.n_rows, n_actions=rows.n_actions, counts=counts
+    )
+    if (early.rewards < 0).any() or (early.rewards > 1).any():
+        faults.append("rewards must lie in [0, 1]")
+    if faults:
+        return Verdict(tuple(faults), None), None
+    made = model_from_json(c.model) if model is None else check_model(model)
+    if made.to_json() != c.model:
+        return Verdict(("the reward model given is not the one that the certificate describes",), None), None
+    rows = rows.with_model(made)
+    if not ((rows.predictions >= 0) & (rows.predictions <= 1)).all():
+        return Verdict(("the reward model predicts what is not in [0, 1]",), None), None
+    if not policies.exact and not isinstance(policies, ClosedClass):
+        return Verdict(("the class cannot say whether the certified policy is one of its own",), None), None
+    if not all(belongs(policy, early.contexts, policies) for policy in parts_of(c.policy)):
+        return Verdict(("the certified policy is not one of the class",), None), None
+    needed, book = needed_wealth(c, policies, counts), keep_book(c, counts)
+    faults = [*stakes_too_much(c, book), *wrong_lottery(c, book)]
+    if faults:
+        return Verdict(tuple(faults), None), None
+    known: dict[float, Wealth] = {}
+
+    def least(epsilon: float) -> float:
+        """The least log-wealth over the class; with leaders ε stands beside the wealth of rows, which is kept."""
+        inside = epsilon if c.leaders is None else 0.0
+        if inside not in known:
+            known.clear()  # of large logs there is room for one
+            known[inside] = rows.wealth(c, book, policies, epsilon=inside)
+        return least_wealth(c, known[inside], led_wealth(c, book, counts, epsilon=epsilon))
+
+    if c.epsilon > 0:
+        faults, value = judge(c, least, needed=needed, rounding=rows.rounding)
+        return Verdict(tuple(faults), value), rows
+    own = np.asarray(parts_of(c.policy)[0](early.contexts))
+    value = least_rival_wealth(c, rows.wealth(c, book, policies, epsilon=0.0), own)
+    value = value if value < np.inf else needed  # no policy acts otherwise
+    faults = wrong_value(c, value, needed=needed)
+    if c.certified:
+        unseen = _unseen(c, early.contexts, policies, counted=float(counts[c.bets.spared :].sum()))
+        if not near(c.unit_certified_epsilon, unseen):
+            faults.append(f"what the log has not seen may cost {unseen:.6g}, not {c.unit_certified_epsilon:.6g}")
+    elif c.unit_certified_epsilon != 1.0:
+        if c.slack > MAX_SLACK:
+            faults.append(f"nothing is claimed with a slack of {c.slack:.6g}")
+        elif not least(c.unit_certified_epsilon - c.slack) >= needed - WEALTH_ROUNDING:
+            faults.append(f"the data do not certify {c.certified_epsilon:.6g}")
+    return Verdict(tuple(faults), value), rows
+
+
+def _unseen(c: Certificate, contexts: Contexts, policies: PolicyClass, *, counted: float) -> float:
+    """Return what the best policy of a log may lack on contexts that it never contains: 1 − (0.1 δ/|Π|)^(1/n).
+
+    It is 0 where the log has all contexts that there are. counted: n, interactions, or people, that bet.
+    """
+    ids: set[int] = set() if contexts.ids is None else set(contexts.ids.tolist())
+    if isinstance(policies, FiniteSetClass) and set(range(policies.n_contexts)) <= ids:
+        return 0.0
+    delta = delta_share(c, policies, led=False) * c.delta
+    return 1.0 - float(np.exp((np.log(UNSEEN_PART * delta) - policies.log_size) / counted))
