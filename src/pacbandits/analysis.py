@@ -36,7 +36,7 @@ from pacbandits.logs.frames import DataFrame, log_of
 from pacbandits.logs.reading import Reading, ReadingOptions
 from pacbandits.logs.sets import FileSet
 from pacbandits.policies import Restrictions
-from pacbandits.policies.base import PolicyClass
+from pacbandits.policies.base import PolicyClass, check_class
 from pacbandits.policies.columns import ColumnPolicy
 from pacbandits.policies.costs import count_rows, foretell
 from pacbandits.policies.trees.tree import TreePolicy
@@ -345,7 +345,7 @@ def _analyse_log(log: Log, request: Request, reading: Json, *, source: str, tell
     if isinstance(spec, str):
         tell("learning the policy class")
         spec = learn_class(spec, log, contexts=request.contexts, ordered=request.ordered, shuffle=request.shuffle)
-    policies = spec.policies if isinstance(spec, LearntClass) else spec
+    policies = spec.policies if isinstance(spec, LearntClass) else check_class(spec)
     if words := foretell(policies, count_rows(log.contexts), CERTIFICATE_SEARCHES):
         warn(words)
     tell(f"certifying {count_of(log.samples, 'interaction')}")

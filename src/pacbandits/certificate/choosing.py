@@ -20,7 +20,7 @@ from pacbandits.arrays import FloatArray
 from pacbandits.certificate.conventions import FIRST_BLOCK_ROWS
 from pacbandits.certificate.leaders import LOTTERY_MOVING, SINGLE_MOVING, Leaders
 from pacbandits.certificate.ledger import Ledger
-from pacbandits.policies.base import PolicyClass, SimplifyingClass, total
+from pacbandits.policies.base import PolicyClass, total
 from pacbandits.records import Contexts, Log, Policy
 
 LEADING_GROWTH_FACTOR = 1.25  # by which the data have grown since the last time when a leader is chosen again
@@ -171,7 +171,7 @@ def _simplified(favourite: Policy, policies: PolicyClass, ledger: Ledger, mixtur
 
     mixture (m, A): propensities.
     """
-    if not isinstance(policies, SimplifyingClass):
+    if not policies.simplifies_policies:
         return favourite
     losses, squares = ledger.gaps(mixture, reference=favourite(ledger.contexts))
     return policies.simplest(favourite, ledger.contexts, losses, squares, standard_errors=DOUBT_STANDARD_ERRORS)

@@ -243,7 +243,7 @@ def check_compared(log: Log, *, fixed: bool = True) -> None:
 def check_asked(log: Log, policies: PolicyClass, *, epsilon: float, delta: float) -> tuple[float, float]:
     """ε and δ, if a log may be asked for a claim about a class at these."""
     check_log(log)
-    check_class(policies)
+    policies = check_class(policies)
     asked = check_distance_or_best(log, epsilon), check_delta(delta)
     if log.n_actions != policies.n_actions:
         raise InputError(f"the log has {log.n_actions} actions, but the policies have {policies.n_actions}")

@@ -19,9 +19,9 @@ import numpy as np
 
 from pacbandits.arrays import FloatArray, IntArray
 from pacbandits.certificate.conventions import FIRST_BLOCK_ROWS, MAX_TEACHING_ROWS, arrange, has_rounds
-from pacbandits.checks import flag, text
+from pacbandits.checks import flag, settle, text
 from pacbandits.errors import InputError, count_of, plain
-from pacbandits.policies.base import AskingClass, PolicyClass
+from pacbandits.policies.base import PolicyClass, check_class
 from pacbandits.policies.registry import describe_restrictions, goes_by_shares, learns, load_policies
 from pacbandits.policies.summing import can_be_summed
 from pacbandits.records import Contexts, Log, check_contexts, check_log
@@ -115,6 +115,9 @@ class LearntClass:
     policies: PolicyClass
     learning: Learning | None
 
+    def __post_init__(self) -> None:
+        settle(self, policies=check_class(self.policies))
+
 
 def learn_class(
     spec: str, log: Log, *, contexts: Contexts | None = None, ordered: bool = False, shuffle: bool = False
@@ -194,7 +197,7 @@ def learn_from_blocks(
 
 def _check_features(policies: PolicyClass, contexts: Contexts) -> None:
     """Raise unless a log's contexts have all the features that a class learnt from other contexts asks about."""
-    asked = policies.feature_names if isinstance(policies, AskingClass) else ()
+    asked = policies.feature_names
     lacking = [f"'{plain(name)}'" for name in asked if name not in contexts.names]
     if lacking:
         what = f"feature {lacking[0]}" if len(lacking) == 1 else f"features {plain(', '.join(lacking))}"

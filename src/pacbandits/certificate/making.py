@@ -20,10 +20,8 @@ from pacbandits.certificate.told import ToldOfLog
 from pacbandits.certificate.unseen import unseen_distance
 from pacbandits.confidence import UNSEEN_PART, best_threshold, certificate_threshold, check_delta, check_epsilon
 from pacbandits.errors import InputError
-from pacbandits.policies.base import EnumeratedClass, PolicyClass
-from pacbandits.policies.counting import Counting
+from pacbandits.policies.base import ArgmaxOnly, PolicyClass, RememberingClass
 from pacbandits.policies.registry import digest_class
-from pacbandits.policies.remembering import remembering
 from pacbandits.policies.rivals import check_rivals, rivals_of
 from pacbandits.records import Chosen, Contexts, Log, Policy
 from pacbandits.records.digest import digest_log
@@ -111,7 +109,9 @@ class Evidence:
     @property
     def searched(self) -> PolicyClass:
         """What is asked for the least refuted policy."""
-        return remembering(self.policies, self.ledger.contexts)
+        if self.policies.exact or self.policies.lists_policies:
+            return self.policies
+        return RememberingClass(self.policies, self.ledger.contexts)
 
     @property
     def needed(self) -> float:
@@ -222,8 +222,8 @@ def _make_beside(evidence: Evidence, favourite: Policy) -> tuple[Certificate, in
     Without a frontier, as the policy that the rest is about would hide others there.
     """
     part, policies = (1.0 - UNSEEN_PART) * evidence.part, evidence.policies
-    listed = isinstance(policies, EnumeratedClass)
-    plain, near, best, calls = policies if listed else Counting(policies), FIRST_BESIDE, None, 0
+    listed = policies.lists_policies
+    plain, near, best, calls = policies if listed else ArgmaxOnly(policies), FIRST_BESIDE, None, 0
     for _ in range(1 if listed else MAX_TIMES_BESIDE):
         made, more = _make(replace(evidence, epsilon=near, part=part), favourite, searched=plain)
         best = made if best is None else min(best, made, key=_rank)
@@ -363,4 +363,4 @@ def _found_again(evidence: Evidence, least: Least, against: AnyAgainst, *, epsil
         return least.with_beside(evidence.beside(against=against, epsilon=epsilon)), 0
     scores = evidence.wealths(least.experts, against=against, epsilon=epsilon)
     found = least_again(evidence.policies, evidence.ledger.contexts, scores, least)
-    return found, 0 if isinstance(evidence.policies, EnumeratedClass) else 1
+    return found, 0 if evidence.policies.lists_policies else 1

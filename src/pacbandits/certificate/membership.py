@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from pacbandits.arrays import as_read
-from pacbandits.policies.base import ClosedClass, PolicyClass
+from pacbandits.policies.base import PolicyClass
 from pacbandits.records import Contexts, Policy
 
 
@@ -16,7 +16,7 @@ def same_policy(one: Policy, other: Policy) -> bool:
 
 def belongs(policy: Policy, contexts: Contexts, policies: PolicyClass) -> bool:
     """Whether the policy is one of the class, or acts like one on every context of the log if the class cannot say."""
-    if isinstance(policies, ClosedClass):
+    if policies.checks_membership:
         return policies.has(policy)
     actions = policy(contexts)
     agree = np.zeros((len(contexts), policies.n_actions))

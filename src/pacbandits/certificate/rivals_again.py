@@ -12,7 +12,7 @@ import numpy as np
 
 from pacbandits.arrays import FloatArray, IntArray
 from pacbandits.confidence import UNSEEN_PART
-from pacbandits.policies.base import EnumeratedClass, FiniteSetClass, PolicyClass
+from pacbandits.policies.base import PolicyClass
 from pacbandits.records import Contexts
 
 
@@ -26,7 +26,7 @@ def least_refuted_rival(
     the least where the policy's own action there is dearer than all the rest.
     """
     rows = np.arange(len(own))
-    if isinstance(policies, EnumeratedClass):
+    if policies.lists_policies:
         unlike = [one for one in np.asarray(policies.actions(contexts)) if not np.array_equal(one, own)]
         each = [np.logaddexp.reduce([float(s[rows, one].sum()) for s in scores]) for one in unlike]
         return float(min(each, default=np.inf))
@@ -59,7 +59,7 @@ def unseen_again(contexts: Contexts, policies: PolicyClass, *, counted: float, d
     counted: n, interactions, or people. delta: what there is for the proof.
     """
     ids: set[int] = set() if contexts.ids is None else set(contexts.ids.tolist())
-    if isinstance(policies, FiniteSetClass) and set(range(policies.n_contexts)) <= ids:
+    if policies.n_contexts and set(range(policies.n_contexts)) <= ids:
         return 0.0
     return 1.0 - float(np.exp((np.log(UNSEEN_PART * delta) - policies.log_size) / counted))
 

@@ -33,9 +33,6 @@ from pacbandits.certificate.rescoring import growth
 from pacbandits.certificate.rivals_again import least_refuted_rival, unseen_again
 from pacbandits.checks import instance
 from pacbandits.policies.base import (
-    ClosedClass,
-    EnumeratedClass,
-    FrontierClass,
     PolicyClass,
     check_class,
 )
@@ -72,7 +69,7 @@ def verify(certificate: Certificate, log: Log, policies: PolicyClass, *, model: 
     """Recheck every claim of a certificate; `model` is for those whose own cannot be made from its description."""
     instance(certificate, Certificate, name="certificate")
     check_log(log)
-    check_class(policies)
+    policies = check_class(policies)
     if certificate.ordered and len(np.unique(log.rounds)) > 1:
         return Verdict(("the certificate speaks of rows in their order, but the log has rounds",), None)
     if certificate.ordered and log.known is not None:
@@ -96,7 +93,7 @@ def verify(certificate: Certificate, log: Log, policies: PolicyClass, *, model: 
     predictions = predict_by_round(log, made)
     if not ((predictions >= 0) & (predictions <= 1)).all():
         return Verdict(("the reward model predicts what is not in [0, 1]",), None)
-    if not policies.exact and not isinstance(policies, ClosedClass):
+    if not policies.exact and not policies.checks_membership:
         return Verdict(("the class cannot say whether the certified policy is one of its own",), None)
     if not all(belongs(policy, log.contexts, policies) for policy in parts_of(certificate.policy)):
         return Verdict(("the certified policy is not one of the class",), None)
@@ -164,11 +161,11 @@ class Audit:
         scores = [self.wealth(expert, epsilon) for expert in self.certificate.experts]
         contexts, rows = self.log.contexts, np.arange(len(self.log))
         begun = float(np.log(len(self.certificate.bets)))
-        if isinstance(policies, EnumeratedClass):
+        if policies.lists_policies:
             table = np.asarray(policies.actions(contexts))
             each = np.array([[float(s[rows, actions].sum()) for s in scores] for actions in table])
             return float(np.logaddexp.reduce(each, axis=1).min()) - begun
-        if len(scores) == 2 and share is None and isinstance(policies, FrontierClass):
+        if len(scores) == 2 and share is None and policies.has_frontier:
             frontier = policies.frontier(contexts, -scores[0], -scores[1])
             return float(np.logaddexp(-frontier.first, -frontier.second).min()) - begun
         weight = 1.0 if share is None else share

@@ -194,6 +194,6 @@ def plan_digest(supposed: Assumptions, asked: Question) -> str:
     words = [
         repr([supposed.outcome, asked, supposed.seed, [repr(one) for one in supposed.scenarios]]),
         repr([people.names, people.categories]),
-        digest_class(supposed.policies) or type(supposed.policies).__name__,
+        digest_class(supposed.policies) or supposed.policies.type_name,
     ]
     return digest([*words, people.features.tobytes(), people.weights.tobytes()])

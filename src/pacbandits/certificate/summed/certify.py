@@ -25,7 +25,7 @@ from pacbandits.certificate.watching import look
 from pacbandits.confidence import check_delta
 from pacbandits.engines import Engine, Source
 from pacbandits.errors import InputError
-from pacbandits.policies.base import PolicyClass, check_class
+from pacbandits.policies.base import PolicyClass
 from pacbandits.records import Contexts, Policy
 from pacbandits.rewards import RewardModel, check_model
 
@@ -74,7 +74,6 @@ def certify_surveyed(
     unit = facts.reward_range[1] - facts.reward_range[0]
     asked = FIRST_EPSILON * unit if epsilon is None else check_distance_or_best(facts, epsilon)
     check_delta(delta)
-    check_class(learnt.policies)
     if facts.n_actions != learnt.policies.n_actions:
         raise InputError(f"the log has {facts.n_actions} actions, but the policies have {learnt.policies.n_actions}")
     if asked == 0:

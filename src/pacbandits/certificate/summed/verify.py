@@ -38,9 +38,9 @@ from pacbandits.certificate.summed.setting import Setting, check_rows
 from pacbandits.certificate.verify import Verdict
 from pacbandits.engines import ROWS_PER_BLOCK, Engine, Source, Sums
 from pacbandits.errors import InputError, count_of
-from pacbandits.policies.base import ClosedClass, EnumeratedClass, FrontierClass, PolicyClass
+from pacbandits.policies.base import PolicyClass
 from pacbandits.policies.registry import same_class
-from pacbandits.policies.summing import Summing, attained, summing
+from pacbandits.policies.summing import Summing, summing
 from pacbandits.records import Contexts, Log, Policy, parts_of
 from pacbandits.rewards import RewardModel, check_model, first_model, model_from_json
 
@@ -97,7 +97,7 @@ def _recheck(
     made = model_from_json(c.model) if model is None else check_model(model)
     if made.to_json() != c.model:
         return Verdict(("the reward model given is not the one that the certificate describes",), None)
-    if not policies.exact and not isinstance(policies, ClosedClass):
+    if not policies.exact and not policies.checks_membership:
         return Verdict(("the class cannot say whether the certified policy is one of its own",), None)
     if not all(belongs(policy, surveyed.early.contexts, policies) for policy in parts_of(c.policy)):
         return Verdict(("the certified policy is not one of the class",), None)
@@ -143,19 +143,19 @@ class SummedAudit:
         led = self.surveyed.arrangement.counts * (np.array(self.book.leaders.turns) != NOBODY)
         beside = [(epsilon - inside) * float((led * c.bets.stakes(expert)).sum()) for expert in c.experts]
         begun = float(np.log(len(c.bets)))
-        if isinstance(policies, EnumeratedClass):
+        if policies.lists_policies:
             table = np.asarray(policies.actions(contexts))
             rows = np.arange(len(contexts))
             each = np.array([[float(s[rows, one].sum()) for s in scores] for one in table]) + np.array(beside)
             return float(np.logaddexp.reduce(each, axis=1).min()) - begun
-        if len(scores) == 2 and share is None and isinstance(policies, FrontierClass):
+        if len(scores) == 2 and share is None and policies.has_frontier:
             frontier = policies.frontier(contexts, -scores[0], -scores[1])
             wealths = beside[0] - frontier.first, beside[1] - frontier.second
             return float(np.logaddexp(*wealths).min()) - begun
         weight = 1.0 if share is None else share
         mixed = weight * scores[0] + (1.0 - weight) * scores[-1]
         spread = -sum(part * np.log(part) for part in (weight, 1.0 - weight) if part > 0)
-        found = attained(policies, contexts, mixed, policies.argmax(contexts, -mixed))
+        found = policies.attained(contexts, mixed, policies.argmax(contexts, -mixed))
         return found + weight * beside[0] + (1.0 - weight) * beside[-1] + float(spread) - begun
 
 
