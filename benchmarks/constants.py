@@ -29,8 +29,7 @@ from pacbandits.confidence import (
     theorem_samples,
 )
 from pacbandits.design import DesignTask, solve_design
-from pacbandits.policies.base import EnumeratedClass
-from pacbandits.policies.counting import Counting
+from pacbandits.policies.base import ArgmaxOnly
 from pacbandits.problems import Problem, load_problem
 from pacbandits.simulation import Run, repeat
 
@@ -83,10 +82,10 @@ def problem_of(spec: str) -> Problem:
 def runs_of(name: str, algorithm: str, spec: str, *, epsilon: float, runs: int, scale: float = 1.0) -> list[Run]:
     """Runs with seeds 0, 1, …; the form with one γ sees the class through its argmax alone."""
     problem = problem_of(spec)
-    hidden = name == COMMON and isinstance(problem.policies, EnumeratedClass)
+    hidden = name == COMMON and problem.policies.lists_policies
     return repeat(
         problem,
-        Counting(problem.policies) if hidden else None,
+        ArgmaxOnly(problem.policies) if hidden else None,
         runs=runs,
         seed=0,
         algorithm=algorithm,
@@ -118,7 +117,7 @@ def theorem(name: str, constant: float, problem: Problem, *, epsilon: float) -> 
 
 def fits(name: str, problem: Problem) -> bool:
     """Whether the algorithm can run: the others list the class."""
-    return name in THROUGH_ORACLES or isinstance(problem.policies, EnumeratedClass)
+    return name in THROUGH_ORACLES or problem.policies.lists_policies
 
 
 def cost() -> None:

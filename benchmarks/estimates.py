@@ -18,12 +18,12 @@ from benchmarks.measuring import in_subprocess, print_table
 from benchmarks.trees import peak, problem
 from pacbandits.compiled import cores
 from pacbandits.policies import DeepTrees, Finite, Linear, Trees, Trivial
-from pacbandits.policies.base import Cost, CostedClass, CostedFrontierClass
+from pacbandits.policies.base import Cost, PolicyClass
 from pacbandits.policies.costs import spell_bytes
 from pacbandits.records import Contexts
 
 Sizes = dict[str, int]
-Task = tuple[CostedClass, Contexts, np.ndarray, np.ndarray]
+Task = tuple[PolicyClass, Contexts, np.ndarray, np.ndarray]
 
 ONE_CORE = ("trivial",)  # all others use every core
 MIN_BYTES_COMPARED = 2e7  # less is lost in what a process holds anyway
@@ -81,15 +81,13 @@ def ask(kind: str, task: Task) -> object:
     policies, contexts, first, second = task
     if kind == "argmax":
         return policies.argmax(contexts, first + second)
-    assert isinstance(policies, CostedFrontierClass)
     return policies.frontier(contexts, first, second)
 
 
-def expected(kind: str, policies: CostedClass, n_rows: int) -> Cost:
-    if kind == "argmax":
-        return policies.argmax_cost(n_rows)
-    assert isinstance(policies, CostedFrontierClass)
-    return policies.frontier_cost(n_rows)
+def expected(kind: str, policies: PolicyClass, n_rows: int) -> Cost:
+    cost = policies.argmax_cost(n_rows) if kind == "argmax" else policies.frontier_cost(n_rows)
+    assert cost is not None
+    return cost
 
 
 def measure(what: str, kind: str, sizes: Sizes) -> dict[str, Any]:

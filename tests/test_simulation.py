@@ -13,7 +13,6 @@ import pytest
 from pacbandits.algorithms import ALGORITHMS, profile_of
 from pacbandits.errors import InputError
 from pacbandits.policies import Finite, chosen_from_json
-from pacbandits.policies.base import EnumeratedClass
 from pacbandits.problems import Bernoulli, Problem, load_problem
 from pacbandits.records import Contexts
 from pacbandits.simulation import repeat, run
@@ -54,7 +53,7 @@ def test_a_run_as_json(name, spec):
     problem, (done, _) = problem_of(spec), watched(name, spec)
     value = json.loads(json.dumps(done.to_json(), allow_nan=False))
     # coda-paper is coda-oracle where a class cannot be listed.
-    listed = isinstance(problem.policies, EnumeratedClass)
+    listed = problem.policies.lists_policies
     assert value["algorithm"] == ("coda-oracle" if name == "coda-paper" and not listed else name)
     assert value["problem"] == problem.name
     assert value["seed"] == 5

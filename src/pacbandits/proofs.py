@@ -173,9 +173,8 @@ def verify(
         raise InputError(f"there is no recheck for a {plain(certificate.kind)}{nearest(certificate.kind, KINDS)}")
     if kind.recheck is None:
         raise InputError(NO_PROOF)
-    if policies is None:
-        policies = _class_of(certificate, log, contexts, engine)
-    if certificate.policy.n_actions != check_class(policies).n_actions:
+    policies = check_class(_class_of(certificate, log, contexts, engine) if policies is None else policies)
+    if certificate.policy.n_actions != policies.n_actions:
         words = f"the certified policy is for {count_of(certificate.policy.n_actions, 'action')}, the class for"
         return Verdict((f"{words} {policies.n_actions:,}",), None)
     if not isinstance(log, Log):
@@ -337,7 +336,7 @@ def save_certificate(
     claim, policies = _taken_apart(certificate, policies)
     if policies is None:
         raise InputError("a certificate by itself has no policy class; pass the class as policies=…, or save a result")
-    check_class(policies)
+    policies = check_class(policies)
     whole = claim.to_json() | {
         "class": class_to_json(policies),
         "reading": dict(reading or {}),

@@ -16,7 +16,7 @@ from pacbandits.certificate.moving import against_one
 from pacbandits.compiled import using_cores
 from pacbandits.errors import InputError
 from pacbandits.policies.finite import Finite
-from pacbandits.policies.rivals import ListedRivals
+from pacbandits.policies.rivals import RivalClass
 from pacbandits.policies.trivial import Trivial
 from pacbandits.records import Contexts, Log
 from tests.certificate.boundary import fewest, most
@@ -105,7 +105,7 @@ def wrong_best(runs, *, delta, seed=2):
 def test_who_is_nearly_the_best_is_not_taken_for_it(monkeypatch):
     assert wrong_best(40, delta=0.3) <= most(40, 0.3)
 
-    class Far(ListedRivals):
+    class Far(RivalClass):
         """Those who act otherwise on a tenth of the contexts: whoever leaves out the others errs."""
 
         def __init__(self, policies, contexts, reference):

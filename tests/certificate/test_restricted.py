@@ -12,7 +12,6 @@ import pytest
 
 import pacbandits as pb
 from pacbandits.certificate.learning import MIN_SHARE_LEARNING_INTERACTIONS
-from pacbandits.policies.base import ClosedClass, PricedClass
 from pacbandits.policies.trees.tree import TreePolicy
 from pacbandits.proofs import check_expected
 from pacbandits.records import parts_of
@@ -52,7 +51,7 @@ def test_what_is_certified_keeps_to_it_and_can_be_verified(spec: str, tmp_path) 
     made = pb.certify(log, learnt, epsilon=0.3, delta=0.1).certificate
     assert made.certified
     assert KEPT[spec] in made.describe()
-    assert isinstance(learnt.policies, ClosedClass)
+    assert learnt.policies.checks_membership
     assert all(learnt.policies.has(one) for one in parts_of(made.policy))
     pb.save_certificate(tmp_path / "proof.json", made, learnt.policies)
     proof = pb.load_certificate(tmp_path / "proof.json")
@@ -180,7 +179,7 @@ def test_a_run_finds_the_best_that_one_can_afford() -> None:
     problem = pb.load_problem("trees:actions=3,features=3,contexts=200,bins=5,seed=1")
     people, means = problem.population, problem.mean_rewards
     policies = pb.load_policies("trees:depth=2,bins=5,costs=0/1/1,budget=0.3", people, n_actions=3)
-    assert isinstance(policies, PricedClass)
+    assert policies.budget == 0.3
     worth = people.weights[:, None] * means
     best, free = (one.argmax(people, worth) for one in (policies, problem.policies))
 

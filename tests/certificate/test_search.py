@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from pacbandits.certificate.search import least_again, least_wealth, mean_wealth, sum_all, sum_one, sum_two
 from pacbandits.policies import Trees
-from pacbandits.policies.base import EnumeratedClass, FrontierClass
-from pacbandits.policies.counting import counting
+from pacbandits.policies.base import CountedClass, PolicyClass
 from pacbandits.policies.finite import Finite
 from pacbandits.policies.trivial import Trivial
 from pacbandits.records import Contexts
@@ -21,7 +20,7 @@ from tests.instances import make_instance, seeds
 from tests.policies.brute import all_actions, values
 
 
-class ArgmaxOnly:
+class ArgmaxOnly(PolicyClass):
     """A class of which nothing is known but its argmax."""
 
     exact = True
@@ -115,9 +114,9 @@ def test_a_listed_class_is_looked_through(seed, experts):
 def test_with_a_frontier_the_best_pair_is_exact(seed, experts):
     instance = make_instance(seed)
     contexts, table = instance.population, instance.policies.table.astype(int)
-    policies = counting(FrontierOnly(instance.policies))
-    assert isinstance(policies, FrontierClass)
-    assert not isinstance(policies, EnumeratedClass)
+    policies = CountedClass(FrontierOnly(instance.policies))
+    assert policies.has_frontier
+    assert not policies.lists_policies
     rng = np.random.default_rng(seed)
     scores = wealths(rng, experts=experts, n=len(contexts), n_actions=policies.n_actions)
     least = least_wealth(policies, contexts, scores)
@@ -138,8 +137,8 @@ def test_with_a_frontier_the_best_pair_is_exact(seed, experts):
 def test_with_argmax_alone_a_combination_is_a_lower_bound(seed, experts):
     instance = make_instance(seed)
     contexts, table = instance.population, instance.policies.table.astype(int)
-    policies = counting(ArgmaxOnly(instance.policies))
-    assert not isinstance(policies, FrontierClass)
+    policies = CountedClass(ArgmaxOnly(instance.policies))
+    assert not policies.has_frontier
     rng = np.random.default_rng(seed)
     scores = wealths(rng, experts=experts, n=len(contexts), n_actions=policies.n_actions)
     least = least_wealth(policies, contexts, scores)

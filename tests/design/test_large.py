@@ -193,7 +193,7 @@ def test_a_question_can_be_sent_elsewhere():
     rows, costs = np.arange(2_000), objective.costs(design.propensities(contexts, noise=noise))
     by_sums, sums = summing(policies), np.ldexp(summing(policies).finish(here[0]), -question.cost_bits) / 2_000
     for policy in design.support[:20]:
-        one = by_sums.policies.attained(sums, policy)
+        one = by_sums.policies.attained(by_sums.contexts, sums, policy)
         assert one == pytest.approx(costs[rows, policy(contexts)].sum(), rel=1e-6)
         assert one >= costs[rows, policy(contexts)].sum() * (1 - 1e-12)
 

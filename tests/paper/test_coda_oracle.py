@@ -19,7 +19,7 @@ from pacbandits.paper.design.frank_wolfe_printed import printed_iterations
 from pacbandits.paper.design.frank_wolfe_steps import solve_by_steps
 from pacbandits.paper.design.saddle import SaddleProblem
 from pacbandits.paper.listed import stands_alone
-from pacbandits.policies.counting import Counting, CountingFrontier
+from pacbandits.policies.base import ArgmaxOnly, CountedClass
 from pacbandits.policies.finite import Finite
 from pacbandits.policies.trees import Trees
 from pacbandits.problems import Bernoulli, Problem, load_problem
@@ -37,7 +37,9 @@ SLOW = pytest.mark.slow
 
 def hidden(policies):
     """The same class with its frontier, but not as a list."""
-    return CountingFrontier(policies)
+    found = CountedClass(policies)
+    found.lists_policies = False
+    return found
 
 
 @pytest.mark.first(3)
@@ -227,7 +229,7 @@ def test_frank_wolfe_by_steps_through_an_argmax_alone(seed):
     """The step's bound may be loose, but it is a bound, and the search ends."""
     task = random_task(seed)
     blind = DesignTask(
-        Counting(task.policies), task.contexts, reference=task.reference, gaps=task.gaps, scale=task.scale
+        ArgmaxOnly(task.policies), task.contexts, reference=task.reference, gaps=task.gaps, scale=task.scale
     )
     steps = solve_by_steps(blind, confidence=9.0, smoothing=1e-4)
     best = solve_design(task)

@@ -9,7 +9,7 @@ from pacbandits.paper.oracles.estimates import Estimates, SupportGammas
 from pacbandits.paper.oracles.excluding import best_outside, best_outside_as_printed
 from pacbandits.paper.oracles.reductions import choose_policy, frank_wolfe_step
 from pacbandits.policies import Finite
-from pacbandits.policies.counting import counting
+from pacbandits.policies.base import CountedClass
 from pacbandits.records import Contexts
 
 
@@ -24,7 +24,7 @@ def test_row_24_the_exclusion_algorithm_cycles_on_ties():
     assert printed.returned is None
     assert printed.visited == (0, 1) * 500 + (0,)
 
-    wrapped = counting(policies)
+    wrapped = CountedClass(policies)
     ours = best_outside(wrapped, contexts, scores, excluded=excluded)
     assert ours is not None
     assert ours.policy.describe() == policies.policy(2).describe()

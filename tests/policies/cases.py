@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from sklearn.tree import DecisionTreeClassifier
 
-from pacbandits.policies import Bins, Finite, FrontierClass, Learned, Linear, PolicyClass, Trees, Trivial
+from pacbandits.policies import Bins, Finite, Learned, Linear, PolicyClass, Trees, Trivial
 from pacbandits.policies.registry import SPECS, load_policies
 from pacbandits.policies.without import without
 from pacbandits.records import Contexts
@@ -40,7 +40,7 @@ class ExactCase(Case):
     behaviours (k, n): the actions of all its policies on the contexts, each once.
     """
 
-    policies: FrontierClass
+    policies: PolicyClass
     behaviours: np.ndarray
 
 
@@ -82,7 +82,7 @@ def linear(what: str) -> ExactCase:
     contexts = draw(14)
     levels = {"phi": 3, "category": 1, "number": 2}[what]
     policies = Linear.learn(contexts, n_actions=3, levels=levels)
-    assert isinstance(policies, FrontierClass)
+    assert policies.has_frontier
     phi = policies.map(contexts)
     grid = itertools.product(range(-levels, levels + 1), repeat=phi.shape[2])
     # Rounded, as ties in exact arithmetic are to be ties.

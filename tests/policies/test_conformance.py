@@ -12,21 +12,9 @@ import pytest
 
 import pacbandits as pb
 from pacbandits.errors import InputError
-from pacbandits.policies import FrontierClass, PolicyClass, TreePolicy, class_from_json, class_to_json, policy_from_json
-from pacbandits.policies.base import (
-    AskingClass,
-    ClosedClass,
-    DescribedClass,
-    EnumeratedClass,
-    EveryMap,
-    FiniteSetClass,
-    GreedyClass,
-    StoredClass,
-    WithdrawnClass,
-)
-from pacbandits.policies.counting import counting
+from pacbandits.policies import PolicyClass, TreePolicy, class_from_json, class_to_json, policy_from_json
+from pacbandits.policies.base import CountedClass
 from pacbandits.policies.registry import CLASSES, SPECS, describe_class
-from pacbandits.policies.without import WithoutListed
 from pacbandits.records import Contexts, Policy
 from tests.policies.brute import values
 from tests.policies.cases import CASES, Case
@@ -42,9 +30,9 @@ def case(request: pytest.FixtureRequest) -> Case:
     return made(request.param)
 
 
-def having(capability: type) -> pytest.MarkDecorator:
+def having(capability: str) -> pytest.MarkDecorator:
     """The cases whose class has a capability."""
-    names = [name for name in CASES if isinstance(made(name).policies, capability)]
+    names = [name for name in CASES if getattr(made(name).policies, capability)]
     assert names
     return pytest.mark.parametrize("case", [made(name) for name in names], ids=names)
 
@@ -81,17 +69,17 @@ def test_interface(case: Case) -> None:
     assert policies.n_actions == 3
     assert 0 < policies.log_size < np.inf
     assert isinstance(policies.exact, bool)
-    wrapped = counting(policies)
-    for capability in (FrontierClass, EnumeratedClass):
-        assert isinstance(wrapped, capability) == isinstance(policies, capability)
+    wrapped = CountedClass(policies)
+    for capability in PolicyClass.flags:
+        assert getattr(wrapped, capability) == getattr(policies, capability)
 
 
 @pytest.mark.first(36)
 @pytest.mark.parametrize("action", range(3))
 def test_an_action_that_is_best_everywhere_is_taken_everywhere(case: Case, action: int) -> None:
-    if isinstance(case.policies, pb.Finite | WithoutListed) or case.contexts.phi is not None:
+    if (case.policies.lists_policies and case.policies.n_contexts) or case.contexts.phi is not None:
         pytest.skip("this class need not have constant policies")
-    if isinstance(case.policies, WithdrawnClass) and action in case.policies.withdrawn:
+    if action in case.policies.withdrawn:
         pytest.skip("this class never takes that action")
     scores = scores_for(case, 0) + 10.0 * np.eye(3)[action]
     assert (case.policies.argmax(case.contexts, scores)(case.contexts) == action).all()
@@ -123,7 +111,7 @@ def test_wrong_scores_are_refused(case: Case) -> None:
     for scores in (*bad.values(), good[:-1], good[:, :2], good[0], np.full((n, 3), "x")):
         with pytest.raises(InputError):
             case.policies.argmax(case.contexts, scores)
-        if isinstance(case.policies, FrontierClass):
+        if case.policies.has_frontier:
             with pytest.raises(InputError):
                 case.policies.frontier(case.contexts, scores, good)
             with pytest.raises(InputError):
@@ -165,7 +153,6 @@ def test_policies_survive_json_or_say_why_not(case: Case) -> None:
 @pytest.mark.first(14)
 def test_classes_survive_json_or_say_why_not(case: Case) -> None:
     policies = case.policies
-    assert isinstance(policies, StoredClass)
     if isinstance(policies, pb.Learned):
         with pytest.raises(InputError, match="no code is ever loaded from a file"):
             class_to_json(policies)
@@ -183,14 +170,13 @@ def test_classes_survive_json_or_say_why_not(case: Case) -> None:
 
 
 def test_classes_describe_themselves(case: Case) -> None:
-    assert isinstance(case.policies, DescribedClass)
     words = describe_class(case.policies)
     assert words.startswith(f"{case.policies.describe()}, ")
     assert words.endswith(" policies on 3 actions")
 
 
 @pytest.mark.first(18)
-@having(ClosedClass)
+@having("checks_membership")
 def test_closed_classes_know_their_own(case: Case) -> None:
     for seed in range(5):
         policy = case.policies.argmax(case.contexts, scores_for(case, seed))
@@ -201,7 +187,7 @@ def test_closed_classes_know_their_own(case: Case) -> None:
     assert not case.policies.has(foreign)
 
 
-@having(EnumeratedClass)
+@having("lists_policies")
 def test_listed_classes_list_what_they_do(case: Case) -> None:
     assert np.log(len(case.policies)) == pytest.approx(case.policies.log_size)
     table = case.policies.actions(case.contexts)
@@ -213,7 +199,7 @@ def test_listed_classes_list_what_they_do(case: Case) -> None:
     assert value(best, case.contexts, scores) == pytest.approx(values(table, scores).max())
 
 
-@having(FrontierClass)
+@having("has_frontier")
 def test_frontiers_end_where_the_argmax_is(case: Case) -> None:
     first, second = scores_for(case, 0), scores_for(case, 1)
     front = case.policies.frontier(case.contexts, first, second)
@@ -221,20 +207,20 @@ def test_frontiers_end_where_the_argmax_is(case: Case) -> None:
     np.testing.assert_allclose([front.first[0], front.second[-1]], list(tops))
 
 
-@having(AskingClass)
+@having("feature_names")
 def test_features_that_are_asked_about_exist(case: Case) -> None:
     assert case.policies.feature_names
     assert set(case.policies.feature_names) <= set(case.contexts.names)
 
 
-@having(FiniteSetClass)
+@having("n_contexts")
 def test_classes_over_a_finite_set_know_its_size(case: Case) -> None:
     assert case.policies.n_contexts == len(case.contexts)
     with pytest.raises(InputError, match="no ids"):
         case.policies.argmax(replace(case.contexts, ids=None), scores_for(case, 0))
 
 
-@having(EveryMap)
+@having("holds_every_map")
 def test_a_class_of_every_map_makes_any(case: Case) -> None:
     for seed in range(3):
         actions = np.random.default_rng(seed).integers(0, 3, case.policies.n_contexts)
@@ -245,7 +231,7 @@ def test_a_class_of_every_map_makes_any(case: Case) -> None:
 
 
 def test_greedy_policies_are_welcome_where_it_is_said(case: Case) -> None:
-    welcome = isinstance(case.policies, GreedyClass) and case.policies.accepts_greedy
+    welcome = case.policies.accepts_greedy
     assert welcome == isinstance(case.policies, pb.Linear | pb.Trivial)
 
 

@@ -7,7 +7,6 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from pacbandits.policies import FrontierClass
 from pacbandits.records import Contexts
 from tests.policies.brute import maximal, values
 from tests.policies.cases import EXACT, ExactCase
@@ -50,7 +49,7 @@ def test_argmax_is_a_policy_of_the_class(case: ExactCase) -> None:
 
 
 def test_interface(case: ExactCase) -> None:
-    assert isinstance(case.policies, FrontierClass)
+    assert case.policies.has_frontier
     assert case.policies.exact
     assert case.policies.log_size >= np.log(len(case.behaviours)) - 1e-12
 

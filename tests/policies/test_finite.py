@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pacbandits.errors import InputError
-from pacbandits.policies import EnumeratedClass, Finite, TablePolicy, policy_from_json
+from pacbandits.policies import Finite, TablePolicy, policy_from_json
 from pacbandits.records import Contexts
 
 
@@ -30,7 +30,7 @@ def test_the_first_of_equal_policies_wins() -> None:
 
 def test_it_is_enumerated(table: np.ndarray) -> None:
     policies = Finite(table, n_actions=4)
-    assert isinstance(policies, EnumeratedClass)
+    assert policies.lists_policies
     contexts = Contexts.finite(7).take([6, 2, 2])
     actions = policies.actions(contexts)
     assert actions.shape == (30, 3)

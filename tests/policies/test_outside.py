@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import pickle
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -12,7 +13,7 @@ import pytest
 
 import pacbandits as pb
 from pacbandits.policies import class_from_json, class_to_json
-from pacbandits.policies.base import ReadingClass, StoredClass
+from pacbandits.policies.base import PolicyClass, check_class
 from pacbandits.policies.registry import describe_class
 
 
@@ -92,8 +93,6 @@ def test_it_runs_and_is_certified_and_saved(tmp_path) -> None:
 
 
 def test_its_words_and_its_json() -> None:
-    assert isinstance(STEPS, StoredClass)
-    assert isinstance(STEPS, ReadingClass)
     assert describe_class(STEPS) == "steps, 3 policies on 2 actions"
     written = json.loads(json.dumps(class_to_json(STEPS)))
     assert class_from_json(written, STEPS) is STEPS
@@ -103,6 +102,53 @@ def test_its_words_and_its_json() -> None:
         class_from_json(written)
     with pytest.raises(pb.InputError, match="kind 'trivial' is another than the one given"):
         class_from_json(class_to_json(pb.Trivial(2, 2)), STEPS)
+
+
+def test_an_object_with_the_required_members_is_wrapped_with_what_it_can_do() -> None:
+    made, bare = check_class(STEPS), check_class(ArgmaxOnly())
+    assert check_class(made) is made
+    assert made == check_class(Steps((-1.0, 0.0, 1.0)))
+    assert [flag for flag in PolicyClass.flags if getattr(made, flag)] == ["reads_policies"]
+    assert not any(getattr(bare, flag) for flag in PolicyClass.flags)
+    assert (made.type_name, made.describe(), made.thresholds) == ("Steps", "steps", STEPS.thresholds)
+    assert pickle.loads(pickle.dumps(made)) == made
+    assert problem().policies == made
+    with pytest.raises(pb.InputError, match="ArgmaxOnly cannot find the frontier of two scores"):
+        bare.frontier(problem().population, np.zeros((20, 2)), np.zeros((20, 2)))
+    with pytest.raises(AttributeError, match="colour"):
+        _ = made.colour
+
+
+def test_a_subclass_has_the_capabilities_whose_methods_it_defines() -> None:
+    class Listed(pb.PolicyClass):
+        """Two constant policies."""
+
+        n_actions, log_size, exact = 2, math.log(2), True
+
+        def __len__(self) -> int:
+            return 2
+
+        def policy(self, index: int) -> StepPolicy:
+            return StepPolicy(-math.inf if index else math.inf)
+
+        def actions(self, contexts: pb.Contexts) -> np.ndarray:
+            return np.stack([np.zeros(len(contexts), dtype=np.uint8), np.ones(len(contexts), dtype=np.uint8)])
+
+        def argmax(self, contexts: pb.Contexts, scores: np.ndarray) -> StepPolicy:
+            return self.policy(int(np.argmax(scores.sum(axis=0))))
+
+    assert [flag for flag in PolicyClass.flags if getattr(Listed(), flag)] == ["lists_policies"]
+    done = pb.run(problem(), Listed(), epsilon=0.1, delta=0.05, rng=0)
+    assert done.policy == StepPolicy(math.inf)
+
+    class Nameless(pb.PolicyClass):
+        n_actions, exact = 2, True
+
+        def argmax(self, contexts: pb.Contexts, scores: np.ndarray) -> StepPolicy:
+            return StepPolicy(0.0)
+
+    with pytest.raises(pb.InputError, match="Nameless lacks log_size"):
+        check_class(Nameless())
 
 
 def test_it_reads_its_own_policies() -> None:

@@ -7,13 +7,14 @@ import pytest
 
 from pacbandits.errors import InputError
 from pacbandits.policies import Trees
+from pacbandits.policies.base import PolicyClass
 from pacbandits.policies.finite import Finite
-from pacbandits.policies.rivals import MAX_KINDS, Rivals, check_rivals, kinds_of, rivals_of
+from pacbandits.policies.rivals import MAX_KINDS, RivalClass, check_rivals, kinds_of, rivals_of
 from pacbandits.policies.trivial import Trivial
 from pacbandits.records import Contexts
 
 
-class Hidden:
+class Hidden(PolicyClass):
     """A class behind its argmax alone."""
 
     exact = True
@@ -57,7 +58,7 @@ def test_rivals_of_every_map_take_few_calls():
     rng, policies = np.random.default_rng(0), Trivial(200, 3)
     contexts, scores = Contexts.finite(200), rng.normal(size=(200, 3))
     reference = scores.argmax(axis=1)
-    rivals = Rivals(policies, contexts, reference)
+    rivals = RivalClass(policies, contexts, reference)
     actions = rivals.argmax(contexts, scores)(contexts)
     lost = np.sort(scores, axis=1)
     assert scores.max(axis=1).sum() - scores[np.arange(200), actions].sum() == pytest.approx(
@@ -103,4 +104,4 @@ def test_classes_that_cannot_be_asked_for_the_best_itself():
         check_rivals(endless, many)
     one = Contexts.finite(1)
     with pytest.raises(InputError, match="no policy of the class acts otherwise"):
-        Rivals(Trivial(1, 1), one, np.zeros(1, dtype=int)).argmax(one, np.zeros((1, 1)))
+        RivalClass(Trivial(1, 1), one, np.zeros(1, dtype=int)).argmax(one, np.zeros((1, 1)))

@@ -9,7 +9,7 @@ from pacbandits.errors import InputError
 from pacbandits.policies import DeepTrees, Finite, Linear, Trees, Trivial
 from pacbandits.policies.base import total
 from pacbandits.policies.registry import load_policies
-from pacbandits.policies.summing import attained, can_be_summed, summing
+from pacbandits.policies.summing import can_be_summed, summing
 from pacbandits.records import Contexts
 from tests.policies.cases import people
 
@@ -37,7 +37,7 @@ def test_sums_by_ids_are_those_of_the_rows(name, seed):
     found, known = by.policies.argmax(by.contexts, first), policies.argmax(rows, scores[:, :3].astype(float))
     best = total(scores[:, :3], known(rows))
     assert total(scores[:, :3], found(rows)) == best
-    assert attained(by.policies, by.contexts, first, found) == best
+    assert by.policies.attained(by.contexts, first, found) == best
     mine = by.policies.frontier(by.contexts, first, second)
     theirs = policies.frontier(rows, scores[:, :3].astype(float), scores[:, 3:].astype(float))
     np.testing.assert_array_equal(mine.first, theirs.first)

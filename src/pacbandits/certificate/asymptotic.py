@@ -52,7 +52,7 @@ from pacbandits.certificate.watching import look
 from pacbandits.checks import flag, random_numbers, whole_number
 from pacbandits.errors import InputError, count_of
 from pacbandits.fields import Fields
-from pacbandits.policies.base import EnumeratedClass, PolicyClass
+from pacbandits.policies.base import PolicyClass, check_class
 from pacbandits.policies.costs import Searches, check_memory
 from pacbandits.policies.finite import sum_scores
 from pacbandits.policies.registry import digest_class
@@ -202,7 +202,7 @@ def certify_asymptotically(
     if isinstance(policies, str):
         policies = learn_from_blocks(policies, blocks, None)
     learning = policies.learning if isinstance(policies, LearntClass) else None
-    policies = policies.policies if isinstance(policies, LearntClass) else policies
+    policies = policies.policies if isinstance(policies, LearntClass) else check_class(policies)
     asked, delta = check_asked(check_log(log), policies, n_actions=log.n_actions, epsilon=epsilon, delta=delta)
     check_compared(log)
     check_distance(log, asked)
@@ -240,7 +240,7 @@ def certify_asymptotically(
         seed=seed,
         slope=GAP_SLOPES[int(np.argmin(found))],
         rivals=len(rivals),
-        complete=isinstance(policies, EnumeratedClass) and len(policies) == len(rivals),
+        complete=policies.lists_policies and len(policies) == len(rivals),
         model=used.to_json(),
         digest=digest_log(blocks),
         class_digest=digest_class(policies),

@@ -16,7 +16,7 @@ from pacbandits.arrays import FloatArray, IntArray
 from pacbandits.certificate.ledger import Ledger
 from pacbandits.certificate.rows import add_differences
 from pacbandits.compiled import over_cores
-from pacbandits.policies.base import EnumeratedClass, PolicyClass, compact, total
+from pacbandits.policies.base import PolicyClass, compact, total
 from pacbandits.policies.finite import sum_scores
 from pacbandits.progress import Progress
 from pacbandits.records import Contexts
@@ -151,7 +151,7 @@ def name_rivals(
     matters, some draws of the noise less the gap name others.
     """
     contexts = scores.contexts
-    if isinstance(policies, EnumeratedClass) and len(policies) <= most_listed:
+    if policies.lists_policies and len(policies) <= most_listed:
         return np.ascontiguousarray(policies.actions(contexts))
     gaps, squares = scores.gaps(reference)
     rng = np.random.default_rng(0)  # part of the search, not of the bootstrap

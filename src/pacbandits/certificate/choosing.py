@@ -30,7 +30,7 @@ from pacbandits.certificate.conventions import (
 )
 from pacbandits.certificate.leaders import LOTTERY_MOVING, SINGLE_MOVING, Leaders
 from pacbandits.certificate.ledger import Ledger
-from pacbandits.policies.base import PolicyClass, SimplifyingClass, total
+from pacbandits.policies.base import PolicyClass, total
 from pacbandits.records import Contexts, Log, Policy
 
 ROWS_LOST_PER_AWAITED = 2.0  # times the number of actions over ε: what a row costs whose reward is not in
@@ -208,7 +208,7 @@ def _simplified(favourite: Policy, policies: PolicyClass, ledger: Ledger, mixtur
 
     mixture (m, A): propensities.
     """
-    if not isinstance(policies, SimplifyingClass):
+    if not policies.simplifies_policies:
         return favourite
     losses, squares = ledger.gaps(mixture, reference=favourite(ledger.contexts))
     return policies.simplest(favourite, ledger.contexts, losses, squares, standard_errors=DOUBT_STANDARD_ERRORS)

@@ -26,9 +26,9 @@ from pacbandits.certificate.learning_record import (
     fewest_to_teach,
     set_apart,
 )
-from pacbandits.checks import flag, text
+from pacbandits.checks import flag, settle, text
 from pacbandits.errors import InputError, plain
-from pacbandits.policies.base import AskingClass, PolicyClass
+from pacbandits.policies.base import PolicyClass, check_class
 from pacbandits.policies.registry import learns, load_policies
 from pacbandits.policies.summing import can_be_summed
 from pacbandits.records import Contexts, Log, check_contexts, check_log
@@ -45,6 +45,9 @@ class LearntClass:
 
     policies: PolicyClass
     learning: Learning | None
+
+    def __post_init__(self) -> None:
+        settle(self, policies=check_class(self.policies))
 
     @property
     def spared(self) -> int:
@@ -133,7 +136,7 @@ def learn_from_blocks(
 
 def _check_features(policies: PolicyClass, contexts: Contexts) -> None:
     """Raise unless a log's contexts have all the features that a class learnt from other contexts asks about."""
-    asked = policies.feature_names if isinstance(policies, AskingClass) else ()
+    asked = policies.feature_names
     lacking = [f"'{plain(name)}'" for name in asked if name not in contexts.names]
     if lacking:
         what = f"feature {lacking[0]}" if len(lacking) == 1 else f"features {plain(', '.join(lacking))}"

@@ -41,8 +41,7 @@ from pacbandits.certificate.moving import AnyAgainst
 from pacbandits.certificate.rows import Against, Rows, add_gaps, add_log_wealth, add_values
 from pacbandits.compiled import over_cores
 from pacbandits.errors import InputError
-from pacbandits.policies.base import PolicyClass
-from pacbandits.policies.remembering import remembering
+from pacbandits.policies.base import PolicyClass, RememberingClass
 from pacbandits.records import Contexts, Log, Policy
 from pacbandits.records.missing import unlike
 
@@ -145,7 +144,8 @@ class Ledger:
 
     def searched(self, policies: PolicyClass) -> PolicyClass:
         """The class, which remembers what it finds out about these contexts."""
-        return remembering(policies, self.contexts)
+        known = policies.exact or policies.lists_policies
+        return policies if known else RememberingClass(policies, self.contexts)
 
     def log_wealth(self, against: Against, *, bets: FloatArray, share: float, epsilon: float) -> FloatArray:
         """Scores (m, A) that sum to `Σ_i log(1 + λ(ε − Z_i(π)))` over a policy's actions.

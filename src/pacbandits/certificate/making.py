@@ -21,8 +21,7 @@ from pacbandits.certificate.told import ToldOfLog
 from pacbandits.certificate.unseen import unseen_distance
 from pacbandits.confidence import UNSEEN_PART, best_threshold, certificate_threshold, check_delta, check_epsilon
 from pacbandits.errors import InputError
-from pacbandits.policies.base import EnumeratedClass, PolicyClass
-from pacbandits.policies.counting import Counting
+from pacbandits.policies.base import ArgmaxOnly, PolicyClass
 from pacbandits.policies.registry import digest_class
 from pacbandits.policies.rivals import check_rivals, rivals_of
 from pacbandits.records import Chosen, Log, Policy
@@ -189,8 +188,8 @@ def _make_beside(evidence: Evidence, favourite: Policy) -> tuple[Certificate, in
     Without a frontier, as the policy that the rest is about would hide others there.
     """
     part, policies = (1.0 - UNSEEN_PART) * evidence.part, evidence.policies
-    listed = isinstance(policies, EnumeratedClass)
-    plain, near, best, calls = policies if listed else Counting(policies), FIRST_BESIDE, None, 0
+    listed = policies.lists_policies
+    plain, near, best, calls = policies if listed else ArgmaxOnly(policies), FIRST_BESIDE, None, 0
     for _ in range(1 if listed else MAX_TIMES_BESIDE):
         made, more = _make(replace(evidence, epsilon=near, part=part), favourite, searched=plain)
         best = made if best is None else min(best, made, key=_rank)
@@ -334,4 +333,4 @@ def _found_again(evidence: Evidence, least: Least, against: AnyAgainst, *, epsil
         return least.with_beside(evidence.beside(against=against, epsilon=epsilon)), 0
     scores = evidence.wealths(least.experts, against=against, epsilon=epsilon)
     found = least_again(evidence.policies, evidence.ledger.contexts, scores, least)
-    return found, 0 if isinstance(evidence.policies, EnumeratedClass) else 1
+    return found, 0 if evidence.policies.lists_policies else 1

@@ -17,9 +17,8 @@ from itertools import combinations
 import numpy as np
 
 from pacbandits.arrays import FloatArray
-from pacbandits.policies.base import EnumeratedClass, FrontierClass, PolicyClass
+from pacbandits.policies.base import PolicyClass
 from pacbandits.policies.finite import sum_scores
-from pacbandits.policies.summing import attained
 from pacbandits.records import Contexts
 
 MAX_PAIRED_EXPERTS = 3  # those who are best alone, whose pairs are looked at
@@ -81,19 +80,17 @@ def least_wealth(
     known: what was found for the same scores with other wealth beside.
     """
     count, more = len(scores), [0.0] * len(scores) if beside is None else beside
-    if isinstance(policies, EnumeratedClass):
+    if policies.lists_policies:
         return _made(sum_all(policies, contexts, scores), more, tuple(range(count)), None, 0)
     asked, calls = (known.alone, 0) if known is not None and policies.exact else ((), count)
     sums = asked or tuple(sum_one(policies, contexts, score) for score in scores)
     alone = [_made(each, more, (k,), None, 1) for k, each in enumerate(sums)]
     order = sorted(range(count), key=lambda k: -alone[k].value)
     best = alone[order[0]]
-    if isinstance(policies, FrontierClass):
-        paired = order[:MAX_PAIRED_EXPERTS]
-    else:
-        paired = order[:2] if best.value >= needed / 2.0 else []
+    most = MAX_PAIRED_EXPERTS if policies.has_frontier else 2 if best.value >= needed / 2.0 else 0
+    paired = order[:most]
     for one, two in combinations(paired, 2):
-        if isinstance(policies, FrontierClass):
+        if policies.has_frontier:
             pair = _made(sum_two(policies, contexts, scores[one], scores[two]), more, (one, two), None, 1)
         else:
             pair = _combine(policies, contexts, scores, more, one, two)
@@ -104,11 +101,11 @@ def least_wealth(
 def least_again(policies: PolicyClass, contexts: Contexts, scores: Sequence[FloatArray], least: Least) -> float:
     """The same bound for other scores of the experts that were named, in the way that it was found."""
     beside = [0.0] * len(scores)
-    if isinstance(policies, EnumeratedClass):
+    if policies.lists_policies:
         sums = sum_all(policies, contexts, scores)
     elif len(scores) == 1:
         sums = sum_one(policies, contexts, scores[0])
-    elif least.share is None and isinstance(policies, FrontierClass):
+    elif least.share is None and policies.has_frontier:
         sums = sum_two(policies, contexts, scores[0], scores[1])
     else:
         share = 0.5 if least.share is None else least.share
@@ -117,7 +114,7 @@ def least_again(policies: PolicyClass, contexts: Contexts, scores: Sequence[Floa
     return mean_wealth(sums, beside, count=least.count, share=None)
 
 
-def sum_all(policies: EnumeratedClass, contexts: Contexts, scores: Sequence[FloatArray]) -> FloatArray:
+def sum_all(policies: PolicyClass, contexts: Contexts, scores: Sequence[FloatArray]) -> FloatArray:
     """What the scores sum to (experts, N) for every policy of a list."""
     table = np.ascontiguousarray(policies.actions(contexts))
     return np.array([sum_scores(table, score) for score in scores])
@@ -125,10 +122,10 @@ def sum_all(policies: EnumeratedClass, contexts: Contexts, scores: Sequence[Floa
 
 def sum_one(policies: PolicyClass, contexts: Contexts, score: FloatArray) -> FloatArray:
     """The same (1, 1) for the policy that one expert has hurt least: one argmax call."""
-    return np.array([[attained(policies, contexts, score, policies.argmax(contexts, -score))]])
+    return np.array([[policies.attained(contexts, score, policies.argmax(contexts, -score))]])
 
 
-def sum_two(policies: FrontierClass, contexts: Contexts, one: FloatArray, two: FloatArray) -> FloatArray:
+def sum_two(policies: PolicyClass, contexts: Contexts, one: FloatArray, two: FloatArray) -> FloatArray:
     """The same (2, N) for the frontier of two experts (one that was rounded is rounded outward: a lower bound)."""
     frontier = policies.frontier(contexts, -one, -two)
     return np.array([-frontier.first, -frontier.second])
@@ -140,7 +137,7 @@ def sum_mixed(
     """The same (2, 1) for the policy that a combination of two experts has hurt least: one argmax call."""
     mixed = share * one + (1.0 - share) * two
     found = policies.argmax(contexts, -mixed)
-    return np.array([[attained(policies, contexts, score, found)] for score in (one, two)])
+    return np.array([[policies.attained(contexts, score, found)] for score in (one, two)])
 
 
 def entropy(weight: float) -> float:

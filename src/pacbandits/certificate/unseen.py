@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from pacbandits.confidence import unseen_share
-from pacbandits.policies.base import FiniteSetClass, PolicyClass
+from pacbandits.policies.base import PolicyClass
 from pacbandits.records import Log
 
 
 def sees_all(log: Log, policies: PolicyClass) -> bool:
     """Whether the log has every context that policies of the class can tell apart, so that who acts alike is alike."""
-    if not isinstance(policies, FiniteSetClass) or log.contexts.ids is None:
+    if not policies.n_contexts or log.contexts.ids is None:
         return False
     return bool(np.array_equal(np.unique(log.contexts.ids), np.arange(policies.n_contexts)))
 

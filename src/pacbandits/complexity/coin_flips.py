@@ -30,7 +30,7 @@ import scipy.special
 
 from pacbandits.arrays import FloatArray, IntArray
 from pacbandits.complexity.gaps import Gaps, Truth
-from pacbandits.policies.base import EnumeratedClass, PolicyClass
+from pacbandits.policies.base import PolicyClass
 from pacbandits.records import Design
 
 optimize: Any = scipy.optimize  # they ship no complete types
@@ -148,7 +148,7 @@ def kl_of_flips(first: FloatArray, second: FloatArray) -> FloatArray:
 def _rivals(truth: Truth, policies: PolicyClass, gaps: Gaps, designs: tuple[Design, ...]) -> IntArray:
     """Policies (K, N) that differ from π*: all of a short list, else the supports of the designs."""
     contexts = truth.population
-    if isinstance(policies, EnumeratedClass) and len(policies) * len(contexts) <= _MAX_LISTED_ENTRIES:
+    if policies.lists_policies and len(policies) * len(contexts) <= _MAX_LISTED_ENTRIES:
         table = np.asarray(policies.actions(contexts), dtype=np.int64)
     else:
         most = max(_MAX_ENTRIES // len(contexts), 1)

@@ -18,7 +18,7 @@ from pacbandits.arrays import FloatArray, IntArray
 from pacbandits.compiled import kernel
 from pacbandits.complexity.gaps import TIED_GAP, Gaps, table_gaps
 from pacbandits.complexity.trivial import require_distinct
-from pacbandits.policies.base import EnumeratedClass, EveryMap, PolicyClass
+from pacbandits.policies.base import PolicyClass
 from pacbandits.records import Contexts
 
 
@@ -56,14 +56,14 @@ class DisagreementRegion:
 
 def measure_disagreement(policies: PolicyClass, contexts: Contexts, gaps: Gaps) -> DisagreementRegion | None:
     """The radii of every context; None for classes that would need a search a context."""
-    if isinstance(policies, EveryMap):
+    if policies.holds_every_map:
         require_distinct(policies, contexts)
         others = np.ones(gaps.scores.shape, dtype=bool)
         others[np.arange(len(contexts)), gaps.best_actions] = False
         cost = np.where(others, gaps.scores, np.inf).min(axis=1)
         radius = contexts.weights.copy() if policies.n_actions > 1 else np.full(len(contexts), np.inf)
         return DisagreementRegion(radius, np.where(cost <= TIED_GAP, 0.0, cost), contexts.weights)
-    if isinstance(policies, EnumeratedClass):
+    if policies.lists_policies:
         table = np.asarray(policies.actions(contexts))
         cost, radius = table_gaps(table, contexts, gaps)
         return DisagreementRegion(

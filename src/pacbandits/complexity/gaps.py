@@ -10,7 +10,7 @@ import numpy as np
 from pacbandits.arrays import FloatArray, IntArray
 from pacbandits.checks import instance
 from pacbandits.errors import InputError
-from pacbandits.policies.base import EnumeratedClass, EveryMap, FrontierClass, PolicyClass
+from pacbandits.policies.base import PolicyClass
 from pacbandits.policies.finite import sum_scores
 from pacbandits.records import Contexts, Policy
 
@@ -116,7 +116,7 @@ def _least_gap(policies: PolicyClass, contexts: Contexts, best: IntArray, scores
     possible = differ > 0
     if not possible.any():
         return np.inf
-    if isinstance(policies, EveryMap):
+    if policies.holds_every_map:
         # The cheapest way to differ is on one context (of the set; several rows may be the same context).
         ids = contexts.require_ids(below=policies.n_contexts)
         worth = np.zeros((policies.n_contexts, policies.n_actions))
@@ -124,11 +124,11 @@ def _least_gap(policies: PolicyClass, contexts: Contexts, best: IntArray, scores
         np.add.at(worth, ids, scores)
         np.add.at(mass, ids, differ)
         return float(max(worth[mass > 0].min(), 0.0))
-    if isinstance(policies, EnumeratedClass):
+    if policies.lists_policies:
         table = np.asarray(policies.actions(contexts))
         away = sum_scores(table, differ) > 0
         return float(max(sum_scores(table, scores)[away].min(), 0.0)) if away.any() else np.inf
-    if isinstance(policies, FrontierClass):
+    if policies.has_frontier:
         # On the frontier of (disagreement, −gap) the policy of least gap that differs at all comes last: only policies
         # of smaller gap could dominate it, and those do not differ. Its gap is added up anew, free of rounding.
         frontier = policies.frontier(contexts, differ, -scores)

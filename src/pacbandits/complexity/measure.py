@@ -20,7 +20,7 @@ from pacbandits.complexity.record import Complexity
 from pacbandits.complexity.rho import measure_lower_rho, measure_rho, measure_uniform_rho
 from pacbandits.complexity.trivial import require_distinct
 from pacbandits.confidence import check_delta, check_epsilon
-from pacbandits.policies.base import EnumeratedClass, EveryMap, PolicyClass, check_class
+from pacbandits.policies.base import PolicyClass, check_class
 from pacbandits.policies.costs import Searches, check_memory
 from pacbandits.progress import Progress, listener, prefixed
 from pacbandits.records import Contexts
@@ -50,12 +50,12 @@ def measure(
     """
     epsilon, delta = check_epsilon(epsilon), check_delta(delta)
     check_truth(truth)
-    check_class(policies)
+    policies = check_class(policies)
     check_memory(policies, len(truth.population))
     tolerance = None if tolerance is None else positive(tolerance, name="tolerance")
     began = time.perf_counter()
     tell = listener(progress)
-    if isinstance(policies, EveryMap):
+    if policies.holds_every_map:
         require_distinct(policies, truth.population)
     tell("gaps")
     question = _Question(truth, policies, measure_gaps(truth, policies), epsilon, delta, tolerance)
@@ -133,7 +133,7 @@ class _Question:
 def _describe_instance(asked: _Question) -> InstanceSummary:
     policies, gaps = asked.policies, asked.gaps
     return InstanceSummary(
-        n_policies=len(policies) if isinstance(policies, EnumeratedClass) else None,
+        n_policies=len(policies) if policies.lists_policies else None,
         log_size=policies.log_size,
         n_contexts=len(asked.contexts),
         n_actions=policies.n_actions,
@@ -204,7 +204,7 @@ def _lower_bound(asked: _Question, rho: Rho, rho_sigma: Rho) -> float | None:
 def _bound_trivial(asked: _Question) -> TrivialBounds | None:
     """The bounds of the trivial class; None for any other."""
     policies, epsilon, delta = asked.policies, asked.epsilon, asked.delta
-    if not isinstance(policies, EveryMap):
+    if not policies.holds_every_map:
         return None
     weights = asked.contexts.weights
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -259,6 +259,6 @@ def _low_regret_bound(asked: _Question) -> float | None:
 
 def _square_table(policies: PolicyClass, contexts: Contexts) -> np.ndarray[Any, Any] | None:
     """The actions of as many policies as there are contexts, of two actions; None for any other class."""
-    if not isinstance(policies, EnumeratedClass) or policies.n_actions != 2 or len(policies) != len(contexts):
+    if not policies.lists_policies or policies.n_actions != 2 or len(policies) != len(contexts):
         return None
     return np.asarray(policies.actions(contexts))

@@ -28,7 +28,7 @@ from pacbandits.design import (
     solve_design,
 )
 from pacbandits.design.solve import ORACLE_TOLERANCE
-from pacbandits.policies.base import EnumeratedClass, EveryMap, PolicyClass
+from pacbandits.policies.base import PolicyClass
 from pacbandits.policies.finite import sum_scores
 from pacbandits.progress import Progress
 from pacbandits.records import Contexts, Design
@@ -51,10 +51,10 @@ def measure_rho(
     epsilon = check_epsilon(epsilon)
     if epsilon == 0 and gaps.tied:
         return _tied(policies, contexts, gaps, noise)
-    if isinstance(policies, EveryMap) and epsilon <= (gaps.minimum or 0.0):
+    if policies.holds_every_map and epsilon <= (gaps.minimum or 0.0):
         return solve_trivial(policies, contexts, gaps, noise=noise)
     task = _task(policies, contexts, gaps, Clipped(gaps.floor(epsilon)), noise)
-    if isinstance(policies, EveryMap) and _gains_by_relaxation(policies):
+    if policies.holds_every_map and _gains_by_relaxation(policies):
         design, upper, seeds = relax_trivial(policies, contexts, gaps, epsilon=gaps.floor(epsilon), noise=noise)
         return solve_by_pricing(
             task,
@@ -100,7 +100,7 @@ def measure_uniform_rho(
     return price.attained, price.attained if exact else price.upper
 
 
-def _gains_by_relaxation(policies: EveryMap) -> bool:
+def _gains_by_relaxation(policies: PolicyClass) -> bool:
     return policies.n_contexts > _MAX_CONTEXTS_WITHOUT_RELAXATION and policies.n_actions > 1
 
 
@@ -128,9 +128,9 @@ def _noisy_tie(policies: PolicyClass, contexts: Contexts, gaps: Gaps, noise: Flo
     noisy = possible & (spread > 0)
     if np.array_equal(noisy, possible):
         return True
-    if isinstance(policies, EveryMap):
+    if policies.holds_every_map:
         return bool((noisy & (gaps.scores <= TIED_GAP)).any())
-    if isinstance(policies, EnumeratedClass):
+    if policies.lists_policies:
         table = np.asarray(policies.actions(contexts))
         ties = sum_scores(table, gaps.scores) <= TIED_GAP
         return bool((ties & (sum_scores(table, noisy.astype(np.float64)) > 0)).any())

@@ -26,7 +26,7 @@ from pacbandits.compiled import kernel
 from pacbandits.complexity.gaps import Gaps
 from pacbandits.design import Solution
 from pacbandits.errors import InputError
-from pacbandits.policies.base import EveryMap
+from pacbandits.policies.base import PolicyClass
 from pacbandits.policies.finite import TablePolicy
 from pacbandits.records import Contexts, Design, Policy
 
@@ -38,7 +38,7 @@ _MAX_DESIGN_TABLE_ENTRIES = 20_000_000
 _MIN_DIVISOR = 1e-150
 
 
-def require_distinct(policies: EveryMap, contexts: Contexts) -> IntArray:
+def require_distinct(policies: PolicyClass, contexts: Contexts) -> IntArray:
     """The ids (n,) of contexts of which each has one row, or a sentence."""
     ids = contexts.require_ids(below=policies.n_contexts)
     if len(np.unique(ids)) != len(ids):
@@ -60,7 +60,7 @@ class SingleDeviations:
     best_noise (n,): σ² of π*(c).
     """
 
-    policies: EveryMap
+    policies: PolicyClass
     best: Policy
     ids: IntArray
     actions: IntArray
@@ -70,7 +70,7 @@ class SingleDeviations:
     best_noise: FloatArray
 
     @classmethod
-    def of(cls, policies: EveryMap, contexts: Contexts, gaps: Gaps, noise: FloatArray | None) -> SingleDeviations:
+    def of(cls, policies: PolicyClass, contexts: Contexts, gaps: Gaps, noise: FloatArray | None) -> SingleDeviations:
         ids = require_distinct(policies, contexts)
         variances = np.ones_like(gaps.scores) if noise is None else noise
         rows: IntArray = np.flatnonzero(contexts.weights > 0)
@@ -114,7 +114,9 @@ class SingleDeviations:
         return Design(tuple(support), np.array(weights), self.best)
 
 
-def solve_trivial(policies: EveryMap, contexts: Contexts, gaps: Gaps, *, noise: FloatArray | None = None) -> Solution:
+def solve_trivial(
+    policies: PolicyClass, contexts: Contexts, gaps: Gaps, *, noise: FloatArray | None = None
+) -> Solution:
     """ρ_{Π,0} of the trivial class (ρ_σ with `noise` (N, A)) and its design of single-context deviations."""
     here = SingleDeviations.of(policies, contexts, gaps, noise)
     if policies.n_actions == 1:
@@ -129,7 +131,7 @@ def solve_trivial(policies: EveryMap, contexts: Contexts, gaps: Gaps, *, noise: 
 
 
 def relax_trivial(
-    policies: EveryMap, contexts: Contexts, gaps: Gaps, *, epsilon: float, noise: FloatArray | None = None
+    policies: PolicyClass, contexts: Contexts, gaps: Gaps, *, epsilon: float, noise: FloatArray | None = None
 ) -> tuple[Design | None, float, tuple[Policy, ...]]:
     """For ε > 0: a design, the upper end of ρ_{Π,ε} it proves, and policies that make the lower end nearly as large."""
     here = SingleDeviations.of(policies, contexts, gaps, noise)

@@ -15,8 +15,7 @@ import numpy as np
 
 from pacbandits.arrays import FloatArray, IntArray
 from pacbandits.design.scale import Scale
-from pacbandits.policies.base import FrontierClass, PolicyClass
-from pacbandits.policies.summing import attained
+from pacbandits.policies.base import PolicyClass
 from pacbandits.records import Contexts, Policy
 
 # Sums over a hundred thousand contexts carry rounding of about this size, relative to their largest term; upper ends
@@ -53,7 +52,7 @@ class Price:
 Pricing = Callable[[Contexts, FloatArray, FloatArray, Scale], Price]
 
 
-def price_by_frontier(policies: FrontierClass, *, most: int = 60) -> Pricing:
+def price_by_frontier(policies: PolicyClass, *, most: int = 60) -> Pricing:
     """Exact pricing: the ratio rises with V and falls with Δ, so its maximum lies on the frontier of (V, −Δ)."""
 
     def price(contexts: Contexts, costs: FloatArray, gaps: FloatArray, scale: Scale) -> Price:
@@ -103,7 +102,7 @@ def price_by_argmax(policies: PolicyClass, *, max_calls: int = 30, precision: fl
 
         def ask(slope: float) -> None:
             policy = policies.argmax(contexts, costs - slope * gaps)
-            gap, variance = (attained(policies, contexts, scores, policy) for scores in (gaps, costs))
+            gap, variance = (policies.attained(contexts, scores, policy) for scores in (gaps, costs))
             hull.add(slope, gap=gap, variance=variance)
             found.append(policy)
 
@@ -208,7 +207,7 @@ def _ratios(variances: FloatArray, gaps: FloatArray, scale: Scale) -> FloatArray
 def _attained(
     policies: PolicyClass, policy: Policy, contexts: Contexts, costs: FloatArray, gaps: FloatArray, scale: Scale
 ) -> float:
-    variance, gap = (np.array([attained(policies, contexts, scores, policy)]) for scores in (costs, gaps))
+    variance, gap = (np.array([policies.attained(contexts, scores, policy)]) for scores in (costs, gaps))
     return float(_ratios(variance, gap, scale)[0])
 
 

@@ -15,7 +15,7 @@ from pacbandits.design.sifting import prune, sift_weights
 from pacbandits.design.solution import Solution
 from pacbandits.design.task import DesignTask
 from pacbandits.errors import InputError
-from pacbandits.policies.base import EnumeratedClass, FrontierClass, PolicyClass
+from pacbandits.policies.base import PolicyClass
 from pacbandits.policies.finite import sum_scores
 from pacbandits.progress import Progress, listener
 from pacbandits.records import Contexts, Design, Policy
@@ -31,7 +31,7 @@ def solve_design(task: DesignTask, *, tolerance: float | None = None, progress: 
     tolerance: relative gap to stop at; by default 1e-5 for enumerated classes and 0.01 for the rest.
     """
     instance(task, DesignTask, name="task")
-    if isinstance(task.policies, EnumeratedClass):
+    if task.policies.lists_policies:
         return solve_enumerated(task, tolerance=LISTED_TOLERANCE if tolerance is None else tolerance)
     return solve_by_pricing(
         task,
@@ -46,8 +46,8 @@ def solve_enumerated(
 ) -> Solution:
     """The ratio form over every policy of a class that can be listed."""
     policies = task.policies
-    if not isinstance(policies, EnumeratedClass):
-        raise InputError(f"the class {type(policies).__name__} cannot be listed; use solve_design or solve_by_pricing")
+    if not policies.lists_policies:
+        raise InputError(f"the class {policies.type_name} cannot be listed; use solve_design or solve_by_pricing")
     here = task.possible
     actions = np.asarray(policies.actions(here.contexts))
     accuracy = task.scale(sum_scores(actions, here.gaps))
@@ -63,7 +63,7 @@ def solve_enumerated(
 
 
 def solve_listed(
-    policies: EnumeratedClass,
+    policies: PolicyClass,
     contexts: Contexts,
     *,
     reference: Policy,
@@ -87,7 +87,7 @@ def solve_listed(
 
 
 def _solve_listed(
-    policies: EnumeratedClass,
+    policies: PolicyClass,
     table: np.ndarray[Any, Any],
     accuracy: FloatArray,
     *,
@@ -161,7 +161,7 @@ def price_propensities(task: DesignTask, propensities: FloatArray) -> Price:
 
 def best_pricing(policies: PolicyClass) -> Pricing:
     """Pricing by frontier where the class has one, else by argmax alone."""
-    return price_by_frontier(policies) if isinstance(policies, FrontierClass) else price_by_argmax(policies)
+    return price_by_frontier(policies) if policies.has_frontier else price_by_argmax(policies)
 
 
 def action_seekers(policies: PolicyClass, contexts: Contexts) -> tuple[Policy, ...]:

@@ -44,7 +44,8 @@ class DesignTask:
     def __post_init__(self) -> None:
         check_policy(self.reference, name="reference")
         instance(self.scale, Scale, name="scale", remedy="Clipped(epsilon) is one")
-        shape = (len(check_contexts(self.contexts)), check_class(self.policies).n_actions)
+        settle(self, policies=check_class(self.policies))
+        shape = (len(check_contexts(self.contexts)), self.policies.n_actions)
         settle(self, gaps=floats(self.gaps, name="gap scores", shape=shape))
         if self.noise is not None:
             settle(self, noise=_variances(self.noise, name="noise variances", shape=shape))

@@ -12,7 +12,7 @@ from pacbandits.certificate import Certificate, Ledger
 from pacbandits.design import Shifted, price_propensities
 from pacbandits.experiment.rules import Forecast
 from pacbandits.fields import Fields, Json
-from pacbandits.policies.base import PolicyClass, WithdrawnClass
+from pacbandits.policies.base import PolicyClass
 from pacbandits.records import Log, likeliest
 from pacbandits.rewards import model_from_json
 from pacbandits.trials.exploration import Findings, gap_task
@@ -108,7 +108,7 @@ def _plain_price(certificate: Certificate, seen: Log, policies: PolicyClass) -> 
     findings = Findings(ledger, None, played, likeliest(certificate.policy), fitted, n / (2.0 * epsilon**2))
     task = gap_task(findings, policies, epsilon=epsilon, floor=0.0, standard_errors=0.0)
     task = replace(task, scale=Shifted(epsilon, 1.0))
-    gone = policies.withdrawn if isinstance(policies, WithdrawnClass) else ()
+    gone = policies.withdrawn
     even: FloatArray = np.ones(played.shape)
     even[:, list(gone)] = 0.0
     even /= even.sum(axis=1, keepdims=True)

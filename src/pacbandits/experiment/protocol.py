@@ -29,7 +29,7 @@ from pacbandits.experiment.checking import (
 )
 from pacbandits.experiment.rules import Forecast, GuardrailRule, LateRule
 from pacbandits.fields import Fields, Json
-from pacbandits.policies.base import FiniteSetClass, PolicyClass, check_class
+from pacbandits.policies.base import PolicyClass, check_class
 from pacbandits.policies.registry import class_from_json, class_to_json, describe_class, digest_class, load_policies
 from pacbandits.policies.without import without
 from pacbandits.records import Contexts, RewardBounds, check_contexts
@@ -321,18 +321,19 @@ class ExperimentProtocol:
         if isinstance(self.policies, str):
             spec = self.policies
             made = load_policies(spec, bare if contexts.ids is None else contexts, n_actions=self.n_actions)
-            if contexts.ids is not None and not isinstance(made, FiniteSetClass):
+            if contexts.ids is not None and not made.n_contexts:
                 made = load_policies(spec, bare, n_actions=self.n_actions)
             settle(self, spec=spec, policies=made)
         else:
             made = check_class(self.policies)
-        if not isinstance(made, FiniteSetClass):
+            settle(self, policies=made)
+        if not made.n_contexts:
             contexts = bare
         if made.n_actions != self.n_actions:
             raise InputError(
                 f"the policies are for {count_of(made.n_actions, 'action')}, and there are {self.n_actions}"
             )
-        if isinstance(made, FiniteSetClass):
+        if made.n_contexts:
             contexts.require_ids(below=made.n_contexts)
         elif contexts.n_features == 0:
             raise InputError(NO_FEATURES)

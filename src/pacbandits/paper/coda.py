@@ -42,7 +42,7 @@ from pacbandits.paper.estimators.cells import Cells
 from pacbandits.paper.estimators.importance import regularised_gaps
 from pacbandits.paper.listed import can_be_listed, listed, stands_alone, variances
 from pacbandits.paper.rage_free import GapState, start_without_gaps
-from pacbandits.policies.base import EnumeratedClass, PolicyClass
+from pacbandits.policies.base import PolicyClass
 from pacbandits.progress import Progress
 from pacbandits.records import Contexts, Design, Log
 from pacbandits.trials.protocol import Algorithm, Details, Plan, Profile, Setting, check_played
@@ -79,7 +79,7 @@ class CodaPaper(PaperAlgorithm):
         """Estimates of every policy where the class can be listed, else through its oracles."""
         policies = setting.policies
         options: dict[str, Any] = options_for(setting) | {"scale": scale}
-        if isinstance(policies, EnumeratedClass) or (solver != "ratio" and can_be_listed(policies)):
+        if policies.lists_policies or (solver != "ratio" and can_be_listed(policies)):
             return cls(setting.epsilon, setting.delta, solver=solver, **options)
         return CodaOracle(setting.epsilon, setting.delta, solver=solver, **options)
 

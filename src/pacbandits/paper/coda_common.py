@@ -32,8 +32,7 @@ from pacbandits.design import DesignTask, Product, solve_design
 from pacbandits.paper.base import PaperAlgorithm, check_bounded
 from pacbandits.paper.coda_oracle import check_can_end, first_policy, is_alone
 from pacbandits.paper.estimators.importance import regularised_scores
-from pacbandits.policies.base import PolicyClass
-from pacbandits.policies.counting import counting
+from pacbandits.policies.base import CountedClass, PolicyClass
 from pacbandits.policies.finite import sum_by_id
 from pacbandits.progress import Progress
 from pacbandits.records import Contexts, Log, Policy
@@ -84,7 +83,7 @@ class CodaCommon(PaperAlgorithm):
         if state.finished:
             return None
         own = state.values[np.arange(len(state.seen)), state.policy(state.seen)]
-        counted = counting(state.policies)
+        counted = CountedClass(state.policies)
         task = DesignTask(
             counted,
             state.seen,
@@ -115,7 +114,7 @@ class CodaCommon(PaperAlgorithm):
         gamma = common_gamma(plan.epsilon, samples=log.samples, confidence=confidence)
         seen, where = state.contexts.joined(log.contexts)
         values = sum_by_id(where, regularised_scores(log, gamma=gamma), n=len(seen))
-        counted = counting(state.policies)
+        counted = CountedClass(state.policies)
         best = counted.argmax(seen, values)
         own = values[np.arange(len(seen)), best(seen)]
         alone = is_alone(best, seen, own[:, None] - values, policies=counted, most=CODA_BEST_GAP * plan.epsilon)

@@ -53,8 +53,7 @@ from pacbandits.paper.design.frank_wolfe_steps import solve_by_steps
 from pacbandits.paper.estimators.importance import regularised_scores
 from pacbandits.paper.listed import all_alike
 from pacbandits.paper.oracles.excluding import some_outside
-from pacbandits.policies.base import PolicyClass, total
-from pacbandits.policies.counting import counting
+from pacbandits.policies.base import CountedClass, PolicyClass, total
 from pacbandits.policies.finite import sum_by_id
 from pacbandits.progress import Progress
 from pacbandits.records import Contexts, Design, Log, Policy
@@ -137,7 +136,7 @@ class CodaOracle(PaperAlgorithm):
         if state.finished:
             return None
         number = state.round_number + 1
-        counted = counting(state.policies)
+        counted = CountedClass(state.policies)
         task = DesignTask(
             counted,
             state.seen,
@@ -167,7 +166,7 @@ class CodaOracle(PaperAlgorithm):
     def absorb(self, state: OracleState, plan: Plan, log: Log) -> OracleState:
         check_played(state, plan, log, rewards=self.rewards)
         seen, bounds = self._bounds(state, plan, log)
-        counted = counting(state.policies)
+        counted = CountedClass(state.policies)
         best = counted.argmax(seen, -bounds)
         if not state.policies.exact:
             # What the search may have missed it may have met before.
@@ -207,7 +206,7 @@ def check_can_end(algorithm: PaperAlgorithm, policies: PolicyClass) -> None:
     if algorithm.epsilon == 0 and not policies.exact:
         raise InputError(
             f"{algorithm.name} with epsilon 0 ends when no other policy is left, and the search of "
-            f"{type(policies).__name__}, which is not exact, cannot tell; take an epsilon above 0"
+            f"{policies.type_name}, which is not exact, cannot tell; take an epsilon above 0"
         )
 
 

@@ -24,7 +24,7 @@ from pacbandits.confidence import catoni_scale, has_catoni_radius
 from pacbandits.paper.base import PaperAlgorithm
 from pacbandits.paper.estimators.directions import catoni_along
 from pacbandits.paper.listed import listed
-from pacbandits.policies.base import EnumeratedClass, PolicyClass
+from pacbandits.policies.base import PolicyClass
 from pacbandits.policies.features import map_for
 from pacbandits.realizable.moments import played_coordinates
 from pacbandits.realizable.pool_design import ROUNDING_SHARE, PoolOptions, solve_pool
@@ -47,7 +47,7 @@ class FeatureState(State):
     """
 
     policy: Policy
-    listing: EnumeratedClass = field(kw_only=True)
+    listing: PolicyClass = field(kw_only=True)
     population: Population = field(kw_only=True)
 
     @property
@@ -78,7 +78,7 @@ class FeatureRage(PaperAlgorithm):
 
     precision: float = field(default=0.01, kw_only=True)
 
-    def locate(self, policies: PolicyClass, contexts: Contexts) -> tuple[EnumeratedClass, Population]:
+    def locate(self, policies: PolicyClass, contexts: Contexts) -> tuple[PolicyClass, Population]:
         """The class as a list, and its policies as points."""
         check_contexts(contexts)
         listing = listed(policies, algorithm=self.name)

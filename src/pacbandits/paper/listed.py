@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from itertools import product
-from typing import Any, TypeGuard
+from typing import Any
 
 import numpy as np
 
 from pacbandits.arrays import FloatArray, IntArray
 from pacbandits.design import Objective
 from pacbandits.errors import InputError
-from pacbandits.policies.base import EnumeratedClass, EveryMap, PolicyClass, check_class
+from pacbandits.policies.base import PolicyClass, check_class
 from pacbandits.policies.finite import Finite, sum_scores
 from pacbandits.records import Contexts, Sampler
 
@@ -18,27 +18,27 @@ from pacbandits.records import Contexts, Sampler
 _MAX_LISTED_MAPS = 5_000
 
 
-def listed(policies: PolicyClass, *, algorithm: str) -> EnumeratedClass:
+def listed(policies: PolicyClass, *, algorithm: str) -> PolicyClass:
     """The class as one that can be listed, or a sentence that names an algorithm for it."""
-    check_class(policies)
-    if isinstance(policies, EnumeratedClass):
+    policies = check_class(policies)
+    if policies.lists_policies:
         return policies
     if _few_maps(policies):
         maps = list(product(range(policies.n_actions), repeat=policies.n_contexts))
         return Finite(maps, n_actions=policies.n_actions)
     raise InputError(
-        f"{algorithm} visits every policy, and the class {type(policies).__name__} has about "
+        f"{algorithm} visits every policy, and the class {policies.type_name} has about "
         f"10^{policies.log_size / np.log(10):.1f}, too many to list; coda-paper can run on it"
     )
 
 
 def can_be_listed(policies: PolicyClass) -> bool:
     """Whether `listed` has a list of the class."""
-    return isinstance(policies, EnumeratedClass) or _few_maps(policies)
+    return policies.lists_policies or _few_maps(policies)
 
 
-def _few_maps(policies: PolicyClass) -> TypeGuard[EveryMap]:
-    return isinstance(policies, EveryMap) and policies.log_size <= np.log(_MAX_LISTED_MAPS)
+def _few_maps(policies: PolicyClass) -> bool:
+    return policies.holds_every_map and policies.log_size <= np.log(_MAX_LISTED_MAPS)
 
 
 def all_alike(actions: np.ndarray[Any, Any], contexts: Contexts) -> bool:
@@ -46,7 +46,7 @@ def all_alike(actions: np.ndarray[Any, Any], contexts: Contexts) -> bool:
     return bool((actions == actions[0])[:, contexts.weights > 0].all())
 
 
-def stands_alone(best: int, gaps: FloatArray, *, listing: EnumeratedClass, contexts: Contexts, most: float) -> bool:
+def stands_alone(best: int, gaps: FloatArray, *, listing: PolicyClass, contexts: Contexts, most: float) -> bool:
     """Whether every policy that acts unlike the one of number `best`, on contexts that can occur, has a larger gap.
 
     gaps (|Π|,): estimated. most: what the estimated gap of a best policy never exceeds on the good event. Then no other

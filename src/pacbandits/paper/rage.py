@@ -27,7 +27,7 @@ from pacbandits.paper.design.pairs import pair_design, pair_disagreements, pair_
 from pacbandits.paper.estimators.catoni import catoni_leads
 from pacbandits.paper.estimators.cells import Cells
 from pacbandits.paper.listed import listed
-from pacbandits.policies.base import EnumeratedClass, PolicyClass
+from pacbandits.policies.base import PolicyClass
 from pacbandits.progress import Progress
 from pacbandits.records import Contexts, Log, Policy
 from pacbandits.trials.protocol import Plan, Profile, State, check_played
@@ -45,7 +45,7 @@ class RageState(State):
     """
 
     policy: Policy
-    listing: EnumeratedClass = field(kw_only=True)
+    listing: PolicyClass = field(kw_only=True)
     alive: IntArray = field(kw_only=True)
 
 
@@ -146,5 +146,5 @@ class Rage(PaperAlgorithm):
         )
 
 
-def _table(listing: EnumeratedClass, contexts: Contexts) -> np.ndarray[Any, Any]:
+def _table(listing: PolicyClass, contexts: Contexts) -> np.ndarray[Any, Any]:
     return np.ascontiguousarray(listing.actions(contexts))

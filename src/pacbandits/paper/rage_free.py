@@ -33,7 +33,7 @@ from pacbandits.paper.base import PaperAlgorithm
 from pacbandits.paper.estimators.catoni import catoni_gaps
 from pacbandits.paper.estimators.cells import Cells
 from pacbandits.paper.listed import all_alike, disagreements, listed, stands_alone, variances
-from pacbandits.policies.base import EnumeratedClass, PolicyClass
+from pacbandits.policies.base import PolicyClass
 from pacbandits.progress import Progress
 from pacbandits.records import Contexts, Log, Policy
 from pacbandits.trials.protocol import Plan, Profile, State, check_played
@@ -48,11 +48,11 @@ class GapState(State):
     """
 
     policy: Policy
-    listing: EnumeratedClass = field(kw_only=True)
+    listing: PolicyClass = field(kw_only=True)
     gaps: FloatArray = field(kw_only=True)
 
 
-def start_without_gaps(listing: EnumeratedClass, contexts: Contexts, *, any_will_do: bool) -> GapState:
+def start_without_gaps(listing: PolicyClass, contexts: Contexts, *, any_will_do: bool) -> GapState:
     """Δ̂_0 ≡ 0 against the first policy of the list; nothing is left to do when all act alike."""
     finished = any_will_do or all_alike(np.asarray(listing.actions(contexts)), contexts)
     return GapState(

@@ -23,7 +23,7 @@ from pacbandits.confidence import check_delta, check_positive_epsilon
 from pacbandits.errors import InputError, count_of, plain
 from pacbandits.options import parse_spec
 from pacbandits.planning.traffic import Traffic
-from pacbandits.policies.base import FiniteSetClass, PolicyClass, check_class
+from pacbandits.policies.base import PolicyClass, check_class
 from pacbandits.policies.registry import load_policies
 from pacbandits.problems import Problem
 from pacbandits.problems.scenarios import DEFAULT_SHARE, Outcome, Scenario, ScenarioKind
@@ -89,7 +89,7 @@ class Assumptions:
     spec: str | None = None
 
     def __post_init__(self) -> None:
-        check_class(self.policies)
+        settle(self, policies=check_class(self.policies))
         check_contexts(self.people, name="people")
         instance(self.outcome, Outcome, name="outcome")
         if self.traffic is not None:
@@ -111,7 +111,7 @@ class Assumptions:
 
     def _people(self, seed: int) -> Contexts:
         """Those given, or some of them; all where the class knows each by an id."""
-        most = len(self.people) if isinstance(self.policies, FiniteSetClass) else MAX_PEOPLE
+        most = len(self.people) if self.policies.n_contexts else MAX_PEOPLE
         return people_of(self.people, seed=seed, most=most)
 
     def _check_people(self) -> None:
@@ -153,7 +153,7 @@ class Assumptions:
 
     def with_fewer_people(self, most: int) -> Assumptions:
         """The same with up to so many people, if the class does not know each by an id."""
-        if isinstance(self.policies, FiniteSetClass):
+        if self.policies.n_contexts:
             return self
         return replace(self, people=people_of(self.people, seed=self.seed, most=most))
 
@@ -215,7 +215,7 @@ class Assumptions:
             ("actions", f"{self.n_actions}"),
             (
                 "policies",
-                f"{type(self.policies).__name__.lower()}, about {_power_of_ten(self.policies.log_size)} of them",
+                f"{self.policies.type_name.lower()}, about {_power_of_ten(self.policies.log_size)} of them",
             ),
             ("wanted", f"a policy within {self.epsilon:g} of the best, with probability {1 - self.delta:g}"),
             ("rewards", f"{rewards}{differ}"),

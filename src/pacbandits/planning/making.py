@@ -195,7 +195,7 @@ def suppose(source: Contexts | Log, asked: PlanRequest, *, progress: Progress | 
     chosen, contexts = asked.policies, source.contexts if isinstance(source, Log) else source
     people = people_of(contexts, seed=asked.seed) if isinstance(chosen, str) else contexts
     if not isinstance(chosen, str):
-        check_class(chosen)
+        chosen = check_class(chosen)
     outcome = _outcome(asked, pilot)
     n_actions = _n_actions(asked, pilot)
     policies = load_policies(chosen, people, n_actions=n_actions) if isinstance(chosen, str) else chosen

@@ -36,7 +36,6 @@ from pacbandits.errors import InputError
 from pacbandits.planning.assumptions import Assumptions
 from pacbandits.planning.playing import RIVALS
 from pacbandits.planning.quantiles import SHOWN_SHARES, Quantiles
-from pacbandits.policies.base import EnumeratedClass, EveryMap
 from pacbandits.policies.trees.bins import DEFAULT_BINS
 from pacbandits.problems import Problem
 from pacbandits.problems.pilots import PilotEffects
@@ -275,7 +274,7 @@ def _lower_bound(problem: Problem, epsilon: float, delta: float) -> float | None
     """The lower bound where it is a theorem: of coin flips, where one policy alone is within ε of the best."""
     if law_of(problem) is not Law.BERNOULLI:
         return None  # scenarios have no other noise that a bound is known for
-    if not isinstance(problem.policies, EnumeratedClass | EveryMap):
+    if not (problem.policies.lists_policies or problem.policies.holds_every_map):
         return None  # of many trees some hardly differ from the best one, and to look for the nearest takes long
     gaps = measure_gaps(problem, problem.policies)
     if gaps.minimum is None or not epsilon < gaps.minimum < math.inf:

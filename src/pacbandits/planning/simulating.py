@@ -195,6 +195,6 @@ def plan_digest(supposed: Assumptions, asked: TrialQuestion) -> str:
     words = [
         f"[{supposed.outcome!r}, {stated}, {supposed.seed!r}, {[repr(one) for one in supposed.scenarios]!r}]",
         repr([people.names, people.categories]),
-        digest_class(supposed.policies) or type(supposed.policies).__name__,
+        digest_class(supposed.policies) or supposed.policies.type_name,
     ]
     return digest([*words, people.features.tobytes(), people.weights.tobytes()])

@@ -1,6 +1,6 @@
 """Policy classes: what they hold, their argmax oracles, how their policies print and serialise."""
 
-from pacbandits.policies.base import EnumeratedClass, Frontier, FrontierClass, PolicyClass
+from pacbandits.policies.base import Frontier, PolicyClass
 from pacbandits.policies.budget import within_budget
 from pacbandits.policies.features import Crossed, FeatureMap, Given
 from pacbandits.policies.finite import Finite, TablePolicy
@@ -16,11 +16,9 @@ __all__ = [
     "Bins",
     "Crossed",
     "DeepTrees",
-    "EnumeratedClass",
     "FeatureMap",
     "Finite",
     "Frontier",
-    "FrontierClass",
     "Given",
     "GreedyPolicy",
     "Learned",

@@ -1,14 +1,16 @@
-"""The interface of a policy class, and what some classes can do beside the argmax.
+"""The interface of a policy class: four required members, and capabilities that a class may add.
 
-A class from outside the package is any object with the four members of `PolicyClass`. Each protocol after it is a
-capability: a class has it by having its members, and who needs one asks for it, never for a class by name.
+A policy class derives from `PolicyClass`, or has its four required members; `check_class` accepts both. Whoever needs a
+capability asks the class for it (`policies.has_frontier`, `policies.lists_policies`), never for a type.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, cast, runtime_checkable
+from math import inf
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import numpy as np
 
@@ -17,186 +19,16 @@ from pacbandits.checks import instance, whole_number
 from pacbandits.errors import InputError
 from pacbandits.records import Chosen, Contexts, Policy, check_contexts
 
-
-@runtime_checkable
-class PolicyClass(Protocol):
-    """A set Π of policies, known through its size and its argmax oracle.
-
-    n_actions: how many actions there are.
-    log_size: log|Π|, or an upper bound on it.
-    exact: whether `argmax` finds a true maximiser, on which a guarantee may rest.
-    """
-
-    @property
-    def n_actions(self) -> int: ...
-    @property
-    def log_size(self) -> float: ...
-    @property
-    def exact(self) -> bool: ...
-
-    def argmax(self, contexts: Contexts, scores: FloatArray) -> Policy:
-        """A policy that maximises `Σ_i scores[i, π(c_i)]`, for scores (n, A) of any sign.
-
-        Ties break the same way always. The weights of the contexts play no part: whoever makes the scores has
-        multiplied them in.
-        """
-        ...
-
-
-@runtime_checkable
-class FrontierClass(PolicyClass, Protocol):
-    """A policy class that can also say what two scores can be had together."""
-
-    def frontier(self, contexts: Contexts, first: FloatArray, second: FloatArray) -> Frontier:
-        """The Pareto frontier of `(Σ first[i, π(c_i)], Σ second[i, π(c_i)])` over Π, both to be large."""
-        ...
-
-
-@runtime_checkable
-class EnumeratedClass(PolicyClass, Protocol):
-    """A policy class small enough to list."""
-
-    def __len__(self) -> int:
-        """How many policies there are."""
-        ...
-
-    def policy(self, index: int) -> Policy:
-        """The policy of the given number, from 0."""
-        ...
-
-    def actions(self, contexts: Contexts) -> FloatArray | np.ndarray[tuple[int, int], np.dtype[np.unsignedinteger]]:
-        """The action (|Π|, n) of every policy on every context."""
-        ...
-
-
-@runtime_checkable
-class ClosedClass(PolicyClass, Protocol):
-    """A policy class that knows its own, whatever contexts it is asked on."""
-
-    def has(self, policy: Policy) -> bool:
-        """Whether this is one of its policies."""
-        ...
-
-
-@runtime_checkable
-class SimplifyingClass(PolicyClass, Protocol):
-    """A policy class some of whose policies are simpler than others."""
-
-    def simplest(
-        self, policy: Policy, contexts: Contexts, losses: FloatArray, squares: FloatArray, *, standard_errors: float
-    ) -> Policy:
-        """The simplest of its policies, made from the given one, that loses at most so many standard errors against it.
-
-        losses (m, A): what an action costs in the place of the policy's own, as estimated. squares (m, A): what sums to
-        the square of the standard error of that.
-        """
-        ...
-
-
-@runtime_checkable
-class PartingClass(SimplifyingClass, Protocol):
-    """A class that says on which parts of all contexts a policy, and any simpler one made from it, acts alike."""
-
-    def parts(self, policy: Policy, contexts: Contexts) -> IntArray:
-        """The part (n,) that each context is in, from 0."""
-        ...
-
-
-@runtime_checkable
-class FiniteSetClass(PolicyClass, Protocol):
-    """A policy class over a finite set of contexts, which it knows by their ids.
-
-    n_contexts: how many contexts there are.
-    """
-
-    @property
-    def n_contexts(self) -> int: ...
-
-
-@runtime_checkable
-class EveryMap(FiniteSetClass, FrontierClass, Protocol):
-    """The class of all maps from a finite set of contexts to actions: each context can be decided by itself."""
-
-    def policy_of(self, actions: IntArray) -> Policy:
-        """The policy that takes these actions (n_contexts,)."""
-        ...
-
-
-@runtime_checkable
-class AskingClass(PolicyClass, Protocol):
-    """A policy class whose policies ask about features by their names.
-
-    feature_names: those that its policies may ask about.
-    """
-
-    @property
-    def feature_names(self) -> tuple[str, ...]: ...
-
-
-@runtime_checkable
-class DescribedClass(PolicyClass, Protocol):
-    """A policy class that says in words what it is."""
-
-    def describe(self) -> str:
-        """The kind of policies, in a few words."""
-        ...
-
-
-@runtime_checkable
-class DetailedClass(PolicyClass, Protocol):
-    """A policy class that says what its policies can ask, so that a reader can tell it from a hollow one."""
-
-    def details(self, contexts: Contexts) -> tuple[str, ...]:
-        """What policies can ask and where they can cut, a line each, and whether that parts these contexts."""
-        ...
-
-
-@runtime_checkable
-class StoredClass(PolicyClass, Protocol):
-    """A policy class that can be written to a file."""
-
-    def to_json(self) -> dict[str, Any]:
-        """What makes the same class again, and a `kind` of its own; two classes that write the same are the same."""
-        ...
-
-
-@runtime_checkable
-class GreedyClass(PolicyClass, Protocol):
-    """A policy class beside which the greedy policy for any real parameter, `argmax_a ⟨φ(c, a), θ⟩`, may stand.
-
-    accepts_greedy: whether such a policy may be the answer when this class is asked for.
-    """
-
-    @property
-    def accepts_greedy(self) -> bool: ...
-
-
-@runtime_checkable
-class WithdrawnClass(PolicyClass, Protocol):
-    """A policy class whose policies never take certain actions.
-
-    withdrawn: these.
-    """
-
-    @property
-    def withdrawn(self) -> tuple[int, ...]: ...
-
-
-@runtime_checkable
-class ReadingClass(PolicyClass, Protocol):
-    """A policy class that can read its own policies again."""
-
-    def policy_from_json(self, value: dict[str, Any]) -> Policy:
-        """The policy whose `to_json` this is."""
-        ...
+if TYPE_CHECKING:
+    from pacbandits.policies.summing import Summing
 
 
 @dataclass(frozen=True)
 class Cost:
     """What a search takes on this machine: an estimate, right to a factor of about 3.
 
-    seconds: of the clock on the wall, with all cores at work.
-    memory_bytes: at the most at once, beside what is held anyway.
+    seconds: of wall time, with all cores at work.
+    memory_bytes: the peak, beside what is held anyway.
     """
 
     seconds: float
@@ -209,52 +41,6 @@ class Cost:
     def __mul__(self, times: int) -> Cost:
         """So many searches one after the other."""
         return Cost(self.seconds * times, self.memory_bytes if times else 0.0)
-
-
-@runtime_checkable
-class CostedClass(PolicyClass, Protocol):
-    """A policy class that can say beforehand what its searches will take.
-
-    size_words: the sizes on which that depends, in words.
-    lighter: what a caller may change for less of it.
-    """
-
-    @property
-    def size_words(self) -> str: ...
-    @property
-    def lighter(self) -> str: ...
-
-    def argmax_cost(self, n_rows: int) -> Cost:
-        """What an argmax takes on so many contexts."""
-        ...
-
-
-@runtime_checkable
-class PricedClass(PolicyClass, Protocol):
-    """A policy class whose policies keep a budget.
-
-    budget: what a policy costs at the most, on average over the contexts that the class was made for.
-    costs (A,): what each action costs.
-    """
-
-    @property
-    def budget(self) -> float: ...
-
-    @property
-    def costs(self) -> FloatArray: ...
-
-    def mean_cost(self, chosen: Chosen, contexts: Contexts) -> float:
-        """What a policy, or a lottery in the mean, costs on average over contexts with their weights."""
-        ...
-
-
-@runtime_checkable
-class CostedFrontierClass(CostedClass, Protocol):
-    """A policy class that can also say it of its frontier."""
-
-    def frontier_cost(self, n_rows: int) -> Cost:
-        """What a frontier takes on so many contexts."""
-        ...
 
 
 # A function of the first and the second score that rises with both.
@@ -303,10 +89,330 @@ class Frontier:
         few = max(1, most // 5)
         return (*(self.policy(i) for i in tops[:few]), *self.search(value, most - few))
 
+    def mapped(self, change: Callable[[Policy], Policy]) -> Frontier:
+        """The same points, each policy changed by a function."""
+
+        def search(value: RisingValue, most: int) -> list[Policy]:
+            return [] if self.search is None else [change(one) for one in self.search(value, most)]
+
+        return Frontier(
+            self.first,
+            self.second,
+            exact=self.exact,
+            build=lambda index: change(self.policy(index)),
+            search=None if self.search is None else search,
+        )
+
+
+class PolicyClass(ABC):
+    """A set Π of policies, known through its size and its argmax oracle.
+
+    Required are three attributes and `argmax`; everything else is a capability with a default. A flag says whether a
+    class has a capability. It is set where the methods are defined; a class that has them for some of its objects
+    only sets the flag on each object.
+
+    n_actions: the number of actions.
+    log_size: log|Π|, or an upper bound on it.
+    exact: whether `argmax` finds a true maximiser, on which a guarantee may rest.
+    lists_policies: whether `len`, `policy` and `actions` list all policies.
+    has_frontier: whether `frontier` is available.
+    checks_membership: whether `has` decides if a policy belongs to the class.
+    simplifies_policies: whether `simplest` finds simpler policies.
+    divides_contexts: whether `parts` is available.
+    holds_every_map: whether the class is all maps from a finite set of contexts to actions, made by `policy_of`.
+    reads_policies: whether `policy_from_json` is available.
+    searches_budgets: whether `argmax_within` and `know` are available.
+    n_contexts: the size of the finite set of contexts that its policies are defined on, which have ids; 0 for a class
+        on any contexts.
+    feature_names: the features that its policies may ask about, if it asks by name.
+    accepts_greedy: whether the greedy policy for any real parameter, `argmax_a ⟨φ(c, a), θ⟩`, may be the answer when
+        this class is asked for.
+    withdrawn: the excluded actions, which no policy takes.
+    budget: the largest mean cost of a policy, over the contexts that the class was made for; infinite without one.
+    costs (A,): of each action, where there is a budget.
+    """
+
+    n_actions: int
+    log_size: float
+    exact: bool
+
+    lists_policies: bool = False
+    has_frontier: bool = False
+    checks_membership: bool = False
+    simplifies_policies: bool = False
+    divides_contexts: bool = False
+    holds_every_map: bool = False
+    reads_policies: bool = False
+    searches_budgets: bool = False
+    n_contexts: int = 0
+    feature_names: tuple[str, ...] = ()
+    accepts_greedy: bool = False
+    withdrawn: tuple[int, ...] = ()
+    budget: float = inf
+    costs: FloatArray
+
+    # The methods that each flag stands for.
+    flags: ClassVar[dict[str, tuple[str, ...]]] = {
+        "lists_policies": ("__len__", "policy", "actions"),
+        "has_frontier": ("frontier",),
+        "checks_membership": ("has",),
+        "simplifies_policies": ("simplest",),
+        "divides_contexts": ("simplest", "parts"),
+        "holds_every_map": ("policy_of", "frontier"),
+        "reads_policies": ("policy_from_json",),
+        "searches_budgets": ("argmax_within", "know"),
+    }
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        for flag, methods in PolicyClass.flags.items():
+            if flag not in vars(cls) and any(name in vars(cls) for name in methods):
+                setattr(cls, flag, all(getattr(cls, name) is not getattr(PolicyClass, name) for name in methods))
+
+    @abstractmethod
+    def argmax(self, contexts: Contexts, scores: FloatArray) -> Policy:
+        """A policy that maximises `Σ_i scores[i, π(c_i)]`, for scores (n, A) of any sign.
+
+        Ties break the same way always. The weights of the contexts play no part: the scores include them.
+        """
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __len__(self) -> int:
+        """The number of policies."""
+        raise self._unsupported("list its policies")
+
+    def policy(self, index: int) -> Policy:
+        """The policy of the given number, from 0."""
+        raise self._unsupported("list its policies")
+
+    def actions(self, contexts: Contexts) -> np.ndarray[Any, Any]:
+        """The action (|Π|, n) of every policy on every context."""
+        raise self._unsupported("list its policies")
+
+    def frontier(self, contexts: Contexts, first: FloatArray, second: FloatArray) -> Frontier:
+        """The Pareto frontier of `(Σ first[i, π(c_i)], Σ second[i, π(c_i)])` over Π, both to be large."""
+        raise self._unsupported("find the frontier of two scores")
+
+    def has(self, policy: Policy) -> bool:
+        """Whether this is one of its policies, whatever contexts it is asked on."""
+        raise self._unsupported("tell its own policies from others")
+
+    def simplest(
+        self, policy: Policy, contexts: Contexts, losses: FloatArray, squares: FloatArray, *, standard_errors: float
+    ) -> Policy:
+        """The simplest policy made from the given one that loses at most so many standard errors against it.
+
+        losses (m, A): the estimated loss of an action against the policy's own. squares (m, A): the terms whose sum is
+        the square of the standard error of that.
+        """
+        return policy
+
+    def parts(self, policy: Policy, contexts: Contexts) -> IntArray:
+        """The part (n,) of each context, from 0; a policy, and any simpler one made from it, acts alike on a part."""
+        raise self._unsupported("divide contexts")
+
+    def policy_of(self, actions: IntArray) -> Policy:
+        """The policy that takes these actions (n_contexts,)."""
+        raise self._unsupported("make any map")
+
+    def describe(self) -> str:
+        """The kind of policies, in a few words."""
+        return self.type_name
+
+    def details(self, contexts: Contexts) -> tuple[str, ...]:
+        """What policies can ask and where they can cut, a line each, and whether that divides these contexts."""
+        return ()
+
+    def to_json(self) -> dict[str, Any]:
+        """A description that makes the same class again, with a `kind` of its own; equal for equal classes."""
+        raise InputError(
+            f"the policy class {self.type_name} has no description in JSON (no to_json), so it cannot be written to a "
+            "file"
+        )
+
+    def policy_from_json(self, value: dict[str, Any]) -> Policy:
+        """The policy whose `to_json` this is."""
+        raise self._unsupported("read policies")
+
+    def argmax_cost(self, n_rows: int) -> Cost | None:
+        """The cost of an argmax on so many contexts; None where it is not known."""
+        return None
+
+    def frontier_cost(self, n_rows: int) -> Cost | None:
+        """The cost of a frontier on so many contexts; None where it is not known."""
+        return None
+
+    @property
+    def size_words(self) -> str:
+        """The sizes on which costs depend, in words."""
+        return self.describe()
+
+    @property
+    def lighter(self) -> str:
+        """What a caller may change for lower costs."""
+        return "take a smaller class"
+
+    @property
+    def type_name(self) -> str:
+        """The name of the Python class, for messages."""
+        return type(self).__name__
+
+    def mean_cost(self, chosen: Chosen, contexts: Contexts) -> float:
+        """The mean cost of a policy or a mixture over contexts with their weights, where there is a budget."""
+        raise self._unsupported("cost policies")
+
+    def argmax_within(
+        self, contexts: Contexts, scores: FloatArray, *, known: Contexts, costs: FloatArray, most: float
+    ) -> Policy | None:
+        """A policy that maximises `Σ_i scores[i, π(c_i)]` among those with `Σ_j costs[j, π(known_j)] ≤ most`, if any.
+
+        scores (n, A), costs (m, A).
+        """
+        raise self._unsupported("search within a budget")
+
+    def know(self, contexts: Contexts) -> Any:
+        """Contexts as far as its policies tell them apart (`trees.known.KnownContexts`)."""
+        raise self._unsupported("search within a budget")
+
+    def narrowed(self, kept: tuple[int, ...]) -> PolicyClass | None:
+        """Its policies that take these actions alone, numbered from 0, on any context; None if unsupported."""
+        return None
+
+    def summing(self) -> Summing | None:
+        """How scores are summed over rows for a search by sums; None for a class that needs all rows at once."""
+        return None
+
+    def attained(self, contexts: Contexts, scores: FloatArray, policy: Policy) -> float:
+        """`Σ_i scores[i, π(c_i)]`, for scores (n, A), or for the sums that a class takes instead."""
+        return total(scores, policy(contexts))
+
+    def _unsupported(self, what: str) -> InputError:
+        return InputError(f"the policy class {self.type_name} cannot {what}")
+
+
+# The optional members that a wrapper forwards, besides flags and words.
+_FORWARDED = (
+    *("policy", "actions", "frontier", "has", "simplest", "parts", "policy_of", "policy_from_json"),
+    *("n_contexts", "feature_names", "accepts_greedy", "withdrawn", "budget", "costs", "mean_cost"),
+    *("describe", "details", "to_json", "argmax_cost", "frontier_cost", "argmax_within", "know"),
+    *("narrowed", "summing", "attained"),
+)
+
+
+class WrappedClass(PolicyClass):
+    """A policy class that does what another object does, except for the methods that a subclass defines.
+
+    policies: the other: a policy class, or any object with the required members and some of the others.
+    """
+
+    def __init__(self, policies: Any) -> None:
+        self.policies = policies
+        self.n_actions, self.log_size, self.exact = policies.n_actions, policies.log_size, policies.exact
+        for name in _FORWARDED:
+            found = getattr(policies, name, None)
+            if found is not None and getattr(type(self), name, None) is getattr(PolicyClass, name, None):
+                setattr(self, name, found)
+        for flag, methods in PolicyClass.flags.items():
+            offered = all(getattr(policies, name, None) is not None for name in methods)
+            setattr(self, flag, bool(getattr(policies, flag, offered)))
+
+    def argmax(self, contexts: Contexts, scores: FloatArray) -> Policy:
+        return self.policies.argmax(contexts, scores)
+
+    def __len__(self) -> int:
+        return len(self.policies)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_") or name == "policies":
+            raise AttributeError(name)
+        return getattr(self.policies, name)
+
+    def __repr__(self) -> str:
+        return repr(self.policies)
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and self.policies == cast(WrappedClass, other).policies
+
+    def __hash__(self) -> int:
+        return hash(self.policies)
+
+    def __reduce__(self) -> tuple[type[WrappedClass], tuple[Any]]:
+        return type(self), (self.policies,)
+
+    @property
+    def size_words(self) -> str:
+        return getattr(self.policies, "size_words", super().size_words)
+
+    @property
+    def lighter(self) -> str:
+        return getattr(self.policies, "lighter", super().lighter)
+
+    @property
+    def type_name(self) -> str:
+        return getattr(self.policies, "type_name", type(self.policies).__name__)
+
+
+class CountedClass(WrappedClass):
+    """A policy class that counts the calls of its oracles; listing its policies is no call.
+
+    calls: so far.
+    """
+
+    def __init__(self, policies: PolicyClass) -> None:
+        super().__init__(policies)
+        self.calls = 0
+
+    def argmax(self, contexts: Contexts, scores: FloatArray) -> Policy:
+        self.calls += 1
+        return self.policies.argmax(contexts, scores)
+
+    def frontier(self, contexts: Contexts, first: FloatArray, second: FloatArray) -> Frontier:
+        self.calls += 1
+        return self.policies.frontier(contexts, first, second)
+
+
+class ArgmaxOnly(PolicyClass):
+    """A policy class reduced to its required members."""
+
+    def __init__(self, policies: PolicyClass) -> None:
+        self.policies = policies
+        self.n_actions, self.log_size, self.exact = policies.n_actions, policies.log_size, policies.exact
+
+    def argmax(self, contexts: Contexts, scores: FloatArray) -> Policy:
+        return self.policies.argmax(contexts, scores)
+
+
+class RememberingClass(ArgmaxOnly):
+    """A class whose argmax returns the best of all policies it has found on these contexts, for whatever scores."""
+
+    def __init__(self, policies: PolicyClass, contexts: Contexts) -> None:
+        super().__init__(policies)
+        self._contexts = contexts
+        self._found: list[tuple[Policy, IntArray]] = []
+
+    def argmax(self, contexts: Contexts, scores: FloatArray) -> Policy:
+        policy = self.policies.argmax(contexts, scores)
+        if contexts is not self._contexts:
+            return policy
+        self._found.append((policy, np.asarray(policy(contexts), dtype=np.int64)))
+        return max(self._found, key=lambda one: total(scores, one[1]))[0]
+
 
 def check_class(policies: object) -> PolicyClass:
-    """Raise unless this is a policy class."""
+    """Return a policy class as it is, and any other object with the required members wrapped into one.
+
+    Raises:
+        InputError: For anything else.
+    """
+    required = ("n_actions", "log_size", "exact", "argmax")
+    if not isinstance(policies, type) and all(getattr(policies, name, None) is not None for name in required):
+        return policies if isinstance(policies, PolicyClass) else WrappedClass(policies)
     remedy = "make one by Trees.learn, Linear.learn, Finite or load_policies"
+    if isinstance(policies, PolicyClass):
+        lacking = ", ".join(name for name in required if getattr(policies, name, None) is None)
+        raise InputError(f"policies: {policies.type_name} lacks {lacking}, which every policy class has")
     return instance(policies, PolicyClass, name="policies", remedy=remedy)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from pacbandits.errors import InputError
 from pacbandits.machine import free_memory_bytes
-from pacbandits.policies.base import Cost, CostedClass, CostedFrontierClass, EnumeratedClass, PolicyClass
+from pacbandits.policies.base import Cost, PolicyClass
 from pacbandits.records import Contexts
 
 ARGMAXES_FOR_A_FRONTIER = 2  # about so many are asked for in its place, of a class that has none
@@ -36,12 +36,11 @@ def expect_cost(policies: PolicyClass, n_rows: int, searches: Searches) -> tuple
 
     Of a class that can be listed no oracle is asked: what it takes is not a matter of searches.
     """
-    if not isinstance(policies, CostedClass) or isinstance(policies, EnumeratedClass):
+    one, front = policies.argmax_cost(n_rows), policies.frontier_cost(n_rows)
+    if one is None or policies.lists_policies:
         return None
-    one = policies.argmax_cost(n_rows)
-    if isinstance(policies, CostedFrontierClass):
-        whole = one * searches.argmaxes + policies.frontier_cost(n_rows) * searches.frontiers
-        return whole, searches.argmaxes + searches.frontiers
+    if front is not None:
+        return one * searches.argmaxes + front * searches.frontiers, searches.argmaxes + searches.frontiers
     calls = searches.argmaxes + ARGMAXES_FOR_A_FRONTIER * searches.frontiers
     return one * calls, calls
 
@@ -51,11 +50,8 @@ def check_memory(policies: PolicyClass, n_rows: int, *, free_bytes: int | None =
 
     free_bytes: how much that is, if not what the machine says.
     """
-    if not isinstance(policies, CostedClass):
-        return
-    needed = policies.argmax_cost(n_rows).memory_bytes
-    if isinstance(policies, CostedFrontierClass):
-        needed = max(needed, policies.frontier_cost(n_rows).memory_bytes)
+    costs = (policies.argmax_cost(n_rows), policies.frontier_cost(n_rows))
+    needed = max((cost.memory_bytes for cost in costs if cost is not None), default=0.0)
     free = free_memory_bytes() if free_bytes is None else free_bytes
     if free is not None and needed > free:
         raise InputError(
@@ -69,7 +65,7 @@ def foretell(
 ) -> str:
     """What so many searches will take, in a line; nothing when that is not worth a line, or cannot be told."""
     expected = expect_cost(policies, n_rows, searches)
-    if expected is None or expected[0].seconds <= patience_seconds or not isinstance(policies, CostedClass):
+    if expected is None or expected[0].seconds <= patience_seconds:
         return ""
     cost, calls = expected
     each = f"{spell_seconds(cost.seconds / calls)} and {spell_bytes(cost.memory_bytes)} for each"

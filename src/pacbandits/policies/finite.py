@@ -15,7 +15,7 @@ from pacbandits.checks import texts
 from pacbandits.compiled import cores, kernel, over_cores
 from pacbandits.errors import InputError, plain
 from pacbandits.fields import Fields
-from pacbandits.policies.base import Cost, Frontier, check_n_actions, check_scores, compact
+from pacbandits.policies.base import Cost, Frontier, PolicyClass, check_n_actions, check_scores, compact
 from pacbandits.policies.decisions import DecisionRule, IdAmong, Inputs, RuleList
 from pacbandits.policies.pareto import pareto
 from pacbandits.records import Contexts, Policy
@@ -127,7 +127,7 @@ def listed_cost(n_policies: int, n_rows: int, *, n_actions: int) -> Cost:
     return Cost(entries * SECONDS_PER_ENTRY / cores(), table + 8.0 * n_rows * n_actions)
 
 
-class Finite:
+class Finite(PolicyClass):
     """The policies in the rows of a table (policies × contexts of a finite set).
 
     names: what they are called in words, if not by their number.
@@ -145,21 +145,13 @@ class Finite:
             )
         self.table = np.ascontiguousarray(checked, dtype=compact(n_actions))
         self.table.setflags(write=False)
-        self.n_actions = n_actions
+        self.n_actions, self.n_contexts, self.log_size = n_actions, self.table.shape[1], math.log(len(self.table))
         self.names = None if names is None else texts(names, name="names of policies")
         if self.names is not None and len(self.names) != len(self.table):
             raise InputError(f"{len(self.table)} policies need as many names, got {len(self.names)}")
 
     def __len__(self) -> int:
         return self.table.shape[0]
-
-    @property
-    def log_size(self) -> float:
-        return math.log(len(self))
-
-    @property
-    def n_contexts(self) -> int:
-        return self.table.shape[1]
 
     def describe(self) -> str:
         """The kind of policies, in a word."""

@@ -20,14 +20,7 @@ from pacbandits.arrays import as_read, plain_number
 from pacbandits.errors import InputError, count_of, nearest, plain
 from pacbandits.fields import Fields, json_object, same_json
 from pacbandits.options import parse_spec
-from pacbandits.policies.base import (
-    DescribedClass,
-    DetailedClass,
-    PolicyClass,
-    ReadingClass,
-    StoredClass,
-    check_n_actions,
-)
+from pacbandits.policies.base import PolicyClass, check_class, check_n_actions
 from pacbandits.policies.finite import Finite, TablePolicy
 from pacbandits.policies.greedy import GreedyPolicy
 from pacbandits.policies.linear import Linear, LinearPolicy
@@ -110,13 +103,11 @@ def _called(spec: str) -> tuple[ClassSpec, dict[str, str]]:
 
 def digest_class(policies: PolicyClass) -> str | None:
     """What names the contents of a class: of its JSON, keys sorted; None for a class that has none, or says so."""
-    if not isinstance(policies, StoredClass):
-        return None
     known = _DIGESTS.get(id(policies))
     if known is not None and known[0]() is policies:
         return known[1]
     try:
-        described = json.dumps(policies.to_json(), sort_keys=True, separators=(",", ":"), default=plain_number)
+        described = json.dumps(class_to_json(policies), sort_keys=True, separators=(",", ":"), default=plain_number)
     except InputError:
         return None
     made = sha256(described.encode("utf-8", "surrogatepass")).hexdigest()
@@ -127,11 +118,11 @@ def digest_class(policies: PolicyClass) -> str | None:
 
 def same_class(one: PolicyClass, other: PolicyClass) -> bool:
     """Whether two classes describe themselves alike, numbers to nine digits: another machine may round otherwise."""
-    if not isinstance(one, StoredClass) or not isinstance(other, StoredClass):
+    digests = {digest_class(one), digest_class(other)}
+    if None in digests:
         return one is other
-    if digest_class(one) == digest_class(other):
-        return True
-    return same_json(as_read(one.to_json()), as_read(other.to_json()), tolerance=SAME_CLASS_TOLERANCE)
+    written = (as_read(class_to_json(policies)) for policies in (one, other))
+    return len(digests) == 1 or same_json(*written, tolerance=SAME_CLASS_TOLERANCE)
 
 
 def _forget(number: int, _: object) -> None:
@@ -140,10 +131,7 @@ def _forget(number: int, _: object) -> None:
 
 def describe_class(policies: PolicyClass) -> str:
     """The kind and size of a class, which a certificate names and its reader must accept."""
-    words = plain(
-        policies.describe() if isinstance(policies, DescribedClass) else type(policies).__name__,
-        most=MAX_CLASS_CHARACTERS,
-    )
+    words = plain(check_class(policies).describe(), most=MAX_CLASS_CHARACTERS)
     digits, actions = policies.log_size / logarithm(10.0), count_of(policies.n_actions, "action")
     if isinf(digits):
         return f"{words}, policies without number on {actions}"
@@ -153,17 +141,12 @@ def describe_class(policies: PolicyClass) -> str:
 
 def detail_class(policies: PolicyClass, contexts: Contexts) -> tuple[str, ...]:
     """What a class can ask and where it can cut, a line each; contexts: on which that may make no difference."""
-    return policies.details(contexts) if isinstance(policies, DetailedClass) else ()
+    return check_class(policies).details(contexts)
 
 
 def class_to_json(policies: PolicyClass) -> Json:
-    """A policy class as what JSON knows; a sentence for one that has no such form."""
-    if not isinstance(policies, StoredClass):
-        raise InputError(
-            f"the policy class {type(policies).__name__} has no description in JSON (no to_json), so it cannot be "
-            "written to a file"
-        )
-    return policies.to_json()
+    """Serialise a policy class to JSON-compatible values; raise InputError for one that has no such form."""
+    return check_class(policies).to_json()
 
 
 def class_from_json(value: object, policies: PolicyClass | None = None) -> PolicyClass:
@@ -193,13 +176,14 @@ def _made(kind: str, given: Json) -> PolicyClass:
 
 def policy_from_json(value: object, policies: PolicyClass | None = None) -> Policy:
     """The policy that `to_json` described; policies: its class, where that reads policies of its own kind."""
-    reads = isinstance(policies, ReadingClass)
+    own = None if policies is None else check_class(policies)
+    reads = own is not None and own.reads_policies
     given = _object(value, of="policy", known=None if reads else POLICIES)
     kind = given["kind"]
-    if kind in POLICIES or not isinstance(policies, ReadingClass):
+    if kind in POLICIES or own is None:
         return POLICIES[kind](given)
     try:
-        return policies.policy_from_json(given)
+        return own.policy_from_json(given)
     except KeyError as missing:
         raise InputError(f"a policy of kind '{plain(kind)}' in JSON lacks {plain(missing)}") from None
     except (TypeError, ValueError, IndexError, AttributeError, ArithmeticError) as error:

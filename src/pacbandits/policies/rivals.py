@@ -15,7 +15,7 @@ import numpy as np
 
 from pacbandits.arrays import FloatArray, IntArray
 from pacbandits.errors import InputError, count_of
-from pacbandits.policies.base import EnumeratedClass, EveryMap, PolicyClass, at_stake, check_scores, total
+from pacbandits.policies.base import PolicyClass, at_stake, check_scores, total
 from pacbandits.policies.finite import sum_by_id, sum_scores
 from pacbandits.records import Contexts, Policy
 from pacbandits.records.missing import comparable
@@ -23,8 +23,8 @@ from pacbandits.records.missing import comparable
 MAX_KINDS = 500  # of contexts, each of which may take a call
 
 
-class Rivals:
-    """The rivals of a policy on contexts, on which alone they are asked for.
+class RivalClass(PolicyClass):
+    """The rivals of a policy on contexts, on which alone they are asked for; listed where their class is.
 
     calls: of the argmax of the class so far.
     """
@@ -34,6 +34,18 @@ class Rivals:
         self.calls = 0
         self._policies, self._reference = policies, np.asarray(reference, dtype=np.int64)
         self._contexts = contexts
+        self.lists_policies = policies.lists_policies
+        if self.lists_policies:
+            self._numbers = np.flatnonzero((np.asarray(policies.actions(contexts)) != self._reference).any(axis=1))
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    def policy(self, index: int) -> Policy:
+        return self._policies.policy(int(self._numbers[index]))
+
+    def actions(self, contexts: Contexts) -> np.ndarray[Any, Any]:
+        return np.asarray(self._policies.actions(contexts))[self._numbers]
 
     def argmax(self, contexts: Contexts, scores: FloatArray) -> Policy:
         """A rival that maximises `Σ_i scores[i, π(c_i)]`."""
@@ -44,6 +56,10 @@ class Rivals:
 
     def best(self, contexts: Contexts, scores: FloatArray) -> Policy | None:
         """The same; None where there is no rival."""
+        if self.lists_policies:
+            if not len(self):
+                return None
+            return self.policy(int(sum_scores(np.ascontiguousarray(self.actions(contexts)), scores).argmax()))
         scores = check_scores(scores, contexts=contexts, n_actions=self.n_actions)
         first = self._ask(contexts, scores)
         if self._unlike(first(contexts)).any():
@@ -84,35 +100,11 @@ class Rivals:
         return float(tops.sum()) - tops + others.max(axis=1) + 1e-9 * (1.0 + at_stake(scores))
 
 
-class ListedRivals(Rivals):
-    """The same of a class that can be listed."""
-
-    def __init__(self, policies: EnumeratedClass, contexts: Contexts, reference: IntArray) -> None:
-        super().__init__(policies, contexts, reference)
-        self._listed = policies
-        self._numbers = np.flatnonzero((np.asarray(policies.actions(contexts)) != self._reference).any(axis=1))
-
-    def __len__(self) -> int:
-        return len(self._numbers)
-
-    def policy(self, index: int) -> Policy:
-        return self._listed.policy(int(self._numbers[index]))
-
-    def actions(self, contexts: Contexts) -> np.ndarray[Any, Any]:
-        return np.asarray(self._listed.actions(contexts))[self._numbers]
-
-    def best(self, contexts: Contexts, scores: FloatArray) -> Policy | None:
-        if not len(self):
-            return None
-        return self.policy(int(sum_scores(np.ascontiguousarray(self.actions(contexts)), scores).argmax()))
-
-
-def rivals_of(policies: PolicyClass, contexts: Contexts, reference: IntArray) -> Rivals | None:
+def rivals_of(policies: PolicyClass, contexts: Contexts, reference: IntArray) -> RivalClass | None:
     """The rivals of a policy, by its actions (n,), on contexts; None where nobody acts otherwise on any of them."""
-    if isinstance(policies, EnumeratedClass):
-        listed = ListedRivals(policies, contexts, reference)
-        return listed if len(listed) else None
-    found = Rivals(policies, contexts, reference)
+    found = RivalClass(policies, contexts, reference)
+    if found.lists_policies:
+        return found if len(found) else None
     nothing = np.zeros((len(contexts), policies.n_actions))
     return None if found.best(contexts, nothing) is None else found
 
@@ -120,7 +112,7 @@ def rivals_of(policies: PolicyClass, contexts: Contexts, reference: IntArray) ->
 def check_rivals(policies: PolicyClass, contexts: Contexts) -> None:
     """Raise unless the best rival on these contexts can be found, and in a bearable time."""
     remedy = "ask for an epsilon above 0, or for a list of policies (Finite)"
-    if isinstance(policies, EnumeratedClass):
+    if policies.lists_policies:
         return
     if not policies.exact:
         raise InputError(
@@ -128,7 +120,7 @@ def check_rivals(policies: PolicyClass, contexts: Contexts) -> None:
         )
     if not np.isfinite(policies.log_size):
         raise InputError(f"an epsilon of 0 asks for the best policy itself, of a class without a size; {remedy}")
-    if isinstance(policies, EveryMap):
+    if policies.holds_every_map:
         return
     kinds = int(kinds_of(contexts).max()) + 1
     if kinds > MAX_KINDS:

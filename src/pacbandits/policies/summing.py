@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from pacbandits.arrays import FloatArray, IntArray
 from pacbandits.errors import InputError
-from pacbandits.policies.base import FiniteSetClass, PolicyClass, total
+from pacbandits.policies.base import PolicyClass
 from pacbandits.records import Contexts, Policy
 
 IntSums = NDArray[np.int64]
@@ -49,35 +49,10 @@ class Summing(Protocol):
         ...
 
 
-@runtime_checkable
-class SummableClass(PolicyClass, Protocol):
-    """A policy class that is searched by sums over rows."""
-
-    def summing(self) -> Summing:
-        """How rows are added up for it."""
-        ...
-
-
-@runtime_checkable
-class Attaining(PolicyClass, Protocol):
-    """A class that is asked with sums in the place of scores, and says itself what a policy attains."""
-
-    def attained(self, scores: FloatArray, policy: Policy) -> float:
-        """What the scores of all rows sum to for a policy."""
-        ...
-
-
-def attained(policies: PolicyClass, contexts: Contexts, scores: FloatArray, policy: Policy) -> float:
-    """`Σ_i scores[i, π(c_i)]`, for scores (n, A) or what a class takes in their place."""
-    if isinstance(policies, Attaining):
-        return policies.attained(scores, policy)
-    return total(scores, policy(contexts))
-
-
 class SummingIds:
     """Sums by the context of a finite set, of a class that knows them by their ids."""
 
-    def __init__(self, policies: FiniteSetClass) -> None:
+    def __init__(self, policies: PolicyClass) -> None:
         self._policies, n = policies, policies.n_contexts
         self._contexts = Contexts.of(np.zeros((n, 0)), ids=np.arange(n))
 
@@ -108,19 +83,19 @@ def summing(policies: PolicyClass) -> Summing:
     Raises:
         InputError: When it needs all rows at once.
     """
-    if isinstance(policies, SummableClass):
-        return policies.summing()
-    if isinstance(policies, FiniteSetClass):
+    if (own := policies.summing()) is not None:
+        return own
+    if policies.n_contexts:
         return SummingIds(policies)
     raise InputError(
-        f"policies of this class ({type(policies).__name__}) are searched with all rows at once, and not by sums over "
+        f"policies of this class ({policies.type_name}) are searched with all rows at once, and not by sums over "
         "them; take trees of depth 2 or less, or a class over contexts with ids, or certify in memory, without --engine"
     )
 
 
 def can_be_summed(policies: PolicyClass) -> bool:
     """Whether a class is searched by sums over rows."""
-    return isinstance(policies, SummableClass | FiniteSetClass)
+    return bool(policies.n_contexts) or policies.summing() is not None
 
 
 def actions_on(policy: Policy, contexts: Contexts) -> IntArray:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import zlib
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from pacbandits.arrays import FloatArray, IntArray
 from pacbandits.checks import settle, whole_number
 from pacbandits.errors import InputError
 from pacbandits.fields import Fields
-from pacbandits.policies.base import Cost, Frontier, RisingValue, check_n_actions, check_scores
+from pacbandits.policies.base import Cost, Frontier, PolicyClass, RisingValue, check_n_actions, check_scores
 from pacbandits.policies.finite import TablePolicy, sum_by_id
 from pacbandits.policies.pareto import pareto, pareto_of_sums
 from pacbandits.policies.spec import policy_class
@@ -28,7 +28,7 @@ _LOG_GAIN_JITTER = 0.5  # standard deviation
 
 
 @dataclass(frozen=True)
-class Trivial:
+class Trivial(PolicyClass):
     """All |A|^|C| maps from contexts 0 … n_contexts − 1 to actions.
 
     n_contexts: how many contexts there are.
@@ -36,9 +36,10 @@ class Trivial:
     resolution: how many intervals the frontier's first score is cut into once its points outnumber them.
     """
 
-    n_contexts: int
+    n_contexts: int = field()  # no default, although the base class has a value
     n_actions: int
     resolution: int = DEFAULT_RESOLUTION
+    log_size: float = field(init=False, repr=False, compare=False)
 
     kind = "trivial"
     exact = True
@@ -53,10 +54,7 @@ class Trivial:
                 f"{self.n_contexts:,} contexts and {self.n_actions:,} actions are more than the trivial class can hold "
                 f"(together at most {MOST_TABLE_ENTRIES:,}); number contexts from 0, or use another class"
             )
-
-    @property
-    def log_size(self) -> float:
-        return self.n_contexts * math.log(self.n_actions)
+        settle(self, log_size=self.n_contexts * math.log(self.n_actions))
 
     def has(self, policy: Policy) -> bool:
         """Whether this maps each of the contexts to one of the actions."""

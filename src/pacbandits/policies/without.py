@@ -18,36 +18,9 @@ from pacbandits.arrays import FloatArray
 from pacbandits.checks import whole_number
 from pacbandits.errors import InputError, count_of
 from pacbandits.fields import Fields
-from pacbandits.policies.base import (
-    AskingClass,
-    ClosedClass,
-    Cost,
-    CostedClass,
-    CostedFrontierClass,
-    DescribedClass,
-    DetailedClass,
-    EnumeratedClass,
-    FiniteSetClass,
-    Frontier,
-    FrontierClass,
-    PolicyClass,
-    RisingValue,
-    StoredClass,
-    check_class,
-    check_n_actions,
-    check_scores,
-)
+from pacbandits.policies.base import Cost, Frontier, PolicyClass, check_class, check_n_actions, check_scores
 from pacbandits.records import Contexts, Policy
 from pacbandits.records.naming import call
-
-
-@runtime_checkable
-class NarrowingClass(PolicyClass, Protocol):
-    """A policy class that can do with some of its actions."""
-
-    def narrowed(self, kept: tuple[int, ...]) -> PolicyClass:
-        """Its policies that take these actions alone, wherever they are asked, the actions numbered from 0."""
-        ...
 
 
 @runtime_checkable
@@ -59,12 +32,12 @@ class RenumberedPolicy(Policy, Protocol):
         ...
 
 
-class Without:
-    """The policies of a class that never take certain actions.
+class Without(PolicyClass):
+    """The policies of a class that never take certain actions; it lists them and has a frontier where the class does.
 
-    policies: the same on the actions that are kept, numbered from 0.
+    policies: the class on the actions that are kept, numbered from 0.
     kept: the numbers that these have among all.
-    n_actions: how many there are in all.
+    n_actions: the number of all actions.
     """
 
     kind = "without"
@@ -77,20 +50,19 @@ class Without:
                 f"{policies.n_actions} kept actions need as many numbers, each once and the smallest first, got "
                 f"{list(self.kept)}"
             )
-        self.exact = policies.exact
-
-    @property
-    def withdrawn(self) -> tuple[int, ...]:
-        """The actions that no policy takes."""
-        return tuple(action for action in range(self.n_actions) if action not in self.kept)
-
-    @property
-    def log_size(self) -> float:
-        return self.policies.log_size
+        self.withdrawn = tuple(action for action in range(self.n_actions) if action not in self.kept)
+        self.exact, self.log_size = policies.exact, policies.log_size
+        self.lists_policies, self.has_frontier = policies.lists_policies, policies.has_frontier
+        self.n_contexts, self.feature_names = policies.n_contexts, policies.feature_names
 
     def argmax(self, contexts: Contexts, scores: FloatArray) -> Policy:
         """The best of the policies that are left."""
         return self._named(self.policies.argmax(contexts, self._cut(contexts, scores)))
+
+    def frontier(self, contexts: Contexts, first: FloatArray, second: FloatArray) -> Frontier:
+        """The Pareto frontier of two scores over the policies that are left."""
+        scores = (self._cut(contexts, one, f"{name} scores") for name, one in (("first", first), ("second", second)))
+        return self.policies.frontier(contexts, *scores).mapped(self._named)
 
     def has(self, policy: Policy) -> bool:
         """Whether this is a policy of the class that takes no withdrawn action."""
@@ -101,34 +73,46 @@ class Without:
             own = policy.renumbered(tuple(numbers.get(a, -1) for a in range(self.n_actions)), len(self.kept))
         except InputError:  # of an action that was withdrawn
             return False
-        return isinstance(self.policies, ClosedClass) and self.policies.has(own)
+        return self.policies.checks_membership and self.policies.has(own)
+
+    def __len__(self) -> int:
+        return len(self.policies)
+
+    def policy(self, index: int) -> Policy:
+        """The policy of the given number, from 0."""
+        return self._named(self.policies.policy(index))
+
+    def actions(self, contexts: Contexts) -> np.ndarray[Any, Any]:
+        """The action (|Π|, n) of every policy on every context."""
+        own = self.policies.actions(contexts)
+        return np.array(self.kept, dtype=own.dtype)[own.astype(np.int64)]
 
     def describe(self) -> str:
-        """The kind of policies, and what they never do."""
-        inner = self.policies
-        words = inner.describe() if isinstance(inner, DescribedClass) else type(inner).__name__
-        return f"{words}, never {' or '.join(call(action, None) for action in self.withdrawn)}"
+        """The kind of policies, and the excluded actions."""
+        return f"{self.policies.describe()}, never {' or '.join(call(action, None) for action in self.withdrawn)}"
 
     def details(self, contexts: Contexts) -> tuple[str, ...]:
-        """What policies can ask, and what was withdrawn."""
-        own = self.policies.details(contexts) if isinstance(self.policies, DetailedClass) else ()
-        return (*own, f"never {', '.join(call(action, None) for action in self.withdrawn)}")
+        """What policies can ask, and the excluded actions."""
+        never = f"never {', '.join(call(action, None) for action in self.withdrawn)}"
+        return (*self.policies.details(contexts), never)
 
     def to_json(self) -> dict[str, Any]:
-        inner = cast(StoredClass, self.policies).to_json()
+        inner = self.policies.to_json()
         return {"kind": self.kind, "class": inner, "kept": list(self.kept), "n_actions": self.n_actions}
 
     @property
     def size_words(self) -> str:
-        return cast(CostedClass, self.policies).size_words
+        return self.policies.size_words
 
     @property
     def lighter(self) -> str:
-        return cast(CostedClass, self.policies).lighter
+        return self.policies.lighter
 
-    def argmax_cost(self, n_rows: int) -> Cost:
-        """What an argmax takes on so many contexts."""
-        return cast(CostedClass, self.policies).argmax_cost(n_rows)
+    def argmax_cost(self, n_rows: int) -> Cost | None:
+        return self.policies.argmax_cost(n_rows)
+
+    def frontier_cost(self, n_rows: int) -> Cost | None:
+        return self.policies.frontier_cost(n_rows)
 
     def _cut(self, contexts: Contexts, scores: FloatArray, name: str = "scores") -> FloatArray:
         checked = check_scores(scores, contexts=contexts, n_actions=self.n_actions, name=name)
@@ -139,66 +123,6 @@ class Without:
         return cast(RenumberedPolicy, policy).renumbered(self.kept, self.n_actions)
 
 
-class WithoutAsking(Without):
-    """The same of a class that asks about features."""
-
-    @property
-    def feature_names(self) -> tuple[str, ...]:
-        return cast(AskingClass, self.policies).feature_names
-
-
-class WithoutFrontier(Without):
-    """The same of a class with a frontier."""
-
-    def frontier_cost(self, n_rows: int) -> Cost:
-        """What a frontier takes on so many contexts."""
-        return cast(CostedFrontierClass, self.policies).frontier_cost(n_rows)
-
-    def frontier(self, contexts: Contexts, first: FloatArray, second: FloatArray) -> Frontier:
-        """The Pareto frontier of two scores over the policies that are left."""
-        scores = (self._cut(contexts, one, f"{name} scores") for name, one in (("first", first), ("second", second)))
-        whole = cast(FrontierClass, self.policies).frontier(contexts, *scores)
-
-        def search(value: RisingValue, most: int) -> list[Policy]:
-            return [] if whole.search is None else [self._named(one) for one in whole.search(value, most)]
-
-        return Frontier(
-            whole.first,
-            whole.second,
-            exact=whole.exact,
-            build=lambda index: self._named(whole.policy(index)),
-            search=None if whole.search is None else search,
-        )
-
-
-class WithoutAskingFrontier(WithoutAsking, WithoutFrontier):
-    """The same of a class that has both."""
-
-
-class WithoutMaps(WithoutFrontier):
-    """The same of a class over a finite set of contexts."""
-
-    @property
-    def n_contexts(self) -> int:
-        return cast(FiniteSetClass, self.policies).n_contexts
-
-
-class WithoutListed(WithoutMaps):
-    """The same of a class that can be listed."""
-
-    def __len__(self) -> int:
-        return len(cast(EnumeratedClass, self.policies))
-
-    def policy(self, index: int) -> Policy:
-        """The policy of the given number, from 0."""
-        return self._named(cast(EnumeratedClass, self.policies).policy(index))
-
-    def actions(self, contexts: Contexts) -> np.ndarray[Any, Any]:
-        """The action (|Π|, n) of every policy on every context."""
-        own = cast(EnumeratedClass, self.policies).actions(contexts)
-        return np.array(self.kept, dtype=own.dtype)[own.astype(np.int64)]
-
-
 def without(policies: PolicyClass, withdrawn: Iterable[int]) -> PolicyClass:
     """The policies of a class that never take the withdrawn actions; the class itself where none is.
 
@@ -207,7 +131,8 @@ def without(policies: PolicyClass, withdrawn: Iterable[int]) -> PolicyClass:
     Raises:
         InputError: Where no action, or no policy, would be left, or the class cannot do with fewer actions.
     """
-    n_actions = check_class(policies).n_actions
+    policies = check_class(policies)
+    n_actions = policies.n_actions
     gone = {whole_number(action, name="a withdrawn action", most=n_actions - 1) for action in withdrawn}
     whole = policies
     if isinstance(policies, Without):
@@ -222,28 +147,14 @@ def without(policies: PolicyClass, withdrawn: Iterable[int]) -> PolicyClass:
         return policies
     if not left:
         raise InputError("no action would be left; stop the experiment instead of withdrawing the last one")
-    if not isinstance(whole, NarrowingClass):
+    narrowed = whole.narrowed(left)
+    if narrowed is None:
         raise InputError(
-            f"the policy class {type(whole).__name__} cannot do without {count_of(len(gone), 'action')}: which action "
+            f"the policy class {whole.type_name} cannot do without {count_of(len(gone), 'action')}: which action "
             "one of its policies takes follows from all of them; stop the experiment, or start one with trees, a list "
             "or every map, which can"
         )
-    return _wrapped(whole.narrowed(left), kept=[a for a in range(n_actions) if a not in gone], n_actions=n_actions)
-
-
-def _wrapped(narrowed: PolicyClass, *, kept: Iterable[int], n_actions: int) -> Without:
-    """The class of all actions that a narrowed one stands for, with what that can do."""
-    fronted, asks = isinstance(narrowed, FrontierClass), isinstance(narrowed, AskingClass)
-    kind: type[Without] = Without
-    if isinstance(narrowed, EnumeratedClass):
-        kind = WithoutListed
-    elif isinstance(narrowed, FiniteSetClass):
-        kind = WithoutMaps
-    elif fronted:
-        kind = WithoutAskingFrontier if asks else WithoutFrontier
-    elif asks:
-        kind = WithoutAsking
-    return kind(narrowed, kept=kept, n_actions=n_actions)
+    return Without(narrowed, kept=[a for a in range(n_actions) if a not in gone], n_actions=n_actions)
 
 
 def without_from_json(value: dict[str, Any], read: Callable[[object], PolicyClass]) -> Without:
@@ -254,4 +165,4 @@ def without_from_json(value: dict[str, Any], read: Callable[[object], PolicyClas
     if inner.get("kind") == Without.kind:
         raise InputError("a class without some actions is not made of another one")
     n_actions = given.whole_number("n_actions", least=1)
-    return _wrapped(read(inner), kept=given.whole_numbers("kept", shortest=1), n_actions=n_actions)
+    return Without(read(inner), kept=given.whole_numbers("kept", shortest=1), n_actions=n_actions)

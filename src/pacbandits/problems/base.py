@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 from pacbandits.arrays import FloatArray, IntArray, floats, integers
 from pacbandits.checks import generator, instance, settle, text, whole_number
 from pacbandits.errors import InputError
-from pacbandits.policies.base import FiniteSetClass, PolicyClass, check_class
+from pacbandits.policies.base import PolicyClass, check_class
 from pacbandits.problems.noise import Noise
 from pacbandits.records import (
     Chosen,
@@ -89,7 +89,7 @@ class Problem:
         text(self.name, name="name")
         text(self.description, name="description")
         instance(self.noise, Noise, name="noise", remedy="Bernoulli() and Gaussian(variance) are such")
-        check_class(self.policies)
+        settle(self, policies=check_class(self.policies))
         settle(self, most_drawn_entries=whole_number(self.most_drawn_entries, name="most_drawn_entries", least=1))
         if self.population.ids is None or not np.array_equal(self.population.ids, np.arange(n)):
             raise InputError(f"the contexts of a problem must carry the ids 0 to {n - 1}, in order")
@@ -101,7 +101,7 @@ class Problem:
             raise InputError(
                 f"the policies have {self.policies.n_actions} actions, but mean_rewards has {means.shape[1]} columns"
             )
-        if isinstance(self.policies, FiniteSetClass) and self.policies.n_contexts != n:
+        if self.policies.n_contexts and self.policies.n_contexts != n:
             raise InputError(
                 f"the policies are tables over {self.policies.n_contexts} contexts, but the problem has {n}"
             )

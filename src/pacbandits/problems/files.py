@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from pacbandits.arrays import FloatArray, check_shape, floats, probabilities
 from pacbandits.checks import instance, path_of
 from pacbandits.errors import InputError, nearest, plain
-from pacbandits.policies.base import EnumeratedClass
 from pacbandits.policies.finite import Finite
 from pacbandits.problems.base import Problem, RealizableTruth
 from pacbandits.problems.noise import MAX_MAGNITUDE, VARIANCE_ARRAY, StoredNoise, noise_from_arrays
@@ -56,10 +55,10 @@ def save_problem(problem: Problem, path: str | Path) -> None:
     instance(problem, Problem, name="problem")
     if path.suffix != ".npz":
         raise InputError(f"a problem file ends in .npz, got {path}")
-    if not isinstance(problem.policies, EnumeratedClass):
+    if not problem.policies.lists_policies:
         raise InputError(
             f"only a problem with a policy class that can be listed can be saved; {problem.name} has "
-            f"{type(problem.policies).__name__}"
+            f"{problem.policies.type_name}"
         )
     if not isinstance(problem.noise, StoredNoise):
         raise InputError(

@@ -23,7 +23,7 @@ from pacbandits.checks import instance, settle, whole_number
 from pacbandits.confidence import best_share, check_delta, check_positive_epsilon, self_normalised_bound
 from pacbandits.errors import InputError
 from pacbandits.options import About
-from pacbandits.policies.base import EnumeratedClass, GreedyClass, PolicyClass, check_class
+from pacbandits.policies.base import PolicyClass, check_class
 from pacbandits.policies.features import map_for
 from pacbandits.policies.greedy import GreedyPolicy
 from pacbandits.progress import Progress, silent
@@ -115,12 +115,12 @@ class LinearRage:
 
     def start(self, policies: PolicyClass, contexts: Contexts) -> RealizableState:
         """Nothing seen."""
-        check_class(policies)
+        policies = check_class(policies)
         check_contexts(contexts)
-        greedy = isinstance(policies, GreedyClass) and policies.accepts_greedy
-        if not (greedy or isinstance(policies, EnumeratedClass)):
+        greedy = policies.accepts_greedy
+        if not (greedy or policies.lists_policies):
             raise InputError(
-                f"{self.name} finds the best of a list, or of all policies, but not of {type(policies).__name__}; "
+                f"{self.name} finds the best of a list, or of all policies, but not of {policies.type_name}; "
                 "use --policies linear or trivial, or coda"
             )
         possible = contexts.only(contexts.weights > 0)
@@ -228,6 +228,6 @@ class LinearRage:
 
 def _best(policies: PolicyClass, population: Population, parameter: FloatArray) -> Policy:
     """The best policy for a parameter: of the list, or greedy."""
-    if population.points is not None and isinstance(policies, EnumeratedClass):
+    if population.points is not None and policies.lists_policies:
         return policies.policy(int(np.argmax(population.points @ parameter)))
     return GreedyPolicy(population.features, population.span.parameter(parameter))

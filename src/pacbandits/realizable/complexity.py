@@ -17,7 +17,7 @@ from pacbandits.complexity import bounds
 from pacbandits.complexity.gaps import Truth, check_truth
 from pacbandits.complexity.laws import Law, law_of
 from pacbandits.confidence import check_delta, check_epsilon
-from pacbandits.policies.base import EnumeratedClass, EveryMap, PolicyClass, check_class
+from pacbandits.policies.base import PolicyClass, check_class
 from pacbandits.progress import Progress, listener
 from pacbandits.realizable.coordinates import MAX_NOISELESS_SHARE
 from pacbandits.realizable.instance import Instance
@@ -140,7 +140,7 @@ def measure_realizable(
     tolerance = positive(tolerance, name="tolerance")
     check_truth(truth)
     if policies is not None:
-        check_class(policies)
+        policies = check_class(policies)
     began = time.perf_counter()
     tell = listener(progress)
     tell("features")
@@ -159,10 +159,10 @@ def measure_realizable(
     cover = log_cover(instance.own.rank, epsilon=epsilon)
     union = min(cover, log_size)
     return RealizableComplexity(
-        policies="linear" if policies is None else "all" if isinstance(policies, EveryMap) else "listed",
+        policies="linear" if policies is None else "all" if policies.holds_every_map else "listed",
         dimension=instance.own.dimension,
         rank=instance.own.rank,
-        n_policies=len(policies) if isinstance(policies, EnumeratedClass) else None,
+        n_policies=len(policies) if policies is not None and policies.lists_policies else None,
         log_size=log_size,
         log_cover=cover,
         n_contexts=len(instance.rows),

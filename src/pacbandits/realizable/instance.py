@@ -12,7 +12,7 @@ from pacbandits.arrays import BoolArray, FloatArray, IntArray, floats
 from pacbandits.complexity.gaps import Truth
 from pacbandits.complexity.trivial import require_distinct
 from pacbandits.errors import InputError
-from pacbandits.policies.base import EnumeratedClass, EveryMap, PolicyClass
+from pacbandits.policies.base import PolicyClass
 from pacbandits.policies.finite import sum_scores
 from pacbandits.realizable.coordinates import Coordinates, change_coordinates
 
@@ -83,7 +83,8 @@ class Instance:
         relative[np.abs(relative).max(axis=2, initial=0.0) <= ROUNDING_SHARE_OF_DIFFERENCES * largest] = 0.0
         losses = rewards[rows][np.arange(n), chosen][:, None] - rewards[rows]
         listed = None if table is None else _points(table[:, rows], own.weights, relative, losses)
-        return cls(own, rows, moved, relative, losses, parameter, best, value, listed, isinstance(policies, EveryMap))
+        every = policies is not None and policies.holds_every_map
+        return cls(own, rows, moved, relative, losses, parameter, best, value, listed, every)
 
     def single_deviations(self) -> Points:
         """What deviates from π* in one context alone. Its weight, by which both x and Δ are scaled, is left out."""
@@ -125,12 +126,12 @@ def _table(truth: Truth, policies: PolicyClass | None) -> np.ndarray[Any, Any] |
     contexts, shape = truth.population, truth.mean_rewards.shape
     if policies.n_actions != shape[1]:
         raise InputError(f"the policies have {policies.n_actions} actions, but mean_rewards has {shape[1]} columns")
-    if isinstance(policies, EveryMap):
+    if policies.holds_every_map:
         require_distinct(policies, contexts)
         return None
-    if not isinstance(policies, EnumeratedClass):
+    if not policies.lists_policies:
         raise InputError(
-            f"the class {type(policies).__name__} cannot be listed; the realizable complexity needs a listed class, "
+            f"the class {policies.type_name} cannot be listed; the realizable complexity needs a listed class, "
             "the trivial one, or all linear policies"
         )
     return np.asarray(policies.actions(contexts))

@@ -18,7 +18,7 @@ from pacbandits.confidence import (
     union_threshold,
 )
 from pacbandits.errors import InputError
-from pacbandits.policies.base import EnumeratedClass, PolicyClass
+from pacbandits.policies.base import PolicyClass
 from pacbandits.policies.registry import digest_class
 from pacbandits.realizable.certificate import STAKE_MULTIPLIERS, Form, RealizableCertificate, skipped_rounds
 from pacbandits.realizable.deviation import largest_deviation
@@ -64,7 +64,7 @@ class Terms:
 def choose_form(policies: PolicyClass, *, dimension: int, delta: float) -> tuple[Form, float]:
     """The form with the smaller price, and that price: what is paid in the place of log(|Π|/δ)."""
     ellipsoid = ellipsoid_price(dimension, share=best_share(dimension, delta=delta), delta=delta)
-    if isinstance(policies, EnumeratedClass):
+    if policies.lists_policies:
         listed = list_price(log_size=policies.log_size, experts=len(STAKE_MULTIPLIERS), delta=delta)
         if listed < ellipsoid:
             return "list", listed

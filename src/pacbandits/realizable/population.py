@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from pacbandits.arrays import FloatArray, IntArray
-from pacbandits.policies.base import EnumeratedClass, PolicyClass
+from pacbandits.policies.base import PolicyClass
 from pacbandits.policies.features import FeatureMap
 from pacbandits.realizable.span import Span
 from pacbandits.records import Contexts
@@ -39,7 +39,7 @@ class Population:
         span = Span.of(phi, here.weights)
         own = span.coordinates(phi)
         points = None
-        if isinstance(policies, EnumeratedClass):
+        if policies.lists_policies:
             points = mean_features(own, here.weights, np.asarray(policies.actions(here)))
         return cls(here, features, span, own, points)
 

@@ -15,7 +15,7 @@ from pacbandits.arrays import FloatArray
 from pacbandits.checks import instance
 from pacbandits.confidence import MAX_NOISE, MIN_NOISE, RESIDUAL_ALARM_RATE, residual_bound
 from pacbandits.errors import InputError, count_of
-from pacbandits.policies.base import ClosedClass, EnumeratedClass, PolicyClass, check_class
+from pacbandits.policies.base import PolicyClass, check_class
 from pacbandits.policies.features import map_for
 from pacbandits.policies.greedy import GreedyPolicy
 from pacbandits.policies.registry import digest_class
@@ -51,7 +51,7 @@ def verify_realizable(
     """
     instance(certificate, RealizableCertificate, name="certificate")
     check_log(log)
-    check_class(policies)
+    policies = check_class(policies)
     here = check_contexts(contexts).only(contexts.weights > 0)
     faults = _faults_on_sight(certificate, log, here, policies)
     if faults:
@@ -164,9 +164,9 @@ def _faults_on_sight(c: RealizableCertificate, log: Log, contexts: Contexts, pol
         faults.append(f"the log has {log.n_actions} actions, the class {policies.n_actions}")
         return faults
     faults.extend(_faults_of_features(c, log, contexts))
-    if c.listed is not isinstance(policies, EnumeratedClass):
+    if c.listed is not policies.lists_policies:
         faults.append("the certificate and the policy class disagree on whether it is a list")
-    elif c.listed and not (isinstance(policies, ClosedClass) and policies.has(c.policy)):
+    elif c.listed and not (policies.checks_membership and policies.has(c.policy)):
         faults.append("the certified policy is not one of the class")
     elif not c.listed and not (isinstance(c.policy, GreedyPolicy) and c.policy.n_actions == policies.n_actions):
         faults.append("the certified policy must be greedy for a parameter")
@@ -235,7 +235,7 @@ def _by_list(
     information: FloatArray,
     totals: FloatArray,
 ) -> float:
-    assert isinstance(policies, EnumeratedClass)
+    assert policies.lists_policies
     assert c.stake is not None
     rows, weights = np.arange(len(contexts)), contexts.weights
     best = weights @ phi[rows, c.policy(contexts)]
@@ -283,7 +283,7 @@ def _by_ellipsoid(
     if not np.isfinite(shape).all():
         return nothing
     rows, weights, own = np.arange(len(contexts)), contexts.weights, c.policy(contexts)
-    if isinstance(policies, EnumeratedClass):
+    if policies.lists_policies:
         best, found = weights @ phi[rows, own], [0.0]
         for actions in np.asarray(policies.actions(contexts)):
             x = weights @ phi[rows, actions] - best

@@ -14,7 +14,7 @@ from pacbandits.complexity import Complexity
 from pacbandits.complexity.gaps import table_gaps
 from pacbandits.design import Objective
 from pacbandits.errors import InputError
-from pacbandits.policies.base import EnumeratedClass, FrontierClass, PolicyClass
+from pacbandits.policies.base import PolicyClass
 from pacbandits.policies.finite import sum_scores
 from pacbandits.problems import Problem
 from pacbandits.report.numbers import show_bracket, show_in_figure, show_samples
@@ -116,7 +116,7 @@ def draw_bars(axis: Any, bars: Sequence[tuple[str, float | None, str]]) -> None:
 
 
 def _draw_policies(axis: Any, problem: Problem, policies: PolicyClass, m: Complexity, propensities: FloatArray) -> None:
-    listed = isinstance(policies, EnumeratedClass)
+    listed = policies.lists_policies
     axis.set_title("policies: variance against gap" if listed else "worst policies: variance against gap")
     axis.set_xlabel("gap to the best policy, Δ(π)")
     axis.set_ylabel("variance of the difference, V_π")
@@ -156,7 +156,7 @@ def _points(
     ones = np.ones_like(propensities)
     objective = Objective(reference=m.gaps.best_actions, weights=contexts.weights, noise=ones)
     costs = objective.costs(propensities)
-    if isinstance(policies, EnumeratedClass):
+    if policies.lists_policies:
         table = np.asarray(policies.actions(contexts))
         table = np.ascontiguousarray(table[_evenly(len(table), most=_MAX_POLICIES_SHOWN)])
         gaps = table_gaps(table, contexts, m.gaps)[0]
@@ -164,7 +164,7 @@ def _points(
         lost = sum_scores(table, (~np.isfinite(costs)).astype(np.float64)) > 0
         shown = ~lost & (variances > 0)
         return gaps[shown], variances[shown]
-    if isinstance(policies, FrontierClass):
+    if policies.has_frontier:
         finite = np.where(np.isfinite(costs), costs, 0.0)
         frontier = policies.frontier(contexts, finite, -m.gaps.scores)
         # What is smaller than any real difference is rounding.

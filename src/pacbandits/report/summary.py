@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
 from functools import partial
+from math import inf
 from typing import Any, Literal
 
 import numpy as np
@@ -15,7 +16,7 @@ from pacbandits.certificate.watching import by_gravity
 from pacbandits.certificate.worth import Interval, Worth
 from pacbandits.errors import count_of, one_line, plain
 from pacbandits.logs.outcomes import CLIPPED
-from pacbandits.policies.base import PolicyClass, PricedClass
+from pacbandits.policies.base import PolicyClass
 from pacbandits.policies.trees.tree import Branch, Node, TreePolicy
 from pacbandits.records import Log, Lottery, likeliest
 from pacbandits.records.beside import UNIT_RANGE
@@ -395,7 +396,8 @@ def summarise(
         of = f"all {log.samples:,} rows, also those that chose the rule, so that these means may flatter it"
     else:
         of = f"the {held_out.samples:,} of {log.samples:,} rows that had no part in choosing the rule"
-    price = _price(certificate, log, policies, names) if isinstance(policies, PricedClass) else None
+    limited = policies is not None and policies.budget < inf
+    price = _price(certificate, log, policies, names) if limited else None
     marks = (
         *_checked(certificate),
         *_came_back(certificate, log),
@@ -422,7 +424,7 @@ def summarise(
     )
 
 
-def _price(certificate: Certificate, log: Log, policies: PricedClass, names: tuple[str, ...]) -> Price:
+def _price(certificate: Certificate, log: Log, policies: PolicyClass, names: tuple[str, ...]) -> Price:
     """What the policy costs over all rows of the log; names (A,): of the actions."""
     rows = replace(log.contexts, weights=log.weights / log.weights.sum())
     limited = tuple(call(int(action), names) for action in np.flatnonzero(policies.costs))

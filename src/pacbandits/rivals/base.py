@@ -15,7 +15,7 @@ from pacbandits.checks import instance, positive, settle, whole_number
 from pacbandits.confidence import check_delta, check_epsilon
 from pacbandits.errors import InputError
 from pacbandits.options import About
-from pacbandits.policies.base import EnumeratedClass, PolicyClass, check_class
+from pacbandits.policies.base import PolicyClass, check_class
 from pacbandits.policies.costs import check_memory
 from pacbandits.progress import Progress
 from pacbandits.records import Chosen, Contexts, Log, RewardBounds, Sampler, check_contexts
@@ -127,7 +127,7 @@ class Rival(ABC):
 
     def start(self, policies: PolicyClass, contexts: Contexts) -> RivalState:
         """Nothing seen."""
-        check_class(policies)
+        policies = check_class(policies)
         check_memory(policies, len(check_contexts(contexts)))
         memory = self.first_memory(policies, contexts)
         seen = Seen.nothing(contexts, n_actions=policies.n_actions)
@@ -203,11 +203,11 @@ class Budgeted(Rival):
         return "none: it promises little regret while it plays, and nothing of the policy that it has learnt"
 
 
-def check_listed(policies: PolicyClass, *, name: str, most: int) -> EnumeratedClass:
+def check_listed(policies: PolicyClass, *, name: str, most: int) -> PolicyClass:
     """Raise unless the policies can be listed, up to so many of them."""
-    if not isinstance(policies, EnumeratedClass):
+    if not policies.lists_policies:
         raise InputError(
-            f"{name} keeps a figure for each policy, and {type(policies).__name__} cannot be listed; use a class that "
+            f"{name} keeps a figure for each policy, and {policies.type_name} cannot be listed; use a class that "
             "can be, or coda"
         )
     if len(policies) > most:

@@ -35,7 +35,7 @@ from pacbandits.arrays import FloatArray, read_only
 from pacbandits.checks import positive, settle
 from pacbandits.compiled import kernel
 from pacbandits.options import About
-from pacbandits.policies.base import EnumeratedClass, PolicyClass
+from pacbandits.policies.base import PolicyClass
 from pacbandits.policies.finite import sum_scores
 from pacbandits.records import Chosen, Contexts, Log
 from pacbandits.rivals.balance import best_by_centred_scores, mean_reward
@@ -69,7 +69,7 @@ class ExpertMixture:
     floor: the smallest probability, at most 1/A.
     """
 
-    policies: EnumeratedClass
+    policies: PolicyClass
     weights: FloatArray
     floor: float
 
@@ -171,5 +171,5 @@ class Exp4(Budgeted):
         return best_by_centred_scores(state.policies, seen)
 
 
-def _listed(policies: PolicyClass) -> EnumeratedClass:
+def _listed(policies: PolicyClass) -> PolicyClass:
     return check_listed(policies, name=Exp4.name, most=MOST_POLICIES)

@@ -41,7 +41,7 @@ from pacbandits.checks import instance, positive, settle, shown, text
 from pacbandits.confidence import arm_confidence, arm_radius, check_delta, check_epsilon, whole_samples
 from pacbandits.errors import InputError
 from pacbandits.options import About
-from pacbandits.policies.base import EveryMap, PolicyClass, check_class
+from pacbandits.policies.base import PolicyClass, check_class
 from pacbandits.progress import Progress
 from pacbandits.records import Contexts, Log, Policy, RewardBounds, check_contexts
 from pacbandits.trials.protocol import Answer, Plan, Profile, Setting, State, check_played, check_sampled_contexts
@@ -168,7 +168,7 @@ class PerContextState(State):
     tally: what was seen.
     """
 
-    policies: EveryMap
+    policies: PolicyClass
     policy: Policy
     occurs: BoolArray = field(kw_only=True)
     decided: BoolArray = field(kw_only=True)
@@ -248,12 +248,12 @@ class PerContext:
 
     def start(self, policies: PolicyClass, contexts: Contexts) -> PerContextState:
         """Nothing seen."""
-        check_class(policies)
+        policies = check_class(policies)
         check_contexts(contexts)
-        if not isinstance(policies, EveryMap):
+        if not policies.holds_every_map:
             raise InputError(
                 f"{self.name} decides each context by itself, which needs every map from contexts to actions, and "
-                f"{type(policies).__name__} is another class; use --policies trivial, or coda"
+                f"{policies.type_name} is another class; use --policies trivial, or coda"
             )
         n_contexts, n_actions = policies.n_contexts, policies.n_actions
         ids = contexts.require_ids(below=n_contexts)

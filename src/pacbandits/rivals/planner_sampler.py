@@ -42,7 +42,7 @@ from pacbandits.checks import instance, positive, settle
 from pacbandits.confidence import check_delta, check_positive_epsilon, fixed_design_bound, whole_samples
 from pacbandits.errors import InputError
 from pacbandits.options import About
-from pacbandits.policies.base import EnumeratedClass, FiniteSetClass, GreedyClass, PolicyClass, check_class
+from pacbandits.policies.base import PolicyClass, check_class
 from pacbandits.policies.features import FeatureMap, map_for
 from pacbandits.policies.greedy import GreedyPolicy
 from pacbandits.progress import Progress
@@ -202,12 +202,12 @@ class PlannerSampler:
 
     def start(self, policies: PolicyClass, contexts: Contexts) -> PlannerState:
         """Nothing planned."""
-        check_class(policies)
+        policies = check_class(policies)
         check_contexts(contexts)
-        greedy = isinstance(policies, GreedyClass) and policies.accepts_greedy
-        if not (greedy or isinstance(policies, EnumeratedClass)):
+        greedy = policies.accepts_greedy
+        if not (greedy or policies.lists_policies):
             raise InputError(
-                f"{self.name} finds the best of a list, or of all policies, but not of {type(policies).__name__}; "
+                f"{self.name} finds the best of a list, or of all policies, but not of {policies.type_name}; "
                 "use --policies linear or trivial, or coda"
             )
         possible = contexts.only(contexts.weights > 0)
@@ -267,7 +267,7 @@ class PlannerSampler:
         check_played(state, plan, log, rewards=self.rewards)
         if not isinstance(plan.sampler, MixtureSampler):
             raise InputError(f"{self.name} absorbs plans of its own, not one of a {type(plan.sampler).__name__}")
-        if isinstance(state.policies, FiniteSetClass):
+        if state.policies.n_contexts:
             log.contexts.require_ids(below=state.policies.n_contexts)
         population = state.population
         own = played_coordinates(log, population.features, population.span)
@@ -340,6 +340,6 @@ def _doubling_time(inverse: FloatArray, own: FloatArray) -> float:
 
 def _best(policies: PolicyClass, population: Population, parameter: FloatArray) -> Policy:
     """The best policy for a parameter: of the list, or greedy."""
-    if population.points is not None and isinstance(policies, EnumeratedClass):
+    if population.points is not None and policies.lists_policies:
         return policies.policy(int(np.argmax(population.points @ parameter)))
     return GreedyPolicy(population.features, population.span.parameter(parameter))

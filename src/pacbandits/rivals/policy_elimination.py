@@ -37,7 +37,7 @@ from pacbandits.arrays import BoolArray, FloatArray
 from pacbandits.checks import positive, settle
 from pacbandits.errors import InputError
 from pacbandits.options import About
-from pacbandits.policies.base import EnumeratedClass, PolicyClass
+from pacbandits.policies.base import PolicyClass
 from pacbandits.policies.finite import sum_scores
 from pacbandits.records import Chosen, Contexts, Log
 from pacbandits.rivals.balance import centred_scores
@@ -61,7 +61,7 @@ class ListedMixture:
     floor: μ, at most 1/A.
     """
 
-    policies: EnumeratedClass
+    policies: PolicyClass
     weights: FloatArray
     floor: float
 
@@ -215,6 +215,6 @@ def explored(
         weights /= weights.sum()
 
 
-def _listed(policies: PolicyClass) -> EnumeratedClass:
-    assert isinstance(policies, EnumeratedClass)
+def _listed(policies: PolicyClass) -> PolicyClass:
+    assert policies.lists_policies
     return policies

@@ -34,7 +34,7 @@ from pacbandits.checks import positive, settle, shown
 from pacbandits.confidence import check_delta, check_epsilon
 from pacbandits.errors import InputError
 from pacbandits.options import About
-from pacbandits.policies.base import EnumeratedClass, PolicyClass
+from pacbandits.policies.base import PolicyClass
 from pacbandits.policies.finite import sum_by_id, sum_scores
 from pacbandits.records import Chosen, Contexts, Log, check_log
 from pacbandits.rivals.base import DEFAULT_GROWTH, Growth, Play, Rival, RivalState, check_listed
@@ -176,7 +176,7 @@ class PolicySet:
         return int(np.lexsort((self.high.means - self.low.means, self.gaps))[0])
 
     def after(
-        self, log: Log, predictions: FloatArray, policies: EnumeratedClass, *, sequence: Sequence, delta: float
+        self, log: Log, predictions: FloatArray, policies: PolicyClass, *, sequence: Sequence, delta: float
     ) -> Self:
         """The same and a round; predictions: r̂ (n, A) of its rows, from earlier rounds alone."""
         rows, where = log.contexts.distinct()

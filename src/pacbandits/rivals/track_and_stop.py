@@ -38,7 +38,7 @@ from pacbandits.arrays import FloatArray, IntArray
 from pacbandits.checks import settle, shown, whole_number
 from pacbandits.errors import InputError
 from pacbandits.options import About
-from pacbandits.policies.base import EnumeratedClass, PolicyClass
+from pacbandits.policies.base import PolicyClass
 from pacbandits.records import Chosen, Contexts, Log
 from pacbandits.rivals.base import DEFAULT_GROWTH, Growth, Play, Rival, RivalState, check_listed, next_checkpoint
 from pacbandits.rivals.seen import Seen
@@ -173,7 +173,7 @@ class ListedMixture:
     weights (K,): with what chances, which sum to 1.
     """
 
-    policies: EnumeratedClass
+    policies: PolicyClass
     arms: IntArray
     weights: FloatArray
 
@@ -266,7 +266,7 @@ class TrackAndStop(Rival):
             )
         return Tally.nothing(np.array(sorted(kept.values()), dtype=np.int64))
 
-    def _listed(self, state: RivalState) -> EnumeratedClass:
+    def _listed(self, state: RivalState) -> PolicyClass:
         return check_listed(state.policies, name=self.name, most=10**6)
 
     def play(self, state: RivalState) -> Play:

@@ -26,8 +26,7 @@ from pacbandits.design import (
     solve_enumerated,
 )
 from pacbandits.options import About
-from pacbandits.policies.base import EnumeratedClass
-from pacbandits.policies.counting import counting
+from pacbandits.policies.base import CountedClass
 from pacbandits.progress import Progress
 from pacbandits.records import Design
 from pacbandits.rewards import Fitted
@@ -147,7 +146,7 @@ class Coda(Trial):
             calls += more
         if even.price <= (1.0 if led else MIN_PRICE_ADVANTAGE) * designed.price:
             return replace(even, oracle_calls=calls)
-        listed = isinstance(state.policies, EnumeratedClass)
+        listed = state.policies.lists_policies
         pool = () if listed else heaviest(solution.design, most=MAX_POOLED_POLICIES)
         return replace(designed, pool=pool, oracle_calls=calls)
 
@@ -155,9 +154,9 @@ class Coda(Trial):
         self, state: TrialState, task: DesignTask, *, tolerance: float, progress: Progress | None
     ) -> tuple[Solution, int]:
         """The design for a task, over a list or through the class's oracles; and how many calls those took."""
-        if isinstance(state.policies, EnumeratedClass):
+        if state.policies.lists_policies:
             return solve_enumerated(task, tolerance=LISTED_PRECISION), 0
-        counted = counting(state.policies)
+        counted = CountedClass(state.policies)
         solution = solve_by_pricing(
             task,
             pricing=best_pricing(counted),

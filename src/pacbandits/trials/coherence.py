@@ -22,7 +22,6 @@ from pacbandits.certificate.leaders import LOTTERY_MOVING, NOBODY, SINGLE_MOVING
 from pacbandits.confidence import best_threshold, certificate_threshold, start_part
 from pacbandits.errors import InputError, count_of, plain
 from pacbandits.fields import number, text
-from pacbandits.policies.base import ClosedClass, EnumeratedClass
 from pacbandits.policies.registry import digest_class
 from pacbandits.records import Design, Log, Policy, Sampler, parts_of
 from pacbandits.records.digest import digest_log
@@ -160,7 +159,7 @@ def _check_figures(algorithm: Trial, state: TrialState) -> None:
 def _check_members(state: TrialState, *, built_in: bool) -> None:
     """Raise unless policies are of the class, and designs for its actions."""
     policies = state.policies
-    closed = policies if isinstance(policies, ClosedClass) else None
+    closed = policies if policies.checks_membership else None
     designs = [design_of(sampler) for sampler, _ in state.played]
     pools = [("pool", state.pool), ("current", () if state.current is None else state.current.pool)]
     led = () if state.leaders is None else state.leaders.policies
@@ -207,7 +206,7 @@ def _check_played(state: TrialState, *, built_in: bool) -> None:
         _check(current.since == since, f"its current was chosen after {current.since} interactions, not {since}")
         _check(current.price == price, "the price of its current is another than in its history")
         _check(current.oracle_calls == 0, "its current counts oracle calls that were counted before")
-        listed = isinstance(state.policies, EnumeratedClass)
+        listed = state.policies.lists_policies
         _check(not (listed and state.pool), "it has a pool, but its class is a list")
 
 
@@ -274,7 +273,7 @@ def _check_certificate(algorithm: Trial, state: TrialState, certificate: Certifi
     bets, experts = Bets(algorithm.multipliers(state), state.scales[:rounds]), certificate.experts
     _check(certificate.bets == bets, "the bets of its certificate are not those of the state")
     among = all(0 <= k < len(bets) for k in experts) and 1 <= len(set(experts)) == len(experts)
-    few = len(experts) <= 2 or isinstance(policies, EnumeratedClass)
+    few = len(experts) <= 2 or policies.lists_policies
     _check(among and few, "the experts of its certificate must be one or two of those who bet, or all on a list")
     share = certificate.share
     _check(share is None or (0 <= share <= 1 and len(experts) == 2), "the expert_share of its certificate is of no two")

@@ -57,7 +57,7 @@ def outlook(certificate: Certificate, log: Log, policies: PolicyClass, *, model:
     """
     instance(certificate, Certificate, name="certificate")
     check_log(log)
-    check_class(policies)
+    policies = check_class(policies)
     if model is not None:
         check_model(model)
     if certificate.certified:

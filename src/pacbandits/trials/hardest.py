@@ -18,9 +18,9 @@ from pacbandits.arrays import FloatArray, IntArray
 from pacbandits.certificate import Ledger
 from pacbandits.certificate.bets import MAX_STAKE
 from pacbandits.confidence import best_threshold
-from pacbandits.policies.base import EnumeratedClass, PolicyClass, total
+from pacbandits.policies.base import PolicyClass, total
 from pacbandits.policies.finite import sum_scores
-from pacbandits.policies.rivals import ListedRivals, Rivals, rivals_of
+from pacbandits.policies.rivals import RivalClass, rivals_of
 
 STAKE_HALVINGS = 24  # of the largest stake, down to the smallest that is looked at
 STEPS_PER_HALVING = 2
@@ -79,14 +79,13 @@ def find_hardest(
 
 
 def _best_stake(
-    rivals: Rivals, ledger: Ledger, gaps: FloatArray, variances: FloatArray, grid: FloatArray
+    rivals: RivalClass, ledger: Ledger, gaps: FloatArray, variances: FloatArray, grid: FloatArray
 ) -> tuple[float, float, float]:
     """Of falling stakes the one at which the least growth is largest; the gap and variance of the rival it is of.
 
     The least of functions that are concave in λ is concave: so it is looked for where it turns.
     """
-    if isinstance(rivals, EnumeratedClass):
-        assert isinstance(rivals, ListedRivals)
+    if rivals.lists_policies:
         table = np.ascontiguousarray(rivals.actions(ledger.contexts))
         each = sum_scores(table, gaps), sum_scores(table, variances)
 

@@ -32,7 +32,7 @@ from pacbandits.certificate import Certificate, Ledger
 from pacbandits.certificate.choosing import end_that_pays
 from pacbandits.checks import instance, positive, settle, whole_number
 from pacbandits.errors import InputError
-from pacbandits.policies.base import ClosedClass, PolicyClass
+from pacbandits.policies.base import PolicyClass
 from pacbandits.policies.registry import digest_class
 from pacbandits.records import Contexts, Log, Policy, Sampler, check_log, check_policy, likeliest
 from pacbandits.rewards import predict_by_round
@@ -145,7 +145,7 @@ def leaders_again(
 
 def _belongs(policy: Policy, policies: PolicyClass) -> bool:
     """Whether a policy may be one of a class, as far as that can say."""
-    return not isinstance(policies, ClosedClass) or policies.has(policy)
+    return not policies.checks_membership or policies.has(policy)
 
 
 def _choose_leader(

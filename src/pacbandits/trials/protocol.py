@@ -82,7 +82,7 @@ class Setting:
     sampled_contexts: int | None = None
 
     def __post_init__(self) -> None:
-        check_class(self.policies)
+        settle(self, policies=check_class(self.policies))
         instance(self.rewards, RewardBounds, name="rewards")
         settle(self, sampled_contexts=check_sampled_contexts(self.sampled_contexts))
 
@@ -143,7 +143,7 @@ class State:
     certificate: Claim | None = None
 
     def __post_init__(self) -> None:
-        check_class(self.policies)
+        settle(self, policies=check_class(self.policies))
         check_contexts(self.contexts)
         check_chosen(self.policy)
         for name in ("round_number", "samples", "oracle_calls"):

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from pacbandits.checks import instance
-from pacbandits.policies.base import PolicyClass
+from pacbandits.policies.base import PolicyClass, check_class
 from pacbandits.rewards import RewardModel
 from pacbandits.trials.folders import StateFolder
 from pacbandits.trials.packing import Packed, pack_state
@@ -56,11 +56,12 @@ def load_state(
     """
     for own, kind, name in (
         (model, RewardModel, "model"),
-        (policies, PolicyClass, "policies"),
         (algorithm, Trial, "algorithm"),
     ):
         if own is not None:
             instance(own, kind, name=name)
+    if policies is not None:
+        policies = check_class(policies)
     folder = StateFolder.at(folder)
     with folder.looked_at():
         saved = read_state(folder, model=model, policies=policies, algorithm=algorithm)

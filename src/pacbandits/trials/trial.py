@@ -26,7 +26,7 @@ from pacbandits.checks import flag, instance, positive, settle, whole_number
 from pacbandits.confidence import check_delta, check_epsilon
 from pacbandits.errors import InputError
 from pacbandits.options import About
-from pacbandits.policies.base import PolicyClass, WithdrawnClass, check_class
+from pacbandits.policies.base import PolicyClass, check_class
 from pacbandits.policies.costs import check_memory
 from pacbandits.policies.rivals import check_rivals
 from pacbandits.progress import Progress
@@ -204,7 +204,7 @@ class Trial(ABC):
 
     def start(self, policies: PolicyClass, contexts: Contexts) -> TrialState:
         """Nothing seen."""
-        check_class(policies)
+        policies = check_class(policies)
         check_memory(policies, len(check_contexts(contexts)))
         if self.epsilon == 0:
             check_rivals(policies, contexts)
@@ -289,7 +289,7 @@ class Trial(ABC):
 
         That only makes what is left likelier, so that the price of the exploration is at most what was found for it.
         """
-        gone = state.policies.withdrawn if isinstance(state.policies, WithdrawnClass) else ()
+        gone = state.policies.withdrawn
         explored = replace(explored, sampler=spare(explored.sampler, gone))
         return TrialPlan(
             round_number=state.round_number + 1,

@@ -20,7 +20,7 @@ from pacbandits.certificate.leaders import MAX_SLACK, MIN_LOTTERY_WEIGHT, NOBODY
 from pacbandits.certificate.told import ToldOfLog
 from pacbandits.confidence import LEADERS_PART, UNION_PART, UNSEEN_PART, start_part
 from pacbandits.errors import count_of
-from pacbandits.policies.base import ClosedClass, PolicyClass
+from pacbandits.policies.base import PolicyClass
 from pacbandits.policies.registry import digest_class
 from pacbandits.records import Contexts, Lottery, Policy, parts_of
 
@@ -267,7 +267,7 @@ def same_policy(one: Policy, other: Policy) -> bool:
 
 def belongs(policy: Policy, contexts: Contexts, policies: PolicyClass) -> bool:
     """Whether the class has the policy; for a class that cannot say, whether one of its policies acts like it here."""
-    if isinstance(policies, ClosedClass):
+    if policies.checks_membership:
         return policies.has(policy)
     actions = policy(contexts)
     agree = np.zeros((len(contexts), policies.n_actions))

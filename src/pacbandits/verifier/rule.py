@@ -40,9 +40,8 @@ from pacbandits.certificate.learning_record import (
 )
 from pacbandits.certificate.told import ToldOfLog
 from pacbandits.errors import InputError, count_of, plain
-from pacbandits.policies.base import AskingClass, ClosedClass, PartingClass, PolicyClass, SimplifyingClass
+from pacbandits.policies.base import PolicyClass
 from pacbandits.policies.registry import goes_by_shares, learns, load_policies, same_class
-from pacbandits.policies.summing import attained
 from pacbandits.records import Contexts, Log, Policy
 from pacbandits.records.digest import digest_contexts
 from pacbandits.records.units import number_units
@@ -85,17 +84,17 @@ class PolicyComparison(NamedTuple):
         return self.policies.argmax(self.contexts, self.scores)
 
     def score(self, policy: Policy) -> float:
-        return attained(self.policies, self.contexts, self.scores, policy)
+        return self.policies.attained(self.contexts, self.scores, policy)
 
     def is_better(self, policy: Policy, *, epsilon: float, single: bool) -> bool:
         """Whether a policy is so much better than the one compared with that it should lead.
 
         single: whether all weight has to end at one policy, so that a change of leaders is expensive.
         """
-        advantage = -attained(self.policies, self.contexts, self.gaps, policy)
+        advantage = -self.policies.attained(self.contexts, self.gaps, policy)
         if not single:
             return advantage > MIN_ADVANTAGE_EPSILONS * epsilon
-        error = float(np.sqrt(max(attained(self.policies, self.contexts, self.squares, policy), 0.0)))
+        error = float(np.sqrt(max(self.policies.attained(self.contexts, self.squares, policy), 0.0)))
         return advantage > max(MIN_CLEAR_ADVANTAGE_EPSILONS * epsilon, MIN_CLEAR_ADVANTAGE_STANDARD_ERRORS * error)
 
 
@@ -161,7 +160,7 @@ class LateRows(Protocol):
         ...
 
     def compare_parts(
-        self, policies: PartingClass, leader: Policy, *, before: int, n_parts: int
+        self, policies: PolicyClass, leader: Policy, *, before: int, n_parts: int
     ) -> tuple[FloatArray, FloatArray]:
         """Return the same gaps and squares (parts, A) by the parts of all contexts on which the leader acts alike."""
         ...
@@ -255,7 +254,7 @@ def _first_alike(leaders: tuple[Policy, ...], policy: Policy, contexts: Contexts
 
 def _tied(compared: PolicyComparison | None, policies: PolicyClass, chosen: Policy, theirs: Policy) -> bool:
     """Whether a comparison cannot tell two policies of the class apart, but by rounding."""
-    if compared is None or (isinstance(policies, ClosedClass) and not policies.has(theirs)):
+    if compared is None or (policies.checks_membership and not policies.has(theirs)):
         return False
     best = compared.score(chosen)
     return abs(compared.score(theirs) - best) <= MAX_TIE_ROUNDING * max(1.0, abs(best))
@@ -281,7 +280,7 @@ def _choose(
         compared = rows.late.compare(policies, leader, before=number)
         favourite = compared.favourite()
         better = compared.is_better(favourite, epsilon=compared.epsilon, single=single)
-        if simple and isinstance(policies, PartingClass):
+        if simple and policies.divides_contexts:
             parts, first = np.unique(policies.parts(favourite, early.contexts), return_index=True)
             n_parts = int(parts.max(initial=0)) + 1
             if len(parts) == n_parts > 1:  # every part has an early row that stands for it
@@ -295,7 +294,7 @@ def _choose(
     part = GroupedRows(early.take(before), rows.predictions[before])
     compared = part.compare(policies, policies.argmax(part.contexts, part.values()))
     favourite = compared.favourite()
-    if simple and isinstance(policies, SimplifyingClass):
+    if simple and policies.simplifies_policies:
         own = part.compare(policies, favourite)
         favourite = policies.simplest(
             favourite, part.contexts, own.gaps, own.squares, standard_errors=DOUBT_STANDARD_ERRORS
@@ -392,7 +391,7 @@ def learn_policies(spec: str, rows: VerifiedRows, contexts: Contexts | None) -> 
         raise InputError(f"'{plain(spec)}' is no spec of one line and at most {MAX_SPEC_CHARACTERS:,} characters")
     if contexts is not None:
         made = load_policies(spec, contexts, n_actions=log.n_actions)
-        asked = made.feature_names if isinstance(made, AskingClass) else ()
+        asked = made.feature_names
         lacking = [name for name in asked if name not in log.contexts.names]
         if lacking:
             raise InputError(f"the log lacks the feature '{plain(lacking[0])}' of the contexts")

@@ -22,7 +22,7 @@ from pacbandits.engines import ROWS_PER_BLOCK, Engine, LogSource, Source, Sums
 from pacbandits.engines.base import count_blocks
 from pacbandits.engines.digesting import BlockDigests, whole_digest
 from pacbandits.errors import InputError
-from pacbandits.policies.base import PartingClass, PolicyClass
+from pacbandits.policies.base import PolicyClass
 from pacbandits.policies.registry import learns
 from pacbandits.policies.summing import Summing, summing
 from pacbandits.records import Contexts, Log, Policy
@@ -238,7 +238,7 @@ class SummedRows:
         return PolicyComparison(how.policies, how.contexts, gaps, squares, how.totals(squares))
 
     def compare_parts(
-        self, policies: PartingClass, leader: Policy, *, before: int, n_parts: int
+        self, policies: PolicyClass, leader: Policy, *, before: int, n_parts: int
     ) -> tuple[FloatArray, FloatArray]:
         """Return the same gaps and squares (parts, A) by the parts of all contexts on which the leader acts alike."""
         assert self.models is not None
@@ -461,7 +461,7 @@ class GapQuestion:
     leader: Policy
     before: int
     summing: Summing | None
-    parts: tuple[PartingClass, int] | None
+    parts: tuple[PolicyClass, int] | None
 
     def begin(self) -> Sums:
         if self.parts is not None:

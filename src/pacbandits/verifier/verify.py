@@ -20,7 +20,7 @@ from pacbandits.checks import instance
 from pacbandits.confidence import UNSEEN_PART
 from pacbandits.engines import Engine, Source
 from pacbandits.errors import InputError
-from pacbandits.policies.base import ClosedClass, FiniteSetClass, PolicyClass, check_class
+from pacbandits.policies.base import PolicyClass, check_class
 from pacbandits.records import Contexts, Log, check_log, parts_of
 from pacbandits.rewards import RewardModel, check_model, model_from_json
 from pacbandits.verifier.figures import (
@@ -106,7 +106,7 @@ def _recomputed(
 ) -> tuple[Verdict, VerifiedRows | None]:
     instance(c, Certificate, name="certificate")
     check_log(log)
-    check_class(policies)
+    policies = check_class(policies)
     if c.ordered and len(np.unique(log.rounds)) > 1:
         return Verdict(("the certificate speaks of rows in their order, but the log has rounds",), None), None
     if c.ordered and log.known is not None:
@@ -145,7 +145,7 @@ def _figures(
     rows = rows.with_model(made)
     if not ((rows.predictions >= 0) & (rows.predictions <= 1)).all():
         return Verdict(("the reward model predicts what is not in [0, 1]",), None), None
-    if not policies.exact and not isinstance(policies, ClosedClass):
+    if not policies.exact and not policies.checks_membership:
         return Verdict(("the class cannot say whether the certified policy is one of its own",), None), None
     if not all(belongs(policy, early.contexts, policies) for policy in parts_of(c.policy)):
         return Verdict(("the certified policy is not one of the class",), None), None
@@ -188,7 +188,7 @@ def _unseen(c: Certificate, contexts: Contexts, policies: PolicyClass, *, counte
     It is 0 where the log has all contexts that there are. counted: n, interactions, or people, that bet.
     """
     ids: set[int] = set() if contexts.ids is None else set(contexts.ids.tolist())
-    if isinstance(policies, FiniteSetClass) and set(range(policies.n_contexts)) <= ids:
+    if policies.n_contexts and set(range(policies.n_contexts)) <= ids:
         return 0.0
     delta = delta_share(c, policies, led=False) * c.delta
     return 1.0 - float(np.exp((np.log(UNSEEN_PART * delta) - policies.log_size) / counted))

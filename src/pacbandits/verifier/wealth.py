@@ -14,8 +14,7 @@ import numpy as np
 from pacbandits.arrays import FloatArray, IntArray
 from pacbandits.certificate.certificate import Certificate
 from pacbandits.certificate.leaders import NOBODY
-from pacbandits.policies.base import EnumeratedClass, FrontierClass, PolicyClass
-from pacbandits.policies.summing import attained
+from pacbandits.policies.base import PolicyClass
 from pacbandits.records import Contexts, Log
 from pacbandits.verifier.figures import LeaderBook
 
@@ -128,17 +127,17 @@ def least_wealth(c: Certificate, wealth: Wealth, beside: Sequence[float]) -> flo
     """
     policies, contexts, scores = wealth
     begun = float(np.log(len(c.bets)))  # each of the K experts began with 1/K
-    if isinstance(policies, EnumeratedClass):
+    if policies.lists_policies:
         rows = np.arange(len(contexts))
         table = np.asarray(policies.actions(contexts))
         each = np.array([[float(s[rows, one].sum()) for s in scores] for one in table]) + np.array(beside)
         return float(np.logaddexp.reduce(each, axis=1).min()) - begun
-    if len(scores) == 2 and c.share is None and isinstance(policies, FrontierClass):
+    if len(scores) == 2 and c.share is None and policies.has_frontier:
         frontier = policies.frontier(contexts, -scores[0], -scores[1])
         return float(np.logaddexp(beside[0] - frontier.first, beside[1] - frontier.second).min()) - begun
     weight, entropy = _combination(c.share)
     mixed = weight * scores[0] + (1.0 - weight) * scores[-1]
-    found = attained(policies, contexts, mixed, policies.argmax(contexts, -mixed))
+    found = policies.attained(contexts, mixed, policies.argmax(contexts, -mixed))
     return found + weight * beside[0] + (1.0 - weight) * beside[-1] + entropy - begun
 
 
@@ -150,7 +149,7 @@ def least_rival_wealth(c: Certificate, wealth: Wealth, own: IntArray) -> float:
     """
     policies, contexts, scores = wealth
     rows, begun = np.arange(len(own)), float(np.log(len(c.bets)))
-    if isinstance(policies, EnumeratedClass):
+    if policies.lists_policies:
         unlike = [one for one in np.asarray(policies.actions(contexts)) if not np.array_equal(one, own)]
         each = [np.logaddexp.reduce([float(s[rows, one].sum()) for s in scores]) for one in unlike]
         return float(min(each, default=np.inf)) - begun

@@ -19,7 +19,7 @@ from pacbandits.certificate.summed.limits import Limits
 from pacbandits.certificate.summed.questions import WealthSums
 from pacbandits.engines import LogSource
 from pacbandits.policies import Trees, Trivial
-from pacbandits.policies.summing import attained, summing
+from pacbandits.policies.summing import summing
 from pacbandits.rewards import first_model
 from tests.certificate import plain
 from tests.certificate.boundary import RARE, evidence_of_growth
@@ -244,7 +244,7 @@ def test_no_policy_is_ever_refuted_by_luck(how):
         against = laid.ledger.against(laid.leaders.policies, turns, moves)
         (wealth,) = laid.ledger.log_wealths(against, stakes=[np.full(len(turns), 0.2)], share=0.9, epsilon=0.0)
         fixed = TREES.argmax(log.contexts, np.tile([1.0, 0.0, 0.0], (N, 1)))
-        grown.append(attained(laid.ledger.summing.policies, laid.ledger.contexts, wealth, fixed))
+        grown.append(laid.ledger.summing.policies.attained(laid.ledger.contexts, wealth, fixed))
     assert evidence_of_growth(np.array(grown)) < -np.log(RARE)
     assert np.std(grown) > 0.3  # or nothing would show
 

@@ -11,6 +11,7 @@ from tests.policies.brute import all_actions, values
 from instances import make_instance
 from pacbandits.arrays import FloatArray, IntArray
 from pacbandits.policies import Finite, PolicyClass, Trees, Trivial
+from pacbandits.policies.base import ArgmaxOnly
 from pacbandits.records import Contexts, Policy
 
 KINDS = ("finite", "trivial", "stumps", "trees")
@@ -47,16 +48,10 @@ class Case:
         return int(np.flatnonzero((self.behaviours == policy(self.contexts)).all(axis=1))[0])
 
 
-class ArgmaxOnly:
-    """A class stripped of all but its argmax."""
-
-    def __init__(self, policies: PolicyClass) -> None:
-        self.n_actions, self.log_size, self.exact = policies.n_actions, policies.log_size, policies.exact
-        self.argmax = policies.argmax
-
-
 class ListOnly(ArgmaxOnly):
     """A class stripped of all but its argmax and its list."""
+
+    lists_policies = True
 
     def __init__(self, policies: Finite) -> None:
         super().__init__(policies)

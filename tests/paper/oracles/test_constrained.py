@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.examples import examples
-from tests.paper.oracles.cases import KINDS, ArgmaxOnly, ListOnly, make_case
+from tests.paper.oracles.cases import KINDS, ListOnly, make_case
 
 from instances import seeds
 from pacbandits.errors import InputError
 from pacbandits.paper.oracles.constrained import constrained_argmax, relaxed_argmax
 from pacbandits.policies import Trivial
-from pacbandits.policies.counting import counting
+from pacbandits.policies.base import ArgmaxOnly, CountedClass
 from pacbandits.records import Contexts
 
 
@@ -42,7 +42,7 @@ def test_constrained_argmax_is_exact(kind, seed, whole):
 @examples(80)
 def test_relaxation_brackets_the_optimum(kind, seed, whole):
     case, scores, budget, limit, best = draw(kind, seed, whole=whole)
-    wrapped = counting(ArgmaxOnly(case.policies))
+    wrapped = CountedClass(ArgmaxOnly(case.policies))
     found = relaxed_argmax(wrapped, case.contexts, scores, budget=budget, limit=limit)
     assert case.value(found.policy, budget) <= limit + 1e-9
     assert case.value(found.policy, scores) == pytest.approx(found.value, abs=1e-9)

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.examples import examples
-from tests.paper.oracles.cases import KINDS, ArgmaxOnly, make_case
+from tests.paper.oracles.cases import KINDS, make_case
 
 from instances import seeds
 from pacbandits.paper.oracles.excluding import best_outside, best_outside_as_printed
 from pacbandits.policies import Trivial
-from pacbandits.policies.counting import counting
+from pacbandits.policies.base import ArgmaxOnly, CountedClass
 from pacbandits.records import Contexts
 
 
@@ -30,7 +30,7 @@ def test_best_outside_is_the_best_outside(kind, seed, how):
     case = make_case(kind, seed)
     scores = case.scores(seed, whole=how == "whole") * {"zero": 0.0, "tiny": 1e-200, "large": 1e200}.get(how, 1.0)
     rows = draw_excluded(case, scores, seed)
-    wrapped = counting(ArgmaxOnly(case.policies))
+    wrapped = CountedClass(ArgmaxOnly(case.policies))
     excluded = [case.policy(case.behaviours[i]) for i in rows]
     found = best_outside(wrapped, case.contexts, scores, excluded=[*excluded, *excluded[:1]])
 
@@ -82,7 +82,7 @@ def test_one_after_the_other_every_policy_is_found(kind):
 
 
 def test_nothing_excluded_is_one_call():
-    wrapped = counting(Trivial(5, 3))
+    wrapped = CountedClass(Trivial(5, 3))
     best_outside(wrapped, Contexts.finite(5), np.random.default_rng(0).normal(size=(5, 3)), excluded=[])
     assert wrapped.calls == 1
 
@@ -90,7 +90,7 @@ def test_nothing_excluded_is_one_call():
 def test_bounds_spare_calls():
     """Of all maps, the bound of a piece is its value: the next best takes one more call, not one a context."""
     contexts, scores = Contexts.finite(100), np.random.default_rng(0).random((100, 5))
-    wrapped = counting(Trivial(100, 5))
+    wrapped = CountedClass(Trivial(100, 5))
     excluded = [wrapped.policies.argmax(contexts, scores)]
     for k in range(1, 6):
         wrapped.calls = 0

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 from tests.examples import examples
-from tests.paper.oracles.cases import KINDS, ArgmaxOnly, Case, make_case
+from tests.paper.oracles.cases import KINDS, Case, make_case
 
 from instances import seeds
 from pacbandits.arrays import FloatArray, IntArray
@@ -22,7 +22,7 @@ from pacbandits.paper.oracles.estimates import Estimates, SupportGammas
 from pacbandits.paper.oracles.free import frank_wolfe_step_free, frank_wolfe_step_free_by_argmax
 from pacbandits.paper.oracles.reductions import choose_policy, frank_wolfe_step
 from pacbandits.policies import Finite, Trivial
-from pacbandits.policies.counting import counting
+from pacbandits.policies.base import ArgmaxOnly, CountedClass
 from pacbandits.records import Contexts
 
 
@@ -83,7 +83,7 @@ def assert_is_top(found, values: list[tuple[float, int]], case: Case) -> None:
 @examples(70)
 def test_frank_wolfe_step(kind, seed, gap_weight):
     setting = draw(kind, seed)
-    wrapped = counting(ArgmaxOnly(setting.case.policies))
+    wrapped = CountedClass(ArgmaxOnly(setting.case.policies))
     found = frank_wolfe_step(
         wrapped, setting.case.contexts, setting.estimates, setting.gammas, gap_weight=gap_weight, width_weight=8.0
     )
@@ -95,7 +95,7 @@ def test_frank_wolfe_step(kind, seed, gap_weight):
 @examples(70)
 def test_choose_policy(kind, seed):
     setting = draw(kind, seed)
-    wrapped = counting(ArgmaxOnly(setting.case.policies))
+    wrapped = CountedClass(ArgmaxOnly(setting.case.policies))
     found = choose_policy(wrapped, setting.case.contexts, setting.estimates, setting.gammas)
     negated = by_hand(setting, gap_weight=1.0, width_weight=-1.0)
     assert_is_top(Choice(found.policy, -found.value, -found.bound, found.calls), negated, setting.case)
@@ -146,7 +146,7 @@ def test_free_step_by_frontier(kind, seed, weights):
 def test_free_step_by_argmax(kind, seed, weights):
     setting = draw(kind, seed)
     case, known, *_ = setting
-    wrapped = counting(ArgmaxOnly(case.policies))
+    wrapped = CountedClass(ArgmaxOnly(case.policies))
     weighted = {"gap_weight": weights[0], "width_weight": weights[1]}
     found = frank_wolfe_step_free_by_argmax(wrapped, case.contexts, known, **weighted)
     values = free_values(setting, **weighted)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pacbandits.policies import EnumeratedClass, Linear
+from pacbandits.policies import Linear
 from pacbandits.policies.features import Given
 from pacbandits.policies.linear.acting import rows_of
 from pacbandits.policies.linear.arrangement import Turns
@@ -62,7 +62,7 @@ def test_many_levels_of_two_coefficients() -> None:
     policies = Linear.of(Given(3, 2), levels=60)
     assert type(policies) is SweptLinear
     assert policies.exact
-    assert not isinstance(policies, EnumeratedClass)
+    assert not policies.lists_policies
     contexts = with_phi(phi)
     best = policies.argmax(contexts, scores)
     wanted = max(scores[np.arange(40), (phi @ theta).argmax(axis=1)].sum() for theta in directions(2, 60))

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from pacbandits.errors import InputError
-from pacbandits.policies import EnumeratedClass, Linear, LinearPolicy, class_from_json, class_to_json, policy_from_json
+from pacbandits.policies import Linear, LinearPolicy, class_from_json, class_to_json, policy_from_json
 from pacbandits.policies.features import Crossed, Given
 from pacbandits.policies.linear import grid as linear_grid
 from pacbandits.policies.linear import oracle
@@ -26,7 +26,7 @@ def test_listed_policies_are_all_there_is() -> None:
     rng = np.random.default_rng(3)
     contexts = draw_people(rng, 30, 1, labels=2)
     policies = Linear.learn(contexts, n_actions=2, levels=3)
-    assert isinstance(policies, EnumeratedClass)
+    assert policies.lists_policies
     assert isinstance(policies, ListedLinear)
     table = policies.actions(contexts)
     assert table.shape == (len(policies), 30)
@@ -46,7 +46,7 @@ def test_swept_policies_are_all_looked_at() -> None:
     listed = Linear.learn(contexts, n_actions=3, levels=2)
     assert isinstance(listed, ListedLinear)
     swept = SweptLinear(listed.map, levels=2)
-    assert not isinstance(swept, EnumeratedClass)
+    assert not swept.lists_policies
     for seed in range(5):
         scores = np.random.default_rng(seed).normal(size=(25, 3))
         (whole,) = listed.values(contexts, scores)

@@ -9,10 +9,9 @@ import pytest
 
 import pacbandits as pb
 from pacbandits.policies import class_from_json
-from pacbandits.policies.base import AskingClass, ClosedClass, CostedFrontierClass, FrontierClass
 from pacbandits.policies.registry import digest_class, load_policies
 from pacbandits.policies.trees.affordable import Affordable
-from pacbandits.policies.trees.barred import Barred, BarredTrees
+from pacbandits.policies.trees.barred import Barred
 from pacbandits.policies.trees.bars import Bar, graft, implied
 from pacbandits.policies.trees.tree import AtMost, Branch, Is, IsMissing, TreePolicy
 from pacbandits.records import Contexts
@@ -55,7 +54,7 @@ def barred(contexts: Contexts, never: str, *, depth: int = 2, more: str = "") ->
 def test_argmax_and_frontier_are_those_of_all_trees_that_keep_to_it(never: str, depth: int) -> None:
     contexts = draw(12, 3)
     policies = barred(contexts, never, depth=depth)
-    assert isinstance(policies, BarredTrees)
+    assert isinstance(policies, Barred)
     rows = barred_rows(all_actions(policies.policies.bins, contexts, n_actions=3, depth=depth), contexts, never)
     for seed in range(4):
         first, second = np.random.default_rng(seed).normal(size=(2, 12, 3)) + COSTS
@@ -91,7 +90,7 @@ def test_costs_are_of_what_is_done(never: str) -> None:
     contexts = draw(12, 4)
     policies = load_policies(f"trees:bins=4,never={never},fallback=0,costs=0/1/2.5,budget=0.6", contexts, n_actions=3)
     assert isinstance(policies, Affordable)
-    assert isinstance(policies.policies, BarredTrees)
+    assert isinstance(policies.policies, Barred)
     rows = barred_rows(all_actions(policies.policies.policies.bins, contexts, n_actions=3, depth=2), contexts, never)
     kept = rows[COSTS[rows].mean(axis=1) <= 0.6 + 1e-9]
     for seed in range(5):
@@ -146,9 +145,14 @@ def test_what_follows_from_a_path(test: AtMost | Is, step: tuple[AtMost, bool], 
 def test_what_it_can_do_and_says() -> None:
     contexts = draw(15, 1)
     shallow, deep = (barred(contexts, "2:age<=45;1:place=east", depth=depth) for depth in (2, 3))
-    for what in (AskingClass, ClosedClass, CostedFrontierClass):
-        assert isinstance(shallow, what)
-    assert not isinstance(deep, FrontierClass)
+    assert shallow.checks_membership
+    assert set(shallow.feature_names) == set(contexts.names)
+    assert shallow.has_frontier
+    assert shallow.frontier_cost(100) is not None
+    assert not deep.has_frontier
+    assert deep.frontier_cost(100) is None
+    assert shallow.searches_budgets
+    assert not deep.searches_budgets
     assert deep.has(deep.argmax(contexts, np.random.default_rng(0).normal(size=(15, 3))))
     assert not deep.exact
     assert shallow.describe() == (

@@ -12,7 +12,7 @@ import pytest
 
 from pacbandits.compiled import using_cores
 from pacbandits.errors import InputError
-from pacbandits.policies.base import ClosedClass, FrontierClass, PolicyClass
+from pacbandits.policies.base import PolicyClass
 from pacbandits.policies.registry import class_from_json, class_to_json, load_policies, policy_from_json
 from pacbandits.policies.trees import Bins, DeepTrees, TreePolicy, Trees
 from pacbandits.policies.trees.tree import AtMost, Branch, Is, Node
@@ -111,8 +111,8 @@ def test_membership() -> None:
 def test_what_the_class_says_of_itself() -> None:
     trees = DeepTrees.learn(larger()[0], n_actions=3)
     assert isinstance(trees, PolicyClass)
-    assert isinstance(trees, ClosedClass)
-    assert not isinstance(trees, FrontierClass)
+    assert trees.checks_membership
+    assert not trees.has_frontier
     assert trees.exact is False
     assert (trees.n_actions, trees.depth) == (3, 3)
 

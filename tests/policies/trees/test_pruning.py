@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import pacbandits as pb
-from pacbandits.policies.base import SimplifyingClass, total
+from pacbandits.policies.base import total
 from pacbandits.policies.trees.pruning import simplest_tree
 from pacbandits.policies.trees.tree import AtMost, Branch, TreePolicy, actions_of, branch, leaves
 
@@ -65,7 +65,7 @@ def test_a_split_that_matters_stays_and_one_of_noise_goes():
 
 def test_trees_know_simpler_ones_and_stay_in_their_class():
     policies = pb.Trees.learn(PEOPLE, n_actions=3)
-    assert isinstance(policies, SimplifyingClass)
+    assert policies.simplifies_policies
     losses, squares = estimates(1)
     favourite = policies.argmax(PEOPLE, -losses)
     simple = policies.simplest(favourite, PEOPLE, losses * 0, squares, standard_errors=1.0)

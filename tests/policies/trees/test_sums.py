@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from instances import seeds
 from pacbandits.policies import Bins, Trees
 from pacbandits.policies.base import total
-from pacbandits.policies.summing import attained
 from pacbandits.policies.trees.histograms import STRETCH_ROWS
 from pacbandits.records import Contexts
 from tests.examples import examples
@@ -69,7 +68,7 @@ def test_argmax_is_that_of_the_rows(problem):
     found, known = by.policies.argmax(by.contexts, sums), trees.argmax(contexts, first.astype(float))
     assert found == known
     assert trees.has(found)
-    assert attained(by.policies, by.contexts, sums, found) == total(first, found(contexts))
+    assert by.policies.attained(by.contexts, sums, found) == total(first, found(contexts))
     np.testing.assert_array_equal(by.totals(sums), first.sum(axis=0))
 
 
@@ -102,7 +101,7 @@ def test_what_any_tree_attains_is_in_the_sums(depth):
     sums, by = summed(trees, contexts, scores, rng), trees.summing()
     for _ in range(40):
         policy = trees.argmax(contexts, rng.normal(size=(60, 3)))
-        assert attained(by.policies, by.contexts, sums, policy) == total(scores, policy(contexts))
+        assert by.policies.attained(by.contexts, sums, policy) == total(scores, policy(contexts))
 
 
 @pytest.mark.parametrize("extra", [-1, 0, 1])

@@ -26,8 +26,7 @@ from pacbandits.certificate.choosing import (
 from pacbandits.certificate.leaders import Leaders
 from pacbandits.certificate.ledger import Ledger
 from pacbandits.certificate.summed.ledger import SummedLedger
-from pacbandits.policies.base import ClosedClass, PartingClass, PolicyClass, total
-from pacbandits.policies.summing import attained
+from pacbandits.policies.base import PolicyClass, total
 from pacbandits.records import Contexts, Log, Policy
 
 MAX_PARTS = 64  # leaves of a tree that is made simpler
@@ -110,7 +109,7 @@ class Leading:
         before = self.early.rounds < number
 
         def worth(policy: Policy) -> float:
-            if isinstance(self.policies, ClosedClass) and not self.policies.has(policy):
+            if self.policies.checks_membership and not self.policies.has(policy):
                 return -np.inf
             if led is None or self._all_early(number, before):
                 rows = np.flatnonzero(before)
@@ -120,7 +119,7 @@ class Leading:
                 return total(scores, policy(laid.contexts))
             gaps, squares, epsilon = self._compared(led, number)
             scores = marked_down(gaps, squares, epsilon=epsilon)
-            return attained(self.ledger.summing.policies, self.ledger.contexts, scores, policy)
+            return self.ledger.summing.policies.attained(self.ledger.contexts, scores, policy)
 
         return worth
 
@@ -136,8 +135,8 @@ class Leading:
         ledger, searched = self.ledger, self.ledger.summing.policies
         gaps, squares, epsilon = self._compared(leader, number)
         favourite = searched.argmax(ledger.contexts, marked_down(gaps, squares, epsilon=epsilon))
-        advantage = -attained(searched, ledger.contexts, gaps, favourite)
-        error = float(np.sqrt(max(attained(searched, ledger.contexts, squares, favourite), 0.0)))
+        advantage = -searched.attained(ledger.contexts, gaps, favourite)
+        error = float(np.sqrt(max(searched.attained(ledger.contexts, squares, favourite), 0.0)))
         favourite = self._simplified(favourite, number) if simple else favourite
         return favourite if is_clear(advantage, error, epsilon=epsilon, single=self.single) else leader
 
@@ -146,7 +145,7 @@ class Leading:
 
         Parts of the contexts that no early row is in stay as they are.
         """
-        if not isinstance(self.policies, PartingClass):
+        if not self.policies.divides_contexts:
             return favourite
         parts = self.policies.parts(favourite, self.early.contexts)
         found, first = np.unique(parts, return_index=True)

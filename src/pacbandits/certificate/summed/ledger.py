@@ -22,7 +22,7 @@ from pacbandits.certificate.summed.questions import (
 from pacbandits.certificate.summed.setting import Setting
 from pacbandits.engines import Engine, Source
 from pacbandits.errors import count_of
-from pacbandits.policies.base import PartingClass, PolicyClass
+from pacbandits.policies.base import PolicyClass
 from pacbandits.policies.summing import Summing
 from pacbandits.records import Contexts, Policy
 
@@ -118,7 +118,7 @@ class SummedLedger:
         return np.ascontiguousarray(gaps) / seen, np.ascontiguousarray(squares) / seen**2
 
     def part_gaps(
-        self, policies: PartingClass, reference: Policy, *, before: int, n_parts: int
+        self, policies: PolicyClass, reference: Policy, *, before: int, n_parts: int
     ) -> tuple[FloatArray, FloatArray]:
         """The same (parts, A) by the parts on which the reference, and the simpler ones made from it, act alike."""
         asked = PartSums(self.setting, policies, reference, before, n_parts)

@@ -32,7 +32,7 @@ from pacbandits.engines.cuda.scores import CardRows, log_wealth
 from pacbandits.engines.cuda.scores import gaps as gaps_on_card
 from pacbandits.engines.cuda.trees import add_by_part
 from pacbandits.errors import InputError
-from pacbandits.policies.base import PartingClass
+from pacbandits.policies.base import PolicyClass
 from pacbandits.policies.summing import IntSums, Summing, actions_on
 from pacbandits.policies.trees.tree import TreePolicy
 from pacbandits.records import Log, Policy
@@ -175,7 +175,7 @@ class PartSums:
     """
 
     setting: Setting
-    policies: PartingClass
+    policies: PolicyClass
     reference: Policy
     before: int
     n_parts: int

@@ -30,8 +30,8 @@ from pacbandits.engines.base import Engine, Sums
 from pacbandits.engines.registry import STREAM, using_engine
 from pacbandits.errors import InputError
 from pacbandits.machine import free_memory_bytes
-from pacbandits.policies.base import CostedClass, PolicyClass
-from pacbandits.policies.summing import Summing, attained, can_be_summed, summing
+from pacbandits.policies.base import PolicyClass
+from pacbandits.policies.summing import Summing, can_be_summed, summing
 from pacbandits.progress import Progress, listener
 from pacbandits.records import Contexts, Design, Policy
 
@@ -169,7 +169,7 @@ class _Asking:
         earned, count = np.ascontiguousarray(worth[..., :-1]), worth[..., -1:]
         if task.reference is None:
             self.reference = policies.argmax(contexts, earned)
-            own = attained(policies, contexts, earned, self.reference)
+            own = policies.attained(contexts, earned, self.reference)
         else:
             self.reference, own = task.reference, float(sums[2][0])
         unit = 2.0**-bits / self.n
@@ -228,14 +228,14 @@ def summing_of(policies: PolicyClass) -> Summing:
     """
     if not can_be_summed(policies):
         raise InputError(
-            f"policies of this class ({type(policies).__name__}) are searched with all rows at once; take trees of "
+            f"policies of this class ({policies.type_name}) are searched with all rows at once; take trees of "
             "depth 2 or less, or a class over contexts with ids, or solve_design with contexts in memory"
         )
     found = summing(policies)
     # One for each core, the total, and those that are searched: of gaps, of costs, of both, and the correction.
     needed, free = found.zeros(policies.n_actions + 1).nbytes * (cores() + 8), free_memory_bytes()
     if free is not None and needed > free:
-        lighter = policies.lighter if isinstance(policies, CostedClass) else "take a smaller class"
+        lighter = policies.lighter
         raise InputError(
             f"sums over contexts would take {needed / 1e6:,.0f} MB of the {free / 1e6:,.0f} MB that are free; {lighter}"
         )

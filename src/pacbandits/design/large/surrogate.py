@@ -19,8 +19,7 @@ from pacbandits.design.large.questions import bits_below
 from pacbandits.design.pricing import Price, price_by_argmax, price_by_frontier
 from pacbandits.design.scale import Scale
 from pacbandits.design.task import DesignTask
-from pacbandits.policies.base import FrontierClass
-from pacbandits.policies.summing import Summing, attained
+from pacbandits.policies.summing import Summing
 from pacbandits.records import Contexts, Design, Policy
 
 
@@ -37,7 +36,7 @@ class Surrogate:
         self.task, self.summing, self.gaps = task, summing, gaps
         self.correction = np.zeros_like(gaps)
         policies = summing.policies
-        self._price = price_by_frontier(policies) if isinstance(policies, FrontierClass) else price_by_argmax(policies)
+        self._price = price_by_frontier(policies) if policies.has_frontier else price_by_argmax(policies)
 
     def gap(self, policy: Policy) -> float:
         """Δ_π on all contexts."""
@@ -70,4 +69,4 @@ class Surrogate:
         return np.ldexp(self.summing.finish(sums), -bits)
 
     def _attained(self, sums: FloatArray, policy: Policy) -> float:
-        return attained(self.summing.policies, self.summing.contexts, sums, policy)
+        return self.summing.policies.attained(self.summing.contexts, sums, policy)

@@ -56,7 +56,8 @@ class LargeTask:
         _check_function(self.means, name="means")
         if self.noise is not None:
             _check_function(self.noise, name="noise")
-        settle(self, floor=check_floor(self.floor, n_actions=check_class(self.policies).n_actions))
+        settle(self, policies=check_class(self.policies))
+        settle(self, floor=check_floor(self.floor, n_actions=self.policies.n_actions))
 
     @property
     def rows(self) -> Source:

@@ -27,7 +27,7 @@ from pacbandits.paper.design.saddle import SaddleProblem
 from pacbandits.paper.oracles.choice import Choice
 from pacbandits.paper.oracles.estimates import Estimates
 from pacbandits.paper.oracles.free import frank_wolfe_step_free, frank_wolfe_step_free_by_argmax
-from pacbandits.policies.base import FrontierClass, total
+from pacbandits.policies.base import total
 from pacbandits.progress import Progress
 from pacbandits.records import Design, Policy
 
@@ -132,7 +132,7 @@ class _Steps:
         costs = here.objective.costs(self.propensities) + share[:, None]
         known = Estimates(here.gaps, costs, confidence=self.confidence, samples=self.samples)
         weights = {"gap_weight": self.scale.slope, "width_weight": CODA_WIDTH_WEIGHT}
-        if isinstance(policies, FrontierClass):
+        if policies.has_frontier:
             return frank_wolfe_step_free(policies, here.contexts, known, **weights)
         return frank_wolfe_step_free_by_argmax(policies, here.contexts, known, **weights)
 

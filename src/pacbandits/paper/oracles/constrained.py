@@ -10,13 +10,13 @@ from pacbandits.arrays import FloatArray
 from pacbandits.errors import InputError
 from pacbandits.paper.oracles.choice import Choice
 from pacbandits.paper.oracles.hull import walk_hull
-from pacbandits.policies.base import EnumeratedClass, FrontierClass, PolicyClass, check_scores
+from pacbandits.policies.base import PolicyClass, check_scores
 from pacbandits.policies.finite import sum_scores
 from pacbandits.records import Contexts, Policy
 
 
 def constrained_argmax(
-    policies: FrontierClass | EnumeratedClass,
+    policies: PolicyClass,
     contexts: Contexts,
     scores: FloatArray,
     *,
@@ -29,7 +29,7 @@ def constrained_argmax(
     largest score. A class that has no frontier but can be listed is looked through. scores, budget (n, A).
     """
     limit = _with_rounding(limit, budget=budget)
-    if isinstance(policies, FrontierClass):
+    if policies.has_frontier:
         frontier = policies.frontier(contexts, scores, -np.asarray(budget))
         if not frontier.exact:
             raise InputError(
@@ -70,7 +70,7 @@ def relaxed_argmax(
     return Choice(best.policy, best.worth, bound=max(bound, best.worth), calls=len(walk.points))
 
 
-def sum_list(policies: EnumeratedClass, contexts: Contexts, scores: FloatArray) -> FloatArray:
+def sum_list(policies: PolicyClass, contexts: Contexts, scores: FloatArray) -> FloatArray:
     """`Σ_i scores[i, π(c_i)]` for every policy of a list, (|Π|,)."""
     scores = check_scores(scores, contexts=contexts, n_actions=policies.n_actions)
     return sum_scores(np.ascontiguousarray(policies.actions(contexts)), np.ascontiguousarray(scores))

@@ -19,7 +19,7 @@ import numpy as np
 from pacbandits.arrays import FloatArray, IntArray
 from pacbandits.paper.oracles.choice import Choice
 from pacbandits.paper.oracles.constrained import sum_list
-from pacbandits.policies.base import EnumeratedClass, PolicyClass, check_scores, total
+from pacbandits.policies.base import PolicyClass, check_scores, total
 from pacbandits.policies.finite import sum_by_id
 from pacbandits.policies.rivals import kinds_of
 from pacbandits.records import Contexts, Policy
@@ -181,7 +181,7 @@ class PrintedWalk:
 
 
 def best_outside_as_printed(
-    policies: EnumeratedClass, contexts: Contexts, scores: FloatArray, *, excluded: Sequence[Policy], max_steps: int
+    policies: PolicyClass, contexts: Contexts, scores: FloatArray, *, excluded: Sequence[Policy], max_steps: int
 ) -> PrintedWalk:
     """The paper's Algorithm `c_csc`, with an exact constrained oracle: from π_i to the best policy that differs from it
     on some context and is worth no more, until that is outside `excluded`; at most `max_steps` times.

@@ -14,12 +14,12 @@ from pacbandits.errors import InputError
 from pacbandits.paper.oracles.choice import Choice
 from pacbandits.paper.oracles.estimates import Estimates, check_positive
 from pacbandits.paper.oracles.hull import walk_hull
-from pacbandits.policies.base import FrontierClass, PolicyClass, total
+from pacbandits.policies.base import PolicyClass, total
 from pacbandits.records import Contexts
 
 
 def frank_wolfe_step_free(
-    policies: FrontierClass, contexts: Contexts, estimates: Estimates, *, gap_weight: float, width_weight: float
+    policies: PolicyClass, contexts: Contexts, estimates: Estimates, *, gap_weight: float, width_weight: float
 ) -> Choice:
     """The policy towards which Frank–Wolfe steps when every γ_π is free.
 

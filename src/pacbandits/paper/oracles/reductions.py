@@ -13,8 +13,7 @@ import numpy as np
 from pacbandits.paper.oracles.choice import Choice
 from pacbandits.paper.oracles.estimates import Estimates, SupportGammas, check_positive
 from pacbandits.paper.oracles.excluding import best_outside
-from pacbandits.policies.base import PolicyClass, total
-from pacbandits.policies.counting import Counting
+from pacbandits.policies.base import ArgmaxOnly, CountedClass, PolicyClass, total
 from pacbandits.records import Contexts
 
 
@@ -65,7 +64,7 @@ def _best(
     values = -gap_weight * gaps + width_weight * (own * variances + known.confidence / (own * known.samples))
     top = float(values.max()) if len(values) else -math.inf
 
-    counted = Counting(policies)
+    counted = CountedClass(ArgmaxOnly(policies))
     constant = width_weight * known.confidence / (common * known.samples)
     scores = -gap_weight * known.gaps + width_weight * common * known.costs
     other = best_outside(counted, contexts, scores, excluded=gammas.support, above=top - constant)

@@ -11,7 +11,7 @@ import numpy as np
 from pacbandits.arrays import FloatArray, IntArray
 from pacbandits.checks import function, positive, texts
 from pacbandits.errors import InputError, nearest, plain
-from pacbandits.policies.base import check_n_actions, check_scores
+from pacbandits.policies.base import PolicyClass, check_n_actions, check_scores
 from pacbandits.policies.learners.encoding import Encode, MeaningfulEncoder, OneHot, encoded
 from pacbandits.policies.learners.estimators import kind_of, name_of, prepared
 from pacbandits.policies.learners.reductions import ESTIMATOR_KINDS, REDUCTIONS, LearningTask, Rule
@@ -55,7 +55,7 @@ class LearnedPolicy:
         )
 
 
-class Learned:
+class Learned(PolicyClass):
     """The policies that an estimator can learn, and all constant ones.
 
     estimator: an unfitted classifier or regressor of scikit-learn's kind (`get_params`, `fit`, `predict`), or a

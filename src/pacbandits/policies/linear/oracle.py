@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -12,7 +12,7 @@ from pacbandits.arrays import FloatArray, IntArray
 from pacbandits.checks import instance, positive, text, whole_number
 from pacbandits.errors import InputError, nearest, plain
 from pacbandits.fields import Fields
-from pacbandits.policies.base import Cost, Frontier, RisingValue, at_stake, check_n_actions, check_scores
+from pacbandits.policies.base import Cost, Frontier, PolicyClass, RisingValue, at_stake, check_n_actions, check_scores
 from pacbandits.policies.features import CompactMap, FeatureMap, map_for, map_from_json
 from pacbandits.policies.finite import listed_cost, sum_scores
 from pacbandits.policies.linear.acting import Rows, Table, act_all, rows_of
@@ -52,7 +52,7 @@ def default_levels(dimension: int) -> int:
     return next(levels for most, levels in ((3, 8), (5, 4), (100, 2), (math.inf, 1)) if dimension <= most)
 
 
-class Linear(ABC):
+class Linear(PolicyClass):
     """π(c) = argmax_a ⟨φ(c, a), θ⟩ with θ in {−L, …, L}^d, ties to the lowest action.
 
         log|Π| = log #{θ without a common divisor} ≤ d log(2L + 1)
@@ -66,7 +66,7 @@ class Linear(ABC):
     """
 
     kind = "linear"
-    exact: bool = False
+    exact = False
     accepts_greedy = True  # real coefficients are as welcome as whole ones
 
     def __new__(cls, *_: Any, **__: Any) -> Self:
@@ -80,6 +80,8 @@ class Linear(ABC):
         self.map = one_map(map)
         self.levels = _checked_levels(map, levels)
         self.oracle = oracle
+        self.n_actions = map.n_actions
+        self.log_size = math.log(count_directions(map.dimension, self.levels))
 
     @staticmethod
     def of(map: FeatureMap, *, levels: int | None = None, oracle: str = "auto") -> Linear:
@@ -105,14 +107,6 @@ class Linear(ABC):
             elif size > MOST_LISTED_POLICIES and size * len(contexts) > _MOST_KEPT_ACTIONS:
                 oracle = "search"
         return Linear.of(features, levels=levels, oracle=oracle)
-
-    @property
-    def n_actions(self) -> int:
-        return self.map.n_actions
-
-    @property
-    def log_size(self) -> float:
-        return math.log(count_directions(self.map.dimension, self.levels))
 
     def describe(self) -> str:
         """The kind of policies, in a word."""

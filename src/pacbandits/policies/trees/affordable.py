@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 from pacbandits.arrays import FloatArray, floats
 from pacbandits.checks import instance, number
 from pacbandits.errors import InputError, plain
-from pacbandits.policies.base import Cost, check_scores
+from pacbandits.policies.base import Cost, PolicyClass, check_class, check_scores
 from pacbandits.policies.trees.known import KnownContexts
 from pacbandits.records import Chosen, Contexts, Lottery, Policy, parts_of
 
@@ -25,50 +25,7 @@ FRONTIERS_FOR_AN_ARGMAX = 3  # about so many take as long, as its frontiers of s
 BUDGET_ROUNDING = 1e-9  # of the largest cost, by which a policy may seem dearer than it is
 
 
-@runtime_checkable
-class BudgetClass(Protocol):
-    """A policy class that can find the best of its policies within a budget; the rest is as in `policies.base`."""
-
-    @property
-    def n_actions(self) -> int: ...
-    @property
-    def log_size(self) -> float: ...
-    @property
-    def exact(self) -> bool: ...
-    @property
-    def feature_names(self) -> tuple[str, ...]: ...
-    @property
-    def size_words(self) -> str: ...
-    @property
-    def lighter(self) -> str: ...
-
-    def argmax(self, contexts: Contexts, scores: FloatArray) -> Policy: ...
-
-    def argmax_within(
-        self, contexts: Contexts, scores: FloatArray, *, known: Contexts, costs: FloatArray, most: float
-    ) -> Policy | None:
-        """A policy that maximises `Σ_i scores[i, π(c_i)]` among those with `Σ_j costs[j, π(known_j)] ≤ most`, if any.
-
-        scores (n, A), costs (m, A).
-        """
-        ...
-
-    def know(self, contexts: Contexts) -> KnownContexts:
-        """Contexts as far as its policies tell them apart."""
-        ...
-
-    def narrowed(self, kept: tuple[int, ...]) -> BudgetClass:
-        """Its policies that take these actions alone, which are numbered from 0."""
-        ...
-
-    def has(self, policy: Policy) -> bool: ...
-    def describe(self) -> str: ...
-    def details(self, contexts: Contexts) -> tuple[str, ...]: ...
-    def to_json(self) -> dict[str, Any]: ...
-    def frontier_cost(self, n_rows: int) -> Cost: ...
-
-
-class Affordable:
+class Affordable(PolicyClass):
     """The policies of a class whose mean cost over known contexts is at most a budget.
 
     policies: the class. known: the contexts. costs (A,): of each action. budget: the largest mean cost.
@@ -78,9 +35,14 @@ class Affordable:
 
     kind = "affordable"
 
-    def __init__(self, policies: BudgetClass, *, known: KnownContexts, costs: ArrayLike, budget: float) -> None:
-        self.policies = instance(policies, BudgetClass, name="policies", remedy="a budget needs trees of depth 0 to 2")
-        self.n_actions, self.exact = policies.n_actions, policies.exact
+    def __init__(self, policies: PolicyClass, *, known: KnownContexts, costs: ArrayLike, budget: float) -> None:
+        self.policies = check_class(policies)
+        if not policies.searches_budgets:
+            raise InputError(
+                f"{policies.type_name} cannot be searched within a budget; a budget needs trees of depth 0 to 2"
+            )
+        self.n_actions, self.exact, self.log_size = policies.n_actions, policies.exact, policies.log_size
+        self.feature_names = policies.feature_names
         self.known = instance(known, KnownContexts, name="known")
         self.costs = floats(costs, name="costs", shape=(self.n_actions,))
         self.budget = number(budget, name="budget")
@@ -93,14 +55,6 @@ class Affordable:
     @property
     def _most(self) -> float:
         return self.budget + self._rounding
-
-    @property
-    def log_size(self) -> float:
-        return self.policies.log_size
-
-    @property
-    def feature_names(self) -> tuple[str, ...]:
-        return self.policies.feature_names
 
     def argmax(self, contexts: Contexts, scores: FloatArray) -> Policy:
         """The best policy that keeps the budget; the best of all where that does."""
@@ -116,9 +70,9 @@ class Affordable:
 
     def narrowed(self, kept: tuple[int, ...]) -> Affordable:
         """The policies that take these actions alone, which are numbered from 0, and keep the budget."""
-        return Affordable(
-            self.policies.narrowed(kept), known=self.known, costs=self.costs[list(kept)], budget=self.budget
-        )
+        fewer = self.policies.narrowed(kept)
+        assert fewer is not None
+        return Affordable(fewer, known=self.known, costs=self.costs[list(kept)], budget=self.budget)
 
     def has(self, policy: Policy) -> bool:
         """Whether it is a policy of the class that keeps the budget."""
@@ -158,9 +112,10 @@ class Affordable:
     def lighter(self) -> str:
         return self.policies.lighter
 
-    def argmax_cost(self, n_rows: int) -> Cost:
+    def argmax_cost(self, n_rows: int) -> Cost | None:
         """What an argmax takes on so many contexts."""
-        return self.policies.frontier_cost(n_rows + len(self.known.codes)) * FRONTIERS_FOR_AN_ARGMAX
+        front = self.policies.frontier_cost(n_rows + len(self.known.codes))
+        return None if front is None else front * FRONTIERS_FOR_AN_ARGMAX
 
     def to_json(self) -> dict[str, Any]:
         return {

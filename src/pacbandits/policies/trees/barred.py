@@ -14,7 +14,7 @@ from typing import Any
 from pacbandits.arrays import FloatArray
 from pacbandits.checks import instance, whole_number
 from pacbandits.errors import InputError
-from pacbandits.policies.base import Cost, Frontier, RisingValue, check_scores
+from pacbandits.policies.base import Cost, Frontier, PolicyClass, check_scores
 from pacbandits.policies.trees.bars import MAX_BARS, Bar, Path, graft
 from pacbandits.policies.trees.binned import BinnedTrees
 from pacbandits.policies.trees.bins import Bins, LabelBins, NumberBins
@@ -25,8 +25,10 @@ from pacbandits.policies.trees.tree import AtMost, Branch, Is, Node, TreePolicy,
 from pacbandits.records import Contexts, Policy
 
 
-class Barred:
+class Barred(PolicyClass):
     """Trees that take a fallback wherever what they would take is barred.
+
+    Trees to depth 2 keep their frontier and can be searched within a budget.
 
     policies: the class of trees that are not barred from anything.
     bars: what is barred where.
@@ -39,7 +41,10 @@ class Barred:
         instance(policies, BinnedTrees, name="policies")
         self.policies = policies
         self.bars = tuple(instance(bar, Bar, name="bars") for bar in bars)
-        self.n_actions, self.exact, self.depth = policies.n_actions, policies.exact, policies.depth
+        self.n_actions, self.log_size, self.exact = policies.n_actions, policies.log_size, policies.exact
+        self.depth = policies.depth
+        self.has_frontier, self.searches_budgets = policies.has_frontier, policies.searches_budgets
+        self.feature_names = tuple(dict.fromkeys((*policies.feature_names, *(bar.test.feature for bar in self.bars))))
         self.fallback = whole_number(fallback, name="fallback", most=self.n_actions - 1)
         if not 0 < len(self.bars) <= MAX_BARS:
             raise InputError(f"from 1 to {MAX_BARS} bars are possible, got {len(self.bars)}")
@@ -52,17 +57,26 @@ class Barred:
                     f"({bar.describe()}); name another, --control NAME"
                 )
 
-    @property
-    def log_size(self) -> float:
-        return self.policies.log_size
-
-    @property
-    def feature_names(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys((*self.policies.feature_names, *(bar.test.feature for bar in self.bars))))
-
     def argmax(self, contexts: Contexts, scores: FloatArray) -> TreePolicy:
         """The best tree that takes the fallback where what it would take is barred."""
         return self._grafted(self.policies.argmax(contexts, self._scored(contexts, scores, name="scores")))
+
+    def frontier(self, contexts: Contexts, first: FloatArray, second: FloatArray) -> Frontier:
+        """The Pareto frontier of two scores over all trees, to rounding of about 1e-12 of their sums."""
+        scores = (self._scored(contexts, s, name=f"{n} scores") for n, s in (("first", first), ("second", second)))
+        return self.policies.frontier(contexts, *scores).mapped(self._grafted)
+
+    def argmax_within(
+        self, contexts: Contexts, scores: FloatArray, *, known: Contexts, costs: FloatArray, most: float
+    ) -> TreePolicy | None:
+        """The best tree among those that cost at most so much on known contexts, for scores (n, A) and costs (m, A)."""
+        own, theirs = self._scored(contexts, scores, name="scores"), self._scored(known, costs, name="costs")
+        found = self.policies.argmax_within(contexts, own, known=known, costs=theirs, most=most)
+        return None if found is None else self._grafted(found)
+
+    def know(self, contexts: Contexts) -> KnownContexts:
+        """Contexts as far as trees and bars tell them apart."""
+        return KnownContexts.of(contexts, finer_bins(self.policies.bins, self.bars))
 
     def narrowed(self, kept: tuple[int, ...]) -> Barred | Trees | DeepTrees:
         """The trees that take these actions alone, which are numbered from 0; where no bar is left, all of those.
@@ -76,7 +90,7 @@ class Barred:
             )
         bars = [replace(bar, action=kept.index(bar.action)) for bar in self.bars if bar.action in kept]
         fewer = self.policies.narrowed(kept)
-        return bar_trees(fewer, bars=bars, fallback=kept.index(self.fallback)) if bars else fewer
+        return Barred(fewer, bars=bars, fallback=kept.index(self.fallback)) if bars else fewer
 
     def has(self, policy: Policy) -> bool:
         """Whether it is a tree of the class, with all that is barred grafted on its leaves."""
@@ -106,6 +120,10 @@ class Barred:
         """What an argmax takes on so many contexts."""
         return self.policies.argmax_cost(n_rows)
 
+    def frontier_cost(self, n_rows: int) -> Cost | None:
+        """What a frontier takes on so many contexts."""
+        return self.policies.frontier_cost(n_rows)
+
     def to_json(self) -> dict[str, Any]:
         return {
             "kind": self.kind,
@@ -122,8 +140,9 @@ class Barred:
             out[there, bar.action] = out[there, self.fallback]
         return out
 
-    def _grafted(self, policy: TreePolicy) -> TreePolicy:
+    def _grafted(self, policy: Policy) -> TreePolicy:
         """The tree with what is barred grafted on its leaves."""
+        assert isinstance(policy, TreePolicy)
 
         def walk(node: Node, path: Path) -> Node:
             if isinstance(node, int):
@@ -143,61 +162,6 @@ class Barred:
         then = self._stripped(node.then, (*path, (node.test, True)))
         otherwise = self._stripped(node.otherwise, (*path, (node.test, False)))
         return None if then is None or otherwise is None else branch(node.test, then, otherwise)
-
-
-class BarredTrees(Barred):
-    """The same of trees to depth 2, which have a frontier and can be searched within a budget."""
-
-    def __init__(self, policies: Trees, *, bars: Sequence[Bar], fallback: int) -> None:
-        super().__init__(policies, bars=bars, fallback=fallback)
-        self._trees = policies
-
-    def narrowed(self, kept: tuple[int, ...]) -> BarredTrees | Trees:
-        """The same, which have a frontier again."""
-        fewer = super().narrowed(kept)
-        assert isinstance(fewer, BarredTrees | Trees)
-        return fewer
-
-    def frontier(self, contexts: Contexts, first: FloatArray, second: FloatArray) -> Frontier:
-        """The Pareto frontier of two scores over all trees, to rounding of about 1e-12 of their sums."""
-        scores = (self._scored(contexts, s, name=f"{n} scores") for n, s in (("first", first), ("second", second)))
-        whole = self._trees.frontier(contexts, *scores)
-
-        def build(index: int) -> TreePolicy:
-            made = whole.policy(index)
-            assert isinstance(made, TreePolicy)
-            return self._grafted(made)
-
-        def search(value: RisingValue, most: int) -> list[TreePolicy]:
-            found = () if whole.search is None else whole.search(value, most)
-            return [self._grafted(one) for one in found if isinstance(one, TreePolicy)]
-
-        return Frontier(
-            whole.first, whole.second, exact=whole.exact, build=build, search=None if whole.search is None else search
-        )
-
-    def argmax_within(
-        self, contexts: Contexts, scores: FloatArray, *, known: Contexts, costs: FloatArray, most: float
-    ) -> TreePolicy | None:
-        """The best tree among those that cost at most so much on known contexts, for scores (n, A) and costs (m, A)."""
-        own, theirs = self._scored(contexts, scores, name="scores"), self._scored(known, costs, name="costs")
-        found = self._trees.argmax_within(contexts, own, known=known, costs=theirs, most=most)
-        return None if found is None else self._grafted(found)
-
-    def know(self, contexts: Contexts) -> KnownContexts:
-        """Contexts as far as trees and bars tell them apart."""
-        return KnownContexts.of(contexts, finer_bins(self._trees.bins, self.bars))
-
-    def frontier_cost(self, n_rows: int) -> Cost:
-        """What a frontier takes on so many contexts."""
-        return self._trees.frontier_cost(n_rows)
-
-
-def bar_trees(policies: Trees | DeepTrees, *, bars: Sequence[Bar], fallback: int) -> Barred:
-    """Trees with these bars, and all that they can do without."""
-    if isinstance(policies, Trees):
-        return BarredTrees(policies, bars=bars, fallback=fallback)
-    return Barred(policies, bars=bars, fallback=fallback)
 
 
 def finer_bins(bins: Bins, bars: Sequence[Bar]) -> Bins:

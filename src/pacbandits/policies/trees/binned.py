@@ -10,7 +10,7 @@ import numpy as np
 
 from pacbandits.arrays import FloatArray, IntArray
 from pacbandits.checks import instance, whole_number
-from pacbandits.policies.base import check_n_actions
+from pacbandits.policies.base import PolicyClass, check_n_actions
 from pacbandits.policies.memory import PerContexts
 from pacbandits.policies.trees.bins import Bins, Codes
 from pacbandits.policies.trees.cost import TreeSizes
@@ -19,7 +19,7 @@ from pacbandits.policies.trees.tree import Node, TreePolicy, leaves
 from pacbandits.records import Contexts, Policy
 
 
-class BinnedTrees:
+class BinnedTrees(PolicyClass):
     """All decision trees of at most the given depth that test binned features, with an action a leaf.
 
         log|Π| = (2^depth − 1) log S + 2^depth log A
@@ -34,18 +34,11 @@ class BinnedTrees:
         self.bins = instance(bins, Bins, name="bins", remedy="make them by Bins.learn(contexts)")
         self.n_actions = check_n_actions(n_actions)
         self.depth = whole_number(depth, name="depth")
+        self.feature_names = bins.names
+        self.log_size = math.log(self.n_actions)
+        if self.depth > 0 and bins.n_splits > 0:
+            self.log_size = (2**self.depth - 1) * math.log(bins.n_splits) + 2**self.depth * self.log_size
         self._codes: PerContexts[Codes] = PerContexts()
-
-    @property
-    def log_size(self) -> float:
-        splits, actions = self.bins.n_splits, math.log(self.n_actions)
-        if self.depth == 0 or splits == 0:
-            return actions
-        return (2**self.depth - 1) * math.log(splits) + 2**self.depth * actions
-
-    @property
-    def feature_names(self) -> tuple[str, ...]:
-        return self.bins.names
 
     def describe(self) -> str:
         """The kind of trees in words."""

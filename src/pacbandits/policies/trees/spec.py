@@ -12,8 +12,8 @@ from pacbandits.fields import Fields
 from pacbandits.options import About
 from pacbandits.policies.base import PolicyClass
 from pacbandits.policies.spec import policy_class
-from pacbandits.policies.trees.affordable import Affordable, BudgetClass, read_costs, share_words
-from pacbandits.policies.trees.barred import Barred, bar_trees
+from pacbandits.policies.trees.affordable import Affordable, read_costs, share_words
+from pacbandits.policies.trees.barred import Barred
 from pacbandits.policies.trees.bars import MAX_BARS, Bar, read_bars
 from pacbandits.policies.trees.bins import Bins
 from pacbandits.policies.trees.deep import DeepTrees
@@ -51,7 +51,7 @@ def shallow_or_deep(
         raise InputError(f"{given} without {lacking} says nothing; write trees:never=1:age<=25,fallback=0")
     made: Trees | DeepTrees | Barred = bare
     if never != "":
-        made = bar_trees(bare, bars=read_bars(never, contexts, n_actions=n_actions), fallback=fallback)
+        made = Barred(bare, bars=read_bars(never, contexts, n_actions=n_actions), fallback=fallback)
     if (costs == "") != (budget == NO_BUDGET):
         lacking, given = ("costs", "a budget") if costs == "" else ("budget", "costs")
         raise InputError(f"{given} without {lacking} restrict nothing; write trees:costs=0/1/2.5,budget=0.3")
@@ -96,9 +96,9 @@ def make_trees(bins: Bins, *, n_actions: int, depth: int, leaf: SmallestLeaf | N
     return deep
 
 
-def _check_exact(policies: PolicyClass, *, depth: int, what: str) -> BudgetClass:
-    """The class, if its search is exact."""
-    if isinstance(policies, BudgetClass):
+def _check_exact(policies: PolicyClass, *, depth: int, what: str) -> PolicyClass:
+    """The class, if it can be searched within a budget; raise InputError otherwise."""
+    if policies.searches_budgets:
         return policies
     raise InputError(
         f"{what} is for trees of depth {MOST_EXACT_DEPTH} at the most, whose search is exact, and these have depth "
@@ -120,7 +120,7 @@ def barred_from_json(value: dict[str, Any]) -> Barred:
     given = Fields.read(value, of="policy class")
     given.check_known(("kind", "class", "bars", "fallback"))
     bars = tuple(Bar.from_json(one) for one in given.items("bars", least=1, most=MAX_BARS))
-    return bar_trees(trees_from_json(given.json_object("class")), bars=bars, fallback=given.whole_number("fallback"))
+    return Barred(trees_from_json(given.json_object("class")), bars=bars, fallback=given.whole_number("fallback"))
 
 
 def affordable_from_json(value: dict[str, Any]) -> Affordable:

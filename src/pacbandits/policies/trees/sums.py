@@ -128,7 +128,7 @@ class _Pairs:
         return self._sums[self._starts[feature] : self._starts[feature + 1]]
 
 
-class TreesBySums:
+class TreesBySums(PolicyClass):
     """Trees asked with sums in the place of scores."""
 
     def __init__(self, summing: SummingTrees) -> None:
@@ -172,7 +172,7 @@ class TreesBySums:
             search=None if sides is None else search,
         )
 
-    def attained(self, scores: FloatArray, policy: Policy) -> float:
+    def attained(self, contexts: Contexts, scores: FloatArray, policy: Policy) -> float:
         """What the scores of all rows sum to for a tree of the class."""
         assert isinstance(policy, TreePolicy)
         root = policy.root
