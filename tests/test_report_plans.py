@@ -9,9 +9,9 @@ import pytest
 from pacbandits.planning import Affordable, Traffic
 from pacbandits.problems.scenarios import Scenario
 from pacbandits.report.figures import pyplot
-from pacbandits.report.plan_figure import plan_figure
 from pacbandits.report.html import render_html
 from pacbandits.report.markdown import render_markdown
+from pacbandits.report.plan_figure import plan_figure
 from pacbandits.report.plan_page import plan_document
 from pacbandits.report.planned import (
     answer,
