@@ -111,7 +111,7 @@ def test_the_policy_of_a_run_and_of_a_certificate_acts_as_the_table_says():
     population = problem.population
     for policy, table in ((done.policy, run_document(done)), (certificate.policy, certificate_document(certificate))):
         text = words(table).split("policy\n")[1].split("\n\n")[0]
-        shown = "\n".join(line.rstrip() for line in text.splitlines())
+        shown = "\n".join(line.rstrip()[2:] for line in text.splitlines())
         assert "\n" in shown
         for row, action in zip(population.features, policy(population), strict=True):
             context = {

@@ -43,8 +43,8 @@ def test_a_remark_cannot_clear_the_screen_or_begin_a_line(verify):
     assert code in (0, 3), out
     assert harmless(out)
     assert harmless(err)
-    assert [line for line in out.splitlines() if "good: all is well" in line] == [
-        "  that ?[2J?[1;1Hgood: all is well ?gnorw??31m? [red]x[/red] [/]"
+    assert [line.strip() for line in out.splitlines() if "good: all is well" in line] == [
+        "• ?[2J?[1;1Hgood: all is well ?gnorw??31m? [red]x[/red] [/]"
     ]
     assert sum(line.startswith("good:") for line in out.splitlines()) == 1
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from textwrap import indent
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
@@ -21,8 +20,8 @@ from pacbandits.cli.reading import (
     read_contexts,
     reading_options,
 )
-from pacbandits.cli.shared import PARTIAL, app, print_json, say, show, status
-from pacbandits.errors import InputError, one_line, option_of, plain
+from pacbandits.cli.shared import PARTIAL, app, print_json, show, status
+from pacbandits.errors import InputError, option_of, plain
 
 if TYPE_CHECKING:
     from pacbandits.certificate import Claim
@@ -95,7 +94,7 @@ def verify_certificate(
     from pacbandits.progress import heard_by
     from pacbandits.proofs import check_expected, check_is_proof
     from pacbandits.proofs import verify as recheck
-    from pacbandits.report.worth import alarm_lines
+    from pacbandits.report.claims import verdict_document
 
     reading = reading_options(
         n_actions=actions, least_propensity=least_propensity, reward_range=reward_range, clip=clip, position=position
@@ -129,23 +128,10 @@ def verify_certificate(
             derived |= {"head": record.head, "records": record.records, "noted": record.noted}
         shown = {"class_digest": made.class_digest, "class_details": list(details), "reading": dict(proof.reading)}
         print_json({"alarms": derived["alarms"]} | found | {"value": verdict.value} | words | derived | shown)
-    elif verdict.good:
-        opening = "doubtful" if verdict.alarms else "good" if made.certified else "genuine"
-        if verdict.alarms:
-            show(alarm_lines(verdict.alarms))
-        say(f"{opening}: {'if its assumptions held, ' if verdict.alarms else ''}{made.describe()}\n")
-        if proof.reading:
-            say(f"the log: {as_read(proof.reading)}")
-        say(f"the class: {about}")
-        say("".join(f"  {one_line(line)}\n" for line in details) + f"  digest {made.class_digest}")
-        say(f"the policy:\n{indent(made.words, '  ')}\n")
-        for opening, lines in (("derived again", verdict.checked), ("taken on trust", verdict.trusted)):
-            for line in lines:
-                say(f"{opening}: {one_line(line)}")
-        left = made.assumptions if record is None else record.left_to_assume(made.assumptions)
-        say("assuming that " + ";\n  that ".join(one_line(words) for words in left))
     else:
-        say("not good:\n  " + "\n  ".join(one_line(fault) for fault in verdict.faults))
+        left = made.assumptions if record is None else record.left_to_assume(made.assumptions)
+        reading_words = as_read(proof.reading) if proof.reading else ""
+        show(verdict_document(made, verdict, reading=reading_words, policies=about, details=details, assumptions=left))
     if not verdict.good or verdict.alarms:
         raise typer.Exit(PARTIAL)
 

@@ -9,9 +9,10 @@ import numpy as np
 
 from pacbandits.certificate import AsymptoticCertificate, Certificate, Claim, Worth
 from pacbandits.certificate.certificate import count_words
+from pacbandits.certificate.verify import Verdict
 from pacbandits.records.beside import UNIT_RANGE
 from pacbandits.records.log import Log
-from pacbandits.report.document import Block, Check, Checks, Code, Document, Note, Section, Table, Text
+from pacbandits.report.document import Block, Check, Checks, Code, Document, Items, Note, Section, Table, Text
 from pacbandits.report.numbers import about, show_number
 from pacbandits.report.page import IN_DOUBT, MAX_SHOWN_ACTIONS, WORTHWHILE_SHARE
 from pacbandits.report.summary import Summary, interval_words
@@ -147,4 +148,27 @@ def worth_document(
     sure = IN_DOUBT if worth.alarms else sure
     sure += "; assuming that " + "; that ".join(worth.assumptions)
     blocks = (*alarm_notes(worth.alarms), Section("policy", (Code(policy),)), Table((), tuple(rows)), Text(sure, "dim"))
+    return Document("", blocks)
+
+
+def verdict_document(
+    claim: Claim, verdict: Verdict, *, reading: str, policies: str, details: Sequence[str], assumptions: Sequence[str]
+) -> Document:
+    """Return what came of rechecking a certificate: the claim, its class and policy, what was rechecked and what not.
+
+    reading: how the log was read. policies, details: the class, and what its policies can ask. assumptions: those left.
+    """
+    if not verdict.good:
+        return Document("", (Text("not good:"), Items(tuple(verdict.faults))))
+    opening = "doubtful: if its assumptions held, " if verdict.alarms else "good: " if claim.certified else "genuine: "
+    facts = [("log", reading)] if reading else []
+    facts += [("class", policies), *(("", line) for line in details), ("digest", claim.class_digest)]
+    lists = (("rechecked", verdict.checked), ("not rechecked", verdict.trusted), ("assumptions", assumptions))
+    blocks: tuple[Block, ...] = (
+        *alarm_notes(verdict.alarms),
+        Text(f"{opening}{claim.describe()}\n"),
+        Table((), tuple(facts)),
+        Section("policy", (Code(claim.words),)),
+        *(Section(title, (Items(tuple(lines)),)) for title, lines in lists if lines),
+    )
     return Document("", blocks)

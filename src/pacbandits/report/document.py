@@ -16,6 +16,7 @@ Style = Literal["", "dim", "strong", "headline"]
 Status = Literal["", "good", "warning", "alarm"]
 Side = Literal["left", "right", "wrap"]
 ALARM = "ALARM: "
+MAX_TEXT_CHARACTERS = 20_000  # of a paragraph; what is longer is cut
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from pacbandits.errors import visible
 from pacbandits.report.document import (
     ALARM,
+    MAX_TEXT_CHARACTERS,
     Block,
     Curve,
     Document,
@@ -110,13 +111,15 @@ def safe(value: object) -> object:
 
     if isinstance(value, Markup) or not isinstance(value, str):
         return value
-    text = str(escape(visible(value)))
+    text = str(escape(visible(value[:MAX_TEXT_CHARACTERS])))
     return Markup(_UNIT.sub(r"\1&nbsp;%", text) if " %" in text else text)
 
 
-def data_uri(figure: Figure) -> str:
+def data_uri(figure: Figure) -> Markup:
     """Return a figure as an address that holds its data."""
-    return f"data:image/svg+xml;base64,{base64.b64encode(figure.svg.encode()).decode()}"
+    from markupsafe import Markup
+
+    return Markup(f"data:image/svg+xml;base64,{base64.b64encode(figure.svg.encode()).decode()}")
 
 
 def tree_fits(tree: Tree) -> bool:

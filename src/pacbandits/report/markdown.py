@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pacbandits.errors import one_line, visible_lines
 from pacbandits.report.document import (
     ALARM,
+    MAX_TEXT_CHARACTERS,
     Bars,
     Block,
     Box,
@@ -109,4 +110,4 @@ def _cell(cell: str | Cell) -> str:
 
 def _safe(text: str) -> str:
     """Return text on one line in which nothing is HTML, a link or an image."""
-    return one_line(text).replace("&", "&amp;").replace("<", "&lt;").replace("](", "]\\(")
+    return one_line(text, most=MAX_TEXT_CHARACTERS).replace("&", "&amp;").replace("<", "&lt;").replace("](", "]\\(")

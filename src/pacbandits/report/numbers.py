@@ -60,6 +60,11 @@ def show_short(value: float | None) -> str:
     return show_number(value, digits=3).replace("-", "−")
 
 
+def show_signed(value: float) -> str:
+    """A difference with its sign, to three significant digits."""
+    return f"+{show_short(value)}" if value > 0 else show_short(value)
+
+
 def about(count: float) -> str:
     """Return a count that is only known roughly, to two digits."""
     return f"{float(f'{count:.2g}'):,.0f}"

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from rich.console import Group, RenderableType
+from rich.padding import Padding
 from rich.table import Table as Grid
 from rich.text import Text as Words
 
-from pacbandits.errors import one_line, visible_lines
+from pacbandits.errors import one_line, visible, visible_lines
 from pacbandits.report.document import (
     ALARM,
+    MAX_TEXT_CHARACTERS,
     Bars,
     Block,
     Box,
@@ -57,22 +59,27 @@ def _blocks(blocks: Iterable[Block]) -> Iterator[RenderableType]:
     for block in blocks:
         match block:
             case Text(words, style):
-                yield Words(visible_lines(words), style=TEXT_STYLES[style])
+                yield Words(visible(words[:MAX_TEXT_CHARACTERS]), style=TEXT_STYLES[style])
             case Note(kind, words):
-                yield Words(f"{ALARM if kind == 'alarm' else ''}{one_line(words)}", style=NOTE_STYLES[kind])
+                yield Words(
+                    f"{ALARM if kind == 'alarm' else ''}{one_line(words, most=MAX_TEXT_CHARACTERS)}",
+                    style=NOTE_STYLES[kind],
+                )
                 if kind == "alarm":
                     yield GAP
             case Items(items):
                 # In columns of their own, so that no words of others begin a line.
                 yield _table(Table((), tuple(("•", words) for words in items)), padding=1)
             case Code(text):
-                yield Words(visible_lines(text))
+                yield Padding(
+                    Words(visible_lines(text)), (0, 0, 0, 2), expand=False
+                )  # so that no line of it begins one of ours
             case Table():
                 yield from (_table(block), GAP)
             case Intervals(rows, title):
                 yield _table(Table((), tuple((one.label, one.words) for one in rows), title=title))
             case Tree(root):
-                yield Words(visible_lines("\n".join(tree_lines(root))))
+                yield from _blocks((Code("\n".join(tree_lines(root))),))
             case Curve(points):
                 yield _table(Table((), tuple((f"{one.samples:,} people", one.words) for one in points)))
             case Bars(rows) | Stacks(rows):
@@ -124,7 +131,9 @@ def _table(table: Table, *, padding: int = 2) -> RenderableType:
         )
     for row in table.rows:
         grid.add_row(*map(_cell, row))
-    return Group(grid, Words(f"\n{one_line(table.note)}", style="dim")) if table.note else grid
+    return (
+        Group(grid, Words(f"\n{one_line(table.note, most=MAX_TEXT_CHARACTERS)}", style="dim")) if table.note else grid
+    )
 
 
 def _cell(cell: str | Cell) -> Words:

@@ -135,12 +135,12 @@ def pale(page):
 
 
 def check_page(page, name):
-    """It has enough contrast in both faces, fits a phone, and has nothing too small to be touched."""
+    """It has enough contrast in both themes, fits a phone, and has nothing too small to be touched."""
     show(page, name)
-    for face in ("dark", "light"):
-        page.emulate_media(color_scheme=face)
-        page.wait_for_function("face => document.documentElement.dataset.face === face", arg=face)
-        assert pale(page) == [], (face, name)
+    for theme in ("dark", "light"):
+        page.emulate_media(color_scheme=theme)
+        page.wait_for_function("theme => document.documentElement.dataset.theme === theme", arg=theme)
+        assert pale(page) == [], (theme, name)
     page.set_viewport_size({"width": 320, "height": 640})
     assert page.evaluate("document.documentElement.scrollWidth") <= 320, name
     title, live = (page.locator(one).bounding_box() for one in ("h1", ".live"))
@@ -154,7 +154,7 @@ def check_page(page, name):
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("name", ["", "checkout", "winter prices"], ids=["list", "checkout", "paused"])
-def test_a_page_loads_clean_can_be_read_in_both_faces_and_fits_a_phone(page, name):
+def test_a_page_loads_clean_can_be_read_in_both_themes_and_fits_a_phone(page, name):
     check_page(page, name)
 
 
@@ -242,9 +242,9 @@ def test_everything_works_without_a_mouse(page):
         assert outlined, words
         seen.append(words)
         page.keyboard.press("Tab")
-    for wanted in ("pacbandits", "Dark face", "Sign out", "Stop updating", "All experiments", "The same in figures"):
+    for wanted in ("pacbandits", "Dark theme", "Sign out", "Stop updating", "All experiments", "The same in figures"):
         assert wanted in seen
-    for wanted in ("The rule in words", "29 older events", "Copy", "What was agreed on at the start"):
+    for wanted in ("The rule in words", "29 older events", "Copy", "Fixed at the start"):
         assert wanted in seen
     page.focus("#older summary")
     page.keyboard.press("Enter")
@@ -294,18 +294,18 @@ def test_who_loses_the_session_or_the_server_is_told(browser, address):
 
 
 @pytest.mark.slow
-def test_the_chosen_face_is_remembered(browser, address):
+def test_the_chosen_theme_is_remembered(browser, address):
     with another(browser, address, color_scheme="light") as context:
         page = context.new_page()
         sign_in(page, READ_KEY)
         white = page.evaluate("getComputedStyle(document.body).backgroundColor")
-        page.focus("#face")
+        page.focus("#theme")
         page.keyboard.press("Enter")
         dark = page.evaluate("getComputedStyle(document.body).backgroundColor")
         assert dark != white
         page.goto(f"/dashboard{at('checkout')}")
         assert page.evaluate("getComputedStyle(document.body).backgroundColor") == dark
-        page.click("text=Light face")
+        page.click("text=Light theme")
         page.reload()
         assert page.evaluate("getComputedStyle(document.body).backgroundColor") == white
 
@@ -318,7 +318,7 @@ def test_without_scripts_a_page_says_the_same(browser, address):
         page.goto(f"/dashboard{at('checkout')}")
         assert "within 0.0365 of the best rule" in page.locator(".headline").text_content()
         assert page.locator("noscript").text_content().startswith("Without scripts")
-        assert not page.locator("#face").is_visible()
+        assert not page.locator("#theme").is_visible()
         assert not page.locator("#hold").is_visible()
         assert page.locator("path.best").count() == 1
 

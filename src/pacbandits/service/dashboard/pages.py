@@ -1,31 +1,31 @@
-"""Whole pages: the frame around all, the sign-in, the list of experiments, one of them, and what is not there."""
+"""The pages of the dashboard: the sign-in, the list of experiments, one of them, and what is not there."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
+from markupsafe import Markup
+
 from pacbandits.errors import count_of, one_line
-from pacbandits.service.dashboard.markup import Html, join, tag
-from pacbandits.service.dashboard.parts import experiment_parts
+from pacbandits.report.html import make_environment, render_blocks, safe, style_sheet
+from pacbandits.report.numbers import show_short
+from pacbandits.service.dashboard.content import experiment_sections
 from pacbandits.service.dashboard.reading import Given
-from pacbandits.service.dashboard.words import (
-    alarms,
-    day,
-    headline,
-    moment,
-    news,
-    show,
-    state,
-)
+from pacbandits.service.dashboard.words import alarms, day, headline, moment, news, state
 from pacbandits.version import __version__
 
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+FOLDER = Path(__file__).parent
 ASSETS = {
     "style.css": "text/css; charset=utf-8",
-    "face.js": "text/javascript; charset=utf-8",
+    "theme.js": "text/javascript; charset=utf-8",
     "live.js": "text/javascript; charset=utf-8",
     "icon.svg": "image/svg+xml",
 }
@@ -35,175 +35,120 @@ MAX_TITLE_CHARACTERS = 200
 
 @cache
 def asset(name: str) -> bytes:
-    """A file that pages load."""
-    return (Path(__file__).parent / "assets" / name).read_bytes()
+    """Return a file that pages load; the style is that of documents with the frame's after it."""
+    own = (FOLDER / "assets" / name).read_bytes()
+    return style_sheet().encode() + own if name == "style.css" else own
 
 
 @cache
 def _version(name: str) -> str:
-    """What tells a file from its older ones, so that a browser may keep it."""
+    """Return what distinguishes a file from its older versions, so that a browser may keep it."""
     return hashlib.sha256(asset(name)).hexdigest()[:12]
 
 
-def page(root: str, title: str, inside: Html, *, signed_in: bool, live: bool = False) -> str:
-    """A whole page; root: where the dashboard begins."""
+@cache
+def _environment() -> Environment:
+    return make_environment(FOLDER / "templates")
 
-    def at(name: str) -> str:
-        return f"{root}/assets/{name}?v={_version(name)}"
 
-    head = tag(
-        "head",
-        tag("meta", charset="utf-8"),
-        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        tag("meta", name="color-scheme", content="light dark"),
-        tag("title", f"{one_line(title, most=MAX_TITLE_CHARACTERS)} · pacbandits"),
-        tag("link", rel="icon", href=at("icon.svg"), type="image/svg+xml"),
-        tag("link", rel="stylesheet", href=at("style.css")),
-        tag("script", src=at("face.js")),
-        tag("script", src=at("live.js"), defer=True) if live else None,
+def _page(template: str, root: str, title: str, *, signed_in: bool = True, live: bool = False, **content: Any) -> str:
+    """Return a whole page; root: where the dashboard begins."""
+    return (
+        _environment()
+        .get_template(template)
+        .render(
+            root=root or "/",
+            title=one_line(title, most=MAX_TITLE_CHARACTERS),
+            asset=lambda name: f"{root}/assets/{name}?v={_version(name)}",
+            signed_in=signed_in,
+            live=live,
+            version=__version__,
+            **content,
+        )
     )
-    out = tag("form", tag("button", "Sign out", class_="quiet"), method="post", action=f"{root}/sign-out")
-    face = tag("button", "Dark face", type="button", id="face", class_="quiet scripted")
-    top = tag(
-        "header",
-        tag("a", "pacbandits", href=root or "/", class_="home"),
-        tag("div", face, out if signed_in else None, class_="tools"),
-        class_="top",
-    )
-    body = tag(
-        "body",
-        tag("a", "Skip to the content", href="#content", class_="skip"),
-        top,
-        inside,
-        tag("footer", f"pacbandits {__version__}", class_="foot dim"),
-    )
-    return f"<!doctype html>\n{tag('html', head, body, lang='en').text}\n"
 
 
 def sign_in_page(root: str, *, wrong: str = "", target: str = "") -> str:
-    """The form for a key; wrong: what was wrong with the last one; target: which experiment to show afterwards."""
-    form = tag(
-        "form",
-        # Without a name beside it, those who keep passwords for people take the key for a new one each time.
-        tag("input", type="text", name="username", value="pacbandits", autocomplete="username", hidden=True),
-        tag("label", "Key", for_="key"),
-        tag(
-            "input",
-            id="key",
-            name="key",
-            type="password",
-            autocomplete="current-password",
-            required=True,
-            autofocus=True,
-            spellcheck="false",
-            aria_describedby="wrong" if wrong else "hint",
-            aria_invalid="true" if wrong else None,
-        ),
-        tag("input", type="hidden", name="target", value=target) if target else None,
-        tag("p", wrong, id="wrong", class_="alarm", role="alert") if wrong else None,
-        tag("p", "A key was shown once, when it was made. One that may read is enough.", id="hint", class_="dim"),
-        tag("button", "Sign in", class_="main"),
-        method="post",
-        action=f"{root}/sign-in",
-        class_="sign-in",
-    )
-    return page(root, "Sign in", tag("main", tag("h1", "Sign in"), form, id="content"), signed_in=False)
-
-
-def list_page(root: str, statuses: Sequence[tuple[str, Given | None]]) -> str:
-    """All experiments that one may read."""
-    return page(root, "Experiments", _live(root, "", list_parts(root, statuses), ""), signed_in=True, live=True)
-
-
-def list_parts(root: str, statuses: Sequence[tuple[str, Given | None]]) -> Html:
-    """What is on the list; an experiment that cannot be read now has no status."""
-    if not statuses:
-        how = tag("code", "pacbandits experiment create checkout.toml")
-        empty = tag("p", "There is no experiment that this key may read. One is made by ", how, ".", class_="empty")
-        return join(_title("Experiments"), tag("section", empty, id="list"))
-    items = (_item(root, name, status) for name, status in statuses)
-    return join(_title("Experiments"), tag("section", tag("ul", items, class_="list"), id="list"))
-
-
-def _item(root: str, name: str, status: Given | None) -> Html:
-    link = tag("h2", tag("a", one_line(name, most=MAX_TITLE_CHARACTERS), href=address(root, name)))
-    if status is None:
-        return tag("li", link, tag("p", "Its state cannot be read just now.", class_="warn"))
-    return tag(
-        "li",
-        tag("div", link, _state(status), class_="row"),
-        tag("p", tag("strong", "Alarm: "), " ".join(alarms(status)), class_="alarm") if alarms(status) else None,
-        tag("p", headline(status, below=False)),
-        tag("p", " · ".join(_facts(status)), class_="dim"),
-    )
-
-
-def _facts(status: Given) -> Iterable[str]:
-    yield f"goal {show(status.number('epsilon'))}"
-    yield count_of(status.count("assigned"), "person", "people")
-    yield f"{count_of(status.part('rewards').count('in'), 'reward')} in"
-    yield f"since {day(status.time('created'))}"
-
-
-def experiment_page(root: str, name: str, status: Given) -> str:
-    """One experiment."""
-    inside = _live(root, name, experiment_inside(root, name, status), news(status))
-    return page(root, name, inside, signed_in=True, live=True)
-
-
-def experiment_inside(root: str, name: str, status: Given) -> Html:
-    """The title and all parts of an experiment's page: what the script asks for again."""
-    seen = status.time("updated")
-    looked = tag(
-        "p",
-        "Last look at the data: " if seen is not None else "No look at the data yet.",
-        None if seen is None else tag("time", moment(seen), datetime=seen.isoformat()),
-        id="looked",
-        class_="dim",
-    )
-    title = tag("div", tag("h1", one_line(name, most=MAX_TITLE_CHARACTERS)), _state(status), id="title", class_="row")
-    back = tag("p", tag("a", "All experiments", href=root or "/"), class_="back")
-    return join(back, title, looked, tag("div", experiment_parts(status), class_="parts"))
-
-
-def _title(words: str) -> Html:
-    return tag("h1", words)
-
-
-def _state(status: Given) -> Html:
-    word = state(status)
-    kind = "alarm" if alarms(status) and word != "proven" else word  # a guardrail's alarm is no doubt about the proof
-    return tag("span", word, class_=f"state {kind}")
-
-
-def etag_of(inside: Html) -> str:
-    """What tells parts from newer ones."""
-    return f'"{hashlib.sha256(inside.text.encode()).hexdigest()[:32]}"'
-
-
-def _live(root: str, name: str, inside: Html, said: str) -> Html:
-    """The content, with what the script needs to keep it new, and a place where it tells listeners what changed."""
-    source = f"{root}/parts/{quote(name, safe='')}" if name else f"{root}/parts"
-    bar = tag(
-        "p",
-        tag("span", "Live", id="pulse"),
-        tag("button", "Stop updating", type="button", id="hold", class_="quiet"),
-        class_="live scripted",
-    )
-    still = tag("noscript", tag("p", "Without scripts this page stays as it is; reload it for news.", class_="dim"))
-    heard = tag("p", id="news", role="status", aria_live="polite", class_="unseen")
-    about = {"data_source": source, "data_etag": etag_of(inside), "data_news": said, "data_seconds": POLL_SECONDS}
-    content = tag("div", inside, id="parts", **about)
-    return tag("main", bar, still, heard, content, id="content")
+    """Return the form for a key; wrong: what was wrong with the last one; target: the experiment to show afterwards."""
+    return _page("sign_in.html", root, "Sign in", signed_in=False, wrong=wrong, target=target)
 
 
 def missing_page(root: str, words: str) -> str:
-    """What is not there, or not for this key."""
-    back = tag("p", tag("a", "All experiments", href=root or "/"))
-    inside = tag("main", tag("h1", "Not found"), tag("p", words), back, id="content")
-    return page(root, "Not found", inside, signed_in=True)
+    """Return the page for what does not exist, or not for this key."""
+    return _page("missing.html", root, "Not found", words=words)
+
+
+def list_page(root: str, statuses: Sequence[tuple[str, Given | None]]) -> str:
+    """Return the list of all experiments that one may read."""
+    return _live_page(root, "Experiments", f"{root}/parts", list_parts(root, statuses), "")
+
+
+def experiment_page(root: str, name: str, status: Given) -> str:
+    """Return the page of an experiment."""
+    source = f"{root}/parts/{quote(name, safe='')}"
+    return _live_page(root, name, source, experiment_inside(root, name, status), news(status))
+
+
+def _live_page(root: str, title: str, source: str, inside: Markup, said: str) -> str:
+    """Return a page that the script keeps up to date; source: the address of its parts; said: told to listeners."""
+    content = {"source": source, "etag": etag_of(inside), "news": said, "seconds": POLL_SECONDS, "inside": inside}
+    return _page("live.html", root, title, live=True, **content)
+
+
+def list_parts(root: str, statuses: Sequence[tuple[str, Given | None]]) -> Markup:
+    """Return what the script asks for again of the list; an experiment that cannot be read now has no status."""
+    items: list[dict[str, Any]] = []
+    for name, status in statuses:
+        item = {"name": one_line(name, most=MAX_TITLE_CHARACTERS), "address": address(root, name), "state": ""}
+        if status is not None:
+            facts = (
+                f"goal {show_short(status.number('epsilon'))}",
+                count_of(status.count("assigned"), "person", "people"),
+                f"{count_of(status.part('rewards').count('in'), 'reward')} in",
+                f"since {day(status.time('created'))}",
+            )
+            item |= _state(status) | {
+                "headline": headline(status, below=False),
+                "facts": facts,
+                "alarms": alarms(status),
+            }
+        items.append(item)
+    return Markup(_environment().get_template("list.html").render(items=items))
+
+
+def experiment_inside(root: str, name: str, status: Given) -> Markup:
+    """Return what the script asks for again of an experiment's page: its title and all sections."""
+    return Markup(
+        _environment()
+        .get_template("experiment.html")
+        .render(
+            root=root or "/",
+            name=one_line(name, most=MAX_TITLE_CHARACTERS),
+            seen=status.time("updated"),
+            moment=moment,
+            sections=render_blocks(experiment_sections(status)),
+            **_state(status),
+        )
+    )
+
+
+def _state(status: Given) -> dict[str, str]:
+    """Return the state in a word, and how it is shown."""
+    word = state(status)
+    # A guardrail's alarm is no doubt about the proof.
+    return {"state": word, "kind": "alarm" if alarms(status) and word != "proven" else word}
+
+
+def etag_of(inside: str) -> str:
+    """Return what distinguishes parts from newer ones."""
+    return f'"{hashlib.sha256(inside.encode()).hexdigest()[:32]}"'
+
+
+def fragment(inside: Markup, said: str) -> str:
+    """Return parts of a page for the script; said: what listeners are told when it changes."""
+    return Markup('<div data-news="{}">{}</div>').format(safe(said), inside)
 
 
 def address(root: str, name: str) -> str:
-    """Where an experiment's page is."""
+    """Return where an experiment's page is."""
     return f"{root}/experiments/{quote(name, safe='')}"

@@ -11,10 +11,10 @@ from urllib.parse import parse_qs, urlencode
 
 from fastapi import APIRouter, Depends, Request, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
+from markupsafe import Markup
 
 from pacbandits.errors import InputError
 from pacbandits.fields import Json
-from pacbandits.service.dashboard.markup import Html, tag
 from pacbandits.service.dashboard.pages import (
     ASSETS,
     address,
@@ -22,6 +22,7 @@ from pacbandits.service.dashboard.pages import (
     etag_of,
     experiment_inside,
     experiment_page,
+    fragment,
     list_page,
     list_parts,
     missing_page,
@@ -255,10 +256,10 @@ def _signed_out() -> Response:
     return Response(status_code=401, headers=HEADERS)
 
 
-def _fragment(request: Request, inside: Html, said: str) -> Response:
+def _fragment(request: Request, inside: Markup, said: str) -> Response:
     """What changes of a page, unless the script has it already."""
     etag = etag_of(inside)
     headers = {**HEADERS, "ETag": etag, "Content-Language": "en"}
     if request.headers.get("if-none-match") == etag:
         return Response(status_code=304, headers=headers)
-    return HTMLResponse(tag("div", inside, data_news=said).text, headers=headers)
+    return HTMLResponse(fragment(inside, said), headers=headers)

@@ -1,4 +1,4 @@
-"""What a status says, in sentences for people who never read of bandits."""
+"""What a status says, in sentences."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import re
 from datetime import datetime
 
 from pacbandits.errors import count_of, one_line
-from pacbandits.report.numbers import show_number
-from pacbandits.service.dashboard.reading import Given, Span
+from pacbandits.report.numbers import about, show_short
+from pacbandits.service.dashboard.reading import Given
 
 STATES = {
     "collecting": "collecting",
@@ -18,7 +18,7 @@ STATES = {
     "stopped": "stopped",
 }
 _MIX = re.compile(r"[\d.]+ %: ")
-DOUBTFUL = "In doubt: the data speak against an assumption, so there is no answer before the alarm is resolved."
+DOUBTFUL = "In doubt: the data contradict an assumption, so there is no answer before the alarm is resolved."
 TOO_EARLY = "it is too early to say how long it will take"
 MAX_NAME_CHARACTERS = 120  # of a name within a sentence
 _HOURS_A_DAY = 24
@@ -27,46 +27,12 @@ _MAX_SHOWN_HOURS, _MAX_SHOWN_DAYS = 48, 21
 _ENDLESS_DAYS = 3_650
 
 
-def show(value: float | None) -> str:
-    """A figure as people read it."""
-    return show_number(value, digits=3).replace("-", "−")
-
-
 def bound(value: float | None) -> str:
     """A distance that is proven: rounded up, so that no more is claimed than is."""
     if value is None or value <= 0:
-        return show(value)
+        return show_short(value)
     step = 10.0 ** (math.floor(math.log10(value)) - 2)
-    return show(math.ceil(value / step - 1e-9) * step)
-
-
-def signed(value: float) -> str:
-    """A difference, with its sign."""
-    return f"+{show(value)}" if value > 0 else show(value)
-
-
-def percent(share: float | None) -> str:
-    """A share: 12 %, 0.4 %."""
-    if share is None:
-        return "—"
-    figure = 100 * share
-    if 0 < figure < 0.1:
-        return "under 0.1 %"
-    near_whole = figure >= 9.95 or figure == round(figure)
-    return f"{figure:.0f} %" if near_whole else f"{figure:.1f} %"
-
-
-def about(count: float) -> str:
-    """A count that is only known roughly, to two digits."""
-    return f"{float(f'{count:.2g}'):,.0f}"
-
-
-def within(span: Span, *, sign: bool = False) -> str:
-    """An interval in words."""
-    say = signed if sign else show
-    if span.empty:
-        return f"{say(span.estimate)} (empty interval: the assumptions contradict the data)"
-    return f"{say(span.estimate)} ({say(span.low)} to {say(span.high)})"
+    return show_short(math.ceil(value / step - 1e-9) * step)
 
 
 def moment(time: datetime | None) -> str:
@@ -133,13 +99,13 @@ def alarms(status: Given) -> list[str]:
     harmed = [one.text("of") for one in guard.parts("tests") if one.flag("alarm")]
     if harmed:
         of = ", ".join(one_line(name, most=MAX_NAME_CHARACTERS) for name in harmed)
-        name, most = one_line(guard.text("name"), most=MAX_NAME_CHARACTERS), show(guard.number("most"))
+        name, most = one_line(guard.text("name"), most=MAX_NAME_CHARACTERS), show_short(guard.number("most"))
         found.append(f"The guardrail “{name}” is above {most}: {of}.")
     return found
 
 
 def doubts(status: Given) -> list[str]:
-    """Where the data speak against an assumption of the proof, a sentence each."""
+    """Where the data contradict an assumption of the proof, a sentence each."""
     checks = [one for one in status.part("health").parts("checks") if one.flag("alarm")]
     found = status.texts("alarms") or [one.text("words") or one.text("name") for one in checks]
     return [sentence(words) for words in found]
@@ -150,12 +116,12 @@ def rule(status: Given, *, below: bool) -> str:
     words = status.part("claim").text("words")
     if words.startswith("always ") and "\n" not in words:
         return f"“{one_line(words, most=MAX_NAME_CHARACTERS)}”"
-    kind = "mix of rules" if is_mix(status) else "rule"
+    kind = "mixture of rules" if is_mix(status) else "rule"
     return f"the {kind} below" if below else f"its {kind}"
 
 
 def is_mix(status: Given) -> bool:
-    """Whether what is proven is so of a lottery between rules: its words begin with how often each is drawn."""
+    """Return whether the claim is of a mixture of rules: its words begin with how often each is drawn."""
     return _MIX.match(status.part("claim").text("words")) is not None
 
 
@@ -209,17 +175,17 @@ def _meaning(status: Given) -> str:
         return f"No figure below holds with any confidence before the alarm is resolved.{near}"
     if distance is None:
         sure = confidence(status)
-        return f"The goal is a rule proven to be within {show(goal)} of the best one, with {sure} confidence."
-    this = "this mix" if is_mix(status) else "this one"
+        return f"The goal is a rule proven to be within {show_short(goal)} of the best one, with {sure} confidence."
+    this = "this mixture" if is_mix(status) else "this one"
     meaning = f"No rule of the kind compared earns over {bound(distance)} more a person than {this}, on average"
-    target = "" if is_proven(status) or goal is None else f" The goal is {show(goal)}."
+    target = "" if is_proven(status) or goal is None else f" The goal is {show_short(goal)}."
     return f"{meaning}. That is right with {confidence(status)} confidence, whenever you look.{target}"
 
 
 def _now(status: Given) -> str:
     where, claim = status.text("state"), status.part("claim")
     if where == "certified":
-        what = "what the mix says" if is_mix(status) else "what this rule says"
+        what = "what the mixture says" if is_mix(status) else "what this rule says"
         enough = "" if doubts(status) else "; nothing more needs to be collected"
         return f"Everybody who comes now is given {what}{enough}."
     if where in ("paused", "stopped"):
@@ -227,7 +193,7 @@ def _now(status: Given) -> str:
     if not claim:
         planned = status.part("round").count("planned")
         after = f"about {count_of(planned, 'person', 'people')}" if planned else "the first round"
-        return f"The first look at the data comes after {after}."
+        return f"The first analysis comes after {after}."
     return ""
 
 

@@ -1,9 +1,9 @@
-// The face, light or dark: the system's, or the one that was chosen last. Loaded before the page is drawn.
+// The theme, light or dark: the system's, or the one that was chosen last. Loaded before the page is drawn.
 "use strict";
 (() => {
   const root = document.documentElement;
   const dark = window.matchMedia("(prefers-color-scheme: dark)");
-  const KEY = "pacbandits-face";
+  const KEY = "pacbandits-theme";
 
   function kept() {
     try {
@@ -13,15 +13,15 @@
     }
   }
 
-  function face() {
+  function theme() {
     const chosen = kept();
     return chosen === "dark" || chosen === "light" ? chosen : dark.matches ? "dark" : "light";
   }
 
   function show() {
-    root.dataset.face = face();
-    const button = document.getElementById("face");
-    if (button) button.textContent = face() === "dark" ? "Light face" : "Dark face";
+    root.dataset.theme = theme();
+    const button = document.getElementById("theme");
+    if (button) button.textContent = theme() === "dark" ? "Light theme" : "Dark theme";
   }
 
   root.classList.add("has-script");
@@ -29,13 +29,13 @@
   dark.addEventListener("change", show);
   document.addEventListener("DOMContentLoaded", () => {
     show();
-    document.getElementById("face")?.addEventListener("click", () => {
-      const next = face() === "dark" ? "light" : "dark";
+    document.getElementById("theme")?.addEventListener("click", () => {
+      const next = theme() === "dark" ? "light" : "dark";
       try {
         localStorage.setItem(KEY, next);
         show();
       } catch {
-        root.dataset.face = next;
+        root.dataset.theme = next;
       }
     });
   });
