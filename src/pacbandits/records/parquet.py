@@ -202,7 +202,7 @@ def describe(path: Path, *, name: str, in_text: bool, columns: Sequence[str] | N
 def _header(file: Any, path: Path) -> Header:
     """What an open Parquet file says of itself."""
     schema, groups = file.schema_arrow, range(file.metadata.num_row_groups)
-    said = schema.metadata or {}
+    said: dict[bytes, bytes] = schema.metadata or {}
     remarks = texts(
         _from_json(said, _REMARKS_KEY, b"[]", f"the remarks in {path}"), name="the remarks", most=MAX_REMARKS
     )
