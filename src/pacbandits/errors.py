@@ -57,7 +57,8 @@ def _spell_run(found: re.Match[str]) -> str:
     if not found[0].startswith("--"):
         return found[0]
     spelled: list[str] = []
-    for name, value in _ARGUMENT.findall(found[0]):
+    arguments: list[tuple[str, str]] = _ARGUMENT.findall(found[0])
+    for name, value in arguments:
         if " " in value and value[0] not in "'\"":
             value = f"({value.replace(' ', ', ')})"
         elif re.fullmatch(r"\w.*[=A-Za-z].*", value):

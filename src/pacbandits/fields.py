@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar, cast
 
-from pacbandits.checks import read_rate
+from pacbandits.checks import finite, is_real, is_whole, read_rate
 from pacbandits.errors import InputError, plain
 
 Json = dict[str, Any]
@@ -35,22 +35,18 @@ def check_characters(text: str, *, name: str) -> None:
 
 def whole_number(value: object, *, name: str, least: int = 0, most: int = MAX_WHOLE_NUMBER) -> int:
     """A whole number from `least` to `most`; not 3.0, and not true."""
-    if isinstance(value, bool) or not isinstance(value, int):
+    if not is_whole(value):
         raise InputError(f"{name} must be a whole number, got {described(value)}")
     if not least <= value <= most:
         raise InputError(f"{name} must be a whole number {_range(least, most)}, got {described(value)}")
-    return value
+    return int(value)
 
 
 def number(value: object, *, name: str, least: float = -math.inf, most: float = math.inf) -> float:
     """A finite number from `least` to `most`; not true, and no text that spells one."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
+    if not is_real(value):
         raise InputError(f"{name} must be a number, got {described(value)}")
-    try:
-        made = float(value)
-    except OverflowError:
-        made = math.inf
-    if not math.isfinite(made):
+    if (made := finite(value)) is None:
         raise InputError(f"{name} must be finite, got {described(value)}")
     if not least <= made <= most:
         raise InputError(f"{name} must be a number {_range(least, most)}, got {described(value)}")

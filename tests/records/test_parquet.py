@@ -87,7 +87,7 @@ def test_text_of_every_kind_is_the_same(kind: pa.DataType, tmp_path: Path) -> No
         (b"[" * 9000 + b"]" * 9000, "is nested too deep"),
         (b'{"a": 1}', "the remarks must be a list"),
         (b"[1]", "entry 0 of the remarks must be text, got 1"),
-        (b"\xff\xfe", "the remarks in .* are damaged"),
+        (b"\xff\xfe", "the remarks in .*: damaged"),
         (b"nonsense", "is not JSON"),
         (json.dumps(["x"] * 101).encode(), "of the remarks must be a list|the remarks must be a list with a length"),
         (b'["\\ud800"]', "half a character"),

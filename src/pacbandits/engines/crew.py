@@ -17,6 +17,7 @@ from typing import Any, cast
 from uuid import uuid4
 
 from pacbandits.engines.at_workers import WorkerRefusal
+from pacbandits.engines.processes import ONE_THREAD
 from pacbandits.errors import InputError, count_of, plain
 from pacbandits.version import __version__
 
@@ -34,18 +35,16 @@ _SETTINGS: dict[str, object] = {
     "distributed.admin.large-graph-warning-threshold": "1 TB",  # rows of a log that lies in memory travel with tasks
     "distributed.comm.timeouts.connect": f"{CONNECT_SECONDS} s",
 }
-# Of each process that we start. Dask's own list also has memory given back at once, which takes longer than to compute.
-_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
-_SINGLE: dict[str, str] = dict.fromkeys(_THREADS, "1")
 _OF_OUR_OWN: dict[str, object] = {
-    "distributed.nanny.pre-spawn-environ": _SINGLE,
+    # Dask's own list also has memory given back at once, which takes longer than to compute.
+    "distributed.nanny.pre-spawn-environ": ONE_THREAD,
     # Else a worker that has died twice within a while would be given up, though it is about to come back.
     "distributed.deploy.lost-worker-timeout": "100 days",
 }
 
 
 @dataclass(frozen=True, eq=False)
-class Crew:
+class Cluster:
     """Workers, and the line to them.
 
     client: of distributed.
@@ -138,12 +137,12 @@ class Crew:
             self.own.close()
 
 
-def start(workers: int) -> Crew:
+def start(workers: int) -> Cluster:
     """Processes of this machine, as many as that, each with one thread."""
     distributed, own = _distributed(), ExitStack()
     own.enter_context(_configured(_OF_OUR_OWN))
-    own.callback(_restore, {name: os.environ.get(name) for name in (*_SINGLE, "PYTHONHASHSEED")})
-    os.environ.update(_SINGLE)  # or what this process was given would go before
+    own.callback(_restore, {name: os.environ.get(name) for name in (*ONE_THREAD, "PYTHONHASHSEED")})
+    os.environ.update(ONE_THREAD)  # or what this process was given would go before
     try:
         with _configured(_SETTINGS):
             cluster = distributed.LocalCluster(
@@ -168,10 +167,10 @@ def start(workers: int) -> Crew:
     except BaseException:
         own.close()
         raise
-    return Crew(client, str(cluster.scheduler_address), _link(client), own)
+    return Cluster(client, str(cluster.scheduler_address), _link(client), own)
 
 
-def call(scheduler: str) -> Crew:
+def call(scheduler: str) -> Cluster:
     """The workers of a scheduler that runs already, here or elsewhere."""
     distributed = _distributed()
     try:
@@ -187,13 +186,13 @@ def call(scheduler: str) -> Crew:
             f"no Dask scheduler answers at {plain(scheduler)} within {CONNECT_SECONDS:.0f} s; is it running ('dask "
             "scheduler' starts one), and can this machine reach it?"
         ) from None
-    crew = Crew(client, str(client.scheduler.address), _link(client), ExitStack())
+    cluster = Cluster(client, str(client.scheduler.address), _link(client), ExitStack())
     try:
-        _check_workers(crew)
+        _check_workers(cluster)
     except BaseException:
-        crew.close()
+        cluster.close()
         raise
-    return crew
+    return cluster
 
 
 def _greet(scheduler: str) -> None:
@@ -211,15 +210,16 @@ def _greet(scheduler: str) -> None:
         apart.submit(asyncio.run, ask_within()).result()
 
 
-def _check_workers(crew: Crew) -> None:
+def _check_workers(cluster: Cluster) -> None:
     """Raise unless there are workers, all of them with this version of the package."""
-    with crew.reaching():
+    with cluster.reaching():
         try:
-            crew.client.wait_for_workers(1, timeout=CONNECT_SECONDS)
+            cluster.client.wait_for_workers(1, timeout=CONNECT_SECONDS)
         except TimeoutError:
-            words = f"the Dask scheduler at {crew.scheduler} has no workers; start some: dask worker {crew.scheduler}"
+            where = cluster.scheduler
+            words = f"the Dask scheduler at {where} has no workers; start some: dask worker {where}"
             raise InputError(words) from None
-        found = cast(dict[str, object], crew.client.run(eval, _VERSION, on_error="return"))
+        found = cast(dict[str, object], cluster.client.run(eval, _VERSION, on_error="return"))
     for worker, version in found.items():
         if isinstance(version, ModuleNotFoundError):
             raise InputError(

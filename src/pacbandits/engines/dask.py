@@ -25,7 +25,7 @@ from pacbandits.checks import text, whole_number
 from pacbandits.compiled import cores
 from pacbandits.engines.at_workers import TOPIC, BlockRuns, SumTask, add_up, do, fold, rows_of, unpack
 from pacbandits.engines.base import Aggregation, Source, Sums, add_to, count_blocks
-from pacbandits.engines.crew import Crew, call, pack, start
+from pacbandits.engines.crew import Cluster, call, pack, start
 from pacbandits.engines.memory import LogSource
 from pacbandits.engines.progress import count_rows_aloud
 from pacbandits.progress import hearer
@@ -72,10 +72,10 @@ class DaskEngine:
         self._tasks_per_worker = whole_number(tasks_per_worker, name="tasks_per_worker", least=1)
         self._most = None if scheduler is None else workers
         if scheduler is None:
-            self._crew: Crew = start(cores() if workers is None else workers)
+            self._cluster: Cluster = start(cores() if workers is None else workers)
         else:
-            self._crew = call(text(scheduler, name="--scheduler"))
-        self.scheduler, self.dashboard = self._crew.scheduler, self._crew.dashboard
+            self._cluster = call(text(scheduler, name="--scheduler"))
+        self.scheduler, self.dashboard = self._cluster.scheduler, self._cluster.dashboard
         self._held_rows: WeakKeyDictionary[Log, _PartitionedRows] = WeakKeyDictionary()
         heard = hearer()
         if heard is not None and self.dashboard is not None:
@@ -94,7 +94,7 @@ class DaskEngine:
 
         def begin(held: Any, group: range) -> Any:
             tasks = [self._begin(fold, held, BlockRuns(i, rows.parts[i]), *self._sent(rows, i)) for i in group]
-            return tasks[0] if together == 1 else self._crew.hand_out(add_up, *tasks, name="pacbandits-add_up")
+            return tasks[0] if together == 1 else self._cluster.hand_out(add_up, *tasks, name="pacbandits-add_up")
 
         self._listen(done)
         try:
@@ -129,11 +129,11 @@ class DaskEngine:
     def _begin(self, task: Callable[..., object], held: Any, job: object, *sent: Any) -> Any:
         """Have a task done; a future. What is held and was sent are futures, too."""
         name = f"pacbandits-{task.__name__}"
-        return self._crew.hand_out(do, __version__, task, held, pack(job), *sent, name=name)
+        return self._cluster.hand_out(do, __version__, task, held, pack(job), *sent, name=name)
 
     def _send(self, thing: object) -> Any:
         """Have workers hold something; a future."""
-        return self._crew.hand_out(unpack, __version__, pack(thing), name="pacbandits-sent")
+        return self._cluster.hand_out(unpack, __version__, pack(thing), name="pacbandits-sent")
 
     def _rows_of(self, source: Source, *, tasks: int) -> _PartitionedRows:
         """Rows cut into parts; those in memory as they were when they were first asked for, as workers hold them."""
@@ -167,7 +167,7 @@ class DaskEngine:
 
         begin: makes a future of what workers hold, a future too, and of a job.
         """
-        crew, in_hand = self._crew, dict[Any, Job]()
+        cluster, in_hand = self._cluster, dict[Any, Job]()
         held = self._send(shared)
         try:
             while True:
@@ -175,16 +175,16 @@ class DaskEngine:
                     in_hand[begin(held, job)] = job
                 if not in_hand:
                     return
-                done = crew.first_done(in_hand, until=until)
+                done = cluster.first_done(in_hand, until=until)
                 if not done:
                     return
                 for one in done:
-                    made = crew.result(one)
+                    made = cluster.result(one)
                     job = in_hand.pop(one)
                     one.release()
                     yield job, made
         finally:
-            crew.forget([*in_hand, held])
+            cluster.forget([*in_hand, held])
 
     def _in_hand(self, slots: int) -> int:
         """How many tasks workers are given at once."""
@@ -192,7 +192,7 @@ class DaskEngine:
 
     def _slots(self) -> int:
         """How many tasks are done at once; some worker may be on its way back."""
-        found = max(1, self._crew.slots())
+        found = max(1, self._cluster.slots())
         return found if self._most is None else min(found, self._most)
 
     def _listen(self, heard: _Counted | None) -> None:
@@ -200,14 +200,14 @@ class DaskEngine:
         if heard is None or heard.name is not None:
             with suppress(Exception):  # words that nobody hears are no reason to stop
                 if heard is None:
-                    self._crew.client.unsubscribe_topic(TOPIC)
+                    self._cluster.client.unsubscribe_topic(TOPIC)
                 else:
-                    self._crew.client.subscribe_topic(TOPIC, heard)
+                    self._cluster.client.subscribe_topic(TOPIC, heard)
 
     def close(self) -> None:
         """Let the workers go; those that were started for this end."""
         self._held_rows.clear()
-        self._crew.close()
+        self._cluster.close()
 
     def __enter__(self) -> DaskEngine:
         return self

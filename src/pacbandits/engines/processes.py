@@ -31,7 +31,7 @@ Made = TypeVar("Made")
 MAX_WAIT_SECONDS = 3600.0  # at a time
 _LENGTH = struct.Struct("<Q")
 # Each process has one core, and several threads of a library would only be in each other's way.
-_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
+ONE_THREAD: dict[str, str] = {f"{library}_NUM_THREADS": "1" for library in ("OMP", "OPENBLAS", "MKL", "NUMBA")}
 _ENDED = "a process has ended before its time; is memory short?"
 
 
@@ -203,7 +203,7 @@ class _Worker(Generic[Job]):
                 [sys.executable, "-c", "from pacbandits.engines.processes import main; main()"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
-                env={**os.environ, **dict.fromkeys(_THREADS, "1"), "PYTHONPATH": _paths()},
+                env={**os.environ, **ONE_THREAD, "PYTHONPATH": _paths()},
                 start_new_session=True,  # an interruption is for the process that asked
             )
         assert made.stdin is not None

@@ -18,7 +18,7 @@ from pacbandits.records.beside import UNIT_RANGE
 from pacbandits.records.columns import SOMEWHERE, CellNames
 from pacbandits.records.contexts import Contexts
 from pacbandits.records.files import NUMBER_BYTES, spell_bytes
-from pacbandits.records.log import Log
+from pacbandits.records.log import Log, OtherColumns
 
 UNIFORM_REMARK = "every action was always played with the same probability, as the played ones were"
 TWO_ACTIONS_REMARK = "there were no more than 2 actions, so that the propensity of one is what the other's leaves of 1"
@@ -98,32 +98,29 @@ def _make_log(raw: RawLog, *, reward_range: tuple[float, float] | None, clip: bo
     )
     said = [*clipped, *raw.remarks]
 
-    def whole(propensities: FloatArray) -> Log:
-        return Log.of(
-            raw.contexts,
-            actions=actions,
-            rewards=rewards,
-            propensities=propensities,
-            rounds=raw.rounds,
-            repeats=raw.repeats,
-            remarks=tuple(said),
-            action_names=raw.names,
-            reward_range=reward_range or UNIT_RANGE,
-            units=raw.units,
-            known=raw.known,
-        )
+    def rest() -> OtherColumns:
+        return {
+            "rewards": rewards,
+            "rounds": raw.rounds,
+            "repeats": raw.repeats,
+            "remarks": tuple(said),
+            "action_names": raw.names,
+            "reward_range": reward_range or UNIT_RANGE,
+            "units": raw.units,
+            "known": raw.known,
+        }
 
     if raw.propensities is not None:
         full, words = _all_propensities(raw.propensities, raw, actions)
         said.extend(words)
-        return whole(full)
+        return Log.of(raw.contexts, actions=actions, propensities=full, **rest())
     count = _count_actions(actions, raw.n_actions)
     if raw.split is not None:
         if raw.played is not None or raw.least is not None:
             raise InputError("the log tells propensities, and --split was given as well; leave one of them out")
         shares, words = parse_split(raw.split, n_actions=count, names=raw.names)
         said.append(words)
-        return whole(np.broadcast_to(shares, (n, count)))
+        return Log.of(raw.contexts, actions=actions, propensities=np.broadcast_to(shares, (n, count)), **rest())
     alone = _played_propensities(raw)
     if not raw.stated and raw.whole is None:
         _check_room(n, count)
@@ -138,21 +135,9 @@ def _make_log(raw: RawLog, *, reward_range: tuple[float, float] | None, clip: bo
     full, words = (None, ()) if raw.least is not None else _completed(alone, actions, count, raw.names)
     said.extend(words)
     if full is not None:
-        return whole(full)
-    return Log.of_played(
-        raw.contexts,
-        actions=actions,
-        rewards=rewards,
-        played=alone,
-        least=_least(raw.least, n=n, n_actions=count, unplayed=unplayed),
-        rounds=raw.rounds,
-        repeats=raw.repeats,
-        remarks=tuple(said),
-        action_names=raw.names,
-        reward_range=reward_range or UNIT_RANGE,
-        units=raw.units,
-        known=raw.known,
-    )
+        return Log.of(raw.contexts, actions=actions, propensities=full, **rest())
+    least = _least(raw.least, n=n, n_actions=count, unplayed=unplayed)
+    return Log.of_played(raw.contexts, actions=actions, played=alone, least=least, **rest())
 
 
 def _all_propensities(propensities: ArrayLike, raw: RawLog, actions: IntArray) -> tuple[FloatArray, tuple[str, ...]]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Required, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -26,6 +26,19 @@ from pacbandits.records.naming import check_names
 from pacbandits.records.phi import joined_phi
 from pacbandits.records.recorded import only_counted
 from pacbandits.records.units import UNIT_COLUMN, check_repeats, joined_units, number_units, unit_column, visit_weights
+
+
+class OtherColumns(TypedDict, total=False):
+    """What logs of all kinds have beside contexts, actions and propensities, as `Log.of` takes it."""
+
+    rewards: Required[ArrayLike]
+    rounds: ArrayLike | None
+    repeats: ArrayLike | None
+    remarks: tuple[str, ...]
+    action_names: Sequence[str] | None
+    reward_range: tuple[float, float]
+    units: ArrayLike | None
+    known: ArrayLike | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -247,6 +260,7 @@ class Log:
         reward_range: tuple[float, float] = UNIT_RANGE,
         units: ArrayLike | None = None,
         known: ArrayLike | None = None,
+        least: ArrayLike | None = None,
     ) -> Log:
         """A log from anything like arrays; without rounds, all in round 0; without repeats, each row occurred once.
 
@@ -269,6 +283,7 @@ class Log:
             reward_range=reward_range,
             units=None if units is None else integers(units, name="units", shape=(n,)),
             known=None if known is None else np.asarray(known),
+            least=None if least is None else floats(least, name="least propensities", shape=(n, None)),
         )
 
     @classmethod
@@ -277,21 +292,14 @@ class Log:
         contexts: Contexts,
         *,
         actions: ArrayLike,
-        rewards: ArrayLike,
         played: ArrayLike,
         least: ArrayLike,
-        rounds: ArrayLike | None = None,
-        repeats: ArrayLike | None = None,
-        remarks: tuple[str, ...] = (),
-        action_names: Sequence[str] | None = None,
-        reward_range: tuple[float, float] = UNIT_RANGE,
-        units: ArrayLike | None = None,
-        known: ArrayLike | None = None,
+        **rest: Unpack[OtherColumns],
     ) -> Log:
         """A log that knows the propensity of the played action alone.
 
         played (n,): that. least (n, A): what every action's was at least, as was known before the action was drawn; 0
-        where nothing was known, which proves less.
+        where nothing was known, which proves less. rest: as for `of`.
         """
         n = len(check_contexts(contexts))
         bounds = floats(least, name="least propensities", shape=(n, None))
@@ -299,20 +307,7 @@ class Log:
         propensities = bounds.copy()
         propensities[np.arange(n), own] = floats(played, name="played propensities", shape=(n,))
         propensities.setflags(write=False)
-        return cls(
-            contexts=contexts,
-            actions=own,
-            rewards=(floats if known is None else floats_or_missing)(rewards, name="rewards", shape=(n,)),
-            propensities=propensities,
-            rounds=np.zeros(n, dtype=np.int64) if rounds is None else integers(rounds, name="rounds", shape=(n,)),
-            repeats=np.ones(n, dtype=np.int64) if repeats is None else integers(repeats, name="repeats", shape=(n,)),
-            least=bounds,
-            remarks=remarks,
-            action_names=None if action_names is None else tuple(action_names),
-            reward_range=reward_range,
-            units=None if units is None else integers(units, name="units", shape=(n,)),
-            known=None if known is None else np.asarray(known),
-        )
+        return cls.of(contexts, actions=own, propensities=propensities, least=bounds, **rest)
 
     @classmethod
     def read(cls, path: str | Path) -> Log:
@@ -347,8 +342,7 @@ class Log:
         assert rewards is not None
         remarks = (*said, *pop_weights(table))
         contexts = Contexts.from_columns(table, n=len(actions))
-        rest: dict[str, Any] = {
-            "actions": actions,
+        rest: OtherColumns = {
             "rewards": rewards,
             "rounds": rounds,
             "repeats": repeats,
@@ -357,9 +351,9 @@ class Log:
             "known": known,
         }
         if played is not None and least is not None:
-            return cls.of_played(contexts, played=played, least=least, **rest)
+            return cls.of_played(contexts, actions=actions, played=played, least=least, **rest)
         assert propensities is not None
-        return cls.of(contexts, propensities=propensities, **rest)
+        return cls.of(contexts, actions=actions, propensities=propensities, **rest)
 
     def write(self, path: str | Path | IO[bytes]) -> None:
         """Write to Parquet, to a path or an open file, so that `read` gives the same log back."""

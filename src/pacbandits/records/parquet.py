@@ -202,7 +202,7 @@ def describe(path: Path, *, name: str, in_text: bool, columns: Sequence[str] | N
 def _header(file: Any, path: Path) -> Header:
     """What an open Parquet file says of itself."""
     schema, groups = file.schema_arrow, range(file.metadata.num_row_groups)
-    said = schema.metadata or {}
+    said: dict[bytes, bytes] = schema.metadata or {}
     remarks = texts(
         _from_json(said, _REMARKS_KEY, b"[]", f"the remarks in {path}"), name="the remarks", most=MAX_REMARKS
     )
@@ -223,7 +223,7 @@ def _from_json(said: Mapping[bytes, bytes], key: bytes, default: bytes, name: st
     try:
         return parse_json(said.get(key, default).decode("utf-8"), name=name)
     except UnicodeError:
-        raise InputError(f"{name} are damaged") from None
+        raise InputError(f"{name}: damaged; write the file again") from None
 
 
 def read_about(path: str | Path) -> Fields:
@@ -234,7 +234,7 @@ def read_about(path: str | Path) -> Fields:
     try:
         return _about(_open(path).schema_arrow.metadata or {}, path)
     except (pa.ArrowException, OSError):
-        raise InputError(f"the description in {path} are damaged") from None
+        raise InputError(f"the description in {path}: damaged; write the file again") from None
 
 
 def open_pages(path: Path, *, texts: Sequence[str], buffer_bytes: int, changed_ns: int) -> Any:
