@@ -427,13 +427,13 @@ def evaluate(
     in_order = flag(ordered, name="ordered") or time is not None
     asked: Json = {"delta": delta, "ordered": in_order, "shuffle": shuffle, "model": model, "engine": engine}
     if isinstance(log, FileSet) or (are_files(log) and is_streamed(_paths(log), reading, engine=engine, epsilon=None)):
-        files = log if isinstance(log, FileSet) else open_files(cast(Files, log), cast(Any, reading))
+        files = log if isinstance(log, FileSet) else open_files(log, cast(Any, reading))
         try:
             return evaluate_log(files, _chosen(policy, files.head), **asked)
         finally:
             if files is not log:
                 files.close()
-    read = read_data(cast("Log | DataFrame | Files", log), reading)
+    read = read_data(log, reading)
     if isinstance(policy, Result | Proof):
         return measure_claim(policy.certificate, read, delta=delta, ordered=in_order)[0]
     return evaluate_log(read, _chosen(policy, read), **asked)

@@ -216,13 +216,14 @@ def _survey_log(log: Log, request: Request, *, tell: Progress) -> tuple[LogSurve
     policies = request.check(log)
     if isinstance(policies, str):
         tell("learning the policy class")
-    order = {"ordered": request.ordered, "shuffle": request.shuffle}
+    ordered, shuffle = request.ordered, request.shuffle
     if is_large(log) and request.epsilon != 0:
-        summed = survey_for(LogSource(log), policies, engine=Local(THREADS), contexts=request.contexts, **order)
+        source, who = LogSource(log), Local(THREADS)
+        summed = survey_for(source, policies, engine=who, contexts=request.contexts, ordered=ordered, shuffle=shuffle)
         learnt = summed.learn(policies, request.contexts)
         if can_be_summed(learnt.policies):
             return summed, learnt
-    read = LogInMemory.arranged(log, **order)
+    read = LogInMemory.arranged(log, ordered=ordered, shuffle=shuffle)
     learnt = read.learn(policies, request.contexts)
     return read.set_apart(learnt.learning), learnt
 
@@ -255,7 +256,7 @@ def certify_survey(read: LogSurvey, learnt: LearntClass, request: Request) -> Ce
     policies, facts, model = learnt.policies, read.facts, request.model
     unit = facts.reward_range[1] - facts.reward_range[0]
     first = FIRST_EPSILON * unit if request.epsilon is None else request.epsilon
-    asked, delta = check_asked(facts, policies, n_actions=read.n_actions, epsilon=first, delta=request.delta)
+    asked, delta = check_asked(facts, policies, epsilon=first, delta=request.delta)
     used = first_model(read.early) if model is None else check_model(model)
     laid = read.lay_out(learnt, model=used, single=request.single, led=asked > 0)
     evidence = Evidence(

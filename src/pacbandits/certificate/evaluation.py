@@ -55,8 +55,8 @@ def evaluate(
 def evaluate_policy(rows: LogSurvey, policy: Chosen, *, delta: float = 0.05, model: RewardModel | None = None) -> Worth:
     """Do the work of `evaluate` for a log that was read once."""
     facts, wrong = rows.facts, check_delta(delta)
-    if policy.n_actions != rows.n_actions:
-        raise InputError(f"the policy is for {policy.n_actions} actions, and the log has {rows.n_actions}")
+    if policy.n_actions != facts.n_actions:
+        raise InputError(f"the policy is for {policy.n_actions} actions, and the log has {facts.n_actions}")
     used = first_model(rows.early) if model is None else check_model(model)
     bets = Bets(EXPERT_STAKES, (1.0,) * len(rows.counts))
     needed = union_threshold(log_size=0.0, experts=len(bets), delta=wrong / 2.0)
@@ -73,7 +73,7 @@ def evaluate_policy(rows: LogSurvey, policy: Chosen, *, delta: float = 0.05, mod
         checks=look(rows.watched),
         measured_by=f"all {facts.samples:,} rows",
     )
-    return compose_worth(weighing, facts, sure, n_actions=rows.n_actions, experts=len(bets))
+    return compose_worth(weighing, facts, sure, experts=len(bets))
 
 
 def measure_worth(
@@ -123,4 +123,4 @@ def measure_policy(
         checks=c.checks,
         measured_by=rows_words(by_round[decided.counted].sum(), by_round.sum(), led=c.leaders is not None),
     )
-    return compose_worth(weighing, rows.facts, sure, n_actions=rows.n_actions, experts=len(c.bets))
+    return compose_worth(weighing, rows.facts, sure, experts=len(c.bets))

@@ -224,9 +224,9 @@ def rows_words(counted: float, rows: float, *, led: bool) -> str:
     return f"{many}, which also chose the policy: the intervals allow for that, the estimates may flatter it"
 
 
-def compose_worth(weighing: Weighing, log: ToldOfLog, sure: Confidence, *, n_actions: int, experts: int) -> Worth:
+def compose_worth(weighing: Weighing, log: ToldOfLog, sure: Confidence, *, experts: int) -> Worth:
     """All intervals, in the units of rewards."""
-    low, high = log.reward_range
+    (low, high), n_actions = log.reward_range, log.n_actions
     one_side = sure.part * sure.delta / 2.0
 
     def interval(kind: Kind, *, union: int = 1) -> tuple[float, float, float]:

@@ -20,7 +20,7 @@ from pacbandits.certificate.certificate import Certificate
 from pacbandits.certificate.choosing import favourite_scores, marked_down
 from pacbandits.certificate.claim import Claim
 from pacbandits.certificate.conventions import settling_row, worth_leading
-from pacbandits.certificate.learning import Learning, LearntClass, fewest_to_teach, learn_from_blocks
+from pacbandits.certificate.learning import LearntClass, fewest_to_teach, learn_from_blocks
 from pacbandits.certificate.ledger import Ledger
 from pacbandits.certificate.summed.arrangement import Arrangement, Shuffled
 from pacbandits.certificate.summed.facts import Facts, arrange_rows, facts_of
@@ -78,10 +78,6 @@ class Surveyed:
         return self.facts.rows
 
     @property
-    def n_actions(self) -> int:
-        return self.facts.n_actions
-
-    @property
     def has_rounds(self) -> bool:
         return self.facts.has_rounds
 
@@ -120,9 +116,6 @@ class Surveyed:
 
     def learn(self, policies: PolicyClass | LearntClass | str, contexts: Contexts | None) -> LearntClass:
         return learn_policies(self, policies, contexts)
-
-    def set_apart(self, learning: Learning | None) -> Surveyed:  # which they were when rows were arranged
-        return self
 
     def lay_out(self, learnt: LearntClass, *, model: RewardModel, single: bool, led: bool) -> LaidOut:
         if not led:
