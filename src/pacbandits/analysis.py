@@ -19,7 +19,9 @@ from pacbandits.certificate.certify import (
     action_number,
     certify_rows,
 )
-from pacbandits.certificate.summed.front import Files, are_files, open_files
+from pacbandits.certificate.evaluation import measure_policy
+from pacbandits.certificate.summed.front import Files, are_files, as_engine_reads, open_files
+from pacbandits.certificate.summed.laying import survey_certified
 from pacbandits.checks import flag, path_of
 from pacbandits.engines import Engine, LogSource, Source
 from pacbandits.engines.registry import STREAM, using_engine
@@ -425,26 +427,26 @@ def evaluate(
     """
     reading = _reading(locals())
     in_order = flag(ordered, name="ordered") or time is not None
-    asked: Json = {"delta": delta, "ordered": in_order, "shuffle": shuffle, "model": model, "engine": engine}
-    if isinstance(log, FileSet) or (are_files(log) and is_streamed(_paths(log), reading, engine=engine, epsilon=None)):
-        files = log if isinstance(log, FileSet) else open_files(log, cast(Any, reading))
-        try:
-            return evaluate_log(files, _chosen(policy, files.head), **asked)
-        finally:
-            if files is not log:
-                files.close()
-    read = read_data(log, reading)
-    if isinstance(policy, Result | Proof):
-        return measure_claim(policy.certificate, read, delta=delta, ordered=in_order)[0]
-    return evaluate_log(read, _chosen(policy, read), **asked)
+    with ExitStack() as stack:
+        if isinstance(log, FileSet):
+            read = log
+        elif are_files(log) and is_streamed(_paths(log), reading, engine=engine, epsilon=None):
+            read = open_files(log, cast(Any, reading))
+            stack.callback(read.close)
+        else:
+            read = read_data(log, reading)
+        if isinstance(policy, Result | Proof):
+            claim = policy.certificate
+            return measure_claim(
+                claim, read, delta=delta, ordered=in_order, shuffle=shuffle, model=model, engine=engine
+            )[0]
+        chosen = _chosen(policy, read if isinstance(read, Log) else read.head)
+        return evaluate_log(read, chosen, delta=delta, ordered=in_order, shuffle=shuffle, model=model, engine=engine)
 
 
 def _chosen(policy: object, log: Log) -> Chosen:
     """Return the policy that was named or handed over."""
     names = log.action_names or tuple(str(number) for number in range(log.n_actions))
-    if isinstance(policy, Result | Proof):
-        check_actions(policy.certificate.action_names, log.action_names)
-        return policy.certificate.policy
     if isinstance(policy, DeployedPolicy):
         check_actions(policy.action_names, log.action_names)
         return policy.chosen
@@ -457,12 +459,35 @@ def _chosen(policy: object, log: Log) -> Chosen:
     return TreePolicy(number, log.n_actions)
 
 
-def measure_claim(claim: Claim, log: Log, *, delta: float, ordered: bool) -> tuple[Worth | None, bool]:
-    """Return the value and gains of a certificate's policy by a log, and whether that is the certificate's own log."""
+def measure_claim(
+    claim: Claim,
+    log: Log | FileSet,
+    *,
+    delta: float,
+    ordered: bool,
+    shuffle: bool = False,
+    model: RewardModel | None = None,
+    engine: Engine | str | None = None,
+) -> tuple[Worth | None, bool]:
+    """Return the value and gains of a certificate's policy by a log, and whether that is the certificate's own log.
+
+    shuffle, model, engine: as for `evaluate`, of files.
+    """
     check_actions(claim.action_names, log.action_names)
-    if isinstance(claim, Certificate) and len(log) >= claim.rows and claim.is_of(log):
-        return measure_worth(claim, log, delta=delta), True
-    return evaluate_log(log, claim.policy, delta=delta, ordered=ordered), False
+    if isinstance(log, Log):
+        if isinstance(claim, Certificate) and len(log) >= claim.rows and claim.is_of(log):
+            return measure_worth(claim, log, delta=delta), True
+        return evaluate_log(log, claim.policy, delta=delta, ordered=ordered), False
+    with using_engine(STREAM if engine is None else engine) as who:
+        source = as_engine_reads(log, who.name)
+        if isinstance(claim, Certificate) and claim.summed and log.n_rows == claim.rows:
+            read = survey_certified(claim, source, engine=who)
+            if read.digest == claim.digest:
+                return measure_policy(read, claim, delta=delta), True
+        worth = evaluate_log(
+            source, claim.policy, delta=delta, ordered=ordered, shuffle=shuffle, model=model, engine=who
+        )
+        return worth, False
 
 
 def check_actions(mine: tuple[str, ...] | None, theirs: tuple[str, ...] | None) -> None:
