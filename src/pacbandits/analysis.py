@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple, TypeGuard, cast
 
 from pacbandits.certificate import Certificate, Claim, LearntClass, Verdict, Worth, measure_worth
 from pacbandits.certificate import evaluate as evaluate_log
@@ -19,9 +19,9 @@ from pacbandits.certificate.certify import (
     action_number,
     certify_rows,
 )
-from pacbandits.certificate.evaluation import measure_policy
-from pacbandits.certificate.summed.front import Files, are_files, as_engine_reads, open_files
+from pacbandits.certificate.summed.front import as_engine_reads
 from pacbandits.certificate.summed.laying import survey_certified
+from pacbandits.certificate.worth import measure_policy
 from pacbandits.checks import flag, path_of
 from pacbandits.engines import Engine, LogSource, Source
 from pacbandits.engines.registry import STREAM, using_engine
@@ -29,9 +29,10 @@ from pacbandits.errors import InputError, nearest, plain
 from pacbandits.exports import DeployedPolicy
 from pacbandits.flags import flag_of
 from pacbandits.logs import read_log
+from pacbandits.logs.finding import expand
 from pacbandits.logs.frames import DataFrame, log_of
 from pacbandits.logs.reading import Reading, ReadingOptions
-from pacbandits.logs.sets import FileSet
+from pacbandits.logs.sets import FileSet, open_set
 from pacbandits.policies import Restrictions
 from pacbandits.policies.base import PolicyClass
 from pacbandits.policies.columns import ColumnPolicy
@@ -46,6 +47,7 @@ from pacbandits.report.summary import Summary, summarise
 from pacbandits.rewards import RewardModel
 from pacbandits.trials.forecast import Outlook, look_ahead
 
+Files = str | Path | Sequence[str | Path]
 Data = Log | DataFrame | Files | FileSet
 Json = dict[str, Any]
 MIN_STREAMED_ROWS = 2**19  # of Parquet
@@ -308,7 +310,7 @@ def analyse(
         stack.enter_context(heard_by(tell))
         if in_files:
             tell("opening the files")
-            source = data if isinstance(data, FileSet) else open_files(cast(Files, data), cast(Any, reading))
+            source = data if isinstance(data, FileSet) else open_files(cast(Files, data), reading)
             if source is not data:
                 stack.callback(source.close)
         else:
@@ -373,6 +375,20 @@ def is_streamed(paths: Sequence[Path], reading: Json, *, engine: object, epsilon
     return parquet.suffix(path) in (".parquet", ".pq", ".parq") and parquet.count_rows(path) >= MIN_STREAMED_ROWS
 
 
+def are_files(given: object) -> TypeGuard[Files]:
+    """Whether these are names of files, or patterns of such."""
+    if isinstance(given, str | Path):
+        return True
+    listed = cast(Sequence[object], given) if isinstance(given, list | tuple) else ()
+    return len(listed) > 0 and all(isinstance(one, str | Path) for one in listed)
+
+
+def open_files(files: Files, reading: Json) -> FileSet:
+    """The rows of files, read as `read_log` would."""
+    names = [files] if isinstance(files, str | Path) else list(files)
+    return open_set(expand([str(name) for name in names]), ReadingOptions(**reading))
+
+
 def _paths(files: Files) -> list[Path]:
     return [Path(files)] if isinstance(files, str | Path) else [Path(one) for one in files]
 
@@ -431,7 +447,7 @@ def evaluate(
         if isinstance(log, FileSet):
             read = log
         elif are_files(log) and is_streamed(_paths(log), reading, engine=engine, epsilon=None):
-            read = open_files(log, cast(Any, reading))
+            read = open_files(log, reading)
             stack.callback(read.close)
         else:
             read = read_data(log, reading)

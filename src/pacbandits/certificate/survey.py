@@ -1,8 +1,8 @@
 """A log after it was read for the first time: what `certify` asks of it, and the answers of a log in memory.
 
-`pacbandits.certificate.certify` and `pacbandits.certificate.evaluation` are written against `LogSurvey`. There are two
-of them: `LogInMemory` works with floats, every row has a prediction of its own and any policy class will do;
-`summed.laying.Surveyed` adds up whole numbers over the blocks of a source, wherever these are, through an engine.
+`pacbandits.certificate.certify` is written against `LogSurvey`. There are two of them: `LogInMemory` works with floats,
+every row has a prediction of its own, and any policy class will do; `summed.laying.Surveyed` adds up whole numbers over
+the blocks of a source, wherever these are, through an engine.
 """
 
 from __future__ import annotations
@@ -26,15 +26,13 @@ from pacbandits.certificate.conventions import (
     worth_leading,
 )
 from pacbandits.certificate.leaders import Leaders
-from pacbandits.certificate.learning import Learning, LearntClass, learn_arranged
+from pacbandits.certificate.learning import Learning, LearntClass
 from pacbandits.certificate.ledger import AnyLedger, Ledger
 from pacbandits.certificate.summed.limits import Limits
-from pacbandits.certificate.told import ToldOfLog
 from pacbandits.certificate.values import RowWeighing
-from pacbandits.certificate.worth import Decided, Weighing
-from pacbandits.policies.base import PolicyClass
+from pacbandits.certificate.worth import Decided, Weighable, Weighing
 from pacbandits.policies.costs import check_memory
-from pacbandits.records import Contexts, Log, Policy
+from pacbandits.records import Log, Policy
 from pacbandits.records.digest import digest_log
 from pacbandits.rewards import RewardModel, predict_by_round
 
@@ -52,7 +50,7 @@ class LaidOut(NamedTuple):
     favourite: Callable[[float], Policy]
 
 
-class LogSurvey(Protocol):
+class LogSurvey(Weighable, Protocol):
     """A log after it was read for the first time.
 
     facts: what a certificate records of the rows that count.
@@ -66,36 +64,11 @@ class LogSurvey(Protocol):
     """
 
     @property
-    def facts(self) -> ToldOfLog: ...
-    @property
     def rows(self) -> int: ...
-    @property
-    def watched(self) -> Log: ...
-    @property
-    def early(self) -> Log: ...
-    @property
-    def shuffled(self) -> bool: ...
-    @property
-    def has_rounds(self) -> bool: ...
-    @property
-    def in_order(self) -> bool: ...
     @property
     def limits(self) -> Limits | None: ...
     @property
     def digest(self) -> str: ...
-    @property
-    def counts(self) -> FloatArray:
-        """How many interactions, or units, each round has (rounds,)."""
-        ...
-
-    @property
-    def rows_by_round(self) -> FloatArray:
-        """How many interactions each round has (rounds,), those of units too."""
-        ...
-
-    def learn(self, policies: PolicyClass | LearntClass | str, contexts: Contexts | None) -> LearntClass:
-        """Learn the class from contexts or the first rows, if it was asked for by its name."""
-        ...
 
     def lay_out(self, learnt: LearntClass, *, model: RewardModel, single: bool, led: bool) -> LaidOut:
         """Predict rewards and choose leaders.
@@ -106,10 +79,6 @@ class LogSurvey(Protocol):
 
     def first_rounds(self, learnt: LearntClass, *, epsilon: float) -> LogSurvey | None:
         """The first rounds, if these may prove more as rewards of later ones are missing; ε: of rewards in [0, 1]."""
-        ...
-
-    def weigh(self, decided: Decided, bets: Bets, model: RewardModel, *, needed: float) -> Weighing:
-        """Return what intervals are made from; needed: about what log-wealth a bound takes."""
         ...
 
 
@@ -162,11 +131,6 @@ class LogInMemory:
     def rows_by_round(self) -> FloatArray:
         counts = np.bincount(np.unique(self.facts.rounds, return_inverse=True)[1], weights=self.facts.repeats)
         return counts.astype(np.float64)
-
-    def learn(self, policies: PolicyClass | LearntClass | str, contexts: Contexts | None) -> LearntClass:
-        if isinstance(policies, str):
-            return learn_arranged(policies, self.early, contexts)
-        return policies if isinstance(policies, LearntClass) else LearntClass(policies, None)
 
     def lay_out(self, learnt: LearntClass, *, model: RewardModel, single: bool, led: bool) -> LaidOut:
         blocks, cut, policies = self.early, self.facts, learnt.policies

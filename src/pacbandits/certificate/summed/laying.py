@@ -114,9 +114,6 @@ class Surveyed:
         place = int(np.searchsorted(self.arrangement.ends, settling_row(self.facts.rows))) + 1
         return max(place, spared)
 
-    def learn(self, policies: PolicyClass | LearntClass | str, contexts: Contexts | None) -> LearntClass:
-        return learn_policies(self, policies, contexts)
-
     def lay_out(self, learnt: LearntClass, *, model: RewardModel, single: bool, led: bool) -> LaidOut:
         if not led:
             raise InputError("that a policy is the best itself (epsilon 0) is proven in memory; leave the engine out")
