@@ -26,9 +26,9 @@ import numpy as np
 from benchmarks.measuring import print_table
 from pacbandits.certificate.certificate import Certificate
 from pacbandits.certificate.certify import Request, certify_survey
-from pacbandits.certificate.evaluation import measure_policy
 from pacbandits.certificate.learning import LearntClass
 from pacbandits.certificate.summed.laying import Surveyed, learn_policies, survey_for
+from pacbandits.certificate.worth import measure_policy
 from pacbandits.compiled import cores
 from pacbandits.engines import ROWS_PER_BLOCK, Engine, Local, Question, Source, Sums
 from pacbandits.engines.base import even_stripes

@@ -31,6 +31,7 @@ import pacbandits as pb
 from benchmarks.measuring import in_subprocess, print_table
 from benchmarks.scale_model import print_paper, print_parts
 from pacbandits.certificate.certify import Request, certify_survey
+from pacbandits.certificate.learning import learn_from_blocks
 from pacbandits.certificate.summed.cost import estimate_cost, tree_work
 from pacbandits.certificate.survey import LogInMemory
 from pacbandits.compiled import cores
@@ -123,7 +124,7 @@ def by_rows_in_memory(files: list[str], name: str) -> Took:
     def certify() -> pb.Certificate:
         log, _ = pb.read_log(files[0])
         read = LogInMemory.arranged(log, ordered=False, shuffle=False)
-        learnt = read.learn(SPEC, None)
+        learnt = learn_from_blocks(SPEC, read.early, None)
         asked = Request(epsilon=EPSILON, delta=DELTA)
         return certify_survey(read.set_apart(learnt.learning), learnt, asked).certificate
 

@@ -173,6 +173,16 @@ def test_evaluate_reads_frames_and_takes_names(result, frame):
         pb.evaluate(frame, "plane", **COLUMNS)
 
 
+def test_on_its_own_files_a_policy_is_measured_as_one_that_they_have_chosen(frame, tmp_path):
+    for part in (0, 1):
+        pa.parquet.write_table(frame.slice(600 * part, 600), tmp_path / f"{part}.parquet")
+    files = str(tmp_path / "*.parquet")
+    made = pb.certify(files, "trees:depth=1", **ASKED)
+    assert made.certificate.summed
+    assert pb.evaluate(files, made, **COLUMNS).to_json() == made.worth.to_json()
+    assert pb.evaluate(tmp_path / "0.parquet", made, engine="stream", **COLUMNS).samples == 600
+
+
 def test_a_misspelt_control_is_refused(frame):
     with pytest.raises(pb.InputError, match="control names 'plane', which is no action; did you mean 'plain'"):
         pb.certify(frame, **ASKED, control="plane")

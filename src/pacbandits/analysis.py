@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple, TypeGuard, cast
 
 from pacbandits.certificate import Certificate, Claim, LearntClass, Worth, measure_worth
 from pacbandits.certificate import evaluate as evaluate_log
@@ -19,16 +19,19 @@ from pacbandits.certificate.certify import (
     action_number,
     certify_rows,
 )
-from pacbandits.certificate.summed.front import Files, are_files, open_files
+from pacbandits.certificate.summed.front import as_engine_reads
+from pacbandits.certificate.summed.laying import survey_certified
+from pacbandits.certificate.worth import measure_policy
 from pacbandits.checks import flag, path_of
 from pacbandits.engines import Engine, LogSource, Source
 from pacbandits.engines.registry import STREAM, using_engine
 from pacbandits.errors import InputError, nearest, option_of, plain
 from pacbandits.exports import DeployedPolicy
 from pacbandits.logs import read_log
+from pacbandits.logs.finding import expand
 from pacbandits.logs.frames import DataFrame, log_of
 from pacbandits.logs.reading import Reading, ReadingOptions
-from pacbandits.logs.sets import FileSet
+from pacbandits.logs.sets import FileSet, open_set
 from pacbandits.policies import Restrictions
 from pacbandits.policies.base import PolicyClass
 from pacbandits.policies.columns import ColumnPolicy
@@ -44,6 +47,7 @@ from pacbandits.rewards import RewardModel
 from pacbandits.trials.forecast import Outlook, look_ahead
 from pacbandits.verifier import Verdict
 
+Files = str | Path | Sequence[str | Path]
 Data = Log | DataFrame | Files | FileSet
 Json = dict[str, Any]
 MIN_STREAMED_ROWS = 2**19  # of Parquet
@@ -306,7 +310,7 @@ def analyse(
         stack.enter_context(heard_by(tell))
         if in_files:
             tell("opening the files")
-            source = data if isinstance(data, FileSet) else open_files(cast(Files, data), cast(Any, reading))
+            source = data if isinstance(data, FileSet) else open_files(cast(Files, data), reading)
             if source is not data:
                 stack.callback(source.close)
         else:
@@ -371,6 +375,20 @@ def is_streamed(paths: Sequence[Path], reading: Json, *, engine: object, epsilon
     return parquet.suffix(path) in (".parquet", ".pq", ".parq") and parquet.count_rows(path) >= MIN_STREAMED_ROWS
 
 
+def are_files(given: object) -> TypeGuard[Files]:
+    """Whether these are names of files, or patterns of such."""
+    if isinstance(given, str | Path):
+        return True
+    listed = cast(Sequence[object], given) if isinstance(given, list | tuple) else ()
+    return len(listed) > 0 and all(isinstance(one, str | Path) for one in listed)
+
+
+def open_files(files: Files, reading: Json) -> FileSet:
+    """The rows of files, read as `read_log` would."""
+    names = [files] if isinstance(files, str | Path) else list(files)
+    return open_set(expand([str(name) for name in names]), ReadingOptions(**reading))
+
+
 def _paths(files: Files) -> list[Path]:
     return [Path(files)] if isinstance(files, str | Path) else [Path(one) for one in files]
 
@@ -425,26 +443,26 @@ def evaluate(
     """
     reading = _reading(locals())
     in_order = flag(ordered, name="ordered") or time is not None
-    asked: Json = {"delta": delta, "ordered": in_order, "shuffle": shuffle, "model": model, "engine": engine}
-    if isinstance(log, FileSet) or (are_files(log) and is_streamed(_paths(log), reading, engine=engine, epsilon=None)):
-        files = log if isinstance(log, FileSet) else open_files(cast(Files, log), cast(Any, reading))
-        try:
-            return evaluate_log(files, _chosen(policy, files.head), **asked)
-        finally:
-            if files is not log:
-                files.close()
-    read = read_data(cast("Log | DataFrame | Files", log), reading)
-    if isinstance(policy, Result | Proof):
-        return measure_claim(policy.certificate, read, delta=delta, ordered=in_order)[0]
-    return evaluate_log(read, _chosen(policy, read), **asked)
+    with ExitStack() as stack:
+        if isinstance(log, FileSet):
+            read = log
+        elif are_files(log) and is_streamed(_paths(log), reading, engine=engine, epsilon=None):
+            read = open_files(log, reading)
+            stack.callback(read.close)
+        else:
+            read = read_data(log, reading)
+        if isinstance(policy, Result | Proof):
+            claim = policy.certificate
+            return measure_claim(
+                claim, read, delta=delta, ordered=in_order, shuffle=shuffle, model=model, engine=engine
+            )[0]
+        chosen = _chosen(policy, read if isinstance(read, Log) else read.head)
+        return evaluate_log(read, chosen, delta=delta, ordered=in_order, shuffle=shuffle, model=model, engine=engine)
 
 
 def _chosen(policy: object, log: Log) -> Chosen:
     """Return the policy that was named or handed over."""
     names = log.action_names or tuple(str(number) for number in range(log.n_actions))
-    if isinstance(policy, Result | Proof):
-        check_actions(policy.certificate.action_names, log.action_names)
-        return policy.certificate.policy
     if isinstance(policy, DeployedPolicy):
         check_actions(policy.action_names, log.action_names)
         return policy.chosen
@@ -457,12 +475,35 @@ def _chosen(policy: object, log: Log) -> Chosen:
     return TreePolicy(number, log.n_actions)
 
 
-def measure_claim(claim: Claim, log: Log, *, delta: float, ordered: bool) -> tuple[Worth | None, bool]:
-    """Return the value and gains of a certificate's policy by a log, and whether that is the certificate's own log."""
+def measure_claim(
+    claim: Claim,
+    log: Log | FileSet,
+    *,
+    delta: float,
+    ordered: bool,
+    shuffle: bool = False,
+    model: RewardModel | None = None,
+    engine: Engine | str | None = None,
+) -> tuple[Worth | None, bool]:
+    """Return the value and gains of a certificate's policy by a log, and whether that is the certificate's own log.
+
+    shuffle, model, engine: as for `evaluate`, of files.
+    """
     check_actions(claim.action_names, log.action_names)
-    if isinstance(claim, Certificate) and len(log) >= claim.rows and claim.is_of(log):
-        return measure_worth(claim, log, delta=delta), True
-    return evaluate_log(log, claim.policy, delta=delta, ordered=ordered), False
+    if isinstance(log, Log):
+        if isinstance(claim, Certificate) and len(log) >= claim.rows and claim.is_of(log):
+            return measure_worth(claim, log, delta=delta), True
+        return evaluate_log(log, claim.policy, delta=delta, ordered=ordered), False
+    with using_engine(STREAM if engine is None else engine) as who:
+        source = as_engine_reads(log, who.name)
+        if isinstance(claim, Certificate) and claim.summed and log.n_rows == claim.rows:
+            read = survey_certified(claim, source, engine=who)
+            if read.digest == claim.digest:
+                return measure_policy(read, claim, delta=delta), True
+        worth = evaluate_log(
+            source, claim.policy, delta=delta, ordered=ordered, shuffle=shuffle, model=model, engine=who
+        )
+        return worth, False
 
 
 def check_actions(mine: tuple[str, ...] | None, theirs: tuple[str, ...] | None) -> None:

@@ -128,6 +128,8 @@ def test_words_and_json_are_complete():
     assert back == made.to_json()
     names = {"bets": ("multipliers", "scales", "cap_share"), "experts": ("experts",), "share": ("expert_share",)}
     for field in fields(Certificate):
+        if field.name == "limits":  # recorded where they are not those of the first release
+            continue
         for name in names.get(field.name, (field.name,)):
             assert name in back
     assert back["assumptions"] == [*ASSUMPTIONS, "rewards lie in [0, 1]", FIXED, ROUNDS, BETS_FIXED]

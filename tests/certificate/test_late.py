@@ -11,8 +11,8 @@ import pytest
 from pacbandits import Contexts, Finite, InputError, Log, Trees, evaluate, read_log, verify
 from pacbandits.certificate import Bets, Ledger, certify
 from pacbandits.certificate.asymptotic import certify_asymptotically
+from pacbandits.certificate.certify import measure_worth
 from pacbandits.certificate.choosing import lead_log
-from pacbandits.certificate.evaluation import measure_worth
 from pacbandits.certificate.learning import learn_class
 from pacbandits.certificate.rows import Against
 from pacbandits.certificate.values import RowWeighing, _centres

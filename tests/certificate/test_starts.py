@@ -12,7 +12,7 @@ import pytest
 
 import pacbandits as pb
 from pacbandits.certificate import Certificate, Leaders
-from pacbandits.certificate.evaluation import measure_worth
+from pacbandits.certificate.certify import measure_worth
 from pacbandits.certificate.leaders import LOTTERY_MOVING, SINGLE_MOVING
 from pacbandits.confidence import start_part
 from pacbandits.errors import InputError

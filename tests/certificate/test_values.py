@@ -10,8 +10,8 @@ import pytest
 
 from pacbandits import Contexts, Finite, InputError, Log, Lottery, Trees, evaluate
 from pacbandits.certificate import Bets, certify
+from pacbandits.certificate.certify import measure_worth
 from pacbandits.certificate.conventions import EXPERT_STAKES, arrange
-from pacbandits.certificate.evaluation import measure_worth
 from pacbandits.certificate.values import RowWeighing, _centres, bound_below
 from pacbandits.rewards import first_model, predict_by_round
 

@@ -6,10 +6,9 @@ And one by a normal approximation, for those who accept that (`certify_asymptoti
 from pacbandits.certificate.asymptotic import AsymptoticCertificate, certify_asymptotically
 from pacbandits.certificate.bets import Bets
 from pacbandits.certificate.certificate import Certificate
-from pacbandits.certificate.certify import certify
+from pacbandits.certificate.certify import certify, evaluate, measure_worth
 from pacbandits.certificate.claim import Claim
 from pacbandits.certificate.conventions import in_blocks, worth_leading
-from pacbandits.certificate.evaluation import evaluate, measure_worth
 from pacbandits.certificate.leaders import Leaders
 from pacbandits.certificate.learning import LearntClass, learn_class
 from pacbandits.certificate.learning_record import Learning

@@ -203,7 +203,7 @@ def certify_asymptotically(
         policies = learn_from_blocks(policies, blocks, None)
     learning = policies.learning if isinstance(policies, LearntClass) else None
     policies = policies.policies if isinstance(policies, LearntClass) else check_class(policies)
-    asked, delta = check_asked(check_log(log), policies, n_actions=log.n_actions, epsilon=epsilon, delta=delta)
+    asked, delta = check_asked(check_log(log), policies, epsilon=epsilon, delta=delta)
     check_compared(log)
     check_distance(log, asked)
     unit = log.reward_range[1] - log.reward_range[0]

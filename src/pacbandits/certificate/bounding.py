@@ -14,7 +14,6 @@ from pacbandits.arrays import BoolArray, FloatArray, IntArray
 from pacbandits.certificate.logarithm import log_below
 from pacbandits.certificate.rows import Rows
 from pacbandits.compiled import kernel
-from pacbandits.records import Chosen, parts_of
 
 GROUP_ROWS = 8  # rows whose factors are multiplied before a logarithm is taken: those of numbers 8k to 8k + 7
 MIN_FACTOR, MAX_FACTOR = 2.0**-10, 2.0**100  # so that no product of a group is too small or too large for a double
@@ -75,17 +74,6 @@ def add_log_wealth(
                         reward = 0.0 if u > 0 else 1.0
                     score += u * (reward - f) / played[i]
             out[k] += repeats[i] * math.log1p(stake * (score - centre))
-
-
-def slack_of(policy: Chosen, leaders: tuple[object, ...], shares: FloatArray) -> float:
-    """By how much the value of what is certified may differ from θ, as weight was dropped (see `moving.choose`)."""
-    kept = [j for j, leader in enumerate(leaders) if any(leader is one for one in parts_of(policy))]
-    if not kept:  # read from a file: by what they are
-        written = [one.to_json() for one in parts_of(policy)]
-        kept = [j for j, leader in enumerate(leaders) if leader.to_json() in written]  # pyright: ignore
-    dropped = np.abs(np.delete(shares, kept)).sum()
-    off = float(dropped + abs(1.0 - shares[kept].sum()))
-    return off if off > 1e-9 else 0.0
 
 
 @kernel

@@ -16,16 +16,15 @@ from pacbandits.certificate.bets import Bets
 from pacbandits.certificate.certificate import MODEL_GIVEN, Certificate
 from pacbandits.certificate.claim import check_asked, check_compared, check_distance_or_best, rounded_up
 from pacbandits.certificate.conventions import EXPERT_STAKES, FIRST_EPSILON, MAX_TRIED_DISTANCES, delta_part
-from pacbandits.certificate.evaluation import measure_policy
-from pacbandits.certificate.learning import LearntClass
+from pacbandits.certificate.learning import LearntClass, learn_arranged
 from pacbandits.certificate.making import Evidence, make_certificate
 from pacbandits.certificate.summed.cost import card_bytes, check_engine_fits, foresee_work, foretell_engine
 from pacbandits.certificate.summed.front import as_engine_reads, is_large
-from pacbandits.certificate.summed.laying import Surveyed, survey_for
+from pacbandits.certificate.summed.laying import Surveyed, learn_policies, survey, survey_certified, survey_for
 from pacbandits.certificate.summed.limits import LIMITS, Limits
 from pacbandits.certificate.survey import LogInMemory, LogSurvey
 from pacbandits.certificate.watching import look
-from pacbandits.certificate.worth import Worth
+from pacbandits.certificate.worth import Worth, evaluate_policy, measure_policy
 from pacbandits.checks import flag, instance
 from pacbandits.confidence import check_delta
 from pacbandits.engines import Engine, Local, LogSource, Source
@@ -36,7 +35,8 @@ from pacbandits.policies.base import PolicyClass
 from pacbandits.policies.costs import Searches, count_rows, foretell
 from pacbandits.policies.summing import can_be_summed
 from pacbandits.progress import Progress, silent
-from pacbandits.records import Contexts, Log, check_log
+from pacbandits.records import Chosen, Contexts, Log, check_log
+from pacbandits.records.mixture import check_chosen
 from pacbandits.rewards import RewardModel, check_model, first_model
 
 DEFAULT_CLASS = "trees:depth=2"
@@ -71,7 +71,8 @@ class Request:
         check_delta(self.delta)
         if self.epsilon is not None:
             check_distance_or_best(log, self.epsilon)
-        action_number(self.control, log, of="--control")
+        if self.control is not None:
+            action_number(self.control, log, of="--control")
         restrictions = self.restrictions if self.restrict is None else self.restrict(log)
         if restrictions is None:
             return self.policies
@@ -216,14 +217,18 @@ def _survey_log(log: Log, request: Request, *, tell: Progress) -> tuple[LogSurve
     policies = request.check(log)
     if isinstance(policies, str):
         tell("learning the policy class")
-    order = {"ordered": request.ordered, "shuffle": request.shuffle}
+    ordered, shuffle = request.ordered, request.shuffle
     if is_large(log) and request.epsilon != 0:
-        summed = survey_for(LogSource(log), policies, engine=Local(THREADS), contexts=request.contexts, **order)
-        learnt = summed.learn(policies, request.contexts)
+        source, who = LogSource(log), Local(THREADS)
+        summed = survey_for(source, policies, engine=who, contexts=request.contexts, ordered=ordered, shuffle=shuffle)
+        learnt = learn_policies(summed, policies, request.contexts)
         if can_be_summed(learnt.policies):
             return summed, learnt
-    read = LogInMemory.arranged(log, **order)
-    learnt = read.learn(policies, request.contexts)
+    read = LogInMemory.arranged(log, ordered=ordered, shuffle=shuffle)
+    if isinstance(policies, str):
+        learnt = learn_arranged(policies, read.early, request.contexts)
+    else:
+        learnt = policies if isinstance(policies, LearntClass) else LearntClass(policies, None)
     return read.set_apart(learnt.learning), learnt
 
 
@@ -247,7 +252,7 @@ def _survey_source(
         limits=limits,
     )
     check_compared(read.watched, fixed=read.facts.fixed_split)
-    return read, read.learn(policies, contexts)
+    return read, learn_policies(read, policies, contexts)
 
 
 def certify_survey(read: LogSurvey, learnt: LearntClass, request: Request) -> CertifiedLog:
@@ -255,7 +260,7 @@ def certify_survey(read: LogSurvey, learnt: LearntClass, request: Request) -> Ce
     policies, facts, model = learnt.policies, read.facts, request.model
     unit = facts.reward_range[1] - facts.reward_range[0]
     first = FIRST_EPSILON * unit if request.epsilon is None else request.epsilon
-    asked, delta = check_asked(facts, policies, n_actions=read.n_actions, epsilon=first, delta=request.delta)
+    asked, delta = check_asked(facts, policies, epsilon=first, delta=request.delta)
     used = first_model(read.early) if model is None else check_model(model)
     laid = read.lay_out(learnt, model=used, single=request.single, led=asked > 0)
     evidence = Evidence(
@@ -293,3 +298,47 @@ def certify_survey(read: LogSurvey, learnt: LearntClass, request: Request) -> Ce
     if part is None:
         return whole
     return min(whole, certify_survey(part, learnt, request), key=lambda one: one.certificate.certified_epsilon)
+
+
+def evaluate(
+    log: Log | Source,
+    policy: Chosen,
+    *,
+    delta: float = 0.05,
+    ordered: bool = False,
+    shuffle: bool = False,
+    model: RewardModel | None = None,
+    engine: Engine | str | None = None,
+) -> Worth:
+    """Bound the value and the gains of a policy that was not chosen by this log.
+
+    log: what was seen and done; or files of it that are open, which may be larger than memory.
+    policy: any, or a mixture of some. ordered, shuffle, model, engine: as for `certify`.
+    """
+    check_chosen(policy)
+    in_order, any_order = flag(ordered, name="ordered"), flag(shuffle, name="shuffle")
+    if engine is None and isinstance(log, Log) and not is_large(log):
+        read = LogInMemory.arranged(check_log(log), ordered=in_order, shuffle=any_order)
+        return evaluate_policy(read, policy, delta=delta, model=model)
+    source = log if isinstance(log, Source) else LogSource(check_log(log))
+    usual = THREADS if isinstance(log, Log) else STREAM
+    with using_engine(usual if engine is None else engine) as who:
+        rows = as_engine_reads(source, who.name)
+        surveyed = survey(rows, engine=who, spec=None, ordered=in_order, shuffle=any_order, digested=False)
+        return evaluate_policy(surveyed, policy, delta=delta, model=model)
+
+
+def measure_worth(
+    certificate: Certificate, log: Log, *, delta: float | None = None, model: RewardModel | None = None
+) -> Worth | None:
+    """How good the policy of a certificate is, from the log it was made from; None where that cannot be told.
+
+    log: as it was read. delta: with what probability each interval may be wrong, by default that of the certificate.
+    """
+    c = instance(certificate, Certificate, name="certificate")
+    check_log(log)
+    if c.summed:
+        rows = survey_certified(c, LogSource(c.of(log)), engine=Local(THREADS))
+    else:
+        rows = LogInMemory.certified(c, log)
+    return measure_policy(rows, c, delta=delta, model=model)

@@ -127,6 +127,9 @@ def lead_log(
     rounds = np.unique(log.rounds)
     seen = [float(np.rint(log.weights[log.known_by(int(number))].sum())) for number in rounds]
 
+    def growth(i: int) -> float:
+        return LEADING_GROWTH_FACTOR
+
     def choose(leader: Policy | None, i: int) -> Policy:
         part, ledger = part_before(log, predictions, i)
         return lead_after(part, ledger, policies, leader, single=single, simple=settled is not None)
@@ -136,12 +139,12 @@ def lead_log(
         return log.contexts.take(before)
 
     return lead_rounds(
-        Choices(seen, lambda _: LEADING_GROWTH_FACTOR, choose, known),
+        Choices(seen, growth, choose, known),
         sizes=sizes,
         spared=spared,
         single=single,
         settled=settled,
-        settle=None if settle is None else lambda i, chosen, _: settle(i, chosen),
+        settle=None if settle is None else lambda i, chosen, led: settle(i, chosen),
     )
 
 

@@ -240,14 +240,12 @@ def check_compared(log: Log, *, fixed: bool = True) -> None:
         )
 
 
-def check_asked(
-    log: ToldOfLog, policies: PolicyClass, *, n_actions: int, epsilon: float, delta: float
-) -> tuple[float, float]:
-    """ε and δ, if a log of so many actions may be asked for a claim about a class at these."""
+def check_asked(log: ToldOfLog, policies: PolicyClass, *, epsilon: float, delta: float) -> tuple[float, float]:
+    """ε and δ, if a log may be asked for a claim about a class at these."""
     policies = check_class(policies)
     asked = check_distance_or_best(log, epsilon), check_delta(delta)
-    if n_actions != policies.n_actions:
-        raise InputError(f"the log has {n_actions} actions, but the policies have {policies.n_actions}")
+    if log.n_actions != policies.n_actions:
+        raise InputError(f"the log has {log.n_actions} actions, but the policies have {policies.n_actions}")
     return asked
 
 

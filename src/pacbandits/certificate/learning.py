@@ -20,7 +20,6 @@ from pacbandits.arrays import FloatArray, IntArray
 from pacbandits.certificate.conventions import MAX_TEACHING_ROWS, arrange, has_rounds
 from pacbandits.certificate.learning_record import (
     MAX_SPEC_CHARACTERS,
-    MIN_LEARNING_INTERACTIONS,
     NO_SAMPLE,
     Learning,
     fewest_to_teach,
@@ -33,6 +32,8 @@ from pacbandits.policies.registry import learns, load_policies
 from pacbandits.policies.summing import can_be_summed
 from pacbandits.records import Contexts, Log, check_contexts, check_log
 from pacbandits.records.digest import digest_contexts
+
+has_order = has_rounds  # so that something in a log is known to have come first
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,7 +90,7 @@ def learn_arranged(spec: str, blocks: Log, contexts: Contexts | None) -> LearntC
 
     Of a log that would be certified by sums, and a class that can be, as it is learnt there: from the first rows alone.
     """
-    if len(blocks) > MAX_TEACHING_ROWS and has_order(blocks) and blocks.units is None:
+    if len(blocks) > MAX_TEACHING_ROWS and has_rounds(blocks) and blocks.units is None:
         part = blocks.take(first_rows(blocks, most=MAX_TEACHING_ROWS))
         rounds = np.searchsorted(np.unique(blocks.rounds), part.rounds).astype(np.int64)
         learnt = learn_from_blocks(spec, replace(part, rounds=rounds, known=None), contexts, sizes=blocks.round_sizes)
@@ -123,13 +124,28 @@ def learn_from_blocks(
         return LearntClass(made, Learning(spec, len(contexts), digest_contexts(contexts), 0, in_order=True))
     if not learns(spec):
         return LearntClass(load_policies(spec, log.contexts, n_actions=log.n_actions), None)
-    fewest, in_order = fewest_to_teach(spec), sizes is not None or has_order(log)
-    if sizes is None:
-        spared = spared_rounds(log, fewest)
-        known = known_first(log, spared, fewest)
+    fewest, in_order = fewest_to_teach(spec), sizes is not None or has_rounds(log)
+    if in_order:
+        ends = np.cumsum(log.round_sizes if sizes is None else sizes)
+        spared, whole = int(np.searchsorted(ends, fewest)) + 1, int(ends[-1])
+        taken = int(ends[spared - 1]) if spared < len(ends) else whole
+    elif log.repeats.max() > 1:
+        raise InputError(NO_SAMPLE)
     else:
-        spared = _rounds_with(sizes, fewest)
-        known = _known_of(log, np.flatnonzero(log.rounds < spared))
+        spared, whole, taken = 1, log.n_units, fewest
+    if whole <= taken:  # no row would be left to bet
+        what = "interactions, which" if log.units is None else "people, whose rows"
+        raise InputError(
+            f"the policy class would be learnt from the first {taken:,} {what} then prove nothing, and "
+            f"the log has {whole:,}; give contexts from before the experiment (--contexts …), or a longer log"
+        )
+    if sizes is None:
+        apart = set_apart(log, fewest)
+        first = np.flatnonzero(apart.rounds < np.unique(apart.rounds)[spared])
+    else:
+        first = np.flatnonzero(log.rounds < spared)
+    counts = log.weights[first]  # contexts teach as often as they occurred, with the labels that occurred
+    known = replace(log.contexts.take(first), weights=counts / counts.sum()).with_labels_seen()
     made = load_policies(spec, known, n_actions=log.n_actions)
     return LearntClass(made, Learning(spec, len(known), digest_contexts(known), spared, in_order=in_order))
 
@@ -145,59 +161,9 @@ def _check_features(policies: PolicyClass, contexts: Contexts) -> None:
         )
 
 
-def has_order(log: Log) -> bool:
-    """Whether a log has rounds or blocks, so that something in it is known to have come first."""
-    return has_rounds(log)
-
-
-def spared_rounds(log: Log, fewest: int = MIN_LEARNING_INTERACTIONS) -> int:
-    """The fewest rounds at the beginning that hold so many interactions (or units); 1 for a log without an order.
-
-    Raises:
-        InputError: When no row would be left to bet.
-    """
-    if not has_order(log):
-        if log.repeats.max() > 1:
-            raise InputError(NO_SAMPLE)
-        _check_left(log.n_units, taken=fewest, people=log.units is not None)
-        return 1
-    return _rounds_with(log.round_sizes, fewest, people=log.units is not None)
-
-
-def _rounds_with(sizes: FloatArray, fewest: int, *, people: bool = False) -> int:
-    """The fewest first rounds that hold so many interactions (or people), by the sizes (rounds,) of all."""
-    ends = np.cumsum(sizes)
-    spared, whole = int(np.searchsorted(ends, fewest)) + 1, int(ends[-1])
-    _check_left(whole, taken=int(ends[spared - 1]) if spared < len(ends) else whole, people=people)
-    return spared
-
-
 def rows_that_bet(log: Log, learning: Learning | None) -> IntArray:
     """The rows (k,) of a log that were not spared."""
     if learning is None or learning.spared == 0:
         return np.arange(len(log))
     apart = learning.set_apart(log)
     return np.flatnonzero(apart.rounds >= np.unique(apart.rounds)[learning.spared])
-
-
-def known_first(log: Log, spared: int, fewest: int = MIN_LEARNING_INTERACTIONS) -> Contexts:
-    """The contexts of the first rounds, as often as they occurred, with the labels that occurred."""
-    apart = set_apart(log, fewest)
-    first = np.flatnonzero(apart.rounds < np.unique(apart.rounds)[spared])
-    return _known_of(log, first)
-
-
-def _known_of(log: Log, rows: IntArray) -> Contexts:
-    """The contexts of some rows (k,) of a log, as often as they occurred, with the labels that occurred."""
-    counts = log.weights[rows]
-    return replace(log.contexts.take(rows), weights=counts / counts.sum()).with_labels_seen()
-
-
-def _check_left(count: int, *, taken: int, people: bool) -> None:
-    """Raise unless some interactions, or people, are left once the class has been learnt; count: of all."""
-    if count <= taken:
-        what = "people, whose rows" if people else "interactions, which"
-        raise InputError(
-            f"the policy class would be learnt from the first {taken:,} {what} then prove nothing, and "
-            f"the log has {count:,}; give contexts from before the experiment (--contexts …), or a longer log"
-        )

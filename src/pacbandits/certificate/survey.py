@@ -1,16 +1,15 @@
 """A log after it was read for the first time: what `certify` asks of it, and the answers of a log in memory.
 
-`pacbandits.certificate.certify` and `pacbandits.certificate.evaluation` are written against `LogSurvey`. There are two
-of them: `LogInMemory` works with floats, every row has a prediction of its own and any policy class will do;
-`summed.laying.Surveyed` adds up whole numbers over the blocks of a source, wherever these are, through an engine.
+`pacbandits.certificate.certify` is written against `LogSurvey`. There are two of them: `LogInMemory` works with floats,
+every row has a prediction of its own, and any policy class will do; `summed.laying.Surveyed` adds up whole numbers over
+the blocks of a source, wherever these are, through an engine.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import NamedTuple, Protocol, Self
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -27,16 +26,14 @@ from pacbandits.certificate.conventions import (
     worth_leading,
 )
 from pacbandits.certificate.leaders import Leaders
-from pacbandits.certificate.learning import LearntClass, learn_arranged
+from pacbandits.certificate.learning import LearntClass
 from pacbandits.certificate.learning_record import Learning
 from pacbandits.certificate.ledger import AnyLedger, Ledger
 from pacbandits.certificate.summed.limits import Limits
-from pacbandits.certificate.told import ToldOfLog
 from pacbandits.certificate.values import RowWeighing
-from pacbandits.certificate.worth import Decided, Weighing
-from pacbandits.policies.base import PolicyClass
+from pacbandits.certificate.worth import Decided, Weighable, Weighing
 from pacbandits.policies.costs import check_memory
-from pacbandits.records import Contexts, Log, Policy
+from pacbandits.records import Log, Policy
 from pacbandits.records.digest import digest_log
 from pacbandits.rewards import RewardModel, predict_by_round
 
@@ -54,68 +51,25 @@ class LaidOut(NamedTuple):
     favourite: Callable[[float], Policy]
 
 
-class LogSurvey(Protocol):
+class LogSurvey(Weighable, Protocol):
     """A log after it was read for the first time.
 
+    facts: what a certificate records of the rows that count.
+    rows: how many rows the log has as it was given.
+    watched: the rows in which signs against the assumptions are looked for.
+    early: the rows that may teach a reward model, numbered by round.
     shuffled: whether rows were shuffled.
-    limits: by which a log was certified by sums; None for floats.
+    has_rounds: whether the log has rounds of its own.
+    in_order: whether rows were cut into blocks by their order, or after a shuffle.
+    limits: by which a log is certified by sums; None for floats.
     """
 
     @property
-    def shuffled(self) -> bool: ...
+    def rows(self) -> int: ...
     @property
     def limits(self) -> Limits | None: ...
     @property
-    def facts(self) -> ToldOfLog:
-        """What a certificate records of the rows that count."""
-        ...
-
-    @property
-    def rows(self) -> int:
-        """How many rows the log has as it was given."""
-        ...
-
-    @property
-    def n_actions(self) -> int: ...
-    @property
     def digest(self) -> str: ...
-    @property
-    def watched(self) -> Log:
-        """The rows in which signs against the assumptions are looked for."""
-        ...
-
-    @property
-    def early(self) -> Log:
-        """The rows that may teach a reward model, numbered by round."""
-        ...
-
-    @property
-    def has_rounds(self) -> bool:
-        """Whether the log has rounds of its own."""
-        ...
-
-    @property
-    def in_order(self) -> bool:
-        """Whether rows were cut into blocks by their order, or after a shuffle."""
-        ...
-
-    @property
-    def counts(self) -> FloatArray:
-        """How many interactions, or units, each round has (rounds,)."""
-        ...
-
-    @property
-    def rows_by_round(self) -> FloatArray:
-        """How many interactions each round has (rounds,), those of units too."""
-        ...
-
-    def learn(self, policies: PolicyClass | LearntClass | str, contexts: Contexts | None) -> LearntClass:
-        """Learn the class from contexts or the first rows, if it was asked for by its name."""
-        ...
-
-    def set_apart(self, learning: Learning | None) -> Self:
-        """The same with the rows that taught the class as a round of their own."""
-        ...
 
     def lay_out(self, learnt: LearntClass, *, model: RewardModel, single: bool, led: bool) -> LaidOut:
         """Predict rewards and choose leaders.
@@ -124,12 +78,8 @@ class LogSurvey(Protocol):
         """
         ...
 
-    def first_rounds(self, learnt: LearntClass, *, epsilon: float) -> Self | None:
+    def first_rounds(self, learnt: LearntClass, *, epsilon: float) -> LogSurvey | None:
         """The first rounds, if these may prove more as rewards of later ones are missing; ε: of rewards in [0, 1]."""
-        ...
-
-    def weigh(self, decided: Decided, bets: Bets, model: RewardModel, *, needed: float) -> Weighing:
-        """Return what intervals are made from; needed: about what log-wealth a bound takes."""
         ...
 
 
@@ -137,81 +87,54 @@ class LogSurvey(Protocol):
 class LogInMemory:
     """A log in memory, whose wealth is sums of floats.
 
-    log: as it was read.
-    blocks: the same, cut into blocks if it has an order.
-    cut: the same with rows that taught the class as a round of their own.
-    shuffled: whether rows were shuffled.
+    watched: the log as it was read.
+    early: the same, cut into blocks if it has an order.
+    facts: the same with rows that taught the class as a round of their own.
     """
 
-    log: Log
-    blocks: Log
-    cut: Log
+    watched: Log
+    early: Log
+    facts: Log
+    rows: int
     shuffled: bool
+    has_rounds: bool
+    in_order: bool
     limits: None = None
 
     @classmethod
     def arranged(cls, log: Log, *, ordered: bool, shuffle: bool) -> LogInMemory:
         """The log in the order in which it can be learnt from."""
         blocks, shuffled = arrange(log, ordered=ordered, shuffle=shuffle)
-        return cls(log, blocks, blocks, shuffled)
+        rounds = has_rounds(log)
+        return cls(log, blocks, blocks, len(log), shuffled, rounds, in_order=blocks is not log and not rounds)
 
     @classmethod
     def certified(cls, certificate: Certificate, log: Log) -> LogInMemory:
         """The rows of a log as they counted for a certificate of it."""
         c, part = certificate, certificate.of(log)
         blocks = rearrange(part, ordered=c.ordered, shuffle=c.shuffled)
-        return cls(part, blocks, blocks, c.shuffled).set_apart(c.learning)
+        made = cls(part, blocks, blocks, len(part), c.shuffled, has_rounds(part), c.ordered)
+        return made.set_apart(c.learning)
+
+    def set_apart(self, learning: Learning | None) -> LogInMemory:
+        """The same with the rows that taught the class as a round of their own; learning: how it was learnt."""
+        return self if learning is None else replace(self, facts=learning.set_apart(self.early))
 
     @property
-    def facts(self) -> Log:
-        return self.cut
-
-    @property
-    def rows(self) -> int:
-        return len(self.log)
-
-    @property
-    def n_actions(self) -> int:
-        return self.log.n_actions
-
-    @property
-    def watched(self) -> Log:
-        return self.log
-
-    @property
-    def early(self) -> Log:
-        return self.blocks
-
-    @cached_property
     def digest(self) -> str:
-        return digest_log(self.cut)
-
-    @property
-    def has_rounds(self) -> bool:
-        return has_rounds(self.log)
-
-    @property
-    def in_order(self) -> bool:
-        return self.blocks is not self.log and not self.has_rounds
+        return digest_log(self.facts)
 
     @property
     def counts(self) -> FloatArray:
-        return self.cut.round_sizes
+        return self.facts.round_sizes
 
     @property
     def rows_by_round(self) -> FloatArray:
-        return np.bincount(np.unique(self.cut.rounds, return_inverse=True)[1], weights=self.cut.repeats)
-
-    def learn(self, policies: PolicyClass | LearntClass | str, contexts: Contexts | None) -> LearntClass:
-        if isinstance(policies, str):
-            return learn_arranged(policies, self.blocks, contexts)
-        return policies if isinstance(policies, LearntClass) else LearntClass(policies, None)
-
-    def set_apart(self, learning: Learning | None) -> LogInMemory:
-        return self if learning is None else replace(self, cut=learning.set_apart(self.blocks))
+        counts = np.bincount(np.unique(self.facts.rounds, return_inverse=True)[1], weights=self.facts.repeats)
+        return counts.astype(np.float64)
 
     def lay_out(self, learnt: LearntClass, *, model: RewardModel, single: bool, led: bool) -> LaidOut:
-        blocks, cut, policies = self.blocks, self.cut, learnt.policies
+        blocks, cut, policies = self.early, self.facts, learnt.policies
         predictions = predict_by_round(blocks, model)
         ledger = Ledger.of(cut, predictions)
         check_memory(policies, len(ledger.contexts))
@@ -239,15 +162,15 @@ class LogInMemory:
         return LaidOut(ledger, leaders, favourite)
 
     def first_rounds(self, learnt: LearntClass, *, epsilon: float) -> LogInMemory | None:
-        end = end_that_pays(self.log, epsilon=epsilon)
+        end = end_that_pays(self.watched, epsilon=epsilon)
         if end is None:
             return None
-        part = self.log.only(self.log.rounds < end)
+        part = self.watched.only(self.watched.rounds < end)
         if len(np.unique(part.rounds)) <= learnt.spared:
             return None
         return self.arranged(part, ordered=False, shuffle=False).set_apart(learnt.learning)
 
     def weigh(self, decided: Decided, bets: Bets, model: RewardModel, *, needed: float) -> Weighing:
-        rounds = np.unique(self.cut.rounds, return_inverse=True)[1]
-        weights, counted = decided.weights(self.cut, rounds)
-        return RowWeighing(self.cut, predict_by_round(self.blocks, model), weights, bets, counted)
+        rounds = np.unique(self.facts.rounds, return_inverse=True)[1]
+        weights, counted = decided.weights(self.facts, rounds)
+        return RowWeighing(self.facts, predict_by_round(self.early, model), weights, bets, counted)

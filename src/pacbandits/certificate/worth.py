@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
@@ -12,12 +13,18 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from pacbandits.arrays import BoolArray, FloatArray, IntArray
+from pacbandits.certificate.bets import Bets
+from pacbandits.certificate.certificate import ORDERED, ROUNDS, SHUFFLED, UNITS_SHUFFLED, Certificate, basic_assumptions
+from pacbandits.certificate.conventions import EXPERT_STAKES
 from pacbandits.certificate.leaders import NOBODY, Leaders
+from pacbandits.certificate.moving import plan_moves
 from pacbandits.certificate.told import ToldOfLog
-from pacbandits.certificate.watching import Check, alarm_words
-from pacbandits.confidence import union_threshold
+from pacbandits.certificate.watching import Check, alarm_words, look
+from pacbandits.confidence import check_delta, union_threshold
+from pacbandits.errors import InputError
 from pacbandits.policies.summing import actions_on
 from pacbandits.records import Chosen, Log, Lottery, Policy, parts_of
+from pacbandits.rewards import RewardModel, check_model, first_model, model_from_json
 
 CONTRADICTION = (
     "an interval is empty, as its lower end lies above its upper end: the assumptions contradict the data, so at least "
@@ -189,6 +196,36 @@ class Weighing(Protocol):
         ...
 
 
+class Weighable(Protocol):
+    """Rows that intervals can be made from, wherever they are; `survey.LogSurvey` says what each is."""
+
+    @property
+    def facts(self) -> ToldOfLog: ...
+    @property
+    def watched(self) -> Log: ...
+    @property
+    def early(self) -> Log: ...
+    @property
+    def shuffled(self) -> bool: ...
+    @property
+    def has_rounds(self) -> bool: ...
+    @property
+    def in_order(self) -> bool: ...
+    @property
+    def counts(self) -> FloatArray:
+        """How many interactions, or units, each round has (rounds,)."""
+        ...
+
+    @property
+    def rows_by_round(self) -> FloatArray:
+        """How many interactions each round has (rounds,), those of units too."""
+        ...
+
+    def weigh(self, decided: Decided, bets: Bets, model: RewardModel, *, needed: float) -> Weighing:
+        """Return what intervals are made from; needed: about what log-wealth a bound takes."""
+        ...
+
+
 @dataclass(frozen=True)
 class Confidence:
     """How sure intervals are, and by what.
@@ -224,9 +261,9 @@ def rows_words(counted: float, rows: float, *, led: bool) -> str:
     return f"{many}, which also chose the policy: the intervals allow for that, the estimates may flatter it"
 
 
-def compose_worth(weighing: Weighing, log: ToldOfLog, sure: Confidence, *, n_actions: int, experts: int) -> Worth:
+def compose_worth(weighing: Weighing, log: ToldOfLog, sure: Confidence, *, experts: int) -> Worth:
     """All intervals, in the units of rewards."""
-    low, high = log.reward_range
+    (low, high), n_actions = log.reward_range, log.n_actions
     one_side = sure.part * sure.delta / 2.0
 
     def interval(kind: Kind, *, union: int = 1) -> tuple[float, float, float]:
@@ -262,3 +299,75 @@ def compose_worth(weighing: Weighing, log: ToldOfLog, sure: Confidence, *, n_act
         checks=sure.checks,
         measured_by=sure.measured_by,
     )
+
+
+def evaluate_policy(rows: Weighable, policy: Chosen, *, delta: float = 0.05, model: RewardModel | None = None) -> Worth:
+    """Bound the value and the gains of a policy that was not chosen by these rows."""
+    facts, wrong = rows.facts, check_delta(delta)
+    if policy.n_actions != facts.n_actions:
+        raise InputError(f"the policy is for {policy.n_actions} actions, and the log has {facts.n_actions}")
+    used = first_model(rows.early) if model is None else check_model(model)
+    bets = Bets(EXPERT_STAKES, (1.0,) * len(rows.counts))
+    needed = union_threshold(log_size=0.0, experts=len(bets), delta=wrong / 2.0)
+    weighing = rows.weigh(Decided.always(policy, bets.units > 0), bets, used, needed=needed)
+    units, (low, high) = facts.units is not None, facts.reward_range
+    order = (ROUNDS,) if rows.has_rounds else (ORDERED,) if rows.in_order else ()
+    if rows.shuffled:
+        order = (UNITS_SHUFFLED if units else SHUFFLED,)
+    basis = basic_assumptions(units=units, shuffled=rows.shuffled, in_order=rows.has_rounds or rows.in_order)
+    sure = Confidence(
+        wrong,
+        shuffled=rows.shuffled,
+        assumptions=(*basis, f"rewards lie in [{low:g}, {high:g}]", *order, *facts.assumed),
+        checks=look(rows.watched),
+        measured_by=f"all {facts.samples:,} rows",
+    )
+    return compose_worth(weighing, facts, sure, experts=len(bets))
+
+
+def measure_policy(
+    rows: Weighable, certificate: Certificate, *, delta: float | None = None, model: RewardModel | None = None
+) -> Worth | None:
+    """Bound the value and the gains of the policy of a certificate; rows: its own, arranged as it says.
+
+    None where these cannot tell. delta: with what probability each interval may be wrong, if not the certificate's.
+    """
+    c, counts = certificate, rows.counts
+    part, log_size, slack, bet_on = 1.0, 0.0, 0.0, certificate.bets.units > 0
+    if c.leaders is None:
+        if not math.isfinite(c.log_size):
+            return None
+        decided, log_size = Decided.always(c.policy, bet_on), c.log_size
+    else:
+        moves, ends = plan_moves(c.leaders, units=c.bets.units, counts=counts)
+        if not ends.any():
+            return None
+        decided = Decided.led(c.leaders, moves, bet_on)
+        part, slack = c.leaders.part(counts), slack_of(c.policy, c.leaders.policies, ends / ends.sum())
+    used = model_from_json(c.model) if model is None else check_model(model)
+    wrong = c.delta if delta is None else check_delta(delta)
+    needed = union_threshold(log_size=log_size, experts=len(c.bets), delta=part * wrong / 2.0)
+    weighing = rows.weigh(decided, c.bets, used, needed=needed)
+    by_round = rows.rows_by_round
+    sure = Confidence(
+        wrong,
+        log_size,
+        slack,
+        part,
+        shuffled=c.shuffled,
+        assumptions=c.assumptions,
+        checks=c.checks,
+        measured_by=rows_words(by_round[decided.counted].sum(), by_round.sum(), led=c.leaders is not None),
+    )
+    return compose_worth(weighing, rows.facts, sure, experts=len(c.bets))
+
+
+def slack_of(policy: Chosen, leaders: tuple[object, ...], shares: FloatArray) -> float:
+    """By how much the value of what is certified may differ from θ, as weight was dropped (see `moving.choose`)."""
+    kept = [j for j, leader in enumerate(leaders) if any(leader is one for one in parts_of(policy))]
+    if not kept:  # read from a file: by what they are
+        written = [one.to_json() for one in parts_of(policy)]
+        kept = [j for j, leader in enumerate(leaders) if leader.to_json() in written]  # pyright: ignore
+    dropped = np.abs(np.delete(shares, kept)).sum()
+    off = float(dropped + abs(1.0 - shares[kept].sum()))
+    return off if off > 1e-9 else 0.0

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -25,12 +26,6 @@ from pacbandits.cli.reading import (
 )
 from pacbandits.cli.shared import PARTIAL, app, as_rate, print_json, say_notices, show, status
 from pacbandits.errors import InputError, close_to, plain
-
-if TYPE_CHECKING:
-    from pacbandits.certificate import Worth
-    from pacbandits.engines import base
-    from pacbandits.proofs import Proof
-    from pacbandits.records import Log
 
 COLUMN = "column:"
 
@@ -114,7 +109,10 @@ def evaluate_policy(
             _check_policy(policy)
             proof = open_proof(Path(policy), log[0])
             with open_engine(engine or "stream", scheduler=scheduler, workers=workers) as who:
-                read, worth, own = evaluate_files(proof, log, given, engine=who, delta=delta)
+                files = proof.files(log, reading=given)
+                with closing(files):
+                    read = files.head
+                    worth, own = measure_claim(proof.certificate, files, delta=delta, ordered=False, engine=who)
             words, given = proof.certificate.words, {**proof.reading, **given}
         elif policy.startswith(COLUMN):
             _check_one(log, engine)
@@ -144,30 +142,6 @@ def evaluate_policy(
         show(worth_document(worth, names, words, own=own, control=compared, log=read, outcome=outcome))
     if worth.alarms:
         raise typer.Exit(PARTIAL)
-
-
-def evaluate_files(
-    proof: Proof, paths: list[Path], reading: dict[str, Any], *, engine: base.Engine, delta: float
-) -> tuple[Log, Worth | None, bool]:
-    """Rows for words, how good the policy of a certificate is by all rows of files, and whether these are its own."""
-    from pacbandits.analysis import check_actions
-    from pacbandits.certificate import Certificate
-    from pacbandits.certificate.evaluation import evaluate_policy, measure_policy
-    from pacbandits.certificate.summed.front import as_engine_reads
-    from pacbandits.certificate.summed.laying import survey, survey_certified
-
-    made, files = proof.certificate, proof.files(paths, reading=reading)
-    try:
-        source, head = as_engine_reads(files, engine.name), files.head
-        check_actions(made.action_names, head.action_names)
-        if isinstance(made, Certificate) and made.summed and files.n_rows == made.rows:
-            surveyed = survey_certified(made, source, engine=engine)
-            if surveyed.digest == made.digest:
-                return head, measure_policy(surveyed, made, delta=delta), True
-        surveyed = survey(source, engine=engine, spec=None, ordered=False, shuffle=False, digested=False)
-        return head, evaluate_policy(surveyed, made.policy, delta=delta), False
-    finally:
-        files.close()
 
 
 def _check_one(log: list[Path], engine: str | None) -> None:

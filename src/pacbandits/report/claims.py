@@ -9,13 +9,13 @@ import numpy as np
 
 from pacbandits.certificate import AsymptoticCertificate, Certificate, Claim, Worth
 from pacbandits.certificate.certificate import count_words
-from pacbandits.certificate.verify import Verdict
 from pacbandits.records.beside import UNIT_RANGE
 from pacbandits.records.log import Log
 from pacbandits.report.document import Block, Check, Checks, Code, Document, Items, Note, Section, Table, Text
 from pacbandits.report.numbers import about, show_number
 from pacbandits.report.page import IN_DOUBT, MAX_SHOWN_ACTIONS, WORTHWHILE_SHARE
 from pacbandits.report.summary import Summary, interval_words
+from pacbandits.verifier import Verdict
 
 LABEL_WIDTH = 31
 OWN_LOG = "the policy was chosen by this log, and the intervals allow for that"

@@ -13,7 +13,6 @@ import pytest
 from pacbandits.certificate.bounding import GROUP_ROWS
 from pacbandits.certificate.certify import Request, certify_survey
 from pacbandits.certificate.conventions import EXPERT_STAKES
-from pacbandits.certificate.evaluation import evaluate_policy
 from pacbandits.certificate.rows import Rows, add_gaps
 from pacbandits.certificate.summed import on_card as certificate_on_card
 from pacbandits.certificate.summed import questions
@@ -24,7 +23,7 @@ from pacbandits.certificate.summed.on_card import predicts_on_card
 from pacbandits.certificate.summed.questions import GapSums, PartSums, WealthSums
 from pacbandits.certificate.summed.setting import Setting, make_setting
 from pacbandits.certificate.summed.worth import BoundSums, ScoreSums
-from pacbandits.certificate.worth import Decided
+from pacbandits.certificate.worth import Decided, evaluate_policy
 from pacbandits.engines import ROWS_PER_BLOCK, Local, LogSource
 from pacbandits.engines.cuda import CudaEngine, Stretch, available
 from pacbandits.engines.cuda import predictions as predictions_module

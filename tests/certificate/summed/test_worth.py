@@ -10,9 +10,9 @@ import pytest
 import pacbandits as pb
 from pacbandits.certificate.bets import Bets
 from pacbandits.certificate.bounding import REST_BITS, add_whole
-from pacbandits.certificate.evaluation import evaluate, measure_policy, measure_worth
+from pacbandits.certificate.certify import evaluate, measure_worth
 from pacbandits.certificate.summed.laying import survey
-from pacbandits.certificate.worth import Decided
+from pacbandits.certificate.worth import Decided, measure_policy
 from pacbandits.compiled import using_cores
 from pacbandits.engines import LogSource
 from pacbandits.errors import InputError

@@ -22,7 +22,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from pacbandits.certificate.conventions import EXPERT_STAKES, SETTLING_SHARE
-from pacbandits.certificate.learning import LearntClass, fewest_to_teach
+from pacbandits.certificate.learning import LearntClass
+from pacbandits.certificate.learning_record import fewest_to_teach
 from pacbandits.certificate.summed.ledger import MAX_SUM_BYTES
 from pacbandits.certificate.summed.limits import LIMITS
 from pacbandits.compiled import cores

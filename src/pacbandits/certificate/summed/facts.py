@@ -9,7 +9,7 @@ import numpy as np
 
 from pacbandits.arrays import FloatArray, IntArray
 from pacbandits.certificate.conventions import has_fixed_split, has_rounds
-from pacbandits.certificate.learning import NO_SAMPLE
+from pacbandits.certificate.learning_record import NO_SAMPLE
 from pacbandits.certificate.summed.arrangement import (
     Arrangement,
     ByRound,

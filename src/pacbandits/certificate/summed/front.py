@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from pathlib import Path
-from typing import TypeGuard, cast
-
 from pacbandits.certificate.summed.cost import check_rows_fit
 from pacbandits.certificate.summed.facts import can_be_streamed
 from pacbandits.certificate.summed.gathering import EverySo, first_block, gather
@@ -13,26 +9,7 @@ from pacbandits.certificate.summed.limits import LIMITS
 from pacbandits.engines import LogSource, Source
 from pacbandits.engines.local import Local
 from pacbandits.engines.registry import STREAM, THREADS
-from pacbandits.logs.finding import expand
-from pacbandits.logs.reading import Reading, ReadingOptions
-from pacbandits.logs.sets import FileSet, open_set
 from pacbandits.records import Log
-
-Files = str | Path | Sequence[str | Path]
-
-
-def are_files(given: object) -> TypeGuard[Files]:
-    """Whether these are names of files, or patterns of such."""
-    if isinstance(given, str | Path):
-        return True
-    listed = cast(Sequence[object], given) if isinstance(given, list | tuple) else ()
-    return len(listed) > 0 and all(isinstance(one, str | Path) for one in listed)
-
-
-def open_files(files: Files, reading: Reading) -> FileSet:
-    """The rows of files, read as `read_log` would."""
-    names = [files] if isinstance(files, str | Path) else list(files)
-    return open_set(expand([str(name) for name in names]), ReadingOptions(**reading))
 
 
 def in_memory(source: Source) -> Log:

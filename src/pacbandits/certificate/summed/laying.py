@@ -21,7 +21,7 @@ from pacbandits.certificate.choosing import favourite_scores, marked_down
 from pacbandits.certificate.claim import Claim
 from pacbandits.certificate.conventions import settling_row, worth_leading
 from pacbandits.certificate.learning import LearntClass, learn_from_blocks
-from pacbandits.certificate.learning_record import Learning, fewest_to_teach
+from pacbandits.certificate.learning_record import fewest_to_teach
 from pacbandits.certificate.ledger import Ledger
 from pacbandits.certificate.summed.arrangement import Arrangement, Shuffled
 from pacbandits.certificate.summed.facts import Facts, arrange_rows, facts_of
@@ -79,10 +79,6 @@ class Surveyed:
         return self.facts.rows
 
     @property
-    def n_actions(self) -> int:
-        return self.facts.n_actions
-
-    @property
     def has_rounds(self) -> bool:
         return self.facts.has_rounds
 
@@ -118,12 +114,6 @@ class Surveyed:
             return None
         place = int(np.searchsorted(self.arrangement.ends, settling_row(self.facts.rows))) + 1
         return max(place, spared)
-
-    def learn(self, policies: PolicyClass | LearntClass | str, contexts: Contexts | None) -> LearntClass:
-        return learn_policies(self, policies, contexts)
-
-    def set_apart(self, learning: Learning | None) -> Surveyed:  # which they were when rows were arranged
-        return self
 
     def lay_out(self, learnt: LearntClass, *, model: RewardModel, single: bool, led: bool) -> LaidOut:
         if not led:

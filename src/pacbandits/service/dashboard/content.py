@@ -8,7 +8,7 @@ from pacbandits.errors import InputError, count_of, one_line
 from pacbandits.policies import TreePolicy, chosen_from_json
 from pacbandits.policies.trees.tree import leaves
 from pacbandits.records import Lottery, Policy
-from pacbandits.records.lottery import describe_chosen
+from pacbandits.records.mixture import describe_chosen
 from pacbandits.report.document import (
     Bar,
     Bars,
