@@ -43,7 +43,7 @@ def run(
     ],
     algorithm: Annotated[
         str,
-        typer.Option(help="Algorithm to run, [cyan]name:key=value,…[/]; [cyan]pacbandits algorithms[/] lists them."),
+        typer.Option(help="Algorithm, [cyan]name:key=value,…[/] (see [cyan]pacbandits algorithms[/])."),
     ] = "coda",
     epsilon: Annotated[
         float | None,
