@@ -24,40 +24,43 @@ ACTION_COLUMN, PROPENSITY_COLUMN = "action", "propensity"
 
 @app.command("apply")
 def apply_policy(
-    certificate: Annotated[Path, typer.Argument(help="A certificate that run or certify has written.")],
+    certificate: Annotated[Path, typer.Argument(help="A certificate written by run or certify.")],
     customers: Annotated[
         Path | None,
         typer.Argument(
-            help="Parquet or CSV, a row for each customer, with the columns that the policy asks about; the others may "
-            "hold anything, and stay as they are."
+            help="Parquet or CSV with one row per customer and the columns that the policy uses. Other columns are "
+            "kept unchanged."
         ),
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(help="Write all columns and the action of each row here, as .csv, .tsv or .parquet."),
+        typer.Option(help="Write all columns and the action of each row to this file (.csv, .tsv or .parquet)."),
     ] = None,
     column: Annotated[
         str,
         typer.Option(
-            help="What the column of actions is called; the probability of a lottery's choice stands beside it, in "
-            "[cyan]propensity[/] or [cyan]NAME_propensity[/].",
+            help="Name of the action column. For a mixture policy, the probability of the drawn action is written "
+            "beside it, in [cyan]propensity[/] or [cyan]NAME_propensity[/].",
             metavar="NAME",
         ),
     ] = ACTION_COLUMN,
-    seed: Annotated[int, typer.Option(help="Seed of the draws of a lottery: the same seed, the same actions.")] = 0,
+    seed: Annotated[
+        int, typer.Option(help="Random seed of a mixture policy; the same seed gives the same actions.")
+    ] = 0,
     sql: Annotated[Path | None, typer.Option(help="Write the policy as an SQL expression ([cyan]-[/]: print).")] = None,
     draw: Annotated[
         str | None,
         typer.Option(
-            help="For --sql and a lottery: a column, or an expression of one, with a draw from [0, 1) in each row."
+            help="With --sql and a mixture policy: a column or SQL expression with a uniform draw from [0, 1) per row."
         ),
     ] = None,
     dialect: Annotated[
         str | None,
         typer.Option(
-            help="For --sql: whose SQL it is, [cyan]sqlite[/], [cyan]postgresql[/], [cyan]duckdb[/], "
-            "[cyan]bigquery[/], [cyan]snowflake[/] or [cyan]mysql[/], with its quotes and functions of dates. Without "
-            "it the SQL is standard, and asks for columns of what is made of dates, and says how they are made."
+            help="With --sql: the SQL dialect, [cyan]sqlite[/], [cyan]postgresql[/], [cyan]duckdb[/], "
+            "[cyan]bigquery[/], [cyan]snowflake[/] or [cyan]mysql[/], with its quoting and date functions. If "
+            "omitted, the SQL is standard: features derived from dates are expected as columns, and comments say how "
+            "to compute them."
         ),
     ] = None,
     python: Annotated[
@@ -66,13 +69,12 @@ def apply_policy(
     rules: Annotated[Path | None, typer.Option(help="Write the policy as rules in JSON ([cyan]-[/]: print).")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")] = False,
 ) -> None:
-    """Put a certified rule to work: which variant each row of a table of people should get, or the rule itself as SQL,
-    Python or JSON for your own systems.
+    """Apply a certified policy: choose the action of each row of a table, or export the policy as SQL, Python or JSON.
 
-    Without --out, how many rows get each variant. A lottery draws for
-    every row, and writes the probability of what it drew beside it: log
-    that as the propensity. This does not recheck the certificate;
-    [cyan]pacbandits verify[/] does.
+    Without --out, print how many rows get each action. A mixture policy
+    draws an action for every row and writes its probability beside it: log
+    that as the propensity. The certificate is not rechecked here;
+    [cyan]pacbandits verify[/] does that.
 
     [dim]Examples:
     pacbandits apply proof.json customers.csv

@@ -28,43 +28,50 @@ SECONDS_BETWEEN_LINES = 60.0  # where nobody watches a bar
 @app.command()
 def bench(
     suite: Annotated[
-        str | None, typer.Argument(help="Which suite to play: [cyan]quick[/] takes minutes; --list shows all.")
+        str | None, typer.Argument(help="The suite to run; [cyan]quick[/] takes minutes. --list shows all suites.")
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(help="The folder of results, made if there is none; what it holds is not played again."),
+        typer.Option(help="Folder for the results, created if needed. Runs that it already contains are skipped."),
     ] = None,
     jobs: Annotated[
         int | None,
-        typer.Option(help="How many processes play at once, one a core if you do not say; 0: this one, for debugging."),
+        typer.Option(
+            help="Number of worker processes (default: one per core). 0 runs everything in this process, for debugging."
+        ),
     ] = None,
     seeds: Annotated[
-        int | None, typer.Option(help="How many runs of each algorithm on each case, in place of the suite's number.")
+        int | None, typer.Option(help="Number of runs of each algorithm on each case (default: set by the suite).")
     ] = None,
     case: Annotated[
         list[str] | None,
-        typer.Option(help="Only cases of this name, [cyan]'trees*'[/]; may be said several times."),
+        typer.Option(help="Run only cases that match this pattern, [cyan]'trees*'[/]. May be repeated."),
     ] = None,
     entry: Annotated[
         list[str] | None,
-        typer.Option(help="Only algorithms of this name or spec, [cyan]'coda*'[/]; may be said several times."),
+        typer.Option(
+            help="Run only algorithms whose name or spec matches this pattern, [cyan]'coda*'[/]. May be repeated."
+        ),
     ] = None,
-    fresh: Annotated[bool, typer.Option("--fresh", help="Remove the results that the folder holds, first.")] = False,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Delete the results in the folder first.")] = False,
     list_: Annotated[
-        bool, typer.Option("--list", help="List the suites, or the cases and algorithms of one; nothing is played.")
+        bool, typer.Option("--list", help="List the suites, or the cases and algorithms of one suite, and run nothing.")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
 ) -> None:
-    """Play every algorithm on the same problems, and keep each run as a row of a table.
+    """Run every algorithm on the same problems and store each run as a row of a table.
 
-    Runs are played by several processes. Stop it, kill it or let the power fail: the same command goes on where it was.
-    The same seed gives the same row, and each row has all that it takes to play it again. All runs with
-    the first seed come before those with the second, so that what is there early can be compared.
+    Runs are spread over several worker processes. After an interrupt, a crash
+    or a power failure the same command resumes. The same seed gives the same
+    row, and each row holds everything needed to repeat it. All runs with the
+    first seed come before those with the second, so that early results are
+    comparable.
 
-    The folder has [cyan]runs.parquet[/], one row a run; [cyan]facts.json[/], what theory says of each case;
-    [cyan]misfits.json[/], who refused which case; [cyan]failed.json[/], runs that ended in an error, which the next
-    command tries again (exit code 3); [cyan]suite.json[/], suites, commands and versions. [cyan]pacbandits report[/]
-    makes tables and figures of it.
+    The folder contains [cyan]runs.parquet[/], one row per run; [cyan]facts.json[/], theoretical
+    values of each case; [cyan]misfits.json[/], the algorithms that refused a case;
+    [cyan]failed.json[/], runs that ended in an error, which the next command retries
+    (exit code 3); [cyan]suite.json[/], suites, commands and versions. [cyan]pacbandits
+    report[/] turns it into tables and figures.
 
     [dim]Examples:
     pacbandits bench --list

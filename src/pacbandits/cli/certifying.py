@@ -65,12 +65,12 @@ def certify_log(
     log: Annotated[
         list[Path],
         typer.Argument(
-            help="The table of the test, in CSV or Parquet; or several, one after the other, which may be larger than "
-            "memory. Columns that no option names are [cyan]action[/], [cyan]reward[/], and [cyan]propensity[/] (of "
-            "the played action) or [cyan]propensities[/] (lists) or "
-            "[cyan]propensity_0[/], [cyan]propensity_1[/], … (of all), optionally [cyan]round[/], [cyan]repeats[/], "
-            "[cyan]context_id[/]; the others are features. Or Vowpal Wabbit's dsjson lines, or Open Bandit's feedback "
-            "in .npz. Or [cyan]actg175[/], a past trial."
+            help="The data of the test, in CSV or Parquet; several files are read one after the other and may be "
+            "larger than memory. Default column names: [cyan]action[/], [cyan]reward[/], and [cyan]propensity[/] (of "
+            "the logged action) or [cyan]propensities[/] (lists) or [cyan]propensity_0[/], [cyan]propensity_1[/], … "
+            "(of all actions), optionally [cyan]round[/], [cyan]repeats[/], [cyan]context_id[/]; all other columns "
+            "are features. Also read: Vowpal Wabbit dsjson lines, Open Bandit feedback (.npz), and [cyan]actg175[/], "
+            "a past clinical trial."
         ),
     ],
     action: ActionColumn = None,
@@ -90,25 +90,25 @@ def certify_log(
         typer.Option(
             parser=as_rate,
             metavar="RATE",
-            help="How far from the best policy is good enough, in the units of rewards; 0 for the best itself. Without "
-            "it: as near as the log proves.",
+            help="Tolerance ε: the largest acceptable distance from the best policy, in reward units; 0 asks for the "
+            "best policy itself. If omitted, certify the smallest ε the log supports.",
         ),
     ] = None,
     delta: Annotated[
-        float, typer.Option(parser=as_rate, metavar="RATE", help="The probability of being wrong, between 0 and 1.")
+        float, typer.Option(parser=as_rate, metavar="RATE", help="Error probability δ, between 0 and 1.")
     ] = 0.05,
     policies: Annotated[
         str,
         typer.Option(
-            help="The policy class to search, [cyan]name:key=value,…[/]; [cyan]pacbandits policies[/] lists them."
+            help="Policy class to search, [cyan]name:key=value,…[/]; [cyan]pacbandits policies[/] lists them."
         ),
     ] = "trees:depth=2",
     contexts: Annotated[
         Path | None,
         typer.Option(
-            help="Contexts from before the experiment, in Parquet or CSV, to learn the policy class from. Without them "
-            "it is learnt from the log's first rounds, or its first 256 rows (987 where shares or costs are limited), "
-            "which then prove nothing."
+            help="Contexts from before the experiment, in Parquet or CSV, from which to build the policy class. If "
+            "omitted, it is built from the log's first rounds, or its first 256 rows (987 with limits on shares or "
+            "costs), and these rows are not used as evidence."
         ),
     ] = None,
     smallest_leaf: SmallestLeaf = None,
@@ -124,65 +124,64 @@ def certify_log(
         bool,
         typer.Option(
             "--ordered",
-            help="The rows stand in the order in which they occurred. A log without rounds can then be learnt from as "
-            "it goes, which proves more; the certificate says that it relies on the order.",
+            help="The rows are in chronological order. A log without rounds can then be analysed sequentially, which "
+            "certifies a smaller ε; the certificate records this assumption.",
         ),
     ] = False,
     shuffle: Annotated[
         bool,
         typer.Option(
             "--shuffle",
-            help="Probabilities never depended on earlier rows, and neither did the end of the log, so that any order "
-            "will do. Not needed where everybody had the same probabilities: those logs are shuffled anyway.",
+            help="Propensities never depended on earlier rows, nor did the end of the log, so the rows may be "
+            "shuffled. Not needed if all rows have the same propensities: those logs are shuffled anyway.",
         ),
     ] = False,
     single: Annotated[
         bool,
-        typer.Option("--single", help=f"{SINGLE_HELP} Of a log that is shuffled it is a single one anyway."),
+        typer.Option("--single", help=f"{SINGLE_HELP} A log that is shuffled always gives a single policy."),
     ] = False,
     asymptotic: Annotated[
         bool,
         typer.Option(
             "--asymptotic",
-            help="Make an approximate certificate, which is no proof: a normal approximation, for a number of samples "
-            "fixed in advance. It asks for fewer of them, and must not be used to decide when to stop.",
+            help="Make an approximate certificate instead of a proof: a normal approximation for a sample size fixed "
+            "in advance. It needs fewer samples and must not be used to decide when to stop.",
         ),
     ] = False,
     draws: Annotated[
-        int | None, typer.Option(help="Draws of the bootstrap of --asymptotic, 1/δ or more (500 if not given).")
+        int | None, typer.Option(help="Bootstrap draws of --asymptotic, at least 1/δ (default: 500).")
     ] = None,
-    seed: Annotated[int | None, typer.Option(help="Seed of the bootstrap of --asymptotic (0 if not given).")] = None,
+    seed: Annotated[int | None, typer.Option(help="Random seed of the bootstrap of --asymptotic (default: 0).")] = None,
     engine: Engine = None,
     scheduler: Scheduler = None,
     workers: Workers = None,
     certificate: Annotated[
-        Path | None, typer.Option(help="Write the certificate here, for [cyan]pacbandits verify[/].")
+        Path | None, typer.Option(help="Write the certificate to this file, for [cyan]pacbandits verify[/].")
     ] = None,
     report: Annotated[
         Path | None,
-        typer.Option(help="Write a report for colleagues here: one file, in HTML or Markdown ([cyan].md[/])."),
+        typer.Option(help="Write a report to this file, in HTML or Markdown ([cyan].md[/])."),
     ] = None,
     plan: Annotated[
         Path | None,
-        typer.Option(help="The plan of this trial, of [cyan]pacbandits plan --out[/]: was it as planned?"),
+        typer.Option(help="The plan of this trial, from [cyan]pacbandits plan --out[/], to compare the result with."),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")] = False,
 ) -> None:
-    """From the table of an A/B test to a rule that says who should get which variant, how much that gains, and how sure
-    that is.
+    """Find the best policy in the data of an A/B test and certify how close to optimal it is.
 
-    The table has a row for each person or visit: what is known of them,
-    what they got, and what came of it. Say which columns these are
-    ([cyan]--action[/], [cyan]--reward[/]) and how people were divided ([cyan]--split[/]).
+    The table has one row per person or visit: features, the arm shown, and
+    the outcome. Name these columns ([cyan]--action[/], [cyan]--reward[/]) and how
+    people were assigned ([cyan]--split[/]).
 
-    The answer is a proof and no approximation: except with probability
-    [cyan]--delta[/], no rule of the kind is better by more than the distance that
-    is printed. With [cyan]--epsilon[/] a distance is asked for; where it is not
-    reached, about how many more rows it would take is told.
+    The result is a proof, not an approximation: except with probability
+    [cyan]--delta[/], no policy of the class is better by more than the printed
+    ε. [cyan]--epsilon[/] asks for a certain ε; if the log does not support it,
+    the command estimates how many more rows are needed.
 
-    Code 3 when it is not reached, or when an alarm is raised: the table
-    speaks against an assumption (counts that do not fit the split, drift,
-    or an empty interval). An alarm is printed first; resolve it first.
+    Exit code 3 if the requested ε is not certified or if the data
+    contradict an assumption (an alarm: counts that do not fit the split,
+    drift, or an empty interval). Alarms are printed first; resolve them first.
 
     [dim]Examples:
     pacbandits certify test.csv --action variant --reward revenue --reward-range 0 500 --split uniform

@@ -32,52 +32,57 @@ def drive(
     problem: Annotated[
         str,
         typer.Option(
-            help="What is true: [cyan]segments:effect=0.1,baseline=0.3[/] (another action is best for some), "
-            "[cyan]winner[/], [cyan]few[/] or [cyan]none[/], of the experiment's own people; or a built-in problem "
-            "with its features."
+            help="The true rewards: [cyan]segments:effect=0.1,baseline=0.3[/] (the best action differs by segment), "
+            "[cyan]winner[/], [cyan]few[/] or [cyan]none[/], for the experiment's own contexts; or a built-in problem "
+            "with the same features."
         ),
     ] = "segments",
     url: Annotated[
         str | None,
         typer.Option(
-            help="The service, as [cyan]pacbandits serve[/] prints it; without one, the database is used directly."
+            help="URL of the service, as [cyan]pacbandits serve[/] prints it. If omitted, the database is used "
+            "directly."
         ),
     ] = None,
     key: Annotated[
-        str | None, typer.Option(envvar=KEY_VARIABLE, help="A key of the experiment that may write.", show_envvar=True)
+        str | None,
+        typer.Option(envvar=KEY_VARIABLE, help="An API key with write access to the experiment.", show_envvar=True),
     ] = None,
     protocol: Annotated[
         Path | None,
-        typer.Option(help="The file that the experiment was created from, where its database is not at hand."),
+        typer.Option(help="The file that the experiment was created from, if its database is not reachable."),
     ] = None,
-    people: Annotated[int, typer.Option(help="How many people come.")] = 1000,
-    rate: Annotated[float, typer.Option(help="How many a second, on average; 0: as fast as they are answered.")] = 50.0,
-    delay: Annotated[float, typer.Option(help="After how many seconds a reward is reported, on average.")] = 1.0,
+    people: Annotated[int, typer.Option(help="Number of visitors.")] = 1000,
+    rate: Annotated[
+        float, typer.Option(help="Mean number of visitors per second; 0: as fast as they are answered.")
+    ] = 50.0,
+    delay: Annotated[float, typer.Option(help="Mean delay of a reward, in seconds.")] = 1.0,
     lost: Annotated[
-        float, typer.Option(parser=as_rate, metavar="RATE", help="The share of rewards that are never reported.")
+        float, typer.Option(parser=as_rate, metavar="RATE", help="Share of rewards that are never reported.")
     ] = 0.0,
     repeated: Annotated[
-        float, typer.Option(parser=as_rate, metavar="RATE", help="The share of rewards that are reported twice.")
+        float, typer.Option(parser=as_rate, metavar="RATE", help="Share of rewards that are reported twice.")
     ] = 0.02,
     returning: Annotated[
-        float, typer.Option(parser=as_rate, metavar="RATE", help="The share of people who come back.")
+        float, typer.Option(parser=as_rate, metavar="RATE", help="Share of visitors who return.")
     ] = 0.1,
     guardrail: Annotated[
         float | None,
         typer.Option(
             parser=as_rate,
             metavar="RATE",
-            help="How often the guardrail's outcome occurs; without this, half of its limit.",
+            help="Rate of the guardrail outcome (default: half its limit).",
         ),
     ] = None,
-    workers: Annotated[int, typer.Option(help="How many ask at once.")] = 8,
-    seed: Annotated[int, typer.Option(help="Seed of people and of the truth.")] = 0,
+    workers: Annotated[int, typer.Option(help="Number of concurrent requests.")] = 8,
+    seed: Annotated[int, typer.Option(help="Random seed of the visitors and of the true rewards.")] = 0,
     database: DatabaseAt = DEFAULT_DATABASE,
     as_json: AsJson = False,
 ) -> None:
-    """Let made-up people come to an experiment: they are assigned actions, come back, and report rewards late or never.
+    """Send simulated visitors to an experiment: they get actions, return, and report rewards late or never.
 
-    What is true is known here alone, so that in the end the answer can be judged by it.
+    The true rewards are known to this command alone, so that it can check the
+    final result.
 
     [dim]Examples:
     pacbandits experiment drive checkout --url http://127.0.0.1:8000 --key pb_… --people 3000 --delay 5 --lost 0.05

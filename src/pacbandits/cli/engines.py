@@ -23,9 +23,9 @@ Engine = Annotated[
     typer.Option(
         "--engine",
         metavar="NAME",
-        help="Who computes: [cyan]threads[/], the cores of this machine with all rows in memory; [cyan]stream[/], the "
-        "same with rows read bit by bit; [cyan]dask[/], processes of this machine or of many; [cyan]cuda[/], a "
-        "graphics card. The answer is the same.",
+        help="Compute engine: [cyan]threads[/] (cores of this machine, all rows in memory), [cyan]stream[/] (the "
+        "same, rows read in chunks), [cyan]dask[/] (worker processes on one or many machines), [cyan]cuda[/] (a GPU). "
+        "The result is the same.",
     ),
 ]
 Player = Annotated[
@@ -33,8 +33,8 @@ Player = Annotated[
     typer.Option(
         "--engine",
         metavar="NAME",
-        help="Who plays simulated trials: [cyan]threads[/], this machine, if you do not say; or [cyan]dask[/], "
-        "processes of this machine or of many. Each trial is the same whoever plays it.",
+        help="Where simulated trials run: [cyan]threads[/] (this machine, the default) or [cyan]dask[/] (worker "
+        "processes on one or many machines). Each trial is the same on either.",
     ),
 ]
 Scheduler = Annotated[
@@ -42,8 +42,8 @@ Scheduler = Annotated[
     typer.Option(
         "--scheduler",
         metavar="ADDRESS",
-        help="Of [cyan]--engine dask[/]: the scheduler of a cluster that runs already, [cyan]tcp://head:8786[/]. "
-        "Without it one is started on this machine.",
+        help="With [cyan]--engine dask[/]: address of the scheduler of a running cluster, [cyan]tcp://head:8786[/]. "
+        "If omitted, one is started on this machine.",
     ),
 ]
 Workers = Annotated[
@@ -51,8 +51,8 @@ Workers = Annotated[
     typer.Option(
         "--workers",
         metavar="N",
-        help="How many cores or processes work, all cores of this machine if you do not say; with "
-        "[cyan]--scheduler[/]: how many of its workers at once.",
+        help="Number of cores or worker processes (default: all cores of this machine); with [cyan]--scheduler[/], "
+        "the number of its workers used at once.",
     ),
 ]
 

@@ -35,19 +35,19 @@ def evaluate_policy(
     policy: Annotated[
         str,
         typer.Argument(
-            help="A certificate that run or certify has written; or [cyan]column:NAME[/], for a policy of anybody's: "
-            "what that column of the log says it would do."
+            help="A certificate written by run or certify; or [cyan]column:NAME[/], a column of the log with the "
+            "action that your own policy would choose."
         ),
     ],
     log: Annotated[
         list[Path],
-        typer.Argument(help="The log of an experiment: the certificate's own, or another; or several files of it."),
+        typer.Argument(help="The log of an experiment, the certificate's own or another; or its several files."),
     ],
     control: Annotated[
-        str | None, typer.Option(help="The action to compare with, by its name; without it the best single one.")
+        str | None, typer.Option(help="Action to compare with, by name (default: the best single action).")
     ] = None,
     delta: Annotated[
-        float, typer.Option(parser=as_rate, metavar="RATE", help="With what probability each interval may be wrong.")
+        float, typer.Option(parser=as_rate, metavar="RATE", help="Error probability of each interval.")
     ] = 0.05,
     action: ActionColumn = None,
     reward: RewardColumn = None,
@@ -64,18 +64,18 @@ def evaluate_policy(
     workers: Workers = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")] = False,
 ) -> None:
-    """What a rule for who gets which variant would have brought, by the table of an A/B test: its mean outcome, and its
-    lift over giving everybody the same, each with an interval that is no approximation.
+    """Estimate the mean outcome of a policy, and its lift over one arm for everyone, from the data of an A/B test.
 
-    The rule is that of a certificate, or a column of the table that says
-    what another rule would do.
+    Each estimate has a confidence interval that holds at every sample size.
+    The policy comes from a certificate, or from a column of the table with
+    the action that a policy of your own would choose.
 
-    Of the table that a certificate was made from, the intervals allow for
-    the rule's having been chosen by it. Any other rule must not have been
-    chosen by looking at this table.
+    On the table that a certificate was made from, the intervals account for
+    the selection of the policy on the same data. Any other policy must not
+    have been chosen with this table.
 
-    Code 3 when the table speaks against an assumption (counts that do not
-    fit the split, drift, or an empty interval): the alarm is printed first.
+    Exit code 3 if the data contradict an assumption (counts that do not fit
+    the split, drift, or an empty interval); the alarm is printed first.
 
     [dim]Examples:
     pacbandits evaluate proof.json test.csv --control email_a

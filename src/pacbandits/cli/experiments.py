@@ -16,34 +16,35 @@ if TYPE_CHECKING:
 DEFAULT_DATABASE = "pacbandits.db"
 experiments = typer.Typer(
     name="experiment",
-    help="Experiments on live traffic that last for weeks: create one, see where it stands, pause, stop, export.",
+    help="Experiments on live traffic: create one, show its state, pause, stop, export.",
     no_args_is_help=True,
     rich_markup_mode="rich",
 )
 app.add_typer(experiments)
 
-Name = Annotated[str, typer.Argument(help="The experiment, by its name.")]
+Name = Annotated[str, typer.Argument(help="Name of the experiment.")]
 DatabaseAt = Annotated[
     str,
     typer.Option(
         "--database",
         metavar="FILE|URL",
-        help="Where experiments are kept: a file of SQLite, or [cyan]postgresql://user@host/name[/].",
+        help="Database with the experiments: an SQLite file, or [cyan]postgresql://user@host/name[/].",
     ),
 ]
-Reason = Annotated[str, typer.Option(help="Why: the record keeps it, and everybody who looks sees it.")]
+Reason = Annotated[str, typer.Option(help="The reason, stored in the event log and visible to everyone.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")]
 
 
 @experiments.command()
 def create(
-    protocol: Annotated[Path, typer.Argument(help="A TOML file with all that is fixed; docs/experiments.md tells it.")],
+    protocol: Annotated[Path, typer.Argument(help="A TOML file with the fixed settings; see docs/experiments.md.")],
     database: DatabaseAt = DEFAULT_DATABASE,
     as_json: AsJson = False,
 ) -> None:
-    """Create an experiment from a file that says all that is fixed: contexts, actions, policies, ε, δ, rules.
+    """Create an experiment from a file with its fixed settings: contexts, actions, policies, ε, δ, stopping rules.
 
-    Nothing of that can be changed later: its digest stands first in the record. What is printed can be published now.
+    These settings cannot be changed later: their digest is the first entry of
+    the event log. The output can be published now.
 
     [dim]Examples:
     pacbandits experiment create checkout.toml
@@ -79,7 +80,7 @@ def create(
 
 @experiments.command("list")
 def list_all(database: DatabaseAt = DEFAULT_DATABASE, as_json: AsJson = False) -> None:
-    """List the experiments of a database, and where each stands.
+    """List the experiments of a database with their state.
 
     [dim]Example:
     pacbandits experiment list --database checkout.db[/]
@@ -98,9 +99,10 @@ def list_all(database: DatabaseAt = DEFAULT_DATABASE, as_json: AsJson = False) -
 
 @experiments.command("status")
 def show_status(name: Name, database: DatabaseAt = DEFAULT_DATABASE, as_json: AsJson = False) -> None:
-    """Where an experiment stands: what is proven, how far it is, what each action earned, whether all is well.
+    """Show the state of an experiment: certified result, progress, outcome of each action, alarms.
 
-    What is proven is of the last look; a service looks by itself, [cyan]pacbandits experiment advance[/] at once.
+    The result is that of the last interim analysis. A service runs them by
+    itself; [cyan]pacbandits experiment advance[/] runs one now.
 
     [dim]Example:
     pacbandits experiment status checkout[/]
@@ -117,7 +119,7 @@ def show_status(name: Name, database: DatabaseAt = DEFAULT_DATABASE, as_json: As
 
 @experiments.command()
 def advance(name: Name, database: DatabaseAt = DEFAULT_DATABASE, as_json: AsJson = False) -> None:
-    """Do what is due, and look at the data now: for experiments that no service runs, from a nightly job say.
+    """Do the pending work and run an interim analysis now, e.g. from a nightly job if no service is running.
 
     [dim]Example:
     pacbandits experiment advance checkout[/]
@@ -142,19 +144,22 @@ def export(
     path: Annotated[Path, typer.Argument(help="The Parquet file to write.")],
     certificate: Annotated[
         Path | None,
-        typer.Option(help="Write what is proven here, too, for [cyan]pacbandits verify[/]; a .json file."),
+        typer.Option(help="Also write the certificate to this .json file, for [cyan]pacbandits verify[/]."),
     ] = None,
     contexts: Annotated[
         Path | None,
-        typer.Option(help="Write the contexts that the class was made from here, too, to make it again; Parquet."),
+        typer.Option(help="Also write the contexts that the policy class was built from, to rebuild it (Parquet)."),
     ] = None,
     look: Annotated[
         int | None,
-        typer.Option(help="As of which look at the data: by default that which proved most, 0 for all there is now."),
+        typer.Option(
+            help="Number of the interim analysis to export (default: the one that certified most); 0 uses all data "
+            "available now."
+        ),
     ] = None,
     database: DatabaseAt = DEFAULT_DATABASE,
 ) -> None:
-    """Write the whole record as one Parquet file, which certify and verify read, with the chain that seals it.
+    """Export the event log with its hash chain as one Parquet file, which certify and verify read.
 
     [dim]Examples:
     pacbandits experiment export checkout record.parquet --certificate proof.json
@@ -192,7 +197,7 @@ def _write_certificate(experiment: Experiment, path: Path) -> bool:
 
 @experiments.command()
 def pause(name: Name, reason: Reason, database: DatabaseAt = DEFAULT_DATABASE) -> None:
-    """Take in nobody new until it is resumed. Those who came before still get what they got; rewards still come in.
+    """Stop enrolling new users until the experiment is resumed. Enrolled users keep their action; rewards still count.
 
     [dim]Example:
     pacbandits experiment pause checkout --reason "the payment page is down"[/]
@@ -204,7 +209,7 @@ def pause(name: Name, reason: Reason, database: DatabaseAt = DEFAULT_DATABASE) -
 
 @experiments.command()
 def resume(name: Name, reason: Reason, database: DatabaseAt = DEFAULT_DATABASE) -> None:
-    """Go on after a pause, also one by the guardrail: then say why that is no reason any more.
+    """Resume a paused experiment. After a pause by the guardrail, give a reason why it may continue.
 
     [dim]Example:
     pacbandits experiment resume checkout --reason "the payment page is back"[/]
@@ -217,7 +222,7 @@ def resume(name: Name, reason: Reason, database: DatabaseAt = DEFAULT_DATABASE) 
 
 @experiments.command()
 def stop(name: Name, reason: Reason, database: DatabaseAt = DEFAULT_DATABASE) -> None:
-    """Take in nobody new, for good. What is proven stays proven, and rewards that are still out may come, and count.
+    """Stop enrolling new users for good. Certified results remain valid; pending rewards may still arrive and count.
 
     [dim]Example:
     pacbandits experiment stop checkout --reason "the campaign is over"[/]
@@ -230,14 +235,15 @@ def stop(name: Name, reason: Reason, database: DatabaseAt = DEFAULT_DATABASE) ->
 @experiments.command()
 def withdraw(
     name: Name,
-    action: Annotated[str, typer.Argument(help="The action that nobody is to get any more, by its name.")],
+    action: Annotated[str, typer.Argument(help="Name of the action to withdraw.")],
     reason: Reason,
     database: DatabaseAt = DEFAULT_DATABASE,
 ) -> None:
-    """Never give an action again, from this moment on: it does harm, or is sold out.
+    """Withdraw an action for good: nobody gets it from now on, e.g. because it does harm or is sold out.
 
-    The claim is then of policies that do without it, and costs a little more, as what was withdrawn depends on what
-    was seen: how much is printed.
+    The claim then covers the policies without this action. It becomes
+    slightly weaker, because the choice of the action depends on the data; the
+    command prints by how much.
 
     [dim]Example:
     pacbandits experiment withdraw checkout discount --reason "margins"[/]

@@ -19,7 +19,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object inst
 
 @app.command()
 def algorithms(as_json: AsJson = False) -> None:
-    """List the algorithms, what each of them assumes and guarantees, and its options."""
+    """List the algorithms with their assumptions, guarantees and options."""
     from dataclasses import asdict
 
     from pacbandits.algorithms import list_profiles, options_of
@@ -34,7 +34,7 @@ def algorithms(as_json: AsJson = False) -> None:
 
 @app.command()
 def policies(as_json: AsJson = False) -> None:
-    """List the policy classes that --policies takes, and their options."""
+    """List the policy classes for --policies and their options."""
     from pacbandits.policies.registry import SPECS
     from pacbandits.report import classes_document
 

@@ -32,29 +32,33 @@ def complexity(
     ],
     epsilon: Annotated[
         float,
-        typer.Option(parser=as_rate, metavar="RATE", help="How far from the best policy is good enough, 0 or more."),
+        typer.Option(
+            parser=as_rate,
+            metavar="RATE",
+            help="Tolerance ε: the largest acceptable distance from the best policy, 0 or more.",
+        ),
     ] = 0.05,
     delta: Annotated[
-        float, typer.Option(parser=as_rate, metavar="RATE", help="The probability of being wrong, between 0 and 1.")
+        float, typer.Option(parser=as_rate, metavar="RATE", help="Error probability δ, between 0 and 1.")
     ] = 0.05,
     policies: Annotated[
         str | None,
-        typer.Option(help=f"{POLICIES_HELP} With --realizable, [cyan]linear[/] stands for all linear policies."),
+        typer.Option(help=f"{POLICIES_HELP} With --realizable, [cyan]linear[/] means all linear policies."),
     ] = None,
     realizable: Annotated[
-        bool, typer.Option("--realizable", help="Measure ρ_lin: mean rewards are known to be linear in the features.")
+        bool, typer.Option("--realizable", help="Compute ρ_lin: mean rewards are known to be linear in the features.")
     ] = False,
     tolerance: Annotated[
         float | None,
         typer.Option(
-            help="Relative width at which the bracket on ρ is narrow enough (1e-5 for listed classes, else 0.01; "
-            "0.01 with --realizable)."
+            help="Relative width at which the bounds on ρ are tight enough (default: 1e-5 for listed classes, "
+            "otherwise 0.01; 0.01 with --realizable)."
         ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")] = False,
-    figure: Annotated[Path | None, typer.Option(help="Also draw a picture: .png, .pdf or .svg.")] = None,
+    figure: Annotated[Path | None, typer.Option(help="Also draw a figure (.png, .pdf or .svg).")] = None,
 ) -> None:
-    """Measure what a problem costs: its complexity ρ, lower and upper bounds, and what a randomised trial would pay.
+    """Compute the complexity ρ of a problem, bounds on its sample size, and the sample size of a randomised trial.
 
     [dim]Examples:
     pacbandits complexity hard:m=50,gap=1 --epsilon 0

@@ -29,22 +29,22 @@ def plan_trial(
     people: Annotated[
         Path,
         typer.Argument(
-            help="Contexts of people as they come, from the past, in Parquet or CSV: one row a person, one column a "
-            "feature. Or the log of a pilot, with [cyan]--action[/] and [cyan]--reward[/]."
+            help="Past contexts, in Parquet or CSV: one row per person, one column per feature. Or the log of a "
+            "pilot, with [cyan]--action[/] and [cyan]--reward[/]."
         ),
     ],
-    actions: Annotated[int | None, typer.Option(help="How many actions there are to choose from.")] = None,
+    actions: Annotated[int | None, typer.Option(help="Number of actions.")] = None,
     policies: Annotated[
         str | None,
-        typer.Option(help="The class of policies you would deploy, [cyan]trees:depth=2[/] if you do not say."),
+        typer.Option(help="Policy class you would deploy (default: [cyan]trees:depth=2[/])."),
     ] = None,
     epsilon: Annotated[
         float | None,
         typer.Option(
             parser=as_rate,
             metavar="RATE",
-            help="How far from the best policy is good enough, in the units of rewards: 0.02 is 2 percentage points of "
-            "a conversion rate. Without it: what [cyan]--budget[/] affords.",
+            help="Tolerance ε: the largest acceptable distance from the best policy, in reward units; 0.02 is 2 "
+            "percentage points of a conversion rate. If omitted, the smallest ε that [cyan]--budget[/] affords.",
         ),
     ] = None,
     baseline: Annotated[
@@ -52,12 +52,12 @@ def plan_trial(
         typer.Option(
             parser=as_rate,
             metavar="RATE",
-            help="The mean reward when nothing special is done: 0.05 is a conversion rate of 5 %.",
+            help="Baseline mean reward, without any treatment; 0.05 is a conversion rate of 5 %.",
         ),
     ] = None,
     spread: Annotated[
         float | None,
-        typer.Option(help="The standard deviation of rewards, where they are not all or nothing."),
+        typer.Option(help="Standard deviation of rewards that are not 0 or 1."),
     ] = None,
     reward_range: RewardRange = None,
     effect: Annotated[
@@ -65,8 +65,8 @@ def plan_trial(
         typer.Option(
             parser=as_effect,
             metavar="RATE",
-            help="By how much a better action is better: [cyan]+20%[/] of the baseline, or [cyan]0.01[/] ([cyan]1%[/], "
-            "a percentage point) in the units of rewards. 20 % of the baseline if you do not say.",
+            help="Effect size of a better action: [cyan]+20%[/] of the baseline, or [cyan]0.01[/] ([cyan]1%[/], one "
+            "percentage point) in reward units (default: 20 % of the baseline).",
         ),
     ] = None,
     share: Annotated[
@@ -74,42 +74,45 @@ def plan_trial(
         typer.Option(
             parser=as_rate,
             metavar="RATE",
-            help="For which share of people another action is better, in the scenario 'segments' (0.3).",
+            help="Share of people for whom another action is better, in the scenario 'segments' (default: 0.3).",
         ),
     ] = None,
     variation: Annotated[
         float | None,
         typer.Option(
-            parser=as_rate, metavar="RATE", help="By which share of the baseline people differ, whatever is done (0.3)."
+            parser=as_rate,
+            metavar="RATE",
+            help="Variation of the baseline between people, as a share of it, for every action alike (default: 0.3).",
         ),
     ] = None,
     scenarios: Annotated[
         Path | None,
         typer.Option(
-            help="A TOML file with all that is supposed: [cyan]actions = 6[/], [cyan]baseline = 0.05[/], …, and a "
+            help="A TOML file with the scenarios: [cyan]actions = 6[/], [cyan]baseline = 0.05[/], …, and for each a "
             "[cyan]\\[\\[scenario]][/] with [cyan]kind[/], [cyan]effect[/], [cyan]share[/], [cyan]matter[/], "
-            "[cyan]weight[/] and [cyan]name[/] for each. What options say goes first."
+            "[cyan]weight[/] and [cyan]name[/]. Command-line options take precedence."
         ),
     ] = None,
     traffic: Annotated[
-        str | None, typer.Option(help="How many people come by: [cyan]4000/week[/]; answers are in weeks then, too.")
+        str | None,
+        typer.Option(help="Number of users per period, e.g. [cyan]4000/week[/]; the plan then also reports durations."),
     ] = None,
     batched: Annotated[
-        bool, typer.Option("--batched", help="The design may only change from one period of the traffic to the next.")
+        bool, typer.Option("--batched", help="The design changes only between traffic periods.")
     ] = False,
-    delay: Annotated[
-        int | None, typer.Option(help="After how many periods of the traffic a reward is known (0).")
-    ] = None,
-    budget: Annotated[int | None, typer.Option(help="How many people you can afford.")] = None,
+    delay: Annotated[int | None, typer.Option(help="Delay of rewards, in traffic periods (default: 0).")] = None,
+    budget: Annotated[int | None, typer.Option(help="Largest sample size you can afford.")] = None,
     by: Annotated[
         float | None,
-        typer.Option(help="How many periods of the traffic you have: how likely is it to be done by then?"),
+        typer.Option(
+            help="Number of traffic periods available; the plan reports the probability of finishing in time."
+        ),
     ] = None,
     control: Annotated[
-        str | None, typer.Option(help="The action in use now, by its number from 0 or, of a pilot, its name.")
+        str | None, typer.Option(help="The action in use now, by number from 0 or, with a pilot, by name.")
     ] = None,
     delta: Annotated[
-        float | None, typer.Option(parser=as_rate, metavar="RATE", help="The probability of being wrong (0.05).")
+        float | None, typer.Option(parser=as_rate, metavar="RATE", help="Error probability δ (default: 0.05).")
     ] = None,
     action: ActionColumn = None,
     reward: RewardColumn = None,
@@ -118,32 +121,34 @@ def plan_trial(
     features: Features = None,
     without: Without = None,
     quick: Annotated[
-        bool, typer.Option("--quick", help="Only the answer that takes seconds; without it trials are simulated.")
+        bool, typer.Option("--quick", help="Print only the answer from theory, in seconds, and simulate nothing.")
     ] = False,
-    minutes: Annotated[float, typer.Option(help="Simulate for so long, or until quantiles are known to 10 %.")] = 10.0,
-    trials: Annotated[int, typer.Option(help="Simulate at most so many trials of each scenario.")] = 200,
+    minutes: Annotated[
+        float, typer.Option(help="Time limit of the simulation; it ends earlier once quantiles are known to 10 %.")
+    ] = 10.0,
+    trials: Annotated[int, typer.Option(help="Largest number of simulated trials per scenario.")] = 200,
     keep: Annotated[
-        Path | None, typer.Option(help="Keep simulated trials in this folder, and go on with those that it holds.")
+        Path | None, typer.Option(help="Store simulated trials in this folder, and continue with those it contains.")
     ] = None,
     engine: Player = None,
     scheduler: Scheduler = None,
     workers: Workers = None,
-    seed: Annotated[
-        int | None, typer.Option(help="Seed of the random numbers; the same seed gives the same plan.")
-    ] = None,
+    seed: Annotated[int | None, typer.Option(help="Random seed; the same seed gives the same plan.")] = None,
     out: Annotated[
         Path | None,
-        typer.Option(help="Write the plan here (.json): [cyan]pacbandits run[/] starts a trial from it."),
+        typer.Option(help="Write the plan to this .json file; [cyan]pacbandits run[/] starts a trial from it."),
     ] = None,
-    figure: Annotated[Path | None, typer.Option(help="Draw the plan: .png, .pdf or .svg.")] = None,
-    report: Annotated[Path | None, typer.Option(help="Write a report for colleagues: .html or .md.")] = None,
+    figure: Annotated[Path | None, typer.Option(help="Draw the plan (.png, .pdf or .svg).")] = None,
+    report: Annotated[Path | None, typer.Option(help="Write a report (.html or .md).")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
 ) -> None:
-    """What will the trial cost, before it starts? How many people, how many weeks, and what comes of it.
+    """Plan a trial: estimate its sample size, its duration and its result before it starts.
 
-    You say what people look like, how many actions there are, what they earn now and which difference matters. The plan
-    supposes what actions may do (nothing; one is best for all; another is best for some; a few of many matter), and
-    answers twice: at once by theory, then by simulating real trials, also of a plain randomised one.
+    You give past contexts, the number of actions, the baseline reward and the
+    effect size that matters. The plan assumes several scenarios (no effect;
+    one action is best for all; the best action differs by segment; a few of
+    many actions matter) and answers twice: at once from theory, then by
+    simulating adaptive and plain randomised trials.
 
     [dim]Examples:
     pacbandits plan customers.parquet --actions 6 --baseline 5% --epsilon 0.5% --traffic 4000/week

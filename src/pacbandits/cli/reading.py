@@ -20,87 +20,87 @@ if TYPE_CHECKING:
 
 Actions = Annotated[
     int | None,
-    typer.Option("--actions", help="How many actions there are, if not the largest in the log and one more."),
+    typer.Option("--actions", help="Number of actions (default: the largest in the log, plus one)."),
 ]
 LeastPropensity = Annotated[
     float | None,
     typer.Option(
         parser=as_rate,
         metavar="RATE",
-        help="For logs with the propensity of the played action alone: what every action's was at least, always. 0 if "
-        "you do not know; the larger, the more can be proven.",
+        help="For logs that hold only the propensity of the logged action: the minimum propensity of every action in "
+        "every row. 0 if unknown; a larger value allows stronger claims.",
     ),
 ]
 RewardRange = Annotated[
     tuple[float, float] | None,
     typer.Option(
         metavar="LOW HIGH",
-        help="The least and the largest that a reward can be, if not 0 and 1; all distances are in its units then.",
+        help="Smallest and largest possible reward (default: 0 1). All results are in these units.",
     ),
 ]
 Clip = Annotated[
     bool,
     typer.Option(
         "--clip",
-        help="Cut rewards beyond [cyan]--reward-range[/] to it. That makes another reward of them, the smaller of "
-        "revenue and 500, say, and all that is proven is of that.",
+        help="Clip rewards to [cyan]--reward-range[/]. All results are then about the clipped reward, e.g. the "
+        "smaller of revenue and 500.",
     ),
 ]
 ActionColumn = Annotated[
     str | None,
-    typer.Option("--action", metavar="COLUMN", help="The column that says what was done, if not [cyan]action[/]."),
+    typer.Option("--action", metavar="COLUMN", help="Action column (default: [cyan]action[/])."),
 ]
 RewardColumn = Annotated[
     str | None,
-    typer.Option("--reward", metavar="COLUMN", help="The column that says what it earned, if not [cyan]reward[/]."),
+    typer.Option("--reward", metavar="COLUMN", help="Reward column (default: [cyan]reward[/])."),
 ]
 PropensityColumn = Annotated[
     str | None,
     typer.Option(
         "--propensity",
         metavar="COLUMN",
-        help="The column with the probability of what was done, if not [cyan]propensity[/].",
+        help="Column with the propensity of the logged action (default: [cyan]propensity[/]).",
     ),
 ]
 Split = Annotated[
     str | None,
     typer.Option(
-        help="The probabilities, where everybody had the same, as in an A/B/n test: [cyan]uniform[/], or those of each "
-        "action, [cyan]a=0.4,b=0.6[/]."
+        help="Assignment probabilities if they were the same for everyone, as in an A/B/n test: [cyan]uniform[/], or "
+        "one per action, [cyan]a=0.4,b=0.6[/]."
     ),
 ]
 Time = Annotated[
     str | None,
     typer.Option(
         metavar="COLUMN",
-        help="The column that says when; rows are brought into that order, and those of one time stay in the file's.",
+        help="Timestamp column. Rows are sorted by it; rows with equal timestamps keep their order.",
     ),
 ]
 TimeFormat = Annotated[
     str | None,
     typer.Option(
         metavar="FORMAT",
-        help="How times are written in the column of [cyan]--time[/], where it leaves that open, as 01/02/2024 does: "
-        "[cyan]%d/%m/%Y[/], [cyan]%m/%d/%Y %H:%M[/], … (strptime).",
+        help="Format of ambiguous timestamps in the [cyan]--time[/] column, such as 01/02/2024: [cyan]%d/%m/%Y[/], "
+        "[cyan]%m/%d/%Y %H:%M[/], … (strptime).",
     ),
 ]
 Unit = Annotated[
     str | None,
     typer.Option(
         metavar="COLUMN",
-        help="The column that says whose row it is, where people come back: rows of one person are not independent, "
-        "and evidence then counts people, not rows.",
+        help="User ID column, if users return: rows of one user are not independent, so the analysis counts users "
+        "instead of rows.",
     ),
 ]
 Features = Annotated[
     str | None,
     typer.Option(
         metavar="A,B,…",
-        help="The columns to decide by, if not all that are left; [cyan]+A,+B[/] adds some that would be left out.",
+        help="Feature columns (default: all remaining columns); [cyan]+A,+B[/] adds columns that would be left out.",
     ),
 ]
-Without = Annotated[str | None, typer.Option(metavar="A,B,…", help="Columns to leave out.")]
-Position = Annotated[int | None, typer.Option(help="Which position of an Open Bandit feedback with several.")]
+Without = Annotated[str | None, typer.Option(metavar="A,B,…", help="Columns to leave out of the features.")]
+Position = Annotated[int | None, typer.Option(help="The position to analyse, if Open Bandit feedback has several.")]
 
 
 def open_log(log: Path, reading: dict[str, Any], *, proof: Proof | None = None) -> Log:

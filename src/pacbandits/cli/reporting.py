@@ -18,19 +18,21 @@ DEFAULT_NAME = "report.html"
 
 @app.command("report")
 def report_results(
-    results: Annotated[Path, typer.Argument(help="The folder that [cyan]pacbandits bench[/] played into.")],
+    results: Annotated[Path, typer.Argument(help="The results folder of [cyan]pacbandits bench[/].")],
     out: Annotated[
-        Path | None, typer.Option(help=f"Where to write the page (.html): {DEFAULT_NAME} in that folder, if not said.")
+        Path | None,
+        typer.Option(help=f"Write the page to this .html file (default: {DEFAULT_NAME} in the results folder)."),
     ] = None,
-    markdown: Annotated[Path | None, typer.Option(help="Also write the tables here, in Markdown (.md).")] = None,
+    markdown: Annotated[Path | None, typer.Option(help="Also write the tables to this Markdown file (.md).")] = None,
     as_json: Annotated[
-        bool, typer.Option("--json", help="Print all figures as JSON instead; a page is written only with --out.")
+        bool, typer.Option("--json", help="Print all figures as JSON; a page is then written only with --out.")
     ] = False,
 ) -> None:
-    """What came of a benchmark: who proves the best policy soonest, who is right soonest, and what that costs.
+    """Report the results of a benchmark: samples until the best policy is proven, until it is found, and run time.
 
-    One page of HTML that needs nothing else, with all tables and figures, the environment and the commands; made from
-    the rows of the folder alone, also while more of them are played.
+    Writes one self-contained HTML page with all tables and figures, the
+    environment and the commands. It needs only the rows in the folder and can
+    be made while the benchmark is still running.
 
     [dim]Examples:
     pacbandits report results/

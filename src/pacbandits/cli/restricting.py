@@ -18,44 +18,42 @@ SmallestLeaf = Annotated[
     typer.Option(
         parser=as_rate,
         metavar="SHARE",
-        help="The share of known contexts that every leaf of a tree holds at the least.",
+        help="Minimum share of the known contexts in every leaf of a tree.",
     ),
 ]
 ActionCosts = Annotated[
     str | None,
     typer.Option(
-        "--cost", metavar="A=1,B=2.5", help="What actions cost, by name, for --max-cost; the others cost nothing."
+        "--cost", metavar="A=1,B=2.5", help="Cost of each action, by name, for --max-cost; actions not named cost 0."
     ),
 ]
-MaxCost = Annotated[
-    float | None, typer.Option(help="What a policy costs at the most, on average over the known contexts.")
-]
+MaxCost = Annotated[float | None, typer.Option(help="Maximum mean cost of a policy over the known contexts.")]
 MaxShare = Annotated[
     str | None,
-    typer.Option(metavar="A=0.3", help="The share of the known contexts that get an action, at the most."),
+    typer.Option(metavar="A=0.3", help="Maximum share of the known contexts that get an action."),
 ]
 MaxTreated = Annotated[
     float | None,
     typer.Option(
         parser=as_rate,
         metavar="SHARE",
-        help="The share of the known contexts that get another action than --control, at the most.",
+        help="Maximum share of the known contexts that get an action other than --control.",
     ),
 ]
 Never = Annotated[
     list[str] | None,
     typer.Option(
         metavar="WORDS",
-        help="Where an action must not be taken, [cyan]email: age <= 25[/] or [cyan]email: country = DE[/]; --control "
-        "is taken there. May be given several times.",
+        help="Exclude an action for some contexts, [cyan]email: age <= 25[/] or [cyan]email: country = DE[/]; "
+        "--control is used there. May be repeated.",
     ),
 ]
 Control = Annotated[
     str | None,
     typer.Option(
         metavar="ACTION",
-        help="The action that is no treatment: what the policy gains over it is told, and it is taken where another is "
-        "barred.",
+        help="The action that means no treatment. The gain over it is reported, and it is used where another action "
+        "is excluded.",
     ),
 ]
 

@@ -39,20 +39,19 @@ BAR = 12  # columns
 def run(
     problem: Annotated[
         str,
-        typer.Argument(help=f"{PROBLEM_HELP} Or a plan, as [cyan]pacbandits plan --out plan.json[/] writes it."),
+        typer.Argument(help=f"{PROBLEM_HELP} Or a plan written by [cyan]pacbandits plan --out plan.json[/]."),
     ],
     algorithm: Annotated[
         str,
-        typer.Option(
-            help="Which algorithm to run, [cyan]name:key=value,…[/]; [cyan]pacbandits algorithms[/] lists them."
-        ),
+        typer.Option(help="Algorithm, [cyan]name:key=value,…[/] (see [cyan]pacbandits algorithms[/])."),
     ] = "coda",
     epsilon: Annotated[
         float | None,
         typer.Option(
             parser=as_rate,
             metavar="RATE",
-            help="How far from the best policy is good enough (0.1, or that of the plan); 0 for the best itself.",
+            help="Tolerance ε: the largest acceptable distance from the best policy (default: 0.1, or the plan's); 0 "
+            "asks for the best policy itself.",
         ),
     ] = None,
     delta: Annotated[
@@ -60,63 +59,63 @@ def run(
         typer.Option(
             parser=as_rate,
             metavar="RATE",
-            help="The probability of being wrong, between 0 and 1 (0.05, or that of the plan).",
+            help="Error probability δ, between 0 and 1 (default: 0.05, or the plan's).",
         ),
     ] = None,
     scenario: Annotated[
         str | None,
-        typer.Option(help="Of a plan: which of its scenarios is the truth; by default one is drawn."),
+        typer.Option(help="With a plan: the scenario to simulate (default: drawn at random)."),
     ] = None,
     policies: Annotated[
         str | None,
         typer.Option(help=POLICIES_HELP),
     ] = None,
-    seed: Annotated[int, typer.Option(help="Seed of the random numbers; the same seed gives the same run.")] = 0,
+    seed: Annotated[int, typer.Option(help="Random seed; the same seed gives the same run.")] = 0,
     repeat_: Annotated[
-        int, typer.Option("--repeat", help="How many runs, with seeds seed, seed + 1, …; JSON is then a list.")
+        int, typer.Option("--repeat", help="Number of runs, with seeds seed, seed + 1, …; --json then prints a list.")
     ] = 1,
     engine: Player = None,
     scheduler: Scheduler = None,
     workers: Workers = None,
     scale: Annotated[
         float | None,
-        typer.Option(help="The option [cyan]scale[/] of an algorithm that has it: multiplies every sample size."),
+        typer.Option(help="Option [cyan]scale[/] of algorithms that have it: multiplies every sample size."),
     ] = None,
     max_samples: Annotated[
         int | None,
-        typer.Option(help="Begin no round that would exceed this many interactions; a partial result has code 3."),
+        typer.Option(help="Start no round that would exceed this sample size; exit code 3 if the result is partial."),
     ] = None,
     offline: Annotated[
         int | None,
-        typer.Option(help="Show the algorithm this many sampled contexts instead of their distribution."),
+        typer.Option(help="Give the algorithm this many sampled contexts instead of their distribution."),
     ] = None,
-    solver: Annotated[str | None, typer.Option(help="The option [cyan]solver[/] of an algorithm that has it.")] = None,
+    solver: Annotated[str | None, typer.Option(help="Option [cyan]solver[/] of algorithms that have it.")] = None,
     single: Annotated[bool, typer.Option("--single", help=SINGLE_HELP)] = False,
     certificate: Annotated[
         Path | None,
-        typer.Option(help="Write the certificate here, for [cyan]pacbandits verify[/]; for those that certify."),
+        typer.Option(
+            help="Write the certificate to this file, for [cyan]pacbandits verify[/]; only for algorithms that certify."
+        ),
     ] = None,
-    log: Annotated[Path | None, typer.Option(help="Write what was seen and done here, as Parquet.")] = None,
+    log: Annotated[Path | None, typer.Option(help="Write the log of the run to this Parquet file.")] = None,
     against: Annotated[
         str | None,
         typer.Option(
-            help="Run this algorithm too, with the same seed, ε and δ, and set both side by side with what theory asks "
-            "for."
+            help="Also run this algorithm with the same seed, ε and δ, and compare both with the sample sizes from "
+            "theory."
         ),
     ] = None,
     figure: Annotated[
         Path | None,
-        typer.Option(help="Draw certified ε over samples: .png, .pdf or .svg; for those that certify."),
+        typer.Option(help="Plot certified ε against samples (.png, .pdf or .svg); only for algorithms that certify."),
     ] = None,
     state: Annotated[
         Path | None,
-        typer.Option(
-            help="Keep the state of a trial in this folder after every round, and go on from the one it holds."
-        ),
+        typer.Option(help="Save the state of the trial in this folder after every round, and resume from it."),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
 ) -> None:
-    """Run a best-policy identification algorithm in simulation, and judge its answer by the truth.
+    """Run a best-policy identification algorithm in simulation and compare its result with the truth.
 
     [dim]Examples:
     pacbandits run trees:actions=8 --epsilon 0.05 --certificate proof.json --log log.parquet

@@ -12,15 +12,17 @@ from pacbandits.service.limits import ServiceLimits
 
 @app.command("serve")
 def serve_experiments(
-    port: Annotated[int, typer.Option(help="Where to listen; 0 for any port that is free.", min=0, max=65535)] = 8000,
+    port: Annotated[int, typer.Option(help="Port to listen on; 0 for any free port.", min=0, max=65535)] = 8000,
     host: Annotated[
         str,
-        typer.Option(help="On which address; [cyan]0.0.0.0[/] for all. Put what ends TLS in front of it."),
+        typer.Option(
+            help="Address to listen on; [cyan]0.0.0.0[/] for all. Put a reverse proxy for TLS in front of it."
+        ),
     ] = "127.0.0.1",
     database: Annotated[
         str,
         typer.Option(
-            help="A file of SQLite, or [cyan]postgresql://user:password@host/name[/] for more than one server.",
+            help="An SQLite file, or [cyan]postgresql://user:password@host/name[/] for several servers.",
             envvar="PACBANDITS_DATABASE",
             show_envvar=True,
         ),
@@ -28,29 +30,30 @@ def serve_experiments(
     worker: Annotated[
         bool,
         typer.Option(
-            help="Start the process that closes rounds, looks at the data and designs. Several servers may each have "
-            "one; one at least is needed."
+            help="Start the worker process that closes rounds, runs interim analyses and computes designs. Several "
+            "servers may each have one; at least one is needed."
         ),
     ] = True,
-    max_body: Annotated[int, typer.Option(help="The longest body of a request, in bytes.", min=1)] = (
+    max_body: Annotated[int, typer.Option(help="Maximum size of a request body, in bytes.", min=1)] = (
         ServiceLimits.max_body_bytes
     ),
-    max_batch: Annotated[int, typer.Option(help="The most assignments or rewards in one request.", min=1)] = (
-        ServiceLimits.max_batch
-    ),
+    max_batch: Annotated[
+        int, typer.Option(help="Maximum number of assignments or rewards in one request.", min=1)
+    ] = ServiceLimits.max_batch,
     rate: Annotated[
-        float, typer.Option(help="Assignments and rewards a second that a key may ask for, on average.", min=1)
+        float, typer.Option(help="Rate limit per key: assignments and rewards per second, on average.", min=1)
     ] = ServiceLimits.rows_per_second,
     demo: Annotated[
-        bool, typer.Option("--demo", help="Make up an experiment, [cyan]checkout[/], and visitors who come to it.")
+        bool,
+        typer.Option("--demo", help="Create a demonstration experiment, [cyan]checkout[/], with simulated visitors."),
     ] = False,
 ) -> None:
-    """Serve experiments over HTTP, with a dashboard: assignments and rewards are stored before they are answered.
+    """Serve experiments over HTTP, with a dashboard. Assignments and rewards are stored before they are answered.
 
-    The admin's key, which creates experiments and keys, is taken from
-    PACBANDITS_ADMIN_KEY, or made and printed once. Ends at an interrupt or
-    when asked to terminate, once it has answered what it had accepted. Its
-    journal, one JSON object a line, goes to standard error.
+    The admin key, which creates experiments and keys, comes from
+    PACBANDITS_ADMIN_KEY; otherwise one is generated and printed once. On an
+    interrupt or SIGTERM the server finishes accepted requests, then exits.
+    It writes a log of JSON lines to standard error.
 
     [dim]Examples:
     pacbandits serve --port 8000

@@ -26,19 +26,20 @@ Computation = Literal["certificate", "bootstrap", "measurement", "run"]
 
 app = typer.Typer(
     name="pacbandits",
-    help="Best-policy identification for contextual bandits: which policy is best, within ε, with probability 1 − δ.",
+    help="Best-policy identification for contextual bandits: find a policy within ε of the best, with probability 1 − "
+    "δ.",
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
 
-PROBLEM_HELP = "A built-in [cyan]name:key=value,…[/] (see [cyan]pacbandits problems[/]) or an .npz file."
+PROBLEM_HELP = "A built-in problem, [cyan]name:key=value,…[/] (see [cyan]pacbandits problems[/]), or an .npz file."
 SINGLE_HELP = (
-    "Ask for a single policy. Without this a lottery between a few policies may be certified, which takes fewer "
-    "interactions where the class is large."
+    "Certify a single policy. By default the result may be a mixture of a few policies, which needs fewer samples if "
+    "the class is large."
 )
 POLICIES_HELP = (
-    "Another policy class than the problem's own, [cyan]name:key=value,…[/] (see [cyan]pacbandits policies[/])."
+    "Policy class, [cyan]name:key=value,…[/] (see [cyan]pacbandits policies[/]; default: the problem's own)."
 )
 
 UNREAD = 1
@@ -67,7 +68,7 @@ def as_effect(words: str) -> float | str:
 @app.callback(invoke_without_command=True)
 def root(
     context: typer.Context,
-    version: Annotated[bool, typer.Option("--version", help="Print the version and leave.")] = False,
+    version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
 ) -> None:
     if version:
         print(__version__)

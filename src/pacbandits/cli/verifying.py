@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 
 @app.command("verify")
 def verify_certificate(
-    certificate: Annotated[Path, typer.Argument(help="A certificate that run or certify has written.")],
-    log: Annotated[list[Path], typer.Argument(help="The log it was made from; or its files, one after the other.")],
+    certificate: Annotated[Path, typer.Argument(help="A certificate written by run or certify.")],
+    log: Annotated[list[Path], typer.Argument(help="The log it was made from; or its several files, in order.")],
     actions: Actions = None,
     least_propensity: LeastPropensity = None,
     reward_range: RewardRange = None,
@@ -44,23 +44,23 @@ def verify_certificate(
     policies: Annotated[
         str | None,
         typer.Option(
-            help="The policy class that you expect, [cyan]name:key=value,…[/], learnt from --contexts or else from the "
-            "first rows of the log; a certificate of another class is not good."
+            help="The policy class you expect, [cyan]name:key=value,…[/], built from --contexts or else from the "
+            "first rows of the log. A certificate for another class is rejected."
         ),
     ] = None,
     contexts: Annotated[
         Path | None,
         typer.Option(
-            help="The contexts from before the experiment that the policy class was learnt from, to learn it again. "
-            "For a certificate of linear rewards: the contexts it speaks of, if they are not in the file that "
-            "[cyan]run[/] wrote beside it."
+            help="The contexts from before the experiment that the policy class was built from, to rebuild it. For a "
+            "certificate for linear rewards: its contexts, if they are not in the file that [cyan]run[/] wrote beside "
+            "the certificate."
         ),
     ] = None,
     head: Annotated[
         str | None,
         typer.Option(
-            help="A head of the record's chain that you noted down while the experiment ran: what came before it must "
-            "still be as it was then. For the export of an experiment."
+            help="A head of the event log's hash chain, noted down while the experiment ran: earlier entries must be "
+            "unchanged since then. For the export of an experiment."
         ),
     ] = None,
     engine: Engine = None,
@@ -68,20 +68,19 @@ def verify_certificate(
     workers: Workers = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a sentence.")] = False,
 ) -> None:
-    """Check somebody's certificate against the table of the test that it was made from: every figure is computed again,
-    by code that shares nothing with that which made it.
+    """Check a certificate against the log it was made from. Independent code computes every figure again.
 
-    Code 3 when it does not hold, or when the table speaks against what it
-    rests on: counts that do not fit the split, or drift.
+    Exit code 3 if the certificate does not hold, or if the data contradict
+    its assumptions: counts that do not fit the split, or drift.
 
-    The export of an experiment carries its sealed record, which is checked
-    too: that designs, stakes and leaders stood there before their rounds is
-    then no assumption any more, as of when somebody noted down a head.
+    The export of an experiment contains its event log, which is checked
+    too. That designs, stakes and leaders were stored before their rounds is
+    then no longer an assumption, from the time a head was noted down.
 
-    The table is read as it was to certify it, unless the options here say
-    otherwise. What is printed with "good" is part of the claim: the class
-    with all that its policies can ask, what was derived again, and what is
-    taken on trust.
+    The table is read as it was to certify it, unless options say otherwise.
+    The output after "good" is part of the claim: the policy class with all
+    features its policies use, the facts that were derived again, and the
+    assumptions that cannot be checked.
 
     [dim]Examples:
     pacbandits verify proof.json log.parquet
