@@ -332,8 +332,8 @@ def save_certificate(
     Raises:
         InputError: When the class has no form in JSON, or the file cannot be written.
     """
-    path = path_of(path)
     claim, policies = _taken_apart(certificate, policies)
+    path = path_of(path)
     if policies is None:
         raise InputError("a certificate by itself has no policy class; pass the class as policies=…, or save a result")
     policies = check_class(policies)

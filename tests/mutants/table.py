@@ -428,10 +428,10 @@ PAST = (
     Mutant(
         "the leader of a trial sees its own round",
         "trials/trial.py",
-        "        leader = self.choose_leader(seen, ledger)\n",
-        "        leader = self.choose_leader(seen, ledger)\n        if state.leaders is not None:\n"
+        "        leader = self.choose_leader(grown, ledger)\n",
+        "        leader = self.choose_leader(grown, ledger)\n        if state.leaders is not None:\n"
         "            led = state.leaders.followed_by(leader, state.contexts, size=plan.samples)\n"
-        "            seen = replace(seen, leaders=led)\n",
+        "            grown = replace(grown, leaders=led)\n",
         f"trials/test_trials.py::test_a_round_is_predicted_bet_on_and_led_without_it "
         f"{LEADERS}each_round_is_led_by_who_was_best_before_it",
     ),

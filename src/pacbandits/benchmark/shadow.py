@@ -12,14 +12,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-import numpy as np
-
 from pacbandits.arrays import FloatArray
-from pacbandits.certificate import Ledger
 from pacbandits.policies.base import PolicyClass
 from pacbandits.progress import Progress
 from pacbandits.records import Contexts, Log, Policy, RewardBounds, Sampler
-from pacbandits.rewards import predict_once
 from pacbandits.trials.exploration import REDESIGN_GROWTH_FACTOR, design_task, explore_with
 from pacbandits.trials.trial import Exploration, Trial, TrialPlan, TrialState, merge
 
@@ -119,37 +115,18 @@ class Shadow:
 
     def _look(self, plan: TrialPlan, waiting: tuple[tuple[Sampler, Log], ...]) -> TrialState:
         """The state after rows whose stake the plan has."""
-        state, log = self.state, waiting[0][1]
-        played = state.played
+        log, played = waiting[0][1], self.state.played
         for _, later in waiting[1:]:
             log = log.followed_by(later)
         for sampler, one in waiting:
             played = merge(played, sampler, one.samples)
-        log = replace(log, rounds=np.full(len(log), state.round_number))
-        new = predict_once(state.fitted, log.contexts)
-        predictions = new if state.predictions is None else np.concatenate([state.predictions, new])
-        leaders = state.leaders
-        if leaders is not None:
-            leaders = leaders.followed_by(state.leader, state.contexts, size=log.samples)
-        seen = log if state.log is None else state.log.followed_by(log)
-        grown = replace(
-            state,
-            log=seen,
-            predictions=predictions,
-            scales=(*state.scales, plan.scale),
-            leaders=leaders,
-            current=plan.exploration,
-            played=played,
-        )
-        ledger = Ledger.of(seen, predictions)
-        leader = self.trial.choose_leader(grown, ledger)
-        latest, calls = self.trial.certify(grown, ledger, leader)
+        grown, latest, leader, calls = self.trial.learn(self.state, plan, log, played=played)
         return grown.after(
             plan,
             log,
             policy=latest.policy,
             finished=latest.certified,
-            oracle_calls=calls + 1,
+            oracle_calls=calls,
             leader=leader,
             missing=max(latest.threshold - latest.value, 0.0),
             certificate=latest,

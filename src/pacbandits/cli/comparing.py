@@ -62,10 +62,8 @@ class ComparedAlgorithm:
         )
 
 
-def check_figure(path: Path | None, *, algorithm: str, against: str | None, repeats: int) -> None:
+def check_figure(path: Path, *, algorithm: str, against: str | None, repeats: int) -> None:
     """Raise when a figure is asked for that could not be drawn; before anything is run."""
-    if path is None:
-        return
     check_figure_path(path)
     check_output(path)
     if repeats > 1:

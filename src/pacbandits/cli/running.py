@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager, nullcontext
+from dataclasses import replace
 from math import log as logarithm
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -26,11 +27,12 @@ from pacbandits.cli.shared import (
     say_cost,
     show,
 )
-from pacbandits.errors import InputError, one_line
+from pacbandits.errors import InputError, nearest, one_line, plain
 
 if TYPE_CHECKING:
-    from pacbandits.policies.base import PolicyClass
-    from pacbandits.simulation import Run, Stage, Watch
+    from pacbandits.planning import StudyPlan
+    from pacbandits.problems import Problem
+    from pacbandits.simulation import Stage, Watch
 
 BAR = 12  # columns
 
@@ -128,14 +130,15 @@ def run(
     pacbandits run linear:dimension=5,actions=10 --algorithm linear-rage --epsilon 0.05
     pacbandits run plan.json --scenario segments[/]
     """
-    from pacbandits.algorithms import find_algorithm, options_of
+    from pacbandits.algorithms import find_algorithm, list_profiles, options_of, profile_of
     from pacbandits.cli.comparing import ComparedAlgorithm, check_figure, compare
-    from pacbandits.cli.started import happened_of, started_from
     from pacbandits.compiled import compiled_before
     from pacbandits.confidence import check_delta
     from pacbandits.problems import load_policies_for
+    from pacbandits.proofs import save_certificate
     from pacbandits.report import comparison_document, run_document, runs_document
     from pacbandits.report.page import happened_document
+    from pacbandits.report.planned import happened_rows
     from pacbandits.simulation import repeat
 
     check_engine(engine, scheduler=scheduler, workers=workers, known=PLAYERS)
@@ -143,7 +146,7 @@ def run(
         raise InputError("--engine dask plays many runs at once; say how many: --repeat 20")
     if workers is not None and engine != "dask":
         raise InputError("--workers play runs at once by --engine dask alone; say it, or leave them out")
-    planned, loaded = started_from(problem, scenario, seed=seed)
+    planned, loaded = _load(problem, scenario, seed=seed)
     asked_of = (0.1, 0.05) if planned is None else (planned.supposed.unit_epsilon, planned.supposed.delta)
     epsilon, delta = asked_of[0] if epsilon is None else epsilon, asked_of[1] if delta is None else delta
     check_delta(delta)
@@ -151,10 +154,20 @@ def run(
         raise InputError("a certificate and a log are of one run; leave out --repeat")
     if repeat_ > 1 and state is not None:
         raise InputError("a folder keeps the state of one run; leave out --repeat or --state")
-    _check_files(certificate, log, algorithm=algorithm)
-    check_figure(figure, algorithm=algorithm, against=against, repeats=repeat_)
-    _check_least(0, seed=seed)
-    _check_least(1, repeat=repeat_, max_samples=max_samples, offline=offline)
+    check_output(certificate)
+    check_output(log)
+    if log is not None and log.suffix.lower() != ".parquet":
+        raise InputError(f"logs are written as Parquet; name it {log.with_suffix('.parquet')}")
+    if (certificate is not None or log is not None) and not profile_of(algorithm).certifies:
+        lacks = "keeps no log" if certificate is None else "makes no certificate"
+        able = ", ".join(profile.name for profile in list_profiles() if profile.certifies)
+        raise InputError(f"{algorithm} {lacks}; these do: {able}")
+    if figure is not None:
+        check_figure(figure, algorithm=algorithm, against=against, repeats=repeat_)
+    counts = (("seed", seed, 0), ("repeat", repeat_, 1), ("max-samples", max_samples, 1), ("offline", offline, 1))
+    for name, count, least in counts:
+        if count is not None and count < least:
+            raise InputError(f"{name} must be {least} or more, got {count}")
     chosen = loaded.policies if policies is None else load_policies_for(policies, loaded)
     asked: dict[str, Any] = {
         "epsilon": epsilon,
@@ -171,27 +184,36 @@ def run(
         rival = ComparedAlgorithm.checked(against, loaded, chosen, asked, options, algorithm=algorithm, repeats=repeat_)
     say_cost(chosen, loaded.population, of="run")
     compiling = not compiled_before()
-    with _watch(_names(algorithm, against, repeat_), epsilon=epsilon) as watch:
+    names = [""] if repeat_ == 1 else [f"run {i + 1} of {repeat_}" for i in range(repeat_)]
+    with _watch(names if against is None else [algorithm, against], epsilon=epsilon) as watch:
         with open_players(engine, scheduler=scheduler, workers=workers) as players:
             given = {"algorithm": algorithm, "state": state, **asked, **options}
             runs = repeat(loaded, chosen, runs=repeat_, seed=seed, engine=players, watch=watch, **given)
-        lacking = _save(runs[0], chosen, certificate=certificate, log=log)
-        second = None if rival is None or runs[0].stopped == "interrupted" else rival.run(seed, watch=watch)
-    if lacking:
+        first = runs[0]
+        if certificate is not None and first.certificate is not None:
+            save_certificate(certificate, first.certificate, chosen, contexts=first.contexts)
+        if log is not None and first.log is not None:
+            first.log.write(log)
+        second = None if rival is None or first.stopped == "interrupted" else rival.run(seed, watch=watch)
+    wanted_files = ((certificate, first.certificate), (log, first.log))
+    if lacking := [str(path) for path, made in wanted_files if path is not None and made is None]:
         say(f"no round was played, so there is nothing to write to {' and '.join(lacking)}", err=True)
-    comparison = None
+    comparison, happened = None, ()
+    if planned is not None:
+        certified = None if first.certificate is None else planned.unit * first.certificate.certified_epsilon
+        happened = happened_rows(planned, samples=first.samples, algorithm=first.algorithm, certified=certified)
     if against is not None or figure is not None:
-        comparison = compare(loaded, chosen, runs[0], second, compiling=compiling, figure=figure)
+        comparison = compare(loaded, chosen, first, second, compiling=compiling, figure=figure)
     if as_json:
         whole = None if comparison is None or against is None else comparison.to_json()
-        against_plan = {} if planned is None else {"planned": [list(row) for row in happened_of(planned, runs[0])]}
-        print_json(whole or (runs[0].to_json() | against_plan if repeat_ == 1 else [one.to_json() for one in runs]))
+        against_plan = {"planned": [list(row) for row in happened]} if happened else {}
+        print_json(whole or (first.to_json() | against_plan if repeat_ == 1 else [one.to_json() for one in runs]))
     else:
-        show(run_document(runs[0]) if repeat_ == 1 else runs_document(runs, asked=repeat_))
+        show(run_document(first) if repeat_ == 1 else runs_document(runs, asked=repeat_))
         if comparison is not None:
             show(comparison_document(comparison))
-        if planned is not None:
-            show(happened_document(happened_of(planned, runs[0])))
+        if happened:
+            show(happened_document(happened))
     stops = {one.stopped for one in (*runs, *([] if second is None else [second]))}
     if "interrupted" in stops:
         raise typer.Exit(INTERRUPTED)
@@ -199,49 +221,28 @@ def run(
         raise typer.Exit(PARTIAL)
 
 
-def _check_files(certificate: Path | None, log: Path | None, *, algorithm: str) -> None:
-    """Raise when a certificate or a log is asked for that could not be written; before anything is run."""
-    from pacbandits.algorithms import list_profiles, profile_of
+def _load(source: str, scenario: str | None, *, seed: int) -> tuple[StudyPlan | None, Problem]:
+    """Load the problem to run on; of a plan, one that its scenarios make likely, and the plan itself."""
+    from pacbandits.problems import load_problem
 
-    check_output(certificate)
-    check_output(log)
-    if log is not None and log.suffix.lower() != ".parquet":
-        raise InputError(f"logs are written as Parquet; name it {log.with_suffix('.parquet')}")
-    for path, what in ((certificate, "makes no certificate"), (log, "keeps no log")):
-        if path is not None and not profile_of(algorithm).certifies:
-            able = ", ".join(profile.name for profile in list_profiles() if profile.certifies)
-            raise InputError(f"{algorithm} {what}; these do: {able}")
+    if not source.endswith(".json"):
+        if scenario is not None:
+            raise InputError(f"--scenario is for a plan, and {plain(source)} is none; leave it out")
+        return None, load_problem(source)
+    import numpy as np
 
+    from pacbandits.planning import load_plan
 
-def _check_least(least: int, **values: int | None) -> None:
-    for name, value in values.items():
-        if value is not None and value < least:
-            raise InputError(f"{name.replace('_', '-')} must be {least} or more, got {value}")
-
-
-def _save(one: Run, policies: PolicyClass, *, certificate: Path | None, log: Path | None) -> list[str]:
-    """Write what was asked for; the files for which there is nothing to write, as no round was played."""
-    from pacbandits.proofs import save_certificate
-
-    lacking: list[str] = []
-    if certificate is not None:
-        if one.certificate is None:
-            lacking.append(str(certificate))
-        else:
-            save_certificate(certificate, one.certificate, policies, contexts=one.contexts)
-    if log is not None:
-        if one.log is None:
-            lacking.append(str(log))
-        else:
-            one.log.write(log)
-    return lacking
-
-
-def _names(algorithm: str, against: str | None, repeats: int) -> list[str]:
-    """What to call each run on the bar; one alone needs no name."""
-    if against is not None:
-        return [algorithm, against]
-    return [f"run {i + 1} of {repeats}" for i in range(repeats)] if repeats > 1 else [""]
+    plan = load_plan(source)
+    names = [one.name for one in plan.supposed.scenarios]
+    if scenario is None:
+        which = int(np.random.default_rng([seed, 1]).choice(len(names), p=plan.supposed.shares))
+    elif scenario in names:
+        which = names.index(scenario)
+    else:
+        raise InputError(f"the plan has no scenario '{plain(scenario)}'{nearest(scenario, names)}")
+    problem = plan.supposed.problem(which, seed)
+    return plan, replace(problem, name=f"{plain(source)}, scenario {names[which]}")
 
 
 @contextmanager

@@ -161,7 +161,7 @@ def play_rounds(
                 plan = replace(plan, round_number=state.round_number + 1)
             state = algorithm.absorb(state, plan, log)
             yield Step("absorbed", state, time, plan, log)
-            if state.finished:
+            if state.finished and delay:  # rewards that are still pending are not needed
                 pending.clear()
             continue
         yield Step("designing", state, time)

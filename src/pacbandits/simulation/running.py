@@ -23,7 +23,7 @@ from pacbandits.simulation.kept import Kept
 from pacbandits.simulation.outcome import Run, Stage, Stopped, Watch
 from pacbandits.simulation.play_loop import Refusal, Step, play_rounds
 from pacbandits.trials.folders import StateFolder
-from pacbandits.trials.protocol import Algorithm, Plan, Setting, State, check_sampled_contexts, check_steps
+from pacbandits.trials.protocol import Algorithm, Plan, Setting, State, check_steps
 
 # Of `coda` on a class that only its oracles know, as counted on problems of trees at ε = 0.1: some 17 rounds.
 RUN_SEARCHES = Searches(argmaxes=350, frontiers=200)
@@ -66,7 +66,8 @@ def run(
     rng, seed = random_numbers(rng)
     if max_samples is not None:
         max_samples = whole_number(max_samples, name="max_samples", least=1)
-    offline_contexts = check_sampled_contexts(offline_contexts, name="offline_contexts")
+    if offline_contexts is not None:
+        offline_contexts = whole_number(offline_contexts, name="offline_contexts", least=1)
     if watch is not None:
         function(watch, name="watch")
     problem = _loaded(problem)

@@ -13,13 +13,13 @@ nothing, as q is the luckiest there. A design that does not seem cheaper than un
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, replace
 from typing import Annotated, ClassVar
 
 from pacbandits.checks import number, positive, settle
 from pacbandits.design import (
     DesignTask,
-    Solution,
     best_pricing,
     price_propensities,
     solve_by_pricing,
@@ -36,7 +36,6 @@ from pacbandits.trials.exploration import (
     explore_uniformly,
     explore_with,
     find_gaps,
-    gap_error,
     gap_task,
     heaviest,
     still_recent,
@@ -118,8 +117,16 @@ class Coda(Trial):
         precision: Annotated[float, About("the relative gap to which designs are solved", above=0)] = DEFAULT_PRECISION,
     ) -> Coda:
         """CODA for this setting."""
-        options = cls.options_for(setting, pilot=pilot, growth=growth, answer=answer)
-        return cls(setting.epsilon, setting.delta, **options, floor=floor, precision=precision)
+        return cls(
+            setting.epsilon,
+            setting.delta,
+            rewards=setting.rewards,
+            pilot=pilot or None,
+            growth=growth,
+            single=answer == "single",
+            floor=floor,
+            precision=precision,
+        )
 
     def explore(self, state: TrialState, *, progress: Progress | None = None) -> Exploration:
         """The design for the gaps seen so far, or the last one while that is recent enough."""
@@ -128,9 +135,24 @@ class Coda(Trial):
         fitted = state.fitted
         findings, options = find_gaps(state, fitted), {"epsilon": self.accuracy(state), "floor": self.floor}
         cautious = gap_task(findings, state.policies, **options)
-        task, led, error = cautious, state.leaders is not None, gap_error(state)
-        looser = min(LOOSENED_ERROR_SHARE * error, MAX_LOOSENED) if led else 0.0
-        solution, calls = self._solve(state, cautious, tolerance=max(self.precision, looser), progress=progress)
+        # The gap of a policy is known to about √(V/n), and the price of what was played is V/d² of the policy that it
+        # served worst: so the largest error, relative to what must be told apart, is √(price/n).
+        error = math.sqrt(findings.price / state.informed_samples)
+        task, led, listed = cautious, state.leaders is not None, state.policies.lists_policies
+        if listed:
+            solution, calls = solve_enumerated(cautious, tolerance=LISTED_PRECISION), 0
+        else:
+            looser = min(LOOSENED_ERROR_SHARE * error, MAX_LOOSENED) if led else 0.0
+            counted = CountedClass(state.policies)
+            solution = solve_by_pricing(
+                cautious,
+                pricing=best_pricing(counted),
+                tolerance=max(self.precision, looser),
+                max_rounds=MAX_PRICING_ROUNDS if state.policies.exact else MAX_PRICING_ROUNDS_INEXACT,
+                seeds=state.pool,
+                progress=progress,
+            )
+            calls = counted.calls
         if led:
             task = gap_task(findings, state.policies, **options, standard_errors=0.0)
         even = explore_uniformly(state, task)
@@ -146,26 +168,8 @@ class Coda(Trial):
             calls += more
         if even.price <= (1.0 if led else MIN_PRICE_ADVANTAGE) * designed.price:
             return replace(even, oracle_calls=calls)
-        listed = state.policies.lists_policies
         pool = () if listed else heaviest(solution.design, most=MAX_POOLED_POLICIES)
         return replace(designed, pool=pool, oracle_calls=calls)
-
-    def _solve(
-        self, state: TrialState, task: DesignTask, *, tolerance: float, progress: Progress | None
-    ) -> tuple[Solution, int]:
-        """The design for a task, over a list or through the class's oracles; and how many calls those took."""
-        if state.policies.lists_policies:
-            return solve_enumerated(task, tolerance=LISTED_PRECISION), 0
-        counted = CountedClass(state.policies)
-        solution = solve_by_pricing(
-            task,
-            pricing=best_pricing(counted),
-            tolerance=tolerance,
-            max_rounds=MAX_PRICING_ROUNDS if state.policies.exact else MAX_PRICING_ROUNDS_INEXACT,
-            seeds=state.pool,
-            progress=progress,
-        )
-        return solution, counted.calls
 
 
 def believed_price(price: float, *, even: float) -> float:

@@ -77,22 +77,24 @@ class Findings:
     price: float
 
     @cached_property
-    def seen(self) -> tuple[Contexts, IntArray]:
-        """The n contexts to design for; and where (m,) among them the ledger's are."""
-        own = self.ledger.contexts
+    def measured(self) -> tuple[Contexts, IntArray, FloatArray, FloatArray, FloatArray, FloatArray | None]:
+        """The parts of a design task that do not depend on what is asked.
+
+        The n contexts to design for; where (m,) among them the ledger's are; scores (m, A) that sum to a policy's
+        estimated gap, and to its squared error; the noise (n, A) of rewards by the model; and what the model says that
+        each action differs by from the reference's, squared and weighed (n, A), None of contexts without features.
+        """
+        own, reference = self.ledger.contexts, self.reference
         if self.contexts is not None:
-            return self.contexts.joined(own)
-        return replace(own, weights=self.ledger.counts / self.ledger.samples), np.arange(len(own))
-
-    @cached_property
-    def gaps(self) -> tuple[FloatArray, FloatArray]:
-        """Scores (m, A) that sum to a policy's estimated gap, and to its squared error."""
-        return self.ledger.gaps(self.mixed, reference=self.reference(self.ledger.contexts))
-
-    @cached_property
-    def means(self) -> FloatArray:
-        """What the model predicts (n, A)."""
-        return self.fitted.predict(self.seen[0])
+            seen, where = self.contexts.joined(own)
+        else:
+            seen, where = replace(own, weights=self.ledger.counts / self.ledger.samples), np.arange(len(own))
+        gaps, squares = self.ledger.gaps(self.mixed, reference=reference(own))
+        means, spread = self.fitted.predict(seen), None
+        if seen.n_features:
+            played = means[np.arange(len(seen)), reference(seen)]
+            spread = seen.weights[:, None] * (means - played[:, None]) ** 2
+        return seen, where, gaps, squares, variances(means), spread
 
 
 def find_gaps(state: TrialState, fitted: Fitted) -> Findings:
@@ -133,29 +135,19 @@ def gap_task(
     the model: no exploration changes that, but where rewards are nearly certain it is most of what a bet must stand.
     (Of contexts without features the model knows too little: what it takes for a difference is mostly noise.)
     """
-    reference, (seen, where), (gaps, squares) = findings.reference, findings.seen, findings.gaps
+    seen, where, gaps, squares, noise, spread = findings.measured
     eta = TYPICAL_ERROR_IN_EPSILONS * epsilon * min(1.0, np.sqrt(findings.price / findings.ledger.samples))
     scores = sum_by_id(where, gaps - standard_errors / (2.0 * eta) * squares, n=len(seen))
     return DesignTask(
         policies,
         seen,
-        reference=reference,
+        reference=findings.reference,
         gaps=scores - standard_errors * eta / 2.0 / len(seen),
         scale=Shifted(epsilon, COUNTED_GAP_SHARE),
-        noise=variances(findings.means),
+        noise=noise,
         floor=floor / policies.n_actions,
-        spread=_spread(findings.means, seen, reference) if seen.n_features else None,
+        spread=spread,
     )
-
-
-def gap_error(state: TrialState) -> float:
-    """The largest error of a gap that the data of a trial show, relative to what must be told apart.
-
-    The gap of a policy is known to about √(V/n), and the price of what was played is V/d² of the policy that it served
-    worst: so that is √(price/n).
-    """
-    assert state.current is not None
-    return float(np.sqrt(state.current.price / state.informed_samples))
 
 
 def even_share(*, error: float, advantage: float) -> float:
@@ -177,12 +169,6 @@ def heaviest(design: Design, *, most: int) -> tuple[Policy, ...]:
     """Up to so many policies of a design's support, by falling weight."""
     order: IntArray = np.argsort(-design.weights, kind="stable")
     return tuple(design.support[int(i)] for i in order[:most])
-
-
-def _spread(means: FloatArray, contexts: Contexts, reference: Policy) -> FloatArray:
-    """What the model says that each action differs by from the reference's, squared and weighed (n, A)."""
-    own = means[np.arange(len(contexts)), reference(contexts)]
-    return contexts.weights[:, None] * (means - own[:, None]) ** 2
 
 
 def explore_uniformly(state: TrialState, task: DesignTask) -> Exploration:

@@ -14,7 +14,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 
@@ -44,7 +44,7 @@ from pacbandits.records import (
 )
 from pacbandits.rewards import Fitted, Remembering, RewardModel, check_model, default_model, no_idea, predict_once
 from pacbandits.trials.hardest import Hardest, find_hardest, nominal_hardest, nominal_variance
-from pacbandits.trials.protocol import Answer, Plan, Setting, State, check_played
+from pacbandits.trials.protocol import Answer, Plan, State, check_played
 
 # Of the stake that the scale of a round asks for. Large stakes refute near-optimal policies, small ones those that are
 # far off but rely on rare actions.
@@ -192,11 +192,6 @@ class Trial(ABC):
                 "rage-free, or noise=bernoulli where a problem has that option"
             )
 
-    @staticmethod
-    def options_for(setting: Setting, *, pilot: int, growth: float, answer: AnswerKind) -> dict[str, Any]:
-        """What a setting and the options mean for the fields that all trials have."""
-        return {"rewards": setting.rewards, "pilot": pilot or None, "growth": growth, "single": answer == "single"}
-
     @property
     def rounds(self) -> int:
         """Not known beforehand."""
@@ -235,9 +230,8 @@ class Trial(ABC):
         check_played(state, plan, log, rewards=self.rewards)
         if not isinstance(plan, TrialPlan) or plan.sampler is not plan.exploration.sampler:
             raise InputError(f"the plan is not one of {self.name}, or was altered; absorb the one that design returned")
-        seen, ledger = _add_round(state, plan, log)
-        leader = self.choose_leader(seen, ledger)
-        latest, calls = self.certify(seen, ledger, leader)
+        played = merge(state.played, plan.sampler, log.samples)
+        seen, latest, leader, calls = self.learn(state, plan, log, played=played)
         best = latest
         if state.certificate is not None and state.certificate.certified_epsilon < latest.certified_epsilon:
             best = latest if self.epsilon == 0 and latest.certified else state.certificate
@@ -251,11 +245,40 @@ class Trial(ABC):
                 "wealth": latest.value,
                 "needed": latest.threshold,
             },
-            oracle_calls=calls + 1,
+            oracle_calls=calls,
             leader=leader,
             missing=max(latest.threshold - latest.value, 0.0),
             certificate=best,
         )
+
+    def learn(
+        self, state: TrialState, plan: TrialPlan, log: Log, *, played: tuple[tuple[Sampler, int], ...]
+    ) -> tuple[TrialState, Certificate, Policy, int]:
+        """The state with the data of one more round; the certificate and the leader of all data; and oracle calls.
+
+        played: every sampler in turn, with the round's.
+        """
+        log = replace(log, rounds=np.full(len(log), state.round_number))
+        seen = log if state.log is None else state.log.followed_by(log)
+        new = predict_once(state.fitted, log.contexts)
+        predictions = new if state.predictions is None else np.concatenate([state.predictions, new])
+        leaders = state.leaders
+        if leaders is not None:
+            leaders = leaders.followed_by(state.leader, state.contexts, size=log.samples)
+        grown = replace(
+            state,
+            log=seen,
+            predictions=predictions,
+            scales=(*state.scales, plan.scale),
+            leaders=leaders,
+            pool=plan.exploration.pool or state.pool,
+            current=plan.exploration,
+            played=played,
+        )
+        ledger = Ledger.of(seen, predictions)
+        leader = self.choose_leader(grown, ledger)
+        latest, calls = self.certify(grown, ledger, leader)
+        return grown, latest, leader, calls + 1
 
     def result(self, state: TrialState) -> Answer:
         """The policy and its certificate."""
@@ -356,26 +379,6 @@ class Trial(ABC):
 def multipliers_of(state: TrialState) -> tuple[float, ...]:
     """What the experts of a trial stake where ε is above 0, of what the scale of a round asks for."""
     return EXPERT_MULTIPLIERS if state.leaders is None else LEADERS_MULTIPLIERS
-
-
-def _add_round(state: TrialState, plan: TrialPlan, log: Log) -> tuple[TrialState, Ledger]:
-    """The state with the data of one more round, led by the leader so far; and all data laid out."""
-    log = replace(log, rounds=np.full(len(log), state.round_number))
-    seen = log if state.log is None else state.log.followed_by(log)
-    new = predict_once(state.fitted, log.contexts)
-    predictions = new if state.predictions is None else np.concatenate([state.predictions, new])
-    led = None if state.leaders is None else state.leaders.followed_by(state.leader, state.contexts, size=plan.samples)
-    grown = replace(
-        state,
-        log=seen,
-        predictions=predictions,
-        scales=(*state.scales, plan.scale),
-        leaders=led,
-        pool=plan.exploration.pool or state.pool,
-        current=plan.exploration,
-        played=merge(state.played, plan.sampler, log.samples),
-    )
-    return grown, Ledger.of(seen, predictions)
 
 
 def merge(played: tuple[tuple[Sampler, int], ...], sampler: Sampler, samples: int) -> tuple[tuple[Sampler, int], ...]:

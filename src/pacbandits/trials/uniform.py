@@ -45,8 +45,14 @@ class Uniform(Trial):
         cls, setting: Setting, *, pilot: Pilot = 0, growth: Growth = DEFAULT_GROWTH, answer: Wanted = "lottery"
     ) -> Uniform:
         """The trial for this setting."""
-        options = cls.options_for(setting, pilot=pilot, growth=growth, answer=answer)
-        return cls(setting.epsilon, setting.delta, **options)
+        return cls(
+            setting.epsilon,
+            setting.delta,
+            rewards=setting.rewards,
+            pilot=pilot or None,
+            growth=growth,
+            single=answer == "single",
+        )
 
     def explore(self, state: TrialState, *, progress: Progress | None = None) -> Exploration:
         """Uniform exploration; only the scale of the bets is found anew."""
