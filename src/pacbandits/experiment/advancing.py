@@ -30,7 +30,6 @@ from pacbandits.policies.registry import class_to_json
 from pacbandits.records import Policy
 from pacbandits.trials.trial import TrialPlan, TrialState
 
-Json = dict[str, Any]
 LEASE_SECONDS = 30.0  # for which nobody else does the same, after the last sign of life
 _LEASE = round(LEASE_SECONDS * 1e6)
 IDLE_SECONDS = 5.0  # after which windows may be over though nothing was recorded

@@ -48,10 +48,10 @@ from pacbandits.experiment.store import (
 )
 from pacbandits.experiment.stored_rows import ExperimentRow, Standing
 from pacbandits.experiment.times import microseconds, utc_now
+from pacbandits.fields import Json
 from pacbandits.logs.frames import arrow_table
 from pacbandits.records import Design, likeliest
 
-Json = dict[str, Any]
 Clock = Callable[[], datetime]
 MAX_LOOKS = 2**31 - 1  # that a database can number
 

@@ -17,11 +17,11 @@ from pacbandits.experiment.history import History, Snapshot
 from pacbandits.experiment.status import best_look
 from pacbandits.experiment.store import StoredExperiment
 from pacbandits.experiment.stored_rows import EXPORTED, OUTCOME_KINDS, Outcomes
+from pacbandits.fields import Json
 from pacbandits.records import parquet
 from pacbandits.records.log import UNIT_RANGE
 from pacbandits.records.recorded import RECORD, pack_text
 
-Json = dict[str, Any]
 FORMAT = "pacbandits record 1"
 
 

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import Any
 
 from pacbandits.experiment import tables
 from pacbandits.experiment.extra import sqlalchemy as sa
 from pacbandits.experiment.store import StoredExperiment
-
-Json = dict[str, Any]
+from pacbandits.fields import Json
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import json
 import math
 from dataclasses import dataclass
 from threading import Lock
-from typing import Any, cast
+from typing import cast
 
 from pacbandits.experiment import tables
 from pacbandits.experiment.database import Connection, Row
@@ -16,8 +16,8 @@ from pacbandits.experiment.steering import events_in
 from pacbandits.experiment.store import StoredExperiment
 from pacbandits.experiment.stored_rows import REWARD, Standing
 from pacbandits.experiment.times import spell
+from pacbandits.fields import Json
 
-Json = dict[str, Any]
 MAX_EVENTS = 200
 MAX_CURVE_POINTS = 500
 OF_A_LOOK = ("to_go", "value", "arms", "leaves", "policy", "health", "holdout_compared")

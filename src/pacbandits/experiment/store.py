@@ -26,9 +26,9 @@ from pacbandits.experiment.extra import sqlalchemy as sa
 from pacbandits.experiment.protocol import ExperimentProtocol
 from pacbandits.experiment.rounds import ROUND, Round, round_from_json
 from pacbandits.experiment.stored_rows import AssignmentRow, EntryRow, OutcomeRow, Standing
+from pacbandits.fields import Json
 from pacbandits.records import Contexts
 
-Json = dict[str, Any]
 COLLECTING, CERTIFIED, PAUSED, STOPPED = "collecting", "certified", "paused", "stopped"  # states of an experiment
 TAKING_IN = (COLLECTING, CERTIFIED)
 
@@ -154,8 +154,7 @@ class StoredExperiment:
     @property
     def window(self) -> int | None:
         """How long a reward is waited for, in microseconds; None for the worst-case rule."""
-        seconds = self.protocol.late.window_seconds
-        return None if seconds is None else round(seconds * 1e6)
+        return self.protocol.late.window
 
     def reading(self) -> AbstractContextManager[Connection]:
         """A connection that sees one state of the database, and changes nothing."""
