@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from pacbandits.errors import InputError
-from pacbandits.experiment.assigning import choose
-from pacbandits.experiment.draws import draws
+from pacbandits.experiment.assigning import choose, draws
 from pacbandits.experiment.experiment import Experiment, list_experiments
 from pacbandits.experiment.people import AssignmentRequest
 from pacbandits.experiment.refusals import AlreadyThere, NotCollecting, UnknownExperiment

@@ -10,13 +10,13 @@ import pytest
 
 from pacbandits.certificate import Certificate
 from pacbandits.certificate.certificate import LED
-from pacbandits.experiment import advancing, opened_rounds
+from pacbandits.experiment import advancing, store
 from pacbandits.experiment.auditing import audit
 from pacbandits.experiment.experiment import Experiment
 from pacbandits.experiment.exported import read_record
-from pacbandits.experiment.opened_rounds import Rounds
 from pacbandits.experiment.people import AssignmentRequest, Report
 from pacbandits.experiment.rules import LateRule
+from pacbandits.experiment.store import StoredExperiment
 from tests.experiment.live import Played
 
 PERSON = {"age": 30, "country": "DE"}
@@ -143,22 +143,22 @@ def test_clocks_that_differ_make_no_time_that_goes_back(tmp_path):
 def test_rounds_that_are_read_in_several_threads_stand_there_once(tmp_path, monkeypatch):
     played = Played(tmp_path / "e.db")
     played.day(700)
-    read, made = Rounds("checkout", played.experiment.protocol.policy_class), opened_rounds.round_from_json
+    opened, made = StoredExperiment.open(played.experiment.database, "checkout"), store.round_from_json
 
     def slowly(*given, **more):
         time.sleep(0.01)
         return made(*given, **more)
 
-    monkeypatch.setattr(opened_rounds, "round_from_json", slowly)
+    monkeypatch.setattr(store, "round_from_json", slowly)
 
     def ask():
         with played.experiment.database.reading() as connection:
-            read.read(connection)
+            opened.rounds(connection)
 
     threads = [threading.Thread(target=ask) for _ in range(4)]
     for one in threads:
         one.start()
     for one in threads:
         one.join()
-    assert len(read.all) > 1
-    assert [one.number for one in read.all] == list(range(len(read.all)))
+    assert len(opened.known_rounds) > 1
+    assert [one.number for one in opened.known_rounds] == list(range(len(opened.known_rounds)))

@@ -18,24 +18,18 @@ from threading import Event, Thread
 from typing import Any
 
 from pacbandits.experiment import tables
-from pacbandits.experiment.assigning import CERTIFIED, COLLECTING, PAUSED, TAKING_IN
-from pacbandits.experiment.book import Book, insert_many
-from pacbandits.experiment.database import Database, read_standing
 from pacbandits.experiment.extra import sqlalchemy as sa
-from pacbandits.experiment.finding import Found, find_out
-from pacbandits.experiment.fixed import Fixed
 from pacbandits.experiment.guardrail import GuardrailLook, GuardrailTest, guardrail_of
 from pacbandits.experiment.history import History, Snapshot
 from pacbandits.experiment.live_design import Deployed, live, without
-from pacbandits.experiment.looks import Look, look_at
-from pacbandits.experiment.opened_rounds import Rounds, open_round
+from pacbandits.experiment.looks import Found, Look, find_out, look_at
 from pacbandits.experiment.rounds import ENDLESS, LOOK, Round
+from pacbandits.experiment.store import CERTIFIED, COLLECTING, PAUSED, TAKING_IN, StoredExperiment, insert_many
 from pacbandits.experiment.stored_rows import AnalysisRow, Standing
 from pacbandits.policies.registry import class_to_json
 from pacbandits.records import Policy
 from pacbandits.trials.trial import TrialPlan, TrialState
 
-Json = dict[str, Any]
 LEASE_SECONDS = 30.0  # for which nobody else does the same, after the last sign of life
 _LEASE = round(LEASE_SECONDS * 1e6)
 IDLE_SECONDS = 5.0  # after which windows may be over though nothing was recorded
@@ -46,9 +40,8 @@ MIN_FIRST_SHARE = 0.5  # of the first round, whose rewards are in when the secon
 class Advancer:
     """Advances one experiment; keeps what it has read."""
 
-    def __init__(self, database: Database, fixed: Fixed, rounds: Rounds) -> None:
-        self._database, self._fixed, self._rounds = database, fixed, rounds
-        self._history = History(fixed)
+    def __init__(self, stored: StoredExperiment) -> None:
+        self._stored, self._history = stored, History(stored)
         self._who = f"{os.getpid()}-{secrets.token_hex(4)}"
         self._looked: tuple[int, int] | None = None  # rows that were in and in all, at the last look
         self._alarmed = frozenset[str]()  # tests of the guardrail whose alarm was dealt with
@@ -67,8 +60,8 @@ class Advancer:
 
     def _anything_due(self, at: int) -> bool:
         """Whether there is a reason to take the lease; what is asked often, so it only reads."""
-        with self._database.reading() as connection:
-            standing = read_standing(connection, self._fixed.name)
+        with self._stored.reading() as connection:
+            standing = self._stored.standing(connection)
         if standing.sequence == self._idle_at[0] and at < self._idle_at[1] + IDLE_SECONDS * 1e6:
             return False
         snapshot = self.snapshot(at=at)
@@ -80,15 +73,14 @@ class Advancer:
 
     def snapshot(self, *, at: int) -> Snapshot:
         """What is known now."""
-        with self._database.reading() as connection:
-            t = tables.standings.c
-            sequence = connection.execute(sa.select(t.sequence).where(t.name == self._fixed.name)).scalar_one()
-            rounds = tuple(one for one in self._rounds.read(connection) if one.sequence < sequence)
-            return Snapshot(self._fixed, self._history.read(connection), rounds, int(sequence), at)
+        with self._stored.reading() as connection:
+            sequence = self._stored.standing(connection).sequence
+            rounds = tuple(one for one in self._stored.rounds(connection) if one.sequence < sequence)
+            return Snapshot(self._stored, self._history.read(connection), rounds, sequence, at)
 
     def _close_by_clock(self, at: int) -> bool:
         """Close the open round if its time is over."""
-        hours = self._fixed.protocol.round_hours
+        hours = self._stored.protocol.round_hours
         if hours is None:
             return False
 
@@ -97,35 +89,33 @@ class Advancer:
             full = at >= now.opened + hours * 3600e6 and standing.round_rows > 0
             return standing.state == COLLECTING and now.kind == "design" and full
 
-        with self._database.reading() as connection:
-            if not over(read_standing(connection, self._fixed.name), self._rounds.read(connection)):
+        with self._stored.reading() as connection:
+            if not over(self._stored.standing(connection), self._stored.rounds(connection)):
                 return False
-        with self._database.writing(self._fixed.name) as (connection, standing):
-            rounds = self._rounds.read(connection)
+        with self._stored.writing(at=at) as transaction:
+            standing, rounds = transaction.standing, self._stored.rounds(transaction.connection)
             if not over(standing, rounds):
                 return False
-            book = Book(connection, standing, at=at)
-            open_round(book, rounds[standing.round].continued(rows=standing.rows))
-            book.close()
+            transaction.open_round(rounds[standing.round].continued(rows=standing.rows))
         return True
 
     def _lease(self, at: int) -> Standing | None:
         """Where the experiment stands, if nobody else works on it."""
-        with self._database.writing(self._fixed.name) as (connection, standing):
+        with self._stored.writing(at=at) as transaction:
+            standing = transaction.standing
             if standing.design_until > at and standing.designer != self._who:
                 return None
-            changes = {"designer": self._who, "design_until": at + _LEASE}
-            connection.execute(_experiment(self._fixed.name).values(changes))
+            transaction.changes |= {"designer": self._who, "design_until": at + _LEASE}
             return standing
 
     @contextmanager
     def _renewing(self) -> Generator[None]:
         """Keep the lease while something is done, and give it back; of a process that dies it ends by itself."""
-        over, mine = Event(), tables.standings.c.designer == self._who
+        over = Event()
 
         def renew() -> None:
             while not over.wait(LEASE_SECONDS / 3):
-                self._set_lease(mine, designer=self._who, design_until=time.time_ns() // 1000 + _LEASE)
+                self._set_lease(designer=self._who, design_until=time.time_ns() // 1000 + _LEASE)
 
         keeper = Thread(target=renew, daemon=True)
         keeper.start()
@@ -134,11 +124,14 @@ class Advancer:
         finally:
             over.set()
             keeper.join()
-            self._set_lease(mine, designer="", design_until=0)
+            self._set_lease(designer="", design_until=0)
 
-    def _set_lease(self, mine: Any, **values: object) -> None:
-        with self._database.engine.begin() as connection:
-            connection.execute(_experiment(self._fixed.name).where(mine).values(**values))
+    def _set_lease(self, **values: object) -> None:
+        """Change the lease, if it is still this process's."""
+        t = tables.standings.c
+        query = sa.update(tables.standings).where(t.name == self._stored.name, t.designer == self._who)
+        with self._stored.database.engine.begin() as connection:
+            connection.execute(query.values(**values))
 
     def _work(self, standing: Standing, *, at: int, at_once: bool) -> bool:
         """Look at the data, if enough is new, and open the next round, if one is due."""
@@ -148,8 +141,8 @@ class Advancer:
         if not (paused or due or at_once or self._worth_a_look(snapshot)):
             return False
         snapshot = self.snapshot(at=self._sealed_time(at))
-        found = find_out(self._fixed, snapshot, tuple(json.loads(standing.withdrawn)))
-        self._looked = _counts(snapshot)
+        found = find_out(snapshot, tuple(json.loads(standing.withdrawn)))
+        self._looked = _usable(snapshot), len(snapshot.rows)
         look = self._store_look(found, at)
         if paused or standing.state != COLLECTING or found.state is None:
             return True
@@ -162,13 +155,11 @@ class Advancer:
 
     def _sealed_time(self, at: int) -> int:
         """The time of a look; an entry where it tells which windows are over, so that nobody can choose it later."""
-        if self._fixed.window is None:
+        if self._stored.window is None:
             return at
-        with self._database.writing(self._fixed.name) as (connection, standing):
-            book = Book(connection, standing, at=at)
-            book.enter(LOOK, {})
-            book.close()
-        return book.at
+        with self._stored.writing(at=at) as transaction:
+            transaction.enter(LOOK, {})
+        return transaction.at
 
     def _due(self, snapshot: Snapshot, standing: Standing) -> bool:
         """Whether the next round is to be designed: the last one's people have come, and enough is known of them."""
@@ -186,8 +177,8 @@ class Advancer:
         if self._looked is None:
             return bool(snapshot.counted.any())
         before, all_before = self._looked
-        now, all_now = _counts(snapshot)
-        return now >= (1 + MIN_NEW_SHARE) * before + 1 or all_now >= 1.3 * all_before + 1
+        enough = _usable(snapshot) >= (1 + MIN_NEW_SHARE) * before + 1
+        return enough or len(snapshot.rows) >= 1.3 * all_before + 1
 
     def _watch_guardrail(self, snapshot: Snapshot, at: int) -> bool:
         """Pause if the guardrail's outcome is proven to be too frequent; whether it was."""
@@ -195,20 +186,19 @@ class Advancer:
         self._alarmed = _alarmed(found)
         if found is None or not found.alarms:
             return False
-        with self._database.writing(self._fixed.name) as (connection, standing):
-            if standing.state not in TAKING_IN or self._resumed_over(connection, found.alarms):
+        with self._stored.writing(at=at) as transaction:
+            told = self._resumed_over(transaction.connection, found.alarms)
+            if transaction.standing.state not in TAKING_IN or told:
                 return False
-            book = Book(connection, standing, at=at)
             body = {"reason": found.words(), "by": "guardrail", "tests": [one.of for one in found.alarms]}
-            book.enter("paused", body)
-            book.changes |= {"state": PAUSED, "reason": body["reason"]}
-            book.close()
+            transaction.enter("paused", body)
+            transaction.changes |= {"state": PAUSED, "reason": body["reason"]}
         return True
 
     def _resumed_over(self, connection: Any, alarms: Sequence[GuardrailTest]) -> bool:
         """Whether somebody resumed the experiment knowing of all these alarms, which never go away."""
         t = tables.entries.c
-        query = sa.select(t.body).where(t.experiment == self._fixed.name, t.kind == "paused")
+        query = sa.select(t.body).where(t.experiment == self._stored.name, t.kind == "paused")
         told = {of for body in connection.execute(query).scalars() for of in json.loads(body).get("tests", ())}
         return all(one.of in told for one in alarms)
 
@@ -217,17 +207,17 @@ class Advancer:
         snapshot, state = found.snapshot, found.state
         assert state is not None
         explored = plan.exploration
-        with self._database.writing(self._fixed.name) as (connection, standing):
-            now = self._rounds.read(connection)[standing.round]
+        with self._stored.writing(at=at) as transaction:
+            standing = transaction.standing
+            now = self._stored.rounds(transaction.connection)[standing.round]
             same = now.kind == "continued" and now.design == snapshot.rounds[-1].design
             if standing.state != COLLECTING or not same or json.loads(standing.withdrawn) != list(found.withdrawn):
                 return
-            book = Book(connection, standing, at=at)
             new = Round(
                 number=now.number + 1,
                 kind="design",
                 planned=plan.samples,
-                sampler=without(live(plan.sampler, state.contexts), self._fixed.numbers(found.withdrawn)),
+                sampler=without(live(plan.sampler, state.contexts), self._stored.numbers(found.withdrawn)),
                 scale=plan.scale,
                 price=explored.price,
                 since=explored.since,
@@ -238,21 +228,21 @@ class Advancer:
                 mature=snapshot.mature,
                 model=state.model.to_json(),
             )
-            open_round(book, new)
-            book.close()
+            transaction.open_round(new)
 
     def _certified(self, found: Found, look: Look, at: int) -> None:
         """The answer is proven: serve it from now on."""
         state = found.state
         assert state is not None
         assert state.certificate is not None
-        with self._database.writing(self._fixed.name) as (connection, standing):
+        with self._stored.writing(at=at) as transaction:
+            standing = transaction.standing
             if standing.state != COLLECTING or json.loads(standing.withdrawn) != list(found.withdrawn):
                 return  # what is proven may take an action that was withdrawn meanwhile
-            last = self._rounds.read(connection)[standing.round]
-            book = Book(connection, standing, at=at)
+            last = self._stored.rounds(transaction.connection)[standing.round]
             described = state.certificate.to_json()
-            book.enter("certified", {"look": look.number, "claim": described["claim"], "digest": described["digest"]})
+            told = {"look": look.number, "claim": described["claim"], "digest": described["digest"]}
+            transaction.enter("certified", told)
             deployed = replace(
                 last,
                 number=last.number + 1,
@@ -264,23 +254,21 @@ class Advancer:
                 snapshot_at=found.snapshot.at,
                 mature=found.snapshot.mature,
             )
-            open_round(book, deployed)
-            book.changes |= {"state": CERTIFIED, "reason": ""}
-            book.close()
+            transaction.open_round(deployed)
+            transaction.changes |= {"state": CERTIFIED, "reason": ""}
 
     def _store_look(self, found: Found, at: int) -> Look:
         """Keep what was found."""
         snapshot = found.snapshot
-        look, state = look_at(self._fixed.protocol, found, at=at), found.state
+        look, state = look_at(found, at=at), found.state
         certificate = None
         if look.certificate is not None:
             certificate = look.certificate.to_json() | {"class": class_to_json(found.policies)}
-        with self._database.writing(self._fixed.name) as (connection, standing):
-            number = int(standing.look) + 1
-            look = replace(look, number=number)
+        with self._stored.writing(at=at) as transaction:
+            look = replace(look, number=transaction.standing.look + 1)
             row = AnalysisRow(
-                experiment=self._fixed.name,
-                number=number,
+                experiment=self._stored.name,
+                number=look.number,
                 at=at,
                 rows=len(snapshot.rows),
                 sequence=snapshot.sequence,
@@ -291,8 +279,8 @@ class Advancer:
                 body=json.dumps(look.to_json()),
                 certificate=None if certificate is None else json.dumps(certificate),
             )
-            insert_many(connection, tables.looks, [row])
-            connection.execute(_experiment(self._fixed.name).values(look=number))
+            insert_many(transaction.connection, tables.looks, [row])
+            transaction.changes |= {"look": look.number}
         return look
 
 
@@ -311,13 +299,3 @@ def _usable(snapshot: Snapshot) -> int:
 def _alarmed(found: GuardrailLook | None) -> frozenset[str]:
     """Which tests of the guardrail raise an alarm."""
     return frozenset[str]() if found is None else frozenset(one.of for one in found.alarms)
-
-
-def _counts(snapshot: Snapshot) -> tuple[int, int]:
-    """How many rows can be learnt from, and how many there are."""
-    return _usable(snapshot), len(snapshot.rows)
-
-
-def _experiment(name: str) -> Any:
-    """An update of an experiment's row."""
-    return sa.update(tables.standings).where(tables.standings.c.name == name)

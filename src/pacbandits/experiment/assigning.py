@@ -8,30 +8,25 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 
 import numpy as np
 
 from pacbandits.arrays import BoolArray, FloatArray, IntArray
 from pacbandits.errors import InputError, plain
 from pacbandits.experiment import tables
-from pacbandits.experiment.book import Book
 from pacbandits.experiment.chain import id_of, mark_of
-from pacbandits.experiment.database import Connection, Database
-from pacbandits.experiment.draws import ACTION, HOLDOUT, draws
+from pacbandits.experiment.database import Connection
 from pacbandits.experiment.extra import sqlalchemy as sa
-from pacbandits.experiment.fixed import Fixed
-from pacbandits.experiment.opened_rounds import Rounds, open_round
 from pacbandits.experiment.people import Assignment, AssignmentRequest
 from pacbandits.experiment.refusals import NotCollecting
-from pacbandits.experiment.rounds import Round
+from pacbandits.experiment.store import PAUSED, TAKING_IN, StoredExperiment, Transaction
 from pacbandits.experiment.stored_rows import AssignmentRow, Standing, check_unit
 from pacbandits.records import Contexts
 
 UNITS_ASKED_AT_ONCE = 500  # of a database, in one query
-COLLECTING, CERTIFIED, PAUSED, STOPPED = "collecting", "certified", "paused", "stopped"  # states of an experiment
-TAKING_IN = (COLLECTING, CERTIFIED)
-
-
+ROWS_DRAWN_AT_ONCE = 1024
+HOLDOUT, ACTION = 0, 1  # what the two draws of a row are for
 _T = tables.assignments.c
 _OF_UNITS = sa.select(tables.assignments).where(_T.unit.in_(sa.bindparam("units", expanding=True)))
 # SQLite would rather read all of an experiment than two of its trees; the plus keeps it from the first.
@@ -44,16 +39,15 @@ _OF_EXPERIMENT = {
 class Assigner:
     """Assigns for one experiment; what it remembers is only what never changes."""
 
-    def __init__(self, database: Database, fixed: Fixed, rounds: Rounds) -> None:
-        self._database, self._fixed, self._rounds = database, fixed, rounds
-        protocol = fixed.protocol
-        self._names, self._of_units = protocol.actions, _OF_UNITS.where(_OF_EXPERIMENT[database.sqlite])
+    def __init__(self, stored: StoredExperiment) -> None:
+        self._stored, protocol = stored, stored.protocol
+        self._names, self._of_units = protocol.actions, _OF_UNITS.where(_OF_EXPERIMENT[stored.database.sqlite])
         self._sticky = protocol.visits == "sticky"
         self._standard_row = np.eye(len(self._names))[protocol.standard_action]
 
     def assign(self, requests: Sequence[AssignmentRequest], *, at: int) -> list[Assignment | InputError]:
         """An assignment for each, or why there is none; stored when this returns."""
-        encoded = self._fixed.encoder.encode([request.context for request in requests])
+        encoded = self._stored.encoder.encode([request.context for request in requests])
         ids, features = encoded.ids, encoded.features
         features = features if ids is None else np.column_stack([features, ids.astype(np.float64)])
         out: list[Assignment | InputError | None] = [encoded.errors.get(number) for number in range(len(requests))]
@@ -66,25 +60,22 @@ class Assigner:
                 out[number] = out[number] or error
         wanted = [number for number, one in enumerate(out) if one is None]
         if wanted:
-            with self._database.writing(self._fixed.name) as (connection, standing):
-                self._assign(connection, standing, wanted, units, features, out, at=at)
+            with self._stored.writing(at=at) as transaction:
+                self._assign(transaction, wanted, units, features, out)
         done = [one for one in out if one is not None]
         assert len(done) == len(out)
         return done
 
     def _assign(
         self,
-        connection: Connection,
-        standing: Standing,
+        transaction: Transaction,
         wanted: list[int],
         units: list[str],
         features: FloatArray,
         out: list[Assignment | InputError | None],
-        *,
-        at: int,
     ) -> None:
         """Fill in what is wanted."""
-        known = self._known(connection, list(dict.fromkeys(units[number] for number in wanted)))
+        known = self._known(transaction.connection, list(dict.fromkeys(units[number] for number in wanted)))
         fresh: list[int] = []
         visits: list[int] = []
         coming: dict[str, int] = {}
@@ -94,8 +85,8 @@ class Assigner:
             before = known.get(unit)
             if self._sticky and before is not None:
                 out[number] = self._answer(before, new=False)
-            elif standing.state not in TAKING_IN:
-                out[number] = refused(self._fixed.name, standing)
+            elif transaction.standing.state not in TAKING_IN:
+                out[number] = refused(transaction.standing)
             elif self._sticky and unit in coming:
                 again.append((number, unit))
             else:
@@ -104,20 +95,16 @@ class Assigner:
                 fresh.append(number)
                 visits.append(visit)
         if fresh:
-            book = Book(connection, standing, at=at)
-            drawn = self._draw(connection, standing, book, fresh, visits, units, features, known)
+            drawn = self._draw(transaction, fresh, visits, units, features, known)
             for number, made in zip(fresh, drawn, strict=True):
                 out[number] = self._answer(made, new=True)
                 known[made.unit] = made
-            book.close()
         for number, unit in again:
             out[number] = self._answer(known[unit], new=False)
 
     def _draw(
         self,
-        connection: Connection,
-        standing: Standing,
-        book: Book,
+        transaction: Transaction,
         fresh: list[int],
         visits: list[int],
         units: list[str],
@@ -125,60 +112,57 @@ class Assigner:
         known: Mapping[str, AssignmentRow],
     ) -> list[AssignmentRow]:
         """Assignments for those who have none, one after the other; rounds that are full make way for the next."""
-        fixed, count, first = self._fixed, len(fresh), int(standing.rows)
-        now = self._round(connection, standing)
+        stored, standing, count = self._stored, transaction.standing, len(fresh)
+        first = standing.rows
+        if len(stored.known_rounds) <= standing.round:
+            stored.rounds(transaction.connection)
+        now = stored.known_rounds[standing.round]
         some = np.ascontiguousarray(features[fresh])
-        drawn = draws(fixed.protocol.drawn_seed, first=first, count=count)
-        held = _stay_held(drawn[:, HOLDOUT] < fixed.protocol.holdout, [units[number] for number in fresh], known)
-        like, d = fixed.protocol.contexts, fixed.protocol.contexts.n_features
+        drawn = draws(stored.protocol.drawn_seed, first=first, count=count)
+        held = _stay_held(drawn[:, HOLDOUT] < stored.protocol.holdout, [units[number] for number in fresh], known)
+        like, d = stored.protocol.contexts, stored.protocol.contexts.n_features
         ids = None if like.ids is None else some[:, d].astype(np.int64)
         contexts = Contexts(some[:, :d], like.names, like.categories, ids, np.full(count, 1.0 / count))
         propensities = np.where(held[:, None], self._standard_row, now.sampler.propensities(contexts))
         actions = choose(propensities, drawn[:, ACTION])
         out: list[AssignmentRow] = []
-        filled, planned = int(standing.round_rows), int(standing.planned)
+        filled, planned = standing.round_rows, standing.planned
         for i, (number, action, holdout) in enumerate(zip(fresh, actions.tolist(), held.tolist(), strict=True)):
             row = first + i
             if not holdout:
                 if filled >= planned:
-                    now = open_round(book, now.continued(rows=row))
+                    now = transaction.open_round(now.continued(rows=row))
                     filled, planned = 0, now.planned
                 filled += 1
             made = AssignmentRow(
-                experiment=fixed.name,
+                experiment=stored.name,
                 row=row,
-                sequence=book.sequence,
+                sequence=transaction.sequence,
                 unit=units[number],
                 visit=visits[i],
                 round=now.number,
                 action=action,
                 holdout=int(holdout),
-                at=book.at,
+                at=transaction.at,
                 features=some[i].tobytes(),
                 propensities=propensities[i].tobytes(),
             )
-            book.assign(made, mark_of(fixed.secret, made.unit))
+            transaction.assign(made, mark_of(stored.secret, made.unit))
             out.append(made)
-        book.changes |= {
+        transaction.changes |= {
             "rows": first + count,
-            "held_out": int(standing.held_out) + int(held.sum()),
+            "held_out": standing.held_out + int(held.sum()),
             "round": now.number,
             "round_rows": filled,
             "planned": planned,
         }
         return out
 
-    def _round(self, connection: Connection, standing: Standing) -> Round:
-        """The open round."""
-        if not self._rounds.all or self._rounds.all[-1].number < standing.round:
-            self._rounds.read(connection)
-        return self._rounds.all[standing.round]
-
     def _known(self, connection: Connection, units: list[str]) -> dict[str, AssignmentRow]:
         """The last assignment of each unit that has one."""
         found: dict[str, AssignmentRow] = {}
         for start in range(0, len(units), UNITS_ASKED_AT_ONCE):
-            asked = {"experiment": self._fixed.name, "units": units[start : start + UNITS_ASKED_AT_ONCE]}
+            asked = {"experiment": self._stored.name, "units": units[start : start + UNITS_ASKED_AT_ONCE]}
             for values in connection.execute(self._of_units, asked):
                 row = AssignmentRow(*values)
                 if row.unit not in found or row.visit > found[row.unit].visit:
@@ -188,7 +172,7 @@ class Assigner:
     def _answer(self, made: AssignmentRow, *, new: bool) -> Assignment:
         probabilities: list[float] = np.frombuffer(made.propensities, dtype="<f8").tolist()
         return Assignment(
-            id=id_of(self._fixed.secret, made.row),
+            id=id_of(self._stored.secret, made.row),
             unit=made.unit,
             action=self._names[made.action],
             propensity=probabilities[made.action],
@@ -212,8 +196,27 @@ def _stay_held(drawn: BoolArray, units: list[str], known: Mapping[str, Assignmen
     return np.array([stays.setdefault(unit, bool(own)) for unit, own in zip(units, drawn, strict=True)])
 
 
-def refused(name: str, standing: Standing) -> NotCollecting:
+def refused(standing: Standing) -> NotCollecting:
     """Why nobody new is taken in."""
     why = f": {plain(standing.reason)}" if standing.reason else ""
     remedy = "resume it" if standing.state == PAUSED else "give them what its result says"
-    return NotCollecting(f"the experiment '{plain(name)}' is {standing.state}{why}; it takes in nobody new: {remedy}")
+    return NotCollecting(
+        f"the experiment '{plain(standing.name)}' is {standing.state}{why}; it takes in nobody new: {remedy}"
+    )
+
+
+@lru_cache(maxsize=16)
+def _block(seed: int, number: int) -> FloatArray:
+    out = np.random.default_rng([seed, number]).random((ROWS_DRAWN_AT_ONCE, 2))
+    out.setflags(write=False)
+    return out
+
+
+def draws(seed: int, *, first: int, count: int) -> FloatArray:
+    """Two draws in [0, 1) for each of the rows from the first on (count, 2)."""
+    blocks = range(first // ROWS_DRAWN_AT_ONCE, (first + count - 1) // ROWS_DRAWN_AT_ONCE + 1) if count else range(0)
+    parts = [_block(seed, number) for number in blocks]
+    if not parts:
+        return np.empty((0, 2))
+    start = first - blocks[0] * ROWS_DRAWN_AT_ONCE
+    return np.concatenate(parts)[start : start + count]

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -47,7 +47,6 @@ from pacbandits.records import Contexts
 from pacbandits.records.late import KNOWN_REMARK, NOT_IN
 from pacbandits.verifier import Verdict
 
-Json = dict[str, Any]
 PROPENSITY_ROUNDING = 1e-9
 # What claims assume that a record shows; and what it shows of a trial alone, not of claims made afterwards by a rule.
 SHOWN_OF_ALL, SHOWN_OF_TRIALS = (ROUNDS, KNOWN_REMARK), (FIXED, BETS_FIXED)
@@ -219,7 +218,7 @@ def _wrong_rounds(record: Record, terms: Terms) -> list[str]:
 
 def _wrong_times(record: Record, terms: Terms) -> list[str]:
     """Whether times go back, or somebody took a time for past before there was a record of it."""
-    count, window = int(record.about["sequence"]), terms.window
+    count, window = int(record.about["sequence"]), terms.late.window
     times, faults = np.zeros(count, dtype=np.int64), list[str]()
     times[record.sequence] = record.at
     for came in record.outcomes.values():
@@ -289,7 +288,7 @@ def _came(record: Record, terms: Terms, sequence: int, at: int) -> BoolArray:
     """Of which rows the reward was in, when there were so many records, at that time."""
     reward = record.outcomes["reward"]
     came = (reward.sequence < sequence) & (reward.late == 0)
-    return came if terms.window is None else came | (record.at + terms.window < at)
+    return came if terms.late.window is None else came | (record.at + terms.late.window < at)
 
 
 def _wrong_rows(record: Record, terms: Terms) -> list[str]:

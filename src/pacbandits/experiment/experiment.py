@@ -22,30 +22,36 @@ from pacbandits.checks import instance, path_of, whole_number
 from pacbandits.errors import InputError, plain
 from pacbandits.experiment import tables
 from pacbandits.experiment.advancing import Advancer
-from pacbandits.experiment.assigning import COLLECTING, Assigner
-from pacbandits.experiment.book import Book, insert_many
+from pacbandits.experiment.assigning import Assigner
 from pacbandits.experiment.chain import canonical
 from pacbandits.experiment.database import Database
 from pacbandits.experiment.exporting import write_export
 from pacbandits.experiment.extra import exc
-from pacbandits.experiment.fixed import Fixed, read_fixed
 from pacbandits.experiment.live_design import LiveDesign
-from pacbandits.experiment.opened_rounds import Rounds, open_round
-from pacbandits.experiment.packed_contexts import pack_contexts
 from pacbandits.experiment.people import Assignment, AssignmentRequest, Recorded, Report, Value
 from pacbandits.experiment.protocol import ExperimentProtocol
-from pacbandits.experiment.recording import Recorder
+from pacbandits.experiment.recording import record_reports
 from pacbandits.experiment.refusals import AlreadyThere
 from pacbandits.experiment.rounds import Round
 from pacbandits.experiment.sealing import Seal, read_seal
 from pacbandits.experiment.status import ExperimentResult, Missed, Status, read_result, read_status
-from pacbandits.experiment.steering import Steerer
+from pacbandits.experiment.steering import change_state, close_round, withdraw
+from pacbandits.experiment.store import (
+    CERTIFIED,
+    COLLECTING,
+    PAUSED,
+    STOPPED,
+    StoredExperiment,
+    Transaction,
+    insert_many,
+    pack_contexts,
+)
 from pacbandits.experiment.stored_rows import ExperimentRow, Standing
 from pacbandits.experiment.times import microseconds, utc_now
+from pacbandits.fields import Json
 from pacbandits.logs.frames import arrow_table
 from pacbandits.records import Design, likeliest
 
-Json = dict[str, Any]
 Clock = Callable[[], datetime]
 MAX_LOOKS = 2**31 - 1  # that a database can number
 
@@ -56,21 +62,17 @@ class Experiment:
     name: of it. protocol: what was fixed when it was created.
     """
 
-    def __init__(self, database: Database, fixed: Fixed, *, clock: Clock = utc_now) -> None:
-        rounds = Rounds(fixed.name, fixed.protocol.policy_class)
-        self.database, self._fixed, self._clock, self._rounds = database, fixed, clock, rounds
-        self._assigner, self._recorder = Assigner(database, fixed, rounds), Recorder(database, fixed)
-        self._missed = Missed(fixed)
-        self._steerer = Steerer(database, fixed, rounds)
-        self._advancer = Advancer(database, fixed, rounds)
+    def __init__(self, stored: StoredExperiment, *, clock: Clock = utc_now) -> None:
+        self.database, self._stored, self._clock = stored.database, stored, clock
+        self._assigner, self._advancer, self._missed = Assigner(stored), Advancer(stored), Missed(stored)
 
     @property
     def name(self) -> str:
-        return self._fixed.name
+        return self._stored.name
 
     @property
     def protocol(self) -> ExperimentProtocol:
-        return self._fixed.protocol
+        return self._stored.protocol
 
     @classmethod
     def create(
@@ -118,15 +120,15 @@ class Experiment:
             with base.engine.begin() as connection:
                 insert_many(connection, tables.experiments, [fixed])
                 insert_many(connection, tables.standings, [standing])
-                book = Book(connection, standing, at=at)
-                book.enter("created", {"protocol": protocol.published(), "digest": protocol.digest})
-                open_round(book, first)
-                book.close()
+                transaction = Transaction(connection, standing, at=at)
+                transaction.enter("created", {"protocol": protocol.published(), "digest": protocol.digest})
+                transaction.open_round(first)
+                transaction.close()
         except exc.IntegrityError:
             raise AlreadyThere(
                 f"there is an experiment '{plain(protocol.name)}' already; protocols never change: take another name"
             ) from None
-        return cls(base, read_fixed(base, protocol.name), clock=clock)
+        return cls(StoredExperiment.open(base, protocol.name), clock=clock)
 
     @classmethod
     def open(cls, database: str | Path | Database, name: str, *, clock: Clock = utc_now) -> Experiment:
@@ -136,7 +138,7 @@ class Experiment:
             UnknownExperiment: When there is none.
         """
         base = database if isinstance(database, Database) else Database(database)
-        return cls(base, read_fixed(base, name), clock=clock)
+        return cls(StoredExperiment.open(base, name), clock=clock)
 
     def assign(
         self,
@@ -165,7 +167,7 @@ class Experiment:
             raise InputError("several contexts are of several people; give units, one for each")
         if units is not None and len(units) != len(rows):
             raise InputError(f"there are {len(rows)} contexts and {len(units)} units; give one for each")
-        for number, error in self._fixed.encoder.encode(rows).errors.items():
+        for number, error in self._stored.encoder.encode(rows).errors.items():
             raise InputError(f"row {number}: {error}")
         named = [None] * len(rows) if units is None else units
         requests = [AssignmentRequest(one, row) for one, row in zip(named, rows, strict=True)]
@@ -186,7 +188,7 @@ class Experiment:
 
     def record_many(self, reports: Sequence[Report]) -> list[Recorded]:
         """The same of many at once: all are stored when this returns, or none is."""
-        return self._recorder.record(reports, at=self._now())
+        return record_reports(self._stored, reports, at=self._now())
 
     def advance(self, *, at_once: bool = False) -> bool:
         """Do what is due: close a round, look at the data, design the next round, stop; whether there was anything.
@@ -197,40 +199,40 @@ class Experiment:
 
     def pause(self, reason: str) -> None:
         """Take in nobody new until it is resumed; people who came before still get what they got."""
-        self._steerer.pause(reason, at=self._now())
+        change_state(self._stored, PAUSED, "paused", reason, of=(COLLECTING, CERTIFIED), at=self._now())
 
     def resume(self, reason: str) -> None:
         """Go on after a pause."""
-        self._steerer.resume(reason, at=self._now())
+        change_state(self._stored, COLLECTING, "resumed", reason, of=(PAUSED,), at=self._now())
 
     def stop(self, reason: str) -> None:
         """Take in nobody new for good; rewards may still come, and count."""
-        self._steerer.stop(reason, at=self._now())
+        change_state(self._stored, STOPPED, "stopped", reason, of=(COLLECTING, CERTIFIED, PAUSED), at=self._now())
 
     def close_round(self, reason: str) -> None:
         """End the open round now, so that the next is designed from what is known."""
-        self._steerer.close_round(reason, at=self._now())
+        close_round(self._stored, reason, at=self._now())
 
     def withdraw(self, action: str, reason: str) -> None:
         """Never give an action again, from now on; the claim is then of policies that do without it, at a price."""
-        self._steerer.withdraw(action, reason, at=self._now())
+        withdraw(self._stored, action, reason, at=self._now())
 
     def status(self) -> Status:
         """Where it stands, as of the last look and with what has come since."""
-        return read_status(self.database, self._fixed, self._rounds, self._missed, at=self._now())
+        return read_status(self._stored, self._missed, at=self._now())
 
     def result(self) -> ExperimentResult:
         """What is proven so far, and of which policy."""
-        return read_result(self.database, self._fixed)
+        return read_result(self._stored)
 
     def seal(self) -> Seal:
         """The record's chain: its head, to be noted down, and all entries."""
-        return read_seal(self.database, self._fixed)
+        return read_seal(self._stored)
 
     def payload(self) -> Json:
         """What is played now, in JSON: a client can tell from it with what probability anybody gets what."""
         with self.database.reading() as connection:
-            now = self._rounds.read(connection)[-1]
+            now = self._stored.rounds(connection)[-1]
         return {
             "experiment": self.name,
             "round": now.number,
@@ -250,7 +252,7 @@ class Experiment:
             whole_number(look, name="look", least=0, most=MAX_LOOKS)
         if isinstance(target, str | Path) or not hasattr(target, "write"):
             target = path_of(target)
-        write_export(target, self.database, self._fixed, look=look)
+        write_export(target, self._stored, look=look)
 
     def close(self) -> None:
         """Give back what is held of the database."""

@@ -20,12 +20,11 @@ from pacbandits.experiment.stored_rows import (
     Outcomes,
     columns_of,
 )
+from pacbandits.fields import Json
 from pacbandits.records import Log, parquet
 from pacbandits.records.arrow import Columns
 from pacbandits.records.files import naming
 from pacbandits.records.recorded import RECORD, PackedText, has_record, unpack_text
-
-Json = dict[str, Any]
 
 
 @dataclass(frozen=True, eq=False)

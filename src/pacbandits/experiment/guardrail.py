@@ -167,7 +167,7 @@ def look_at_guardrail(
 
 def guardrail_of(snapshot: Snapshot) -> GuardrailLook | None:
     """Whether the second outcome is too frequent among those who are drawn for; None where there is none."""
-    protocol, rows = snapshot.fixed.protocol, snapshot.rows
+    protocol, rows = snapshot.stored.protocol, snapshot.rows
     if protocol.guardrail is None or not len(rows):
         return None
     shape, drawn = (len(snapshot.rounds), protocol.n_actions), ~rows.holdout

@@ -17,8 +17,8 @@ from pacbandits.arrays import BoolArray, FloatArray, IntArray
 from pacbandits.experiment import tables
 from pacbandits.experiment.database import Connection
 from pacbandits.experiment.extra import sqlalchemy as sa
-from pacbandits.experiment.fixed import Fixed
 from pacbandits.experiment.rounds import Round
+from pacbandits.experiment.store import StoredExperiment
 from pacbandits.experiment.stored_rows import (
     EXPORTED,
     NEVER,
@@ -79,9 +79,9 @@ class Rows(AssignmentColumns):
 class History:
     """Reads the rows of an experiment as they come."""
 
-    def __init__(self, fixed: Fixed) -> None:
-        self._fixed, self._outcomes = fixed, 0  # records of outcomes read so far end before this number
-        self._widths = {"features": fixed.width, "propensities": fixed.protocol.n_actions}
+    def __init__(self, stored: StoredExperiment) -> None:
+        self._stored, self._outcomes = stored, 0  # records of outcomes read so far end before this number
+        self._widths = {"features": stored.width, "propensities": stored.protocol.n_actions}
         self._names, self._kinds = tuple(EXPORTED), columns_of(AssignmentRow)
         self.rows = Rows.of(self._arrays([()] * len(self._names)))
 
@@ -89,7 +89,7 @@ class History:
         """All rows, with what came of them so far."""
         t = tables.assignments.c
         query = sa.select(*(t[name] for name in self._names))
-        query = query.where(t.experiment == self._fixed.name, t.row >= len(self.rows)).order_by(t.row)
+        query = query.where(t.experiment == self._stored.name, t.row >= len(self.rows)).order_by(t.row)
         found = connection.execute(query).all()
         if found:
             self.rows = self.rows.then(Rows.of(self._arrays(list(zip(*found, strict=True)))))
@@ -105,7 +105,7 @@ class History:
     def _read_outcomes(self, connection: Connection) -> None:
         t, rows = tables.outcomes.c, self.rows
         query = sa.select(t.row, t.kind, t.sequence, t.value).where(
-            t.experiment == self._fixed.name, t.sequence >= self._outcomes, t.late == 0
+            t.experiment == self._stored.name, t.sequence >= self._outcomes, t.late == 0
         )
         for row, kind, sequence, value in connection.execute(query):
             values, numbers = (
@@ -119,14 +119,14 @@ class History:
 class Snapshot:
     """What is known of an experiment at a time.
 
-    fixed: which one.
+    stored: which one.
     rows: all that were assigned before.
     rounds: those that were open by then.
     sequence: how many records there were.
     at: when, in microseconds.
     """
 
-    fixed: Fixed
+    stored: StoredExperiment
     rows: Rows
     rounds: Sequence[Round]
     sequence: int
@@ -140,7 +140,7 @@ class Snapshot:
 
     def came(self, sequence: int, at: int) -> BoolArray:
         """Of which rows (n,) the reward was in, when there were so many records, at that time."""
-        rows, window = self.rows, self.fixed.window
+        rows, window = self.rows, self.stored.window
         came = rows.reward_sequence < sequence
         return came if window is None else came | (rows.at + window < at)
 
@@ -162,8 +162,8 @@ class Snapshot:
         if n == 0:
             return 0
         share = np.cumsum(self.in_) / np.arange(1, n + 1)
-        reached = float(share[n // 2]) if self.fixed.window is None else 1.0
-        enough = np.flatnonzero(share >= reached - MAX_MISSING_EPSILONS * self.fixed.protocol.unit_epsilon)
+        reached = float(share[n // 2]) if self.stored.window is None else 1.0
+        enough = np.flatnonzero(share >= reached - MAX_MISSING_EPSILONS * self.stored.protocol.unit_epsilon)
         most = int(enough[-1]) + 1 if len(enough) else 0
         return max([most, *(one.mature for one in self.rounds)])
 
@@ -177,7 +177,7 @@ class Snapshot:
 
     def table(self) -> Log:
         """All rows, whether they count or not, with rewards in [0, 1] as far as they are in."""
-        rows, protocol, n = self.rows, self.fixed.protocol, len(self.rows)
+        rows, protocol, n = self.rows, self.stored.protocol, len(self.rows)
         like, d = protocol.contexts, protocol.contexts.n_features
         ids = None if like.ids is None else rows.features[:, d].astype(np.int64)
         return Log(
@@ -196,8 +196,8 @@ class Snapshot:
 
     def _unit_rewards(self) -> FloatArray:
         """What is in of each row (n,), in [0, 1]; where nothing came, what that counts as."""
-        low, high = self.fixed.protocol.reward_range
-        missing = self.fixed.protocol.late.missing
+        low, high = self.stored.protocol.reward_range
+        missing = self.stored.protocol.late.missing
         raw = np.where(
             self.rows.reward_sequence < self.sequence, self.rows.rewards, low if missing is None else missing
         )

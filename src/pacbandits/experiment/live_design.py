@@ -10,14 +10,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
 from pacbandits.arrays import FloatArray, floats
 from pacbandits.checks import settle
 from pacbandits.errors import InputError
-from pacbandits.fields import Fields
+from pacbandits.fields import Fields, Json
 from pacbandits.policies import chosen_from_json, policy_from_json
 from pacbandits.policies.base import PolicyClass
 from pacbandits.policies.trees.stacked import StackedTrees, stack
@@ -25,7 +24,6 @@ from pacbandits.records import Chosen, Contexts, Design, Lottery, Policy, Sample
 from pacbandits.records.design import Sparing, spare_actions
 from pacbandits.trials.exploration import NoisyDesign, variances
 
-Json = dict[str, Any]
 MAX_SUPPORT = 100_000  # of a design in JSON
 
 

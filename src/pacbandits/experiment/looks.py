@@ -6,8 +6,8 @@ together, however many there are; what it estimates is said to be an estimate.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,17 +15,50 @@ from pacbandits.certificate import Certificate, Interval, Worth, evaluate, measu
 from pacbandits.certificate.watching import Check, look
 from pacbandits.errors import plain
 from pacbandits.experiment.guardrail import guardrail_of
+from pacbandits.experiment.history import Snapshot
 from pacbandits.experiment.leaves import leaves_of
 from pacbandits.experiment.outlooks import look_forward, people_a_day
 from pacbandits.experiment.protocol import ExperimentProtocol
 from pacbandits.experiment.times import spell
 from pacbandits.fields import Fields, Json, json_object
+from pacbandits.policies.base import PolicyClass
 from pacbandits.policies.trees.tree import TreePolicy
 from pacbandits.records import Contexts, Log, likeliest
+from pacbandits.trials.late import PlayedRound, catch_up, leaders_again
+from pacbandits.trials.trial import Trial, TrialState
 
-if TYPE_CHECKING:
-    from pacbandits.experiment.finding import Found
-    from pacbandits.experiment.history import Snapshot
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """What the data say at a snapshot.
+
+    snapshot: which one.
+    trial: at the part of δ that there is for what was withdrawn.
+    policies: the class without those actions.
+    state: of the trial; None before the first row.
+    withdrawn: names of actions.
+    """
+
+    snapshot: Snapshot
+    trial: Trial
+    policies: PolicyClass
+    state: TrialState | None
+    withdrawn: tuple[str, ...] = ()
+
+
+def find_out(snapshot: Snapshot, withdrawn: tuple[str, ...]) -> Found:
+    """What the trial makes of a snapshot, without the actions that were withdrawn."""
+    protocol = snapshot.stored.protocol
+    trial, policies = protocol.trial(withdrawn)
+    log = snapshot.log()
+    if log is None:
+        return Found(snapshot, trial, policies, None, withdrawn)
+    # Those that were deployed as well, of which no row counts: rounds are told apart by their numbers.
+    rounds: Sequence[PlayedRound] = [one.played() for one in snapshot.rounds]
+    start = trial.start(policies, protocol.contexts)
+    if withdrawn:
+        rounds = leaders_again(trial, policies, protocol.contexts, rounds, log)
+    return Found(snapshot, trial, policies, catch_up(trial, start, rounds, log), withdrawn)
 
 
 @dataclass(frozen=True)
@@ -88,12 +121,9 @@ class Look:
         )
 
 
-def look_at(protocol: ExperimentProtocol, found: Found, *, at: int) -> Look:
-    """What the data say.
-
-    protocol: of the experiment. found: what its trial makes of a snapshot. at: when this is, in microseconds.
-    """
-    snapshot, state = found.snapshot, found.state
+def look_at(found: Found, *, at: int) -> Look:
+    """What the data say. found: what the trial makes of a snapshot. at: when this is, in microseconds."""
+    snapshot, state, protocol = found.snapshot, found.state, found.snapshot.stored.protocol
     log = None if state is None else state.log
     table = snapshot.table() if len(snapshot.rows) else None
     drawn = None if table is None or not snapshot.counted.any() else table.only(snapshot.counted)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Literal
 
-Json = dict[str, Any]
+from pacbandits.fields import Json
+
 Value = str | float | int | bool | None  # of a context
 
 

@@ -6,18 +6,16 @@ count.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from pacbandits.checks import number, text
 from pacbandits.errors import InputError, plain
 from pacbandits.experiment import tables
-from pacbandits.experiment.book import Book
 from pacbandits.experiment.chain import row_of
-from pacbandits.experiment.database import Connection, Database
 from pacbandits.experiment.extra import sqlalchemy as sa
-from pacbandits.experiment.fixed import Fixed
 from pacbandits.experiment.people import Outcome, Recorded, Report
 from pacbandits.experiment.refusals import Contradiction, UnknownAssignment
+from pacbandits.experiment.store import StoredExperiment
 from pacbandits.experiment.stored_rows import GUARDRAIL, REWARD
 
 ROWS_ASKED_AT_ONCE = 500  # of a database, in one query
@@ -29,90 +27,72 @@ _ASSIGNED = sa.select(_A.row, _A.at).where(_A.experiment == _EXPERIMENT, _A.row.
 _KNOWN = sa.select(_O.row, _O.kind, _O.value, _O.late).where(_O.experiment == _EXPERIMENT, _O.row.in_(_ROWS))
 
 
-class Recorder:
-    """Records for one experiment."""
+def record_reports(stored: StoredExperiment, reports: Sequence[Report], *, at: int) -> list[Recorded]:
+    """What was done with each report; all are stored when this returns, or none.
 
-    def __init__(self, database: Database, fixed: Fixed) -> None:
-        self._database, self._fixed = database, fixed
+    Raises:
+        UnknownAssignment: For an id that this experiment never gave out.
+        Contradiction: For a second report that differs from the first.
+        InputError: For a value that cannot be.
+    """
+    rows = [_row_of(stored, report) for report in reports]
+    if not rows:
+        return []
+    window = stored.window
+    with stored.writing(at=at) as transaction:
+        standing = transaction.standing
+        asked = [
+            {"experiment": stored.name, "rows": rows[start : start + ROWS_ASKED_AT_ONCE]}
+            for start in range(0, len(rows), ROWS_ASKED_AT_ONCE)
+        ]
+        ask = transaction.connection.execute
+        assigned: dict[int, int] = {row: moment for some in asked for row, moment in ask(_ASSIGNED, some)}
+        known: dict[tuple[int, int], tuple[float, bool]] = {
+            (row, kind): (float(value), bool(late)) for some in asked for row, kind, value, late in ask(_KNOWN, some)
+        }
+        out: list[Recorded] = []
+        counted, late = standing.rewards, standing.too_late
+        for report, row in zip(reports, rows, strict=True):
+            if row not in assigned:
+                raise unknown_assignment(report.id)
+            over = window is not None and transaction.at > assigned[row] + window
+            outcome: Outcome = "repeated"
+            for kind, value in ((REWARD, report.reward), (GUARDRAIL, report.guardrail)):
+                if value is None:
+                    continue
+                value = float(value) + 0.0  # -0.0 is 0: not all databases keep its sign, which would be hashed
+                before = known.get((row, kind))
+                if before is not None:
+                    if before[0] != value:
+                        raise _contradiction(report, kind, before[0], value)
+                    outcome = "late" if before[1] else outcome
+                    continue
+                past = over and kind == REWARD
+                transaction.report(row, kind, value, late=past)
+                known[row, kind] = value, past
+                outcome = "late" if past or outcome == "late" else "recorded"
+                if kind == REWARD:
+                    counted, late = counted + (not past), late + past
+            out.append(Recorded(report.id, report.reward, outcome))
+        if transaction.sequence > standing.sequence:
+            transaction.changes |= {"rewards": counted, "too_late": late}
+    return out
 
-    def record(self, reports: Sequence[Report], *, at: int) -> list[Recorded]:
-        """What was done with each report; all are stored when this returns, or none.
 
-        Raises:
-            UnknownAssignment: For an id that this experiment never gave out.
-            Contradiction: For a second report that differs from the first.
-            InputError: For a value that cannot be.
-        """
-        rows = [self._row(report) for report in reports]
-        if not rows:
-            return []
-        window = self._fixed.window
-        with self._database.writing(self._fixed.name) as (connection, standing):
-            assigned = self._assigned(connection, rows)
-            known = self._known(connection, rows)
-            book = Book(connection, standing, at=at)
-            out: list[Recorded] = []
-            counted, late = int(standing.rewards), int(standing.too_late)
-            for report, row in zip(reports, rows, strict=True):
-                if row not in assigned:
-                    raise unknown_assignment(report.id)
-                over = window is not None and book.at > assigned[row] + window
-                outcome: Outcome = "repeated"
-                for kind, value in ((REWARD, report.reward), (GUARDRAIL, report.guardrail)):
-                    if value is None:
-                        continue
-                    value = float(value) + 0.0  # -0.0 is 0: not all databases keep its sign, which would be hashed
-                    before = known.get((row, kind))
-                    if before is not None:
-                        if before[0] != value:
-                            raise _contradiction(report, kind, before[0], value)
-                        outcome = "late" if before[1] else outcome
-                        continue
-                    past = over and kind == REWARD
-                    book.report(row, kind, value, late=past)
-                    known[row, kind] = value, past
-                    outcome = "late" if past or outcome == "late" else "recorded"
-                    if kind == REWARD:
-                        counted, late = counted + (not past), late + past
-                out.append(Recorded(report.id, report.reward, outcome))
-            if book.sequence > standing.sequence:
-                book.changes |= {"rewards": counted, "too_late": late}
-                book.close()
-        return out
-
-    def _row(self, report: Report) -> int:
-        """The row that a report is of, if its values can be."""
-        protocol = self._fixed.protocol
-        if report.reward is None and report.guardrail is None:
-            raise InputError(f"the report of '{plain(report.id)}' says nothing; give a reward")
-        low, high = protocol.reward_range
-        _check(report.reward, "reward", low, high)
-        if report.guardrail is not None and protocol.guardrail is None:
-            raise InputError("the experiment has no guardrail; report the reward alone")
-        _check(report.guardrail, "guardrail", 0.0, 1.0)
-        row = row_of(self._fixed.secret, text(report.id, name="the id of an assignment"))
-        if row is None:
-            raise unknown_assignment(report.id)
-        return row
-
-    def _assigned(self, connection: Connection, rows: list[int]) -> dict[int, int]:
-        """When each of these rows was assigned."""
-        found: dict[int, int] = {}
-        for asked in self._parts(rows):
-            found.update((row, at) for row, at in connection.execute(_ASSIGNED, asked))
-        return found
-
-    def _known(self, connection: Connection, rows: list[int]) -> dict[tuple[int, int], tuple[float, bool]]:
-        """What was reported of these rows before, and whether that was too late."""
-        found: dict[tuple[int, int], tuple[float, bool]] = {}
-        for asked in self._parts(rows):
-            for row, kind, value, late in connection.execute(_KNOWN, asked):
-                found[row, kind] = float(value), bool(late)
-        return found
-
-    def _parts(self, rows: list[int]) -> Iterator[dict[str, object]]:
-        for start in range(0, len(rows), ROWS_ASKED_AT_ONCE):
-            yield {"experiment": self._fixed.name, "rows": rows[start : start + ROWS_ASKED_AT_ONCE]}
+def _row_of(stored: StoredExperiment, report: Report) -> int:
+    """The row that a report is of, if its values can be."""
+    protocol = stored.protocol
+    if report.reward is None and report.guardrail is None:
+        raise InputError(f"the report of '{plain(report.id)}' says nothing; give a reward")
+    low, high = protocol.reward_range
+    _check(report.reward, "reward", low, high)
+    if report.guardrail is not None and protocol.guardrail is None:
+        raise InputError("the experiment has no guardrail; report the reward alone")
+    _check(report.guardrail, "guardrail", 0.0, 1.0)
+    row = row_of(stored.secret, text(report.id, name="the id of an assignment"))
+    if row is None:
+        raise unknown_assignment(report.id)
+    return row
 
 
 def unknown_assignment(given: object) -> UnknownAssignment:

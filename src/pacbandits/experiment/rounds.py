@@ -13,18 +13,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Literal
 
 from pacbandits.arrays import as_read
 from pacbandits.experiment.live_design import Live, LiveDesign, live_from_json
-from pacbandits.fields import Fields
+from pacbandits.fields import Fields, Json
 from pacbandits.policies import policy_from_json
 from pacbandits.policies.base import PolicyClass
 from pacbandits.records import Policy
 from pacbandits.trials.late import PlayedRound
 from pacbandits.trials.trial import Exploration
 
-Json = dict[str, Any]
 Kind = Literal["design", "continued", "deployed"]
 KINDS: tuple[Kind, ...] = ("design", "continued", "deployed")
 ROUND = "round"  # the kind of entry

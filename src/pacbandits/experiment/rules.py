@@ -58,6 +58,11 @@ class LateRule:
         if self.missing is not None:
             settle(self, missing=number(self.missing, name="missing, what no reward within the window counts as,"))
 
+    @property
+    def window(self) -> int | None:
+        """How long a reward is waited for, in microseconds; None for the worst case."""
+        return None if self.window_seconds is None else round(self.window_seconds * 1e6)
+
     def within(self, low: float, high: float) -> LateRule:
         """The same for rewards in that range, of which the low end stands for one that never came."""
         if self.rule == "worst case":

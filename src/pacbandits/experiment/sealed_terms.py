@@ -75,12 +75,6 @@ class Terms:
         low, high = self.protocol.numbers("reward_range", shortest=2, longest=2)
         return low, high
 
-    @property
-    def window(self) -> int | None:
-        """How long a reward is waited for, in microseconds; None where it may come at any time."""
-        seconds = self.late.window_seconds
-        return None if seconds is None else round(seconds * 1e6)
-
 
 def contexts_of(record: Record, terms: Terms, rows: IntArray) -> Contexts:
     """The contexts of some rows, coded as the protocol has them."""

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import Any
 
 from pacbandits.experiment import tables
-from pacbandits.experiment.database import Database
 from pacbandits.experiment.extra import sqlalchemy as sa
-from pacbandits.experiment.fixed import Fixed
-
-Json = dict[str, Any]
+from pacbandits.experiment.store import StoredExperiment
+from pacbandits.fields import Json
 
 
 @dataclass(frozen=True)
@@ -34,15 +31,15 @@ class Seal:
         return {"head": self.head, "records": self.records, "protocol": self.protocol, "entries": list(self.entries)}
 
 
-def read_seal(database: Database, fixed: Fixed) -> Seal:
+def read_seal(stored: StoredExperiment) -> Seal:
     """The chain as it stands."""
     e, t = tables.standings.c, tables.entries.c
-    with database.reading() as connection:
-        head, records = connection.execute(sa.select(e.head, e.sequence).where(e.name == fixed.name)).one()
-        query = sa.select(t.sequence, t.at, t.kind, t.body, t.head).where(t.experiment == fixed.name)
+    with stored.reading() as connection:
+        head, records = connection.execute(sa.select(e.head, e.sequence).where(e.name == stored.name)).one()
+        query = sa.select(t.sequence, t.at, t.kind, t.body, t.head).where(t.experiment == stored.name)
         rows = connection.execute(query.order_by(t.sequence)).all()
     entries = tuple(
         {"sequence": row.sequence, "at": row.at, "kind": row.kind, "body": json.loads(row.body), "head": row.head.hex()}
         for row in rows
     )
-    return Seal(bytes(head).hex(), int(records), fixed.protocol.digest, entries)
+    return Seal(bytes(head).hex(), int(records), stored.protocol.digest, entries)

@@ -6,19 +6,18 @@ import json
 import math
 from dataclasses import dataclass
 from threading import Lock
-from typing import Any, cast
+from typing import cast
 
 from pacbandits.experiment import tables
-from pacbandits.experiment.database import Connection, Database, Row, read_standing
+from pacbandits.experiment.database import Connection, Row
 from pacbandits.experiment.extra import sqlalchemy as sa
-from pacbandits.experiment.fixed import Fixed
-from pacbandits.experiment.opened_rounds import Rounds
 from pacbandits.experiment.rounds import ENDLESS
 from pacbandits.experiment.steering import events_in
+from pacbandits.experiment.store import StoredExperiment
 from pacbandits.experiment.stored_rows import REWARD, Standing
 from pacbandits.experiment.times import spell
+from pacbandits.fields import Json
 
-Json = dict[str, Any]
 MAX_EVENTS = 200
 MAX_CURVE_POINTS = 500
 OF_A_LOOK = ("to_go", "value", "arms", "leaves", "policy", "health", "holdout_compared")
@@ -74,25 +73,25 @@ class ExperimentResult:
         return dict(vars(self))
 
 
-def read_status(database: Database, fixed: Fixed, rounds: Rounds, missed: Missed, *, at: int) -> Status:
+def read_status(stored: StoredExperiment, missed: Missed, *, at: int) -> Status:
     """Where an experiment stands."""
-    with database.reading() as connection:
-        standing = read_standing(connection, fixed.name)
-        now = rounds.read(connection)[standing.round]
-        last, best = _last_look(connection, fixed.name), best_look(connection, standing)
-        curve = _curve(connection, fixed.name)
-        entries = events_in(connection, fixed.name, most=MAX_EVENTS)
+    with stored.reading() as connection:
+        standing = stored.standing(connection)
+        now = stored.rounds(connection)[standing.round]
+        last, best = _last_look(connection, stored.name), best_look(connection, standing)
+        curve = _curve(connection, stored.name)
+        entries = events_in(connection, stored.name, most=MAX_EVENTS)
         missing = missed.count(connection, at, rows=standing.rows)
     claim = None if best is None else json.loads(best.body)["claim"]
     found: Json = {} if last is None else json.loads(last.body)
-    p, hours = fixed.protocol, fixed.protocol.round_hours
+    p, hours = stored.protocol, stored.protocol.round_hours
     in_, assigned = int(standing.rewards), int(standing.rows)
     figures: Json = {
         "alarms": _alarms(claim, found),
-        "name": fixed.name,
+        "name": stored.name,
         "state": standing.state,
         "reason": standing.reason or None,
-        "created": spell(fixed.created),
+        "created": spell(stored.created),
         "updated": None if last is None else spell(last.at),
         "now": spell(at),
         "epsilon": p.epsilon,
@@ -128,7 +127,7 @@ def read_status(database: Database, fixed: Fixed, rounds: Rounds, missed: Missed
     if figures["health"] is not None and assigned:
         figures["health"]["late_share"] = int(standing.too_late) / assigned
     proven = None if best is None or not math.isfinite(best.best) else float(best.best)
-    return Status(fixed.name, standing.state, bool(claim and claim["certified"]), proven, assigned, figures)
+    return Status(stored.name, standing.state, bool(claim and claim["certified"]), proven, assigned, figures)
 
 
 def _alarms(claim: Json | None, found: Json) -> list[str]:
@@ -138,16 +137,16 @@ def _alarms(claim: Json | None, found: Json) -> list[str]:
     return now or value.get("alarms") or ([] if claim is None else claim["alarms"])
 
 
-def read_result(database: Database, fixed: Fixed) -> ExperimentResult:
+def read_result(stored: StoredExperiment) -> ExperimentResult:
     """What is proven so far."""
-    with database.reading() as connection:
-        standing = read_standing(connection, fixed.name)
+    with stored.reading() as connection:
+        standing = stored.standing(connection)
         best = best_look(connection, standing)
     if best is None:
-        return ExperimentResult(fixed.name, standing.state, False, None, None, None, None, None)
+        return ExperimentResult(stored.name, standing.state, False, None, None, None, None, None)
     claim, certificate = json.loads(best.body)["claim"], json.loads(best.certificate)
     return ExperimentResult(
-        name=fixed.name,
+        name=stored.name,
         state=standing.state,
         certified=bool(certificate["certified"]),
         promise=claim["promise"],
@@ -201,13 +200,13 @@ def _curve(connection: Connection, name: str) -> list[Json]:
 class Missed:
     """Of how many the window is over, and nothing came in it; what is over stays so, and is counted once."""
 
-    def __init__(self, fixed: Fixed) -> None:
-        self._fixed, self._lock = fixed, Lock()
+    def __init__(self, stored: StoredExperiment) -> None:
+        self._stored, self._lock = stored, Lock()
         self._over, self._missed = 0, 0
 
     def count(self, connection: Connection, at: int, *, rows: int) -> int:
         """How many these are, of so many rows."""
-        window, name = self._fixed.window, self._fixed.name
+        window, name = self._stored.window, self._stored.name
         if window is None:
             return 0
         with self._lock:

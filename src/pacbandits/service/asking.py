@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import cast
 
 from fastapi import APIRouter
 from pydantic import TypeAdapter
@@ -14,6 +14,7 @@ from starlette.types import Scope
 
 from pacbandits.errors import InputError, count_of
 from pacbandits.experiment.people import Assignment, AssignmentRequest, Recorded, Report
+from pacbandits.fields import Json
 from pacbandits.service.admission import Service, parse_either
 from pacbandits.service.answers import AssignmentAnswer, AssignmentsAnswer, RewardAnswer, RewardsAnswer
 from pacbandits.service.documented import STEERING, body, errors
@@ -21,7 +22,6 @@ from pacbandits.service.gate import NOTES, Answering
 from pacbandits.service.models import AssignmentAsk, AssignmentBatch, RewardAsk, RewardBatch
 from pacbandits.service.refusals import Refusal
 
-Json = dict[str, Any]
 _ASSIGNMENT = cast(TypeAdapter[AssignmentAsk | AssignmentBatch], TypeAdapter(AssignmentAsk))
 _ASSIGNMENTS = cast(TypeAdapter[AssignmentAsk | AssignmentBatch], TypeAdapter(AssignmentBatch))
 _REWARD = cast(TypeAdapter[RewardAsk | RewardBatch], TypeAdapter(RewardAsk))

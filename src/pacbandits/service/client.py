@@ -20,8 +20,8 @@ import httpx
 
 from pacbandits.errors import InputError, plain
 from pacbandits.experiment.people import Assignment, Recorded
+from pacbandits.fields import Json
 
-Json = dict[str, Any]
 DEFAULT_TIMEOUT_SECONDS, DEFAULT_RETRIES = 10.0, 4
 FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 0.1, 5.0
 ASKED_AGAIN = (429, 502, 503, 504)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
+from pacbandits.fields import Json
 from pacbandits.service.answers import ErrorAnswer
 from pacbandits.service.models import (
     AssignmentAsk,
@@ -21,7 +20,6 @@ from pacbandits.service.models import (
     Withdrawal,
 )
 
-Json = dict[str, Any]
 BODIES: tuple[type[BaseModel], ...] = (
     AssignmentAsk,
     AssignmentBatch,

@@ -6,11 +6,16 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, WithJsonSchema
 
+from pacbandits.errors import InputError, nearest, plain
+from pacbandits.experiment import rules
 from pacbandits.experiment.checking import NAME_PATTERN, check_experiment_name
-from pacbandits.experiment.protocol import UnknownLabels, Visits
-from pacbandits.experiment.rules import LateRuleName
+from pacbandits.experiment.protocol import ExperimentProtocol, UnknownLabels, Visits
+from pacbandits.experiment.rules import LateRuleName, read_duration
 from pacbandits.experiment.stored_rows import MAX_REASON_CHARACTERS, MAX_UNIT_CHARACTERS, check_reason, check_unit
 from pacbandits.fields import MAX_TEXT_CHARACTERS, MAX_WHOLE_NUMBER
+from pacbandits.logs.frames import contexts_of
+from pacbandits.records import Contexts
+from pacbandits.records.arrow import pa
 from pacbandits.records.files import MAX_COLUMNS
 
 MAX_CONTEXT_ROWS = 1_000_000
@@ -177,3 +182,42 @@ class ExperimentAsk(Strict):
     late: LateRule | None = None
     rounds: RoundRule | None = None
     guardrail: GuardrailRule | None = None
+
+    def protocol(self) -> ExperimentProtocol:
+        """What is asked for as a protocol.
+
+        Raises:
+            InputError: When there can be no such experiment.
+        """
+        named = ("name", "actions", "policies", "epsilon", "delta", "algorithm", "seed", "visits", "unknown_labels")
+        given = {name: getattr(self, name) for name in (*named, "standard", "holdout")}
+        options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+        if self.reward_range is not None:
+            options["reward_range"] = tuple(self.reward_range)
+        if self.late is not None:
+            window = None if self.late.window is None else read_duration(self.late.window, name="'window' of 'late'")
+            options["late"] = rules.LateRule(self.late.rule, window, self.late.missing)
+        if self.rounds is not None and self.rounds.hours is not None:
+            options["round_hours"] = self.rounds.hours
+        if self.guardrail is not None:
+            told = self.guardrail.model_dump(exclude_none=True)
+            options["guardrail"] = rules.GuardrailRule(**told)
+        return ExperimentProtocol(contexts=self._people(), **options)
+
+    def _people(self) -> Contexts:
+        """The contexts that the request holds."""
+        names = list(dict.fromkeys(name for row in self.contexts for name in row))
+        if self.features is not None:
+            for name in self.features:
+                if name not in names:
+                    raise InputError(f"there is no column '{plain(name)}' in the contexts{nearest(name, names)}")
+            names = list(dict.fromkeys(self.features))
+        columns: dict[str, Any] = {}
+        for name in names:
+            try:
+                columns[name] = pa.array([row.get(name) for row in self.contexts])
+            except (pa.ArrowInvalid, pa.ArrowTypeError):
+                raise InputError(
+                    f"the column '{plain(name)}' of the contexts holds both text and numbers; take one"
+                ) from None
+        return contexts_of(pa.table(columns))

@@ -34,12 +34,12 @@ from openfeature.flag_evaluation import FlagResolutionDetails, Reason
 from openfeature.provider import AbstractProvider, Metadata
 
 from pacbandits.errors import InputError, plain
+from pacbandits.fields import Json
 from pacbandits.service.client import Client, ServiceError
 
 if TYPE_CHECKING:
     from openfeature.flag_evaluation import FlagValueType
 
-Json = dict[str, Any]
 Result = TypeVar("Result")
 _TRUE, _FALSE = ("true", "on", "yes", "1"), ("false", "off", "no", "0")
 # What a refusal is called there; all others are general.

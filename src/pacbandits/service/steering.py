@@ -17,6 +17,7 @@ from starlette.responses import FileResponse, Response
 
 from pacbandits.errors import InputError, plain
 from pacbandits.experiment.experiment import Experiment
+from pacbandits.fields import Json
 from pacbandits.json_files import json_text
 from pacbandits.service.admission import Service, parse
 from pacbandits.service.answers import (
@@ -28,13 +29,11 @@ from pacbandits.service.answers import (
     ShownKey,
     StatusAnswer,
 )
-from pacbandits.service.creating import create_experiment
 from pacbandits.service.documented import READING, STEERING, body, errors
 from pacbandits.service.keys import Grant, Scope
 from pacbandits.service.models import ExperimentAsk, KeyAsk, Reason, Withdrawal
 from pacbandits.service.refusals import Refusal
 
-Json = dict[str, Any]
 PARQUET = "application/vnd.apache.parquet"
 _EXPERIMENT = TypeAdapter(ExperimentAsk)
 _KEY = TypeAdapter(KeyAsk)
@@ -59,7 +58,7 @@ def _add_creating(router: APIRouter, service: Service) -> None:
         asked = parse(await request.body(), _EXPERIMENT)
 
         def make() -> Json:
-            seal = create_experiment(service.shelf.database, asked)
+            seal = Experiment.create(service.shelf.database, asked.protocol()).seal().to_json()
             scopes: tuple[Scope, ...] = ("read", "write")
             made = [service.keys.make(asked.name, scope) for scope in scopes]
             return {"experiment": asked.name, "keys": [_with_secret(*one) for one in made], "seal": seal}

@@ -11,13 +11,13 @@ import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from time import monotonic, perf_counter, sleep
 from typing import Any
 
 from pacbandits.errors import InputError
-from pacbandits.experiment import tables
+from pacbandits.experiment.database import read_standing
 from pacbandits.experiment.experiment import Experiment
-from pacbandits.experiment.extra import sqlalchemy as sa
 from pacbandits.experiment.people import Assignment, AssignmentRequest, Recorded, Report
 from pacbandits.service.journal import Journal
 from pacbandits.service.meters import Meters
@@ -171,12 +171,7 @@ class Writer:
         new = sum(isinstance(one, Assignment) and one.new for one in made)
         self._meters.assigned.inc(new)
         self._meters.repeated.inc(sum(isinstance(one, Assignment) for one in made) - new)
-        answers: list[list[Assigned]] = []
-        at = 0
-        for job in jobs:
-            answers.append(made[at : at + len(job.rows)])
-            at += len(job.rows)
-        return answers
+        return _by_job(jobs, made)
 
     def _record(self, jobs: list[Job]) -> list[Any]:
         """All together; where one of them is wrong, each request by itself, so that only its own is refused."""
@@ -188,19 +183,19 @@ class Writer:
             return [answer for job in jobs for answer in self._record([job])]
         for one in together:
             self._meters.reward(one.outcome)
-        answers: list[list[Recorded]] = []
-        at = 0
-        for job in jobs:
-            answers.append(together[at : at + len(job.rows)])
-            at += len(job.rows)
-        return answers
+        return _by_job(jobs, together)
+
+
+def _by_job(jobs: list[Job], answers: Sequence[Any]) -> list[Any]:
+    """The answers to the rows of all jobs, job by job."""
+    each = iter(answers)
+    return [list(islice(each, len(job.rows))) for job in jobs]
 
 
 def read_head(experiment: Experiment) -> str:
     """The head of an experiment's chain, alone: the seal has all of its entries with it."""
-    t = tables.standings.c
     with experiment.database.reading() as connection:
-        return bytes(connection.execute(sa.select(t.head).where(t.name == experiment.name)).scalar_one()).hex()
+        return bytes(read_standing(connection, experiment.name).head).hex()
 
 
 def _hand_back(jobs: list[Job], answers: list[Any]) -> None:
