@@ -13,7 +13,7 @@ import pytest
 from rich.console import Console
 
 import pacbandits as pb
-from pacbandits.certificate.learning import Learning
+from pacbandits.certificate.learning_record import Learning
 from pacbandits.certificate.values import rows_held_out
 from pacbandits.certificate.watching import Check
 from pacbandits.certificate.worth import Confidence, Interval, compose_worth

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import pacbandits as pb
-from pacbandits.certificate.learning import MIN_LEARNING_INTERACTIONS, set_apart
+from pacbandits.certificate.learning_record import MIN_LEARNING_INTERACTIONS, set_apart
 from pacbandits.policies.registry import digest_class, same_class
 from pacbandits.policies.trees.bins import Bins, NumberBins
 from pacbandits.policies.trees.oracle import Trees

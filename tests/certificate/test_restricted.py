@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import pacbandits as pb
-from pacbandits.certificate.learning import MIN_SHARE_LEARNING_INTERACTIONS
+from pacbandits.certificate.learning_record import MIN_SHARE_LEARNING_INTERACTIONS
 from pacbandits.policies.base import ClosedClass, PricedClass
 from pacbandits.policies.trees.tree import TreePolicy
 from pacbandits.proofs import check_expected

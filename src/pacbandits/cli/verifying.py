@@ -71,7 +71,8 @@ def verify_certificate(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a sentence.")] = False,
 ) -> None:
     """Check somebody's certificate against the table of the test that it was made from: every figure is computed again,
-    by code that shares nothing with that which made it.
+    by a verifier that shares the policy searches and reward models with the code that made it, and none of the
+    proof's arithmetic.
 
     Code 3 when it does not hold, or when the table speaks against what it
     rests on: counts that do not fit the split, or drift.

@@ -110,8 +110,8 @@ def page_html(title: str, parts: Sequence[str]) -> str:
 
 AS_TRIED = "All rows as they stand in the log: nothing is weighted or modelled."
 RECHECK = (
-    "The certificate is a file of its own. Whoever has it and the log can compute every figure again, with code that "
-    "shares nothing with that which made it:"
+    "The certificate is a file of its own. Whoever has it and the log can compute every figure again, by a verifier "
+    "that shares the policy searches and reward models with the code that made it, and none of the proof's arithmetic:"
 )
 
 
