@@ -21,7 +21,6 @@ from pacbandits.certificate import (
     Leaders,
     Ledger,
     make_certificate,
-    verify,
     worth_leading,
 )
 from pacbandits.certificate.certificate import leaders_to_json
@@ -44,6 +43,7 @@ from pacbandits.rewards import CellMeans, predict_by_round
 from pacbandits.trials.coda import Coda
 from pacbandits.trials.trial import EXPERT_MULTIPLIERS
 from pacbandits.trials.uniform import Uniform
+from pacbandits.verifier import recompute as verify
 from tests.certificate import plain
 from tests.certificate.boundary import most
 from tests.certificate.test_search import ArgmaxOnly, FrontierOnly

@@ -68,7 +68,8 @@ def verify_certificate(
     workers: Workers = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a sentence.")] = False,
 ) -> None:
-    """Check a certificate against the log it was made from. Independent code computes every figure again.
+    """Check a certificate against the log it was made from. Every figure is computed again, by a verifier that shares
+    policy searches and reward models with the code that made it, and none of the proof's arithmetic.
 
     Exit code 3 if the certificate does not hold, or if the data contradict
     its assumptions: counts that do not fit the split, or drift.

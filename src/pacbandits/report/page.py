@@ -25,7 +25,10 @@ MAX_SHOWN_ACTIONS = 12
 WORTHWHILE_SHARE = 0.9  # of the rows that it would take otherwise, with which a design is worth a word
 IN_DOUBT = "no interval here can be relied on, as the log speaks against an assumption (see the alarm)"
 STATUSES: dict[str, d.Status] = {"green": "good", "yellow": "warning", "red": "alarm"}
-RECHECK = "The certificate is a file. With it and the log anyone can recompute every number, by independent code:"
+RECHECK = (
+    "The certificate is a file. With it and the log anyone can recompute every number, by a verifier that shares "
+    "policy searches and reward models with the code that made it, and none of the proof's arithmetic:"
+)
 AS_LOGGED = "All rows as they stand in the log, neither weighted nor modelled."
 
 

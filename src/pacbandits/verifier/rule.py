@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import NamedTuple, Protocol, Self
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -143,7 +143,7 @@ class VerifiedRows(Protocol):
         """Return the round from which on the leader stays, after so many that only teach; None if it may change."""
         ...
 
-    def with_model(self, model: RewardModel) -> Self:
+    def with_model(self, model: RewardModel) -> VerifiedRows:
         """Return the rows with the predictions of a reward model, made before the round of each."""
         ...
 
@@ -435,7 +435,7 @@ def learn_again(c: Certificate, rows: VerifiedRows, policies: PolicyClass, conte
     if record != learning:
         return [f"{kind} was learnt from other contexts than the certificate says"], [], []
     many = f"the first {learning.contexts:,} rows of the log"
-    where = many if learning.spared else count_of(learning.contexts, "context")
     if not same_class(again, policies):
-        return [f"{kind} is not what {learning.spec} learns from {where}"], [], []
+        return [f"{kind} is not what {learning.spec} learns from {many if learning.spared else 'the contexts'}"], [], []
+    where = many if learning.spared else count_of(learning.contexts, "context")
     return [], [f"{kind} is what {learning.spec} learns from {where}"], []

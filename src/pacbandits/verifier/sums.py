@@ -8,9 +8,8 @@ which leaders are chosen and nothing is proven, are rounded to the nearest.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import Protocol, runtime_checkable
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,7 +39,7 @@ from pacbandits.verifier.order import (
     planned_sizes,
     settling_round,
 )
-from pacbandits.verifier.rule import NO_SAMPLE, PolicyComparison, fewest_to_teach, gaps_to
+from pacbandits.verifier.rule import NO_SAMPLE, LateRows, PolicyComparison, fewest_to_teach, gaps_to
 from pacbandits.verifier.wealth import Wealth, log_wealth
 
 MAX_WEALTH_BITS = 36
@@ -125,7 +124,7 @@ class LargeLog:
             labels, which = np.unique(log.rounds, return_inverse=True)
             in_round = np.bincount(which, weights=log.repeats)
             split = (log.propensities == log.propensities[0]).all() and log.least is None and log.repeats.max() == 1
-            beside = {
+            beside: dict[str, Any] = {
                 "fixed_split": bool(split) and not has_rounds(log),
                 "round_counts": {int(label): int(count) for label, count in zip(labels, in_round, strict=True)},
                 "rounds_rise": bool((np.diff(log.rounds) >= 0).all()),
@@ -144,9 +143,15 @@ class LargeLog:
 class SummedRows:
     """The rows of a large log as a certificate by sums arranges them.
 
-    told: the facts about the log. order: the round of each row. shuffled, ordered: whether rows are, or are cut into
-    blocks. early: the early rows, with the number of their round. watched: every so many-th row, as they stand.
-    digest: of all rows. models: fitted for each round, if a reward model was given.
+    told: the facts about the log.
+    order: the round of each row.
+    ordered, shuffled: whether rows are cut into blocks, and whether they were shuffled before.
+    early: the early rows, with the number of their round.
+    watched: every so many-th row, as they stand, to look for drift in.
+    digest: of all rows.
+    limits: how many rows are early, and how many watched.
+    predictions (n, A): for the early rows, once a reward model was given.
+    models: of the rounds, once one was given.
     """
 
     source: Source
@@ -159,10 +164,11 @@ class SummedRows:
     watched: Log
     digest: str
     limits: Limits
+    predictions: FloatArray = field(default_factory=lambda: np.zeros((0, 0)))
     models: RoundModels | None = None
 
     @property
-    def late(self) -> SummedRows:
+    def late(self) -> LateRows:
         return self
 
     @property
@@ -209,13 +215,8 @@ class SummedRows:
                 fits.append(used.fit(self.early.only(before)))
                 last = seen
             fit_of[number] = len(fits) - 1
-        return replace(self, models=RoundModels(tuple(fits), fit_of))
-
-    @cached_property
-    def predictions(self) -> FloatArray:
-        """The predictions (n, A) for the early rows."""
-        assert self.models is not None
-        return self.models.predict(self.early.contexts, self.early.rounds)
+        models = RoundModels(tuple(fits), fit_of)
+        return replace(self, models=models, predictions=models.predict(self.early.contexts, self.early.rounds))
 
     def wealth(self, c: Certificate, book: LeaderBook, policies: PolicyClass, *, epsilon: float) -> Wealth:
         """Return the log-wealth of all rows against every policy, added up in whole numbers."""
@@ -379,7 +380,7 @@ class RoundModels:
     def predict(self, contexts: Contexts, rounds: IntArray) -> FloatArray:
         """Return the predictions (n, A) for contexts, by the model of the round (n,) of each."""
         used = self.fit_of[rounds]
-        which = np.unique(used)
+        which: list[int] = np.unique(used).tolist()
         parts = [np.flatnonzero(used == number) for number in which]
         if len(which) == 1:
             return self.fits[which[0]].predict(contexts)

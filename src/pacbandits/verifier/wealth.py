@@ -32,7 +32,8 @@ def log_wealth(
     """
     weights, out = weights_of(log), np.zeros((len(log), len(c.experts), log.n_actions))
     stakes = [c.bets.stakes(expert) for expert in c.experts]
-    for number in np.unique(rounds):
+    present: list[int] = np.unique(rounds).tolist()
+    for number in present:
         turn, moves = book.leaders.turns[number], book.moves[number]
         if turn == NOBODY:
             continue
