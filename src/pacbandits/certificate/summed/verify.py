@@ -40,7 +40,7 @@ from pacbandits.engines import ROWS_PER_BLOCK, Engine, Source, Sums
 from pacbandits.errors import InputError, count_of
 from pacbandits.policies.base import PolicyClass
 from pacbandits.policies.registry import same_class
-from pacbandits.policies.summing import Summing, summing
+from pacbandits.policies.summing import Summation, summing
 from pacbandits.records import Contexts, Log, Policy, parts_of
 from pacbandits.rewards import RewardModel, check_model, first_model, model_from_json
 
@@ -124,7 +124,7 @@ class SummedAudit:
 
     certificate: Certificate
     surveyed: Surveyed
-    summing: Summing
+    summing: Summation
     setting: Setting
     book: Book
     engine: Engine
@@ -167,7 +167,7 @@ class PlainWealth:
     """
 
     certificate: Certificate
-    summing: Summing
+    summing: Summation
     setting: Setting
     book: Book
     epsilon: float
