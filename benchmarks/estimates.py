@@ -18,7 +18,7 @@ from benchmarks.measuring import in_subprocess, print_table
 from benchmarks.trees import peak, problem
 from pacbandits.compiled import cores
 from pacbandits.policies import DeepTrees, Finite, Linear, Trees, Trivial
-from pacbandits.policies.base import Cost, PolicyClass
+from pacbandits.policies.base import PolicyClass, SearchCost
 from pacbandits.policies.costs import spell_bytes
 from pacbandits.records import Contexts
 
@@ -84,7 +84,7 @@ def ask(kind: str, task: Task) -> object:
     return policies.frontier(contexts, first, second)
 
 
-def expected(kind: str, policies: PolicyClass, n_rows: int) -> Cost:
+def expected(kind: str, policies: PolicyClass, n_rows: int) -> SearchCost:
     cost = policies.argmax_cost(n_rows) if kind == "argmax" else policies.frontier_cost(n_rows)
     assert cost is not None
     return cost
@@ -110,7 +110,7 @@ def main() -> None:
     rows: list[list[str]] = []
     for what, kind, sizes in CASES:
         got, _ = in_subprocess(measure, what, kind, sizes)
-        cost: Cost = got["cost"]
+        cost: SearchCost = got["cost"]
         ratios.append(cost.seconds / got["seconds"])
         large = max(cost.memory_bytes, got["bytes"]) >= MIN_BYTES_COMPARED
         times = f"{cost.memory_bytes / max(got['bytes'], 1e6):.2f}" if large else "–"

@@ -17,7 +17,7 @@ from benchmarks.measuring import print_table
 from pacbandits.arrays import FloatArray
 from pacbandits.records import Design, Log
 from pacbandits.rewards import Additive, Regions, default_model
-from pacbandits.rewards.base import Constant, Fitted
+from pacbandits.rewards.base import Constant, FittedModel
 from pacbandits.rewards.steps import action_means
 
 PROBLEMS = ("digits", "digits:components=0", "wine", "breast-cancer", "actg175", "trees:actions=10,seed=3")
@@ -35,7 +35,7 @@ def some_of(problem: pb.Problem, rng: np.random.Generator) -> pb.Problem:
     )
 
 
-def error(fitted: Fitted, problem: pb.Problem, noise: float) -> float:
+def error(fitted: FittedModel, problem: pb.Problem, noise: float) -> float:
     """The squared error of a prediction of a reward."""
     return float(np.mean((fitted.predict(problem.population) - problem.mean_rewards) ** 2)) + noise
 

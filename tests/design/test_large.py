@@ -13,7 +13,7 @@ from pacbandits import Contexts, InputError, Linear, Trees, open_contexts
 from pacbandits.compiled import using_cores
 from pacbandits.design import Clipped, DesignTask, Objective, Shifted, price_propensities, solve_design
 from pacbandits.design.large import LargeTask, solve_large_design
-from pacbandits.design.large.questions import Service, whole_weights
+from pacbandits.design.large.questions import DesignCostSums, whole_weights
 from pacbandits.design.large.solve import sampled_rows
 from pacbandits.engines import ContextsSource, Local
 from pacbandits.engines.base import count_blocks
@@ -184,7 +184,9 @@ def test_a_question_can_be_sent_elsewhere():
     policies = trees_for(contexts)
     task = LargeTask(policies, ContextsSource(contexts), means=Means(6, 4), scale=Clipped(EPSILON))
     design = solve_large_design(task, tolerance=0.3, max_passes=2).design
-    question = Service.of(design, summing=summing(policies), noise=Variances(Means(6, 4)), floor=0.0, n_rows=2_000)
+    question = DesignCostSums.of(
+        design, summing=summing(policies), noise=Variances(Means(6, 4)), floor=0.0, n_rows=2_000
+    )
     here = Local("threads").ask(task.source, question, what="")
     there = Local("threads").ask(task.source, pickle.loads(pickle.dumps(question)), what="")
     assert all(np.array_equal(a, b) for a, b in zip(here, there, strict=True))

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pacbandits.design.large.questions import Service
+from pacbandits.design.large.questions import DesignCostSums
 from pacbandits.engines import ContextsSource, Local
 from pacbandits.engines.cuda import CudaEngine, available
 from pacbandits.engines.cuda.card import why_not
@@ -57,7 +57,7 @@ def drawn(n: int, *, n_actions: int, depth: int) -> tuple[Trees, ContextsSource,
 def test_a_card_gives_the_same_bits(n: int, n_actions: int, depth: int, noisy: bool) -> None:
     policies, source, design = drawn(n, n_actions=n_actions, depth=depth)
     noise = Noise(n_actions) if noisy else None
-    question = Service.of(design, summing=summing(policies), noise=noise, floor=0.0005, n_rows=n)
+    question = DesignCostSums.of(design, summing=summing(policies), noise=noise, floor=0.0005, n_rows=n)
     engine = CudaEngine()
     for _ in range(2):  # again, with what is on the card by then
         there = engine.ask(source, question, what="")
@@ -70,10 +70,10 @@ def test_a_card_gives_the_same_bits(n: int, n_actions: int, depth: int, noisy: b
 def test_what_a_card_cannot_answer_is_left_to_the_processor() -> None:
     policies, source, design = drawn(300, n_actions=3, depth=2)
     listed = Finite(np.zeros((2, 4), dtype=np.int64), n_actions=3)
-    assert Service.of(design, summing=summing(policies), noise=None, floor=0.0, n_rows=300).can_use_card()
-    assert not Service.of(design, summing=summing(listed), noise=None, floor=0.0, n_rows=300).can_use_card()
+    assert DesignCostSums.of(design, summing=summing(policies), noise=None, floor=0.0, n_rows=300).can_use_card()
+    assert not DesignCostSums.of(design, summing=summing(listed), noise=None, floor=0.0, n_rows=300).can_use_card()
     many = drawn(300, n_actions=65, depth=2)
-    assert not Service.of(many[2], summing=summing(many[0]), noise=None, floor=0.0, n_rows=300).can_use_card()
-    question = Service.of(design, summing=summing(policies), noise=None, floor=0.0, n_rows=300)
+    assert not DesignCostSums.of(many[2], summing=summing(many[0]), noise=None, floor=0.0, n_rows=300).can_use_card()
+    question = DesignCostSums.of(design, summing=summing(policies), noise=None, floor=0.0, n_rows=300)
     sums = CudaEngine(fallback="no card").ask(source, question, what="")
     assert np.array_equal(sums[0], Local("threads").ask(source, question, what="")[0])

@@ -1280,8 +1280,8 @@ DESIGN = (
     Mutant(
         "the price of a hull without its envelope",
         "design/pricing.py",
-        "return Price(upper * (1.0 + _PRICE_ROUNDING), lambda: ranked",
-        "return Price(attained, lambda: ranked",
+        "return DesignPrice(upper * (1.0 + _PRICE_ROUNDING), lambda: ranked",
+        "return DesignPrice(attained, lambda: ranked",
         "design/test_columns.py::test_both_pricings_bound_the_worst_ratio",
     ),
     Mutant(

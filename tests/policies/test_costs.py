@@ -12,7 +12,7 @@ import pacbandits as pb
 from pacbandits.cli.shared import say_cost
 from pacbandits.compiled import cores
 from pacbandits.machine import free_memory_bytes
-from pacbandits.policies.base import Cost, PolicyClass
+from pacbandits.policies.base import PolicyClass, SearchCost
 from pacbandits.policies.costs import (
     Searches,
     check_memory,
@@ -44,7 +44,7 @@ class Demanding(PolicyClass):
     size_words, lighter = "demanding policies", "take others"
 
     def __init__(self, seconds=60.0, memory_bytes=1e18):
-        self.cost = Cost(seconds, memory_bytes)
+        self.cost = SearchCost(seconds, memory_bytes)
 
     def argmax(self, contexts, scores):
         raise AssertionError

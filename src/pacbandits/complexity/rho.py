@@ -19,7 +19,7 @@ from pacbandits.confidence import check_epsilon
 from pacbandits.design import (
     Clipped,
     DesignTask,
-    Scale,
+    GapScale,
     Shifted,
     Solution,
     price_by_frontier,
@@ -104,7 +104,9 @@ def _gains_by_relaxation(policies: PolicyClass) -> bool:
     return policies.n_contexts > _MAX_CONTEXTS_WITHOUT_RELAXATION and policies.n_actions > 1
 
 
-def _task(policies: PolicyClass, contexts: Contexts, gaps: Gaps, scale: Scale, noise: FloatArray | None) -> DesignTask:
+def _task(
+    policies: PolicyClass, contexts: Contexts, gaps: Gaps, scale: GapScale, noise: FloatArray | None
+) -> DesignTask:
     return DesignTask(policies, contexts, reference=gaps.best, gaps=gaps.scores, scale=scale, noise=noise)
 
 

@@ -2,7 +2,7 @@
 
 from pacbandits.design.objective import Objective
 from pacbandits.design.pricing import price_by_argmax, price_by_frontier
-from pacbandits.design.scale import Clipped, Product, Scale, Shifted
+from pacbandits.design.scale import Clipped, GapScale, Product, Shifted
 from pacbandits.design.solution import Solution
 from pacbandits.design.solve import (
     best_pricing,
@@ -17,9 +17,9 @@ from pacbandits.design.task import DesignTask
 __all__ = [
     "Clipped",
     "DesignTask",
+    "GapScale",
     "Objective",
     "Product",
-    "Scale",
     "Shifted",
     "Solution",
     "best_pricing",

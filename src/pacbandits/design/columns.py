@@ -21,7 +21,7 @@ import numpy as np
 from pacbandits.arrays import FloatArray
 from pacbandits.design.enumerated import relative_gap
 from pacbandits.design.pool import Pool
-from pacbandits.design.pricing import Price, Pricing
+from pacbandits.design.pricing import DesignPrice, Pricing
 from pacbandits.design.solution import Solution
 from pacbandits.design.task import DesignTask
 from pacbandits.progress import Progress
@@ -58,7 +58,7 @@ def solve_columns(
     pool: to go on with; an empty one if none is given.
     """
     pool = Pool(task.possible, scale=task.scale) if pool is None else pool
-    search = _Search(task, pricing, known or (task.uniform_design(), np.inf), pool)
+    search = _ColumnSearch(task, pricing, known or (task.uniform_design(), np.inf), pool)
     pool.add(seeds)
     precision, fresh = _FIRST_PRECISION, 1
     note = f"stopped after {max_rounds} rounds of column generation"
@@ -92,7 +92,7 @@ def solve_columns(
     return search.solution(tolerance=tolerance, note=note)
 
 
-class _Search:
+class _ColumnSearch:
     """The pool, the bracket proven so far, and the design that attains its upper end."""
 
     def __init__(self, task: DesignTask, pricing: Pricing, known: tuple[Design, float], pool: Pool) -> None:
@@ -112,7 +112,7 @@ class _Search:
     def raise_lower(self, lower: float) -> None:
         self.lower = max(self.lower, lower)
 
-    def price(self, weights: FloatArray) -> Price:
+    def price(self, weights: FloatArray) -> DesignPrice:
         """Price the class at weights (pool,) of the pool; their design is kept when none was better."""
         price = self._ask(weights)
         if price.upper < self.upper:
@@ -144,7 +144,7 @@ class _Search:
         """The design of these weights is the best so far; it is made when no other is better."""
         self.make, self.upper = self.pool.designer(weights, self.task.reference), upper
 
-    def _ask(self, weights: FloatArray) -> Price:
+    def _ask(self, weights: FloatArray) -> DesignPrice:
         here = self.task.possible
         price = self.pricing(here.contexts, self.pool.costs(weights), here.gaps, self.task.scale)
         self.calls += price.oracle_calls

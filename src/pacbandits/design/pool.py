@@ -11,7 +11,7 @@ import numpy as np
 from pacbandits.arrays import FloatArray, IntArray
 from pacbandits.design.enumerated import SUM_ROUNDING, Evaluates, solve_weights
 from pacbandits.design.objective import Objective
-from pacbandits.design.scale import Scale
+from pacbandits.design.scale import GapScale
 from pacbandits.design.task import Possible
 from pacbandits.policies.base import compact
 from pacbandits.records import Design, Policy
@@ -72,7 +72,7 @@ class Pool:
     evaluations: how often the objective was evaluated in all.
     """
 
-    def __init__(self, here: Possible, *, scale: Scale, beyond: Beyond | None = None) -> None:
+    def __init__(self, here: Possible, *, scale: GapScale, beyond: Beyond | None = None) -> None:
         """beyond: what is known of policies on more contexts than these."""
         objective = here.objective
         self.beyond = beyond

@@ -14,7 +14,7 @@ from functools import cached_property
 import numpy as np
 
 from pacbandits.arrays import FloatArray, IntArray
-from pacbandits.design.scale import Scale
+from pacbandits.design.scale import GapScale
 from pacbandits.policies.base import PolicyClass
 from pacbandits.records import Contexts, Policy
 
@@ -24,7 +24,7 @@ _PRICE_ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
-class Price:
+class DesignPrice:
     """How badly a design serves a class at the most.
 
     upper: no policy of the class has a larger ratio.
@@ -49,13 +49,13 @@ class Price:
         return self.attain()
 
 
-Pricing = Callable[[Contexts, FloatArray, FloatArray, Scale], Price]
+Pricing = Callable[[Contexts, FloatArray, FloatArray, GapScale], DesignPrice]
 
 
 def price_by_frontier(policies: PolicyClass, *, most: int = 60) -> Pricing:
     """Exact pricing: the ratio rises with V and falls with Δ, so its maximum lies on the frontier of (V, −Δ)."""
 
-    def price(contexts: Contexts, costs: FloatArray, gaps: FloatArray, scale: Scale) -> Price:
+    def price(contexts: Contexts, costs: FloatArray, gaps: FloatArray, scale: GapScale) -> DesignPrice:
         frontier = policies.frontier(contexts, costs, -gaps)
         least = _least(costs)
 
@@ -64,7 +64,7 @@ def price_by_frontier(policies: PolicyClass, *, most: int = 60) -> Pricing:
             return _ratios(np.where(variances < least / 2, 0.0, variances), -minus_gaps, scale)
 
         upper = float(ratio(frontier.first, frontier.second).max()) * (1.0 + _PRICE_ROUNDING)
-        price = Price(
+        price = DesignPrice(
             upper,
             find=lambda: frontier.large(ratio, most=most),
             attain=lambda: _attained(policies, price.policies[0], contexts, costs, gaps, scale),
@@ -77,9 +77,9 @@ def price_by_frontier(policies: PolicyClass, *, most: int = 60) -> Pricing:
     return price
 
 
-def _better(one: Price, two: Price) -> Price:
+def _better(one: DesignPrice, two: DesignPrice) -> DesignPrice:
     """What two prices of the same design say together."""
-    return Price(
+    return DesignPrice(
         min(one.upper, two.upper),
         find=lambda: (*one.policies, *two.policies),
         attain=lambda: max(one.attained, two.attained),
@@ -96,7 +96,7 @@ def price_by_argmax(policies: PolicyClass, *, max_calls: int = 30, precision: fl
     to the points inside it, which an argmax cannot see.
     """
 
-    def price(contexts: Contexts, costs: FloatArray, gaps: FloatArray, scale: Scale) -> Price:
+    def price(contexts: Contexts, costs: FloatArray, gaps: FloatArray, scale: GapScale) -> DesignPrice:
         hull = _Hull(scale)
         found: list[Policy] = []
 
@@ -118,7 +118,7 @@ def price_by_argmax(policies: PolicyClass, *, max_calls: int = 30, precision: fl
         order: IntArray = np.argsort(-hull.ratios(), kind="stable")
         ranked = tuple(found[int(i)] for i in order)
         best = float(hull.ratios()[order[0]])
-        return Price(upper * (1.0 + _PRICE_ROUNDING), lambda: ranked, lambda: best, oracle_calls=len(found))
+        return DesignPrice(upper * (1.0 + _PRICE_ROUNDING), lambda: ranked, lambda: best, oracle_calls=len(found))
 
     return price
 
@@ -126,7 +126,7 @@ def price_by_argmax(policies: PolicyClass, *, max_calls: int = 30, precision: fl
 class _Hull:
     """Points (Δ, V) found and lines V ≤ c + sΔ proven."""
 
-    def __init__(self, scale: Scale) -> None:
+    def __init__(self, scale: GapScale) -> None:
         self.scale = scale
         self.gaps: list[float] = []
         self.variances: list[float] = []
@@ -198,14 +198,14 @@ def _turns_left(a: tuple[float, float], b: tuple[float, float], c: tuple[float, 
     return (b[0] - a[0]) * (c[1] - a[1]) - (b[1] - a[1]) * (c[0] - a[0]) >= 0
 
 
-def _ratios(variances: FloatArray, gaps: FloatArray, scale: Scale) -> FloatArray:
+def _ratios(variances: FloatArray, gaps: FloatArray, scale: GapScale) -> FloatArray:
     """V/d(Δ)², with 0 where V = 0 (a policy that never differs) and infinity where only d vanishes."""
     with np.errstate(divide="ignore"):
         return np.divide(variances, scale(gaps) ** 2, out=np.zeros_like(variances), where=variances > 0)
 
 
 def _attained(
-    policies: PolicyClass, policy: Policy, contexts: Contexts, costs: FloatArray, gaps: FloatArray, scale: Scale
+    policies: PolicyClass, policy: Policy, contexts: Contexts, costs: FloatArray, gaps: FloatArray, scale: GapScale
 ) -> float:
     variance, gap = (np.array([policies.attained(contexts, scores, policy)]) for scores in (costs, gaps))
     return float(_ratios(variance, gap, scale)[0])

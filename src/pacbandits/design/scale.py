@@ -16,7 +16,7 @@ from pacbandits.confidence import check_epsilon
 
 
 @runtime_checkable
-class Scale(Protocol):
+class GapScale(Protocol):
     """An accuracy that grows with the gap."""
 
     def __call__(self, gaps: FloatArray) -> FloatArray:

@@ -10,7 +10,7 @@ from pacbandits.arrays import FloatArray, IntArray
 from pacbandits.checks import instance, positive
 from pacbandits.design.columns import solve_columns
 from pacbandits.design.objective import Objective
-from pacbandits.design.pricing import Price, Pricing, price_by_argmax, price_by_frontier
+from pacbandits.design.pricing import DesignPrice, Pricing, price_by_argmax, price_by_frontier
 from pacbandits.design.sifting import prune, sift_weights
 from pacbandits.design.solution import Solution
 from pacbandits.design.task import DesignTask
@@ -152,7 +152,7 @@ def solve_by_pricing(
     )
 
 
-def price_propensities(task: DesignTask, propensities: FloatArray) -> Price:
+def price_propensities(task: DesignTask, propensities: FloatArray) -> DesignPrice:
     """`max_π V_π(p; q)/d(Δ_π)²` for given propensities (n, A): exact for classes that can, else an upper end."""
     here = task.possible
     possible = np.ascontiguousarray(propensities[here.rows])

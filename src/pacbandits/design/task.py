@@ -11,7 +11,7 @@ from pacbandits.allocation import check_floor
 from pacbandits.arrays import BoolArray, FloatArray, floats
 from pacbandits.checks import instance, settle
 from pacbandits.design.objective import Objective
-from pacbandits.design.scale import Scale
+from pacbandits.design.scale import GapScale
 from pacbandits.errors import InputError
 from pacbandits.policies.base import PolicyClass, check_class
 from pacbandits.records import Contexts, Design, Policy, check_contexts, check_policy
@@ -36,14 +36,14 @@ class DesignTask:
     contexts: Contexts
     reference: Policy = field(kw_only=True)
     gaps: FloatArray = field(kw_only=True)
-    scale: Scale = field(kw_only=True)
+    scale: GapScale = field(kw_only=True)
     noise: FloatArray | None = field(kw_only=True, default=None)
     floor: float = field(kw_only=True, default=0.0)
     spread: FloatArray | None = field(kw_only=True, default=None)
 
     def __post_init__(self) -> None:
         check_policy(self.reference, name="reference")
-        instance(self.scale, Scale, name="scale", remedy="Clipped(epsilon) is one")
+        instance(self.scale, GapScale, name="scale", remedy="Clipped(epsilon) is one")
         settle(self, policies=check_class(self.policies))
         shape = (len(check_contexts(self.contexts)), self.policies.n_actions)
         settle(self, gaps=floats(self.gaps, name="gap scores", shape=shape))

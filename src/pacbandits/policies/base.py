@@ -20,11 +20,11 @@ from pacbandits.errors import InputError
 from pacbandits.records import Chosen, Contexts, Policy, check_contexts
 
 if TYPE_CHECKING:
-    from pacbandits.policies.summing import Summing
+    from pacbandits.policies.summing import Summation
 
 
 @dataclass(frozen=True)
-class Cost:
+class SearchCost:
     """What a search takes on this machine: an estimate, right to a factor of about 3.
 
     seconds: of wall time, with all cores at work.
@@ -34,13 +34,13 @@ class Cost:
     seconds: float
     memory_bytes: float
 
-    def __add__(self, other: Cost) -> Cost:
+    def __add__(self, other: SearchCost) -> SearchCost:
         """One search after the other."""
-        return Cost(self.seconds + other.seconds, max(self.memory_bytes, other.memory_bytes))
+        return SearchCost(self.seconds + other.seconds, max(self.memory_bytes, other.memory_bytes))
 
-    def __mul__(self, times: int) -> Cost:
+    def __mul__(self, times: int) -> SearchCost:
         """So many searches one after the other."""
-        return Cost(self.seconds * times, self.memory_bytes if times else 0.0)
+        return SearchCost(self.seconds * times, self.memory_bytes if times else 0.0)
 
 
 # A function of the first and the second score that rises with both.
@@ -236,11 +236,11 @@ class PolicyClass(ABC):
         """The policy whose `to_json` this is."""
         raise self._unsupported("read policies")
 
-    def argmax_cost(self, n_rows: int) -> Cost | None:
+    def argmax_cost(self, n_rows: int) -> SearchCost | None:
         """The cost of an argmax on so many contexts; None where it is not known."""
         return None
 
-    def frontier_cost(self, n_rows: int) -> Cost | None:
+    def frontier_cost(self, n_rows: int) -> SearchCost | None:
         """The cost of a frontier on so many contexts; None where it is not known."""
         return None
 
@@ -280,7 +280,7 @@ class PolicyClass(ABC):
         """Its policies that take these actions alone, numbered from 0, on any context; None if unsupported."""
         return None
 
-    def summing(self) -> Summing | None:
+    def summing(self) -> Summation | None:
         """How scores are summed over rows for a search by sums; None for a class that needs all rows at once."""
         return None
 

@@ -10,7 +10,7 @@ from pacbandits.checks import number
 from pacbandits.errors import InputError
 from pacbandits.policies.base import PolicyClass, check_class
 from pacbandits.policies.finite import Finite, sum_scores
-from pacbandits.policies.trees.affordable import BUDGET_ROUNDING, Affordable, too_dear
+from pacbandits.policies.trees.affordable import BUDGET_ROUNDING, WithinBudget, too_dear
 from pacbandits.records import Contexts, check_contexts
 
 
@@ -36,7 +36,7 @@ def within_budget(policies: PolicyClass, contexts: Contexts, *, costs: ArrayLike
     policies = check_class(policies)
     check_contexts(contexts)
     if policies.searches_budgets:
-        return Affordable(policies, known=policies.know(contexts), costs=costs, budget=budget)
+        return WithinBudget(policies, known=policies.know(contexts), costs=costs, budget=budget)
     if not isinstance(policies, Finite):
         raise InputError(
             f"{policies.type_name} cannot be searched within a budget; take trees of depth 0, 1 or 2, or a list "

@@ -8,7 +8,7 @@ import numpy as np
 
 from pacbandits.errors import InputError
 from pacbandits.machine import free_memory_bytes
-from pacbandits.policies.base import Cost, PolicyClass
+from pacbandits.policies.base import PolicyClass, SearchCost
 from pacbandits.records import Contexts
 
 ARGMAXES_FOR_A_FRONTIER = 2  # about so many are asked for in its place, of a class that has none
@@ -31,7 +31,7 @@ def count_rows(contexts: Contexts) -> int:
     return len(contexts) if contexts.ids is None else len(np.unique(contexts.ids))
 
 
-def expect_cost(policies: PolicyClass, n_rows: int, searches: Searches) -> tuple[Cost, int] | None:
+def expect_cost(policies: PolicyClass, n_rows: int, searches: Searches) -> tuple[SearchCost, int] | None:
     """What so many searches take together, and how many they are; None where the class cannot tell.
 
     Of a class that can be listed no oracle is asked: what it takes is not a matter of searches.

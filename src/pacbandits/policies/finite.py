@@ -15,7 +15,7 @@ from pacbandits.checks import texts
 from pacbandits.compiled import cores, kernel, over_cores
 from pacbandits.errors import InputError, plain
 from pacbandits.fields import Fields
-from pacbandits.policies.base import Cost, Frontier, PolicyClass, check_n_actions, check_scores, compact
+from pacbandits.policies.base import Frontier, PolicyClass, SearchCost, check_n_actions, check_scores, compact
 from pacbandits.policies.decisions import DecisionRule, IdAmong, Inputs, RuleList
 from pacbandits.policies.pareto import pareto
 from pacbandits.records import Contexts, Policy
@@ -120,11 +120,11 @@ def _sum_scores(actions: np.ndarray[Any, Any], scores: FloatArray, out: FloatArr
         out[k] = total
 
 
-def listed_cost(n_policies: int, n_rows: int, *, n_actions: int) -> Cost:
+def listed_cost(n_policies: int, n_rows: int, *, n_actions: int) -> SearchCost:
     """What it takes to look through a list of policies whose actions on so many contexts are a table."""
     entries = float(n_policies) * n_rows
     table = entries * np.dtype(compact(n_actions)).itemsize
-    return Cost(entries * SECONDS_PER_ENTRY / cores(), table + 8.0 * n_rows * n_actions)
+    return SearchCost(entries * SECONDS_PER_ENTRY / cores(), table + 8.0 * n_rows * n_actions)
 
 
 class Finite(PolicyClass):
@@ -167,11 +167,11 @@ class Finite(PolicyClass):
         """What would make searches lighter."""
         return "take fewer policies"
 
-    def argmax_cost(self, n_rows: int) -> Cost:
+    def argmax_cost(self, n_rows: int) -> SearchCost:
         """What an argmax takes on so many contexts."""
         return listed_cost(len(self), n_rows, n_actions=self.n_actions)
 
-    def frontier_cost(self, n_rows: int) -> Cost:
+    def frontier_cost(self, n_rows: int) -> SearchCost:
         """What a frontier takes on so many contexts."""
         return self.argmax_cost(n_rows) * 2
 

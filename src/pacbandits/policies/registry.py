@@ -27,7 +27,7 @@ from pacbandits.policies.linear import Linear, LinearPolicy
 from pacbandits.policies.linear.spec import linear
 from pacbandits.policies.spec import ClassSpec
 from pacbandits.policies.trees import TreePolicy
-from pacbandits.policies.trees.affordable import Affordable
+from pacbandits.policies.trees.affordable import WithinBudget
 from pacbandits.policies.trees.barred import Barred
 from pacbandits.policies.trees.binned import BinnedTrees
 from pacbandits.policies.trees.spec import affordable_from_json, barred_from_json, trees, trees_from_json
@@ -49,7 +49,7 @@ CLASSES: dict[str, Callable[[Json], PolicyClass]] = {
     Finite.kind: Finite.from_json,
     Trivial.kind: Trivial.from_json,
     BinnedTrees.kind: trees_from_json,
-    Affordable.kind: affordable_from_json,
+    WithinBudget.kind: affordable_from_json,
     Barred.kind: barred_from_json,
     Linear.kind: Linear.from_json,
     Without.kind: lambda value: without_from_json(value, class_from_json),

@@ -20,7 +20,7 @@ IntSums = NDArray[np.int64]
 
 
 @runtime_checkable
-class Summing(Protocol):
+class Summation(Protocol):
     """How the scores of rows are added up for a class, and what is found in their sums.
 
     policies: asked as the class is, with sums in the place of scores.
@@ -77,7 +77,7 @@ class SummingIds:
         return sums.sum(axis=0)
 
 
-def summing(policies: PolicyClass) -> Summing:
+def summing(policies: PolicyClass) -> Summation:
     """How rows are added up for a class.
 
     Raises:

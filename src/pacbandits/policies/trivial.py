@@ -13,7 +13,7 @@ from pacbandits.arrays import FloatArray, IntArray
 from pacbandits.checks import settle, whole_number
 from pacbandits.errors import InputError
 from pacbandits.fields import Fields
-from pacbandits.policies.base import Cost, Frontier, PolicyClass, RisingValue, check_n_actions, check_scores
+from pacbandits.policies.base import Frontier, PolicyClass, RisingValue, SearchCost, check_n_actions, check_scores
 from pacbandits.policies.finite import TablePolicy, sum_by_id
 from pacbandits.policies.pareto import pareto, pareto_of_sums
 from pacbandits.policies.spec import policy_class
@@ -80,16 +80,16 @@ class Trivial(PolicyClass):
         """What would make searches lighter."""
         return "take fewer contexts or a coarser resolution"
 
-    def argmax_cost(self, n_rows: int) -> Cost:
+    def argmax_cost(self, n_rows: int) -> SearchCost:
         """What an argmax takes on so many contexts."""
         entries = (n_rows + self.n_contexts) * self.n_actions
-        return Cost(entries * SECONDS_PER_SCORE, 16.0 * entries)
+        return SearchCost(entries * SECONDS_PER_SCORE, 16.0 * entries)
 
-    def frontier_cost(self, n_rows: int) -> Cost:
+    def frontier_cost(self, n_rows: int) -> SearchCost:
         """What a frontier takes on so many contexts."""
         merging = self.n_contexts * self.n_actions * self.resolution * SECONDS_PER_INTERVAL
         held = 24.0 * self.n_contexts * min(self.resolution, self.n_actions * self.n_contexts)
-        return self.argmax_cost(n_rows) * 2 + Cost(merging, held)
+        return self.argmax_cost(n_rows) * 2 + SearchCost(merging, held)
 
     def to_json(self) -> dict[str, Any]:
         resolution = {} if self.resolution == DEFAULT_RESOLUTION else {"resolution": self.resolution}

@@ -18,7 +18,7 @@ from pacbandits.arrays import FloatArray
 from pacbandits.checks import whole_number
 from pacbandits.errors import InputError, count_of
 from pacbandits.fields import Fields
-from pacbandits.policies.base import Cost, Frontier, PolicyClass, check_class, check_n_actions, check_scores
+from pacbandits.policies.base import Frontier, PolicyClass, SearchCost, check_class, check_n_actions, check_scores
 from pacbandits.records import Contexts, Policy
 from pacbandits.records.naming import call
 
@@ -108,10 +108,10 @@ class Without(PolicyClass):
     def lighter(self) -> str:
         return self.policies.lighter
 
-    def argmax_cost(self, n_rows: int) -> Cost | None:
+    def argmax_cost(self, n_rows: int) -> SearchCost | None:
         return self.policies.argmax_cost(n_rows)
 
-    def frontier_cost(self, n_rows: int) -> Cost | None:
+    def frontier_cost(self, n_rows: int) -> SearchCost | None:
         return self.policies.frontier_cost(n_rows)
 
     def _cut(self, contexts: Contexts, scores: FloatArray, name: str = "scores") -> FloatArray:

@@ -20,7 +20,7 @@ from pacbandits.records import Contexts, Log
 Json = dict[str, Any]
 
 
-class Fitted(Protocol):
+class FittedModel(Protocol):
     """A fitted model."""
 
     def predict(self, contexts: Contexts) -> FloatArray:
@@ -32,7 +32,7 @@ class Fitted(Protocol):
 class RewardModel(Protocol):
     """What can be fitted to a log."""
 
-    def fit(self, log: Log) -> Fitted:
+    def fit(self, log: Log) -> FittedModel:
         """The model of this log."""
         ...
 
@@ -45,12 +45,12 @@ class RewardModel(Protocol):
 class HalvingModel(RewardModel, Protocol):
     """A reward model that is fitted to the halves of a log at little more than the cost of the whole."""
 
-    def fit_halves(self, log: Log, heads: BoolArray) -> tuple[Fitted, Fitted, Fitted]:
+    def fit_halves(self, log: Log, heads: BoolArray) -> tuple[FittedModel, FittedModel, FittedModel]:
         """The model of the rows (n,) marked true, that of the others, and that of all."""
         ...
 
 
-def fit_halves(model: RewardModel, log: Log, heads: BoolArray) -> tuple[Fitted, Fitted, Fitted]:
+def fit_halves(model: RewardModel, log: Log, heads: BoolArray) -> tuple[FittedModel, FittedModel, FittedModel]:
     """The model of the rows (n,) marked true, that of the others, and that of all; there must be some of both."""
     if isinstance(model, HalvingModel):
         return model.fit_halves(log, heads)

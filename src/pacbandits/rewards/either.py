@@ -10,7 +10,7 @@ import numpy as np
 
 from pacbandits.fields import Fields
 from pacbandits.records import Log
-from pacbandits.rewards.base import Fitted, Json, RewardModel
+from pacbandits.rewards.base import FittedModel, Json, RewardModel
 from pacbandits.rewards.halves import half_of
 
 
@@ -26,7 +26,7 @@ class Either:
     first: RewardModel
     second: RewardModel
 
-    def fit(self, log: Log) -> Fitted:
+    def fit(self, log: Log) -> FittedModel:
         heads = half_of(log)
         if heads.all() or not heads.any():
             return self.first.fit(log)
@@ -46,7 +46,7 @@ class Either:
         return cls(read(given["first"]), read(given["second"]))
 
 
-def _error(fitted: Fitted, log: Log) -> float:
+def _error(fitted: FittedModel, log: Log) -> float:
     """The squared error of the predictions of what was played."""
     guesses = fitted.predict(log.contexts)[np.arange(len(log)), log.actions]
     return float((log.weights * (log.rewards - guesses) ** 2).sum())

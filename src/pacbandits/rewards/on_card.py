@@ -10,9 +10,9 @@ from pacbandits.arrays import BoolArray, FloatArray, IntArray
 from pacbandits.engines.cuda.predictions import LEAF, MODEL, NODE, PART, REGIONS, SUM, StepModels
 from pacbandits.engines.cuda.stretch import Wanted
 from pacbandits.rewards.additive import FittedSum
-from pacbandits.rewards.base import Constant, Fitted
+from pacbandits.rewards.base import Constant, FittedModel
 from pacbandits.rewards.regions import FittedRegions, Region
-from pacbandits.rewards.stacked import FittedStack, Part
+from pacbandits.rewards.stacked import FittedStack, WeightedModel
 from pacbandits.rewards.steps import PREDICTION_MARGIN, Cuts, codes_of, inside, steps_of
 
 LOW, HIGH = PREDICTION_MARGIN, 1.0 - PREDICTION_MARGIN
@@ -23,7 +23,7 @@ def wanted_steps(cuts: Cuts) -> Wanted:
     return Wanted("steps", cuts, lambda _, block: {"steps": codes_of(cuts, block.contexts).astype(np.uint8)})
 
 
-def cuts_of(fitted: Fitted) -> set[Cuts] | None:
+def cuts_of(fitted: FittedModel) -> set[Cuts] | None:
     """By what steps a model predicts; None where it does not do so by steps alone."""
     if isinstance(fitted, Constant):
         return set()
@@ -38,7 +38,7 @@ def cuts_of(fitted: Fitted) -> set[Cuts] | None:
     return None if len(known) < len(fitted.parts) else set[Cuts]().union(*known)
 
 
-def step_models(fits: Sequence[Fitted], fit_of: IntArray, cuts: Cuts, *, n_actions: int) -> StepModels:
+def step_models(fits: Sequence[FittedModel], fit_of: IntArray, cuts: Cuts, *, n_actions: int) -> StepModels:
     """Models as the card takes them; of those that `cuts_of` knows nothing of there is none.
 
     fit_of (rounds,): which of them predicts the rewards of each round. cuts: those of all of them.
@@ -72,7 +72,7 @@ class _Tables:
         self.means, self.played, self.rows = list[FloatArray](), list[BoolArray](), list[FloatArray]()
         self.n_rows = 1  # of tables; the first stands before all
 
-    def add(self, fitted: Fitted) -> None:
+    def add(self, fitted: FittedModel) -> None:
         """One more model."""
         everywhere, nothing = np.ones(self.n_actions, dtype=np.bool_), np.zeros(self.n_actions)
         first, low, high = len(self.parts), LOW, HIGH
@@ -81,14 +81,14 @@ class _Tables:
         elif isinstance(fitted, FittedStack):
             means, played, parts = fitted.means, fitted.played, fitted.parts
         else:  # alone: all of it, and nothing of others
-            means, played, parts = nothing, everywhere, (Part(fitted, 1.0, 0.0),)
+            means, played, parts = nothing, everywhere, (WeightedModel(fitted, 1.0, 0.0),)
         for part in parts:
             self._add_part(part)
         self.means.append(means)
         self.played.append(played)
         self.models.append((first, len(self.parts), int(played.sum()), 0, low, high))
 
-    def _add_part(self, part: Part) -> None:
+    def _add_part(self, part: WeightedModel) -> None:
         at, fitted, root = self.n_rows * self.n_actions, part.fitted, 0
         if isinstance(fitted, FittedRegions):
             kind, root = REGIONS, len(self.nodes)

@@ -9,10 +9,10 @@ import numpy as np
 from pacbandits.arrays import FloatArray, IntArray
 from pacbandits.records import Contexts, Log
 from pacbandits.records.digest import digest_contexts, digest_log
-from pacbandits.rewards.base import Fitted, RewardModel, no_idea
+from pacbandits.rewards.base import FittedModel, RewardModel, no_idea
 
 
-class Remembered:
+class FiguresById:
     """Rows of figures (A,) by the id of a context."""
 
     def __init__(self, n_actions: int) -> None:
@@ -32,12 +32,12 @@ class Remembered:
         return self._figures[np.searchsorted(self._ids, contexts.ids)]
 
 
-class Remembering:
+class CachedModel:
     """A fitted model that predicts each context with an id once, and others once in a row."""
 
-    def __init__(self, fitted: Fitted, *, n_actions: int) -> None:
+    def __init__(self, fitted: FittedModel, *, n_actions: int) -> None:
         self._fitted = fitted
-        self._known = Remembered(n_actions)
+        self._known = FiguresById(n_actions)
         self._last: tuple[Contexts, FloatArray] | None = None
 
     def predict(self, contexts: Contexts) -> FloatArray:
@@ -48,7 +48,7 @@ class Remembering:
         return self._last[1]
 
 
-def predict_once(fitted: Fitted, contexts: Contexts) -> FloatArray:
+def predict_once(fitted: FittedModel, contexts: Contexts) -> FloatArray:
     """A model's predictions (n, A), asked for once of contexts that come again."""
     first, which = contexts.distinct()
     return fitted.predict(contexts.take(first))[which] if len(first) < len(contexts) else fitted.predict(contexts)
@@ -99,7 +99,7 @@ def _predict_late(log: Log, model: RewardModel) -> FloatArray:
 
 def _predict_by_round(log: Log, model: RewardModel) -> FloatArray:
     out, last = np.empty((len(log), log.n_actions)), np.zeros(len(log), dtype=np.bool_)
-    fitted: Fitted = no_idea(log.n_actions)
+    fitted: FittedModel = no_idea(log.n_actions)
     for number in np.unique(log.rounds):
         now, before = log.rounds == number, log.known_by(int(number))
         if (before != last).any():  # a round that goes on with what the one before it knew needs no other fit

@@ -97,7 +97,7 @@ class Regions:
         parts = (self._grow(seen, rows[part], means, variance, depth - 1) for part in (yes, ~yes))
         return Region(means, question, *parts)
 
-    def _best_question(self, seen: _Seen, rows: IntArray, means: FloatArray, variance: float) -> Question | None:
+    def _best_question(self, seen: _Seen, rows: IntArray, means: FloatArray, variance: float) -> RegionSplit | None:
         """The split with the most evidence for it, if that outweighs how many there are to choose from."""
 
         def evidence(sums: FloatArray, counts: FloatArray) -> FloatArray:
@@ -120,7 +120,7 @@ class Regions:
             gain = evidence(sums, counts) + evidence(whole - sums, number - counts) - evidence(whole, number)
             place = int(np.argmax(gain))
             if gain[place] > best:
-                best, found = float(gain[place]), Question(j, place, labels)
+                best, found = float(gain[place]), RegionSplit(j, place, labels)
         return found if found is not None and best > math.log(MIN_SPLIT_ODDS * tried) else None
 
 
@@ -160,7 +160,7 @@ def _tally(
 
 
 @dataclass(frozen=True)
-class Question:
+class RegionSplit:
     """Whether the code of a feature is at most a value, or for labels whether it is that value.
 
     feature: which one.
@@ -188,7 +188,7 @@ class Region:
     """
 
     means: FloatArray
-    question: Question | None = None
+    question: RegionSplit | None = None
     yes: Region | None = None
     no: Region | None = None
 

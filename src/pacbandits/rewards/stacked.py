@@ -24,7 +24,7 @@ from pacbandits.checks import settle
 from pacbandits.errors import InputError
 from pacbandits.fields import Fields
 from pacbandits.records import Contexts, Log
-from pacbandits.rewards.base import Constant, Fitted, Json, RewardModel, check_model, fit_halves
+from pacbandits.rewards.base import Constant, FittedModel, Json, RewardModel, check_model, fit_halves
 from pacbandits.rewards.definite import factored
 from pacbandits.rewards.halves import half_of, some_rows
 from pacbandits.rewards.steps import action_means, inside
@@ -53,7 +53,7 @@ class Stacked:
             raise InputError("a stacked reward model needs at least one to be made of")
         settle(self, models=tuple(check_model(model) for model in self.models))
 
-    def fit(self, log: Log) -> Fitted:
+    def fit(self, log: Log) -> FittedModel:
         heads = half_of(log)
         if heads.all() or not heads.any():
             return Constant(inside(action_means(log)))
@@ -64,7 +64,7 @@ class Stacked:
         ]
         own, shared = _weigh(*(np.concatenate(parts) for parts in zip(*judged, strict=True)))
         weighed = zip(fits, own, shared, strict=True)
-        parts = tuple(Part(whole, float(w), float(u)) for (_, _, whole), w, u in weighed if w or u)
+        parts = tuple(WeightedModel(whole, float(w), float(u)) for (_, _, whole), w, u in weighed if w or u)
         return FittedStack(action_means(log), _played(log), parts)
 
     def to_json(self) -> Json:
@@ -77,7 +77,7 @@ class Stacked:
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class WeightedModel:
     """One of the models of a sum.
 
     fitted: the model.
@@ -85,7 +85,7 @@ class Part:
     shared: its weight u.
     """
 
-    fitted: Fitted
+    fitted: FittedModel
     own: float
     shared: float
 
@@ -101,7 +101,7 @@ class FittedStack:
 
     means: FloatArray
     played: BoolArray
-    parts: tuple[Part, ...]
+    parts: tuple[WeightedModel, ...]
 
     def predict(self, contexts: Contexts) -> FloatArray:
         out = np.tile(self.means, (len(contexts), 1))
@@ -118,7 +118,7 @@ def _played(log: Log) -> BoolArray:
 
 
 def _deviations(
-    fitted: Fitted, contexts: Contexts, means: FloatArray, played: BoolArray
+    fitted: FittedModel, contexts: Contexts, means: FloatArray, played: BoolArray
 ) -> tuple[FloatArray, FloatArray]:
     """d (n, A), and d̄ (n,): its mean over the actions that were played."""
     own, shared = fitted.predict(contexts) - means, np.zeros(len(contexts))
@@ -127,7 +127,7 @@ def _deviations(
     return own, shared / played.sum()
 
 
-def _foretell(fitted: list[Fitted], seen: Log, other: Log) -> tuple[FloatArray, FloatArray, FloatArray]:
+def _foretell(fitted: list[FittedModel], seen: Log, other: Log) -> tuple[FloatArray, FloatArray, FloatArray]:
     """What models of the rows seen say of others: d_j and d̄_j (n, 2k), r − m (n,), and how often each occurred (n,)."""
     other = other.take(some_rows(len(other), most=MAX_JUDGED_ROWS))
     means, played = action_means(seen), _played(seen)

@@ -94,7 +94,7 @@ class Half:
 
 
 @dataclass(frozen=True, eq=False)
-class Seen:
+class ActionAnchors:
     """What was seen of one action.
 
     action: which.
@@ -151,7 +151,7 @@ class Surroundings:
     space: Space
     means: FloatArray
     points: FloatArray
-    seen: tuple[Seen, ...]
+    seen: tuple[ActionAnchors, ...]
     strength: float
     complete: bool
 
@@ -162,7 +162,7 @@ class Surroundings:
         space, means = Space.learn(log), action_means(log)
         at = space.points(log.contexts)
         points, complete = at[first], True
-        seen: list[Seen] = []
+        seen: list[ActionAnchors] = []
         for action in np.unique(log.actions):
             rows = np.flatnonzero(log.actions == action)
             there = np.unique(which[rows])
@@ -171,7 +171,7 @@ class Surroundings:
             weights, residuals = log.weights[rows], log.rewards[rows] - means[action]
             one, two = (Half(alike[h], weights[h], residuals[h]) for h in (heads[rows], ~heads[rows]))
             among = space.likeness(points[anchors], points[anchors])
-            seen.append(Seen(int(action), anchors, among, (one, two)))
+            seen.append(ActionAnchors(int(action), anchors, among, (one, two)))
         return cls(space, means, points, tuple(seen), strength, complete)
 
     def fitted(self, halves: tuple[int, ...]) -> FittedNeighbours:

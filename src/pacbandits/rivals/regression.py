@@ -101,7 +101,7 @@ class Coordinates:
 
 
 @dataclass(frozen=True, eq=False)
-class PerAction:
+class ActionRegressions:
     """A line for every action.
 
     coordinates: of contexts.
@@ -263,7 +263,7 @@ def fit_ridge(seen: Seen, *, coordinates: Coordinates, ridge: float = DEFAULT_RI
     grams = np.stack([(rows * weights[:, None]).T @ rows for weights in seen.plays.T])
     inverses = _inverted(grams + ridge * np.eye(rows.shape[1]))
     sums = rows.T @ seen.sums
-    return PerAction(coordinates, (inverses @ sums.T[:, :, None])[:, :, 0], inverses, ridge)
+    return ActionRegressions(coordinates, (inverses @ sums.T[:, :, None])[:, :, 0], inverses, ridge)
 
 
 def _inverted(gram: FloatArray) -> FloatArray:

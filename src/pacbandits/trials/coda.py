@@ -29,7 +29,7 @@ from pacbandits.options import About
 from pacbandits.policies.base import CountedClass
 from pacbandits.progress import Progress
 from pacbandits.records import Design
-from pacbandits.rewards import Fitted
+from pacbandits.rewards import FittedModel
 from pacbandits.trials.exploration import (
     NoisyDesign,
     even_share,
@@ -178,7 +178,7 @@ def believed_price(price: float, *, even: float) -> float:
 
 
 def _tempered(
-    state: TrialState, task: DesignTask, designed: Exploration, design: Design, fitted: Fitted
+    state: TrialState, task: DesignTask, designed: Exploration, design: Design, fitted: FittedModel
 ) -> tuple[Exploration, int]:
     """The cheapest of a design and its mixtures with even exploration, if bets lose more to rare rewards than it knows.
 

@@ -13,7 +13,7 @@ from pacbandits.design import DesignTask, Shifted, price_propensities
 from pacbandits.policies.base import PolicyClass
 from pacbandits.policies.finite import sum_by_id
 from pacbandits.records import Contexts, Design, Policy, Sampler, likeliest
-from pacbandits.rewards import Fitted, Remembered, predict_once
+from pacbandits.rewards import FiguresById, FittedModel, predict_once
 from pacbandits.trials.trial import Exploration, TrialState, mixture
 
 MIN_REWARD_VARIANCE = 0.02  # however sure the model is
@@ -39,7 +39,7 @@ class NoisyDesign:
     """
 
     design: Design
-    fitted: Fitted
+    fitted: FittedModel
 
     @property
     def n_actions(self) -> int:
@@ -53,8 +53,8 @@ class NoisyDesign:
         return self.design.propensities(contexts, noise=variances(self.fitted.predict(contexts)))
 
     @cached_property
-    def _known(self) -> Remembered:
-        return Remembered(self.n_actions)
+    def _known(self) -> FiguresById:
+        return FiguresById(self.n_actions)
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,7 +73,7 @@ class Findings:
     contexts: Contexts | None
     mixed: FloatArray
     reference: Policy
-    fitted: Fitted
+    fitted: FittedModel
     price: float
 
     @cached_property
@@ -97,7 +97,7 @@ class Findings:
         return seen, where, gaps, squares, variances(means), spread
 
 
-def find_gaps(state: TrialState, fitted: Fitted) -> Findings:
+def find_gaps(state: TrialState, fitted: FittedModel) -> Findings:
     """What the data of a trial say of gaps; fitted: the reward model of all of them."""
     assert state.informed is not None
     assert state.current is not None
@@ -107,7 +107,7 @@ def find_gaps(state: TrialState, fitted: Fitted) -> Findings:
     return Findings(ledger, state.contexts, mixed, state.leader, fitted, state.current.price)
 
 
-def design_task(state: TrialState, fitted: Fitted, *, epsilon: float, floor: float) -> DesignTask:
+def design_task(state: TrialState, fitted: FittedModel, *, epsilon: float, floor: float) -> DesignTask:
     """The ratio form for the gaps that the data of a trial show, by which explorations are priced.
 
     Gaps are taken as they are: the policy that seems to be served worst is the unluckiest of many as it is, and bets

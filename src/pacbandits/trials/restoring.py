@@ -19,7 +19,7 @@ from pacbandits.fields import Fields, Json, number, same_json, text, whole_numbe
 from pacbandits.policies import policy_from_json
 from pacbandits.policies.base import PolicyClass
 from pacbandits.records import Chosen, Contexts, Design, Log, Lottery, Policy, Sampler
-from pacbandits.rewards import Fitted, RewardModel, no_idea
+from pacbandits.rewards import FittedModel, RewardModel, no_idea
 from pacbandits.trials.coherence import MAX_DESCRIPTION_CHARACTERS, rows_of
 from pacbandits.trials.exploration import NoisyDesign
 from pacbandits.trials.protocol import Details
@@ -38,9 +38,9 @@ class Refitted:
     """
 
     model: RewardModel
-    fits: dict[int, Fitted] = field(default_factory=dict[int, Fitted])
+    fits: dict[int, FittedModel] = field(default_factory=dict[int, FittedModel])
 
-    def fit(self, log: Log) -> Fitted:
+    def fit(self, log: Log) -> FittedModel:
         if len(log) not in self.fits:
             self.fits[len(log)] = self.model.fit(log)
         return self.fits[len(log)]
@@ -168,7 +168,7 @@ def _design_of(given: Fields, numbered: Sequence[Policy]) -> Design:
     )
 
 
-def _fitted_before(given: Fields, state: TrialState, refitted: Refitted, *, since: int) -> Fitted:
+def _fitted_before(given: Fields, state: TrialState, refitted: Refitted, *, since: int) -> FittedModel:
     """The reward model of the first so many interactions, whose rows what was played names."""
     rows = given.whole_number("rows")
     if state.log is None or rows != rows_of(state.log, since):

@@ -42,7 +42,7 @@ from pacbandits.records import (
     likeliest,
     spare,
 )
-from pacbandits.rewards import Fitted, Remembering, RewardModel, check_model, default_model, no_idea, predict_once
+from pacbandits.rewards import CachedModel, FittedModel, RewardModel, check_model, default_model, no_idea, predict_once
 from pacbandits.trials.hardest import Hardest, find_hardest, nominal_hardest, nominal_variance
 from pacbandits.trials.protocol import Answer, Plan, State, check_played
 
@@ -144,10 +144,10 @@ class TrialState(State):
         return 0 if self.informed is None else self.informed.samples
 
     @cached_property
-    def fitted(self) -> Fitted:
+    def fitted(self) -> FittedModel:
         """The model of all rewards that are in."""
         n_actions, seen = self.policies.n_actions, self.informed
-        return no_idea(n_actions) if seen is None else Remembering(self.model.fit(seen), n_actions=n_actions)
+        return no_idea(n_actions) if seen is None else CachedModel(self.model.fit(seen), n_actions=n_actions)
 
 
 @dataclass(frozen=True)

@@ -23,9 +23,9 @@ from pacbandits.engines.digesting import BlockDigests, whole_digest
 from pacbandits.errors import InputError
 from pacbandits.policies.base import PolicyClass
 from pacbandits.policies.registry import learns
-from pacbandits.policies.summing import Summing, summing
+from pacbandits.policies.summing import Summation, summing
 from pacbandits.records import Contexts, Log, Policy
-from pacbandits.rewards import Fitted, RewardModel, lighter, no_idea
+from pacbandits.rewards import FittedModel, RewardModel, lighter, no_idea
 from pacbandits.verifier.figures import LeaderBook
 from pacbandits.verifier.order import (
     NOT_EARLY,
@@ -206,7 +206,7 @@ class SummedRows:
     def with_model(self, model: RewardModel) -> SummedRows:
         """Return the rows with the predictions of a reward model, fitted before each round on its early rows so far."""
         rounds = len(self.counts)
-        fits: list[Fitted] = [no_idea(self.n_actions)]
+        fits: list[FittedModel] = [no_idea(self.n_actions)]
         fit_of, last = np.zeros(rounds, dtype=np.int64), 0
         for number in range(1, rounds if self.has_order else 0):
             before = self.early.rounds < number
@@ -374,7 +374,7 @@ class RoundModels:
     fits: fitted models. fit_of (rounds,): which of them predicts the rewards of each round.
     """
 
-    fits: tuple[Fitted, ...]
+    fits: tuple[FittedModel, ...]
     fit_of: IntArray
 
     def predict(self, contexts: Contexts, rounds: IntArray) -> FloatArray:
@@ -406,7 +406,7 @@ class WealthQuestion:
     """The log-wealth of the experts that a certificate names, rounded down row by row; and the size of the sums."""
 
     certificate: Certificate
-    summing: Summing
+    summing: Summation
     order: RowOrder
     models: RoundModels
     book: LeaderBook
@@ -461,7 +461,7 @@ class GapQuestion:
     models: RoundModels
     leader: Policy
     before: int
-    summing: Summing | None
+    summing: Summation | None
     parts: tuple[PolicyClass, int] | None
 
     def begin(self) -> Sums:

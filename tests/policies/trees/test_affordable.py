@@ -10,7 +10,7 @@ import pytest
 import pacbandits as pb
 from pacbandits.policies import Trees, class_from_json
 from pacbandits.policies.registry import digest_class, load_policies
-from pacbandits.policies.trees.affordable import Affordable
+from pacbandits.policies.trees.affordable import WithinBudget
 from pacbandits.policies.trees.tree import TreePolicy
 from pacbandits.records import Contexts
 from tests.policies.brute import all_actions, values
@@ -27,9 +27,9 @@ def draw(n: int, seed: int, *, weights: bool = False) -> Contexts:
     return Contexts.of(features, names=["age", "place"], categories=[None, LABELS], weights=shares)
 
 
-def affordable(known: Contexts, *, depth: int, budget: float, options: str = "") -> Affordable:
+def affordable(known: Contexts, *, depth: int, budget: float, options: str = "") -> WithinBudget:
     made = load_policies(f"trees:depth={depth},bins=4,costs=0/1/2.5,budget={budget}{options}", known, n_actions=3)
-    assert isinstance(made, Affordable)
+    assert isinstance(made, WithinBudget)
     return made
 
 

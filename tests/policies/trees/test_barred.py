@@ -10,7 +10,7 @@ import pytest
 import pacbandits as pb
 from pacbandits.policies import class_from_json
 from pacbandits.policies.registry import digest_class, load_policies
-from pacbandits.policies.trees.affordable import Affordable
+from pacbandits.policies.trees.affordable import WithinBudget
 from pacbandits.policies.trees.barred import Barred
 from pacbandits.policies.trees.bars import Bar, graft, implied
 from pacbandits.policies.trees.tree import AtMost, Branch, Is, IsMissing, TreePolicy
@@ -89,7 +89,7 @@ def test_it_holds_for_contexts_never_seen_and_comes_back_from_json(never: str) -
 def test_costs_are_of_what_is_done(never: str) -> None:
     contexts = draw(12, 4)
     policies = load_policies(f"trees:bins=4,never={never},fallback=0,costs=0/1/2.5,budget=0.6", contexts, n_actions=3)
-    assert isinstance(policies, Affordable)
+    assert isinstance(policies, WithinBudget)
     assert isinstance(policies.policies, Barred)
     rows = barred_rows(all_actions(policies.policies.policies.bins, contexts, n_actions=3, depth=2), contexts, never)
     kept = rows[COSTS[rows].mean(axis=1) <= 0.6 + 1e-9]

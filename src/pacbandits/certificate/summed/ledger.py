@@ -23,7 +23,7 @@ from pacbandits.certificate.summed.setting import Setting
 from pacbandits.engines import Engine, Source
 from pacbandits.errors import count_of
 from pacbandits.policies.base import PolicyClass
-from pacbandits.policies.summing import Summing
+from pacbandits.policies.summing import Summation
 from pacbandits.records import Contexts, Policy
 
 MAX_SUM_BYTES = 3 * 10**8  # that are added to in one pass; experts who need more are asked for in several
@@ -52,7 +52,7 @@ class SummedLedger:
     source: Source
     engine: Engine
     setting: Setting
-    summing: Summing
+    summing: Summation
     samples: int
     passes: int = 0
     _known: list[tuple[tuple[Any, ...], AnyAgainst, list[FloatArray]]] = field(default_factory=list[Any])

@@ -20,7 +20,7 @@ from pacbandits.engines.cuda.predictions import StepModels, predict_on_card
 from pacbandits.engines.cuda.scores import MOST_ACTIONS, CardRows
 from pacbandits.engines.cuda.stretch import Parts, Stretch, Wanted
 from pacbandits.engines.cuda.trees import add_by_id, add_by_part
-from pacbandits.policies.summing import Summing, SummingIds, actions_on
+from pacbandits.policies.summing import Summation, SummingIds, actions_on
 from pacbandits.policies.trees.bins import Bins
 from pacbandits.policies.trees.on_card import actions_on_card, add_tree_sums, numbered, wanted_codes
 from pacbandits.policies.trees.sums import SummingTrees
@@ -40,7 +40,7 @@ def fits_on_card(n_actions: int, policies: Sequence[Policy]) -> bool:
     return n_actions < MOST_ACTIONS and len(policies) <= MOST_POLICIES
 
 
-def sums_on_card(summing: Summing) -> bool:
+def sums_on_card(summing: Summation) -> bool:
     """Whether a class adds up rows on a card."""
     return isinstance(summing, SummingTrees | SummingIds)
 
@@ -48,7 +48,7 @@ def sums_on_card(summing: Summing) -> bool:
 # What is wanted of rows.
 
 
-def wanted_of_class(summing: Summing) -> list[Wanted]:
+def wanted_of_class(summing: Summation) -> list[Wanted]:
     """What a class needs of rows to add them up, and to know what its policies do."""
     if isinstance(summing, SummingTrees):
         return [wanted_codes(summing.trees.bins)]
@@ -149,7 +149,7 @@ def _put_early(stretch: Stretch, setting: Setting, places: Any, predictions: Any
 # What policies do, and sums by a class.
 
 
-def actions_of(stretch: Stretch, policies: Sequence[Policy], summing: Summing | None) -> Any:
+def actions_of(stretch: Stretch, policies: Sequence[Policy], summing: Summation | None) -> Any:
     """What policies do (L, n), uint8 on the card: by bins or ids that are there, or else read once more."""
     if isinstance(summing, SummingIds):
         ids = stretch.get(*wanted_of_class(summing))[0]["ids"]
@@ -159,7 +159,7 @@ def actions_of(stretch: Stretch, policies: Sequence[Policy], summing: Summing | 
     return _read_actions(stretch, policies) if found is None else found
 
 
-def by_bins(stretch: Stretch, roots: Sequence[Node | None], summing: Summing | None) -> Any | None:
+def by_bins(stretch: Stretch, roots: Sequence[Node | None], summing: Summation | None) -> Any | None:
     """What trees do (L, n) by bins of the class, or by those that are on the card; None where that cannot be told."""
     bins = summing.trees.bins if isinstance(summing, SummingTrees) else stretch.kept_owner("codes")
     known = [root for root in roots if root is not None]
@@ -194,7 +194,7 @@ def _read_actions(stretch: Stretch, policies: Sequence[Policy]) -> Any:
     return stretch.get(Wanted("done", _These(tuple(policies)), make, turned))[0]["done"]
 
 
-def add_sums(stretch: Stretch, summing: Summing, scores: Any, sums: Any, *, at: int = 0) -> None:
+def add_sums(stretch: Stretch, summing: Summation, scores: Any, sums: Any, *, at: int = 0) -> None:
     """Add the scores (n, W), int64 on the card, to the sums of a class, from column `at` on."""
     if isinstance(summing, SummingTrees):
         add_tree_sums(stretch, summing.bins, scores, sums, depth=summing.depth, at=at)

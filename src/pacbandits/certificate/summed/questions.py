@@ -33,7 +33,7 @@ from pacbandits.engines.cuda.scores import gaps as gaps_on_card
 from pacbandits.engines.cuda.trees import add_by_part
 from pacbandits.errors import InputError
 from pacbandits.policies.base import PolicyClass
-from pacbandits.policies.summing import IntSums, Summing, actions_on
+from pacbandits.policies.summing import IntSums, Summation, actions_on
 from pacbandits.policies.trees.tree import TreePolicy
 from pacbandits.records import Log, Policy
 
@@ -65,7 +65,7 @@ class WealthSums:
     """
 
     setting: Setting
-    summing: Summing
+    summing: Summation
     policies: tuple[Policy, ...]
     turns: IntArray
     moves: FloatArray
@@ -144,7 +144,7 @@ class GapSums:
     """
 
     setting: Setting
-    summing: Summing
+    summing: Summation
     reference: Policy
     before: int
 

@@ -19,7 +19,7 @@ from pacbandits.certificate.summed.limits import LIMITS
 from pacbandits.engines import ROWS_PER_BLOCK
 from pacbandits.errors import InputError
 from pacbandits.records import Contexts, Log
-from pacbandits.rewards import Fitted, RewardModel, lighter, no_idea
+from pacbandits.rewards import FittedModel, RewardModel, lighter, no_idea
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +33,7 @@ class Setting:
     """
 
     arrangement: Arrangement
-    fits: tuple[Fitted, ...]
+    fits: tuple[FittedModel, ...]
     fit_of: IntArray
     early: Log | None = None
 
@@ -95,7 +95,7 @@ def make_setting(
     `Limits`.
     """
     rounds = len(arrangement.counts)
-    fits: list[Fitted] = [no_idea(early.n_actions)]
+    fits: list[FittedModel] = [no_idea(early.n_actions)]
     fit_of, last = np.zeros(rounds, dtype=np.int64), 0
     for number in range(1, rounds if learns else 0):
         before = early.rounds < number

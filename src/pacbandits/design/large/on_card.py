@@ -17,10 +17,12 @@ from pacbandits.policies.trees.on_card import add_tree_sums, codes_on_card
 from pacbandits.records import Log
 
 if TYPE_CHECKING:
-    from pacbandits.design.large.questions import Service
+    from pacbandits.design.large.questions import DesignCostSums
 
 
-def serve_on_card(question: Service, stretch: Stretch, sums: tuple[Any, ...], *, bins: Bins, forest: Forest) -> None:
+def serve_on_card(
+    question: DesignCostSums, stretch: Stretch, sums: tuple[Any, ...], *, bins: Bins, forest: Forest
+) -> None:
     """Add to the sums of a question, on the card and in place, what the rows of a stretch come to."""
     cp = cupy()
     # Codes, and with them all that depends on no design, stay on the card from pass to pass.
@@ -41,7 +43,7 @@ def serve_on_card(question: Service, stretch: Stretch, sums: tuple[Any, ...], *,
     add_tree_sums(stretch, bins, scores, sums[0], depth=sums[0].ndim - 1 if len(bins.features) else 0)
 
 
-def _reference(question: Service) -> Wanted:
+def _reference(question: DesignCostSums) -> Wanted:
     """What the reference does."""
     policy = question.design.reference
 
@@ -51,7 +53,7 @@ def _reference(question: Service) -> Wanted:
     return Wanted("reference", policy, make)
 
 
-def _noise(question: Service) -> Wanted:
+def _noise(question: DesignCostSums) -> Wanted:
     """The variances of rewards."""
     of = question.noise
     assert of is not None

@@ -28,7 +28,7 @@ from pacbandits.design.objective import fill_costs
 from pacbandits.engines.base import ROWS_PER_BLOCK, Sums
 from pacbandits.engines.cuda.serving import MOST_ACTIONS
 from pacbandits.engines.cuda.stretch import Stretch
-from pacbandits.policies.summing import IntSums, Summing
+from pacbandits.policies.summing import IntSums, Summation
 from pacbandits.policies.trees.bins import Bins, Codes
 from pacbandits.policies.trees.forest import Forest
 from pacbandits.records import Contexts, Design, Log, Policy
@@ -38,7 +38,7 @@ WEIGHT_BITS = 40  # of the largest weight of a design
 
 
 @runtime_checkable
-class CodedSumming(Summing, Protocol):
+class CodedSumming(Summation, Protocol):
     """Sums over rows that need no more of a context than its bins, by which trees can be asked many at a time."""
 
     @property
@@ -53,7 +53,7 @@ def bits_below(largest: float) -> int:
 
 
 @dataclass(frozen=True, eq=False)
-class Worth:
+class MeanRewardSums:
     """What policies earn, and the rows of a sample.
 
     summing: how rows are added up for the class.
@@ -68,7 +68,7 @@ class Worth:
     contexts (m, d + 1), bit by bit; what q earns.
     """
 
-    summing: Summing
+    summing: Summation
     means: OfContexts
     reference: Policy | None
     n_actions: int
@@ -98,7 +98,7 @@ class Worth:
 
 
 @dataclass(frozen=True, eq=False)
-class Service:
+class DesignCostSums:
     """How badly a design serves policies.
 
     summing: how rows are added up for the class.
@@ -111,7 +111,7 @@ class Service:
     Its sums: the costs (…, A) of all rows as the class wants them, and G of the design's weights (1,), not normalised.
     """
 
-    summing: Summing
+    summing: Summation
     design: Design
     noise: OfContexts | None
     floor: float
@@ -119,7 +119,9 @@ class Service:
     value_bits: int
 
     @classmethod
-    def of(cls, design: Design, *, summing: Summing, noise: OfContexts | None, floor: float, n_rows: int) -> Service:
+    def of(
+        cls, design: Design, *, summing: Summation, noise: OfContexts | None, floor: float, n_rows: int
+    ) -> DesignCostSums:
         """The question with as many bits as sums over so many rows have room for."""
         largest_cost = 2.0 / max(design.floor, 1e-300)
         largest_value = 2.0 * design.n_actions * max(float(design.weights.sum()), 1.0)

@@ -19,11 +19,11 @@ from pacbandits.checks import instance, positive, whole_number
 from pacbandits.compiled import cores
 from pacbandits.design.columns import solve_columns
 from pacbandits.design.enumerated import relative_gap
-from pacbandits.design.large.questions import Service, Worth, bits_below, whole_weights
+from pacbandits.design.large.questions import DesignCostSums, MeanRewardSums, bits_below, whole_weights
 from pacbandits.design.large.surrogate import Surrogate
 from pacbandits.design.large.task import LargeTask, shares
 from pacbandits.design.pool import Pool
-from pacbandits.design.pricing import Price
+from pacbandits.design.pricing import DesignPrice
 from pacbandits.design.solve import action_seekers, find_stranger
 from pacbandits.design.task import DesignTask
 from pacbandits.engines.base import Engine, Sums
@@ -31,7 +31,7 @@ from pacbandits.engines.registry import STREAM, using_engine
 from pacbandits.errors import InputError
 from pacbandits.machine import free_memory_bytes
 from pacbandits.policies.base import PolicyClass
-from pacbandits.policies.summing import Summing, can_be_summed, summing
+from pacbandits.policies.summing import Summation, can_be_summed, summing
 from pacbandits.progress import Progress, listener
 from pacbandits.records import Contexts, Design, Policy
 
@@ -110,7 +110,7 @@ class _Asking:
 
     def __init__(self, task: LargeTask, engine: Engine, tolerance: float, *, sample_rows: int, tell: Progress) -> None:
         self.task, self.engine, self.tolerance, self.tell = task, engine, tolerance, tell
-        self.summing: Summing = summing_of(task.policies)
+        self.summing: Summation = summing_of(task.policies)
         self.source = task.rows
         self.n = self.source.n_rows
         self.rows = sampled_rows(self.n, sample_rows)
@@ -162,7 +162,7 @@ class _Asking:
         task, n_actions = self.task, self.task.policies.n_actions
         bits = bits_below(float(self.n))
         like = next(iter(self.source.blocks(0, 1))).contexts
-        question = Worth(self.summing, task.means, task.reference, n_actions, bits, self.rows, like.n_features)
+        question = MeanRewardSums(self.summing, task.means, task.reference, n_actions, bits, self.rows, like.n_features)
         sums = self._ask(question, what="adding up what policies earn")
         worth = self.summing.finish(sums[0])
         policies, contexts = self.summing.policies, self.summing.contexts
@@ -195,10 +195,10 @@ class _Asking:
             floor=task.floor,
         )
 
-    def _sum_service(self, design: Design) -> tuple[Price, FloatArray]:
+    def _sum_service(self, design: Design) -> tuple[DesignPrice, FloatArray]:
         """A pass: how badly a design serves policies, and the sums of its costs as shares of all contexts."""
         task = self.task
-        question = Service.of(design, summing=self.summing, noise=task.noise, floor=task.floor, n_rows=self.n)
+        question = DesignCostSums.of(design, summing=self.summing, noise=task.noise, floor=task.floor, n_rows=self.n)
         sums = self._ask(question, what="adding up how a design serves policies")
         costs = np.ldexp(self.summing.finish(sums[0]), -question.cost_bits) / self.n
         price = self.surrogate.price_all(costs, gaps=self.least_gaps)
@@ -215,12 +215,12 @@ class _Asking:
         gaps = np.array([self.surrogate.gap(policy) for policy in design.support]) + self.gap_error
         return value / float(design.weights @ self.task.scale(gaps) ** 2) * (1.0 - ENDS_ROUNDING)
 
-    def _ask(self, question: Worth | Service, *, what: str) -> Sums:
+    def _ask(self, question: MeanRewardSums | DesignCostSums, *, what: str) -> Sums:
         self.passes += 1
         return self.engine.ask(self.source, question, what=what)
 
 
-def summing_of(policies: PolicyClass) -> Summing:
+def summing_of(policies: PolicyClass) -> Summation:
     """How rows are added up for a class.
 
     Raises:

@@ -16,10 +16,10 @@ import numpy as np
 
 from pacbandits.arrays import FloatArray
 from pacbandits.design.large.questions import bits_below
-from pacbandits.design.pricing import Price, price_by_argmax, price_by_frontier
-from pacbandits.design.scale import Scale
+from pacbandits.design.pricing import DesignPrice, price_by_argmax, price_by_frontier
+from pacbandits.design.scale import GapScale
 from pacbandits.design.task import DesignTask
-from pacbandits.policies.summing import Summing
+from pacbandits.policies.summing import Summation
 from pacbandits.records import Contexts, Design, Policy
 
 
@@ -32,7 +32,7 @@ class Surrogate:
     correction: what sums of costs are larger by on all contexts than on the sample, for the last design summed.
     """
 
-    def __init__(self, task: DesignTask, *, summing: Summing, gaps: FloatArray) -> None:
+    def __init__(self, task: DesignTask, *, summing: Summation, gaps: FloatArray) -> None:
         self.task, self.summing, self.gaps = task, summing, gaps
         self.correction = np.zeros_like(gaps)
         policies = summing.policies
@@ -53,11 +53,11 @@ class Surrogate:
         propensities = design.propensities(here.contexts, noise=noise)
         self.correction = costs - self._add_up(here.objective.costs(propensities))
 
-    def price(self, contexts: Contexts, costs: FloatArray, gaps: FloatArray, scale: Scale) -> Price:
+    def price(self, contexts: Contexts, costs: FloatArray, gaps: FloatArray, scale: GapScale) -> DesignPrice:
         """Which policies a design serves worst, by its costs (m, A) on the sample."""
         return self.price_all(self._add_up(costs) + self.correction)
 
-    def price_all(self, costs: FloatArray, *, gaps: FloatArray | None = None) -> Price:
+    def price_all(self, costs: FloatArray, *, gaps: FloatArray | None = None) -> DesignPrice:
         """The same by sums of costs over all contexts; gaps: sums of gap scores, if they are to be others."""
         return self._price(self.summing.contexts, costs, self.gaps if gaps is None else gaps, self.task.scale)
 

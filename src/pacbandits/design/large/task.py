@@ -10,7 +10,7 @@ import numpy as np
 from pacbandits.allocation import check_floor
 from pacbandits.arrays import FloatArray, floats
 from pacbandits.checks import instance, settle
-from pacbandits.design.scale import Scale
+from pacbandits.design.scale import GapScale
 from pacbandits.engines.base import Source
 from pacbandits.engines.memory import ContextsSource, LogSource
 from pacbandits.errors import InputError
@@ -38,13 +38,13 @@ class LargeTask:
     policies: PolicyClass
     source: Source | Contexts | Log
     means: OfContexts = field(kw_only=True)
-    scale: Scale = field(kw_only=True)
+    scale: GapScale = field(kw_only=True)
     reference: Policy | None = field(kw_only=True, default=None)
     noise: OfContexts | None = field(kw_only=True, default=None)
     floor: float = field(kw_only=True, default=0.0)
 
     def __post_init__(self) -> None:
-        instance(self.scale, Scale, name="scale", remedy="Clipped(epsilon) is one")
+        instance(self.scale, GapScale, name="scale", remedy="Clipped(epsilon) is one")
         if not self.scale(np.zeros(1))[0] > 0:
             raise InputError(
                 "over many contexts some policies hardly differ: the scale needs an epsilon above 0, got 0"

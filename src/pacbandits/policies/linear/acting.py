@@ -27,7 +27,7 @@ Table = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class DistinctRows:
     """φ of the different rows among contexts.
 
     features: φ of m rows.
@@ -59,9 +59,9 @@ class Rows:
         """Actions (…, m) of the rows as actions (…, n) of the contexts."""
         return actions if self.which is None else actions[..., self.which]
 
-    def some(self, index: IntArray | slice) -> Rows:
+    def some(self, index: IntArray | slice) -> DistinctRows:
         """The given rows alone."""
-        return Rows(self.features.some(index))
+        return DistinctRows(self.features.some(index))
 
     def blocks(self) -> Iterator[tuple[int, FloatArray]]:
         """φ in blocks of rows, each with the number of its first row."""
@@ -70,26 +70,26 @@ class Rows:
             yield start, self.features.some(slice(start, start + step)).spelled()
 
 
-_known: WeakKeyDictionary[FeatureMap, PerContexts[Rows]] = WeakKeyDictionary()
+_known: WeakKeyDictionary[FeatureMap, PerContexts[DistinctRows]] = WeakKeyDictionary()
 
 
-def rows_of(features: FeatureMap, contexts: Contexts) -> Rows:
+def rows_of(features: FeatureMap, contexts: Contexts) -> DistinctRows:
     """φ of contexts, kept for as long as both are."""
     return _known.setdefault(features, PerContexts()).get(contexts, lambda own: _lay_out(features, own))
 
 
-def _lay_out(features: FeatureMap, contexts: Contexts) -> Rows:
+def _lay_out(features: FeatureMap, contexts: Contexts) -> DistinctRows:
     if isinstance(features, CompactMap):
-        return Rows(*features.lay_out(contexts))
-    return Rows(SpelledRows(for_kernels(features(contexts))))
+        return DistinctRows(*features.lay_out(contexts))
+    return DistinctRows(SpelledRows(for_kernels(features(contexts))))
 
 
-def act(rows: Rows, parameter: IntArray) -> IntArray:
+def act(rows: DistinctRows, parameter: IntArray) -> IntArray:
     """The action (m,) of the policy with the given θ (d,) on each row."""
     return rows.features.act(parameter)
 
 
-def act_all(rows: Rows, parameters: Table) -> Table:
+def act_all(rows: DistinctRows, parameters: Table) -> Table:
     """The action (K, m) of each of K policies θ (K, d); quickest when neighbours share their first coordinates."""
     out = np.empty((len(parameters), len(rows)), dtype=compact(rows.n_actions))
     thetas = np.ascontiguousarray(parameters, dtype=np.float64)

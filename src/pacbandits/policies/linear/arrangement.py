@@ -14,7 +14,7 @@ import numpy as np
 
 from pacbandits.arrays import FloatArray, IntArray
 from pacbandits.compiled import kernel
-from pacbandits.policies.linear.acting import Rows, Table
+from pacbandits.policies.linear.acting import DistinctRows, Table
 
 # Directions of levels L lie 1/2L² apart at the least; two actions whose φ differ by more than this (relative to φ)
 # differ in score by more than rounding, at all directions but where they cross.
@@ -39,7 +39,7 @@ class Turns:
     zero: int
 
     @classmethod
-    def of(cls, rows: Rows, listed: Table) -> Turns:
+    def of(cls, rows: DistinctRows, listed: Table) -> Turns:
         """Of the listed directions (G, 2), all that a grid has."""
         whole = listed.astype(np.float64)
         angles = np.arctan2(whole[:, 1], whole[:, 0])

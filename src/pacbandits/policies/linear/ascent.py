@@ -17,7 +17,7 @@ import numpy as np
 
 from pacbandits.arrays import FloatArray, IntArray
 from pacbandits.compiled import kernel
-from pacbandits.policies.linear.acting import Rows
+from pacbandits.policies.linear.acting import DistinctRows
 
 _METRIC_ROWS = 20_000  # as many are enough for H
 _RIDGE_SHARE = 1e-3  # of the average variance
@@ -36,7 +36,7 @@ class Metric:
     right: FloatArray | None
 
     @classmethod
-    def of(cls, rows: Rows) -> Metric:
+    def of(cls, rows: DistinctRows) -> Metric:
         few = rows.some(slice(None, None, -(-len(rows) // _METRIC_ROWS)))
         left, right = few.features.factors()
         return cls(_inverse(left), None if right is None else _inverse(right))
@@ -63,7 +63,7 @@ class Smooth:
     metric: what measures steps.
     """
 
-    rows: Rows
+    rows: DistinctRows
     scores: FloatArray
     metric: Metric
 

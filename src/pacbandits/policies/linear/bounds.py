@@ -8,7 +8,7 @@ import numpy as np
 
 from pacbandits.arrays import FloatArray, IntArray
 from pacbandits.policies.base import at_stake
-from pacbandits.policies.linear.acting import Rows, act
+from pacbandits.policies.linear.acting import DistinctRows, act
 from pacbandits.policies.linear.grid import count_directions, directions, values_of
 from pacbandits.policies.linear.milp import Solved, count_binaries, solve
 
@@ -44,7 +44,7 @@ class Shortfall:
         return (self.found - self.baseline) / gain if gain > 0 else 1.0
 
 
-def bound_value(rows: Rows, scores: FloatArray, *, levels: int, seconds: float) -> tuple[float, bool]:
+def bound_value(rows: DistinctRows, scores: FloatArray, *, levels: int, seconds: float) -> tuple[float, bool]:
     """What no policy of the grid exceeds on scores (m, A), and whether one is known to attain it."""
     size = count_directions(rows.dimension, levels)
     if size <= MOST_SWEPT_POLICIES and size * len(rows) <= MOST_BOUND_WORK:
@@ -56,7 +56,7 @@ def bound_value(rows: Rows, scores: FloatArray, *, levels: int, seconds: float) 
     return float(scores.max(axis=1).sum()), False
 
 
-def value_of(rows: Rows, scores: FloatArray, parameter: IntArray) -> float:
+def value_of(rows: DistinctRows, scores: FloatArray, parameter: IntArray) -> float:
     """`Σ_i scores[i, π(c_i)]` of the policy with the given θ (d,), for scores (m, A)."""
     return float(scores[np.arange(len(scores)), act(rows, parameter)].sum())
 
@@ -67,7 +67,7 @@ def snapped(values: FloatArray, scores: FloatArray) -> FloatArray:
     return np.rint(values / unit) * unit if unit > 0 else values
 
 
-def proven(rows: Rows, scores: FloatArray, solved: Solved) -> bool:
+def proven(rows: DistinctRows, scores: FloatArray, solved: Solved) -> bool:
     """Whether the policy found attains what no policy exceeds."""
     if not solved.done or solved.parameter is None:
         return False

@@ -9,7 +9,7 @@ import numpy as np
 from pacbandits.arrays import FloatArray, IntArray
 from pacbandits.compiled import kernel
 from pacbandits.policies.base import at_stake
-from pacbandits.policies.linear.acting import Rows
+from pacbandits.policies.linear.acting import DistinctRows
 
 # Scores of actions this close, relative to the largest there could be, are taken for equal: they are where coefficients
 # are, but the ascent adds them up in different orders. And so are values, relative to all that is at stake.
@@ -71,7 +71,7 @@ def climbing_work(dimension: int, *, n_actions: int = 1, in_blocks: bool = False
     return float(dimension) if in_blocks else dimension * max(1.0, 0.8 * n_actions)
 
 
-def slope_of(rows: Rows) -> Slope:
+def slope_of(rows: DistinctRows) -> Slope:
     """Rows laid out for the ascent."""
     blocks = rows.features.blocks()
     if blocks is None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from pacbandits.compiled import cores
-from pacbandits.policies.base import Cost, compact
+from pacbandits.policies.base import SearchCost, compact
 from pacbandits.policies.features import FeatureMap
 from pacbandits.policies.features.maps import BlockMap
 from pacbandits.policies.linear.climb import climbing_work
@@ -24,7 +24,7 @@ SECONDS_PER_TURN = 4e-8  # of a row and action, where two coefficients turn arou
 BYTES_PER_NUMBER = 8.0
 
 
-def search_cost(map: FeatureMap, n_rows: int) -> Cost:
+def search_cost(map: FeatureMap, n_rows: int) -> SearchCost:
     """The local search from many starts."""
     in_blocks = isinstance(map, BlockMap) and map.in_blocks
     work = climbing_work(map.dimension, n_actions=map.n_actions, in_blocks=in_blocks)
@@ -33,19 +33,21 @@ def search_cost(map: FeatureMap, n_rows: int) -> Cost:
     polish = n_rows * work * SECONDS_PER_POLISH_STEP if n_rows > sampled else 0.0
     columns = 2.0 * map.dimension / max(map.n_actions - 1, 1) if in_blocks else 2.0 * map.dimension * map.n_actions
     numbers = n_rows * (columns + 3.0 * map.n_actions)
-    return Cost(SECONDS_PER_SEARCH + (climbs + polish) / cores(), BYTES_PER_NUMBER * numbers)
+    return SearchCost(SECONDS_PER_SEARCH + (climbs + polish) / cores(), BYTES_PER_NUMBER * numbers)
 
 
-def sweep_cost(n_policies: int, map: FeatureMap, n_rows: int, *, most_kept: int) -> Cost:
+def sweep_cost(n_policies: int, map: FeatureMap, n_rows: int, *, most_kept: int) -> SearchCost:
     """A look at every policy on every row; up to so many actions are worked out once and kept."""
     entries = float(n_policies) * n_rows
     kept = entries <= most_kept
     each = SECONDS_PER_ACTION_LOOKED_UP + (0.0 if kept else map.n_actions * SECONDS_PER_SCORE)
     table = min(entries, most_kept) * np.dtype(compact(map.n_actions)).itemsize
-    return Cost(entries * each / cores(), table + BYTES_PER_NUMBER * n_rows * map.n_actions * (map.dimension + 2.0))
+    return SearchCost(
+        entries * each / cores(), table + BYTES_PER_NUMBER * n_rows * map.n_actions * (map.dimension + 2.0)
+    )
 
 
-def turning_cost(map: FeatureMap, n_rows: int) -> Cost:
+def turning_cost(map: FeatureMap, n_rows: int) -> SearchCost:
     """A look at every direction of two coefficients."""
     rows = n_rows * map.n_actions
-    return Cost(rows * SECONDS_PER_TURN, BYTES_PER_NUMBER * rows * 6.0)
+    return SearchCost(rows * SECONDS_PER_TURN, BYTES_PER_NUMBER * rows * 6.0)

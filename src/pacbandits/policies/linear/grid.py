@@ -8,7 +8,7 @@ import numpy as np
 
 from pacbandits.arrays import FloatArray, IntArray
 from pacbandits.policies.finite import sum_scores
-from pacbandits.policies.linear.acting import Rows, Table, act_all
+from pacbandits.policies.linear.acting import DistinctRows, Table, act_all
 
 TABLE_ENTRIES_AT_A_TIME = 2**24
 
@@ -63,7 +63,7 @@ def simplest(parameters: Table) -> int:
 
 
 def values_of(
-    rows: Rows, parameters: Table, *scores: FloatArray, entries_at_a_time: int = TABLE_ENTRIES_AT_A_TIME
+    rows: DistinctRows, parameters: Table, *scores: FloatArray, entries_at_a_time: int = TABLE_ENTRIES_AT_A_TIME
 ) -> list[FloatArray]:
     """`Σ_i scores[i, π(c_i)]` (K,) of each policy θ (K, d), for each of several scores (m, A).
 

@@ -20,7 +20,7 @@ import scipy.sparse
 
 from pacbandits.arrays import FloatArray, IntArray
 from pacbandits.policies.finite import sum_by_id
-from pacbandits.policies.linear.acting import Rows
+from pacbandits.policies.linear.acting import DistinctRows
 from pacbandits.policies.linear.grid import primitive
 
 optimize: Any = scipy.optimize  # it ships no complete types
@@ -44,7 +44,7 @@ class Solved:
     done: bool
 
 
-def solve(rows: Rows, scores: FloatArray, *, levels: int, seconds: float) -> Solved:
+def solve(rows: DistinctRows, scores: FloatArray, *, levels: int, seconds: float) -> Solved:
     """Maximise `Σ_i scores[i, π(c_i)]` over the grid, for scores (m, A), in the given time."""
     phi, merged = _merged(rows, scores)
     low = merged.min(axis=1, keepdims=True)
@@ -110,7 +110,7 @@ def _program(phi: FloatArray, gains: FloatArray, levels: int) -> tuple[FloatArra
     return np.array(worth), matrix, lower, upper
 
 
-def _merged(rows: Rows, scores: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _merged(rows: DistinctRows, scores: FloatArray) -> tuple[FloatArray, FloatArray]:
     """φ (r, A, d) and scores (r, A) of rows of different φ."""
     phi = rows.features.spelled()
     _, first, which = np.unique(phi.reshape(len(phi), -1), axis=0, return_index=True, return_inverse=True)

@@ -12,10 +12,18 @@ from pacbandits.arrays import FloatArray, IntArray
 from pacbandits.checks import instance, positive, text, whole_number
 from pacbandits.errors import InputError, nearest, plain
 from pacbandits.fields import Fields
-from pacbandits.policies.base import Cost, Frontier, PolicyClass, RisingValue, at_stake, check_n_actions, check_scores
+from pacbandits.policies.base import (
+    Frontier,
+    PolicyClass,
+    RisingValue,
+    SearchCost,
+    at_stake,
+    check_n_actions,
+    check_scores,
+)
 from pacbandits.policies.features import CompactMap, FeatureMap, map_for, map_from_json
 from pacbandits.policies.finite import listed_cost, sum_scores
-from pacbandits.policies.linear.acting import Rows, Table, act_all, rows_of
+from pacbandits.policies.linear.acting import DistinctRows, Table, act_all, rows_of
 from pacbandits.policies.linear.arrangement import Turns
 from pacbandits.policies.linear.bounds import (
     MOST_BINARIES,
@@ -163,18 +171,20 @@ class Linear(PolicyClass):
         return "take fewer features or levels, or oracle=search"
 
     @abstractmethod
-    def argmax_cost(self, n_rows: int) -> Cost:
+    def argmax_cost(self, n_rows: int) -> SearchCost:
         """What an argmax takes on so many contexts."""
 
     @abstractmethod
-    def _best(self, contexts: Contexts, rows: Rows, scores: FloatArray) -> IntArray:
+    def _best(self, contexts: Contexts, rows: DistinctRows, scores: FloatArray) -> IntArray:
         """The coefficients of the best policy found."""
 
-    def _bound(self, rows: Rows, scores: FloatArray, seconds: float) -> tuple[float, bool]:
+    def _bound(self, rows: DistinctRows, scores: FloatArray, seconds: float) -> tuple[float, bool]:
         """What no policy exceeds, and whether one attains it."""
         return bound_value(rows, scores, levels=self.levels, seconds=seconds)
 
-    def _laid_out(self, contexts: Contexts, scores: FloatArray, name: str = "scores") -> tuple[Rows, FloatArray]:
+    def _laid_out(
+        self, contexts: Contexts, scores: FloatArray, name: str = "scores"
+    ) -> tuple[DistinctRows, FloatArray]:
         checked = check_scores(scores, contexts=contexts, n_actions=self.n_actions, name=name)
         rows = rows_of(self.map, contexts)
         return rows, rows.add_up(checked)
@@ -187,10 +197,10 @@ class SearchedLinear(Linear):
         super().__init__(map, levels=levels, oracle=oracle)
         self._grounds: PerContexts[Ground] = PerContexts()
 
-    def argmax_cost(self, n_rows: int) -> Cost:
+    def argmax_cost(self, n_rows: int) -> SearchCost:
         return search_cost(self.map, n_rows)
 
-    def _best(self, contexts: Contexts, rows: Rows, scores: FloatArray) -> IntArray:
+    def _best(self, contexts: Contexts, rows: DistinctRows, scores: FloatArray) -> IntArray:
         return self._grounds.get(contexts, lambda _: Ground.of(rows, levels=self.levels)).search(scores)
 
 
@@ -205,12 +215,12 @@ class SweptLinear(Linear):
         self._turns: PerContexts[Turns] = PerContexts()
         self._tables: PerContexts[Table] = PerContexts()
 
-    def argmax_cost(self, n_rows: int) -> Cost:
+    def argmax_cost(self, n_rows: int) -> SearchCost:
         if self.map.dimension == 2:
             return turning_cost(self.map, n_rows)
         return sweep_cost(len(self.parameters), self.map, n_rows, most_kept=_MOST_KEPT_ACTIONS)
 
-    def frontier_cost(self, n_rows: int) -> Cost:
+    def frontier_cost(self, n_rows: int) -> SearchCost:
         return self.argmax_cost(n_rows) * 2
 
     def values(self, contexts: Contexts, *scores: FloatArray) -> list[FloatArray]:
@@ -237,18 +247,18 @@ class SweptLinear(Linear):
             firsts[keep], seconds[keep], exact=True, build=lambda i: self._policy(int(keep[i])), search=search
         )
 
-    def _best(self, contexts: Contexts, rows: Rows, scores: FloatArray) -> IntArray:
+    def _best(self, contexts: Contexts, rows: DistinctRows, scores: FloatArray) -> IntArray:
         (values,) = self._values(contexts, rows, scores)
         top = np.flatnonzero(values >= values.max() - VALUE_TIE_SHARE * at_stake(scores))
         return self.parameters[top[simplest(self.parameters[top])]]
 
-    def _bound(self, rows: Rows, scores: FloatArray, seconds: float) -> tuple[float, bool]:
+    def _bound(self, rows: DistinctRows, scores: FloatArray, seconds: float) -> tuple[float, bool]:
         if self.map.dimension == 2:
             return float(Turns.of(rows, self.parameters).values(scores).max()), True
         (values,) = values_of(rows, self.parameters, scores)
         return float(values.max()), True
 
-    def _values(self, contexts: Contexts, rows: Rows, *scores: FloatArray) -> list[FloatArray]:
+    def _values(self, contexts: Contexts, rows: DistinctRows, *scores: FloatArray) -> list[FloatArray]:
         if self.map.dimension == 2:
             turns = self._turns.get(contexts, lambda _: Turns.of(rows, self.parameters))
             return [turns.values(one) for one in scores]
@@ -257,7 +267,7 @@ class SweptLinear(Linear):
         table = self._table(contexts, rows)
         return [sum_scores(table, one) for one in scores]
 
-    def _table(self, contexts: Contexts, rows: Rows) -> Table:
+    def _table(self, contexts: Contexts, rows: DistinctRows) -> Table:
         """The action (|Π|, m) of every policy on every row, kept as long as the contexts unless it is large."""
         if len(self.parameters) * len(rows) > _MOST_KEPT_ACTIONS:
             return act_all(rows, self.parameters)
@@ -273,7 +283,7 @@ class ListedLinear(SweptLinear):
     def __len__(self) -> int:
         return len(self.parameters)
 
-    def argmax_cost(self, n_rows: int) -> Cost:
+    def argmax_cost(self, n_rows: int) -> SearchCost:
         return listed_cost(len(self), n_rows, n_actions=self.n_actions)
 
     def policy(self, index: int) -> LinearPolicy:
@@ -306,10 +316,10 @@ class SolvedLinear(Linear):
         super().__init__(map, levels=levels, oracle=oracle)
         self.seconds = positive(seconds, name="seconds")
 
-    def argmax_cost(self, n_rows: int) -> Cost:
-        return Cost(min(self.seconds, TYPICAL_PROGRAM_SECONDS), search_cost(self.map, n_rows).memory_bytes)
+    def argmax_cost(self, n_rows: int) -> SearchCost:
+        return SearchCost(min(self.seconds, TYPICAL_PROGRAM_SECONDS), search_cost(self.map, n_rows).memory_bytes)
 
-    def _best(self, contexts: Contexts, rows: Rows, scores: FloatArray) -> IntArray:
+    def _best(self, contexts: Contexts, rows: DistinctRows, scores: FloatArray) -> IntArray:
         many = f"{len(contexts):,} rows are too many for an exact search"
         if count_binaries(scores) > MOST_BINARIES:
             raise InputError(f"{many}; use oracle=search")

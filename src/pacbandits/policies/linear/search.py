@@ -18,7 +18,7 @@ from pacbandits.arrays import FloatArray, IntArray
 from pacbandits.compiled import over_cores
 from pacbandits.policies.base import compact
 from pacbandits.policies.finite import sum_scores
-from pacbandits.policies.linear.acting import Rows, Table, act
+from pacbandits.policies.linear.acting import DistinctRows, Table, act
 from pacbandits.policies.linear.ascent import Metric, Smooth
 from pacbandits.policies.linear.climb import Slope, slope_of
 from pacbandits.policies.linear.grid import primitive, simplest
@@ -51,7 +51,7 @@ class Ground:
     actions (K, m): what these do.
     """
 
-    rows: Rows
+    rows: DistinctRows
     levels: int
     metric: Metric
     slope: Slope
@@ -59,7 +59,7 @@ class Ground:
     actions: Table
 
     @classmethod
-    def of(cls, rows: Rows, *, levels: int) -> Ground:
+    def of(cls, rows: DistinctRows, *, levels: int) -> Ground:
         metric = Metric.of(rows)
         pool = simple_parameters(rows, levels, metric)
         actions = np.stack([act(rows, one).astype(compact(rows.n_actions)) for one in pool])
@@ -83,7 +83,7 @@ class Ground:
             found = self._polish([end for end, _ in ends[: times * _FINALISTS]], scores, times)
         return self._best([simple[0], *(end for end, _ in found)], scores)
 
-    def _explore(self, rows: Rows, slope: Slope, scores: FloatArray, simple: IntArray, times: int) -> list[End]:
+    def _explore(self, rows: DistinctRows, slope: Slope, scores: FloatArray, simple: IntArray, times: int) -> list[End]:
         """Steps 2 and 3: where they end, the best first."""
         rng = np.random.default_rng(0)
         smooth = Smooth(rows, scores, self.metric)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from pacbandits.arrays import FloatArray, IntArray
-from pacbandits.policies.linear.acting import Rows
+from pacbandits.policies.linear.acting import DistinctRows
 from pacbandits.policies.linear.ascent import Metric
 from pacbandits.policies.linear.grid import count_directions, directions, simplest
 
@@ -13,7 +13,7 @@ _MOST_POOL_ACTIONS = 2**23  # policies of one coefficient × rows: beyond, these
 _MOST_LISTED_PARAMETERS = 4096  # among which to look for those of constant policies
 
 
-def simple_parameters(rows: Rows, levels: int, metric: Metric) -> IntArray:
+def simple_parameters(rows: DistinctRows, levels: int, metric: Metric) -> IntArray:
     """Zero, single coefficients of either sign, and what comes nearest to always taking an action; simplest first."""
     d = rows.dimension
     found = [np.zeros((1, d), dtype=np.int64), _constants(rows, levels, metric)]
@@ -23,7 +23,7 @@ def simple_parameters(rows: Rows, levels: int, metric: Metric) -> IntArray:
     return whole[np.lexsort((*whole.T[::-1], np.abs(whole).sum(axis=1)))]
 
 
-def _constants(rows: Rows, levels: int, metric: Metric) -> IntArray:
+def _constants(rows: DistinctRows, levels: int, metric: Metric) -> IntArray:
     """Parameters (K, d) that always take an action, as far as the grid has them; of φ given, the nearest found."""
     z = rows.features.action_features
     if z is not None:

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 from pacbandits.arrays import FloatArray, floats
 from pacbandits.checks import instance, number
 from pacbandits.errors import InputError, plain
-from pacbandits.policies.base import Cost, PolicyClass, check_class, check_scores
+from pacbandits.policies.base import PolicyClass, SearchCost, check_class, check_scores
 from pacbandits.policies.trees.known import KnownContexts
 from pacbandits.records import Chosen, Contexts, Lottery, Policy, parts_of
 
@@ -25,7 +25,7 @@ FRONTIERS_FOR_AN_ARGMAX = 3  # about so many take as long, as its frontiers of s
 BUDGET_ROUNDING = 1e-9  # of the largest cost, by which a policy may seem dearer than it is
 
 
-class Affordable(PolicyClass):
+class WithinBudget(PolicyClass):
     """The policies of a class whose mean cost over known contexts is at most a budget.
 
     policies: the class. known: the contexts. costs (A,): of each action. budget: the largest mean cost.
@@ -68,11 +68,11 @@ class Affordable(PolicyClass):
         assert found is not None
         return found
 
-    def narrowed(self, kept: tuple[int, ...]) -> Affordable:
+    def narrowed(self, kept: tuple[int, ...]) -> WithinBudget:
         """The policies that take these actions alone, which are numbered from 0, and keep the budget."""
         fewer = self.policies.narrowed(kept)
         assert fewer is not None
-        return Affordable(fewer, known=self.known, costs=self.costs[list(kept)], budget=self.budget)
+        return WithinBudget(fewer, known=self.known, costs=self.costs[list(kept)], budget=self.budget)
 
     def has(self, policy: Policy) -> bool:
         """Whether it is a policy of the class that keeps the budget."""
@@ -112,7 +112,7 @@ class Affordable(PolicyClass):
     def lighter(self) -> str:
         return self.policies.lighter
 
-    def argmax_cost(self, n_rows: int) -> Cost | None:
+    def argmax_cost(self, n_rows: int) -> SearchCost | None:
         """What an argmax takes on so many contexts."""
         front = self.policies.frontier_cost(n_rows + len(self.known.codes))
         return None if front is None else front * FRONTIERS_FOR_AN_ARGMAX

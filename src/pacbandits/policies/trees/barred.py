@@ -14,7 +14,7 @@ from typing import Any
 from pacbandits.arrays import FloatArray
 from pacbandits.checks import instance, whole_number
 from pacbandits.errors import InputError
-from pacbandits.policies.base import Cost, Frontier, PolicyClass, check_scores
+from pacbandits.policies.base import Frontier, PolicyClass, SearchCost, check_scores
 from pacbandits.policies.trees.bars import MAX_BARS, Bar, Path, graft
 from pacbandits.policies.trees.binned import BinnedTrees
 from pacbandits.policies.trees.bins import Bins, LabelBins, NumberBins
@@ -116,11 +116,11 @@ class Barred(PolicyClass):
     def lighter(self) -> str:
         return self.policies.lighter
 
-    def argmax_cost(self, n_rows: int) -> Cost:
+    def argmax_cost(self, n_rows: int) -> SearchCost:
         """What an argmax takes on so many contexts."""
         return self.policies.argmax_cost(n_rows)
 
-    def frontier_cost(self, n_rows: int) -> Cost | None:
+    def frontier_cost(self, n_rows: int) -> SearchCost | None:
         """What a frontier takes on so many contexts."""
         return self.policies.frontier_cost(n_rows)
 

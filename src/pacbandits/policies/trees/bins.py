@@ -24,7 +24,7 @@ _LEAST_WEIGHT = 1e-300  # so that rows without weight divide by something
 Codes = NDArray[np.uint8]
 
 
-class Run(NamedTuple):
+class SplitRun(NamedTuple):
     """Splits of a feature, one after the other, of which each sends the next bin left.
 
     bin: of the feature, that the first sends there.
@@ -70,10 +70,10 @@ class NumberBins:
         return 2 * len(self.thresholds) + 1 if self.missing else len(self.thresholds)
 
     @property
-    def runs(self) -> tuple[Run, ...]:
+    def runs(self) -> tuple[SplitRun, ...]:
         """What is small; then what is missing, alone and with what is small."""
         cuts = len(self.thresholds)
-        return (Run(1, cuts, True), Run(0, cuts + 1, True)) if self.missing else (Run(0, cuts, True),)
+        return (SplitRun(1, cuts, True), SplitRun(0, cuts + 1, True)) if self.missing else (SplitRun(0, cuts, True),)
 
     def to_json(self) -> dict[str, Any]:
         given = {"name": self.name, "thresholds": list(self.thresholds)}
@@ -144,9 +144,9 @@ class LabelBins:
         return len(self.labels) if len(self.labels) > 2 else max(len(self.labels) - 1, 0)
 
     @property
-    def runs(self) -> tuple[Run, ...]:
+    def runs(self) -> tuple[SplitRun, ...]:
         """One label after the other."""
-        return (Run(0, self.n_splits, False),)
+        return (SplitRun(0, self.n_splits, False),)
 
     def to_json(self) -> dict[str, Any]:
         return {"name": self.name, "labels": list(self.labels)}

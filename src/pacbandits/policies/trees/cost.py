@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pacbandits.compiled import cores
-from pacbandits.policies.base import Cost
+from pacbandits.policies.base import SearchCost
 from pacbandits.policies.trees.bins import Bins
 from pacbandits.policies.trees.growth import Effort
 from pacbandits.policies.trees.limits import TreeLimits
@@ -81,29 +81,29 @@ class TreeSizes:
         return rows + (kept if self.keeps(width) else cores() * a_core)
 
 
-def argmax_cost(sizes: TreeSizes, n_rows: int, *, depth: int) -> Cost:
+def argmax_cost(sizes: TreeSizes, n_rows: int, *, depth: int) -> SearchCost:
     """The exact search for the best tree of depth 0, 1 or 2."""
     seconds = SECONDS_PER_CALL + _shallow(sizes, n_rows, depth) / (cores() if depth == 2 else 1)
     bytes_ = sizes.sums_bytes(n_rows, sizes.n_actions) if depth == 2 else n_rows * sizes.n_actions * BYTES_PER_NUMBER
-    return Cost(seconds, bytes_)
+    return SearchCost(seconds, bytes_)
 
 
-def frontier_cost(sizes: TreeSizes, n_rows: int, *, depth: int, limits: TreeLimits) -> Cost:
+def frontier_cost(sizes: TreeSizes, n_rows: int, *, depth: int, limits: TreeLimits) -> SearchCost:
     """The frontier of two scores over all trees of depth 0, 1 or 2."""
     width = 2 * sizes.n_actions
     if depth < 2 or sizes.n_splits == 0:
         seconds = sizes.adding(n_rows, sizes.n_features, width) + sizes.n_splits * width * SECONDS_PER_FRONTIER_STEP
-        return Cost(SECONDS_PER_CALL + seconds, n_rows * 2 * width * BYTES_PER_NUMBER)
+        return SearchCost(SECONDS_PER_CALL + seconds, n_rows * 2 * width * BYTES_PER_NUMBER)
     steps = sizes.n_splits**2 * sizes.n_actions * SECONDS_PER_FRONTIER_STEP
     most_points = limits.points_of_a_side(sizes.n_splits)
     points = min(most_points, sizes.n_splits * sizes.n_actions)
     pairing = sizes.n_splits * (points / 4) ** 2 * SECONDS_PER_PAIR_OF_POINTS
     held = 2 * sizes.n_splits * points * BYTES_PER_FRONTIER_POINT + SHARED_FRONTIER_BYTES
     seconds = SECONDS_PER_CALL + (sizes.summing(n_rows, width) + steps + pairing) / cores()
-    return Cost(seconds, sizes.sums_bytes(n_rows, width) + held)
+    return SearchCost(seconds, sizes.sums_bytes(n_rows, width) + held)
 
 
-def deep_cost(sizes: TreeSizes, n_rows: int, *, depth: int, effort: Effort) -> Cost:
+def deep_cost(sizes: TreeSizes, n_rows: int, *, depth: int, effort: Effort) -> SearchCost:
     """The search for a good tree of depth 3 or more; it follows `DeepSearch.best`."""
     sums = max(1, sizes.n_splits * sizes.n_bins * sizes.n_actions)
     tried = min(effort.roots_tried(depth, sums=sums), sizes.n_splits)
@@ -122,7 +122,7 @@ def deep_cost(sizes: TreeSizes, n_rows: int, *, depth: int, effort: Effort) -> C
         seconds += 4 * grow(n_rows / 4, depth - 2)
     sides = 2.0 * sizes.n_features * sizes.n_splits * BYTES_PER_NUMBER
     rows_bytes = depth * n_rows * (sizes.n_actions * BYTES_PER_NUMBER + sizes.n_features)
-    return Cost(seconds / cores(), sizes.sums_bytes(n_rows, sizes.n_actions) + sides + rows_bytes)
+    return SearchCost(seconds / cores(), sizes.sums_bytes(n_rows, sizes.n_actions) + sides + rows_bytes)
 
 
 def _shallow(sizes: TreeSizes, n_rows: float, depth: int) -> float:

@@ -7,7 +7,7 @@ import numpy as np
 from pacbandits.arrays import FloatArray
 from pacbandits.checks import instance
 from pacbandits.errors import InputError
-from pacbandits.policies.base import Cost, check_scores
+from pacbandits.policies.base import SearchCost, check_scores
 from pacbandits.policies.trees.binned import BinnedTrees
 from pacbandits.policies.trees.bins import Bins
 from pacbandits.policies.trees.cost import deep_cost
@@ -55,7 +55,7 @@ class DeepTrees(BinnedTrees):
         """The trees that take these actions alone, which are numbered from 0."""
         return DeepTrees(self.bins, n_actions=len(kept), depth=self.depth, effort=self.effort)
 
-    def argmax_cost(self, n_rows: int) -> Cost:
+    def argmax_cost(self, n_rows: int) -> SearchCost:
         """What an argmax takes on so many contexts."""
         return deep_cost(self._sizes(), n_rows, depth=self.depth, effort=self.effort)
 

@@ -9,7 +9,7 @@ import numpy as np
 from pacbandits.arrays import FloatArray, IntArray
 from pacbandits.checks import instance, number
 from pacbandits.errors import InputError
-from pacbandits.policies.base import Cost, Frontier, RisingValue, check_scores
+from pacbandits.policies.base import Frontier, RisingValue, SearchCost, check_scores
 from pacbandits.policies.trees.binned import BinnedTrees
 from pacbandits.policies.trees.bins import Bins
 from pacbandits.policies.trees.cost import TreeSizes, argmax_cost, frontier_cost
@@ -143,11 +143,11 @@ class Trees(BinnedTrees):
     def to_json(self) -> dict[str, Any]:
         return super().to_json() | ({} if self.leaf is None else {"leaf": self.leaf.to_json()})
 
-    def argmax_cost(self, n_rows: int) -> Cost:
+    def argmax_cost(self, n_rows: int) -> SearchCost:
         """What an argmax takes on so many contexts."""
         return argmax_cost(self._sizes(), n_rows, depth=self.depth)
 
-    def frontier_cost(self, n_rows: int) -> Cost:
+    def frontier_cost(self, n_rows: int) -> SearchCost:
         """What a frontier takes on so many contexts."""
         return frontier_cost(self._sizes(), n_rows, depth=self.depth, limits=self.limits)
 

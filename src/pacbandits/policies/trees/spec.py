@@ -12,7 +12,7 @@ from pacbandits.fields import Fields
 from pacbandits.options import About
 from pacbandits.policies.base import PolicyClass
 from pacbandits.policies.spec import policy_class
-from pacbandits.policies.trees.affordable import Affordable, read_costs, share_words
+from pacbandits.policies.trees.affordable import WithinBudget, read_costs, share_words
 from pacbandits.policies.trees.barred import Barred
 from pacbandits.policies.trees.bars import MAX_BARS, Bar, read_bars
 from pacbandits.policies.trees.bins import Bins
@@ -58,7 +58,7 @@ def shallow_or_deep(
     if costs == "":
         return made
     able = _check_exact(made, depth=depth, what="a budget")
-    return Affordable(able, known=able.know(contexts), costs=read_costs(costs, n_actions=n_actions), budget=budget)
+    return WithinBudget(able, known=able.know(contexts), costs=read_costs(costs, n_actions=n_actions), budget=budget)
 
 
 def describe_restricted(given: Mapping[str, str], contexts: int) -> str:
@@ -123,7 +123,7 @@ def barred_from_json(value: dict[str, Any]) -> Barred:
     return Barred(trees_from_json(given.json_object("class")), bars=bars, fallback=given.whole_number("fallback"))
 
 
-def affordable_from_json(value: dict[str, Any]) -> Affordable:
+def affordable_from_json(value: dict[str, Any]) -> WithinBudget:
     """The class whose `to_json` this is."""
     given = Fields.read(value, of="policy class")
     given.check_known(("kind", "class", "known", "costs", "budget"))
@@ -131,4 +131,4 @@ def affordable_from_json(value: dict[str, Any]) -> Affordable:
     whole = barred_from_json(within) if within.get("kind") == Barred.kind else trees_from_json(within)
     known = KnownContexts.from_json(given.fields("known", of="known contexts"))
     able = _check_exact(whole, depth=whole.depth, what="a budget")
-    return Affordable(able, known=known, costs=given.numbers("costs"), budget=given.number("budget"))
+    return WithinBudget(able, known=known, costs=given.numbers("costs"), budget=given.number("budget"))
