@@ -61,6 +61,20 @@ def test_a_page_that_is_no_page_is_said(tmp_path: Path) -> None:
         Contexts.read(tmp_path / "a.parquet")
 
 
+def test_no_damage_to_a_footer_ends_the_program(tmp_path: Path) -> None:
+    """pyarrow aborts when it is asked about columns whose description is damaged: only we may ask that."""
+    data = parquet_bytes(pa.table({"x": [1.0, 2.0], "lists": [[1.0], [2.0]]}), store_schema=False)
+    start = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
+    path, refused = tmp_path / "a.parquet", 0
+    for place in range(start, len(data) - 8):
+        path.write_bytes(data[:place] + bytes([data[place] ^ 16]) + data[place + 1 :])  # lengths of lists, among others
+        try:
+            parquet.read_table(path)
+        except InputError:
+            refused += 1
+    assert refused > 50
+
+
 def test_folders_name_no_columns(tmp_path: Path) -> None:
     """A folder called year=2020 is no feature."""
     (tmp_path / "year=2020").mkdir()

@@ -6,6 +6,8 @@ import json
 
 import pytest
 
+from pacbandits.errors import InputError, spelling_options
+from pacbandits.service.refusals import refusal_of
 from tests.service.cases import ADMIN, SOMEBODY, protocol, refused
 
 ASSIGN, REWARD, CREATE = "/experiments/checkout/assignments", "/experiments/checkout/rewards", "/experiments"
@@ -151,3 +153,10 @@ def test_the_journal_says_what_was_done_and_not_to_whom(service):
     assert (lines[-2]["status"], lines[-1]["status"]) == (200, 422)
     for word in ("somebody-secret", "sixty", '"FR"', ADMIN, service.keys["write"]):
         assert word not in service.journal()
+
+
+def test_arguments_are_spelled_as_names_though_a_command_serves():
+    with spelling_options():
+        refusal = refusal_of(InputError("a budget needs costs; add --max-cost 2, or --control NAME"))
+    assert refusal is not None
+    assert (refusal.status, refusal.sentence) == (422, 'a budget needs costs; add max_cost=2, or control="NAME"')

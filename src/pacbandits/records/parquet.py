@@ -19,7 +19,6 @@ from pacbandits.errors import InputError, count_of, nearest, plain
 from pacbandits.fields import MAX_TEXT_CHARACTERS, Fields, texts
 from pacbandits.json_files import parse_json
 from pacbandits.records.arrow import Columns, is_list, is_number, is_plain_text, is_temporal, is_text, pa, pq
-from pacbandits.records.columns import pop_matrix
 from pacbandits.records.delimited import DELIMITERS, check_texts, line_of, read_delimited, remarks_on_delimited
 from pacbandits.records.files import (
     NUMBER_BYTES,
@@ -41,7 +40,6 @@ __all__ = [
     "count_rows",
     "describe",
     "open_pages",
-    "pop_matrix",
     "read_about",
     "read_table",
     "read_whole",

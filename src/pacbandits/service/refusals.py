@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import ValidationError
 from sqlalchemy.exc import SQLAlchemyError
 
-from pacbandits.errors import MAX_ERROR_CHARACTERS, InputError, count_of, one_line, plain
+from pacbandits.errors import MAX_ERROR_CHARACTERS, InputError, count_of, one_line, plain, spell_arguments
 from pacbandits.experiment.refusals import (
     AlreadyThere,
     Contradiction,
@@ -35,12 +35,13 @@ def refusal_of(error: Exception) -> Refusal | None:
     """What an error is called over HTTP; None for one that nobody foresaw."""
     if isinstance(error, Refusal):
         return error
-    if isinstance(error, UnknownAssignment | UnknownExperiment):
-        return Refusal(404, str(error))
-    if isinstance(error, AlreadyThere | Contradiction | NotCollecting):
-        return Refusal(409, str(error))
     if isinstance(error, InputError):
-        return Refusal(422, str(error))
+        status = 422
+        if isinstance(error, UnknownAssignment | UnknownExperiment):
+            status = 404
+        elif isinstance(error, AlreadyThere | Contradiction | NotCollecting):
+            status = 409
+        return Refusal(status, spell_arguments(str(error)))  # no options here, though a command serves
     if isinstance(error, SQLAlchemyError):
         return Refusal(503, UNSEEN_DATABASE, headers={"Retry-After": "1"})
     return None

@@ -20,6 +20,7 @@ from pacbandits.json_files import read_json
 from pacbandits.policies import class_from_json
 from pacbandits.policies.base import PolicyClass
 from pacbandits.records import Contexts, Log, parquet
+from pacbandits.records.columns import pop_matrix
 from pacbandits.records.digest import digest, digest_contexts
 from pacbandits.rewards import RewardModel, can_be_made_again, predict_by_round
 from pacbandits.trials import stored
@@ -133,7 +134,7 @@ def _read_predictions(folder: StateFolder, fields: Fields, log: Log, refitted: R
         return predict_by_round(log, refitted)
     expected = described.text("predictions", most=DIGEST_CHARACTERS)
     name = name_table("predictions", expected)
-    stored_ones = parquet.pop_matrix(parquet.read_table(folder.file(name)).columns, "predictions")
+    stored_ones = pop_matrix(parquet.read_table(folder.file(name)).columns, "predictions")
     if stored_ones is None or digest([stored_ones]) != expected:
         raise InputError(f"{name} is not what {STATE} was written with")
     return floats(stored_ones, name="predictions", shape=log.propensities.shape)
