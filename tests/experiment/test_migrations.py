@@ -50,6 +50,11 @@ def schema_of(engine):
     }
 
 
+def without_defaults(schema):
+    """The same without defaults of columns: SQLAlchemy is told none, as it creates no table."""
+    return {name: ([one[:3] for one in columns], *rest) for name, (columns, *rest) in schema.items()}
+
+
 def test_each_released_schema_is_stored():
     assert set(HEADS) == set(VERSIONS)
     for version in VERSIONS:
@@ -61,8 +66,7 @@ def test_a_fresh_database_has_the_columns_that_sqlalchemy_is_told_of(tmp_path):
     live = sa.create_engine(f"sqlite:///{tmp_path / 'live.db'}")
     tables.metadata.create_all(live)
     fresh = Database(tmp_path / "fresh.db", create=True)
-    made, told = schema_of(fresh.engine), schema_of(live)
-    assert made == told
+    assert without_defaults(schema_of(fresh.engine)) == without_defaults(schema_of(live))
     with fresh.engine.connect() as connection:
         query = "SELECT sql FROM sqlite_master WHERE name IN ('assignments', 'outcomes')"
         assert all(words.endswith("WITHOUT ROWID") for words in connection.exec_driver_sql(query).scalars())
@@ -128,7 +132,7 @@ def test_postgresql_ends_with_the_same_schema_fresh_upgraded_and_as_told():
         live, fresh = base("live"), base("fresh")
         tables.metadata.create_all(live)
         assert bring_up_to_date(fresh) == len(STEPS)
-        assert schema_of(fresh) == schema_of(live)
+        assert without_defaults(schema_of(fresh)) == without_defaults(schema_of(live))
         engines = [fresh]
         for version in VERSIONS:
             engines.append(base(f"old{version}"))

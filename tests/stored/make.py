@@ -1,12 +1,15 @@
 """Make the files in this folder's x86_64/ and aarch64/, on a machine of that kind: python -m tests.stored.make.
 
 They are read, verified and compared on every machine. Files of a kind of machine are made anew on that kind alone.
+`python -m tests.stored.make database` makes those of databases/ for a new step of the schema; older ones never change.
 """
 
 from __future__ import annotations
 
 import json
 import platform
+import re
+import sqlite3
 import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -79,5 +82,39 @@ def main(folder: Path) -> None:
     (folder / "facts.json").write_text(json.dumps(written, indent=1) + "\n", encoding="utf-8")
 
 
+def store_database(folder: Path) -> str:
+    """Write a small SQLite database of the present schema and PostgreSQL's tables, as SQL; the head of its chain."""
+    from pacbandits.experiment.migrations import SCHEMA, STEPS, statements_of
+    from tests.experiment.live import Played
+
+    def tidy(words: str) -> str:
+        return re.sub(r" +\n", "\n", words.replace(", \n", ",\n").replace("\t", "    "))
+
+    with TemporaryDirectory() as place:
+        late = pb.LateRule("window", window_seconds=3 * 86_400, missing=0.0)
+        played = Played(Path(place) / "e.db", {"late": late, "holdout": 0.1})
+        played.day(40)
+        played.advance()
+        played.day(20, told=0.5)
+        played.advance()
+        played.experiment.withdraw("free shipping", "out of stock")
+        played.day(10)
+        head = played.experiment.seal().head
+        played.experiment.close()
+        connection = sqlite3.connect(Path(place) / "e.db")
+        dump = tidy("\n".join(connection.iterdump()) + "\n")
+        connection.close()
+    (folder / f"schema_{len(STEPS)}.sqlite.sql").write_text(dump, encoding="utf-8")
+    lines = statements_of([SCHEMA, *STEPS], dialect="postgresql")
+    lines.append(f"INSERT INTO pacbandits_schema VALUES (1, {len(STEPS)})")
+    (folder / f"schema_{len(STEPS)}.postgresql.sql").write_text(tidy(";\n".join(lines) + ";\n"), encoding="utf-8")
+    return head
+
+
 if __name__ == "__main__":
-    main(Path(sys.argv[1]) if len(sys.argv) > 1 else FOLDER / platform.machine())
+    if sys.argv[1:] == ["database"]:
+        sys.stdout.write(
+            f"note the head in tests/experiment/test_migrations.py: {store_database(FOLDER / 'databases')}\n"
+        )
+    else:
+        main(Path(sys.argv[1]) if len(sys.argv) > 1 else FOLDER / platform.machine())

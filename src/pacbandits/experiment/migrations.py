@@ -17,7 +17,7 @@ from typing import Any
 from pacbandits.errors import InputError
 from pacbandits.experiment.extra import sqlalchemy as sa
 
-_SCHEMA = 'CREATE TABLE pacbandits_schema ("only" $serial NOT NULL, steps INTEGER, PRIMARY KEY ("only"))'
+SCHEMA = 'CREATE TABLE pacbandits_schema ("only" $serial NOT NULL, steps INTEGER, PRIMARY KEY ("only"))'
 
 _STEP_1 = """
 CREATE TABLE experiments (
@@ -120,14 +120,20 @@ _SPELLINGS = {
 _ADVISORY_LOCK = 0x7061_6362  # of PostgreSQL, so that two servers that start together do not both take a step
 
 
+def statements_of(steps: Sequence[str], *, dialect: str) -> list[str]:
+    """The statements of some steps, as SQLite ("sqlite") or PostgreSQL ("postgresql") spells them."""
+    written = Template(";".join(steps)).substitute(_SPELLINGS[dialect])
+    return [one.strip() for one in written.split(";") if one.strip()]
+
+
 def bring_up_to_date(engine: Any, *, steps: Sequence[str] = STEPS) -> int:
     """Take the steps that a database lacks, in one transaction; return how many these were."""
     with engine.begin() as connection:
-        spellings = _SPELLINGS[connection.dialect.name]
-        if connection.dialect.name == "postgresql":
+        dialect: str = connection.dialect.name
+        if dialect == "postgresql":
             connection.execute(sa.text(f"SELECT pg_advisory_xact_lock({_ADVISORY_LOCK})"))
         if not sa.inspect(connection).has_table("pacbandits_schema"):
-            connection.exec_driver_sql(Template(_SCHEMA).substitute(spellings))
+            connection.exec_driver_sql(*statements_of([SCHEMA], dialect=dialect))
         taken: int | None = connection.execute(sa.text("SELECT steps FROM pacbandits_schema")).scalar_one_or_none()
         if taken is not None and taken > len(steps):
             raise InputError(
@@ -135,9 +141,8 @@ def bring_up_to_date(engine: Any, *, steps: Sequence[str] = STEPS) -> int:
                 f"knows {len(steps)}); upgrade pacbandits"
             )
         missing = steps[taken or 0 :]
-        for statement in ";".join(missing).split(";"):
-            if statement.strip():
-                connection.exec_driver_sql(Template(statement).substitute(spellings))
+        for statement in statements_of(missing, dialect=dialect):
+            connection.exec_driver_sql(statement)
         if taken is None:
             connection.execute(sa.text(f'INSERT INTO pacbandits_schema ("only", steps) VALUES (1, {len(steps)})'))
         elif missing:
