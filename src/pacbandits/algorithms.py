@@ -1,4 +1,4 @@
-"""Every algorithm by its name. A new one is a file of its own, and a line here."""
+"""The registry of algorithms by name. A new one is a file of its own and a line here."""
 
 from __future__ import annotations
 

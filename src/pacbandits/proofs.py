@@ -1,4 +1,4 @@
-"""Certificates as files, and the one door through which any of them is rechecked. A new kind is a line here.
+"""Certificates as files, and the verification of any kind of certificate. A new kind is a line here.
 
 A file holds the certificate, the policy class it speaks of and how its log was read. Nothing in it is run: a policy
 class of the user's own is named there, and must be handed in again.

@@ -1,4 +1,4 @@
-"""What is played: a problem with what is asked of it, and an algorithm with its options."""
+"""Cases of a benchmark (a problem with ε, δ and a budget) and entries (an algorithm with its options)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What we claim of `coda`, held against the results: kept or broken, case by case.
+"""Check the claims about `coda` against the results, case by case.
 
 Where the best design is worth much (uniform exploration's ρ is twice the optimum's or more), it is to be the first by
 certified stopping; elsewhere to take no more than 1.1 times what the first takes.
@@ -68,7 +68,7 @@ class ClaimVerdict:
         return self.ratio.high <= self.allowed if self.kept else self.ratio.low > self.allowed
 
     def to_json(self) -> dict[str, Any]:
-        """As what JSON knows."""
+        """Serialise to JSON-compatible values."""
         bracket = self.uniform_over_best
         return {
             "case": self.case,

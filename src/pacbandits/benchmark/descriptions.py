@@ -1,4 +1,4 @@
-"""What a folder of results says of itself: which suites were played, by which commands, where."""
+"""The description of a folder of results: suites, commands and environments."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ class Description:
         return frozenset(task.key for part in parts for task in part.tasks())
 
     def to_json(self) -> Json:
-        """As what JSON knows."""
+        """Serialise to JSON-compatible values."""
         return {
             "format": FORMAT,
             "version": self.version,
@@ -132,7 +132,7 @@ class Description:
 
     @classmethod
     def from_json(cls, value: object) -> Description:
-        """What `to_json` wrote."""
+        """Read what `to_json` wrote."""
         given = Fields.read(value, of="description of results")
         if given.given.get("format") != FORMAT:
             raise InputError(f"this describes no results of a benchmark: its format must be '{FORMAT}'")

@@ -1,4 +1,4 @@
-"""What theory says of a case before anything is played: ρ of the best design and of uniform exploration, bounds."""
+"""Measure a case: ρ of the best design and of uniform exploration, and sample-complexity bounds."""
 
 from __future__ import annotations
 
@@ -80,14 +80,14 @@ class CaseFacts:
         return asked == (self.case, self.problem, self.policies, self.epsilon, self.delta)
 
     def to_json(self) -> Json:
-        """As what JSON knows; the ratios are for those who read it elsewhere."""
+        """Serialise to JSON-compatible values; the ratios are for those who read it elsewhere."""
         own = {name: _plain(value) for name, value in asdict(self).items()}
         ratios = {"uniform_over_best": self.uniform_over_best, "sigma_uniform_over_best": self.sigma_uniform_over_best}
         return own | {name: None if pair is None else [_plain(x) for x in pair] for name, pair in ratios.items()}
 
     @classmethod
     def from_json(cls, value: object) -> CaseFacts:
-        """What `to_json` wrote."""
+        """Read what `to_json` wrote."""
         given = Fields.read(value, of="facts of a case")
         known = [field.name for field in fields(cls)]
         given.check_known([*known, "uniform_over_best", "sigma_uniform_over_best"])

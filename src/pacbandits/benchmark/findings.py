@@ -1,4 +1,4 @@
-"""All that a folder of results says, put together for tables, figures and machines."""
+"""Everything that a folder of results shows, for tables, figures and JSON."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class BenchmarkFindings:
         return Counter(case for _, case, _, _ in self.wanted - {task_of(row).key for row in self.rows})
 
     def to_json(self) -> dict[str, Any]:
-        """As what JSON knows."""
+        """Serialise to JSON-compatible values."""
         lacking = self.lacking
         wanted = len(self.wanted)
         unfinished = {

@@ -1,4 +1,4 @@
-"""Intervals over seeds: of a share and a median, exact for any number of runs; of a mean, by Student's law."""
+"""Confidence intervals over seeds: exact for shares and medians, by Student's law for means."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class IntervalEstimate:
     high: float
 
     def to_json(self) -> dict[str, float | None]:
-        """As what JSON knows; null for what is infinite or no number."""
+        """Serialise to JSON-compatible values; null for what is infinite or no number."""
         values = {"value": self.value, "low": self.low, "high": self.high}
         return {name: number(value) for name, value in values.items()}
 

@@ -1,4 +1,4 @@
-"""What processes do for a benchmark: play a run, or find out what theory says of a case."""
+"""Jobs of the worker processes of a benchmark: play a run, or measure a case."""
 
 from __future__ import annotations
 

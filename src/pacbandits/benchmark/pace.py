@@ -1,4 +1,4 @@
-"""How long the rest of a suite will take, by what its runs took so far: cases and algorithms differ by hundreds."""
+"""Estimate the time left of a suite from the runs so far; cases and algorithms differ by factors of hundreds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One run: an algorithm plays a problem, is looked at on the way by the truth, and watched by our certificate."""
+"""Play one run of a benchmark; judge it by the truth after every round, and certify its log."""
 
 from __future__ import annotations
 
@@ -98,8 +98,7 @@ def play(task: Task) -> Row:
     problem = case.load()
     algorithm = make_player(task, problem)
     population, bounds = problem.population, problem.reward_bounds
-    best = problem.policies.argmax(population, population.weights[:, None] * problem.mean_rewards)
-    course = Course(problem, problem.value(best), case.certified or profile.certifies)
+    course = Course(problem, problem.value(problem.best_policy()), case.certified or profile.certifies)
     shadow = None
     if case.certified and not profile.certifies:
         shadow = Shadow.started(problem.policies, population, epsilon=case.epsilon, delta=case.delta, rewards=bounds)

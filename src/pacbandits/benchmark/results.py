@@ -1,4 +1,4 @@
-"""A folder of results: every run as a row, what theory says of its cases, who refused what, and how it was made.
+"""A folder of results: a row per run, measurements of cases, refusals, failures and a description.
 
     runs.parquet    all rows, in the order of their keys
     parts/          rows of a command that goes on, or was killed; they count, and the next command puts them together

@@ -1,4 +1,4 @@
-"""A run as a row of a table: all that it was asked, and all that came of it."""
+"""The result of one run as a row of a table."""
 
 from __future__ import annotations
 

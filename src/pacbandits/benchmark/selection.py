@@ -1,4 +1,4 @@
-"""Which suite, and which part of it: names with wildcards, and a sentence for those that fit nothing."""
+"""Select a suite, and a part of it by names with wildcards."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from pacbandits.arrays import FloatArray
 from pacbandits.policies.base import PolicyClass
 from pacbandits.progress import Progress
-from pacbandits.records import Contexts, Log, Policy, RewardBounds, Sampler
+from pacbandits.records import Contexts, Log, RewardBounds, Sampler
 from pacbandits.trials.exploration import REDESIGN_GROWTH_FACTOR, design_task, explore_with
 from pacbandits.trials.trial import Exploration, Trial, TrialPlan, TrialState, merge
 
@@ -91,11 +91,6 @@ class Shadow:
     def certified(self) -> bool:
         """Whether the answer is proven."""
         return self.state.finished
-
-    @property
-    def leader(self) -> Policy | None:
-        """The best policy by all rows of the last look."""
-        return self.state.leader
 
     def before(self, sampler: Sampler) -> Shadow:
         """Told what is played next, before it is."""

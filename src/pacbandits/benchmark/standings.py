@@ -1,4 +1,4 @@
-"""Who is where, case by case: every algorithm with its published default and with the best knob of its grid.
+"""Scores of all algorithms on each case, with published defaults and with the best option of a grid.
 
 The best knob is chosen by the same runs that it is then judged by, which favours whoever has a grid: rivals do, `coda`
 is played with its defaults alone.
@@ -58,7 +58,7 @@ class Score:
         return math.inf if self.certified is None else self.certified.samples.value
 
     def to_json(self) -> dict[str, Any]:
-        """As what JSON knows."""
+        """Serialise to JSON-compatible values."""
         return {
             "entry": self.entry,
             "algorithm": self.spec,
@@ -125,7 +125,7 @@ class CaseStanding:
         return next((line for line in self.lines(yardstick) if line.entry == entry), None)
 
     def to_json(self) -> dict[str, Any]:
-        """As what JSON knows."""
+        """Serialise to JSON-compatible values."""
         asked = ("case", "problem", "policies", "epsilon", "delta", "most")
         named = {name: getattr(self.row, name) for name in asked}
         return named | {"scores": [score.to_json() for score in self.scores]}

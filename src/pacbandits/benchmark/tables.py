@@ -1,4 +1,4 @@
-"""Rows as a Parquet table: one column a field, lists as lists, nulls where there is nothing."""
+"""Rows as a Parquet table: one column per field, lists as lists, missing values as nulls."""
 
 from __future__ import annotations
 

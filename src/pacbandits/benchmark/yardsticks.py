@@ -1,4 +1,4 @@
-"""By what runs are compared: when they hold a good policy, when that is proven, and what it costs on the way.
+"""Measures by which runs are compared: a good policy held, a good policy proven, and the cost of both.
 
 All from logged rows. *Oracle stopping* knows the truth: the least n of a fixed grid at which 1 − δ of the seeds hold a
 policy within ε. *Certified stopping* does not: the n at which our certificate, applied to what the run logged, accepts.
@@ -49,7 +49,7 @@ class Reached:
     held: float
 
     def to_json(self) -> dict[str, Any]:
-        """As what JSON knows."""
+        """Serialise to JSON-compatible values."""
         return {"samples": self.samples.to_json(), "reading": self.reading, "held": self.held}
 
 
@@ -73,7 +73,7 @@ class Stopped:
     times: tuple[float, ...]
 
     def to_json(self) -> dict[str, Any]:
-        """As what JSON knows."""
+        """Serialise to JSON-compatible values."""
         counts = {"runs": self.runs, "stopped": self.stopped, "wrong": self.wrong}
         return {"samples": self.samples.to_json()} | counts | {"error": self.error.to_json()}
 
@@ -98,7 +98,7 @@ class RunCost:
     microseconds_a_sample: float
 
     def to_json(self) -> dict[str, Any]:
-        """As what JSON knows."""
+        """Serialise to JSON-compatible values."""
         names = ("decision_microseconds", "seconds", "seconds_certifying", "microseconds_a_sample")
         clock = {name: number(getattr(self, name)) for name in names}
         return {"lost": self.lost.to_json(), "samples": self.samples} | clock

@@ -1,4 +1,4 @@
-"""`pacbandits experiment drive`: live traffic against a running service, for the tutorial and for load tests."""
+"""`pacbandits experiment drive`: simulated traffic for a running experiment, for tutorials and load tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Live traffic that is made up: people who come, come back, and tell what came of it late, twice or never."""
+"""Simulated visitors of an experiment: they arrive, return, and report rewards late, twice or never."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ class Driven:
     seconds: float = 0.0
 
     def to_json(self) -> dict[str, Any]:
-        """As what JSON knows."""
+        """Serialise to JSON-compatible values."""
         return {
             "counts": dict(self.counts),
             "errors": dict(self.errors),

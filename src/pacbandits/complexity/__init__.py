@@ -1,4 +1,4 @@
-"""What the theory says of a problem: gaps, ρ, bounds, disagreement coefficients."""
+"""The complexity of a problem: gaps, ρ, bounds, disagreement coefficients."""
 
 from pacbandits.complexity.disagreement import DisagreementRegion, measure_disagreement
 from pacbandits.complexity.gaps import Gaps, Truth, measure_gaps

@@ -1,4 +1,4 @@
-"""The groups of numbers that make up what a problem costs."""
+"""The groups of numbers in the complexity of a problem."""
 
 from __future__ import annotations
 

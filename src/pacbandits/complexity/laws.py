@@ -1,4 +1,4 @@
-"""What rewards look like about their means, as far as a theorem must know it: coin flips, normal, or neither."""
+"""Reward laws that a theorem distinguishes: Bernoulli, Gaussian, other."""
 
 from __future__ import annotations
 

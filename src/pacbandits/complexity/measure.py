@@ -1,4 +1,4 @@
-"""Measuring a problem: its gaps, ρ and ρ_σ, and the bounds that follow from them."""
+"""Measure a problem: its gaps, ρ and ρ_σ, and the bounds that follow from them."""
 
 from __future__ import annotations
 

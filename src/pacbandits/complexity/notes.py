@@ -1,4 +1,4 @@
-"""Words on what a problem costs: why a number cannot be had, and what to know of one that can.
+"""Notes on the complexity of a problem: why a number is missing, and what to know about others.
 
 Every function returns notes by the names that the numbers have in the JSON.
 """

@@ -1,4 +1,4 @@
-"""What a problem costs, as a record in groups, with every number also under the one name that it has in the JSON."""
+"""The complexity of a problem: a record in groups, with each number also under its name in the JSON."""
 
 from __future__ import annotations
 

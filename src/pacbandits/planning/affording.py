@@ -1,4 +1,4 @@
-"""A plan turned round: what a budget affords, what another action or a deeper tree costs."""
+"""Invert a plan: the ε that a budget affords, and the cost of another action or a deeper tree."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Affordable:
     by_depth: dict[int, float]
 
     def to_json(self) -> dict[str, Any]:
-        """As what JSON knows."""
+        """Serialise to JSON-compatible values."""
         return dict(vars(self)) | {"by_depth": {str(depth): people for depth, people in self.by_depth.items()}}
 
 

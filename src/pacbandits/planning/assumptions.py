@@ -1,4 +1,4 @@
-"""What a plan supposes: people, actions, a class of policies, rewards and what actions may do to them."""
+"""Assumptions of a plan: contexts, actions, policy class, rewards, and scenarios of effects."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plans as files: all that is supposed, people too, so that a trial can be started from one and compared with it."""
+"""Plans as JSON files, with their assumptions and contexts, so that a run can start from one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`plan`: from what a person can state to a plan."""
+"""Make a plan from stated assumptions: the function `plan`."""
 
 from __future__ import annotations
 

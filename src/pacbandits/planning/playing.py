@@ -57,12 +57,12 @@ class PlayedTrial:
     seconds: float
 
     def to_json(self) -> dict[str, Any]:
-        """As what JSON knows."""
+        """Serialise to JSON-compatible values."""
         return asdict(self) | {"curve": [list(point) for point in self.curve]}
 
     @classmethod
     def from_json(cls, value: object) -> PlayedTrial:
-        """What `to_json` wrote."""
+        """Read what `to_json` wrote."""
         given = Fields.read(value, of="trial of a plan")
         given.check_known(tuple(cls.__dataclass_fields__))
         return cls(

@@ -1,4 +1,4 @@
-"""Trials of a plan played by several processes at once, in any order: each is the same whoever plays it, and when."""
+"""Simulate the trials of a plan in several processes, in any order; each trial is the same wherever it is played."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ class Quantiles:
     trials: int = 0
 
     def to_json(self) -> dict[str, Any]:
-        """As what JSON knows; null for what is infinite."""
+        """Serialise to JSON-compatible values; null for what is infinite."""
         names = ("median", "p80", "p95", "known_to")
         values = {name: getattr(self, name) for name in names}
         return {name: v if math.isfinite(v) else None for name, v in values.items()} | {"trials": self.trials}

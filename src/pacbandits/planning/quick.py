@@ -1,4 +1,4 @@
-"""How many people a trial takes, in seconds and without playing it: from prices, nats and luck.
+"""Estimate the sample size of a trial in seconds, without simulation, from prices and thresholds.
 
 After n people the gap of a policy is known up to chance, and chance makes the luckiest of many policies the leader and
 brings the unluckiest of its rivals near to it. So chance of that size is drawn once, the leader and the price

@@ -1,4 +1,4 @@
-"""Simulating a plan: trial after trial, until its quantiles are known, and kept in a folder so that it can go on."""
+"""Simulate trials of a plan until their quantiles are precise enough; a folder keeps them for later."""
 
 from __future__ import annotations
 

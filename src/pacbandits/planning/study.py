@@ -1,4 +1,4 @@
-"""A plan: what is supposed, what is foretold, and what came of simulated trials."""
+"""A plan: its assumptions, the quick estimates, and the results of simulated trials."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class TrialAverages:
     correct: float
 
     def to_json(self) -> dict[str, float]:
-        """As what JSON knows."""
+        """Serialise to JSON-compatible values."""
         return dict(vars(self))
 
 

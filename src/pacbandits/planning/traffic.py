@@ -1,4 +1,4 @@
-"""How many people come by when, for trials whose design changes once a period and whose rewards come late."""
+"""Traffic of a trial: people per period, batches, and the delay of rewards."""
 
 from __future__ import annotations
 
@@ -81,5 +81,5 @@ class Traffic:
         return words
 
     def to_json(self) -> dict[str, Any]:
-        """As what JSON knows."""
+        """Serialise to JSON-compatible values."""
         return {"people": self.people, "period": self.period, "batched": self.batched, "delay": self.delay}

@@ -1,4 +1,4 @@
-"""One trial of a plan, by whoever plays it: this process, another one, or a worker of a cluster."""
+"""Play one trial of a plan, in this process, another one, or a worker of a cluster."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Any algorithm against any problem whose truth is known."""
+"""Simulated runs of any algorithm on any problem whose truth is known."""
 
 from pacbandits.simulation.outcome import Run, Stage, Stopped, Watch
 from pacbandits.simulation.running import repeat, run

@@ -1,4 +1,4 @@
-"""Runs whose state is kept in a folder after every round, so that they go on as if they had never stopped."""
+"""Runs whose state is saved in a folder after every round, and that resume from it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from pacbandits.simulation.randomness import random_state, set_random_state
 from pacbandits.trials.folders import StateFolder
 from pacbandits.trials.packing import pack_state
 from pacbandits.trials.protocol import Algorithm, State
-from pacbandits.trials.saving import write_state
 from pacbandits.trials.stored import describe_algorithm, is_built_in
 from pacbandits.trials.trial import Trial, TrialState
 from pacbandits.trials.unpacking import read_notes, read_state
@@ -74,7 +73,8 @@ class Kept:
         """Write the state and that of the random numbers."""
         assert isinstance(state, TrialState)
         notes = {"asked": self.asked, "random": random_state(self.rng)}
-        write_state(self.folder, pack_state(self.algorithm, state, notes=notes))
+        packed = pack_state(self.algorithm, state, notes=notes)
+        self.folder.replace(packed.state, packed.tables)
 
     def resume(self) -> State | None:
         """The state that the folder holds, if any, with the random numbers set to where they were."""

@@ -1,4 +1,4 @@
-"""What is told of a run while it goes on, and what came of it."""
+"""The progress of a run, and its result."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class Run:
     policies: PolicyClass | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """Everything, as what JSON knows."""
+        """Serialise to JSON-compatible values."""
         return {
             "algorithm": self.algorithm,
             "problem": self.problem,

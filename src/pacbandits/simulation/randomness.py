@@ -1,4 +1,4 @@
-"""Where a generator of random numbers stands, written down and set again; numpy would take nonsense for it."""
+"""Save and restore the state of a random number generator, with checks that numpy does not make."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Run an algorithm against a problem whose truth is known, and judge what it says."""
+"""Run an algorithm on a problem whose truth is known, and judge its answer by the truth."""
 
 from __future__ import annotations
 

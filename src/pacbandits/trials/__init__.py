@@ -1,1 +1,1 @@
-"""The product's loop: trials that stop by their certificate, and how their state is kept."""
+"""Trials that stop by their certificate, and saved states of them."""

@@ -1,4 +1,4 @@
-"""Whether what a state says of itself fits together: its rounds, its log, its designs, its names and its certificate.
+"""Check that the parts of a state agree: its rounds, log, designs, names and certificate.
 
 A state that trials return always does. One that does not was put together by hand, or was written by someone who knew
 how to seal it; it is refused in a sentence that names the part. What trials of the user's own may do otherwise, by

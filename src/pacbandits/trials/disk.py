@@ -1,4 +1,4 @@
-"""What a folder of states asks of the operating system: one method a step, so that a test can end it at any of them."""
+"""The file-system calls of a state folder, one method per step, so that a test can fail any of them."""
 
 from __future__ import annotations
 

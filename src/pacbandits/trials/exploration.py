@@ -1,4 +1,4 @@
-"""What trials explore by: the gaps that their data show, the prices of designs, and when a design is out of date."""
+"""Explorations of a trial: estimated gaps, prices of designs, and when a design is out of date."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A folder that holds a state as a whole, the old one or the new one, whatever ends the process that writes it.
+"""A folder that holds one whole state, the old or the new one, whenever its writer is killed.
 
 Tables lie there under names that tell their contents. state.json, which says what tables belong to it, is replaced
 last and in one step; only then are the tables removed that it no longer names. Nothing is ever written to a file that

@@ -1,4 +1,4 @@
-"""How many more interactions a certificate needs: with exploration as it was, and with the best there is.
+"""Estimate how many more interactions a certificate needs, as explored so far and with the best design.
 
 An expert that stakes well gains about 1/(2 price) nats an interaction, where the price is V/d² of the policy that the
 exploration serves worst, so what is missing to the threshold times 2 price is what is still to be played. Under a
@@ -45,7 +45,7 @@ class Outlook:
     best: float
 
     def to_json(self) -> dict[str, Any]:
-        """As what JSON knows."""
+        """Serialise to JSON-compatible values."""
         same, best = (round(count) if math.isfinite(count) else None for count in (self.same, self.best))
         return {"more_like_these": same, "more_of_the_best_design": best}
 

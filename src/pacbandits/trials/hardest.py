@@ -1,4 +1,4 @@
-"""What a trial can tell apart so far where the best policy itself is asked for (ε = 0): its hardest rival.
+"""The hardest rival of the leader by the data so far, for trials of the best policy itself (ε = 0).
 
 Nothing says beforehand how small the gaps are that must be told apart; the data do, as they come. A stake λ against a
 rival of gap g, whose score has variance V, makes about λg − λ²V/2 nats of a row. Both g and V are sums over contexts:

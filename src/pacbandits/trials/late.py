@@ -1,4 +1,4 @@
-"""A trial whose rewards come late, or never: its state from all rows so far, in the order of their assignment.
+"""A trial with late or missing rewards: its state from all rows so far, in the order of assignment.
 
 `absorb` adds a round whose rewards are all in. Where they are not, the past changes: a reward of the first round may
 come in after the fifth. So the state is made anew from all rows whenever somebody looks.

@@ -1,4 +1,4 @@
-"""Locks that die with whoever holds them, also when that is killed: the system keeps them, by an open file.
+"""File locks that the operating system releases when their holder dies.
 
 The file that is locked is empty, is never written to and is never removed, so there is nothing in it to go stale.
 """

@@ -1,4 +1,4 @@
-"""A state as the files that a folder keeps; what could not be read again is refused before anything is written."""
+"""The files of a saved state; what could not be read again is refused before anything is written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether a log can have come of a plan: its contexts, and the probabilities with which its actions were drawn."""
+"""Check that a log can have come from a plan: its contexts and its propensities."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an algorithm is: `start`, `design`, `absorb`, `result` over an immutable state.
+"""The protocol of an algorithm: `start`, `design`, `absorb`, `result` over an immutable state.
 
     state = algorithm.start(policies, contexts)
     while (plan := algorithm.design(state)) is not None:

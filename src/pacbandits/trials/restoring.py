@@ -1,4 +1,4 @@
-"""A trial's state made again from its JSON and its tables: every field is what it should be, or a sentence names it.
+"""Restore a trial's state from its JSON and its tables; an invalid field is refused by its name.
 
 Nothing is made to fit. What is read must also be what saving it again would write, so that no field can say anything
 that nobody looks at.

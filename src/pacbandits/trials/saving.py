@@ -1,4 +1,4 @@
-"""The state of a trial in a folder, as JSON and Parquet; nothing in it is run when it is read.
+"""Save the state of a trial in a folder, as JSON and Parquet, and load it; nothing in it is executed.
 
     state.json                  what is not a table, and the digests of the tables; replaced last
     contexts-….parquet          what was known of the contexts at the start; … are the first digits of its digest
@@ -21,7 +21,7 @@ from pacbandits.checks import instance
 from pacbandits.policies.base import PolicyClass, check_class
 from pacbandits.rewards import RewardModel
 from pacbandits.trials.folders import StateFolder
-from pacbandits.trials.packing import Packed, pack_state
+from pacbandits.trials.packing import pack_state
 from pacbandits.trials.trial import Trial, TrialState
 from pacbandits.trials.unpacking import read_state
 
@@ -40,7 +40,7 @@ def save_state(
     instance(state, TrialState, name="state", remedy="a trial starts with one, and absorb returns the next")
     packed = pack_state(algorithm, state, notes=notes)
     with folder.held():
-        write_state(folder, packed)
+        folder.replace(packed.state, packed.tables)
 
 
 def load_state(
@@ -66,8 +66,3 @@ def load_state(
     with folder.looked_at():
         saved = read_state(folder, model=model, policies=policies, algorithm=algorithm)
     return saved.algorithm, saved.state
-
-
-def write_state(folder: StateFolder, packed: Packed) -> None:
-    """Put the files of a state into a folder, which must be held."""
-    folder.replace(packed.state, packed.tables)

@@ -1,4 +1,4 @@
-"""What a trial's state is in JSON, all but its tables; and the algorithm and the reward model that made it, again.
+"""The JSON of a trial's state without its tables; and the algorithm and the reward model made from JSON.
 
 Policies are numbered and described once, as designs, pools and leaders share most of theirs. A design that weighs
 actions by a reward model is described by the rows of the log which that model was fitted to.

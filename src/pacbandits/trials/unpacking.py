@@ -1,4 +1,4 @@
-"""A state out of the files of a folder, of which nothing is believed that they do not bear out.
+"""Read a state from the files of a folder, and check everything that they claim.
 
 The seal of state.json and the digests of tables tell damage. They tell no forgery, as anyone can compute them; whoever
 can write to the folder can also write another state that fits together, so no more can be asked than that it does.
