@@ -162,7 +162,7 @@ def verdict_document(
         return Document("", (Text("not good:"), Items(tuple(verdict.faults))))
     opening = "doubtful: if its assumptions held, " if verdict.alarms else "good: " if claim.certified else "genuine: "
     facts = [("log", reading)] if reading else []
-    facts += [("class", policies), *(("", line) for line in details), ("digest", claim.class_digest)]
+    facts += [("class", policies), *(("", line) for line in details), ("digest", claim.class_digest or "none")]
     lists = (("rechecked", verdict.checked), ("not rechecked", verdict.trusted), ("assumptions", assumptions))
     blocks: tuple[Block, ...] = (
         *alarm_notes(verdict.alarms),

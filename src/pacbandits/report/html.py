@@ -70,7 +70,7 @@ def make_environment(*folders: Path) -> Environment:
     """Return an environment that escapes all texts, with the templates of these folders and of documents."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-    made = Environment(
+    made: Any = Environment(
         loader=FileSystemLoader([*folders, TEMPLATES]),
         autoescape=True,
         undefined=StrictUndefined,

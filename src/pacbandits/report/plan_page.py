@@ -80,8 +80,8 @@ def _sections(
     yield table("Number of people until the proof", ("", *SHARE_WORDS), main_rows(plan))
     yield table(f"By scenario (half of all cases, 4 of 5{brackets})", ("if this is true", *head), scenarios)
     if by_effect:
-        title = "By effect size (half of all cases, 4 of 5; quick answer)"
-        yield table(title, ("mean reward of a better action", *head), effect_rows(plan, by_effect))
+        title = "By mean reward of a better action (half of all cases, 4 of 5; quick answer)"
+        yield table(title, ("mean reward", *head), effect_rows(plan, by_effect))
     if plan.simulated:
         yield table("Average costs and gains", ("", "adaptive", "plain"), gain_rows(plan))
     if afforded is not None:

@@ -76,6 +76,10 @@ class Reader(HTMLParser):
         return [attributes for found, attributes in self.elements if found == name]
 
 
+def curve_of(status):
+    return render_blocks(tuple(curve_blocks(Given(status))))
+
+
 def page_of(status):
     return experiment_page(ROOT, status["name"], Given(status))
 
@@ -312,14 +316,9 @@ def test_what_is_proven_and_what_leads_are_told_apart():
 def test_looks_that_prove_nothing_are_no_part_of_the_curve():
     status = statuses.collecting()
     status["curve"][:0] = [{"samples": 2, "certified_epsilon": 1.0, "best": 1.0, "at": statuses.at(0), "round": 1}] * 9
-    assert (
-        len(
-            [one for one in Reader(render_blocks(tuple(curve_blocks(Given(status))))).all("circle") if "%" in one["cx"]]
-        )
-        == 18
-    )
+    assert len([one for one in Reader(curve_of(status)).all("circle") if "%" in one["cx"]]) == 18
     status["curve"] = status["curve"][:9]
-    assert "9 analyses so far, and nothing is proven yet" in render_blocks(tuple(curve_blocks(Given(status))))
+    assert "9 analyses so far, and nothing is proven yet" in curve_of(status)
 
 
 def numbers(text):
@@ -328,7 +327,7 @@ def numbers(text):
 
 def test_the_curve_falls_from_look_to_look_towards_the_goal():
     status = statuses.collecting()
-    read = Reader(render_blocks(tuple(curve_blocks(Given(status)))))
+    read = Reader(curve_of(status))
     best, ahead = (one["d"] for one in read.all("path"))
     heights = [float(one) for one in re.findall(r"[V ](\d+\.\d)", best)]
     across = [float(one) for one in re.findall(r"[MH](\d+\.\d)", best)]
@@ -350,7 +349,7 @@ def test_the_curve_falls_from_look_to_look_towards_the_goal():
 
 def test_thousands_of_looks_are_thinned_but_for_the_last():
     status = statuses.collecting(looks=3_000)
-    read = Reader(render_blocks(tuple(curve_blocks(Given(status)))))
+    read = Reader(curve_of(status))
     assert 100 < len(read.all("circle")) < 300
     assert f"after {status['curve'][-1]['samples']:,} people" in read.words
 

@@ -29,6 +29,7 @@ from pacbandits.report.document import (
     Point,
     Section,
     Share,
+    Side,
     Stack,
     Stacks,
     Table,
@@ -421,7 +422,8 @@ def _events(status: Given) -> Iterable[Block]:
         for one in reversed(status.parts("events"))
     )
     first, rest = rows[:FIRST_EVENTS], rows[FIRST_EVENTS:]
-    head, sides = ("time", "event"), ("left", "wrap")
+    head = ("time", "event")
+    sides: tuple[Side, ...] = ("left", "wrap")
     yield Table(head, first, sides=sides) if first else Text("Nothing has happened yet.", "dim")
     if rest:
         older = count_of(len(rest), "older event")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -51,6 +51,10 @@ def _environment() -> Environment:
     return make_environment(FOLDER / "templates")
 
 
+def _asset_address(root: str, name: str) -> str:
+    return f"{root}/assets/{name}?v={_version(name)}"
+
+
 def _page(template: str, root: str, title: str, *, signed_in: bool = True, live: bool = False, **content: Any) -> str:
     """Return a whole page; root: where the dashboard begins."""
     return (
@@ -59,7 +63,7 @@ def _page(template: str, root: str, title: str, *, signed_in: bool = True, live:
         .render(
             root=root or "/",
             title=one_line(title, most=MAX_TITLE_CHARACTERS),
-            asset=lambda name: f"{root}/assets/{name}?v={_version(name)}",
+            asset=partial(_asset_address, root),
             signed_in=signed_in,
             live=live,
             version=__version__,
@@ -91,8 +95,8 @@ def experiment_page(root: str, name: str, status: Given) -> str:
 
 def _live_page(root: str, title: str, source: str, inside: Markup, said: str) -> str:
     """Return a page that the script keeps up to date; source: the address of its parts; said: told to listeners."""
-    content = {"source": source, "etag": etag_of(inside), "news": said, "seconds": POLL_SECONDS, "inside": inside}
-    return _page("live.html", root, title, live=True, **content)
+    content: dict[str, Any] = {"source": source, "etag": etag_of(inside), "news": said, "seconds": POLL_SECONDS}
+    return _page("live.html", root, title, live=True, inside=inside, **content)
 
 
 def list_parts(root: str, statuses: Sequence[tuple[str, Given | None]]) -> Markup:
