@@ -216,7 +216,7 @@ THRESHOLDS = (
     ),
     Mutant(
         "verify counts visits",
-        "verifier/wealth.py",
+        "verifier/order.py",
         "1.0 / visits[person]",
         "1.0",
         f"{UNITS}a_certificate_is_verified_and_none_of_its_units_can_be_changed",
@@ -768,9 +768,9 @@ RECHECK = (
     ),
     Mutant(
         "verify does not look at the smallest ε",
-        "verifier/figures.py",
-        "if not least(c.unit_certified_epsilon - c.slack) >= needed - WEALTH_ROUNDING:",
-        "if False:",
+        "verifier/verify.py",
+        "elif not least(c.unit_certified_epsilon - c.slack) >= needed - WEALTH_ROUNDING:",
+        "elif False:",
         ALTERED,
     ),
     Mutant(

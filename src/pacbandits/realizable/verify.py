@@ -24,7 +24,7 @@ from pacbandits.realizable.deviation import largest_deviation
 from pacbandits.records import Contexts, Log, check_contexts, check_log
 from pacbandits.records.beside import UNIT_RANGE
 from pacbandits.records.digest import digest_contexts, digest_log
-from pacbandits.verifier.verdict import Verdict
+from pacbandits.verifier import Verdict
 
 # How far a value computed anew may exceed the one in the certificate, relative to it.
 _MAX_RELATIVE_EXCESS = 1e-6

@@ -7,7 +7,6 @@ leaders, and the mixture policy that these weights leave. Wealth, the one figure
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -16,7 +15,7 @@ import numpy as np
 from pacbandits.arrays import FloatArray, as_read
 from pacbandits.certificate.certificate import Certificate
 from pacbandits.certificate.conventions import MIN_NATS_WORTH_LEADING
-from pacbandits.certificate.leaders import MAX_SLACK, MIN_LOTTERY_WEIGHT, NOBODY, START_GROWTH_FACTOR, Leaders
+from pacbandits.certificate.leaders import MIN_LOTTERY_WEIGHT, NOBODY, START_GROWTH_FACTOR, Leaders
 from pacbandits.certificate.told import ToldOfLog
 from pacbandits.confidence import LEADERS_PART, UNION_PART, UNSEEN_PART, start_part
 from pacbandits.errors import count_of
@@ -191,24 +190,6 @@ def stakes_too_much(c: Certificate, book: LeaderBook) -> list[str]:
     boldest = max(c.bets.multipliers) * c.bets.units.max() * (1.0 + moved)
     ruined = max(boldest, c.bets.share) >= 1.0
     return ["an expert stakes so much that a single row could ruin it"] if ruined else []
-
-
-def judge(
-    c: Certificate, least: Callable[[float], float], *, needed: float, rounding: float = 0.0
-) -> tuple[list[str], float]:
-    """Check the figures of a claim with ε > 0 against the rows; return the faults, and the log-wealth computed anew.
-
-    least: the least log-wealth over the class, by ε of rewards in [0, 1]. needed: the threshold. rounding: as for
-    `wrong_value`.
-    """
-    value = least(c.unit_epsilon - (c.slack if c.slack <= MAX_SLACK else 0.0))
-    faults = wrong_value(c, value, needed=needed, rounding=rounding)
-    if c.unit_certified_epsilon != 1.0:
-        if c.slack > MAX_SLACK:
-            return [*faults, f"nothing is claimed with a slack of {c.slack:.6g}"], value
-        if not least(c.unit_certified_epsilon - c.slack) >= needed - WEALTH_ROUNDING:
-            faults.append(f"the data do not certify {c.certified_epsilon:.6g}")
-    return faults, value
 
 
 def wrong_value(c: Certificate, value: float, *, needed: float, rounding: float = 0.0) -> list[str]:

@@ -107,6 +107,14 @@ def set_teaching_rows_apart(log: Log, *, fewest: int) -> Log:
     return replace(log, rounds=(_people(log) >= fewest).astype(np.int64), known=known)
 
 
+def weights_of(log: Log) -> FloatArray:
+    """Return the weight (n,) of each row: its number of repeats, or 1/m for each of the m rows of one person."""
+    if log.units is None:
+        return log.repeats.astype(np.float64)
+    _, person, visits = np.unique(log.units, return_inverse=True, return_counts=True)
+    return 1.0 / visits[person]
+
+
 def _people(log: Log) -> IntArray:
     """Return the number (n,) of each row's person, in the order of their first rows; of each row, without people."""
     return np.arange(len(log)) if log.units is None else number_units(log.units)

@@ -47,7 +47,8 @@ from pacbandits.records.digest import digest_contexts
 from pacbandits.records.units import number_units
 from pacbandits.rewards import RewardModel, first_model
 from pacbandits.verifier.figures import LeaderBook, same_policy, worth_leading
-from pacbandits.verifier.wealth import Wealth, weights_of
+from pacbandits.verifier.order import weights_of
+from pacbandits.verifier.wealth import Wealth
 
 TIED = "a tie between policies was broken before it was seen who does better, for the leader of round"
 MAX_TIE_ROUNDING = 1e-9  # between the scores of two leaders that another machine's arithmetic may tell apart otherwise

@@ -292,7 +292,7 @@ def read_rows(c: Certificate, source: Source, *, engine: Engine, limits: Limits 
         source,
         engine,
         told,
-        order,
+        replace(order, first=None, starts=None),  # later questions go by rounds alone, and travel to workers
         ordered=(by_rows or shuffled) and not in_rounds,
         shuffled=shuffled,
         early=_log_of_bits(kept, head),

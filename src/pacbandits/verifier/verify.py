@@ -8,11 +8,12 @@ numbers. The assumptions that a certificate lists cannot be verified from a log.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import chain
 
 import numpy as np
 
+from pacbandits.arrays import FloatArray, IntArray
 from pacbandits.certificate.certificate import Certificate
 from pacbandits.certificate.leaders import MAX_SLACK
 from pacbandits.certificate.summed.limits import Limits
@@ -22,13 +23,14 @@ from pacbandits.engines import Engine, Source
 from pacbandits.errors import InputError
 from pacbandits.policies.base import PolicyClass, check_class
 from pacbandits.records import Contexts, Log, check_log, parts_of
-from pacbandits.rewards import RewardModel, check_model, model_from_json
+from pacbandits.records.digest import digest_log
+from pacbandits.rewards import RewardModel, check_model, model_from_json, predict_by_round
 from pacbandits.verifier.figures import (
     WEALTH_ROUNDING,
+    LeaderBook,
     belongs,
     delta_share,
     faults_on_sight,
-    judge,
     keep_book,
     near,
     needed_wealth,
@@ -36,11 +38,39 @@ from pacbandits.verifier.figures import (
     wrong_lottery,
     wrong_value,
 )
-from pacbandits.verifier.memory import arrange_rows
-from pacbandits.verifier.rule import VerifiedRows, follow_rule, learn_again, learn_policies
+from pacbandits.verifier.order import (
+    has_rounds,
+    order_log,
+    planned_sizes,
+    set_teaching_rows_apart,
+    settling_round,
+    weights_of,
+)
+from pacbandits.verifier.rule import VerifiedRows, fewest_to_teach, follow_rule, learn_again, learn_policies
 from pacbandits.verifier.sums import read_rows
-from pacbandits.verifier.verdict import Verdict
-from pacbandits.verifier.wealth import Wealth, least_rival_wealth, least_wealth, led_wealth
+from pacbandits.verifier.wealth import Wealth, least_rival_wealth, least_wealth, led_wealth, log_wealth
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The outcome of a verification.
+
+    faults: what does not hold, in words; empty for a good certificate.
+    value: the least log-wealth, computed anew; None if a fault was found before.
+    checked: what else was derived again, in words.
+    trusted: what could have been derived again with more data at hand, in words.
+    alarms: where the log contradicts an assumption of the claim, in words; the proof itself may still be right.
+    """
+
+    faults: tuple[str, ...]
+    value: float | None
+    checked: tuple[str, ...] = ()
+    trusted: tuple[str, ...] = ()
+    alarms: tuple[str, ...] = ()
+
+    @property
+    def good(self) -> bool:
+        return not self.faults
 
 
 def verify_log(
@@ -139,12 +169,6 @@ def _figures(
         faults.append("rewards must lie in [0, 1]")
     if faults:
         return Verdict(tuple(faults), None), None
-    made = model_from_json(c.model) if model is None else check_model(model)
-    if made.to_json() != c.model:
-        return Verdict(("the reward model given is not the one that the certificate describes",), None), None
-    rows = rows.with_model(made)
-    if not ((rows.predictions >= 0) & (rows.predictions <= 1)).all():
-        return Verdict(("the reward model predicts what is not in [0, 1]",), None), None
     if not policies.exact and not policies.checks_membership:
         return Verdict(("the class cannot say whether the certified policy is one of its own",), None), None
     if not all(belongs(policy, early.contexts, policies) for policy in parts_of(c.policy)):
@@ -153,6 +177,12 @@ def _figures(
     faults = [*stakes_too_much(c, book), *wrong_lottery(c, book)]
     if faults:
         return Verdict(tuple(faults), None), None
+    made = model_from_json(c.model) if model is None else check_model(model)
+    if made.to_json() != c.model:
+        return Verdict(("the reward model given is not the one that the certificate describes",), None), None
+    rows = rows.with_model(made)
+    if not ((rows.predictions >= 0) & (rows.predictions <= 1)).all():
+        return Verdict(("the reward model predicts what is not in [0, 1]",), None), None
     known: dict[float, Wealth] = {}
 
     def least(epsilon: float) -> float:
@@ -164,13 +194,13 @@ def _figures(
         return least_wealth(c, known[inside], led_wealth(c, book, counts, epsilon=epsilon))
 
     if c.epsilon > 0:
-        faults, value = judge(c, least, needed=needed, rounding=rows.rounding)
-        return Verdict(tuple(faults), value), rows
-    own = np.asarray(parts_of(c.policy)[0](early.contexts))
-    value = least_rival_wealth(c, rows.wealth(c, book, policies, epsilon=0.0), own)
-    value = value if value < np.inf else needed  # no policy acts otherwise
-    faults = wrong_value(c, value, needed=needed)
-    if c.certified:
+        value = least(c.unit_epsilon - (c.slack if c.slack <= MAX_SLACK else 0.0))
+    else:
+        own = np.asarray(parts_of(c.policy)[0](early.contexts))
+        value = least_rival_wealth(c, rows.wealth(c, book, policies, epsilon=0.0), own)
+        value = value if value < np.inf else needed  # no policy acts otherwise
+    faults = wrong_value(c, value, needed=needed, rounding=rows.rounding)
+    if c.epsilon == 0 and c.certified:
         unseen = _unseen(c, early.contexts, policies, counted=float(counts[c.bets.spared :].sum()))
         if not near(c.unit_certified_epsilon, unseen):
             faults.append(f"what the log has not seen may cost {unseen:.6g}, not {c.unit_certified_epsilon:.6g}")
@@ -192,3 +222,70 @@ def _unseen(c: Certificate, contexts: Contexts, policies: PolicyClass, *, counte
         return 0.0
     delta = delta_share(c, policies, led=False) * c.delta
     return 1.0 - float(np.exp((np.log(UNSEEN_PART * delta) - policies.log_size) / counted))
+
+
+@dataclass(frozen=True, eq=False)
+class MemoryRows:
+    """The rows of a log in memory.
+
+    early: all rows in their order.
+    told: the same with the rows that taught the class as a round of their own, which bets go by.
+    rounds (n,): of these, from 0.
+    counts (rounds,): interactions, or people, in each.
+    n_rows: before they were arranged.
+    digest: of the log.
+    ordered, shuffled: whether rows are cut into blocks, and whether they were shuffled before.
+    predictions (n, A): once a reward model was given.
+    """
+
+    early: Log
+    told: Log
+    rounds: IntArray
+    counts: FloatArray
+    n_rows: int
+    digest: str
+    ordered: bool
+    shuffled: bool
+    predictions: FloatArray
+
+    late = None
+    rounding = 0.0
+
+    @property
+    def n_actions(self) -> int:
+        return self.told.n_actions
+
+    @property
+    def labels(self) -> IntArray:
+        return np.unique(self.early.rounds)
+
+    @property
+    def has_order(self) -> bool:
+        return has_rounds(self.early)
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        return planned_sizes(self.counts, self.early.n_units, ordered=self.ordered, shuffled=self.shuffled)
+
+    def settling_round(self, spared: int) -> int | None:
+        return settling_round(self.early.n_units, spared=spared) if self.shuffled else None
+
+    def with_model(self, model: RewardModel) -> MemoryRows:
+        """Return the rows with the predictions of a reward model, fitted on the rows known before each round."""
+        return replace(self, predictions=predict_by_round(self.early, model))
+
+    def wealth(self, c: Certificate, book: LeaderBook, policies: PolicyClass, *, epsilon: float) -> Wealth:
+        """Return the log-wealth of all rows against every policy."""
+        found = log_wealth(c, book, self.told, self.rounds, self.predictions, epsilon=epsilon)
+        return Wealth(policies, self.told.contexts, [np.ascontiguousarray(one) for one in found.transpose(1, 0, 2)])
+
+
+def arrange_rows(c: Certificate, log: Log) -> MemoryRows:
+    """Return the rows of a log as the certificate arranges them."""
+    early = order_log(log, ordered=c.ordered, shuffled=c.shuffled)
+    learning = c.learning if c.learning is not None and c.learning.spared else None
+    told = early if learning is None else set_teaching_rows_apart(early, fewest=fewest_to_teach(learning.spec))
+    _, rounds = np.unique(told.rounds, return_inverse=True)
+    counts = np.rint(np.bincount(rounds, weights=weights_of(told)))
+    predictions = np.zeros((0, 0))
+    return MemoryRows(early, told, rounds, counts, len(log), digest_log(told), c.ordered, c.shuffled, predictions)

@@ -17,6 +17,7 @@ from pacbandits.certificate.leaders import NOBODY
 from pacbandits.policies.base import PolicyClass
 from pacbandits.records import Contexts, Log
 from pacbandits.verifier.figures import LeaderBook
+from pacbandits.verifier.order import weights_of
 
 ROWS_AT_A_TIME = 2**14  # to be light on memory
 
@@ -67,14 +68,6 @@ def led_wealth(c: Certificate, book: LeaderBook, counts: FloatArray, *, epsilon:
         return [0.0] * len(c.experts)
     led = counts * (np.array(book.leaders.turns) != NOBODY)
     return [epsilon * float((led * c.bets.stakes(expert)).sum()) for expert in c.experts]
-
-
-def weights_of(log: Log) -> FloatArray:
-    """Return the weight (n,) of each row: its number of repeats, or 1/m for each of the m rows of one person."""
-    if log.units is None:
-        return log.repeats.astype(np.float64)
-    _, person, visits = np.unique(log.units, return_inverse=True, return_counts=True)
-    return 1.0 / visits[person]
 
 
 def score(rows: Log, predictions: FloatArray, reference: IntArray, stake: float, cap: FloatArray) -> FloatArray:
