@@ -1,4 +1,4 @@
-"""How the rows of a set of files become a block of its log: by what the survey of all rows has settled."""
+"""Make a block of a log from rows of a data set, by the columns, labels and remarks that its survey found."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _UNCOUNTED = Whole(rows=0, counted={}, clocks=frozenset(), clipped=(0, 0))
 
 @dataclass(frozen=True, eq=False)
 class Recipe:
-    """How to make a block.
+    """Column names, labels and shares by which every block of a data set is made.
 
     options: what the reader says.
     own: what the columns of the log are called.
@@ -62,7 +62,7 @@ class Recipe:
 
     @classmethod
     def of(cls, parts: Parts, survey: Survey, options: ReadingOptions) -> Recipe:
-        """By what was seen of all rows."""
+        """The recipe for a data set, from its survey."""
         log, own = survey.witnesses, Own.of(parts, options)
         features = log.contexts.names
         parsed = date_parts(features, [name for name in log.dates if name in parts.kinds])
