@@ -1,4 +1,4 @@
-"""What processes of a Dask cluster do when they are told to; the processes that tell them never call it themselves.
+"""Functions that run in the worker processes of a Dask cluster.
 
 Words and things arrive packed, so that Dask does not look into them, and are unpacked only by the version that packed
 them. What is wrong comes back as words: errors would leave tracebacks in the logs of every worker.

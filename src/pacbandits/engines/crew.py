@@ -1,4 +1,4 @@
-"""Processes of a Dask cluster, here or elsewhere: started or called, told what to do, and missed in one sentence."""
+"""A Dask cluster, started here or connected to: submit tasks, wait for results, report lost workers in one sentence."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _OF_OUR_OWN: dict[str, object] = {
 
 @dataclass(frozen=True, eq=False)
 class Cluster:
-    """Workers, and the line to them.
+    """A connection to the workers of a Dask scheduler.
 
     client: of distributed.
     scheduler: its address.

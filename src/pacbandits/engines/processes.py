@@ -1,4 +1,4 @@
-"""Processes of this machine that do jobs, several at once and in any order.
+"""Run jobs in worker processes of this machine, in parallel and in any order.
 
 A process is told on standard input what to do, and says on standard output what came of it, both pickled: nobody else
 can write to these pipes. It ends as soon as whoever started it is gone, also when that was killed.

@@ -1,4 +1,4 @@
-"""Sets of files of text made into Parquet once, a few rows at a time, so that any rows of them can be read.
+"""Convert text files to temporary Parquet files, a batch at a time, so that any range of rows can be read.
 
 A column has the type that it would have if all files were read at once: the first, in the order in which pyarrow tries
 them, that all of its values can be. It is found by trial: where a value does not fit, the column is given the next type
@@ -43,7 +43,7 @@ _KINDS: tuple[Any, ...] = (
 
 
 class Folder:
-    """A folder of files that are there for a while: gone when it is closed, let go, or Python ends."""
+    """A temporary folder, removed when it is closed, garbage-collected, or Python exits."""
 
     def __init__(self) -> None:
         try:
@@ -59,7 +59,7 @@ class Folder:
 
 @dataclass(frozen=True, eq=False)
 class Converted:
-    """Files of text as Parquet.
+    """Text files converted to Parquet.
 
     folder: that holds them.
     paths: of the files, in order.
@@ -72,7 +72,7 @@ class Converted:
 
 
 def convert(paths: Sequence[Path], *, action: str) -> Converted:
-    """Files of text made into Parquet; action: the column of actions, which may be numbers with zeros before them."""
+    """Convert text files to Parquet; action: the column of actions, which may be numbers with leading zeros."""
     delimiters = [parquet.DELIMITERS[parquet.suffix(path)] for path in paths]
     folder = Folder()
     try:
@@ -124,7 +124,8 @@ def _widen_by_first_rows(kinds: dict[str, Any], path: Path, delimiter: str, *, f
         gone = sorted(set(found) ^ set(kinds))[0]
         who, other = (path, first) if gone in kinds else (first, path)
         raise InputError(
-            f"{who} has no column '{plain(gone)}', which {other} has; the files of a set have the same columns"
+            f"{who} has no column '{plain(gone)}', which {other} has; the files of a data set "
+            "must have the same columns"
         )
     for name, kind in found.items():
         if kind not in _KINDS:

@@ -1,4 +1,4 @@
-"""Parquet files one after the other as one table, of which any rows can be read, a few at a time."""
+"""Several Parquet files as one table; any range of its rows can be read, a batch at a time."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ _BUFFER_BYTES = 2**18  # of a column that is read at once: pages, and not all of
 
 @dataclass(frozen=True)
 class FilePart:
-    """A Parquet file of a set.
+    """A Parquet file of a data set.
 
     path: of the file.
-    name: what to call it, which is another where it was made of text.
-    size: in bytes, when the set was opened.
-    changed_ns: when it was last written, then.
-    first: the number in the set of its first row.
+    name: the path in messages; that of the text file where it was converted from one.
+    size: in bytes, when the data set was opened.
+    changed_ns: time of the last change, at that moment.
+    first: the number of its first row in the data set.
     groups: how many rows each of its row groups has.
     """
 
@@ -49,14 +49,14 @@ class FilePart:
 
 @dataclass(frozen=True)
 class Parts:
-    """The files of a set, and what their columns are.
+    """The files of a data set and their common columns.
 
     files: in order.
     kinds: the columns by name, each with its type in all files (pyarrow's).
     coded: the columns of text that their author has made categories.
     about: what the files say of the log beside their columns.
     remarks: the same, in words.
-    text: the file of text that these were made of, if it was one.
+    text: the text file that was converted, if it was a single one.
     """
 
     files: tuple[FilePart, ...]
@@ -136,7 +136,7 @@ class Parts:
 
 
 def _as_kind(column: Any, kind: Any, name: str, part: FilePart) -> Any:
-    """A column in a type that fits it too."""
+    """Convert a column to its common type in all files."""
     if is_text(kind):
         if pa.types.is_null(column.type):
             return pa.DictionaryArray.from_arrays(pa.nulls(len(column), pa.int32()), pa.array([], type=pa.string()))
@@ -204,7 +204,7 @@ def changed(name: str) -> InputError:
 
 @dataclass(frozen=True)
 class SetCells(CellNames):
-    """Where the values of a set of several files stand: in which file, and where in it.
+    """Locations of values in a data set of several files: the file, and the row or line in it.
 
     parts: the files.
     """
@@ -225,7 +225,7 @@ class SetCells(CellNames):
 
 @contextmanager
 def opened(part: FilePart, *, texts: Sequence[str]) -> Generator[Any]:
-    """A file, if it is the one that was looked at; texts: columns whose values come as codes."""
+    """Open a file; raise if it has changed since the data set was opened. texts: columns to read as codes."""
     with parquet.reading(part.path):
         found = part.path.stat()
         if (found.st_size, found.st_mtime_ns) != (part.size, part.changed_ns):
@@ -272,7 +272,8 @@ def _check_same(mine: Header, first: Header, name: str, first_name: str) -> None
         if gone is not None:
             who = name if lacking is mine else first_name
             raise InputError(
-                f"{who} has no column '{plain(gone)}', which {other} has; the files of a set have the same columns"
+                f"{who} has no column '{plain(gone)}', which {other} has; the files of a data set "
+                "must have the same columns"
             )
     if dict(mine.about.given) != dict(first.about.given):
         raise InputError(

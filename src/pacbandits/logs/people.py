@@ -1,4 +1,4 @@
-"""Contexts of people in Parquet files, read a block at a time: for designs over more of them than fit in memory."""
+"""Contexts in Parquet files, read block by block: for designs over more contexts than fit in memory."""
 
 from __future__ import annotations
 

@@ -121,7 +121,9 @@ def _make_log(raw: RawLog, *, reward_range: tuple[float, float] | None, clip: bo
         shares, words = parse_split(raw.split, n_actions=count, names=raw.names)
         said.append(words)
         return Log.of(raw.contexts, actions=actions, propensities=np.broadcast_to(shares, (n, count)), **rest())
-    alone = _played_propensities(raw)
+    if raw.played is None:
+        raise InputError("a log needs the propensities of all actions, or that of the played one")
+    alone = check_played(floats(raw.played, name="propensity", shape=(n,)), raw.cells)
     if not raw.stated and raw.whole is None:
         _check_room(n, count)
     unplayed = () if raw.declared else _unplayed(actions, count, numbered=raw.numbered)
@@ -131,12 +133,11 @@ def _make_log(raw: RawLog, *, reward_range: tuple[float, float] | None, clip: bo
             f"action 0 is the only one in the log, but was played with probability {alone.min()}, so there were "
             "others; say how many actions there are (--actions 2)"
         )
-    alone = np.minimum(alone, 1.0)
     full, words = (None, ()) if raw.least is not None else _completed(alone, actions, count, raw.names)
     said.extend(words)
     if full is not None:
         return Log.of(raw.contexts, actions=actions, propensities=full, **rest())
-    least = _least(raw.least, n=n, n_actions=count, unplayed=unplayed)
+    least = least_propensities(raw.least, n=n, n_actions=count, unplayed=unplayed)
     return Log.of_played(raw.contexts, actions=actions, played=alone, least=least, **rest())
 
 
@@ -159,17 +160,14 @@ def _all_propensities(propensities: ArrayLike, raw: RawLog, actions: IntArray) -
     return full, _compare_played(floats(raw.played, name="propensity", shape=(n,)), full, actions, raw.cells)
 
 
-def _played_propensities(raw: RawLog) -> FloatArray:
-    """The propensities (n,) of the played actions that the file tells."""
-    if raw.played is None:
-        raise InputError("a log needs the propensities of all actions, or that of the played one")
-    alone = floats(raw.played, name="propensity", shape=(len(raw.contexts),))
+def check_played(alone: FloatArray, cells: CellNames) -> FloatArray:
+    """The propensities (n,) of the played actions, none above 1 but for rounding; raise where one cannot be."""
     bad = ~((alone > 0) & (alone <= 1 + 1e-6))
     if bad.any():
         row = int(bad.argmax())
-        which = raw.cells.row(row)
+        which = cells.row(row)
         raise InputError(f"the propensity of {which} is {alone[row]:.10g}; it must lie above 0 and up to 1: correct it")
-    return alone
+    return np.minimum(alone, 1.0)
 
 
 def _count_actions(actions: IntArray, told: int | None) -> int:
@@ -264,7 +262,10 @@ def of_two_actions(played: FloatArray, actions: IntArray) -> FloatArray:
     return full
 
 
-def _least(given: ArrayLike | None, *, n: int, n_actions: int, unplayed: tuple[str, ...] = ()) -> FloatArray:
+def least_propensities(
+    given: ArrayLike | None, *, n: int, n_actions: int, unplayed: tuple[str, ...] = ()
+) -> FloatArray:
+    """What every action's propensity was at least (n, A), from one number, (n,) or (n, A); raise where it cannot be."""
     if given is None:
         also = "".join(f" ({words})" for words in unplayed)
         raise InputError(

@@ -1,9 +1,9 @@
-"""How the rows of a set of files become a block of its log: by what the survey of all rows has settled."""
+"""Make a block of a log from rows of a data set, by the columns, labels and remarks that its survey found."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ from pacbandits.arrays import FloatArray, IntArray
 from pacbandits.errors import ROW, InputError, RowError
 from pacbandits.logs.outcomes import pop_rewards, unit_rewards
 from pacbandits.logs.parts import Parts, changed, codes_of
-from pacbandits.logs.raw import RawLog, make_log, of_two_actions
+from pacbandits.logs.raw import check_played, least_propensities, of_two_actions
 from pacbandits.logs.reading import ReadingOptions
 from pacbandits.logs.surveying import Own, Survey
 from pacbandits.logs.tables import PROPENSITY_PREFIX, pop_least
@@ -37,7 +37,7 @@ _UNCOUNTED = Whole(rows=0, counted={}, clocks=frozenset(), clipped=(0, 0))
 
 @dataclass(frozen=True, eq=False)
 class Recipe:
-    """How to make a block.
+    """Column names, labels and shares by which every block of a data set is made.
 
     options: what the reader says.
     own: what the columns of the log are called.
@@ -62,7 +62,7 @@ class Recipe:
 
     @classmethod
     def of(cls, parts: Parts, survey: Survey, options: ReadingOptions) -> Recipe:
-        """By what was seen of all rows."""
+        """The recipe for a data set, from its survey."""
         log, own = survey.witnesses, Own.of(parts, options)
         features = log.contexts.names
         parsed = date_parts(features, [name for name in log.dates if name in parts.kinds])
@@ -116,41 +116,19 @@ class Recipe:
         earned, _ = pop_rewards(table, cells)
         rounds, repeats = pop_integers(table, "round", cells), pop_integers(table, "repeats", cells)
         ids = pop_integers(table, ID_COLUMN, cells)
-        propensities, played, least = self._propensities(table, actions, n, cells)
-        contexts = self._contexts(table, ids, n, cells)
-        form = self.form
-        if propensities is None:
-            raw = RawLog(
-                contexts,
-                actions=actions,
-                rewards=earned,
-                played=played,
-                least=least,
-                n_actions=form.n_actions,
-                declared=True,
-                rounds=rounds,
-                repeats=repeats,
-                cells=cells,
-                whole=_UNCOUNTED,
-            )
-            made = make_log(raw, options)
-            return replace(
-                made,
-                remarks=form.remarks,
-                action_names=form.action_names,
-                reward_range=form.reward_range,
-                dates=form.dates,
-            )
+        propensities, least = self._propensities(table, actions, n, cells)
         rewards, _ = unit_rewards(
             earned, n=n, reward_range=options.reward_range, clip=options.clip, cells=cells, whole=_UNCOUNTED
         )
+        form = self.form
         return Log(
-            contexts,
+            self._contexts(table, ids, n, cells),
             actions=actions,
             rewards=rewards,
             propensities=propensities,
             rounds=np.zeros(n, dtype=np.int64) if rounds is None else rounds,
             repeats=np.ones(n, dtype=np.int64) if repeats is None else repeats,
+            least=least,
             remarks=form.remarks,
             action_names=form.action_names,
             reward_range=form.reward_range,
@@ -176,8 +154,8 @@ class Recipe:
 
     def _propensities(
         self, table: Columns, actions: IntArray, n: int, cells: CellNames
-    ) -> tuple[FloatArray | None, FloatArray | None, Any]:
-        """Those of all actions (n, A); or else those of the played ones (n,), and what every one's was at least."""
+    ) -> tuple[FloatArray, FloatArray | None]:
+        """Propensities (n, A); where those of the played actions alone are known, the least ones (n, A), too."""
         width = self.form.n_actions
         if self.own.listed is not None or self.each:
             full = (
@@ -190,20 +168,25 @@ class Recipe:
                 raise InputError(
                     f"{cells.row(0)} has {full.shape[1]} propensities, and others {width}; give all as many"
                 )
-            return full, None, None
+            return full, None
         if self.shares is not None:
             full = np.empty((n, width))
             full[:] = self.shares
             full.setflags(write=False)
-            return full, None, None
+            return full, None
         if self.own.played is not None:
             table["propensity"] = table.pop(self.own.played)
         played = pop_floats(table, "propensity", cells)
         assert played is not None
-        if self.form.least is not None:
-            told = pop_least(table, cells)
-            return None, played, self.options.least_propensity if told is None else told
-        return of_two_actions(np.minimum(played, 1.0), actions), None, None
+        played = check_played(played, cells)
+        if self.form.least is None:
+            return of_two_actions(played, actions), None
+        told = pop_least(table, cells)
+        least = least_propensities(self.options.least_propensity if told is None else told, n=n, n_actions=width)
+        full = least.copy()
+        full[np.arange(n), actions] = played
+        full.setflags(write=False)
+        return full, least
 
     def _contexts(self, table: Columns, ids: IntArray | None, n: int, cells: CellNames) -> Contexts:
         names, categories = self.form.contexts.names, self.form.contexts.categories

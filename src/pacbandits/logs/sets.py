@@ -1,4 +1,4 @@
-"""Sets of files as a stream of rows: a log that may be larger than memory."""
+"""Data sets of several files, read block by block: a log that may be larger than memory."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ from pacbandits.records.log import Log
 
 @dataclass(frozen=True, eq=False)
 class FileSet:
-    """The rows of files, one file after the other, as the log that they are together.
+    """A log made of the rows of several files, in order; a `Source` of blocks for engines.
 
     parts: the files.
     recipe: how rows become a log.
     seen: what holds of all rows.
     block_rows: how many rows a block has.
-    folder: that has to be removed in the end, if the files had to be made of text.
+    folder: the temporary Parquet files that text was converted to; None for Parquet.
     """
 
     parts: Parts
@@ -43,11 +43,11 @@ class FileSet:
     folder: Folder | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        """Without what only whoever opened the set may remove."""
+        """Leave out the temporary folder, which only the process that opened the data set may remove."""
         return {name: value for name, value in self.__dict__.items() if name != "head"} | {"folder": None}
 
     def close(self) -> None:
-        """Remove what was made of text; the set cannot be read any more."""
+        """Remove the temporary files; the data set cannot be read any more."""
         if self.folder is not None:
             self.folder.close()
 
@@ -156,16 +156,16 @@ def open_set(
     progress: Progress | None = None,
     block_rows: int = ROWS_PER_BLOCK,
 ) -> FileSet:
-    """The log that files are together, one after the other; they are read once from end to end.
+    """Open files as one log, in the order given; all rows are read once to survey them.
 
-    options: what the files do not tell. progress: who is told how far that has come.
+    options: what the files do not tell. progress: called with the number of rows surveyed.
     """
     asked = ReadingOptions() if options is None else options
     if asked.position is not None:
         raise InputError("tables have no positions; leave out --position")
     files = [Path(path) for path in paths]
     if not files:
-        raise InputError("a set of files has at least one; name it")
+        raise InputError("a data set needs at least one file; name it")
     with nullcontext() if progress is None else heard_by(listener(progress)):
         parts, folder = _parts(files, asked)
         try:
@@ -186,14 +186,14 @@ def _all_names(files: Sequence[Path]) -> str:
 
 
 def _parts(paths: list[Path], options: ReadingOptions) -> tuple[Parts, Folder | None]:
-    """The files as one table; and where they are kept, if they had to be made of text."""
+    """The files as one table, and the temporary folder if they were converted from text."""
     names = [str(path) for path in paths]
     text = [parquet.suffix(path) in parquet.DELIMITERS for path in paths]
     if not any(text):
         return list_parts(paths, names=names), None
     if not all(text):
         one, other = names[text.index(True)], names[text.index(False)]
-        raise InputError(f"{one} is text and {other} is not; the files of a set are of one kind")
+        raise InputError(f"{one} is text and {other} is not; the files of a data set must be of one kind")
     made = convert(paths, action=options.action or "action")
     parts = list_parts(made.paths, names=names)
     return replace(parts, remarks=made.remarks, text=paths[0] if len(paths) == 1 else None), made.folder

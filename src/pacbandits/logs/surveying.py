@@ -1,4 +1,4 @@
-"""One look at all rows of a set of files, with little memory: what holds of all of them, and a few witnesses of it.
+"""Survey all rows of a data set once, in bounded memory: facts about all rows, and a few witness rows.
 
 The witnesses are rows that show everything on which names, categories and remarks of the log rest: every label, every
 action, the least and the largest of everything. What they become in memory, by the reader of tables, has the form of
@@ -40,7 +40,7 @@ IN_MEMORY = "read it in memory (--engine threads)"
 
 @dataclass(frozen=True, eq=False)
 class Survey:
-    """What holds of all rows.
+    """Facts about all rows of a data set.
 
     witnesses: a log of some rows that has the form of the log of all of them.
     assumed: what is assumed of the log, in words.
@@ -64,7 +64,7 @@ class Survey:
 
 @dataclass(frozen=True)
 class Own:
-    """What the columns of a log are called in its files.
+    """Names of a log's own columns in its files.
 
     action, reward: these.
     played: the propensity of the played action, if there is such a column.
@@ -95,7 +95,7 @@ class Own:
 
 
 def survey(parts: Parts, options: ReadingOptions) -> Survey:
-    """Look at all rows once."""
+    """Read all rows once; return what holds of all of them."""
     _check_there(parts, options)
     _check_possible(parts, options)
     looking = _Looking(parts, options)
@@ -136,7 +136,7 @@ def _check_possible(parts: Parts, options: ReadingOptions) -> None:
 
 
 class _Looking:
-    """Who looks."""
+    """The state of a survey: one watch per column and the witness rows so far."""
 
     def __init__(self, parts: Parts, options: ReadingOptions) -> None:
         self.parts, self.options, self.own = parts, options, Own.of(parts, options)
@@ -180,13 +180,13 @@ class _Looking:
         return out
 
     def watches(self) -> list[Watch]:
-        """Who looks at the next rows, in order: some go by what others have just seen."""
+        """All watches, in order: some use what earlier ones have just seen."""
         found: list[Watch | None] = [*self.texts.values(), *self.numbers.values(), *self.clocks.values()]
         found += [*self.ends, self.tally, self.order, self.clips, self.plays, self.propensities]
         return [watch for watch in found if watch is not None]
 
     def needed(self) -> list[str]:
-        """The columns to look at."""
+        """The columns to read."""
         names = {*self.texts, *self.numbers, *self.clocks, *(end.name for end in self.ends), self.own.action}
         names |= {self.options.time or self.own.action, self.own.reward}
         if self.propensities is not None and not self.propensities.is_done:
@@ -194,7 +194,7 @@ class _Looking:
         return [name for name in self.parts.kinds if name in names]
 
     def look(self) -> None:
-        """Look at all rows, one after the other."""
+        """Show all rows to the watches, a batch at a time."""
         done = count_rows_aloud("looking at all rows once", self.parts.n_rows, started=monotonic())
         watches, first = self.watches(), 0
         while first < self.parts.n_rows:
@@ -213,7 +213,7 @@ class _Looking:
                     break  # fewer columns are to be read from here on
 
     def _keep(self, columns: Columns, rows: IntArray, first: int) -> None:
-        """Keep witnesses."""
+        """Keep witness rows."""
         where: Any = pa.array(rows)
         taken = {name: column.take(where) for name, column in columns.items()}
         self.pieces.append(
@@ -237,7 +237,7 @@ class _Looking:
             raise _unordered(self.order.name)
 
     def told(self) -> Survey:
-        """What was seen."""
+        """The result of the survey."""
         places = np.concatenate(self.places)
         counters: dict[str, Labels | Numbers] = {**self.numbers, **self.texts}
         estimated = tuple(_estimate_words(name) for name, counter in counters.items() if counter.is_estimated)

@@ -1,4 +1,4 @@
-"""Logs in tables: Parquet and CSV, a row an interaction."""
+"""Logs from tables (Parquet, CSV, data frames, rows of data sets), one interaction a row."""
 
 from __future__ import annotations
 

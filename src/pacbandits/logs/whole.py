@@ -1,4 +1,4 @@
-"""What is known of all rows of a table of which only some are at hand."""
+"""Facts about all rows of a table, for code that has only some of them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pacbandits.records.identifiers import Counts
 
 @dataclass(frozen=True)
 class Whole:
-    """What was seen of a table while it went by, where what becomes of a column depends on all of its rows.
+    """Facts from a survey of all rows on which the treatment of columns depends.
 
     rows: how many there are.
     counted: how many values columns have that may be identifiers.

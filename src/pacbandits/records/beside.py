@@ -1,4 +1,4 @@
-"""What a file says of a log beside its columns, and columns that say something of a log as a whole."""
+"""Metadata of a log: the range of its rewards, its columns of dates, and weights, which play no part."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files of strangers: which ones are opened, how much they may unpack to, and text in them.
+"""Limits for files from untrusted sources: which are opened, and how much they may unpack to.
 
 What reading takes is in proportion to the size of a file: a compressed one may unpack to `MAX_UNPACKED_RATIO` times its
 size and `UNPACKED_ALLOWANCE_BYTES` more, where every number counts for the `NUMBER_BYTES` that it takes here, and every

@@ -1,4 +1,4 @@
-"""Rewards that come late or never: when each was known, and what a log knew at a time.
+"""Delayed and missing rewards: when each was known, and the log as it stood at a given round.
 
 Rows stand in the order of assignment, whenever their rewards came. `known` (n,) is the first round before which the
 reward of a row was in, -1 where it is not in yet: so 0 ≤ known ≤ t are the rows whose rewards whoever planned round t

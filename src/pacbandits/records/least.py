@@ -1,4 +1,4 @@
-"""What logs declare that know the propensity of the played action alone: what every action's was at least."""
+"""Minimum propensities, as declared by logs that know the propensity of the played action alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables on disk: Parquet, and through `delimited` text."""
+"""Read tables from Parquet and text files, and write Parquet."""
 
 from __future__ import annotations
 

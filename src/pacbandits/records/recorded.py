@@ -1,4 +1,4 @@
-"""Logs that carry their experiment's whole record: columns and rows beside those that are evidence.
+"""Exported logs that carry their experiment's event log in columns and rows beside the evidence.
 
 Such a file says so. Columns whose names begin with `record_` are no features, and rows that are not marked as counted
 (of a holdout, of visits after the first, or too recent to be looked at) are no part of the log.

@@ -1,4 +1,4 @@
-"""Units: people who come back.
+"""Units: returning users, whose rows are weighted.
 
 Rows of one unit are not independent of each other, units are. So each of the m visits of a unit counts 1/m, and what is
 counted in all are units.
