@@ -58,94 +58,56 @@ def solve_columns(
     pool: to go on with; an empty one if none is given.
     """
     pool = Pool(task.possible, scale=task.scale) if pool is None else pool
-    search = _ColumnSearch(task, pricing, known or (task.uniform_design(), np.inf), pool)
+    here, (design, upper) = task.possible, known or (task.uniform_design(), np.inf)
+    make: Callable[[], Design] | None = None  # makes the design of `upper`, where that is of the pool
+    lower, calls, ends = 0.0, 0, list[tuple[float, float]]()
+
+    def price(weights: FloatArray) -> DesignPrice:
+        """Price the class at weights (pool,) of the pool."""
+        nonlocal calls
+        found = pricing(here.contexts, pool.costs(weights), here.gaps, task.scale)
+        calls += found.oracle_calls
+        return found
+
     pool.add(seeds)
     precision, fresh = _FIRST_PRECISION, 1
     note = f"stopped after {max_rounds} rounds of column generation"
     for turn in range(max_rounds):
-        floor = float(np.clip(search.gap / 5, tolerance / 10, _MAX_FLOOR_SHARE))
-        search.raise_lower(pool.solve(floor=floor, least_floor=min(tolerance / 10, 0.5), precision=precision))
-        if search.lower == np.inf:
-            search.make, search.upper = task.uniform_design, np.inf
+        floor = float(np.clip(relative_gap(lower, upper) / 5, tolerance / 10, _MAX_FLOOR_SHARE))
+        lower = max(lower, pool.solve(floor=floor, least_floor=min(tolerance / 10, 0.5), precision=precision))
+        if lower == np.inf:
+            design, make, upper = task.uniform_design(), None, np.inf
             note = "infinite: a policy ties with the reference"
             break
         weights = pool.average(share=_NEWEST_WEIGHTS_SHARE if fresh else 1.0)
-        price = search.price(weights)
+        worst = price(weights)
+        if worst.upper < upper:
+            make, upper = pool.designer(weights, task.reference), worst.upper
+        gap = relative_gap(lower, upper)
         if progress is not None:
-            words = f"between {search.lower:.5g} and {search.upper:.5g}, a pool of {len(pool.policies)}"
+            words = f"between {lower:.5g} and {upper:.5g}, a pool of {len(pool.policies)}"
             progress(f"round {turn + 1}: {words}")
-        if search.gap <= tolerance:
-            search.prune(weights, tolerance=tolerance)
+        if gap <= tolerance:
             note = ""
+            for share in _PRUNED_WEIGHT_SHARES:  # fewer policies, if they keep the promise
+                fewer = np.where(weights > share * weights.max(), weights, 0.0)
+                pruned = price(fewer).upper
+                if relative_gap(lower, pruned) <= tolerance:
+                    make, upper = pool.designer(fewer, task.reference), pruned
+                    break
             break
-        if search.stalled():
-            note = f"no progress in the last {_MAX_ROUNDS_WITHOUT_PROGRESS} rounds of column generation"
-            break
-        fresh = pool.add(price.policies)
+        ends.append((lower, upper))
+        if len(ends) > _MAX_ROUNDS_WITHOUT_PROGRESS:
+            low, high = ends[-1 - _MAX_ROUNDS_WITHOUT_PROGRESS]
+            if lower <= low * (1 + _MIN_PROGRESS_SHARE) and upper >= high * (1 - _MIN_PROGRESS_SHARE):
+                note = f"no progress in the last {_MAX_ROUNDS_WITHOUT_PROGRESS} rounds of column generation"
+                break
+        fresh = pool.add(worst.policies)
         if fresh:
-            precision = max(search.gap, tolerance) / 2.5 if search.upper < np.inf else _FIRST_PRECISION
+            precision = max(gap, tolerance) / 2.5 if upper < np.inf else _FIRST_PRECISION
         elif precision > tolerance / 1000:
             precision /= 10  # nothing new: the pool itself must be solved more precisely
         else:
             note = "the oracle finds no policy that would narrow the bracket further"
             break
-    return search.solution(tolerance=tolerance, note=note)
-
-
-class _ColumnSearch:
-    """The pool, the bracket proven so far, and the design that attains its upper end."""
-
-    def __init__(self, task: DesignTask, pricing: Pricing, known: tuple[Design, float], pool: Pool) -> None:
-        self.task = task
-        self.pricing = pricing
-        self.pool = pool
-        known_design, self.upper = known
-        self.make: Callable[[], Design] = lambda: known_design
-        self.lower = 0.0
-        self.calls = 0
-        self.ends: list[tuple[float, float]] = []
-
-    @property
-    def gap(self) -> float:
-        return relative_gap(self.lower, self.upper)
-
-    def raise_lower(self, lower: float) -> None:
-        self.lower = max(self.lower, lower)
-
-    def price(self, weights: FloatArray) -> DesignPrice:
-        """Price the class at weights (pool,) of the pool; their design is kept when none was better."""
-        price = self._ask(weights)
-        if price.upper < self.upper:
-            self._keep(weights, price.upper)
-        return price
-
-    def prune(self, weights: FloatArray, *, tolerance: float) -> None:
-        """Fewer policies, if they keep the promise."""
-        for share in _PRUNED_WEIGHT_SHARES:
-            fewer = np.where(weights > share * weights.max(), weights, 0.0)
-            upper = self._ask(fewer).upper
-            if relative_gap(self.lower, upper) <= tolerance:
-                self._keep(fewer, upper)
-                return
-
-    def stalled(self) -> bool:
-        """Whether neither end of the bracket has moved for some rounds; to be asked once a round."""
-        self.ends.append((self.lower, self.upper))
-        if len(self.ends) <= _MAX_ROUNDS_WITHOUT_PROGRESS:
-            return False
-        low, high = self.ends[-1 - _MAX_ROUNDS_WITHOUT_PROGRESS]
-        return self.lower <= low * (1 + _MIN_PROGRESS_SHARE) and self.upper >= high * (1 - _MIN_PROGRESS_SHARE)
-
-    def solution(self, *, tolerance: float, note: str) -> Solution:
-        evaluations = self.pool.evaluations
-        return Solution(self.make(), self.lower, self.upper, tolerance, evaluations, self.calls, note=note)
-
-    def _keep(self, weights: FloatArray, upper: float) -> None:
-        """The design of these weights is the best so far; it is made when no other is better."""
-        self.make, self.upper = self.pool.designer(weights, self.task.reference), upper
-
-    def _ask(self, weights: FloatArray) -> DesignPrice:
-        here = self.task.possible
-        price = self.pricing(here.contexts, self.pool.costs(weights), here.gaps, self.task.scale)
-        self.calls += price.oracle_calls
-        return price
+    return Solution(design if make is None else make(), lower, upper, tolerance, pool.evaluations, calls, note=note)

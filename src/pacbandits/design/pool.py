@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from pacbandits.arrays import FloatArray, IntArray
+from pacbandits.arrays import FloatArray
 from pacbandits.design.enumerated import SUM_ROUNDING, Evaluates, solve_weights
 from pacbandits.design.objective import Objective
 from pacbandits.design.scale import GapScale
@@ -104,9 +104,13 @@ class Pool:
             if key in self.seen:
                 continue
             self.seen.add(key)
+            if self.beyond is None:
+                gap, more = float(self.gaps[np.arange(len(self.contexts)), actions].sum()), 0.0
+            else:
+                gap, more = self.beyond.gap(policy), self.beyond.added(policy)
             with np.errstate(divide="ignore"):
-                urgency.append(float(1.0 / self.scale(np.array([self._gap(policy, actions)]))[0] ** 2))
-            added.append(0.0 if self.beyond is None else self.beyond.added(policy))
+                urgency.append(float(1.0 / self.scale(np.array([gap]))[0] ** 2))
+            added.append(more)
             fresh.append(row)
             self.keys.append(key)
             self.policies.append(policy)
@@ -163,12 +167,6 @@ class Pool:
         used = np.flatnonzero(weights > 0)
         support, kappa, floor = tuple(self.policies[i] for i in used), (weights * self.urgency)[used], self.soft.floor
         return lambda: Design(support, kappa, reference, floor=floor)
-
-    def _gap(self, policy: Policy, actions: IntArray) -> float:
-        """Δ of a policy that takes these actions (N,)."""
-        if self.beyond is not None:
-            return self.beyond.gap(policy)
-        return float(self.gaps[np.arange(len(self.contexts)), actions].sum())
 
     def _evaluating(self, objective: Objective) -> Evaluates:
         """What the pool's weights are solved with."""

@@ -52,39 +52,47 @@ class DesignPrice:
 Pricing = Callable[[Contexts, FloatArray, FloatArray, GapScale], DesignPrice]
 
 
+def best_pricing(policies: PolicyClass) -> Pricing:
+    """Pricing by frontier where the class has one, else by argmax alone."""
+    return price_by_frontier(policies) if policies.has_frontier else price_by_argmax(policies)
+
+
 def price_by_frontier(policies: PolicyClass, *, most: int = 60) -> Pricing:
     """Exact pricing: the ratio rises with V and falls with Δ, so its maximum lies on the frontier of (V, −Δ)."""
 
     def price(contexts: Contexts, costs: FloatArray, gaps: FloatArray, scale: GapScale) -> DesignPrice:
         frontier = policies.frontier(contexts, costs, -gaps)
-        least = _least(costs)
+        differing = costs[costs > 0]
+        least = float(differing.min()) if differing.size else 0.0  # of the variances of policies that differ at all
 
         def ratio(variances: FloatArray, minus_gaps: FloatArray) -> FloatArray:
             # What is smaller than any real difference is rounding.
             return _ratios(np.where(variances < least / 2, 0.0, variances), -minus_gaps, scale)
 
+        def attain() -> float:
+            worst = price.policies[0]
+            variance, gap = (np.array([policies.attained(contexts, scores, worst)]) for scores in (costs, gaps))
+            return float(_ratios(variance, gap, scale)[0])
+
         upper = float(ratio(frontier.first, frontier.second).max()) * (1.0 + _PRICE_ROUNDING)
         price = DesignPrice(
             upper,
             find=lambda: frontier.large(ratio, most=most),
-            attain=lambda: _attained(policies, price.policies[0], contexts, costs, gaps, scale),
+            attain=attain,
             oracle_calls=1,
         )
+        if frontier.exact:
+            return price
         # A frontier rounded outward overstates the ratio; where points are many, their hull may say more.
-        return price if frontier.exact else _better(price, by_argmax(contexts, costs, gaps, scale))
+        hull = price_by_argmax(policies)(contexts, costs, gaps, scale)
+        return DesignPrice(
+            min(price.upper, hull.upper),
+            find=lambda: (*price.policies, *hull.policies),
+            attain=lambda: max(price.attained, hull.attained),
+            oracle_calls=price.oracle_calls + hull.oracle_calls,
+        )
 
-    by_argmax = price_by_argmax(policies)
     return price
-
-
-def _better(one: DesignPrice, two: DesignPrice) -> DesignPrice:
-    """What two prices of the same design say together."""
-    return DesignPrice(
-        min(one.upper, two.upper),
-        find=lambda: (*one.policies, *two.policies),
-        attain=lambda: max(one.attained, two.attained),
-        oracle_calls=one.oracle_calls + two.oracle_calls,
-    )
 
 
 def price_by_argmax(policies: PolicyClass, *, max_calls: int = 30, precision: float = 1e-3) -> Pricing:
@@ -202,16 +210,3 @@ def _ratios(variances: FloatArray, gaps: FloatArray, scale: GapScale) -> FloatAr
     """V/d(Δ)², with 0 where V = 0 (a policy that never differs) and infinity where only d vanishes."""
     with np.errstate(divide="ignore"):
         return np.divide(variances, scale(gaps) ** 2, out=np.zeros_like(variances), where=variances > 0)
-
-
-def _attained(
-    policies: PolicyClass, policy: Policy, contexts: Contexts, costs: FloatArray, gaps: FloatArray, scale: GapScale
-) -> float:
-    variance, gap = (np.array([policies.attained(contexts, scores, policy)]) for scores in (costs, gaps))
-    return float(_ratios(variance, gap, scale)[0])
-
-
-def _least(costs: FloatArray) -> float:
-    """The smallest variance a policy that differs at all can have."""
-    positive = costs[costs > 0]
-    return float(positive.min()) if positive.size else 0.0

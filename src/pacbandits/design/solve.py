@@ -10,7 +10,7 @@ from pacbandits.arrays import FloatArray, IntArray
 from pacbandits.checks import instance, positive
 from pacbandits.design.columns import solve_columns
 from pacbandits.design.objective import Objective
-from pacbandits.design.pricing import DesignPrice, Pricing, price_by_argmax, price_by_frontier
+from pacbandits.design.pricing import DesignPrice, Pricing, best_pricing
 from pacbandits.design.sifting import prune, sift_weights
 from pacbandits.design.solution import Solution
 from pacbandits.design.task import DesignTask
@@ -157,11 +157,6 @@ def price_propensities(task: DesignTask, propensities: FloatArray) -> DesignPric
     here = task.possible
     possible = np.ascontiguousarray(propensities[here.rows])
     return best_pricing(task.policies)(here.contexts, here.objective.costs(possible), here.gaps, task.scale)
-
-
-def best_pricing(policies: PolicyClass) -> Pricing:
-    """Pricing by frontier where the class has one, else by argmax alone."""
-    return price_by_frontier(policies) if policies.has_frontier else price_by_argmax(policies)
 
 
 def action_seekers(policies: PolicyClass, contexts: Contexts) -> tuple[Policy, ...]:

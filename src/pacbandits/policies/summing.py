@@ -6,7 +6,8 @@ finite set of contexts, by the context. Scores of rows are whole numbers (`pacba
 
 from __future__ import annotations
 
-from typing import Protocol, runtime_checkable
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,59 +17,57 @@ from pacbandits.errors import InputError
 from pacbandits.policies.base import PolicyClass
 from pacbandits.records import Contexts, Policy
 
+if TYPE_CHECKING:
+    from pacbandits.policies.trees.bins import Bins, Codes
+
 IntSums = NDArray[np.int64]
 
 
-@runtime_checkable
-class Summation(Protocol):
+class Summation(ABC):
     """How the scores of rows are added up for a class, and what is found in their sums.
 
     policies: asked as the class is, with sums in the place of scores.
     contexts: what it is asked with.
+    coded_bins: the bins of features, where sums need no more of a context than these; None elsewhere.
     """
 
-    @property
-    def policies(self) -> PolicyClass: ...
-    @property
-    def contexts(self) -> Contexts: ...
+    policies: PolicyClass
+    contexts: Contexts
+    coded_bins: Bins | None = None
 
+    @abstractmethod
     def zeros(self, width: int) -> IntSums:
         """Nothing yet, for so many scores a row."""
-        ...
 
+    @abstractmethod
     def add(self, contexts: Contexts, scores: IntSums, sums: IntSums) -> None:
         """Add the scores (n, W) of rows in these contexts to the sums, in place."""
-        ...
 
+    def add_coded(self, codes: Codes, scores: IntSums, sums: IntSums) -> None:
+        """The same for rows whose bins (n, d) are known."""
+        raise NotImplementedError
+
+    @abstractmethod
     def finish(self, sums: IntSums) -> FloatArray:
         """The sums of all rows as `policies` takes them: the last axis is of the W scores."""
-        ...
 
+    @abstractmethod
     def totals(self, sums: FloatArray) -> FloatArray:
-        """What each of the W scores (W,) of all rows comes to."""
-        ...
+        """The sum of each of the W scores (W,) over all rows."""
 
 
-class SummingIds:
+class SummingIds(Summation):
     """Sums by the context of a finite set, of a class that knows them by their ids."""
 
     def __init__(self, policies: PolicyClass) -> None:
-        self._policies, n = policies, policies.n_contexts
-        self._contexts = Contexts.of(np.zeros((n, 0)), ids=np.arange(n))
-
-    @property
-    def policies(self) -> PolicyClass:
-        return self._policies
-
-    @property
-    def contexts(self) -> Contexts:
-        return self._contexts
+        self.policies, n = policies, policies.n_contexts
+        self.contexts = Contexts.of(np.zeros((n, 0)), ids=np.arange(n))
 
     def zeros(self, width: int) -> IntSums:
-        return np.zeros((len(self._contexts), width), dtype=np.int64)
+        return np.zeros((len(self.contexts), width), dtype=np.int64)
 
     def add(self, contexts: Contexts, scores: IntSums, sums: IntSums) -> None:
-        np.add.at(sums, contexts.require_ids(below=len(self._contexts)), scores)
+        np.add.at(sums, contexts.require_ids(below=len(self.contexts)), scores)
 
     def finish(self, sums: IntSums) -> FloatArray:
         return sums.astype(np.float64)

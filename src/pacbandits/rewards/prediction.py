@@ -73,7 +73,16 @@ def predict_by_round(log: Log, model: RewardModel) -> FloatArray:
     asked, last = digest_log(log), _last
     if last is not None and last[0] == asked and last[1] == model:
         return last[2]
-    out = _predict_by_round(log, model) if log.known is None else _predict_late(log, model)
+    if log.known is not None:
+        out = _predict_late(log, model)
+    else:
+        out, fitted_to = np.empty((len(log), log.n_actions)), np.zeros(len(log), dtype=np.bool_)
+        fitted: FittedModel = no_idea(log.n_actions)
+        for number in np.unique(log.rounds):
+            now, before = log.rounds == number, log.known_by(int(number))
+            if (before != fitted_to).any():  # a round that goes on with what the one before it knew needs no other fit
+                fitted, fitted_to = model.fit(log.only(before)), before
+            out[now] = predict_once(fitted, log.contexts.take(np.flatnonzero(now)))
     out.setflags(write=False)
     _last = asked, model, out
     return out
@@ -94,15 +103,4 @@ def _predict_late(log: Log, model: RewardModel) -> FloatArray:
         found = known[key] if key in known else predict_once(model.fit(part), asked)
         out[now] = kept[key] = found
     _rounds = model, kept
-    return out
-
-
-def _predict_by_round(log: Log, model: RewardModel) -> FloatArray:
-    out, last = np.empty((len(log), log.n_actions)), np.zeros(len(log), dtype=np.bool_)
-    fitted: FittedModel = no_idea(log.n_actions)
-    for number in np.unique(log.rounds):
-        now, before = log.rounds == number, log.known_by(int(number))
-        if (before != last).any():  # a round that goes on with what the one before it knew needs no other fit
-            fitted, last = model.fit(log.only(before)), before
-        out[now] = predict_once(fitted, log.contexts.take(np.flatnonzero(now)))
     return out

@@ -105,7 +105,10 @@ class Regions:
             return fits.sum(axis=-1)
 
         starts = np.cumsum([0, *(steps_of(cuts) for cuts in self.cuts)], dtype=np.int64)
-        all_counts, all_sums = _by_step(seen, rows, starts, n_actions=len(means))
+        all_counts, all_sums = (np.zeros((int(starts[-1]), len(means))) for _ in range(2))
+        over_cores(
+            lambda a, b: _tally(seen, rows, starts, all_counts, all_sums, a, b), count=len(self.cuts), chunks_per_core=1
+        )
         all_sums -= means * all_counts
         best, found, tried = -math.inf, None, 0
         for j, cuts in enumerate(self.cuts):
@@ -137,13 +140,6 @@ class _Seen(NamedTuple):
     actions: IntArray
     weights: FloatArray
     earned: FloatArray
-
-
-def _by_step(seen: _Seen, rows: IntArray, starts: IntArray, *, n_actions: int) -> tuple[FloatArray, FloatArray]:
-    """How often these rows occurred and what they earned, by step of each feature and action (steps, A)."""
-    counts, totals = (np.zeros((int(starts[-1]), n_actions)) for _ in range(2))
-    over_cores(lambda a, b: _tally(seen, rows, starts, counts, totals, a, b), count=len(starts) - 1, chunks_per_core=1)
-    return counts, totals
 
 
 @kernel

@@ -29,15 +29,14 @@ MIN_STORED_STRENGTH = 1e-9  # observations, in a file; and at most one over it
 def learn_cuts(contexts: Contexts) -> Cuts:
     """Cuts at the quantiles of these contexts: up to 15 a feature, fewer when there are many features."""
     bins = int(np.clip(MAX_STEPS_OF_ALL_FEATURES // max(contexts.n_features, 1), 2, MAX_STEPS_OF_A_FEATURE))
-    return tuple(
-        _cut_number(contexts.features[:, j], contexts.weights, bins=bins) if labels is None else len(labels)
-        for j, labels in enumerate(contexts.categories)
-    )
-
-
-def _cut_number(values: FloatArray, weights: FloatArray, *, bins: int) -> NumberCuts:
-    cuts = cut(values, weights, bins=bins)
-    return (*cuts, None) if np.isnan(values).any() else cuts
+    found: list[NumberCuts | int] = []
+    for values, labels in zip(contexts.features.T, contexts.categories, strict=True):
+        if labels is not None:
+            found.append(len(labels))
+        else:
+            edges = cut(values, contexts.weights, bins=bins)
+            found.append((*edges, None) if np.isnan(values).any() else edges)
+    return tuple(found)
 
 
 def steps_of(cuts: NumberCuts | int) -> int:
@@ -119,11 +118,16 @@ def cuts_to_json(cuts: Cuts) -> list[Any]:
 
 def cuts_from_json(given: Fields) -> Cuts:
     """The cuts that `cuts_to_json` wrote, no more of them than `learn_cuts` makes."""
-    name = "the cuts of a feature"
-    cuts: Cuts = tuple(
-        whole_number(steps, name=name, least=1) if isinstance(steps, int) else _cuts_of_number(steps, name=name)
-        for steps in given.items("cuts")
-    )
+    name, found = "the cuts of a feature", list[NumberCuts | int]()
+    for one in given.items("cuts"):
+        if isinstance(one, int):
+            found.append(whole_number(one, name=name, least=1))
+            continue
+        steps = items(one, name=name, most=MAX_STEPS_OF_A_FEATURE)  # numbers, and null last where some were missing
+        missing = bool(steps) and steps[-1] is None
+        rising = numbers(steps[:-1] if missing else steps, name=name, longest=MAX_STEPS_OF_A_FEATURE - 1)
+        found.append((*rising, None) if missing else rising)
+    cuts = tuple(found)
     edges = [_edges(steps) for steps in cuts if not isinstance(steps, int)]
     if any(later <= earlier for rising in edges for earlier, later in pairwise(rising)):
         raise InputError("the cuts of a reward model must rise")
@@ -131,14 +135,6 @@ def cuts_from_json(given: Fields) -> Cuts:
     if made > max(MAX_STEPS_OF_ALL_FEATURES, len(cuts)):
         raise InputError(f"{made:,} cuts of {len(cuts):,} features are more than a reward model makes")
     return cuts
-
-
-def _cuts_of_number(given: object, *, name: str) -> NumberCuts:
-    """Numbers, and null after them where some were missing."""
-    steps = items(given, name=name, most=MAX_STEPS_OF_A_FEATURE)
-    missing = bool(steps) and steps[-1] is None
-    edges = numbers(steps[:-1] if missing else steps, name=name, longest=MAX_STEPS_OF_A_FEATURE - 1)
-    return (*edges, None) if missing else edges
 
 
 def strength_from_json(given: Fields) -> float:

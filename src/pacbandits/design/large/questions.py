@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 
@@ -28,23 +28,12 @@ from pacbandits.design.objective import fill_costs
 from pacbandits.engines.base import ROWS_PER_BLOCK, Sums
 from pacbandits.engines.cuda.serving import MOST_ACTIONS
 from pacbandits.engines.cuda.stretch import Stretch
-from pacbandits.policies.summing import IntSums, Summation
-from pacbandits.policies.trees.bins import Bins, Codes
+from pacbandits.policies.summing import Summation
 from pacbandits.policies.trees.forest import Forest
 from pacbandits.records import Contexts, Design, Log, Policy
 
 MOST_BITS = 52  # of a sum
 WEIGHT_BITS = 40  # of the largest weight of a design
-
-
-@runtime_checkable
-class CodedSumming(Summation, Protocol):
-    """Sums over rows that need no more of a context than its bins, by which trees can be asked many at a time."""
-
-    @property
-    def bins(self) -> Bins: ...
-
-    def add_coded(self, codes: Codes, scores: IntSums, sums: IntSums) -> None: ...
 
 
 def bits_below(largest: float) -> int:
@@ -140,9 +129,8 @@ class DesignCostSums:
     @cached_property
     def forest(self) -> Forest | None:
         """The support as a forest, where it is one."""
-        if not isinstance(self.summing, CodedSumming):
-            return None
-        return Forest.of(self.design.support, self.weights, self.summing.bins, n_actions=self.n_actions)
+        bins = self.summing.coded_bins
+        return None if bins is None else Forest.of(self.design.support, self.weights, bins, n_actions=self.n_actions)
 
     def begin(self) -> Sums:
         return self.summing.zeros(self.n_actions), np.zeros(1, dtype=np.int64)
@@ -150,8 +138,8 @@ class DesignCostSums:
     def add(self, number: int, block: Log, sums: Sums) -> None:
         contexts, summing, forest = block.contexts, self.summing, self.forest
         mass = np.zeros((len(block), self.n_actions), dtype=np.int64)
-        if isinstance(summing, CodedSumming) and forest is not None:
-            codes = summing.bins.encode(contexts)
+        if summing.coded_bins is not None and forest is not None:
+            codes = summing.coded_bins.encode(contexts)
             forest.add_weights(codes, mass)
             sums[1][0] += self._score(contexts, mass)
             summing.add_coded(codes, mass, sums[0])
@@ -168,10 +156,10 @@ class DesignCostSums:
 
     def add_on_card(self, stretch: Stretch, sums: tuple[Any, ...]) -> None:
         """The same as `add`, for rows on a card."""
-        summing, forest = self.summing, self.forest
-        assert isinstance(summing, CodedSumming)
+        bins, forest = self.summing.coded_bins, self.forest
+        assert bins is not None
         assert forest is not None
-        serve_on_card(self, stretch, sums, bins=summing.bins, forest=forest)
+        serve_on_card(self, stretch, sums, bins=bins, forest=forest)
 
     def _score(self, contexts: Contexts, mass: IntArray) -> int:
         """Turn the weights (n, A) of those who take each action into costs, in place; return the value of all rows."""

@@ -16,7 +16,7 @@ import numpy as np
 
 from pacbandits.arrays import FloatArray
 from pacbandits.design.large.questions import bits_below
-from pacbandits.design.pricing import DesignPrice, price_by_argmax, price_by_frontier
+from pacbandits.design.pricing import DesignPrice, best_pricing
 from pacbandits.design.scale import GapScale
 from pacbandits.design.task import DesignTask
 from pacbandits.policies.summing import Summation
@@ -35,8 +35,7 @@ class Surrogate:
     def __init__(self, task: DesignTask, *, summing: Summation, gaps: FloatArray) -> None:
         self.task, self.summing, self.gaps = task, summing, gaps
         self.correction = np.zeros_like(gaps)
-        policies = summing.policies
-        self._price = price_by_frontier(policies) if policies.has_frontier else price_by_argmax(policies)
+        self._price = best_pricing(summing.policies)
 
     def gap(self, policy: Policy) -> float:
         """Δ_π on all contexts."""

@@ -9,7 +9,7 @@ import numpy as np
 from pacbandits.arrays import FloatArray
 from pacbandits.compiled import kernel
 from pacbandits.policies.base import Frontier, PolicyClass, RisingValue
-from pacbandits.policies.summing import IntSums
+from pacbandits.policies.summing import IntSums, Summation
 from pacbandits.policies.trees.bins import Bins, Codes
 from pacbandits.policies.trees.frontier import FRONT_TIE_SHARE, TreeFront, front_by_bins, front_by_pairs, tree_of
 from pacbandits.policies.trees.histograms import STRETCH_ROWS, mirror
@@ -68,23 +68,16 @@ def add_bins(codes: Codes, scores: IntSums, starts: IntSums, out: IntSums) -> No
                 out[b, a] += scores[r, a]
 
 
-class SummingTrees:
+class SummingTrees(Summation):
     """Sums by the bins of any two features (of one, for trees of depth 1): all that the search for a tree needs."""
 
     def __init__(self, trees: Trees) -> None:
         self.trees = trees
         alone = trees.bins.n_splits == 0 or (trees.leaf is not None and not trees.leaf.roots.any())
         self.depth = 0 if alone else trees.depth
-        self.bins = trees.bins if self.depth else NO_BINS
-
-    @property
-    def policies(self) -> PolicyClass:
-        return TreesBySums(self)
-
-    @property
-    def contexts(self) -> Contexts:
-        """None are needed: what contexts there are lies in the sums."""
-        return Contexts.of(np.zeros((1, 0)))
+        self.bins = self.coded_bins = trees.bins if self.depth else NO_BINS
+        self.policies = TreesBySums(self)
+        self.contexts = Contexts.of(np.zeros((1, 0)))  # none are needed: what contexts there are lies in the sums
 
     def zeros(self, width: int) -> IntSums:
         bins = int(self.bins.layout.starts[-1])
