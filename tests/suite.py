@@ -40,7 +40,7 @@ CARD = ("tests/certificate/summed/test_on_card.py", "tests/engines", "tests/cli/
 # Slow tests by folder, with the minutes that they take: measured for files, for the others estimated from a machine
 # with more cores.
 SLOW = (
-    ("certificate", ("certificate",), 30),
+    ("certificate", ("certificate", "verifier"), 30),
     ("trials", ("trials", "planning"), 15),
     ("theory", ("paper", "realizable", "design", "complexity", "policies", "problems"), 10),
     ("rivals", ("algorithms", "rivals", "benchmark"), 20),

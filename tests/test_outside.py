@@ -132,7 +132,7 @@ def test_a_trial_with_a_class_of_ones_own_is_kept_and_goes_on(done, tmp_path):
     assert whole.certificate.to_json() == done.certificate.to_json()
     algorithm, state = pb.load_state(tmp_path, policies=STEPS)
     assert algorithm.name == "coda"
-    assert state.policies is STEPS
+    assert state.policies.policies is STEPS
     assert state.policy == RIGHT
     with pytest.raises(pb.InputError, match="handed in"):
         pb.load_state(tmp_path)

@@ -12,10 +12,10 @@ from html.parser import HTMLParser
 import pytest
 
 from pacbandits.benchmark.cases import Case, Entry
-from pacbandits.benchmark.descriptions import Description, Selection, Session
-from pacbandits.benchmark.facts import Facts
+from pacbandits.benchmark.descriptions import BenchmarkSession, Description, Selection
+from pacbandits.benchmark.facts import CaseFacts
 from pacbandits.benchmark.findings import BenchmarkFindings
-from pacbandits.benchmark.intervals import Estimate
+from pacbandits.benchmark.intervals import IntervalEstimate
 from pacbandits.benchmark.results import Failure, Misfit, Results
 from pacbandits.benchmark.suites import Suite
 from pacbandits.benchmark.yardsticks import Stopped
@@ -58,7 +58,7 @@ def of_case(name, **changed):
 
 
 def theory(name, *, ratio, bound=15.0):
-    return Facts(
+    return CaseFacts(
         name, PROBLEM, "", 0.1, 0.1, 4, 3, 81, 4.39, law="bernoulli", min_gap=0.3, rho_lower=10.0, rho_upper=10.0,
         uniform_lower=10.0 * ratio, uniform_upper=10.0 * ratio, lower_bound=bound,
     )  # fmt: skip
@@ -69,7 +69,7 @@ def findings():
     blind = [
         replace(row, certified=False, leader_gaps=(), certified_at=None, certified_gap=None) for row in of_case("blind")
     ]
-    session = Session("pacbandits bench quick --out results", "2026-01-01T00:00:00", {"Python": "3.11", "cores": "2"})
+    session = BenchmarkSession("pacbandits bench quick --out results", "2026-01-01T00:00:00", {"Python": "3.11", "cores": "2"})
     return BenchmarkFindings.of(
         [*of_case("first"), *of_case(NASTY), *blind],
         facts=[theory("first", ratio=3.0), theory(NASTY, ratio=1.2, bound=None)],
@@ -297,11 +297,11 @@ def test_pictures_of_cases_without_certificates_or_runs(findings):
 @pytest.mark.parametrize(
     ("estimate", "words"),
     [
-        (Estimate(1234.0, 1000.0, 2000.0), "1,234 (1,000–2,000)"),
-        (Estimate(1234.0, 1000.0, math.inf), "1,234 (1,000–> 5,000)"),
-        (Estimate(math.inf, 1000.0, math.inf), "> 5,000 (1,000–> 5,000)"),
-        (Estimate(math.inf, math.inf, math.inf), "> 5,000"),
-        (Estimate(1234.0, 0.0, math.inf), "1,234"),
+        (IntervalEstimate(1234.0, 1000.0, 2000.0), "1,234 (1,000–2,000)"),
+        (IntervalEstimate(1234.0, 1000.0, math.inf), "1,234 (1,000–> 5,000)"),
+        (IntervalEstimate(math.inf, 1000.0, math.inf), "> 5,000 (1,000–> 5,000)"),
+        (IntervalEstimate(math.inf, math.inf, math.inf), "> 5,000"),
+        (IntervalEstimate(1234.0, 0.0, math.inf), "1,234"),
     ],
 )
 def test_numbers_of_interactions_in_words(estimate, words):
@@ -309,16 +309,16 @@ def test_numbers_of_interactions_in_words(estimate, words):
 
 
 def test_other_numbers_in_words():
-    assert show_ratio(Estimate(0.5, 0.25, math.inf)) == "0.50 (0.25–∞)"
-    assert show_ratio(Estimate(math.nan, 0.0, math.inf)) == "—"
+    assert show_ratio(IntervalEstimate(0.5, 0.25, math.inf)) == "0.50 (0.25–∞)"
+    assert show_ratio(IntervalEstimate(math.nan, 0.0, math.inf)) == "—"
     assert show_bracket_ratio((2.0, 2.0001)) == "2"
     assert show_bracket_ratio((2.0, 2.5)) == "2 … 2.5"
     assert show_bracket_ratio(None) == "—"
     assert show_errors(None) == "—"
-    stopped = Stopped(Estimate(5.0, 4.0, 6.0), 20, 18, 1, Estimate(0.05, 0.002, 0.216), ())
+    stopped = Stopped(IntervalEstimate(5.0, 4.0, 6.0), 20, 18, 1, IntervalEstimate(0.05, 0.002, 0.216), ())
     assert show_errors(stopped) == "1 of 20 (≤ 22 %)"
-    assert show_lost(Estimate(12.345, -math.inf, math.inf)) == "12.3"
-    assert show_lost(Estimate(1234.5, 1000.0, 1400.0)) == "1,234 (1,000–1,400)"
+    assert show_lost(IntervalEstimate(12.345, -math.inf, math.inf)) == "12.3"
+    assert show_lost(IntervalEstimate(1234.5, 1000.0, 1400.0)) == "1,234 (1,000–1,400)"
 
 
 @pytest.mark.thorough
@@ -359,7 +359,7 @@ def test_what_is_lacking_goes_by_what_commands_asked_for():
     about = Description()
     for case, entry in zip(cases, entries, strict=True):
         part = Suite("by hand", "for tests", (case,), (entry,), seeds=10)
-        about = about.with_suite(part).with_session(Session("bench", "2026", {}, asked=Selection.of(part)))
+        about = about.with_suite(part).with_session(BenchmarkSession("bench", "2026", {}, asked=Selection.of(part)))
     about = Description.from_json(json.loads(json.dumps(about.to_json())))
     rows = [*spread("coda", "coda", 40, case="first"), *spread("uniform", "uniform", 60, case="second")]
     assert BenchmarkFindings.of(rows, description=about).lacking == {}

@@ -27,5 +27,5 @@ def test_dear_cases_have_fewer_seeds_unless_one_asks_for_more():
 
 def test_where_nothing_is_left_to_play_it_is_said_why():
     assert select(DEAR, entries=[KNOB.spec]).tasks()
-    with pytest.raises(InputError, match=f"published defaults alone on {EASY.name}; name another --entry or --case"):
+    with pytest.raises(InputError, match=f"published defaults alone on {EASY.name}; name another entry or case"):
         select(DEAR, cases=[EASY.name], entries=[KNOB.spec])

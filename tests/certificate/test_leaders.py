@@ -58,9 +58,9 @@ TREES = "trees:contexts=300,features=3,bins=8,actions=6,competitive=2"
 class Counted(Finite):
     """A class that is counted as if it were so large that leaders take the place of a union."""
 
-    @property
-    def log_size(self):
-        return MIN_NATS_WORTH_LEADING
+    def __init__(self, table, *, n_actions):
+        super().__init__(table, n_actions=n_actions)
+        self.log_size = MIN_NATS_WORTH_LEADING
 
 
 A, B, C = (Finite([actions], n_actions=2).policy(0) for actions in ([0, 0, 1], [0, 1, 1], [1, 1, 1]))

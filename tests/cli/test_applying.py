@@ -70,7 +70,7 @@ def read(path):
 def test_counts_by_action(run, save, people, named):
     code, out, err = run("apply", save(TREE), people)
     assert (code, err) == (0, "")
-    assert [line.split() for line in out.splitlines()[1:]] == [
+    assert [line.split() for line in out.splitlines()[1:] if line.strip()] == [
         ["plain", "3", "75.0%"],
         ["10", "%", "off,", "'now'", "1", "25.0%"],
         ["4", "rows", "in", "all"],

@@ -18,11 +18,11 @@ def trial_state() -> object:
     return pb.Uniform(0.3, 0.1).start(stumps(), people())
 
 
-def lottery() -> pb.Lottery:
+def lottery() -> pb.Mixture:
     """Between two actions for everybody."""
     n = len(people())
     either = (np.tile([1.0, 0.0], (n, 1)), np.tile([0.0, 1.0], (n, 1)))
-    return pb.Lottery(tuple(stumps().argmax(people(), scores) for scores in either), (0.25, 0.75))
+    return pb.Mixture(tuple(stumps().argmax(people(), scores) for scores in either), (0.25, 0.75))
 
 
 def _written_people() -> str:
@@ -72,21 +72,21 @@ RECORD_CALLS: dict[str, Callable[[], Call]] = {
         beyond={"n": (0, -1)},
     ),
     "Contexts.take": lambda: Call(people().take, {"rows": [1, 2]}, {"rows": "array"}, beyond={"rows": ([-1], [12])}),
-    "Lottery": lambda: Call(
-        pb.Lottery,
+    "Mixture": lambda: Call(
+        pb.Mixture,
         {"policies": lottery().policies, "weights": (0.25, 0.75)},
         {"policies": "list", "weights": "array"},
         beyond={"weights": ((0.5, 0.6), (0.0, 1.0), (-0.5, 1.5), (1.0,))},
         called={"policies": "polic|lottery", "weights": "weights"},
     ),
-    "Lottery.propensities": lambda: Call(lottery().propensities, {"contexts": people()}, {"contexts": "record"}),
-    "Lottery.play": lambda: Call(
+    "Mixture.propensities": lambda: Call(lottery().propensities, {"contexts": people()}, {"contexts": "record"}),
+    "Mixture.play": lambda: Call(
         lottery().play,
         {"contexts": people(), "draws": np.full(12, 0.5)},
         {"contexts": "record", "draws": "array"},
         beyond={"draws": (np.ones(12), np.full(12, -0.1), [0.5])},
     ),
-    "Lottery.draw": lambda: Call(
+    "Mixture.draw": lambda: Call(
         lottery().draw, {"contexts": people(), "rng": np.random.default_rng(0)}, {"contexts": "record", "rng": "record"}
     ),
     "Log": lambda: Call(

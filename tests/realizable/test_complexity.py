@@ -324,7 +324,7 @@ def test_errors_in_words():
     with pytest.raises(InputError, match="features must be finite"):
         measure_realizable(instance, broken, None, epsilon=0.1, delta=0.05)
     bent = RealizableInstance(instance.features**2, instance.parameter, instance.population, instance.noise_variance)
-    with pytest.raises(InputError, match=r"not linear in the features .*; leave out --realizable"):
+    with pytest.raises(InputError, match=r"not linear in the features .*; leave out realizable"):
         measure_realizable(bent, instance.features, None, epsilon=0.1, delta=0.05)
     with pytest.raises(InputError, match="tolerance must be positive"):
         measured(instance, epsilon=0.1, tolerance=0.0)
@@ -369,4 +369,4 @@ def test_command_at_zero(command):
 def test_command_without_linear_rewards(command):
     code, _, error = command("complexity", "hard:m=5", "--realizable")
     assert code == 2
-    assert "has no features in which rewards are linear; leave out --realizable" in " ".join(error.split())
+    assert "has no features in which rewards are linear; leave out realizable" in " ".join(error.split())

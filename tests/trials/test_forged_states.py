@@ -134,11 +134,11 @@ FORGERIES = {
     "a lottery by other weights": (at("policy", to=even), "the policy of the certificate is another than that of the"),
     "a lottery that sums to more": (
         at("policy", "weights", to=lambda old: [2 * one for one in old]),
-        "the weights of a lottery must be positive and sum to 1",
+        "the weights of a (lottery|mixture) must be positive and sum to 1",
     ),
     "a lottery of one": (
         at("policy", to=lambda old: {"policies": old["policies"][:1], "weights": [1.0]}),
-        "a lottery is between two policies or more|must be a list",
+        "two policies or more|must be a list",
     ),
     "a lottery and more": (at("policy", to=lambda old: old | {"luck": 1}), "'luck', which means nothing here|the form"),
     "the likeliest alone": (

@@ -306,7 +306,7 @@ def check_rows_fit(source: Source, *, free_bytes: int | None = None) -> None:
     if free is not None and needed > free:
         raise InputError(
             f"{source.n_rows:,} rows would take about {spell_bytes(needed)} of memory while they are read, and "
-            f"{spell_bytes(free)} are free; --engine stream reads them as they are needed"
+            f"{spell_bytes(free)} are free; --engine 'stream' reads them as they are needed"
         )
 
 
@@ -319,7 +319,7 @@ def _remedy(work: Work, engine: str, *, free: float) -> str:
     """What would do in the place of an engine that does not."""
     instead = estimate_cost(work, engine=STREAM)
     if engine != STREAM and instead.memory_bytes - BYTES_OF_A_PROCESS <= free:
-        return f"--engine stream would do, with {spell_bytes(instead.memory_bytes)} in {_time(instead)}"
+        return f"--engine 'stream' would do, with {spell_bytes(instead.memory_bytes)} in {_time(instead)}"
     return (
         f"the sums of all pairs of bins are {spell_bytes(work.sums_bytes)} for each of {work.experts} experts, whoever "
         "adds up: use fewer features (--without), bins (trees:bins=8) or actions"
