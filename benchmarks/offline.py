@@ -28,6 +28,7 @@ from pacbandits.paper.offline_contexts import contexts_needed
 from pacbandits.paper.rage import Rage
 from pacbandits.paper.rage_free import RageFree
 from pacbandits.problems import Problem, load_problem
+from pacbandits.simulation.play_loop import play_rounds
 from pacbandits.trials.protocol import Algorithm, Plan, Setting, State
 
 SIZES = (10, 30, 100, 300, 1000, 3000)
@@ -57,10 +58,10 @@ def play(problem: Problem, name: str, *, epsilon: float, contexts: int | None, s
     seen = problem.population if contexts is None else problem.contexts(contexts, rng).tallied()
     state = algorithm.start(problem.policies, seen)
     last: tuple[State, Plan] | None = None
-    while (plan := algorithm.design(state)) is not None:
-        last = state, plan
-        log = problem.interact(plan.sampler, samples=plan.samples, rng=rng, round_number=state.round_number)
-        state = algorithm.absorb(state, plan, log)
+    for step in play_rounds(problem, algorithm, state, rng=rng):
+        state = step.state
+        if step.doing == "playing" and step.plan is not None:
+            last = state, step.plan
     gap = problem.value(problem.best_policy()) - problem.value(algorithm.result(state).policy)
     if last is None:
         return Outcome(state.samples, gap, 1.0, 0, 1)

@@ -87,37 +87,28 @@ class Shadow:
         trial = Watched(epsilon, delta, rewards=rewards)
         return cls(trial, trial.start(policies, contexts))
 
-    @property
-    def certified(self) -> bool:
-        """Whether the answer is proven."""
-        return self.state.finished
-
     def before(self, sampler: Sampler) -> Shadow:
-        """Told what is played next, before it is."""
-        if self.certified or self.plan is not None:
+        """Fix the stake of the rows that a sampler is about to draw, unless it was fixed for rows still waiting."""
+        if self.state.finished or self.plan is not None:
             return self
         return replace(self, plan=replace(self.trial, sampler=sampler).design(self.state))
 
     def after(self, sampler: Sampler, log: Log) -> Shadow:
-        """Shown what came of it; looks if enough has come."""
-        if self.certified:
+        """Add the rows that were drawn; certify all rows once as many have come as the plan waits for."""
+        if self.state.finished:
             return self
         assert self.plan is not None
         waiting = (*self.waiting, (sampler, log))
         if sum(one.samples for _, one in waiting) < self.plan.samples:
             return replace(self, waiting=waiting)
-        return replace(self, state=self._look(self.plan, waiting), plan=None, waiting=())
-
-    def _look(self, plan: TrialPlan, waiting: tuple[tuple[Sampler, Log], ...]) -> TrialState:
-        """The state after rows whose stake the plan has."""
         log, played = waiting[0][1], self.state.played
         for _, later in waiting[1:]:
             log = log.followed_by(later)
         for sampler, one in waiting:
             played = merge(played, sampler, one.samples)
-        grown, latest, leader, calls = self.trial.learn(self.state, plan, log, played=played)
-        return grown.after(
-            plan,
+        grown, latest, leader, calls = self.trial.learn(self.state, self.plan, log, played=played)
+        state = grown.after(
+            self.plan,
             log,
             policy=latest.policy,
             finished=latest.certified,
@@ -126,3 +117,4 @@ class Shadow:
             missing=max(latest.threshold - latest.value, 0.0),
             certificate=latest,
         )
+        return replace(self, state=state, plan=None, waiting=())
