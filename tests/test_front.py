@@ -61,7 +61,7 @@ def test_help_lists_no_algorithm(command):
     """What there is, the registry says: `pacbandits algorithms`."""
     code, out, _ = command("run", "--help")
     assert code == 0
-    options = " ".join(out[out.index("─ Options") :].split())
+    options = " ".join(out[out.index("─ Options") :].replace("│", " ").split())
     assert "--epsilon" in options
     assert "pacbandits algorithms" in options
     for name in ("rage-free", "coda-paper", "linear-rage", "uniform"):
