@@ -392,10 +392,12 @@ class Document:
 
     title: its heading; empty for the output of a command.
     blocks: its content.
+    wide: whether it has tables of many columns, for which a page is made wider.
     """
 
     title: str
     blocks: tuple[Block, ...]
+    wide: bool = False
 
 
 def has_alarm(blocks: Sequence[Block]) -> bool:

@@ -93,7 +93,7 @@ def benchmark_document(
         blocks.append(Section(one.case, (asked, *figures, stopping_table(one), cost_table(one))))
     blocks += map(_section, provenance(findings))
     blocks.append(Section("How to repeat a run", (Text(REPEAT), Code(repeat_code(findings), "python"))))
-    return Document(TITLE, tuple(blocks))
+    return Document(TITLE, tuple(blocks), wide=True)
 
 
 def benchmark_summary(findings: BenchmarkFindings) -> Document:

@@ -147,7 +147,7 @@ def curve_blocks(status: Given) -> Iterable[Block]:
         words += f", {bound(points[-1].best)} after {last:,}"
     words += f". The goal is {show_short(goal)}."
     if doubts(status):
-        yield Note("alarm", DOUBTFUL)
+        yield Note("warning", DOUBTFUL)
     yield Curve(points, goal, expected, f"{DOUBTFUL} {words}" if doubts(status) else words)
     cut = f", the last {MAX_TABLE_ROWS} of {len(kept):,}" if len(kept) > MAX_TABLE_ROWS else ""
     rows = tuple(
