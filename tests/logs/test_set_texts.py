@@ -129,7 +129,7 @@ def test_bad_text_is_refused_in_a_sentence(tmp_path):
     with pytest.raises(InputError, match=r"b\.csv has no column 'n', which"):
         open_set([tmp_path / "a.csv", tmp_path / "b.csv"])
     table, _ = table_of("bare", 0)
-    with pytest.raises(InputError, match="are of one kind"):
+    with pytest.raises(InputError, match="of one kind"):
         open_set([tmp_path / "a.csv", *write_parts(tmp_path, table, 0)])
 
 

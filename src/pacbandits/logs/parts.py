@@ -18,7 +18,7 @@ from pacbandits.records import parquet
 from pacbandits.records.arrow import Columns, is_plain_text, is_text, pa
 from pacbandits.records.columns import CellNames
 from pacbandits.records.delimited import line_of
-from pacbandits.records.parquet import Header, Table, describe
+from pacbandits.records.parquet import Header, LoadedTable, describe
 
 _BUFFER_BYTES = 2**18  # of a column that is read at once: pages, and not all of a row group
 
@@ -75,9 +75,9 @@ class Parts:
         """On which line of the file a row stands, if that is text."""
         return None if self.text is None else partial(line_of, self.text)
 
-    def table(self, columns: Columns) -> Table:
+    def table(self, columns: Columns) -> LoadedTable:
         """Some rows as a table with what the files say of all of them."""
-        return Table(columns, self.about, self.remarks, self.coded, self.line)
+        return LoadedTable(columns, self.about, self.remarks, self.coded, self.line)
 
     def group_starts(self) -> Iterator[int]:
         """The number of the first row of every row group, in order, and then that of all rows."""

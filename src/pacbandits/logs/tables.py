@@ -29,7 +29,7 @@ from pacbandits.records.delimited import read_as_text
 from pacbandits.records.identifiers import NOTHING_COUNTED, leave_out_identifiers, notice_returns
 from pacbandits.records.late import known_column, pop_known
 from pacbandits.records.log import Log, with_about
-from pacbandits.records.parquet import Table
+from pacbandits.records.parquet import LoadedTable
 from pacbandits.records.recorded import only_counted
 from pacbandits.records.units import unit_column
 from pacbandits.records.written import hardly_differing, is_decimal, read_written
@@ -46,7 +46,7 @@ def log_of_file(path: Path, options: ReadingOptions) -> Log:
 
 
 def log_of_table(
-    source: Table, options: ReadingOptions, *, whole: Whole | None = None, places: IntArray | None = None
+    source: LoadedTable, options: ReadingOptions, *, whole: Whole | None = None, places: IntArray | None = None
 ) -> Log:
     """A log from a table: a file, a data frame, or some rows of a data set of several files. Its columns are taken out.
 

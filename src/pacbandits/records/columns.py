@@ -1,4 +1,4 @@
-"""The columns of a table as numbers and labels; of text, see `parquet.Table`, they hold codes."""
+"""The columns of a table as numbers and labels; of text, see `parquet.LoadedTable`, they hold codes."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ from pacbandits.records.parquet_limits import check_pages, count_unpacked_bytes
 __all__ = [
     "DELIMITERS",
     "Header",
-    "Table",
+    "LoadedTable",
     "check_names",
     "count_rows",
     "describe",
@@ -58,7 +58,7 @@ _REMARKS_KEY, _ABOUT_KEY = b"pacbandits remarks", b"pacbandits about"  # in the 
 
 
 @dataclass(frozen=True, eq=False)
-class Table:
+class LoadedTable:
     """A table in memory, and what its source says of it.
 
     columns: by name, in order (pyarrow's); text as codes into its sorted labels, or into a dictionary column's own.
@@ -79,14 +79,14 @@ class Table:
         return len(next(iter(self.columns.values()))) if self.columns else 0
 
 
-def read_table(path: str | Path) -> Table:
+def read_table(path: str | Path) -> LoadedTable:
     """Read a table: CSV if the name ends in .csv or .tsv (or these and .gz), else Parquet."""
     path = Path(path)
     with reading(path) as delimiter:
         if delimiter is not None:
             made: Any = read_delimited(path, delimiter)
             remarks = remarks_on_delimited(path, delimiter)
-            return Table(_split_up(made, str(path), in_text=True), NO_ABOUT, remarks, line=partial(line_of, path))
+            return LoadedTable(_split_up(made, str(path), in_text=True), NO_ABOUT, remarks, line=partial(line_of, path))
         opened = _described(path)
         header = _header(opened, path)
         _check_readable(header.kinds)
@@ -96,16 +96,16 @@ def read_table(path: str | Path) -> Table:
         if made.num_rows != sum(header.groups):
             raise InputError(f"it has {count_of(made.num_rows, 'row')}, and says that it has {sum(header.groups)}")
         columns = _split_up(made, str(path), texts=texts)
-        return Table(columns, header.about, header.remarks, header.coded)
+        return LoadedTable(columns, header.about, header.remarks, header.coded)
 
 
-def table_of(table: Any, *, name: str) -> Table:
+def table_of(table: Any, *, name: str) -> LoadedTable:
     """The same of an Arrow table; name: what to call it in messages."""
     check_columns(table.num_columns)
     kinds = {field.name: field.type for field in table.schema}
     _check_readable(kinds)
     coded = frozenset(name for name, kind in kinds.items() if pa.types.is_dictionary(kind))
-    return Table(_split_up(table, name), NO_ABOUT, coded=coded)
+    return LoadedTable(_split_up(table, name), NO_ABOUT, coded=coded)
 
 
 @contextmanager
