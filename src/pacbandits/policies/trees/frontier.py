@@ -7,15 +7,16 @@ from typing import NamedTuple
 import numpy as np
 
 from pacbandits.arrays import BoolArray, FloatArray, IntArray
+from pacbandits.policies.base import Frontier, RisingValue
 from pacbandits.policies.trees.bins import Bins, Codes
 from pacbandits.policies.trees.fronts import SideFronts, root_fronts, stump_front
 from pacbandits.policies.trees.histograms import Histograms, PairSums, each, sum_one
 from pacbandits.policies.trees.leaves import SmallestLeaf
 from pacbandits.policies.trees.limits import TreeLimits
-from pacbandits.policies.trees.near import Sides
+from pacbandits.policies.trees.near import Sides, large_trees
 from pacbandits.policies.trees.pairs import Couples, cut_first, front_beyond_ties, keep_pairs, largest_above, scan_pairs
 from pacbandits.policies.trees.search import ALL_BELOW, ALL_SPLITS
-from pacbandits.policies.trees.tree import Node, branch
+from pacbandits.policies.trees.tree import Node, TreePolicy, branch
 
 # Gains this small, relative to the sum of all |scores|, are rounding. A tree gathers seven: leaves, sides, root.
 FRONT_TIE_SHARE = 1e-13
@@ -39,6 +40,24 @@ class TreeFront(NamedTuple):
     exact: bool
     sides: Sides | None = None
 
+    def frontier(self, bins: Bins, *, n_actions: int) -> Frontier:
+        """The same as a frontier of policies."""
+        sides = self.sides
+
+        def policy(origin: IntArray) -> TreePolicy:
+            return TreePolicy(root=tree_of(origin, bins), n_actions=n_actions)
+
+        def search(value: RisingValue, most: int) -> list[TreePolicy]:
+            return [] if sides is None else [policy(origin) for origin in large_trees(sides, value, most=most)]
+
+        return Frontier(
+            self.first,
+            self.second,
+            exact=self.exact,
+            build=lambda index: policy(self.origin[index]),
+            search=None if sides is None else search,
+        )
+
 
 class PairFront(NamedTuple):
     """The frontier of pairs of a left and a right point.
@@ -60,12 +79,10 @@ class PairFront(NamedTuple):
 def tree_of(origin: IntArray, bins: Bins) -> Node:
     """The tree of an origin (7,)."""
     root, *sides = (int(x) for x in origin)
-    left, right = (_stump(bins, *side) for side in (sides[:3], sides[3:]))
+    left, right = (
+        one if split < 0 else branch(bins.test(split), one, two) for split, one, two in (sides[:3], sides[3:])
+    )
     return left if root < 0 else branch(bins.test(root), left, right)
-
-
-def _stump(bins: Bins, split: int, left: int, right: int) -> Node:
-    return left if split < 0 else branch(bins.test(split), left, right)
 
 
 def best_front(
@@ -109,17 +126,6 @@ def front_by_pairs(
     bins: Bins, pairs: PairSums, *, ties: tuple[float, float], limits: TreeLimits, leaf: SmallestLeaf | None
 ) -> TreeFront:
     """The frontier over trees of depth 2 or less, by the sums of both scores (2A) in the bins of any two features."""
-    sides, whole = _sides(bins, pairs, ties, limits, leaf)
-    f, s, lefts, rights, exact = front_of_pairs(sides.fronts, ties=ties, limits=limits)
-    roots = np.searchsorted(sides.fronts.edges, lefts, side="right") // 2
-    origin = np.column_stack((roots, sides.stumps[lefts], sides.stumps[rights]))
-    return TreeFront(f, s, origin, exact=exact and whole, sides=sides)
-
-
-def _sides(
-    bins: Bins, pairs: PairSums, ties: tuple[float, float], limits: TreeLimits, leaf: SmallestLeaf | None
-) -> tuple[Sides, bool]:
-    """The frontiers of the sides of every root, for both scores, and whether none was thinned."""
     cap = limits.points_of_a_side(bins.n_splits)
     found: dict[int, SideFronts] = {}
 
@@ -129,9 +135,14 @@ def _sides(
 
     each(sides_of, count=len(bins.features))
     parts = [found[j] for j in range(len(bins.features))]
+    whole = all(part.exact for part in parts)  # no side was thinned
     edges: IntArray = np.concatenate((np.zeros(1, dtype=np.int64), *(part.lengths for part in parts))).cumsum()
     first, second, stumps = (np.concatenate([part[k] for part in parts]) for k in (1, 2, 3))
-    return Sides(Couples(edges, first, second), stumps), all(part.exact for part in parts)
+    sides = Sides(Couples(edges, first, second), stumps)
+    f, s, lefts, rights, exact = front_of_pairs(sides.fronts, ties=ties, limits=limits)
+    roots = np.searchsorted(sides.fronts.edges, lefts, side="right") // 2
+    origin = np.column_stack((roots, sides.stumps[lefts], sides.stumps[rights]))
+    return TreeFront(f, s, origin, exact=exact and whole, sides=sides)
 
 
 def front_of_pairs(couples: Couples, *, ties: tuple[float, float], limits: TreeLimits) -> PairFront:
@@ -152,7 +163,12 @@ def front_of_pairs(couples: Couples, *, ties: tuple[float, float], limits: TreeL
         count=lots,
         what="pairing, lot",
     )
-    tops, pairs = merge_scans(scans)
+    tops, pairs = scans[0]
+    for more, theirs in scans[1:]:
+        better = (more[:, 0] > tops[:, 0]) | ((more[:, 0] == tops[:, 0]) & (more[:, 1] > tops[:, 1]))
+        tops[better, :2] = more[better, :2]
+        pairs[better] = theirs[better]
+        np.maximum(tops[:, 2], more[:, 2], out=tops[:, 2])
     above = np.empty(count)
     largest_above(tops, above)
     kept: dict[int, tuple[FloatArray, FloatArray, IntArray, IntArray]] = {}
@@ -171,14 +187,3 @@ def front_of_pairs(couples: Couples, *, ties: tuple[float, float], limits: TreeL
     lefts, rights = np.concatenate([part[2] for part in parts]), np.concatenate([part[3] for part in parts])
     chosen = front_beyond_ties(f, s, *ties)
     return PairFront(f[chosen], s[chosen], lefts[chosen], rights[chosen], exact)
-
-
-def merge_scans(scans: list[tuple[FloatArray, IntArray]]) -> tuple[FloatArray, IntArray]:
-    """One scan of all roots from scans of some each, in order."""
-    tops, pairs = scans[0]
-    for more, theirs in scans[1:]:
-        better = (more[:, 0] > tops[:, 0]) | ((more[:, 0] == tops[:, 0]) & (more[:, 1] > tops[:, 1]))
-        tops[better, :2] = more[better, :2]
-        pairs[better] = theirs[better]
-        np.maximum(tops[:, 2], more[:, 2], out=tops[:, 2])
-    return tops, pairs

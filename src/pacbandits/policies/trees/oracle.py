@@ -6,18 +6,17 @@ from typing import Any, cast
 
 import numpy as np
 
-from pacbandits.arrays import FloatArray, IntArray
+from pacbandits.arrays import FloatArray
 from pacbandits.checks import instance, number
 from pacbandits.errors import InputError
-from pacbandits.policies.base import Frontier, RisingValue, SearchCost, check_scores
+from pacbandits.policies.base import Frontier, SearchCost, check_scores
 from pacbandits.policies.trees.binned import BinnedTrees
 from pacbandits.policies.trees.bins import Bins
 from pacbandits.policies.trees.cost import TreeSizes, argmax_cost, frontier_cost
-from pacbandits.policies.trees.frontier import best_front, tree_of
+from pacbandits.policies.trees.frontier import best_front
 from pacbandits.policies.trees.known import KnownContexts
 from pacbandits.policies.trees.leaves import SmallestLeaf
 from pacbandits.policies.trees.limits import TreeLimits
-from pacbandits.policies.trees.near import large_trees
 from pacbandits.policies.trees.search import best_tree
 from pacbandits.policies.trees.sums import SummingTrees
 from pacbandits.policies.trees.tree import TreePolicy
@@ -87,18 +86,7 @@ class Trees(BinnedTrees):
         second = self._checked(contexts, second, name="second scores")
         codes = self._encode(contexts)
         front = best_front(self.bins, codes, first, second, depth=self.depth, limits=self.limits, leaf=self.leaf)
-        sides = front.sides
-
-        def search(value: RisingValue, most: int) -> list[TreePolicy]:
-            return [] if sides is None else [self._policy(origin) for origin in large_trees(sides, value, most=most)]
-
-        return Frontier(
-            front.first,
-            front.second,
-            exact=front.exact,
-            build=lambda i: self._policy(front.origin[i]),
-            search=None if sides is None else search,
-        )
+        return front.frontier(self.bins, n_actions=self.n_actions)
 
     def argmax_within(
         self, contexts: Contexts, scores: FloatArray, *, known: Contexts, costs: FloatArray, most: float
@@ -153,9 +141,6 @@ class Trees(BinnedTrees):
 
     def _sizes(self) -> TreeSizes:
         return TreeSizes.of(self.bins, n_actions=self.n_actions, kept_bytes=self.limits.kept_bytes)
-
-    def _policy(self, origin: IntArray) -> TreePolicy:
-        return TreePolicy(root=tree_of(origin, self.bins), n_actions=self.n_actions)
 
     def _checked(self, contexts: Contexts, scores: FloatArray, *, name: str) -> FloatArray:
         checked = check_scores(scores, contexts=contexts, n_actions=self.n_actions, name=name)

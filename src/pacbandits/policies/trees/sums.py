@@ -8,12 +8,11 @@ import numpy as np
 
 from pacbandits.arrays import FloatArray
 from pacbandits.compiled import kernel
-from pacbandits.policies.base import Frontier, PolicyClass, RisingValue
+from pacbandits.policies.base import Frontier, PolicyClass
 from pacbandits.policies.summing import IntSums, Summation
 from pacbandits.policies.trees.bins import Bins, Codes
-from pacbandits.policies.trees.frontier import FRONT_TIE_SHARE, TreeFront, front_by_bins, front_by_pairs, tree_of
+from pacbandits.policies.trees.frontier import FRONT_TIE_SHARE, TreeFront, front_by_bins, front_by_pairs
 from pacbandits.policies.trees.histograms import STRETCH_ROWS, mirror
-from pacbandits.policies.trees.near import large_trees
 from pacbandits.policies.trees.search import ALL_SPLITS, TREE_TIE_SHARE, best_by_bins, best_by_pairs
 from pacbandits.policies.trees.tree import Node, TreePolicy
 from pacbandits.records import Contexts, Policy
@@ -150,20 +149,7 @@ class TreesBySums(PolicyClass):
             front: TreeFront = front_by_bins(bins, sums, self._summing.totals(both), ties=ties, allowed=allowed)
         else:
             front = front_by_pairs(bins, _Pairs(both, bins), ties=ties, limits=self._trees.limits, leaf=leaf)
-        sides, origin = front.sides, front.origin
-
-        def search(value: RisingValue, most: int) -> list[TreePolicy]:
-            if sides is None:
-                return []
-            return [self._policy(tree_of(one, bins)) for one in large_trees(sides, value, most=most)]
-
-        return Frontier(
-            front.first,
-            front.second,
-            exact=front.exact,
-            build=lambda i: self._policy(tree_of(origin[i], bins)),
-            search=None if sides is None else search,
-        )
+        return front.frontier(bins, n_actions=self.n_actions)
 
     def attained(self, contexts: Contexts, scores: FloatArray, policy: Policy) -> float:
         """What the scores of all rows sum to for a tree of the class."""
