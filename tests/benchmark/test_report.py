@@ -69,7 +69,9 @@ def findings():
     blind = [
         replace(row, certified=False, leader_gaps=(), certified_at=None, certified_gap=None) for row in of_case("blind")
     ]
-    session = BenchmarkSession("pacbandits bench quick --out results", "2026-01-01T00:00:00", {"Python": "3.11", "cores": "2"})
+    session = BenchmarkSession(
+        "pacbandits bench quick --out results", "2026-01-01T00:00:00", {"Python": "3.11", "cores": "2"}
+    )
     return BenchmarkFindings.of(
         [*of_case("first"), *of_case(NASTY), *blind],
         facts=[theory("first", ratio=3.0), theory(NASTY, ratio=1.2, bound=None)],
