@@ -135,8 +135,8 @@ def test_bounds_outside_the_range_of_rewards_make_an_empty_interval():
         def estimate(self, kind):
             return 1.25
 
-    facts = SimpleNamespace(reward_range=(0.0, 1.0), samples=9, units=None)
-    made = compose_worth(Above(), facts, Confidence(0.05), n_actions=2, experts=2)
+    facts = SimpleNamespace(n_actions=2, reward_range=(0.0, 1.0), samples=9, units=None)
+    made = compose_worth(Above(), facts, Confidence(0.05), experts=2)
     assert made.value.empty
     assert made.alarms[0].startswith("an interval is empty")
 
