@@ -127,9 +127,6 @@ def lead_log(
     rounds = np.unique(log.rounds)
     seen = [float(np.rint(log.weights[log.known_by(int(number))].sum())) for number in rounds]
 
-    def growth(i: int) -> float:
-        return LEADING_GROWTH_FACTOR
-
     def choose(leader: Policy | None, i: int) -> Policy:
         part, ledger = part_before(log, predictions, i)
         return lead_after(part, ledger, policies, leader, single=single, simple=settled is not None)
@@ -139,7 +136,7 @@ def lead_log(
         return log.contexts.take(before)
 
     return lead_rounds(
-        Choices(seen, growth, choose, known),
+        Choices(seen, [LEADING_GROWTH_FACTOR] * len(sizes), choose, known),
         sizes=sizes,
         spared=spared,
         single=single,
@@ -152,13 +149,13 @@ class Choices(NamedTuple):
     """How the leaders of rounds, counted from 0, are chosen.
 
     seen (rounds,): interactions whose rewards were known before each round.
-    growth: by which factor these must have grown since the last choice for another one before a round.
+    growth (rounds,): by which factor these must have grown since the last choice for another one before each round.
     choose: returns who leads from a round on, given who led before.
     known: returns the contexts that were known before a round, on which leaders are compared.
     """
 
     seen: Sequence[float] | FloatArray
-    growth: Callable[[int], float]
+    growth: Sequence[float]
     choose: Callable[[Policy | None, int], Policy]
     known: Callable[[int], Contexts]
 
@@ -180,7 +177,7 @@ def lead_rounds(
     leader, last = None, FIRST_BLOCK_ROWS / LEADING_GROWTH_FACTOR
     for i, size in enumerate(sizes):
         late = settled is not None and i > settled
-        if i > 0 and not late and (i == settled or choices.seen[i] >= choices.growth(i) * last):
+        if i > 0 and not late and (i == settled or choices.seen[i] >= choices.growth[i] * last):
             led, leader, last = leader, choices.choose(leader, i), float(choices.seen[i])
             leader = leader if settle is None else settle(i, leader, led)
         leaders = leaders.followed_by(leader if i >= spared else None, choices.known(i), size=size)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -117,11 +117,6 @@ class Evidence:
         led = self.ledger.round_sizes * (against.turns != NOBODY)
         return [epsilon * float((led * self.bets.stakes(k)).sum()) for k in range(len(self.bets))]
 
-    def slope(self, experts: Iterable[int]) -> float:
-        """About how fast log-wealth rises with ε: by all stakes together, the mean of these experts."""
-        sizes = self.ledger.round_sizes
-        return float(np.mean([(sizes * self.bets.stakes(k)).sum() for k in experts]))
-
 
 def make_certificate(evidence: Evidence, favourite: Policy) -> tuple[Certificate, int]:
     """What the data say of the favourite, the best policy by all data, or of the leaders; and oracle calls.
@@ -155,7 +150,7 @@ def _make_best(evidence: Evidence, favourite: Policy) -> tuple[Certificate, int]
     At ε = 0 a policy that acts like the favourite wins and loses nothing, so the least is that of its rivals: those who
     act otherwise on some context of the log (`pacbandits.confidence.best_threshold`).
     """
-    contexts, policies, unit = evidence.ledger.contexts, evidence.policies, _unit(evidence.log)
+    contexts, policies = evidence.ledger.contexts, evidence.policies
     check_rivals(policies, contexts)
     made, calls = _make_beside(evidence, favourite)
     actions = np.asarray(favourite(contexts), dtype=np.int64)
@@ -179,7 +174,7 @@ def _make_best(evidence: Evidence, favourite: Policy) -> tuple[Certificate, int]
     distance = unseen_distance(
         evidence.log, policies, spared=evidence.bets.spared, delta=evidence.part * evidence.delta
     )
-    return replace(best, epsilon=0.0, certified_epsilon=distance * unit), calls
+    return replace(best, epsilon=0.0, certified_epsilon=distance * made.unit), calls
 
 
 def _make_beside(evidence: Evidence, favourite: Policy) -> tuple[Certificate, int]:
@@ -196,11 +191,6 @@ def _make_beside(evidence: Evidence, favourite: Policy) -> tuple[Certificate, in
         near, calls = min(best.unit_certified_epsilon, MAX_TRIED_EPSILON), calls + more
     assert best is not None
     return best, calls
-
-
-def _unit(log: ToldOfLog) -> float:
-    """What a distance of 1 between rewards in [0, 1] stands for."""
-    return log.reward_range[1] - log.reward_range[0]
 
 
 def _make(evidence: Evidence, favourite: Policy, *, searched: PolicyClass | None = None) -> tuple[Certificate, int]:
@@ -223,7 +213,7 @@ def _make(evidence: Evidence, favourite: Policy, *, searched: PolicyClass | None
     if digest is None:
         assert isinstance(log, Log)
         digest = digest_log(log)
-    unit, nearest = _unit(log), reach
+    unit, nearest = log.reward_range[1] - log.reward_range[0], reach
     if claimable and least.value >= threshold:
         nearest = min(reach, evidence.epsilon)
     certificate = Certificate(
@@ -304,7 +294,9 @@ def _certified_epsilon(evidence: Evidence, least: Least, against: AnyAgainst, *,
     """
     epsilon, threshold = evidence.epsilon, evidence.needed
     refuted = least.value >= threshold
-    slope = evidence.slope(least.experts)
+    # About how fast log-wealth rises with ε: by all stakes together, the mean of these experts.
+    sizes = evidence.ledger.round_sizes
+    slope = float(np.mean([(sizes * evidence.bets.stakes(k)).sum() for k in least.experts]))
     if not refuted and (epsilon >= 1 or slope <= 0):
         return 1.0, 0
     grid = np.exp(np.log(MIN_CERTIFIED_EPSILON) * (1.0 - np.arange(EPSILON_GRID_STEPS + 1) / EPSILON_GRID_STEPS))

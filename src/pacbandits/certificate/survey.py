@@ -172,5 +172,7 @@ class LogInMemory:
 
     def weigh(self, decided: Decided, bets: Bets, model: RewardModel, *, needed: float) -> Weighing:
         rounds = np.unique(self.facts.rounds, return_inverse=True)[1]
-        weights, counted = decided.weights(self.facts, rounds)
+        # Who leads counts first, and then those whose weight moves: floats depend on the order in the last bit.
+        gains, losses = (decided._replace(shares=cut(decided.shares, 0.0)) for cut in (np.maximum, np.minimum))
+        weights, counted = losses.weights(self.facts, rounds, onto=gains.weights(self.facts, rounds)[0])
         return RowWeighing(self.facts, predict_by_round(self.early, model), weights, bets, counted)

@@ -174,9 +174,9 @@ class Decided(NamedTuple):
                 out[j] = actions_on(policy, block.contexts)
         return out
 
-    def weights(self, block: Log, rounds: IntArray) -> tuple[FloatArray, BoolArray]:
-        """u (n, A) of the rows of a block, and which (n,) speak of θ."""
-        out, rows = np.zeros((len(block), block.n_actions)), np.arange(len(block))
+    def weights(self, block: Log, rounds: IntArray, *, onto: FloatArray | None = None) -> tuple[FloatArray, BoolArray]:
+        """u (n, A) of the rows of a block, added onto what there is, and which (n,) speak of θ."""
+        out, rows = np.zeros((len(block), block.n_actions)) if onto is None else onto, np.arange(len(block))
         for j, policy in enumerate(self.policies):
             share = self.shares[rounds, j]
             if share.any():

@@ -69,10 +69,11 @@ class Leading:
         """
         seen = np.concatenate([[0.0], np.cumsum(self.ledger.round_sizes)])
 
-        def growth(number: int) -> float:
-            if self._all_early(number, self.early.rounds < number):
-                return LEADING_GROWTH_FACTOR
-            return LATE_GROWTH_FACTOR if self.settled is None else np.inf
+        late = LATE_GROWTH_FACTOR if self.settled is None else np.inf
+        growth = [
+            LEADING_GROWTH_FACTOR if self._all_early(number, self.early.rounds < number) else late
+            for number in range(len(sizes))
+        ]
 
         def known(number: int) -> Contexts:
             before = self.early.rounds < number
