@@ -22,7 +22,6 @@ from pacbandits.experiment.people import Assignment, AssignmentRequest
 from pacbandits.experiment.refusals import NotCollecting
 from pacbandits.experiment.store import PAUSED, TAKING_IN, StoredExperiment, Transaction
 from pacbandits.experiment.stored_rows import AssignmentRow, Standing, check_unit
-from pacbandits.records import Contexts
 
 UNITS_ASKED_AT_ONCE = 500  # of a database, in one query
 ROWS_DRAWN_AT_ONCE = 1024
@@ -120,10 +119,8 @@ class Assigner:
         some = np.ascontiguousarray(features[fresh])
         drawn = draws(stored.protocol.drawn_seed, first=first, count=count)
         held = _stay_held(drawn[:, HOLDOUT] < stored.protocol.holdout, [units[number] for number in fresh], known)
-        like, d = stored.protocol.contexts, stored.protocol.contexts.n_features
-        ids = None if like.ids is None else some[:, d].astype(np.int64)
-        contexts = Contexts(some[:, :d], like.names, like.categories, ids, np.full(count, 1.0 / count))
-        propensities = np.where(held[:, None], self._standard_row, now.sampler.propensities(contexts))
+        drawn_for = now.sampler.propensities(stored.contexts(some))
+        propensities = np.where(held[:, None], self._standard_row, drawn_for)
         actions = choose(propensities, drawn[:, ACTION])
         out: list[AssignmentRow] = []
         filled, planned = standing.round_rows, standing.planned

@@ -137,18 +137,6 @@ class Encoder:
         features.setflags(write=False)
         return Encoded(features, ids, errors)
 
-    def encode_one(self, row: object) -> tuple[FloatArray, int | None]:
-        """The features (d,) of a context, and its id if it has one; an error is raised."""
-        d, known = self.contexts.n_features, self.contexts.ids is not None
-        made = self._row(row, d + known, len(self.columns) + len(self.dates) + known)
-        return np.array(made[:d]), int(made[d]) if known else None
-
-    def to_contexts(self, features: FloatArray, ids: IntArray | None = None) -> Contexts:
-        """Features (n, d) as contexts of the experiment."""
-        n = len(features)
-        known = self.contexts
-        return Contexts(features, known.names, known.categories, ids, np.full(n, 1.0 / max(n, 1)))
-
     def decode(self, features: FloatArray, ids: IntArray | None = None) -> list[dict[str, Any]]:
         """Values by columns, from features (n, d): what `encode` makes them of again."""
         readers: list[Callable[[list[float]], Any]] = [_reader(one) for one in self.columns]

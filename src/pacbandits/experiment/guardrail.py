@@ -32,7 +32,7 @@ from pacbandits.arrays import FloatArray, floats
 from pacbandits.checks import instance
 from pacbandits.errors import InputError, plain
 from pacbandits.experiment.rules import GuardrailRule
-from pacbandits.fields import Fields, Json
+from pacbandits.fields import Json
 
 if TYPE_CHECKING:
     from pacbandits.experiment.history import Snapshot
@@ -109,27 +109,6 @@ class GuardrailLook:
             "false_alarms": self.rule.false_alarms,
             "tests": [one.to_json() for one in self.tests],
         }
-
-    @classmethod
-    def from_json(cls, value: object) -> GuardrailLook:
-        """What `to_json` wrote."""
-        given = Fields.read(value, of="guardrail")
-        given.check_known(("name", "most", "false_alarms", "tests"))
-        rule = GuardrailRule(given.text("name"), given.number("most"), given.number("false_alarms"))
-        return cls(rule, tuple(_test_from_json(one) for one in given.items("tests")))
-
-
-def _test_from_json(value: object) -> GuardrailTest:
-    given = Fields.read(value, of="test of a guardrail")
-    given.check_known(("of", "rows", "seen", "mean", "evidence", "needed", "alarm"))
-    return GuardrailTest(
-        given.text("of"),
-        given.whole_number("rows"),
-        given.whole_number("seen"),
-        given.number_or_null("mean"),
-        given.number("evidence"),
-        given.number("needed"),
-    )
 
 
 def look_at_guardrail(

@@ -28,7 +28,7 @@ from pacbandits.experiment.stored_rows import (
     array_of,
     columns_of,
 )
-from pacbandits.records import Contexts, Log
+from pacbandits.records import Log
 from pacbandits.records.late import NOT_IN
 
 MAX_MISSING_EPSILONS = 0.1  # of rewards that are still to come, the share that may be out when rows are looked at
@@ -178,10 +178,8 @@ class Snapshot:
     def table(self) -> Log:
         """All rows, whether they count or not, with rewards in [0, 1] as far as they are in."""
         rows, protocol, n = self.rows, self.stored.protocol, len(self.rows)
-        like, d = protocol.contexts, protocol.contexts.n_features
-        ids = None if like.ids is None else rows.features[:, d].astype(np.int64)
         return Log(
-            contexts=Contexts(rows.features[:, :d], like.names, like.categories, ids, np.full(n, 1.0 / n)),
+            contexts=self.stored.contexts(rows.features),
             actions=rows.actions,
             rewards=np.where(self.in_, self._unit_rewards(), np.nan),
             propensities=rows.propensities,

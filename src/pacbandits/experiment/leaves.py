@@ -8,7 +8,7 @@ import numpy as np
 
 from pacbandits.arrays import BoolArray, IntArray
 from pacbandits.errors import plain
-from pacbandits.fields import Fields, Json
+from pacbandits.fields import Json
 from pacbandits.policies.trees.tree import AtMost, Is, Node, Test, TreePolicy
 from pacbandits.records import Contexts, Log, Policy
 from pacbandits.records.dates import say_number
@@ -35,19 +35,6 @@ class Leaf:
     def to_json(self) -> Json:
         """As what JSON knows."""
         return {"where": self.where, "share": self.share, "action": self.action, "shares": self.shares}
-
-    @classmethod
-    def from_json(cls, value: object) -> Leaf:
-        """What `to_json` wrote."""
-        given = Fields.read(value, of="leaf")
-        given.check_known(("where", "share", "action", "shares"))
-        shares = given.fields("shares", of="leaf's shares")
-        return cls(
-            given.text("where"),
-            given.number("share"),
-            given.text("action"),
-            {name: shares.number(name) for name in shares.given},
-        )
 
 
 def leaves_of(policy: Policy, log: Log, actions: tuple[str, ...]) -> tuple[Leaf, ...]:

@@ -20,7 +20,7 @@ from pacbandits.experiment.leaves import leaves_of
 from pacbandits.experiment.outlooks import look_forward, people_a_day
 from pacbandits.experiment.protocol import ExperimentProtocol
 from pacbandits.experiment.times import spell
-from pacbandits.fields import Fields, Json, json_object
+from pacbandits.fields import Json
 from pacbandits.policies.base import PolicyClass
 from pacbandits.policies.trees.tree import TreePolicy
 from pacbandits.records import Contexts, Log, likeliest
@@ -96,29 +96,6 @@ class Look:
         """As what JSON knows."""
         out = {one.name: getattr(self, one.name) for one in fields(self) if one.name != "certificate"}
         return out | {"arms": list(self.arms), "leaves": list(self.leaves)}
-
-    @classmethod
-    def from_json(cls, value: object) -> Look:
-        """What `to_json` wrote."""
-        given = Fields.read(value, of="look")
-        given.check_known(one.name for one in fields(cls) if one.name != "certificate")
-
-        def part(name: str) -> Json | None:
-            return None if given[name] is None else given.json_object(name)
-
-        return cls(
-            number=given.whole_number("number"),
-            snapshot_at=given.whole_number("snapshot_at"),
-            samples=given.whole_number("samples"),
-            arms=tuple(json_object(one, name="an arm of the look") for one in given.items("arms")),
-            leaves=tuple(json_object(one, name="a leaf of the look") for one in given.items("leaves")),
-            claim=part("claim"),
-            to_go=part("to_go"),
-            value=part("value"),
-            policy=part("policy"),
-            health=part("health"),
-            holdout_compared=part("holdout_compared"),
-        )
 
 
 def look_at(found: Found, *, at: int) -> Look:

@@ -21,91 +21,39 @@ SCHEMA = 'CREATE TABLE pacbandits_schema ("only" $serial NOT NULL, steps INTEGER
 
 _STEP_1 = """
 CREATE TABLE experiments (
-    name TEXT NOT NULL,
-    protocol TEXT NOT NULL,
-    contexts $bytes NOT NULL,
-    secret $bytes NOT NULL,
-    created BIGINT NOT NULL,
-    PRIMARY KEY (name)
+    name TEXT NOT NULL, protocol TEXT NOT NULL, contexts $bytes NOT NULL, secret $bytes NOT NULL,
+    created BIGINT NOT NULL, PRIMARY KEY (name)
 );
 CREATE TABLE standings (
-    name TEXT NOT NULL,
-    state TEXT NOT NULL,
-    reason TEXT NOT NULL,
-    rows BIGINT NOT NULL,
-    held_out BIGINT NOT NULL,
-    rewards BIGINT NOT NULL,
-    too_late BIGINT NOT NULL,
-    sequence BIGINT NOT NULL,
-    head $bytes NOT NULL,
-    round INTEGER NOT NULL,
-    round_rows BIGINT NOT NULL,
-    planned BIGINT NOT NULL,
-    designer TEXT NOT NULL,
-    design_until BIGINT NOT NULL,
-    seen_until BIGINT NOT NULL,
-    look INTEGER NOT NULL,
-    withdrawn TEXT NOT NULL,
+    name TEXT NOT NULL, state TEXT NOT NULL, reason TEXT NOT NULL, rows BIGINT NOT NULL, held_out BIGINT NOT NULL,
+    rewards BIGINT NOT NULL, too_late BIGINT NOT NULL, sequence BIGINT NOT NULL, head $bytes NOT NULL,
+    round INTEGER NOT NULL, round_rows BIGINT NOT NULL, planned BIGINT NOT NULL, designer TEXT NOT NULL,
+    design_until BIGINT NOT NULL, seen_until BIGINT NOT NULL, look INTEGER NOT NULL, withdrawn TEXT NOT NULL,
     PRIMARY KEY (name)
 );
 CREATE TABLE assignments (
-    experiment TEXT NOT NULL,
-    "row" BIGINT NOT NULL,
-    sequence BIGINT NOT NULL,
-    unit TEXT NOT NULL,
-    visit INTEGER NOT NULL,
-    round INTEGER NOT NULL,
-    action INTEGER NOT NULL,
-    holdout INTEGER NOT NULL,
-    at BIGINT NOT NULL,
-    features $bytes NOT NULL,
-    propensities $bytes NOT NULL,
-    PRIMARY KEY (experiment, "row")
+    experiment TEXT NOT NULL, "row" BIGINT NOT NULL, sequence BIGINT NOT NULL, unit TEXT NOT NULL,
+    visit INTEGER NOT NULL, round INTEGER NOT NULL, action INTEGER NOT NULL, holdout INTEGER NOT NULL,
+    at BIGINT NOT NULL, features $bytes NOT NULL, propensities $bytes NOT NULL, PRIMARY KEY (experiment, "row")
 ) $without_rowid;
 CREATE UNIQUE INDEX assignments_by_unit ON assignments (unit, experiment, visit);
 CREATE TABLE outcomes (
-    experiment TEXT NOT NULL,
-    "row" BIGINT NOT NULL,
-    kind INTEGER NOT NULL,
-    sequence BIGINT NOT NULL,
-    value $double NOT NULL,
-    late INTEGER NOT NULL,
-    at BIGINT NOT NULL,
-    PRIMARY KEY (experiment, "row", kind)
+    experiment TEXT NOT NULL, "row" BIGINT NOT NULL, kind INTEGER NOT NULL, sequence BIGINT NOT NULL,
+    value $double NOT NULL, late INTEGER NOT NULL, at BIGINT NOT NULL, PRIMARY KEY (experiment, "row", kind)
 ) $without_rowid;
 CREATE INDEX outcomes_in_sequence ON outcomes (experiment, sequence);
 CREATE TABLE entries (
-    experiment TEXT NOT NULL,
-    sequence BIGINT NOT NULL,
-    kind TEXT NOT NULL,
-    at BIGINT NOT NULL,
-    body TEXT NOT NULL,
-    previous $bytes NOT NULL,
-    head $bytes NOT NULL,
-    PRIMARY KEY (experiment, sequence)
+    experiment TEXT NOT NULL, sequence BIGINT NOT NULL, kind TEXT NOT NULL, at BIGINT NOT NULL, body TEXT NOT NULL,
+    previous $bytes NOT NULL, head $bytes NOT NULL, PRIMARY KEY (experiment, sequence)
 );
 CREATE TABLE looks (
-    experiment TEXT NOT NULL,
-    number INTEGER NOT NULL,
-    at BIGINT NOT NULL,
-    rows BIGINT NOT NULL,
-    sequence BIGINT NOT NULL,
-    round INTEGER NOT NULL,
-    samples BIGINT NOT NULL,
-    withdrawn INTEGER NOT NULL,
-    best $double NOT NULL,
-    body TEXT NOT NULL,
-    certificate TEXT,
-    PRIMARY KEY (experiment, number)
+    experiment TEXT NOT NULL, number INTEGER NOT NULL, at BIGINT NOT NULL, rows BIGINT NOT NULL,
+    sequence BIGINT NOT NULL, round INTEGER NOT NULL, samples BIGINT NOT NULL, withdrawn INTEGER NOT NULL,
+    best $double NOT NULL, body TEXT NOT NULL, certificate TEXT, PRIMARY KEY (experiment, number)
 );
 CREATE TABLE service_keys (
-    id TEXT NOT NULL,
-    experiment TEXT NOT NULL,
-    scope TEXT NOT NULL,
-    digest $bytes NOT NULL,
-    created BIGINT NOT NULL,
-    withdrawn INTEGER NOT NULL,
-    PRIMARY KEY (id)
+    id TEXT NOT NULL, experiment TEXT NOT NULL, scope TEXT NOT NULL, digest $bytes NOT NULL, created BIGINT NOT NULL,
+    withdrawn INTEGER NOT NULL, PRIMARY KEY (id)
 );
 CREATE TABLE service_signing ("only" $serial NOT NULL, secret $bytes NOT NULL, PRIMARY KEY ("only"))
 """

@@ -11,7 +11,7 @@ from pacbandits.arrays import FloatArray, IntArray
 from pacbandits.certificate import Certificate, Ledger
 from pacbandits.design import Shifted, price_propensities
 from pacbandits.experiment.rules import Forecast
-from pacbandits.fields import Fields, Json
+from pacbandits.fields import Json
 from pacbandits.policies.base import PolicyClass
 from pacbandits.records import Log, likeliest
 from pacbandits.rewards import model_from_json
@@ -42,18 +42,6 @@ class ToGo:
         """As what JSON knows."""
         plan = None if self.plan is None else self.plan.to_json()
         return {"samples": self.samples, "days": self.days, "plain_trial": self.plain_trial, "plan": plan}
-
-    @classmethod
-    def from_json(cls, value: object) -> ToGo:
-        """What `to_json` wrote."""
-        given = Fields.read(value, of="outlook")
-        given.check_known(("samples", "days", "plain_trial", "plan"))
-        return cls(
-            None if given["samples"] is None else given.whole_number("samples"),
-            given.number_or_null("days"),
-            None if given["plain_trial"] is None else given.whole_number("plain_trial"),
-            None if given["plan"] is None else Forecast.from_json(given["plan"]),
-        )
 
 
 def look_forward(

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from pacbandits.arrays import FloatArray
 from pacbandits.checks import text
 from pacbandits.errors import InputError
 from pacbandits.experiment import tables
@@ -155,6 +156,12 @@ class StoredExperiment:
     def window(self) -> int | None:
         """How long a reward is waited for, in microseconds; None for the worst-case rule."""
         return self.protocol.late.window
+
+    def contexts(self, features: FloatArray) -> Contexts:
+        """Stored features (n, width) as contexts."""
+        like, n = self.protocol.contexts, len(features)
+        ids = None if like.ids is None else features[:, like.n_features].astype(np.int64)
+        return Contexts(features[:, : like.n_features], like.names, like.categories, ids, np.full(n, 1.0 / n))
 
     def reading(self) -> AbstractContextManager[Connection]:
         """A connection that sees one state of the database, and changes nothing."""
