@@ -58,7 +58,7 @@ def complexity(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")] = False,
     figure: Annotated[Path | None, typer.Option(help="Also draw a figure (.png, .pdf or .svg).")] = None,
 ) -> None:
-    """Compute the complexity ρ of a problem, bounds on its sample size, and the sample size of a randomised trial.
+    """Compute the complexity ρ of a problem, bounds on the sample size, and the complexity of a randomised trial.
 
     [dim]Examples:
     pacbandits complexity hard:m=50,gap=1 --epsilon 0

@@ -76,7 +76,8 @@ def verify_certificate(
 
     The export of an experiment contains its event log, which is checked
     too. That designs, stakes and leaders were stored before their rounds is
-    then no longer an assumption, from the time a head was noted down.
+    then no longer an assumption, for all rounds before a head that somebody
+    noted down ([cyan]--head[/]).
 
     The table is read as it was to certify it, unless options say otherwise.
     The output after "good" is part of the claim: the policy class with all
