@@ -396,8 +396,9 @@ def summarise(
         of = f"all {log.samples:,} rows, also those that chose the rule, so that these means may flatter it"
     else:
         of = f"the {held_out.samples:,} of {log.samples:,} rows that had no part in choosing the rule"
-    limited = policies is not None and policies.budget < inf
-    price = _price(certificate, log, policies, names) if limited else None
+    price = None
+    if policies is not None and policies.budget < inf:
+        price = _price(certificate, log, policies, names)
     marks = (
         *_checked(certificate),
         *_came_back(certificate, log),
