@@ -71,7 +71,7 @@ def pick_columns(
         remarks += assumed
     if options.time is not None and options.time not in (*(options.features or ()), *options.keep):
         del table[options.time]
-    units = None if unit is None else _codes(table.pop(unit), unit, cells)
+    units = None if unit is None else _unit_codes(table.pop(unit), unit, cells)
     features = _features(table, options)
     if options.features is None and options.reward is not None:
         after = [name for name in features if name.lower() in _AFTERWARDS and name not in options.keep]
@@ -95,7 +95,7 @@ def pick_columns(
     return Picked(order, units, remarks)
 
 
-def _codes(column: Any, name: str, cells: CellNames) -> IntArray:
+def _unit_codes(column: Any, name: str, cells: CellNames) -> IntArray:
     """Codes (n,) of what a column holds, whatever that is; cells: where its rows stand."""
     if is_list(column.type):
         raise InputError(f"column '{plain(name)}' holds lists; what tells whose row it is must be text or numbers")

@@ -37,7 +37,7 @@ def parse_split(split: str, *, n_actions: int, names: tuple[str, ...] | None) ->
     out = np.array([shares[name] for name in known])
     if abs(out.sum() - 1.0) > MAX_SUM_ROUNDING:
         raise InputError(f"the shares of the split sum to {out.sum():.10g}; they must sum to 1 (thirds are 1/3)")
-    return out, _words(out, names)
+    return out, _split_words(out, names)
 
 
 def split_names(split: str) -> set[str]:
@@ -69,10 +69,10 @@ def constant_split(
         return None
     if abs(low.sum() - 1.0) > MAX_SUM_ROUNDING:
         return None
-    return low, _words(low, names)
+    return low, _split_words(low, names)
 
 
-def _words(shares: FloatArray, names: tuple[str, ...] | None) -> str:
+def _split_words(shares: FloatArray, names: tuple[str, ...] | None) -> str:
     each = ", ".join(f"{call(action, names)} with probability {share:.6g}" for action, share in enumerate(shares))
     return f"everybody was given an action at random, with the same probabilities: {each}"
 
