@@ -124,7 +124,7 @@ def test_a_csv_is_certified_and_verified_as_it_was_read(run, clicks, tmp_path):
     code, out, _ = run("verify", proof, clicks, "--least-propensity", 0.1)
     assert code == 3
     assert "digest differs" in out
-    assert "does not say that it assumes: every action was always played with probability 0.1" in out
+    assert "does not say that it assumes: every action was always played with probability 0.1" in " ".join(out.split())
     whole = json.loads(proof.read_text())
     assert whole["reading"] == {"least_propensity": 0.2, "reward_range": [0, 10]}
     for reading, words in (({"least": 1}, "says 'least'"), ([1], "an object"), ({"reward_range": 3}, "a list")):
