@@ -228,7 +228,7 @@ def test_the_command_takes_restrictions_and_tells_what_the_policy_costs(command,
     code, out, _ = command("verify", proof, table)
     assert code == 0
     out = " ".join(out.split())
-    assert "that treat at most 30 % of" in out
+    assert "that treat at most 30 % of 987 known contexts" in out
     assert "never action 0 where age ≤ 42" in out
     assert "action 0 or 1 for at most 30 %" in out
 

@@ -80,12 +80,12 @@ def make_environment(*folders: Path) -> Environment:
         auto_reload=False,
     )
     made.filters |= {
-        "kind": lambda block: type(block).__name__,
-        "is_leaf": lambda node: isinstance(node, Leaf),
+        "kind": _kind,
+        "is_leaf": _is_leaf,
         "has_alarm": has_alarm,
         "percent": percent,
         "short": show_short,
-        "colour": lambda number: f"a{number % N_COLOURS}",
+        "colour": _colour,
         "place": _place,
     }
     made.globals |= {
@@ -125,6 +125,18 @@ def data_uri(figure: Figure) -> Markup:
 def tree_fits(tree: Tree) -> bool:
     """Return whether a tree is drawn across the page, and not as an indented list."""
     return tree.wide and len(tree.leaves) <= MAX_TREE_LEAVES and tree.depth <= MAX_TREE_DEPTH
+
+
+def _kind(block: Block) -> str:
+    return type(block).__name__
+
+
+def _is_leaf(node: object) -> bool:
+    return isinstance(node, Leaf)
+
+
+def _colour(action: int) -> str:
+    return f"a{action % N_COLOURS}"
 
 
 def _place(share: float) -> str:
