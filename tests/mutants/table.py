@@ -755,7 +755,7 @@ RECHECK = (
     Mutant(
         "verify does not compute the value anew",
         "verifier/figures.py",
-        "if not abs(off) <= WEALTH_ROUNDING * max(1.0, abs(value)) + rounding:",
+        "if not -near_enough <= off <= near_enough + rounding:",
         "if False:",
         ALTERED,
     ),

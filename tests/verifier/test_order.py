@@ -93,5 +93,5 @@ def test_sums_that_both_sides_round_down_may_differ_by_a_unit_a_row():
     lower = replace(found, value=value - 0.9 * rounding)
     assert wrong_value(lower, value, needed=found.threshold, rounding=rounding) == []
     assert wrong_value(lower, value, needed=found.threshold) != []
-    higher = replace(found, value=value + 2.0 * rounding)
+    higher = replace(found, value=value + 0.5 * rounding)
     assert wrong_value(higher, value, needed=found.threshold, rounding=rounding) != []

@@ -195,12 +195,14 @@ def stakes_too_much(c: Certificate, book: LeaderBook) -> list[str]:
 def wrong_value(c: Certificate, value: float, *, needed: float, rounding: float = 0.0) -> list[str]:
     """Return a fault if the certificate's log-wealth is not this value, or the value does not suffice for its claim.
 
-    rounding: how much more the two may differ by, as each rounds the wealth of every row down.
+    rounding: how much lower the certificate's may be, whose logarithms are never too large before they are rounded
+    down: a row without a gain or loss counts a unit less.
     """
     faults: list[str] = []
     # An oracle that is not exact may find a little more or less, asked about rows in another form.
     off = value - c.value if c.exact else min(value - c.value, 0.0)
-    if not abs(off) <= WEALTH_ROUNDING * max(1.0, abs(value)) + rounding:
+    near_enough = WEALTH_ROUNDING * max(1.0, abs(value))
+    if not -near_enough <= off <= near_enough + rounding:
         faults.append(f"the least log-wealth is {value:.6g}, not {c.value:.6g}")
     if c.certified and not value >= needed:
         faults.append(f"a log-wealth of {value:.6g} does not reach {needed:.6g}: nothing is certified")

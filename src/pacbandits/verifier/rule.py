@@ -112,7 +112,7 @@ class VerifiedRows(Protocol):
     sizes (rounds,): interactions, or people, planned for each round.
     early: the first rows in their order; all if they fit in memory.
     predictions (n, A): for these.
-    rounding: how much two sums of log-wealth over all rows may differ by.
+    rounding: how much lower the log-wealth in a certificate may be, by rounding.
     """
 
     @property

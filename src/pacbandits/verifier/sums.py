@@ -197,7 +197,7 @@ class SummedRows:
 
     @property
     def rounding(self) -> float:
-        """The most by which two sums may differ that round the wealth of every row down to whole numbers."""
+        """The most by which the certificate's sum may be lower: one unit of the whole numbers a row."""
         return float(np.ldexp(self.told.rows, -wealth_bits(self.told.samples)))
 
     def settling_round(self, spared: int) -> int | None:
